@@ -1,7 +1,7 @@
-//! What users, sites and plugins get wrong, against real processes: each error is compared as text,
-//! at every door that can carry it, and the process goes on as if nothing had happened.
+//! Mistakes of users, sites and plugins, against real processes: each error is compared as text, at every door
+//! that can carry it, and the process goes on as if nothing had happened.
 //!
-//! One process serves many cases: what a case leaves behind would show in those after it.
+//! One process serves many cases: a case that leaves something behind would change those after it.
 
 #[path = "bad_input/api.rs"]
 mod api;

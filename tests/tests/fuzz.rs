@@ -1,5 +1,5 @@
-//! The corpus of the fuzz targets, replayed: what must hold for every input holds for those that are
-//! kept. The targets themselves are run by `tests/run soak fuzz`.
+//! Replay of the corpus of the fuzz targets: properties of every input hold for the stored ones. The targets
+//! themselves are run by `tests/run soak fuzz`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ mod properties;
 
 type Property = fn(&[u8]);
 
-/// By the name of the target.
+/// Properties, by the name of the target.
 const PROPERTIES: [(&str, Property); 7] = [
     ("charset", properties::charset),
     ("encoding", properties::encoding),
@@ -37,7 +37,7 @@ fn what_holds_for_every_input_holds_for_those_that_are_kept() {
         );
         for file in files {
             let input = fs::read(&file).expect("it can be read");
-            // What failed is told by the panic itself.
+            // The panic itself tells what failed.
             if catch_unwind(AssertUnwindSafe(|| property(&input))).is_err() {
                 faults.push(format!("{target} does not hold for {}", file.display()));
             }

@@ -1,6 +1,6 @@
-//! One crawl of a web with a known closure by `crawler up`, which is killed with -9 at random moments
-//! and started again on the same folders until the crawl is over: every page was fetched, every item
-//! is there once, and what a kill costs is bounded.
+//! One crawl of a web with a known closure by `crawler up`, which is killed with -9 at random moments and
+//! restarted on the same folders until the crawl is over: every page was fetched, every item is there once, and
+//! the cost of a kill is bounded.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -12,15 +12,15 @@ use crawler_tests::up::Up;
 use crawler_tests::{PATIENCE, guests, soak, until};
 use serde_json::{Value, json};
 
-/// Before each answer.
+/// Delay before each answer.
 const PACE: Duration = Duration::from_millis(30);
-/// Pages that are fetched at once: the default of `--concurrency`.
+/// Number of pages that are fetched at once: the default of `--concurrency`.
 const CONCURRENCY: u64 = 16;
-/// Twice the time between two moments at which what was written is made durable.
+/// Twice the time between two moments at which writes are made durable.
 const TWO_FLUSHES: Duration = Duration::from_millis(100);
-/// One part in so many of the pages is left to the last life, so that no kill comes after the end.
+/// Divisor for the part of the pages that is left to the last life, so that no kill comes after the end.
 const LAST_PART: usize = 5;
-/// For a whole crawl, with a program that was built without optimisation on a busy machine.
+/// Deadline of a whole crawl, with a program that was built without optimisation on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(600);
 
 fn plan(random: &mut Random, n_pages: usize, pace: Duration) -> Plan {
@@ -78,7 +78,7 @@ fn the_kill_loop_loses_nothing_and_repeats_little() {
     let mut up = Some(up);
     let mut moments = Vec::new();
     while moments.len() < n_kills {
-        // The moments spread over what is left, whatever the pace of this machine.
+        // The moments spread over the remaining pages, whatever the pace of this machine.
         let n_left = n_pages - n_pages / LAST_PART;
         let n_left = n_left.saturating_sub(closure.n_answered()) as u64;
         let share = 2 * n_left / (n_kills - moments.len() + 1) as u64;
@@ -86,7 +86,7 @@ fn the_kill_loop_loses_nothing_and_repeats_little() {
         let target = closure.n_asked() + usize::try_from(n_more).expect("fewer than pages");
         let mut process = match up.take() {
             Some(up) => up.process,
-            // Now and then it is killed before it has come to anything.
+            // Now and then it is killed before it has done anything.
             None if random.below(8) == 0 => {
                 let process = crawler_tests::process::Process::start(&mut Up::command(&home, &[]));
                 wait(Duration::from_millis(random.below(500)));
@@ -137,14 +137,14 @@ fn the_kill_loop_loses_nothing_and_repeats_little() {
         moments.iter().all(|answered| *answered < n_pages),
         "a kill came after the last page: {moments:?}"
     );
-    // Those that were being fetched, and those whose batches were not durable.
+    // A kill may cost the pages that were being fetched, and those whose batches were not durable.
     let rounds = TWO_FLUSHES.as_millis().div_ceil(PACE.as_millis());
     let n_lost = CONCURRENCY * (1 + u64::try_from(rounds).expect("a few"));
     assert!(most <= n_lost, "{n_lost} are fine: {:?}", account.refetches);
     check_end(&closure, &web, &id);
 }
 
-/// Counters survive as pages do, and no page was taken for the cause of a kill.
+/// Checks that counters survive as pages do, and that no page was taken for the cause of a kill.
 #[track_caller]
 fn check_end(closure: &Closure, web: &Value, id: &Value) {
     assert_eq!((&web["spec"]["id"], &web["run"]), (id, &json!(1)), "{web}");
@@ -157,7 +157,7 @@ fn check_end(closure: &Closure, web: &Value, id: &Value) {
     assert_eq!(counts["due"], 0, "{web}");
 }
 
-/// All items, each once.
+/// Checks that all items are there, each once.
 #[track_caller]
 fn check_items(closure: &Closure, lines: &str) {
     let items = Visit::read(lines);

@@ -1,9 +1,9 @@
-//! Robots rules beside Protego, the parser of Scrapy: files and paths made up from a seed, and the same
-//! answers but where the RFC decides otherwise.
+//! Robots rules compared with Protego, the parser of Scrapy: for files and paths made from a seed, both give the
+//! same answers unless the RFC decides otherwise.
 //!
-//! Most files have nothing that the two are known to see differently, and there they must agree in
-//! everything. Each of the others has one thing of [`CONTESTED`], so that a difference is told with the
-//! paragraph of RFC 9309 that decides it.
+//! Most files have nothing that the two are known to read differently, and there they must agree in everything.
+//! Each of the other files has one thing of [`CONTESTED`], so that a difference is reported with the paragraph of
+//! RFC 9309 that decides it.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -18,11 +18,11 @@ use url::{Position, Url};
 
 const N_FILES: usize = 5_000;
 const N_PATHS: usize = 10;
-/// The one that the list below was made with.
+/// Version that the list below was made with.
 const PROTEGO: &str = "protego==0.7.0";
 const AGENT: &str = "crawler";
 
-/// What Protego sees differently, and what RFC 9309 says of it.
+/// Differences of Protego, with the rule of RFC 9309.
 const CONTESTED: [(Contested, &str); 7] = [
     (
         Contested::StartOfToken,
@@ -65,7 +65,7 @@ enum Contested {
     Between,
 }
 
-/// A file, and what is asked about it.
+/// A file with the questions about it.
 #[derive(Serialize)]
 struct Case {
     #[serde(skip)]
@@ -75,14 +75,14 @@ struct Case {
     urls: Vec<Url>,
 }
 
-/// What Protego says to a case.
+/// Answer of Protego to a case.
 #[derive(Deserialize)]
 struct Answer {
     allowed: Vec<bool>,
     delay: Option<f64>,
 }
 
-/// One case a line, one answer a line.
+/// Program that reads one case a line, and writes one answer a line.
 const SCRIPT: &str = "
 import json, sys
 from protego import Protego
@@ -137,18 +137,18 @@ fn rules_are_those_of_protego_but_where_the_rfc_decides_otherwise() {
             .unwrap_or_else(|| panic!("Protego sees {contested:?} as we do; take it off the list"));
         println!("{n} answers differ by RFC 9309, {paragraph}; for one, {example}");
     }
-    // Not because nearly all is allowed.
+    // The answers do not agree only because nearly everything is allowed.
     assert!((N_FILES..N_FILES * N_PATHS / 2).contains(&n_forbidden));
 }
 
-/// A file, what Protego sees differently of it, and which paths may be fetched.
+/// A file, the difference of Protego, and the paths with true if they may be fetched.
 type Example = (
     &'static str,
     Option<Contested>,
     &'static [(&'static str, bool)],
 );
 
-/// Those of RFC 9309, for a crawler called `ExampleBot`.
+/// Examples of RFC 9309, for a crawler called `ExampleBot`.
 const EXAMPLES: [Example; 8] = [
     // 2.2.1: two groups of one token are one.
     (
@@ -271,7 +271,7 @@ fn the_examples_of_the_rfc_mean_what_it_says_to_us_and_to_protego() {
 }
 
 impl Contested {
-    /// Whether what is contested is there at all, in a file and a URL that is asked about.
+    /// Returns true if the contested thing occurs at all, in a file and a URL that is asked about.
     fn occurs(self, text: &str, url: &Url) -> bool {
         let (text, path) = (text.to_ascii_lowercase(), path_of(url).to_ascii_lowercase());
         let has_agent = |agents: &[&str]| {
@@ -292,7 +292,7 @@ impl Contested {
     }
 }
 
-/// Through files: neither side waits for the other to read.
+/// Asks Protego through files, so that neither side waits for the other to read.
 fn answers(python: &Path, folder: &Path, cases: &[Case]) -> Vec<Answer> {
     let asked = folder.join("cases");
     let mut file = std::fs::File::create(&asked).expect("a file can be made");
@@ -325,7 +325,7 @@ fn path_of(url: &Url) -> &str {
 }
 
 impl Case {
-    /// Every fourth has something that is contested.
+    /// Makes a case. Every fourth case has something contested.
     fn of(nth: usize, random: &mut Random) -> Self {
         let contested = nth
             .is_multiple_of(4)
@@ -389,7 +389,7 @@ fn pattern(contested: Option<Contested>, random: &mut Random) -> String {
     format!("{start}{text}{end}")
 }
 
-/// A few pieces; where there are some of its own, one of those more often.
+/// Returns a few pieces. If `own` has some, one of them is chosen now and then.
 fn pieces(common: &[&'static str], own: &[&'static str], random: &mut Random) -> String {
     let n = random.below(5);
     let piece = |random: &mut Random| match own {
@@ -443,7 +443,7 @@ fn text(contested: Option<Contested>, random: &mut Random) -> String {
             );
             let comment = one_of(&["", "", "", " # why"], random);
             let pattern = pattern(contested, random);
-            // Without its colon a line is a record only if nothing else can be meant.
+            // A line without its colon is a record only if nothing else can be meant.
             let has_colon = field.contains(':') || pattern.is_empty() || pattern.contains(':');
             let colon = if has_colon && !field.contains(':') {
                 ":"

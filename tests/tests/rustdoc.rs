@@ -1,6 +1,6 @@
-//! The documentation of Rust, about a thousand pages that nobody wrote for crawlers, crawled by the
-//! example plugin `rustdoc`: URLs, titles and headings are those that a walk over the files finds
-//! with a parser of its own.
+//! The documentation of Rust, about a thousand pages that were not written for crawlers, crawled by the example
+//! plugin `rustdoc`. URLs, titles and headings are those that a walk over the files finds with a parser of its
+//! own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,18 +16,18 @@ use crawler_tests::{guests, soak};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// On a busy machine, with a program that was built without optimisation.
+/// Deadline on a busy machine, with a program that was built without optimisation.
 const DEADLINE: Duration = Duration::from_secs(300);
-/// For all of the documentation.
+/// Deadline for all of the documentation.
 const LONG_DEADLINE: Duration = Duration::from_secs(3_600);
 const N_KILLS: usize = 3;
-/// Pages that a kill may cost: 16 that are being fetched, and those that are not durable yet. Those
-/// are what two flushes hold, 100 ms, of the 640 a second that a program without optimisation is
-/// below.
+/// Number of pages that a kill may cost: 16 that are being fetched, and those that are not durable yet. The latter
+/// are at most those of two flushes, 100 ms, at 640 pages a second, which a program without optimisation does not
+/// reach.
 const N_LOST: usize = 16 + 64;
-/// Of the HTML files of the site, those that links lead to are more than one in so many.
+/// Divisor for the HTML files of the site: links lead to more than this part of them.
 const LINKED: usize = 2;
-/// Wide enough that none binds.
+/// Limits so wide that none takes effect.
 const LIMITS: [&str; 7] = [
     "memory=512MiB",
     "cpu=5s",
@@ -141,7 +141,7 @@ fn a_crawl_that_obeys_robots_finds_what_a_walk_finds_that_does() {
     let agent = &web.robots_log()[0].headers["user-agent"];
     assert!(agent.as_bytes().starts_with(b"crawler/"), "{agent:?}");
 
-    // What was not fetched is told, with the line that says so, and nothing else was given up.
+    // Pages that were not fetched are listed, with the line that forbids them, and no others were given up.
     let reasons = docs["counts"]["dead_by_reason"].as_object();
     let reasons: Vec<&String> = reasons.into_iter().flat_map(|map| map.keys()).collect();
     assert_eq!(reasons, ["robots"], "{docs}");
@@ -251,7 +251,7 @@ fn rustdoc_kills_leave_what_an_undisturbed_crawl_finds() {
     assert!(n_again <= N_KILLS * N_LOST, "{n_again}");
 }
 
-/// HTML files below a folder.
+/// Number of HTML files below a folder.
 fn n_html(folder: &Path) -> usize {
     let entries = fs::read_dir(folder).expect("the folder can be listed");
     let paths = entries.map(|entry| entry.expect("a file can be listed").path());
@@ -262,7 +262,7 @@ fn n_html(folder: &Path) -> usize {
     paths.map(n).sum()
 }
 
-/// What makes a crawl see all that these starts lead to.
+/// Returns the arguments that make a crawl see everything that these starts lead to.
 fn arguments(web: &Web, starts: &[&str], below: &[&str]) -> Vec<String> {
     let starts: Vec<String> = starts
         .iter()
@@ -276,7 +276,7 @@ fn arguments(web: &Web, starts: &[&str], below: &[&str]) -> Vec<String> {
     params.into_iter().chain(limits).collect()
 }
 
-/// Crawls in the foreground; the items, and what was logged.
+/// Crawls in the foreground. Returns the items and the log.
 #[track_caller]
 fn crawl(home: &Home, arguments: &[String], deadline: Duration) -> (String, String) {
     let plugin = guests::guest("rustdoc").display().to_string();
@@ -294,7 +294,7 @@ fn crawl(home: &Home, arguments: &[String], deadline: Duration) -> (String, Stri
     (text.expect("the crawl wrote items"), ended.stderr)
 }
 
-/// Items by their URL, each of which must be there once.
+/// Returns items by their URLs, each of which must occur once.
 #[track_caller]
 fn by_url(lines: &str) -> BTreeMap<String, Value> {
     let mut items = BTreeMap::new();

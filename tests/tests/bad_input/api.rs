@@ -1,4 +1,4 @@
-//! Calls that cannot be meant, or not be carried out: over HTTP, gRPC and the command line.
+//! Calls that make no sense, or cannot be carried out: over HTTP, gRPC and the command line.
 
 use crawler_proto as proto;
 use crawler_tests::guests;
@@ -11,7 +11,7 @@ const NAME_RULE: &str = "use letters, digits, '-', '_' and '.', and start with a
 const EXISTS: &str = "change it with `crawler resource update there`, or delete it first";
 const NO_RESOURCE: &str = "`crawler resource list` shows those there are";
 
-/// A request line, the type of its body, the body, and the problem that answers it.
+/// Request line, type of its body, body, and the problem that answers it.
 type HttpCase = (&'static str, &'static str, String, String);
 
 fn http_cases() -> Vec<HttpCase> {
@@ -228,7 +228,7 @@ fn http_cases() -> Vec<HttpCase> {
     ]
 }
 
-/// The same faults over gRPC, as far as it can carry them.
+/// Returns the same faults over gRPC, as far as it can carry them.
 async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
     let mut calls = server.calls().await;
     let mut cases = Vec::new();

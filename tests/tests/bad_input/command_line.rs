@@ -1,5 +1,5 @@
-//! What is typed wrongly, and plugins that cannot be built: the message says what was meant, and
-//! the exit code that nothing was done.
+//! Mistakes on the command line, and plugins that cannot be built: the message says what was meant, and the exit
+//! code says that nothing was done.
 
 use std::fs;
 use std::net::TcpListener;
@@ -238,7 +238,7 @@ fn a_plugin_that_does_not_compile_shows_what_the_compiler_says() {
     );
     for line in [["plugin", "build"], ["plugin", "push"]] {
         let mut command = home.command(line.iter().chain(&["shop"]));
-        // A target folder of its own: the crate is not part of this workspace.
+        // The crate has a target folder of its own, because it is not part of this workspace.
         command.env_remove("CARGO_TARGET_DIR");
         let ended =
             crawler_tests::process::Process::start(&mut command).wait(crawler_tests::PATIENCE);

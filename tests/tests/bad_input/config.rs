@@ -1,5 +1,5 @@
-//! Config files that say what cannot be meant: the file, the line and what was meant are named, and
-//! nothing is started.
+//! Config files that make no sense: the message names the file, the line and what was meant, and nothing is
+//! started.
 
 use crawler_tests::process::Home;
 
@@ -89,7 +89,7 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         let has_data = home.path().join("crawler-data").exists();
         assert!(!has_data, "{text} started something");
     }
-    // What only a running master can tell.
+    // These faults only show on a running master.
     let started = [
         (
             "[[plugin]]\npath = 'gone'\n",
@@ -118,11 +118,11 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
     differences.assert_none();
 }
 
-/// How the server ends with this config file.
+/// Returns the end of the server with this config file.
 fn up(home: &Home, text: &str) -> String {
     home.write("c.toml", text);
     let mut ended = home.run(["up", "--http=:0", "--grpc=:0", "--config=c.toml"]);
-    // What a server logs until it gives up stands before its error.
+    // The log of the server stands before its error.
     let start = ended.stderr.find("error: ").unwrap_or(0);
     ended.stderr.drain(..start);
     failure(&ended)

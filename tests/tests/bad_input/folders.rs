@@ -1,5 +1,5 @@
-//! Data folders that cannot be used, belong to somebody else or are damaged, and ports that are
-//! taken: what is wrong, where, and which flag or deed is the way out.
+//! Data folders that cannot be used, belong to somebody else or are damaged, and ports that are taken: the message
+//! says what is wrong, where, and which flag or action is the way out.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt as _;
@@ -81,7 +81,7 @@ fn a_folder_or_port_that_is_in_use_names_its_holder_or_its_flag() {
     assert_eq!(server.http("GET /healthz", "", b"").status, 200);
 }
 
-/// A folder with some state in it, whose process has ended.
+/// Returns a folder with some state in it, whose process has ended.
 fn with_state() -> Home {
     let mut server = Server::start();
     server.process.interrupt();
@@ -89,7 +89,7 @@ fn with_state() -> Home {
     server.home
 }
 
-/// Copies the state, so that each damage meets a whole one.
+/// Copies the state, so that each damage is done to a whole one.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder can be made");
     for entry in fs::read_dir(from).expect("the folder is there") {

@@ -1,4 +1,4 @@
-//! Calls about runs and frontiers that cannot be meant, or not be carried out.
+//! Calls about runs and frontiers that make no sense, or cannot be carried out.
 
 use crawler_proto as proto;
 use crawler_tests::guests;
@@ -19,7 +19,7 @@ const RELATIVE: &str =
     r#"url "/page" is relative; write the whole of it, like http://example.org/page"#;
 const METHOD: &str = r#"method "G T" is not a method; write one like GET or POST"#;
 
-/// A request line, the type of its body, the body, and the problem that answers it.
+/// Request line, type of its body, body, and the problem that answers it.
 type HttpCase = (&'static str, &'static str, &'static str, String);
 
 fn http_cases() -> Vec<HttpCase> {
@@ -114,7 +114,7 @@ fn http_cases() -> Vec<HttpCase> {
     ]
 }
 
-/// The same faults over gRPC, as far as it can carry them.
+/// Returns the same faults over gRPC, as far as it can carry them.
 async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
     let mut calls = server.calls().await;
     let named = |name: &str| proto::ResourceRequest { name: name.into() };
@@ -264,7 +264,7 @@ async fn a_call_about_a_frontier_that_cannot_be_carried_out_is_told_why_at_every
         let ended = server.cli(arguments);
         differences.compare(&arguments.join(" "), &failure(&ended), &expected);
     }
-    // Nothing is known of it, and that is an answer.
+    // Nothing is known of the URL yet, and the answer says so.
     let why = server.ok(&["frontier", "why", "waits", "http://a.test/"]);
     let unseen = "unseen: root has not run in run 1 yet, so no URL of it is known\n";
     differences.compare("why", &why, unseen);

@@ -1,5 +1,5 @@
-//! Rules that loop, hoard, recurse, trap, panic, flood: each costs its page and nothing else, and
-//! the log of the resource tells what happened and where.
+//! Rules that loop, hoard, recurse, trap, panic or flood: each costs its page and nothing else, and the log of the
+//! resource tells what happened and where.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crawler_tests::web::{Site, Web};
 use crate::Differences;
 use crate::server::Server;
 
-/// Rules that are ended by the host, why, and what the log tells about it.
+/// Rules that are ended by the host, with the reason and the line in the log.
 const KILLS: [(&str, &str, &str); 12] = [
     (
         "loop",
@@ -53,7 +53,7 @@ const KILLS: [(&str, &str, &str); 12] = [
     ("log-huge", "out-of-memory", "the rule wanted "),
 ];
 
-/// A page for every path.
+/// Opens a site with a page for every path.
 fn site() -> Web {
     Site::new()
         .handle("/*", |_| async { axum::response::Html("<p>a page</p>") })
@@ -67,7 +67,7 @@ fn start() -> Server {
     server
 }
 
-/// Limits so narrow that nothing takes long, and none that a busy machine would reach first.
+/// Limits so narrow that nothing takes long, and that a busy machine never reaches first.
 const LIMITS: [&str; 3] = [
     "--limit=fuel=20000000",
     "--limit=cpu=2s",

@@ -1,17 +1,17 @@
-//! What is no plugin, and what is said of it.
+//! Files that are no plugins, with the errors about them.
 
 use std::fs;
 
 use crawler_tests::guests;
 
-/// What `crawler plugin push` and all other doors say of these bytes, without what they put before.
+/// Bytes with the error of `crawler plugin push` and all other doors, without their prefixes.
 pub(super) struct Bad {
     pub(super) file: &'static str,
     pub(super) bytes: Vec<u8>,
     pub(super) why: String,
 }
 
-/// The hostile plugin with another text of the same length somewhere in it.
+/// Returns the hostile plugin with another text of the same length at one place in it.
 pub(crate) fn hostile_with(text: &str, instead: &str) -> Vec<u8> {
     assert_eq!(text.len(), instead.len());
     let mut bytes = fs::read(guests::guest("hostile")).expect("the guest is built");
@@ -46,7 +46,7 @@ fn component(file: &'static str, wat: &str, why: &str) -> Bad {
     )
 }
 
-/// All but the one that is too large, which does not reach the checks.
+/// Returns all bad plugins but the one that is too large, which does not reach the checks.
 pub(super) fn bad_plugins(machine_code: Vec<u8>) -> Vec<Bad> {
     const PUSH_BUILT: &str =
         "push the .wasm file that the build wrote, such as target/wasm32-wasip2/release/NAME.wasm";

@@ -1,4 +1,4 @@
-//! Sites that misbehave: the crawl goes on, and the resource tells what became of each page.
+//! Sites that misbehave: the crawl goes on, and the resource tells the outcome of each page.
 
 use std::future::pending;
 use std::io::{self, Read as _, Write as _};
@@ -147,7 +147,7 @@ fn f31_a_site_that_misbehaves_costs_its_pages_and_the_resource_tells_which_and_w
     assert!(server.process.is_running());
 }
 
-/// The request of a page ends with its crawl, whatever the page does.
+/// The request for a page ends with its crawl, whatever the page does.
 #[test]
 fn a_crawl_whose_page_is_never_answered_can_be_deleted_at_any_time() {
     let (server, web) = (Server::start(), site());
@@ -161,7 +161,7 @@ fn a_crawl_whose_page_is_never_answered_can_be_deleted_at_any_time() {
     until("end of the request", PATIENCE, || never()?.end);
 }
 
-/// Each tells what it is and holds 64 MiB of zeros.
+/// Returns bodies with their codings, each of which unpacks to 64 MiB of zeros.
 async fn bombs() -> Vec<(&'static str, Bytes)> {
     const ZEROS: u64 = 64 << 20;
     async fn read(mut packed: impl AsyncRead + Unpin) -> Bytes {
@@ -180,7 +180,7 @@ async fn bombs() -> Vec<(&'static str, Bytes)> {
     ]
 }
 
-/// Forty of each kind, as many at once as a crawl has in flight.
+/// Forty bodies of each kind are sent, as many at once as a crawl has in flight.
 #[test]
 fn what_grows_without_end_takes_no_memory_beyond_the_limits_of_pages() {
     const EACH: u64 = 40;
@@ -241,7 +241,8 @@ fn what_grows_without_end_takes_no_memory_beyond_the_limits_of_pages() {
     assert!(grown < 400 << 20, "{} MiB", grown >> 20);
 }
 
-/// A server at which every second connection ends before it is heard. Its first page leads to these many.
+/// Starts a server at which every second connection ends before it is read. Its first page leads to `n_pages`
+/// pages.
 fn half_deaf(n_pages: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it listens");
@@ -271,7 +272,7 @@ fn half_deaf(n_pages: usize) -> SocketAddr {
                 "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
                 body.len()
             );
-            // One that has gone comes again.
+            // A client that has gone connects again.
             let _sent = stream.write_all(&[head, body].concat().into_bytes());
         }
     });
@@ -305,7 +306,7 @@ fn a_page_of_a_charset_that_does_not_exist_is_read_all_the_same() {
     server.ok(&["resource", "wait", "text"]);
     let items = server.ok(&["items", "text"]);
     assert!(items.contains(r#""text":"café "#), "{items}");
-    // The rule is told what it was taken for and how it was got.
+    // The rule sees the detected charset and how the page was fetched.
     let address = web.address();
     for told in [
         r#""charset":"windows-1254""#,

@@ -1,5 +1,5 @@
-//! Bytes that are no plugin, or not one that may run: refused in the same words at every door, and
-//! nothing of them stays.
+//! Bytes that are no plugin, or not one that may run: every door refuses them in the same words, and nothing of
+//! them stays.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,8 @@ use crate::server::{Server, failure, names, status};
 
 mod no_plugins;
 
-/// What the compiler made of the plugins that this server has: kept on the machine, never a plugin.
+/// Returns the machine code that was compiled for a plugin of this server: it is stored on the machine, but never
+/// is a plugin.
 fn machine_code(server: &Server) -> Vec<u8> {
     let compiled = server.home.path().join("state/crawler/up-0/compiled");
     let mut images = names(&compiled).into_iter().filter(|name| name != "key");
@@ -45,7 +46,7 @@ async fn push_over_grpc(server: &Server, name: &str, bytes: &[u8]) -> String {
     }
 }
 
-/// What was said, but for the byte at which a cut component ends: that depends on the compiler.
+/// Returns the error without the byte at which a cut component ends, because that depends on the compiler.
 fn without_place(said: &str) -> String {
     match said.split_once("(at offset 0x") {
         Some((before, rest)) => {
@@ -58,7 +59,7 @@ fn without_place(said: &str) -> String {
 
 const WASM: &str = "application/wasm";
 
-/// Pushes the good plugin under a version that is not there yet.
+/// Pushes the good plugin under a new version.
 fn push_good(server: &Server, version: usize) {
     let hostile = guests::guest("hostile").display().to_string();
     let push_as = format!("--as=good@{version}.0.0");
@@ -204,7 +205,7 @@ async fn items_that_differ_from_those_before_are_refused_unless_that_is_meant() 
     assert_eq!(put.status, 200, "{}", put.problem());
 }
 
-/// Files of plugins in a data root.
+/// Returns the files of plugins in a data root.
 fn pushed(home: &Home) -> BTreeSet<String> {
     names(&home.path().join("data/plugins"))
 }
@@ -276,7 +277,7 @@ fn a_worker_alone_takes_no_plugin_above_its_plugin_size() {
     );
 }
 
-/// Writes a config file that pushes one plugin; the flag that names it.
+/// Writes a config file that pushes one plugin. Returns the flag that names the file.
 fn config(home: &Home, plugin: &Path) -> String {
     let text = format!("[[plugin]]\npath = {:?}\n", plugin.display().to_string());
     let path: PathBuf = home.write("crawler-test.toml", &text);
@@ -293,7 +294,7 @@ async fn r03_a_push_beyond_the_few_is_told_to_come_again() {
         server.http
     );
     let put = || server.http("PUT /crawler/plugin?as=shop@1.0.0", WASM, b"no plugin");
-    // One that comes while another is in hand is refused itself, so it may take several.
+    // An upload that comes while another is in progress is refused itself, so this may take several attempts.
     let mut slow = Vec::new();
     let refused = until("upload that is in hand", PATIENCE, || {
         let mut stream = TcpStream::connect(&server.http).expect("HTTP listens");
@@ -309,7 +310,7 @@ async fn r03_a_push_beyond_the_few_is_told_to_come_again() {
     );
     let pushed = push_over_grpc(&server, "shop@1.0.0", b"no plugin").await;
     assert_eq!(pushed, format!("ResourceExhausted: {why}; {hint}"));
-    // Others are answered meanwhile.
+    // Other requests are answered meanwhile.
     assert_eq!(server.http("GET /healthz", "", b"").status, 200);
     drop(slow);
     until("room for an upload", PATIENCE, || {

@@ -1,5 +1,5 @@
-//! Pages that break readers of HTML, under a rule that declares what it reads: each gives its items or
-//! costs itself alone, with the limit and the way out in the log.
+//! Pages that break readers of HTML, under a rule that declares its fields: each gives its items or costs itself
+//! alone, with the limit and the way out in the log.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::server::Server;
 
-/// The name of a page, and what stands between its heading and the link to the one behind it.
+/// Name of a page, and its content between the heading and the link to the page behind it.
 type Page = (&'static str, fn() -> String);
 
 const PAGES: [Page; 10] = [
@@ -33,7 +33,7 @@ const PAGES: [Page; 10] = [
     ("deep", || "<div>".repeat(40_000)),
 ];
 
-/// A page that leads to all, and one behind each.
+/// Opens a site with a page that leads to all of these, and one page behind each.
 fn site() -> Web {
     let page = async |asked: Asked| {
         let name = asked.path.trim_start_matches('/').to_owned();
@@ -64,7 +64,7 @@ fn pages_that_cannot_be_read_cost_themselves_alone_and_the_log_names_the_way_out
     ];
     server.ok(&[&add[..], &limits, &["--delay=0ms"]].concat());
     server.ok(&["resource", "wait", "soup", "--timeout=100s"]);
-    // A few times the longest page, however many elements it has.
+    // The peak is a few times the longest page, however many elements it has.
     let peak = server.peak_memory();
     assert!(peak < 256 << 20, "{peak}");
 
@@ -82,7 +82,7 @@ fn pages_that_cannot_be_read_cost_themselves_alone_and_the_log_names_the_way_out
     for (name, _) in PAGES {
         expected.extend([name.to_owned(), format!("behind-{name}")]);
     }
-    // Nothing of a page that is not read to its end counts.
+    // Nothing counts of a page that is not read to its end.
     expected.retain(|name| !name.ends_with("deep"));
     assert_eq!(read, expected);
     let counts = server.json("/crawler/resource/soup")["counts"].clone();

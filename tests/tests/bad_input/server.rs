@@ -1,4 +1,4 @@
-//! A running `crawler up` and its three doors, each answering in one line of text.
+//! A running `crawler up` and its three doors; each answers with one line of text.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -20,7 +20,7 @@ pub(crate) struct Server {
     pub(crate) grpc: String,
 }
 
-/// An HTTP answer as it came.
+/// An HTTP answer as it was received.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) kind: String,
@@ -36,7 +36,7 @@ impl Server {
         Self::start_in(Home::new(), flags)
     }
 
-    /// In a home that has something in it.
+    /// Starts in a home that has something in it.
     pub(crate) fn start_in(home: Home, flags: &[&str]) -> Self {
         let usual = ["up", "--http=:0", "--grpc=:0", "--data=data"];
         let allow = ["--allow-networks=127.0.0.0/8"];
@@ -54,14 +54,14 @@ impl Server {
         }
     }
 
-    /// A command that calls this master.
+    /// Runs a command that calls this master.
     pub(crate) fn cli(&self, arguments: &[&str]) -> Ended {
         let mut command = self.home.command(arguments);
         command.env("CRAWLER_MASTER", format!("http://{}", self.grpc));
         Process::start(&mut command).wait(PATIENCE)
     }
 
-    /// A command that must succeed.
+    /// Runs a command that must succeed.
     #[track_caller]
     pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let ended = self.cli(arguments);
@@ -69,7 +69,8 @@ impl Server {
         ended.stdout
     }
 
-    /// Sends a request as it stands and reads the answer, even to one that was not read to its end.
+    /// Sends a request as it is written and reads the answer, even if the server does not read the request to its
+    /// end.
     pub(crate) fn http(&self, line: &str, kind: &str, body: &[u8]) -> Answer {
         let kind = match kind {
             "" => String::new(),
@@ -93,7 +94,7 @@ impl Server {
                     .write_all(head.as_bytes())
                     .and_then(|()| sending.write_all(body));
             });
-            // What came before a reset is the answer.
+            // Bytes received before a reset are the answer.
             let _end = stream.read_to_end(&mut text);
             let _closed = stream.shutdown(std::net::Shutdown::Both);
         });
@@ -117,7 +118,7 @@ impl Server {
         self.home.path().join("data")
     }
 
-    /// What plugins are there: as the list tells, and as files.
+    /// Returns the plugins, as the list shows them and as files.
     pub(crate) fn plugins(&self) -> (Value, BTreeSet<String>) {
         (
             self.json("/crawler/plugin"),
@@ -125,12 +126,12 @@ impl Server {
         )
     }
 
-    /// Bytes of memory that the process has in use.
+    /// Bytes of memory that the process uses.
     pub(crate) fn memory(&self) -> u64 {
         self.status("VmRSS")
     }
 
-    /// The most that it ever had in use.
+    /// Largest number of bytes of memory that the process ever used.
     pub(crate) fn peak_memory(&self) -> u64 {
         self.status("VmHWM")
     }
@@ -160,7 +161,7 @@ impl Answer {
         }
     }
 
-    /// A problem document as `STATUS CODE: DETAIL | HINT`; anything else as it stands.
+    /// Formats a problem document as `STATUS CODE: DETAIL | HINT`; anything else is shown unchanged.
     pub(crate) fn problem(&self) -> String {
         let document: Value = serde_json::from_str(&self.body).unwrap_or_default();
         let text = |name: &str| document[name].as_str().unwrap_or("-").to_owned();
@@ -172,12 +173,12 @@ impl Answer {
     }
 }
 
-/// A gRPC status as `CODE: MESSAGE`.
+/// Formats a gRPC status as `CODE: MESSAGE`.
 pub(crate) fn status(status: &tonic::Status) -> String {
     format!("{:?}: {}", status.code(), status.message())
 }
 
-/// What a failed command says, as `CODE: MESSAGE | HINT`.
+/// Formats the error of a failed command as `CODE: MESSAGE | HINT`.
 pub(crate) fn failure(ended: &Ended) -> String {
     let code = ended.code.map_or("signal".to_owned(), |c| c.to_string());
     let said = ended.stderr.trim_end().trim_start_matches("error: ");
@@ -191,7 +192,7 @@ pub(crate) fn hinted(hint: &str) -> String {
     }
 }
 
-/// The files of a folder; none where there is no folder.
+/// Returns the files of a folder; nothing if there is no folder.
 pub(crate) fn names(folder: &Path) -> BTreeSet<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries

@@ -1,17 +1,18 @@
-//! Whether a text of the boundary may take the place of an earlier one.
+//! Check that a text of the boundary may take the place of an earlier one.
 //!
-//! That imports may grow, and nothing else, is known to wit-component. What its check lets pass beyond that is
-//! refused here: fewer exports, and growth that no version tells of.
+//! The check of wit-component knows that imports may grow, and nothing else. It lets some other changes pass,
+//! which are refused here: fewer exports, and growth without a new version.
 
 use std::collections::BTreeSet;
 
 use wit_component::semver_check;
 use wit_parser::{PackageId, Resolve, UnresolvedPackageGroup, WorldId, WorldItem};
 
-/// What plugins are built for.
+/// World that plugins are built for.
 const WORLD: &str = "plugin";
 
-/// The version of the new text, where every component that was built for the old one runs on. Otherwise why not.
+/// Returns the version of the new text if every component that was built for the old one runs on it, and otherwise
+/// the reason against it.
 pub(super) fn change(old: &str, new: &str) -> Result<String, String> {
     let mut texts = Resolve::default();
     let was = add(&mut texts, old, "0.0.0-old")?;
@@ -35,16 +36,17 @@ pub(super) fn change(old: &str, new: &str) -> Result<String, String> {
 
 struct Text {
     world: WorldId,
-    /// Of worlds, interfaces and types, also those that the world does not reach.
+    /// Names of worlds, interfaces and types, also of those that the world does not reach.
     names: BTreeSet<String>,
     version: String,
-    /// Major and minor number: those of another line are another package.
+    /// Major and minor number. Versions with another pair belong to another package.
     line: (u64, u64),
     patch: u64,
     is_release: bool,
 }
 
-/// Two texts of one package stand beside each other only under versions of their own, which are given here.
+/// Adds a text. Two texts of one package can stand side by side only under different versions, which are given
+/// here.
 fn add(texts: &mut Resolve, text: &str, version: &str) -> Result<Text, String> {
     let parsed = UnresolvedPackageGroup::parse("rules.wit", text);
     let mut parsed = parsed.map_err(|(sources, e)| e.render(&sources))?;
@@ -88,7 +90,7 @@ fn check_versions(was: &Text, is: &Text) -> Result<(), String> {
     ))
 }
 
-/// The names of what a component of this world exports.
+/// Returns the names of the exports of a component of this world.
 fn exports(texts: &Resolve, world: WorldId) -> BTreeSet<String> {
     let exports = texts.worlds[world].exports.values();
     exports

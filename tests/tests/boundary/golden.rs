@@ -10,7 +10,8 @@ use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{Component, Linker, LinkerInstance, ResourceType, Val};
 use wasmtime::{Engine, Store};
 
-/// With the names that they give themselves. Python's is built by `system/languages.rs`: it is too large to be kept.
+/// Components with the names that they give themselves. `system/languages.rs` builds Python's, which is too large
+/// to be kept.
 const COMPONENTS: [(&str, &str); 2] = [("books-rust.wasm", "books"), ("books-js.wasm", "books_js")];
 
 #[test]
@@ -23,7 +24,8 @@ fn frozen_components_give_in_the_sandbox_of_today_what_they_gave_and_cost_the_sa
     }
 }
 
-/// The fuel of each saved call, whose result is as it was kept. A new home has nothing compiled in it.
+/// Returns the fuel of each saved call, and checks that its result is the kept one. A new home has nothing
+/// compiled in it.
 #[track_caller]
 fn fuel_of_calls(file: &str) -> Vec<u64> {
     let home = Home::new();
@@ -65,7 +67,7 @@ fn what_was_frozen_is_never_built_again() {
     }
 }
 
-/// Only names are at stake here: that the types are the same is known from the texts.
+/// The test is about names only: the texts show that the types are the same.
 #[test]
 fn frozen_components_run_on_a_host_that_has_grown() {
     for (file, name) in COMPONENTS {
@@ -78,7 +80,7 @@ fn frozen_components_run_on_a_host_that_has_grown() {
             let index = instance.get_export_index(&mut store, within, name);
             index.unwrap_or_else(|| panic!("{file} has no {name}"))
         };
-        // By the name that a host of 0.1.1 looks for.
+        // A host of 0.1.1 looks for this name.
         let rules = export(None, "crawler:rules/rules@0.1.1");
         let describe = export(Some(&rules), "describe");
         let describe = instance.get_func(&mut store, describe);
@@ -95,7 +97,8 @@ fn frozen_components_run_on_a_host_that_has_grown() {
     }
 }
 
-/// A host of version 0.1.1, with a function more in each interface and an interface more. It does nothing.
+/// Returns a host of version 0.1.1, with one more function in each interface and one more interface. It does
+/// nothing.
 fn grown_host(component: &Component) -> Linker<()> {
     let engine = component.engine();
     let mut linker = Linker::new(engine);

@@ -1,7 +1,7 @@
-//! The boundary between the crawler and plugins is frozen: `plugin-sdk/wit/rules.wit` may grow, but what was
-//! built for it runs on.
+//! The boundary between the crawler and plugins is frozen: `plugin-sdk/wit/rules.wit` may grow, but components
+//! that were built for it still run.
 //!
-//! The folder `tests/golden/0.1.0` is what that is held against; its README says what is in it, and how it was made.
+//! It is compared with the folder `tests/golden/0.1.0`, whose README says what is in it, and how it was made.
 //!
 //! ```text
 //! change   whether a text may take the place of an earlier one
@@ -48,7 +48,7 @@ fn the_boundary_of_today_takes_every_component_that_was_built_for_the_frozen_one
     );
 }
 
-/// The frozen text with edits, each of what is there once.
+/// Returns the frozen text with edits; each edited part occurs once.
 #[track_caller]
 fn edited(edits: &[(&str, &str)]) -> String {
     edits.iter().fold(frozen_text(), |text, (what, with)| {
@@ -91,7 +91,7 @@ fn what_a_component_need_not_import_may_be_added_by_a_later_version() {
         "interface cookies {{ use types.{{named}}; all: func() -> list<named>; }}\n{world}\n    import cookies;"
     );
     taken(&[(world, &cookies), NEXT], "0.1.1");
-    // With a type more, and another world beside the old one.
+    // The text has one more type, and another world beside the old one.
     let types = "interface types {";
     let place = format!("{types}\n    record place {{ line: u32 }}");
     let used = "use types.{named, captures, extract-error};";

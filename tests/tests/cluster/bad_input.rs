@@ -1,4 +1,4 @@
-//! What is wrong around a cluster, and what is said of it.
+//! Faults around a cluster, and the errors about them.
 
 use std::net::TcpListener;
 
@@ -48,7 +48,7 @@ fn f11_a_master_without_etcd_says_so_carries_nothing_out_and_begins_when_it_is_t
 
 #[test]
 fn a_mute_etcd_is_named_and_the_process_lives_on_until_it_is_stopped() {
-    // Accepts, and never speaks.
+    // The server accepts connections, and never answers.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", mute.local_addr().unwrap());
     let home = Home::new();
@@ -138,7 +138,7 @@ fn f20_records_that_do_not_decode_and_foreign_keys_stop_nothing_else() {
             line.contains("ERROR") && line.contains(told)
         });
     }
-    // So far: what is below a known prefix and names no shard is nobody's, and nobody tells of it.
+    // A key below a known prefix that names no shard belongs to nobody, and is not reported.
     for silent in ["shards/x/y", "assignments/nobody"] {
         let lines = master.process.stderr();
         let told = lines.iter().find(|line| line.contains(silent));
@@ -280,7 +280,7 @@ fn f12_ids_with_dashes_and_an_address_nobody_can_reach_are_told_as_they_are() {
         list.contains("master-a-b-c-2") && list.contains("127.0.0.1:1 "),
         "{list}"
     );
-    // It cannot be forwarded: who leads is named, and nothing is carried out here.
+    // The call cannot be forwarded: the answer names the leader, and nothing is carried out here.
     let begun = std::time::Instant::now();
     let add = other.http(
         Method::POST,
@@ -328,7 +328,7 @@ fn a_worker_fetches_nothing_from_etcd_or_from_nodes_whatever_is_allowed() {
         let urls = master.http(Method::GET, &urls, None).json();
         text(&urls["urls"][0]["reason"]).to_owned()
     };
-    // The worker looks each second until it has seen who is there, and tells nobody when it has.
+    // The worker looks each second until it has seen the masters, and does not report when it has.
     let mut n_tries = 0;
     until("a worker that knows the master", PATIENCE, || {
         n_tries += 1;

@@ -15,7 +15,7 @@ fn body(name: &str) -> String {
     format!(r#"{{"name":"{name}","plugin":"puppet","params":{{"start":"http://127.0.0.1:1/"}}}}"#)
 }
 
-/// Adds over gRPC, as another program would, with the id of the request.
+/// Adds a resource over gRPC, as another program would, with the id of the request.
 fn add_by_grpc(master: &str, name: &str, request_id: &str) -> Result<(), tonic::Status> {
     block_on(async {
         let url = format!("http://{master}");
@@ -75,7 +75,7 @@ fn s02_s12_every_master_takes_every_call_and_the_leader_carries_it_out() {
             leading
                 .process
                 .line(&told, PATIENCE, |line| line.contains(&told));
-            // All read what any has written.
+            // Every master reads what another has written.
             for reader in &masters {
                 let path = format!("/crawler/resource/{name}");
                 assert_eq!(reader.http(Method::GET, &path, None).status, 200);
@@ -105,7 +105,7 @@ fn s02_s12_every_master_takes_every_call_and_the_leader_carries_it_out() {
         assert_eq!(deleted.status, 200, "{deleted:?}");
         assert!(cluster.record(&format!("resources/by-http-{n}")).is_none());
     }
-    // S10, through one that does not lead.
+    // S10: the request goes through a master that does not lead.
     let other = masters.iter().find(|m| m.id != leader);
     let again = other.expect("there are three").http(
         Method::POST,
@@ -184,7 +184,7 @@ fn a_call_sent_again_under_its_id_is_carried_out_once_whichever_master_gets_it()
         );
     }
     assert_eq!(cluster.keys("deleting/").len(), 1);
-    // Another call for the same is another.
+    // Another call for the same resource is carried out on its own.
     let other = send(&masters[0], Method::DELETE, r#"{"name":"a"}"#, "delete-2");
     assert_eq!(other.problem(), "404 NOT_FOUND: there is no resource a");
     assert_eq!(
@@ -295,7 +295,7 @@ fn s08_f18_ids_of_adds_through_three_masters_at_once_differ_and_grow() {
     ids.sort_unstable();
     for pair in ids.windows(2) {
         assert_ne!(pair[0].0, pair[1].0, "two resources have one id");
-        // One leader made them one after the other, and read the clock after it had made each.
+        // One leader made them one after the other, and read the clock after each.
         assert!(pair[0].1 <= pair[1].1, "{pair:?}");
     }
 }
@@ -342,7 +342,7 @@ fn s09_parallel_adds_and_deletes_leave_everything_consistent() {
         .collect();
     let shards: HashSet<String> = cluster.keys("shards/").into_iter().collect();
     assert_eq!(shards, ids);
-    // F15: the load is what the assignments are; crawls of nowhere end soon, and none is left over.
+    // F15: the load equals the assignments; crawls of nowhere end soon, and none is left over.
     until("loads as the assignments are", PATIENCE, || {
         let nodes = masters[1].http(Method::GET, "/crawler/node", None).json();
         let nodes = nodes["nodes"].as_array().expect("it is a list").clone();

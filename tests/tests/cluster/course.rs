@@ -1,8 +1,8 @@
-//! The steps of the course that the project began with, in its order, and what each process says of them.
+//! A course through the features of a cluster, step by step, with the log lines of each process.
 
 use super::*;
 
-/// Waits for a line of a process that has all of these.
+/// Waits for a line of a process that has all of these parts.
 #[track_caller]
 fn says(node: &Node, parts: &[&str]) {
     let what = format!("{} says {parts:?}", node.id);
@@ -10,7 +10,7 @@ fn says(node: &Node, parts: &[&str]) {
     node.process.line(&what, PATIENCE, has_all);
 }
 
-/// The crawls that a worker has, as a master tells it.
+/// Returns the number of crawls of a worker, as a master tells it.
 #[track_caller]
 fn load(master: &Node, worker: &Node) -> Option<u64> {
     let nodes = master.http(Method::GET, "/crawler/node", None).json();
@@ -51,21 +51,21 @@ fn f37_the_steps_of_the_course_are_told_by_those_who_take_them() {
         return;
     };
     let web = chains();
-    // Masters, one with profiles: the first leads, and the other says so.
+    // Masters start, one with profiles: the first leads, and the other says so.
     let second = cluster.master("2", &[]);
     cluster.leader_beside(&[]);
     says(&second, &["this master leads"]);
     let third = cluster.master("3", &["--pprof=:0"]);
     says(&third, &["another master leads", "master-2"]);
 
-    // Workers, one without an id: it has the first number that is free.
+    // Workers start, one without an id: it gets the first free number.
     let first = cluster.worker_without_id("state-a", &["--pprof=:0"]);
     assert_eq!(first.id, "worker-1");
     says(&second, &["node joined", "worker-1"]);
     let other = cluster.worker("2", &[]);
     says(&second, &["node joined", "worker-2"]);
 
-    // A resource, added through a master that does not lead.
+    // A resource is added through a master that does not lead.
     third.push(&cluster, "puppet");
     let added = add_endless(&third, "books", &web).json();
     let worker = text(&added["id"]).to_owned();
@@ -83,10 +83,10 @@ fn f37_the_steps_of_the_course_are_told_by_those_who_take_them() {
     let shown = third
         .http(Method::GET, "/crawler/resource/books", None)
         .json();
-    // Digit by digit.
+    // The ids are equal, digit by digit.
     assert_eq!(record["id"], shown["spec"]["id"]);
     assert!(record["id"].is_string(), "{record}");
-    // What is refused is told too.
+    // Refused requests are logged too.
     let again = third.http(
         Method::POST,
         "/crawler/resource",
@@ -95,7 +95,7 @@ fn f37_the_steps_of_the_course_are_told_by_those_who_take_them() {
     assert_eq!(again.status, 409);
     says(&third, &["request refused", "AddResource", "books"]);
 
-    // Ctrl-C of its worker: the other one goes on with it.
+    // Ctrl-C ends its worker: the other one goes on with it.
     let (gone, stays) = match worker.as_str() {
         "worker-1" => (first, other),
         _ => (other, first),
@@ -106,7 +106,7 @@ fn f37_the_steps_of_the_course_are_told_by_those_who_take_them() {
     says(&stays, &["crawl starts", "books"]);
     goes_on(&web, "books", 3);
 
-    // It is the same one, though it has moved.
+    // It is the same resource, though it has moved.
     let moved = cluster.record("resources/books").expect("it is stored");
     for field in ["id", "creation_time"] {
         assert_eq!(moved[field], record[field], "{field}");
@@ -116,7 +116,7 @@ fn f37_the_steps_of_the_course_are_told_by_those_who_take_them() {
         format!("{}|{}", stays.id, stays.grpc)
     );
 
-    // Another leader moves nothing.
+    // A new leader moves nothing.
     second.stop();
     says(&third, &["this master leads"]);
     goes_on(&web, "books", 3);
@@ -124,7 +124,7 @@ fn f37_the_steps_of_the_course_are_told_by_those_who_take_them() {
     let second = cluster.master("2", &[]);
     says(&second, &["another master leads", "master-3"]);
 
-    // Deleted through a master that does not lead: nothing of it counts any more.
+    // It is deleted through a master that does not lead: nothing of it counts any more.
     let name = Some(r#"{"name":"books"}"#);
     let deleted = second.http(Method::DELETE, "/crawler/resource", name);
     assert_eq!(deleted.status, 200, "{deleted:?}");
@@ -135,7 +135,7 @@ fn f37_the_steps_of_the_course_are_told_by_those_who_take_them() {
     says(&stays, &["crawl ends", "the resource was deleted"]);
     assert_eq!(load(&second, &stays), Some(0));
 
-    // Added again under the name: another life, that runs.
+    // It is added again under the name: this is another life, and it runs.
     let again = add_endless(&second, "books", &web).json();
     assert_eq!(text(&again["id"]), stays.id);
     assert_eq!(load(&second, &stays), Some(1));
@@ -199,13 +199,13 @@ fn a_worker_without_an_id_keeps_its_number_and_finds_another_one_where_it_is_tak
         (second.id.as_str(), third.id.as_str()),
         ("worker-2", "worker-3")
     );
-    // Numbers are kept, whoever is free meanwhile.
+    // Workers keep their numbers, even if others become free meanwhile.
     asked.stop();
     second.stop();
     third.stop();
     let third = cluster.worker_without_id("state-b", &[]);
     assert_eq!(third.id, "worker-3");
-    // Somebody has taken the number on purpose.
+    // Another worker has been started with this number on purpose.
     let _asked = cluster.worker("2", &["--state=state-c"]);
     cluster.registered("worker", 2);
     let mut second = cluster.worker_without_id("state-a", &[]);

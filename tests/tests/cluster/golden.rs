@@ -31,7 +31,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A store and a data root as the earlier version left them.
+/// Sets up a store and a data root as the earlier version left them.
 fn left_behind() -> Option<(Cluster, BTreeMap<String, String>)> {
     let cluster = Cluster::new()?;
     let records = fs::read_to_string(golden("etcd.json")).expect("it is there");
@@ -55,7 +55,7 @@ fn resource(master: &Node, name: &str) -> Value {
     master.http(Method::GET, &path, None).json()
 }
 
-/// Titles of the items of a resource's present run, each as often as it is there.
+/// Returns the titles of the items of a resource's present run, each as often as it occurs.
 fn titles(cluster: &Cluster, master: &Node, name: &str) -> Vec<String> {
     let items = master.ok(cluster, &["items", name]);
     let title = |line: &str| {
@@ -86,7 +86,7 @@ fn a_cluster_of_an_earlier_version_goes_on() {
     let worker = cluster.worker("1", &["--allow-ports=27731"]);
     cluster.registered("worker", 1);
 
-    // All are what they were, and ids are the same, digit by digit.
+    // The phases are as before, and ids are the same, digit by digit.
     let phases = [
         ("done", "Finished", 12),
         ("failed", "Failed", 0),
@@ -106,7 +106,7 @@ fn a_cluster_of_an_earlier_version_goes_on() {
     let stored = resource(&master, "waiting")["reason"].clone();
     assert!(text(&stored).contains("lacks label gpu"), "{stored}");
 
-    // A crawl goes on with what it has not fetched yet.
+    // A crawl goes on with the pages that it has not fetched yet.
     master.ok(&cluster, &["resource", "resume", "paused"]);
     master.ok(&cluster, &["resource", "wait", "paused", "--timeout=60s"]);
     assert_eq!(titles(&cluster, &master, "paused"), all_books());
@@ -115,7 +115,7 @@ fn a_cluster_of_an_earlier_version_goes_on() {
     assert_eq!(distinct.len(), asked.len(), "{asked:?}");
     assert_eq!(asked.len(), PAGES.len() + N_BOOKS - 5, "{asked:?}");
 
-    // Another run of one that was over, and of one with two shards.
+    // A finished resource runs again, and so does one with two shards.
     for name in ["done", "twice"] {
         master.ok(&cluster, &["resource", "restart", name]);
         master.ok(&cluster, &["resource", "wait", name, "--timeout=60s"]);
@@ -123,7 +123,7 @@ fn a_cluster_of_an_earlier_version_goes_on() {
         let record = cluster
             .record(&format!("resources/{name}"))
             .expect("it is stored");
-        // Rewritten in today's form.
+        // The record is rewritten in today's form.
         assert!(record["id"].is_string(), "{record}");
     }
 

@@ -1,5 +1,5 @@
-//! Masters and workers as processes of their own, on a real etcd. What is claimed is looked up where
-//! it would have its effect: with etcdctl, in the answers, in the log of the fake web.
+//! Masters and workers as processes of their own, on a real etcd. Claims are checked at their effects: with
+//! etcdctl, in the answers, in the log of the fake web.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,16 +19,16 @@ mod recovery;
 mod shards;
 mod workers;
 
-/// So many processes at a time are enough for one machine.
+/// Lets one test run at a time: its processes are enough for one machine.
 fn one_at_a_time() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Lets a crawl follow endless chains.
+/// Flag that lets a crawl follow endless chains.
 const DEEP: &str = "--max-depth=4000000000";
 
-/// Chains of pages without an end, one for each first part of a path: `/books/0`, `/books/1`, ….
+/// Opens endless chains of pages, one for each first part of a path: `/books/0`, `/books/1`, ….
 fn chains() -> Web {
     let page = |asked: Asked| async move {
         let (chain, n) = asked.path.rsplit_once('/').expect("paths have two parts");
@@ -38,13 +38,13 @@ fn chains() -> Web {
     Site::new().handle("/*", page).open()
 }
 
-/// The requests of one chain.
+/// Returns the requests of one chain.
 fn of_chain<'a>(log: &'a [Hit], name: &'a str) -> impl Iterator<Item = &'a Hit> {
     let start = format!("/{name}/");
     log.iter().filter(move |hit| hit.path.starts_with(&start))
 }
 
-/// Adds an endless crawl of the chain of its name; a page each 50 ms.
+/// Adds an endless crawl of the chain of its name, with one page each 50 ms.
 #[track_caller]
 fn add_endless(master: &Node, name: &str, web: &Web) -> Answer {
     let start = web.url(&format!("/{name}/0"));
@@ -56,7 +56,7 @@ fn add_endless(master: &Node, name: &str, web: &Web) -> Answer {
     answer
 }
 
-/// Waits for so many further requests of a chain.
+/// Waits for `n_more` further requests of a chain.
 #[track_caller]
 fn goes_on(web: &Web, name: &str, n_more: usize) {
     let before = of_chain(&web.log(), name).count();
@@ -65,7 +65,7 @@ fn goes_on(web: &Web, name: &str, n_more: usize) {
     });
 }
 
-/// Three masters, all registered, with the guest `puppet` pushed through the last.
+/// Starts three masters, all registered, and pushes the guest `puppet` through the last.
 #[track_caller]
 fn three_masters(cluster: &Cluster) -> Vec<Node> {
     let masters: Vec<Node> = ["1", "2", "3"].map(|id| cluster.master(id, &[])).into();
@@ -75,8 +75,8 @@ fn three_masters(cluster: &Cluster) -> Vec<Node> {
     masters
 }
 
-/// Takes the master that leads out of these. Those that are gone do not count, though their keys may
-/// be there yet.
+/// Takes the master that leads out of these. Masters that have ended do not count, though their keys may still
+/// exist.
 #[track_caller]
 fn take_leader(cluster: &Cluster, masters: &mut Vec<Node>, gone: &[&str]) -> Node {
     let leader = cluster.leader_beside(gone);
@@ -84,7 +84,7 @@ fn take_leader(cluster: &Cluster, masters: &mut Vec<Node>, gone: &[&str]) -> Nod
     masters.remove(place.expect("one of them leads"))
 }
 
-/// Two workers, registered.
+/// Starts two workers, and waits until they are registered.
 #[track_caller]
 fn two_workers(cluster: &Cluster) -> Vec<Node> {
     let workers = ["1", "2"].map(|id| cluster.worker(id, &[])).into();
@@ -92,7 +92,7 @@ fn two_workers(cluster: &Cluster) -> Vec<Node> {
     workers
 }
 
-/// The phase of a resource, as a master tells it.
+/// Returns the phase of a resource, as a master tells it.
 #[track_caller]
 fn phase(master: &Node, name: &str) -> String {
     let path = format!("/crawler/resource/{name}");
@@ -101,7 +101,7 @@ fn phase(master: &Node, name: &str) -> String {
     text(&resource.json()["phase"]).to_owned()
 }
 
-/// Longer than a lease lives without renewals, and a second.
+/// Returns a second more than the time that a lease lives without renewals.
 fn lease_and_a_second() -> Duration {
     crawler_tests::cluster::LEASE_TTL + Duration::from_secs(1)
 }

@@ -1,4 +1,4 @@
-//! Who leads, and what a change of leader leaves alone.
+//! Election of leaders, and the state that a change of leader leaves alone.
 
 use std::time::Instant;
 

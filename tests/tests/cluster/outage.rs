@@ -1,4 +1,4 @@
-//! etcd away for longer than a lease.
+//! Outages of etcd that are longer than a lease.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{add_endless, chains, goes_on, one_at_a_time, three_masters, two_workers};
 
-/// What is assigned to whom, and as what it is open.
+/// Returns the owner and the epochs of each shard, and the assignments.
 fn owned(cluster: &Cluster) -> (Vec<(String, [Value; 3])>, String) {
     let shards = cluster.keys("shards/").into_iter().map(|key| {
         let shard = cluster.record(&format!("shards/{key}"));
@@ -42,7 +42,7 @@ fn without_etcd_for_three_leases_nothing_moves_nothing_is_fetched_and_all_goes_o
     let asked = masters[1].http(crawler_tests::web::Method::GET, "/crawler/node", None);
     assert_eq!(asked.status, 503, "{asked:?}");
     assert!(asked.text.contains("etcd"), "{asked:?}");
-    // A page that was answered before is committed all the same; nothing is asked for any more.
+    // A page that was answered before is still committed; no new page is asked for.
     let deadline = LEASE_TTL * 2 / 3 + Duration::from_millis(300);
     pass(deadline.saturating_sub(begun.elapsed()));
     let n_at_deadline = web.log().len();
@@ -62,10 +62,10 @@ fn without_etcd_for_three_leases_nothing_moves_nothing_is_fetched_and_all_goes_o
         (n == 5).then_some(())
     });
     cluster.leader_beside(&[]);
-    // Beyond the time after which a missing worker's crawls would have moved.
+    // This is longer than the time after which a missing worker's crawls would have moved.
     pass(LEASE_TTL * 2);
     assert_eq!(owned(&cluster), before);
-    // Each was opened once, and is open still.
+    // Each crawl was opened once, and is still open.
     let starts = |worker: &Node| {
         let lines = worker.process.stderr();
         lines
@@ -102,7 +102,7 @@ fn a_worker_that_sleeps_longer_than_its_lease_fetches_nothing_of_what_others_hav
             line.contains("no longer assigned")
         });
     goes_on(&web, "a", 10);
-    // One after the other, never two of them: a page of the chain is asked for by one crawl.
+    // Crawls ran one after the other, never two at once: each page of the chain was asked for by one crawl.
     let log = web.log();
     let mut paths: Vec<&str> = log.iter().map(|hit| hit.path.as_str()).collect();
     let n_all = paths.len();

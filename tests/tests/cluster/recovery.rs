@@ -1,4 +1,4 @@
-//! How long it takes until everything is as it should be again, in lease times.
+//! Time until everything is as it should be again, in lease times.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,8 @@ fn n_runs() -> usize {
     if soak() { 20 } else { 2 }
 }
 
-/// Shows median and worst of one row of the table. In full length they must be within the goal, which
-/// is for a machine that does nothing else; otherwise it must be in sight.
+/// Shows median and worst value of one row of the table. In full length they must be within the goal, which is for
+/// a machine that does nothing else; otherwise within ten times the goal.
 #[track_caller]
 #[expect(clippy::print_stdout, reason = "the table is what this is for")]
 fn report(what: &str, mut times: Vec<Duration>, goal: Duration) {
@@ -43,7 +43,7 @@ fn next_page(web: &Web, name: &str) {
     });
 }
 
-/// The worker that has the one crawl, taken out of these.
+/// Returns the worker that has the one crawl, taken out of these.
 fn owner(cluster: &Cluster, workers: &mut Vec<Node>) -> Node {
     let owner = until("an owner among the workers", PATIENCE, || {
         let owner = cluster.owners()[0].1.clone();
@@ -72,7 +72,7 @@ fn recovery_after_the_end_of_a_worker() {
     let (mut crashes, mut stops) = (Vec::new(), Vec::new());
     for run in 0..2 * n_runs() {
         let mut worker = owner(&cluster, &mut workers);
-        // Whoever joins now is known when the other ends.
+        // The worker that joins now is known when the other ends.
         workers.push(start());
         until("the new worker's registration", PATIENCE, || {
             let id = &workers[1].id;
@@ -88,7 +88,7 @@ fn recovery_after_the_end_of_a_worker() {
                 assert_eq!(ended.code, Some(0), "{}", ended.stderr);
             }
         }
-        // Any further page is of the next owner.
+        // Any further page belongs to the next owner.
         next_page(&web, "a");
         match run % 2 {
             0 => crashes.push(begun.elapsed()),

@@ -11,19 +11,19 @@ use serde_json::Value;
 
 use crate::{add_endless, chains, goes_on, one_at_a_time, phase, three_masters, two_workers};
 
-/// Hosts of the web: names of one server, which workers know from their config file.
+/// Number of hosts of the web: names of one server, which workers know from their config file.
 const N_HOSTS: usize = 64;
-/// Pages of each host.
+/// Number of pages of each host.
 const N_PAGES: usize = 5;
-/// Between two requests to one host.
+/// Delay between two requests to one host.
 const DELAY: Duration = Duration::from_millis(50);
 
 fn host(n: usize) -> String {
     format!("h{}.test", n % N_HOSTS)
 }
 
-/// 64 hosts whose pages lead to each other: each page to the next of its host, to the first of the
-/// next host, and to one of a host far away.
+/// Opens 64 hosts whose pages lead to each other: each page to the next of its host, to the first of the next
+/// host, and to one of a host far away.
 fn hosts() -> Web {
     let page = async |asked: Asked| {
         let (name, port) = name_and_port(&asked.headers);
@@ -48,7 +48,7 @@ fn hosts() -> Web {
     Site::new().handle("/*", page).open()
 }
 
-/// Of the server that was asked for.
+/// Name and port of the server that was asked for.
 fn name_and_port(headers: &HeaderMap) -> (String, String) {
     let asked = headers.get("host").and_then(|host| host.to_str().ok());
     let (name, port) = asked
@@ -57,7 +57,7 @@ fn name_and_port(headers: &HeaderMap) -> (String, String) {
     (name.to_owned(), port.to_owned())
 }
 
-/// The requests to each host.
+/// Returns the requests to each host.
 fn by_host(web: &Web) -> BTreeMap<String, Vec<Hit>> {
     let mut by_host: BTreeMap<String, Vec<Hit>> = BTreeMap::new();
     for hit in web.log() {
@@ -78,8 +78,8 @@ fn add(master: &Node, name: &str, start: &str, shards: u32) {
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
-/// The items of a finished crawl: what each page gave, without its depth, which is that of the link
-/// that came first. None is there twice.
+/// Returns the items of a finished crawl: the values of each page, without its depth, which is that of the link
+/// that came first. No item occurs twice.
 #[track_caller]
 fn items(cluster: &Cluster, master: &Node, name: &str) -> BTreeSet<String> {
     until(&format!("the end of {name}"), PATIENCE, || {
@@ -98,9 +98,9 @@ fn items(cluster: &Cluster, master: &Node, name: &str) -> BTreeSet<String> {
     all
 }
 
-/// When requests to one host came sooner than they may, by the fake web's log.
+/// Returns the times of requests to one host that came too soon, by the fake web's log.
 fn early(log: &[Hit]) -> Vec<Instant> {
-    // The clocks of two threads of one machine, and the time that a request is on its way.
+    // The tolerance covers the clocks of two threads of one machine, and the time that a request is on its way.
     let tolerance = Duration::from_millis(15);
     let times = log.windows(2);
     let early = times
@@ -149,7 +149,7 @@ fn s20_four_shards_on_two_workers_give_the_items_of_one_though_a_worker_is_kille
     workers[0].process.kill();
     let parts = items(&cluster, &masters[1], "parts");
     assert_eq!(parts.len(), N_HOSTS * N_PAGES);
-    // One request per host and hand-over at most is early, and none where nothing is handed over.
+    // At most one request per host and hand-over is early, and none if nothing is handed over.
     let by_host = by_host(&web);
     assert_eq!(by_host.len(), N_HOSTS);
     for (host, log) in by_host {
@@ -159,7 +159,7 @@ fn s20_four_shards_on_two_workers_give_the_items_of_one_though_a_worker_is_kille
     }
     add(&masters[2], "whole", &start, 1);
     assert_eq!(items(&cluster, &masters[0], "whole"), parts);
-    // What was told of the parts while they ran is told of them now.
+    // The state of the parts that was told while they ran is still told.
     let told = masters[0].ok(&cluster, &["resource", "get", "parts", "-o", "json"]);
     let told: Value = serde_json::from_str(&told).expect("an answer is JSON");
     assert_eq!(told["shards"].as_array().map(Vec::len), Some(4));
@@ -209,7 +209,7 @@ fn a_paused_crawl_asks_for_nothing_and_a_drained_worker_has_nothing() {
     assert_eq!(phase(&masters[2], "a"), "Paused");
     masters[2].ok(&cluster, &["resource", "resume", "a"]);
     goes_on(&web, "a", 3);
-    // It went on where it was.
+    // The crawl went on where it was.
     assert_eq!(web.count("/a/0"), 1);
     let drained = masters[0].ok(&cluster, &["node", "drain", "worker-1"]);
     assert!(drained.starts_with("worker-1 drains; "), "{drained}");
@@ -222,7 +222,7 @@ fn a_paused_crawl_asks_for_nothing_and_a_drained_worker_has_nothing() {
         let path = format!("/{name}/0");
         assert_eq!(web.count(&path), 1);
     }
-    // The last one may drain too, and says what becomes of its crawls.
+    // The last worker may drain too; the answer says what becomes of its crawls.
     let drained = masters[0].ok(&cluster, &["node", "drain", "worker-2"]);
     assert_eq!(
         drained.trim(),
@@ -255,7 +255,7 @@ fn s19_a_name_that_is_added_and_deleted_a_hundred_times_shows_nothing_of_its_liv
         let master = &masters[n % 3];
         let life = format!("life-{n}");
         let start = web.url(&format!("/{life}/0"));
-        // Of one shard after one of two: nothing takes the place of the second.
+        // A life has one shard after one of two: nothing takes the place of the second.
         let shards = 1 + n / 10 % 2;
         let body = format!(
             r#"{{"name":"again","plugin":"puppet","params":{{"start":"{start}"}},
@@ -268,7 +268,7 @@ fn s19_a_name_that_is_added_and_deleted_a_hundred_times_shows_nothing_of_its_liv
         let seen = masters[(n + 1) % 3].http(Method::GET, "/crawler/resource/again", None);
         let seen = seen.json();
         assert!(ids.insert(text(&seen["spec"]["id"]).to_owned()));
-        // Now and then it gets to its items, which are those of this life alone.
+        // Now and then the crawl reaches its items, which are those of this life alone.
         if n % 10 == 0 {
             let own = items(&cluster, master, "again");
             let of_life = |url: &&String| url.contains(&format!("/{life}/"));

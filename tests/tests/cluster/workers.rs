@@ -1,4 +1,4 @@
-//! Which worker has what, and where crawls go when one ends.
+//! Distribution of crawls over workers, and the moves of crawls when a worker ends.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::{
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// How many crawls each worker has.
+/// Returns the number of crawls of each worker.
 fn loads(cluster: &Cluster) -> BTreeMap<String, usize> {
     let mut loads = BTreeMap::new();
     for (_, owner) in cluster.owners() {
@@ -45,7 +45,7 @@ fn s05_s04_f06_five_crawls_are_three_and_two_and_go_on_when_a_worker_ends() {
     for name in NAMES {
         goes_on(&web, name, 3);
     }
-    // S15: Ctrl-C gives its crawls to the other before it ends.
+    // S15: after Ctrl-C, a worker gives its crawls to the other before it ends.
     workers.remove(0).stop();
     assert_eq!(cluster.keys("nodes/worker/"), ["worker-2"]);
     assert_eq!(loads(&cluster), [("worker-2".to_owned(), 5)].into());
@@ -61,7 +61,7 @@ fn s05_s04_f06_five_crawls_are_three_and_two_and_go_on_when_a_worker_ends() {
         paths.dedup();
         assert!(n_all - paths.len() <= 1, "{name}: {paths:?}");
     }
-    // A crash is seen after the lease, by whoever leads.
+    // The leader notices a crash after the lease.
     workers.push(cluster.worker("3", &[]));
     cluster.registered("worker", 2);
     workers[0].process.kill();
@@ -99,7 +99,7 @@ fn a_worker_that_nobody_relieves_ends_by_its_deadline_and_what_it_had_goes_on_el
         (loads(&cluster) == [("worker-2".to_owned(), 1)].into()).then_some(())
     });
     goes_on(&web, "a", 3);
-    // It went on where it was.
+    // The crawl went on where it was.
     assert_eq!(web.count("/a/0"), 1);
 }
 
@@ -113,7 +113,7 @@ fn s17_f01_f02_a_worker_goes_on_with_what_was_assigned_to_it_before_it_started()
     cluster.leader_beside(&[]);
     master.push(&cluster, "puppet");
     let web = chains();
-    // S7: with no worker it waits, and is placed when one comes.
+    // S7: without a worker the crawl waits, and it is placed when one comes.
     let added = add_endless(&master, "a", &web).json();
     assert_eq!(added["id"], "");
     assert_eq!(phase(&master, "a"), "Pending");
@@ -122,7 +122,7 @@ fn s17_f01_f02_a_worker_goes_on_with_what_was_assigned_to_it_before_it_started()
     worker.process.kill();
     let worker = cluster.worker("1", &[]);
     goes_on(&web, "a", 5);
-    // F03: it went on, and did not begin anew.
+    // F03: the crawl went on, and did not begin anew.
     assert!(web.count("/a/0") == 1, "{}", web.count("/a/0"));
     let other = cluster.worker("2", &[]);
     cluster.registered("worker", 2);
@@ -152,7 +152,7 @@ fn s18_s19_a_running_crawl_is_changed_deleted_and_added_again_by_any_master() {
     worker.process.line("the change", PATIENCE, |line| {
         line.contains("settings changed")
     });
-    // Those that were under way when it changed.
+    // The next two requests may have been under way when the setting changed.
     goes_on(&web, "a", 2);
     let log = web.log();
     goes_on(&web, "a", 3);

@@ -1,4 +1,4 @@
-//! A demo that is interrupted, and what must be gone then.
+//! A demo that is interrupted, and the traces that must be gone then.
 
 use std::collections::BTreeSet;
 use std::fs;

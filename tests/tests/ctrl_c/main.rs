@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM at any moment: what was begun is ended, what was opened is closed, and nobody
-//! is left behind.
+//! Ctrl-C and SIGTERM at any moment: work that was begun ends, open files and ports are closed, and no process is
+//! left behind.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -21,7 +21,7 @@ use proc::{freeze_a_compiler, left_over, ports_of};
 mod demo;
 mod proc;
 
-/// An end that was asked for comes soon, on a busy machine too.
+/// Time in which a requested end comes, even on a busy machine.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 
 fn wait_for(moment: Duration) {
@@ -33,7 +33,7 @@ fn wait_for(moment: Duration) {
 
 #[test]
 fn ctrl_c_ends_the_demo_at_any_moment_and_leaves_nothing() {
-    // How long a whole demo takes here, so that the moments spread over all of it.
+    // The duration of a whole demo is measured, so that the moments spread over all of it.
     let start = Instant::now();
     let mut whole = Demo::start();
     let ended = whole.process.wait(5 * PATIENCE);
@@ -57,7 +57,7 @@ fn ctrl_c_ends_the_demo_at_any_moment_and_leaves_nothing() {
 
 #[test]
 fn ctrl_c_while_the_demo_builds_ends_cargo_and_its_compilers() {
-    // A new build folder: there is much to compile.
+    // A new build folder means that there is much to compile.
     let demo = Demo::start_with(|command| {
         let target = Path::new(command.get_current_dir().unwrap()).join("target");
         command.env("CARGO_TARGET_DIR", target);
@@ -86,7 +86,7 @@ fn ctrl_c_pressed_twice_ends_the_demo_at_once() {
     demo.check_nothing_is_left(&ports);
 }
 
-/// A site of list pages that never ends and takes its time.
+/// Returns a site of list pages that never ends and answers slowly.
 fn endless() -> Site {
     Site::new().handle("/list/*", |asked| async move {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -172,7 +172,7 @@ fn ctrl_c_ends_a_run_that_builds_or_waits_for_its_reader() {
         left_over(home.path(), run.id()).is_empty().then_some(())
     });
 
-    // Nobody reads its stdout: the first Ctrl-C cannot empty the outbox, the second does not wait.
+    // Nobody reads its stdout: the first Ctrl-C cannot empty the outbox, and the second does not wait.
     let web = endless().open();
     let mut command = home.command(crawl_arguments(web.url("/list/1").as_str()));
     command
@@ -263,7 +263,7 @@ fn ctrl_c_and_sigterm_end_up_within_seconds_whoever_is_connected() {
         web.wait_for("crawl", PATIENCE, |log| log.len() > n_before + 50);
         let mut follower = home.start(["items", "endless", "--follow", "--patience=1s", &master]);
         follower.answer("item", PATIENCE, |_| true);
-        // Connections that say nothing, half a request, and all but its body.
+        // The connections send nothing, half a request, and all but its body.
         let silent = [&grpc, &http].map(|address| TcpStream::connect(address).unwrap());
         let mut half = TcpStream::connect(&http).unwrap();
         half.write_all(b"POST /crawler/resource HTTP/1.1\r\nhost: a\r\n")

@@ -1,4 +1,5 @@
-//! What the kernel tells of processes: signals they handle, those they have started, their ports.
+//! Facts that the kernel tells of processes: the signals they handle, the processes they have started, their
+//! ports.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +9,7 @@ use crawler_tests::process::Process;
 use crawler_tests::{PATIENCE, until};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Waits until the process handles Ctrl-C itself; before, it ends like any other.
+/// Waits until the process handles Ctrl-C itself; before, the signal ends it like any other process.
 pub(crate) fn until_it_listens(process: &Process) {
     const SIGINT: u64 = 1 << 1;
     let status = format!("/proc/{}/status", process.id());
@@ -22,11 +23,11 @@ pub(crate) fn until_it_listens(process: &Process) {
     });
 }
 
-/// A process by its id, and what it was started with.
+/// A process: its id, and its command line.
 pub(crate) type Running = (u32, String);
 
-/// Processes that have this text in their environment or belong to this process group; the dead
-/// that nobody has asked after do not count.
+/// Returns processes that have this text in their environment or belong to this process group. Dead processes that
+/// nobody has reaped do not count.
 pub(crate) fn left_over(mark: &Path, group: u32) -> Vec<Running> {
     let mark = mark.to_str().unwrap();
     let mut found = Vec::new();
@@ -52,7 +53,7 @@ pub(crate) fn left_over(mark: &Path, group: u32) -> Vec<Running> {
     found
 }
 
-/// The TCP ports on which these processes listen.
+/// Returns the TCP ports on which these processes listen.
 pub(crate) fn ports_of(ids: &[u32]) -> BTreeSet<u16> {
     let sockets: BTreeSet<String> = ids
         .iter()
@@ -74,8 +75,8 @@ pub(crate) fn ports_of(ids: &[u32]) -> BTreeSet<u16> {
     listening.collect()
 }
 
-/// Waits until a build has started a compiler, and freezes it there: it ends if it is ended, and not
-/// because it is done.
+/// Waits until a build has started a compiler, and freezes it there. It then ends only if something ends it, and
+/// not because it is done.
 pub(crate) fn freeze_a_compiler(mark: &Path, group: u32) {
     let (id, _) = until("compiler at work", PATIENCE, || {
         let running = left_over(mark, group);

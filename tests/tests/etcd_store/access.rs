@@ -1,4 +1,4 @@
-//! Servers that want to know who we are, are full, old or mute: each is named with the way out.
+//! Servers that ask for credentials, are full, old or mute: each error names the fault and the way out.
 
 use crawler::store::etcd::TlsSettings;
 use crawler_tests::etcd::certificates::Certificates;
@@ -122,7 +122,7 @@ async fn f29_a_server_is_reached_with_name_and_password_only() {
     let store = EtcdStore::connect(settings_of_crawler).await.unwrap();
     let from = done(&store, Txn::new().put("/crawler/a", "1")).await;
     let mut watch = store.watch("/crawler/", from).await.unwrap();
-    // What is outside of our role is told; a token that ran out is renewed in silence.
+    // Access outside of the role is an error; a token that ran out is renewed silently.
     for _ in 0..2 {
         let error = store.get("/other").await.unwrap_err();
         check(&error, false, &["permission denied", "check user"]);
@@ -140,7 +140,7 @@ async fn f29_a_server_is_reached_with_name_and_password_only() {
         }
         store.watch("/crawler/", from).await.unwrap();
     }
-    // Tokens end with the server that gave them.
+    // Tokens end with the server that issued them.
     etcd.kill(0);
     etcd.launch(0);
     let written = eventually(&store, &Txn::new().put("/crawler/b", "1")).await;
@@ -210,7 +210,7 @@ async fn a_server_that_is_too_old_is_refused_with_what_is_needed() {
 
 #[tokio::test]
 async fn a_server_that_says_nothing_is_not_waited_for() {
-    // Connections are taken by the kernel, and nobody reads them.
+    // The kernel accepts connections, and nobody reads them.
     let mute = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = mute.local_addr().unwrap();
     let settings = EtcdSettings {

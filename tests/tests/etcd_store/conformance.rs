@@ -1,10 +1,10 @@
-//! The suite of all stores. Its cases take turns on a server that they share, and each begins with an
+//! Conformance suite of all stores. Its cases take turns on a server that they share, and each begins with an
 //! empty one.
 
 use super::*;
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
-/// A server that those who want it share: gone with the last of them.
+/// A server that cases share: it ends with the last of them.
 #[derive(Debug)]
 struct Shared {
     server: Mutex<Weak<Server>>,
@@ -25,7 +25,7 @@ impl Shared {
         }
     }
 
-    /// An empty store, and what keeps it to oneself.
+    /// Returns an empty store, and a guard that keeps it to this case.
     async fn store(&self) -> Option<(Arc<dyn Store>, (OwnedMutexGuard<()>, Arc<Server>))> {
         let server = self.server()?;
         let turn = server.turn.clone().lock_owned().await;

@@ -1,5 +1,5 @@
-//! The store in a real etcd: the suite of all stores on one member and on three, and what only a
-//! server that is killed, paused, compacted or strict can show.
+//! The store in a real etcd: the suite of all stores on one member and on three, and behaviour that only a killed,
+//! paused, compacted or strict server can show.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,7 +22,7 @@ mod old;
 mod outages;
 mod watches;
 
-/// Settings for a test's etcd.
+/// Returns settings for a test's etcd.
 fn settings(etcd: &Etcd) -> EtcdSettings {
     EtcdSettings {
         endpoints: etcd.endpoints(),
@@ -35,7 +35,7 @@ async fn connect(etcd: &Etcd) -> Arc<dyn Store> {
     Arc::new(store.unwrap_or_else(|e| panic!("{e}")))
 }
 
-/// The revision of a transaction that must be carried out.
+/// Commits a transaction that must be carried out, and returns its revision.
 async fn done(store: &dyn Store, txn: Txn) -> Revision {
     match store.commit(txn).await {
         Ok(Outcome::Done(revision)) => revision,
@@ -43,7 +43,7 @@ async fn done(store: &dyn Store, txn: Txn) -> Revision {
     }
 }
 
-/// As [`done`], where the store may be away for a while.
+/// Commits like [`done`], while the store may be away for a time.
 async fn eventually(store: &dyn Store, txn: &Txn) -> Revision {
     let asked = Instant::now();
     loop {
@@ -58,7 +58,7 @@ async fn eventually(store: &dyn Store, txn: &Txn) -> Revision {
     }
 }
 
-/// What a watch says next, which may be an error and never silence.
+/// Returns the next event of a watch. It may be an error, but silence is a fault.
 async fn next(watch: &mut Box<dyn Watch>) -> Result<WatchEvent, StoreError> {
     let told = timeout(PATIENCE, watch.next()).await;
     told.expect("a watch is not silent for so long")

@@ -1,8 +1,8 @@
-//! Three members, of which some are dead, paused or deposed: the rest goes on, and is found.
+//! Three members, of which some are dead, paused or deposed: the rest goes on, and clients find it.
 
 use super::*;
 
-/// Reads so often, and none may fail: a client that spreads its calls fails every third.
+/// Reads a hundred times, and no read may fail: a client that spreads its calls would fail every third.
 async fn check_reads(store: &dyn Store, n_slow: usize) {
     let mut slow = 0;
     for _ in 0..100 {
@@ -24,7 +24,7 @@ async fn s09_members_that_are_dead_or_paused_are_left_for_the_others() {
     let leader = etcd.leader();
     let follower = (leader + 1) % 3;
     let mut endpoints = etcd.endpoints();
-    // The first one is asked until it fails.
+    // The first endpoint is asked until it fails.
     endpoints.rotate_left(follower);
     let settings = EtcdSettings {
         endpoints,
@@ -38,7 +38,7 @@ async fn s09_members_that_are_dead_or_paused_are_left_for_the_others() {
     etcd.thaw(follower);
     etcd.kill(follower);
     check_reads(&store, 0).await;
-    // Who connects anew tries the dead one first.
+    // A new connection tries the dead member first.
     let store = EtcdStore::connect(super::settings(&etcd)).await.unwrap();
     check_reads(&store, 0).await;
 }
@@ -100,7 +100,7 @@ async fn without_more_than_half_of_the_members_it_is_said_and_never_silence() {
     etcd.kill(2);
     let error = next(&mut watch).await.unwrap_err();
     assert!(error.is_transient(), "{error}");
-    // Until it notices, the member that is left waits for the others.
+    // Until it notices, the remaining member waits for the others.
     let told = async {
         loop {
             match store.get("/t/a").await {

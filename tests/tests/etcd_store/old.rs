@@ -1,4 +1,4 @@
-//! A server that says of itself that it is old, and can do nothing else.
+//! A server that reports an old version, and can do nothing else.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -63,7 +63,7 @@ where
     }
 }
 
-/// Runs for as long as what is returned beside its address.
+/// Starts the server. It runs as long as the guard that is returned beside its address.
 pub(crate) async fn old_server(version: &'static str) -> (SocketAddr, (TaskScope, DropGuard)) {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let incoming = TcpIncoming::bind(any).expect("a free port");

@@ -1,4 +1,4 @@
-//! One member that is killed or paused: what was asked for is settled, and leases and watches go on.
+//! One member that is killed or paused: unknown outcomes are settled, and leases and watches go on.
 
 use futures::future::join_all;
 
@@ -33,7 +33,7 @@ async fn s09_a_watch_and_a_lease_go_on_when_the_server_was_killed_and_is_back() 
             "{seen:?}"
         );
     }
-    // Longer than the lease: only renewals can have kept it.
+    // The wait is longer than the lease: only renewals can have kept it.
     assert!(timeout(ttl, lease.lost().cancelled()).await.is_err());
     assert!(etcd.ctl(&["get", "/t/a"]).contains("/t/a"));
     lease.release().await.unwrap();
@@ -85,7 +85,7 @@ async fn s09_a_lease_outlives_an_outage_of_the_server_and_is_renewed_or_ends_aft
     ));
 }
 
-/// What a kill leaves of calls in flight was seen to be anything: 235 of 320 were carried out.
+/// A kill may leave calls in flight done or not: in one run, 235 of 320 were carried out.
 #[tokio::test(flavor = "multi_thread")]
 async fn s06_writes_in_flight_when_the_server_is_killed_are_settled() {
     let Some(mut etcd) = Etcd::one() else { return };
@@ -151,7 +151,7 @@ async fn s06_a_server_that_is_paused_is_told_in_time_and_a_write_is_settled_when
     assert!(error.is_transient(), "{error}");
     assert!(error.to_string().contains(&etcd.endpoints()[0]), "{error}");
     assert!(asked.elapsed() < Duration::from_secs(5));
-    // Nothing tells a second write of this from its first, so it is not made.
+    // A second write could not be told from the first, so it is not made.
     let unguarded = store.commit(Txn::new().put("/t/b", "1")).await.unwrap();
     assert_eq!(unguarded, Outcome::Unknown);
     let guard = Guard::RevisionIs("/t/a".to_owned(), revision);
@@ -167,7 +167,7 @@ async fn s06_a_server_that_is_paused_is_told_in_time_and_a_write_is_settled_when
         etcd.thaw(0);
     };
     tokio::join!(settled, thawed);
-    // Once: a second write of the same would have another revision.
+    // It was written once: a second write of the same would have another revision.
     let fields = etcd.ctl(&["get", "/t/a", "--write-out=fields"]);
     assert!(fields.contains("\"Version\" : 2"), "{fields}");
 }

@@ -1,9 +1,9 @@
-//! Watches over what a server does to them: connections that end anywhere, and history that goes.
+//! Watches across faults of a server: connections that end anywhere, and history that is compacted.
 
 use super::*;
 
-/// Writes so many transactions, and reads all of their changes through a watch whose server is killed
-/// each time that so many have come.
+/// Writes `n_txns` transactions, and reads all of their changes through a watch whose server is killed each time
+/// that `kill_each` changes have come.
 async fn check(n_txns: usize, n_puts: usize, n_bytes: usize, kill_each: usize) {
     let Some(mut etcd) = Etcd::one() else { return };
     let store = connect(&etcd).await;
@@ -41,13 +41,13 @@ async fn check(n_txns: usize, n_puts: usize, n_bytes: usize, kill_each: usize) {
     assert_eq!(n_kills, 3);
 }
 
-/// Headers of such messages tell the revision of the present: whoever resumes from them loses a lot.
+/// Headers of such messages carry the present revision: a client that resumes from them loses many changes.
 #[tokio::test]
 async fn f05_no_change_is_lost_when_a_connection_ends_while_a_watch_catches_up() {
     check(2_500, 1, 5_000, 300).await;
 }
 
-/// A message takes two megabytes and such a revision half of one, so that some are cut.
+/// A message takes two megabytes and such a revision half of one, so that some revisions are cut.
 #[tokio::test]
 async fn f05_no_change_is_lost_when_a_connection_ends_within_a_revision() {
     check(40, 100, 6_000, 777).await;
@@ -63,10 +63,10 @@ async fn f05_a_deletion_that_a_compaction_swallowed_is_found_by_the_listing_at_t
     let store = EtcdStore::connect(settings).await.unwrap();
     let put = done(&store, Txn::new().put("/t/a", "1")).await;
     let deleted = done(&store, Txn::new().delete("/t/a")).await;
-    // Physically: until then the deletion is there.
+    // The compaction is physical: until then the deletion is there.
     etcd.ctl(&["compact", "--physical", &deleted.0.to_string()]);
     let mut watch = store.watch("/t/", put).await.unwrap();
-    // The server keeps this deletion to itself, or else there is nothing to find.
+    // The server does not tell this deletion, or else there is nothing to test.
     assert_eq!(next(&mut watch).await.unwrap(), WatchEvent::StartOver);
     assert_eq!(store.list("/t/").await.unwrap().entries, []);
     let later = done(&store, Txn::new().put("/t/b", "1")).await;
@@ -135,7 +135,7 @@ async fn what_is_more_than_so_many_revisions_ago_is_forgotten_and_the_rest_stays
     let forgotten = at(last - 15);
     assert!(forgotten.stderr.contains("compacted"), "{forgotten:?}");
     assert_eq!(at(last - 5).stdout.trim(), "44");
-    // With nothing to forget, and again with what is forgotten already.
+    // Compaction is also tried with nothing to forget, and with history that is forgotten already.
     store.compact(1_000).await.unwrap();
     store.compact(10).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Calls through any master, over HTTP and gRPC, made again under the same key until they are answered.
+//! Calls through any master, over HTTP and gRPC, repeated under the same key until they are answered.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -13,9 +13,9 @@ use tokio::runtime::Runtime;
 
 use crate::fleet::{Door, Doors};
 
-/// For one try: a master may be frozen.
+/// Deadline of one try: a master may be frozen.
 const TRY: Duration = Duration::from_secs(5);
-/// Faults stop for longer than it takes within so long.
+/// Time after which a caller gives up. Within it, faults pause for longer than a call takes.
 const GIVE_UP: Duration = Duration::from_secs(150);
 
 /// A client.
@@ -26,7 +26,7 @@ pub(crate) struct Caller {
     random: Random,
 }
 
-/// What a master has answered for good.
+/// Final answer of a master.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -71,7 +71,7 @@ impl Caller {
         })
     }
 
-    /// Adds a resource, once: over HTTP and gRPC as it comes, under one key.
+    /// Adds a resource, once: over HTTP or gRPC by chance, under one key.
     pub(crate) fn add(&mut self, spec: &Value) -> Answer {
         let key = self.key();
         let (body, message) = (spec.to_string(), message(spec));
@@ -97,7 +97,7 @@ impl Caller {
         format!("{one:016x}{other:016x}")
     }
 
-    /// An answer of 500 and more, or none, is no answer.
+    /// Repeats a call until it is answered. A status of 500 or more counts as no answer.
     fn until_answered(
         &mut self,
         mut ask: impl FnMut(&mut Self, &Door) -> Result<Answer, String>,
@@ -186,7 +186,7 @@ impl Caller {
     }
 }
 
-/// A resource as gRPC has it, of how HTTP has it.
+/// Converts a resource from its form in HTTP to that in gRPC.
 fn message(spec: &Value) -> proto::ResourceSpec {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let object = |field: &str| spec[field].as_object().cloned().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Whether a history keeps the promises of the design. Pure: a history in, what breaks a promise out.
+//! Check that a history keeps the promises of the design. It is pure: a history in, the broken promises out.
 //!
-//! Each promise is looked at alone, and by what cannot be late: revisions, epochs and sequence numbers,
-//! not the times of log lines. Times are compared where one clock has taken them.
+//! Each promise is checked alone, and by values that cannot be late: revisions, epochs and sequence numbers, not
+//! the times of log lines. Times are compared only if one clock has taken them.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,19 +15,19 @@ mod store;
 
 pub(crate) use clients::life_of;
 
-/// What the run was made with.
+/// Settings of the run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terms {
-    /// Between an answer and the next request of a crawl that keeps a distance.
+    /// Delay between an answer and the next request of a crawl that keeps a distance.
     pub(crate) delay: Duration,
-    /// After the answer to a deletion, how long something of it may be asked for.
+    /// Time after the answer to a deletion in which its pages may still be asked for.
     pub(crate) after_delete: Duration,
 }
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Violation {
-    /// Of design section 10.
+    /// Number of the invariant in design section 10.
     pub(crate) invariant: u8,
     pub(crate) what: String,
 }
@@ -38,7 +38,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// All that is wrong with a history.
+/// Returns all violations in a history.
 pub(crate) fn check(history: &History, terms: Terms) -> Vec<Violation> {
     let mut found = Found::default();
     store::leaders(history, &mut found);
@@ -52,7 +52,7 @@ pub(crate) fn check(history: &History, terms: Terms) -> Vec<Violation> {
     found.0
 }
 
-/// The id in the record of a resource.
+/// Returns the id in the record of a resource.
 fn id_of(resource: &Value) -> u64 {
     let id = resource["id"].as_str();
     id.and_then(|id| id.parse().ok()).unwrap_or_default()
@@ -67,7 +67,7 @@ impl Found {
     }
 }
 
-/// 5: every shard runs on one live worker soon after the faults have stopped.
+/// Invariant 5: every shard runs on one live worker soon after the faults have stopped.
 fn rests(history: &History, found: &mut Found) {
     for (n, rest) in history.rests.iter().enumerate() {
         let n = n + 1;

@@ -1,5 +1,5 @@
-//! The processes of a cluster with a stretch of network of its own between each of them and each member
-//! of etcd, and what can be done to them.
+//! Processes of a cluster, each with a proxy of its own to each member of etcd, and the faults that can be
+//! inflicted on them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,17 +14,17 @@ use crawler_tests::proxy::{Proxy, Weather};
 use crate::history::{Life, Told};
 use crate::logs;
 
-/// How long a silent node counts as there, in these runs.
+/// Time for which a silent node counts as there, in these runs.
 pub(crate) const LEASE_TTL: Duration = Duration::from_secs(3);
 const N_MASTERS: usize = 3;
 const N_WORKERS: usize = 4;
 pub(crate) const N_MEMBERS: usize = 3;
 pub(crate) const N_PROCESSES: usize = N_MASTERS + N_WORKERS;
 
-/// Where the masters answer now.
+/// Addresses of the masters now.
 pub(crate) type Doors = Arc<Mutex<Vec<Door>>>;
 
-/// The addresses of one master.
+/// Addresses of one master.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Door {
     pub(crate) http: String,
@@ -32,7 +32,7 @@ pub(crate) struct Door {
 }
 
 pub(crate) struct Fleet {
-    /// Masters, then workers. They end before what they stand on.
+    /// Masters, then workers. They end before the store and its members.
     pub(crate) places: Vec<Place>,
     pub(crate) cluster: Cluster,
     pub(crate) doors: Doors,
@@ -47,14 +47,14 @@ pub(crate) struct Place {
     pub(crate) node: Option<Node>,
     n_lives: usize,
     n_read: usize,
-    /// Of the processes that have ended.
+    /// Logs of the processes that have ended.
     logs: Vec<Vec<String>>,
     pub(crate) told: Vec<(Life, Told)>,
-    /// What the present process crawls: the epoch, and whether the frontier was opened under it.
+    /// Crawls of the present process: the epoch, and true if the frontier was opened under it.
     pub(crate) crawls: BTreeMap<String, (u64, bool)>,
 }
 
-/// What a fault is about.
+/// Target of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Target {
     Process(usize),
@@ -62,22 +62,22 @@ pub(crate) enum Target {
     Store,
 }
 
-/// What can happen, until it ends.
+/// A fault, which lasts until it ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Ended between two instructions, and started again when this ends.
+    /// A process is killed, and started again when the fault ends.
     Kill(usize),
-    /// Told to end, and started again when this ends.
+    /// A process is told to end, and started again when the fault ends.
     Terminate(usize),
-    /// Without the processor.
+    /// A process is paused.
     Freeze(usize),
-    /// Between a process and some members.
+    /// The network between a process and some members is disturbed.
     Network(usize, Vec<usize>, Weather),
-    /// Between a member and the others.
+    /// A member is cut off from the others.
     Isolate(usize, Isolation),
     KillMember(usize),
     FreezeMember(usize),
-    /// The history up to the present revision goes.
+    /// The history up to the present revision is compacted.
     Compact,
 }
 
@@ -88,7 +88,7 @@ fn role_and_id(n: usize) -> (&'static str, usize) {
     }
 }
 
-/// What a process is called.
+/// Name of a process.
 pub(crate) fn name(n: usize) -> String {
     let (role, id) = role_and_id(n);
     format!("{role}-{id}")
@@ -109,7 +109,8 @@ impl Fault {
 }
 
 impl Fleet {
-    /// All processes, registered; None where etcd is not installed, which is told.
+    /// Starts all processes and waits until they are registered. If etcd is not installed, it says so and returns
+    /// `None`.
     pub(crate) fn new() -> Option<Self> {
         let cluster = Cluster::on(Etcd::three_apart()?).telling(logs::FILTER);
         let place = |n: usize| {
@@ -175,12 +176,12 @@ impl Fleet {
         place.n_lives += 1;
     }
 
-    /// Lets it happen.
+    /// Begins a fault.
     pub(crate) fn begin(&mut self, fault: &Fault) {
         match fault {
             Fault::Kill(n) => {
                 if let Some(node) = &mut self.places[*n].node {
-                    // One that has crashed is not hidden by this.
+                    // The assertion keeps a crashed process from being hidden by this.
                     assert!(
                         node.process.is_running() || was_refused(node),
                         "{}",
@@ -203,7 +204,7 @@ impl Fleet {
             Fault::KillMember(n) => self.cluster.etcd.kill(*n),
             Fault::FreezeMember(n) => self.cluster.etcd.freeze(*n),
             Fault::Compact => {
-                // Without a majority there is nobody who could, which is fine.
+                // Without a majority nobody can compact, which is fine.
                 let etcd = &self.cluster.etcd;
                 let status = etcd.try_ctl(&["get", "/", "--write-out=fields"]).stdout;
                 let mut lines = status.lines();
@@ -214,7 +215,7 @@ impl Fleet {
         }
     }
 
-    /// Ends a process, if it has not ended, and keeps what it has told.
+    /// Ends a process, if it has not ended, and keeps its log.
     fn take_out(&mut self, n: usize) {
         let place = &mut self.places[n];
         if let Some(mut node) = place.node.take() {
@@ -224,7 +225,7 @@ impl Fleet {
         }
     }
 
-    /// Puts right what it has done.
+    /// Ends a fault, and repairs its effects.
     pub(crate) fn end(&mut self, fault: &Fault) {
         match fault {
             Fault::Kill(n) => self.start(*n),
@@ -249,12 +250,12 @@ impl Fleet {
         }
     }
 
-    /// Takes in what the processes have told since.
+    /// Reads the log lines that the processes have written since the last call.
     pub(crate) fn read(&mut self) {
         self.places.iter_mut().for_each(Place::read);
     }
 
-    /// Keeps the logs of all processes in a folder, for whoever looks into a failure.
+    /// Keeps the logs of all processes in a folder, for the study of a failure.
     pub(crate) fn keep_logs(&self, folder: &Path) {
         for place in &self.places {
             let (id, present) = (place.life().0, place.node.iter());
@@ -267,8 +268,8 @@ impl Fleet {
         }
     }
 
-    /// Starts again what has ended because the record of the process before it was still there, as a
-    /// service manager would: each change of etcd's leader gives a dead process's lease its time anew.
+    /// Restarts processes that have ended because the record of the process before them was still there, as a
+    /// service manager would: each change of etcd's leader renews the lease of a dead process.
     pub(crate) fn start_again(&mut self) -> usize {
         let mut n_started = 0;
         for n in 0..N_PROCESSES {
@@ -285,7 +286,7 @@ impl Fleet {
         n_started
     }
 
-    /// A process that has ended by itself, though nobody wanted that.
+    /// Returns the end of a process that has ended by itself.
     pub(crate) fn ended(&mut self) -> Option<String> {
         let mut places = self.places.iter_mut();
         places.find_map(|place| {
@@ -295,14 +296,14 @@ impl Fleet {
     }
 }
 
-/// Whether an ended process has found the record of the one before it.
+/// Returns true if an ended process has found the record of the one before it.
 fn was_refused(node: &mut Node) -> bool {
     let told = node.process.wait(PATIENCE).stderr;
     let last = told.lines().last().unwrap_or_default();
     last.starts_with("error: another process is registered as")
 }
 
-/// What an ended process has told last.
+/// Returns the last lines of an ended process.
 fn end_of(node: &Node) -> String {
     let lines = node.process.stderr();
     let end = &lines[lines.len().saturating_sub(5)..];
@@ -314,7 +315,7 @@ impl Place {
         self.role == "worker"
     }
 
-    /// Of the process that is there, or was there last.
+    /// Life of the process that is there, or was there last.
     pub(crate) fn life(&self) -> Life {
         (format!("{}-{}", self.role, self.id), self.n_lives)
     }
@@ -340,7 +341,7 @@ impl Place {
                 Told::Opened { shard, epoch, .. } => {
                     self.crawls.insert(shard.clone(), (*epoch, true));
                 }
-                // The line comes late, where the next crawl has begun already.
+                // The line comes late, when the next crawl has begun already.
                 Told::Ends { shard, epoch } => {
                     let is_this = |present: &(u64, bool)| present.0 == *epoch;
                     if self.crawls.get(shard).is_some_and(is_this) {

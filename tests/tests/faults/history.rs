@@ -1,47 +1,48 @@
-//! What has happened, as it was seen from outside: the changes of the store, what the processes told,
-//! the calls of clients, the requests that the fake web got, and what crawls came to.
+//! History of a run, as it was seen from outside: the changes of the store, the logs of the processes, the calls
+//! of clients, the requests that the fake web received, and the results of crawls.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// Since the beginning of the run, by one clock of this machine.
+/// Time since the beginning of the run, by one clock of this machine.
 pub(crate) type Moment = Duration;
 
-/// Everything that the checker goes by.
+/// Everything that the checker uses.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
-    /// In the order of their revisions.
+    /// Changes of the store, in the order of their revisions.
     pub(crate) store: Vec<Change>,
-    /// What each life of a process told, in its order.
+    /// Log lines of each life of a process, in order.
     pub(crate) told: Vec<(Life, Told)>,
-    /// Calls by name, each name's in their order: one client has it, and calls one after the other.
+    /// Calls of clients. Those of one name are in order: one client has the name, and makes one call after the
+    /// other.
     pub(crate) calls: Vec<Call>,
     /// Requests of the crawls that keep a distance.
     pub(crate) requests: Vec<Request>,
     /// Crawls of a closure that have finished.
     pub(crate) crawls: Vec<Crawl>,
-    /// Ends of faults.
+    /// Times until everything was at rest again, after faults.
     pub(crate) rests: Vec<Rest>,
 }
 
-/// A process from its start to its end: its node id, and how often that was started before.
+/// A process from its start to its end: its node id, and the number of earlier starts of that id.
 pub(crate) type Life = (String, usize);
 
 /// A change of one key of the store.
 #[derive(Debug, Clone)]
 pub(crate) struct Change {
     pub(crate) revision: u64,
-    /// Below `/crawler/`.
+    /// Key below `/crawler/`.
     pub(crate) key: String,
-    /// The revision that the key was created at; 0 where it was removed.
+    /// Revision at which the key was created; 0 if it was removed.
     pub(crate) created: u64,
-    /// None: removed.
+    /// New value. If `None`, the key was removed.
     pub(crate) value: Option<Value>,
 }
 
-/// A line of a log that matters.
+/// A log line that the checker uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Told {
     /// The leader whose key was created at `term` has written at a revision.
@@ -52,7 +53,7 @@ pub(crate) enum Told {
         epoch: u64,
         storage_epoch: u64,
     },
-    /// What was written to a frontier up to this number is durable.
+    /// Writes to a frontier up to this number are durable.
     Durable {
         shard: String,
         storage_epoch: u64,
@@ -60,7 +61,7 @@ pub(crate) enum Told {
     },
     /// A shard's crawl begins.
     Starts { shard: String, epoch: u64 },
-    /// It is over, and its frontier is closed.
+    /// A shard's crawl has ended, and its frontier is closed.
     Ends { shard: String, epoch: u64 },
 }
 
@@ -75,17 +76,18 @@ pub(crate) struct Call {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answered {
-    /// It was added; the life of the name that the client counts, which its pages are called by.
+    /// The name was added. `life` is the life of the name that the client counts, and its pages are named after
+    /// it.
     Added { life: String },
-    /// It was deleted.
+    /// The name was deleted.
     Deleted,
-    /// It was changed; what the answer shows.
+    /// The resource was changed; the fields are those of the answer.
     Updated { concurrency: u64, generation: u64 },
-    /// What is there; none where there is no such resource.
+    /// The resource was read. `None` if there is no such resource.
     Read { shown: Option<Shown> },
-    /// The lives of the name whose items were shown.
+    /// The items were read; `lives` are the lives of the name that they belong to.
     Items { lives: BTreeSet<String> },
-    /// Nobody else has this name, and the client knows whether it is there: there is nothing to refuse.
+    /// The call was refused, although no other client has this name, and the client knows whether it exists.
     Refused { why: String },
 }
 
@@ -94,38 +96,38 @@ pub(crate) enum Answered {
 pub(crate) struct Shown {
     pub(crate) id: u64,
     pub(crate) generation: u64,
-    /// None: nobody has set it.
+    /// Concurrency. If `None`, nobody has set it.
     pub(crate) concurrency: Option<u64>,
 }
 
-/// A request that the fake web got.
+/// A request that the fake web received.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
-    /// The life of the name whose page it is. Each has a host of its own.
+    /// The life of the name that the page belongs to. Each name has a host of its own.
     pub(crate) life: String,
     pub(crate) start: Moment,
-    /// None: the answer was never ready.
+    /// End of the answer. If `None`, the answer was never ready.
     pub(crate) end: Option<Moment>,
 }
 
-/// A crawl that has finished, and what was known of it before.
+/// A crawl that has finished, with the facts that were known of it before.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Crawl {
     pub(crate) name: String,
     pub(crate) pages: BTreeSet<String>,
     pub(crate) asked: BTreeSet<String>,
     pub(crate) known_items: BTreeSet<String>,
-    /// As they were read, in their order.
+    /// Items as they were read, in order.
     pub(crate) items: Vec<String>,
-    /// Neither done nor dead.
+    /// Number of URLs that are neither done nor dead.
     pub(crate) n_due: u64,
     pub(crate) n_dead: u64,
 }
 
-/// The faults have stopped; how long it took until all shards were where they should be.
+/// The time from the end of the faults until all shards were where they should be.
 #[derive(Debug, Clone)]
 pub(crate) struct Rest {
     pub(crate) bound: Duration,
-    /// None: not at all, with what was not as it should be.
+    /// Time that it took, or the deviations if it never came to rest.
     pub(crate) took: Result<Duration, Vec<String>>,
 }

@@ -1,5 +1,5 @@
-//! What goes on while faults happen: clients that add, read, change and delete, each with names of its
-//! own, and crawls of a closure, one after the other.
+//! Load during the faults: clients that add, read, change and delete, each with names of its own, and crawls of a
+//! closure, one after the other.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,13 +18,13 @@ use crate::checker::life_of;
 use crate::fleet::Doors;
 use crate::history::{Answered, Call, Crawl, History, Request, Shown};
 
-/// Between two requests of the crawls that keep a distance.
+/// Delay between two requests of the crawls that keep a distance.
 pub(crate) const DELAY: Duration = Duration::from_millis(200);
-/// What the names of crawls that come to an end begin with.
+/// Prefix of the names of crawls that come to an end.
 pub(crate) const CLOSURE: &str = "closure-";
 const N_CLIENTS: usize = 3;
 const N_NAMES: usize = 2;
-/// Of the crawls that keep a distance.
+/// Number of the crawls that keep a distance.
 pub(crate) const N_CHAINS: usize = N_CLIENTS * N_NAMES;
 
 /// Clients and crawls at work. They end with [`Load::end`].
@@ -94,7 +94,7 @@ impl Load {
         }
     }
 
-    /// Waits until each chain was asked for a page.
+    /// Waits until a page of each chain was asked for.
     pub(crate) fn gets_under_way(&self) {
         crawler_tests::until("a page of each chain", PATIENCE, || {
             let is_asked = |web: &Web| web.log().iter().any(|hit| hit.path != "/robots.txt");
@@ -102,13 +102,13 @@ impl Load {
         });
     }
 
-    /// Lets clients finish the calls in hand and begin no others.
+    /// Lets clients finish the calls in progress and begin no others.
     pub(crate) fn pause(&mut self) {
         self.shared.is_paused.store(true, Ordering::SeqCst);
         crawler_tests::until("the end of all calls", Duration::from_secs(180), || {
             (*lock(&self.shared.n_busy) == 0).then_some(())
         });
-        // None ends before it is told to, unless it has failed.
+        // A thread that ends before it is told to has failed.
         if let Some(ended) = self.threads.iter().position(JoinHandle::is_finished) {
             join(self.threads.swap_remove(ended));
         }
@@ -118,7 +118,7 @@ impl Load {
         self.shared.is_paused.store(false, Ordering::SeqCst);
     }
 
-    /// What it has seen so far.
+    /// Returns the part of the history that the load has seen so far.
     pub(crate) fn history(&self) -> History {
         let requests = self.webs.iter().flat_map(Web::log).filter_map(|hit| {
             let moment = |at: Instant| at.saturating_duration_since(self.begun);
@@ -139,7 +139,7 @@ impl Load {
         }
     }
 
-    /// Waits for the crawl in hand, and ends.
+    /// Waits for the crawl in progress, and ends.
     pub(crate) fn end(&mut self) {
         self.resume();
         self.shared.is_over.store(true, Ordering::SeqCst);
@@ -149,7 +149,7 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        // A test that fails waits for nobody.
+        // A failing test waits for nobody.
         self.shared.is_over.store(true, Ordering::SeqCst);
     }
 }
@@ -158,7 +158,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Chains of pages without an end, one for each first part of a path, on a host of its own.
+/// Opens endless chains of pages, one for each first part of a path, on a host of its own.
 fn chain(n: u8) -> Web {
     let page = |asked: Asked| async move {
         let Some((chain, n)) = asked.path.rsplit_once('/') else {
@@ -179,7 +179,7 @@ fn join(thread: JoinHandle<()>) {
     }
 }
 
-/// One that calls, which a pause waits for.
+/// Mark of a client that is making a call; a pause waits for it.
 struct Busy<'a>(&'a Shared);
 
 impl<'a> Busy<'a> {
@@ -195,10 +195,10 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// Waits while the load is paused; None when it is over.
+/// Waits while the load is paused. Returns `None` when it is over.
 fn may_call(shared: &Shared) -> Option<Busy<'_>> {
     while !shared.is_over.load(Ordering::SeqCst) {
-        // Counted first, so that a pause that begins now waits for it.
+        // The call is counted first, so that a pause that begins now waits for it.
         let busy = Busy::new(shared);
         if !shared.is_paused.load(Ordering::SeqCst) {
             return Some(busy);
@@ -238,7 +238,7 @@ fn generation(resource: &Value) -> u64 {
     generation.unwrap_or_else(|| panic!("no generation in {resource}"))
 }
 
-/// One call about a name; what was answered, where that says something.
+/// Makes one call about a name. Returns the answer if it says something.
 fn turn(caller: &mut Caller, random: &mut Random, name: &mut Name) -> Option<Answered> {
     let refused = |answer: Answer| Answered::Refused {
         why: format!("{} {}", answer.status, answer.text),
@@ -324,12 +324,12 @@ fn turn(caller: &mut Caller, random: &mut Random, name: &mut Name) -> Option<Ans
     }
 }
 
-/// One worker after the other is to give what it has to the others, for a while.
+/// Drains one worker after the other for a while, so that it gives its crawls to the others.
 fn workers_drain(shared: &Shared, mut caller: Caller, mut random: Random) {
     while let Some(busy) = may_call(shared) {
         let worker = 1 + random.below(4);
         let path = format!("/crawler/node/worker-{worker}/drain");
-        // Its record is gone while it is being started again: there is nothing to drain then.
+        // The worker's record is gone while it is being restarted: there is nothing to drain then.
         let answer = caller.change(Method::POST, &path, &json!({}));
         assert!(matches!(answer.status, 200 | 404), "{answer:?}");
         pass(Duration::from_millis(500 + random.below(3_000)));
@@ -342,7 +342,7 @@ fn workers_drain(shared: &Shared, mut caller: Caller, mut random: Random) {
     }
 }
 
-/// Crawls of one closure after the other, each to its end.
+/// Crawls one closure after the other, each to its end.
 fn closures(shared: &Shared, mut caller: Caller, mut random: Random) {
     let mut n = 0;
     while !shared.is_over.load(Ordering::SeqCst) {
@@ -377,7 +377,7 @@ fn closures(shared: &Shared, mut caller: Caller, mut random: Random) {
     }
 }
 
-/// What the crawl of a closure in so many shards came to.
+/// Waits for the end of a crawl of a closure in this number of shards, and returns its result.
 fn finished(
     shared: &Shared,
     caller: &mut Caller,
@@ -395,7 +395,7 @@ fn finished(
             Some("Failed") => panic!("{name} has failed: {resource}"),
             _ => {}
         }
-        // Faults stop now and then, for long enough.
+        // Faults pause now and then, for long enough.
         let limit = Duration::from_secs(600);
         assert!(begun.elapsed() < limit, "{name} does not end: {resource}");
         pass(Duration::from_millis(300));

@@ -1,14 +1,14 @@
-//! What matters of the logs of the processes, which are JSON here.
+//! Lines of the processes' logs that the checker uses. The logs are JSON here.
 
 use serde_json::Value;
 
 use crate::history::Told;
 
-/// What the processes are to tell beside the usual.
+/// Filter of the logs: more than the usual lines.
 pub(crate) const FILTER: &str =
     "info,crawler::store::election=debug,crawler::frontier::durable=debug";
 
-/// A line that matters.
+/// Reads a log line. Returns `None` if the checker does not use it.
 pub(crate) fn read(line: &str) -> Option<Told> {
     const WORDS: [&str; 5] = [
         "written as the leader",
@@ -22,7 +22,7 @@ pub(crate) fn read(line: &str) -> Option<Told> {
     if line["msg"] != WORDS[word] {
         return None;
     }
-    // Numbers that have a type of their own are written as texts.
+    // Numbers with a type of their own are written as text.
     let number = |field: &str| {
         let value = &line[field];
         let parsed = value.as_str().and_then(|text| text.parse().ok());
@@ -56,7 +56,7 @@ pub(crate) fn read(line: &str) -> Option<Told> {
     })
 }
 
-/// Whether a line tells that a task or thread has panicked, which is a bug wherever it is.
+/// Returns true if a line tells that a task or thread has panicked, which is always a bug.
 pub(crate) fn tells_of_panic(line: &str) -> bool {
     line.contains("panicked")
 }

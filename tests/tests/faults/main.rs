@@ -1,9 +1,8 @@
-//! Three members of etcd, three masters and four workers as processes, with everything happening to them
-//! that happens to machines and networks, in an order that a seed makes; and a check of what came of it
-//! against the promises of the design.
+//! Three members of etcd, three masters and four workers as processes, under all faults of machines and networks,
+//! in an order that a seed makes. The results are checked against the promises of the design.
 //!
-//! `CRAWLER_TEST_SEED` has the same faults drawn again. Where they fall, to the millisecond, is up to the
-//! machine: a seed leads to the same kind of trouble, not to the same run.
+//! `CRAWLER_TEST_SEED` repeats the choice of faults. Their exact times, to the millisecond, depend on the machine:
+//! a seed leads to the same kind of trouble, not to the same run.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,15 +27,15 @@ mod rest;
 mod schedule;
 mod watcher;
 
-/// Of the short run.
+/// Duration of the short run.
 const SHORT: Duration = Duration::from_secs(15);
-/// From this time on every kind of fault occurs.
+/// Duration from which on every kind of fault occurs.
 const LONG: Duration = Duration::from_secs(10 * 60);
-/// Faults stop after so long, for the time it takes until all runs again.
+/// Time after which faults pause until everything runs again.
 const ROUND: Duration = Duration::from_secs(30);
-/// A watch on a member that is frozen or cut off tells nothing until the pings of its connection are
-/// missed, after fifteen seconds, while the lease is renewed through another member; and then there are
-/// the two seconds that a crawl may take to end, and a lease.
+/// Time after a deletion in which pages may still be asked for. A watch on a member that is frozen or cut off
+/// tells nothing until the pings of its connection are missed, after fifteen seconds, while the lease is renewed
+/// through another member. The two seconds that a crawl may take to end, and a lease, are added.
 const AFTER_DELETE: Duration = LEASE_TTL.saturating_add(Duration::from_secs(17));
 
 #[test]
@@ -97,7 +96,7 @@ fn faults_in_any_order_break_no_promise() {
     }
 }
 
-/// Where nothing was seen no promise is broken.
+/// Fails if too little was seen: without observations no promise is broken.
 fn demand_substance(history: &History) {
     assert!(!history.crawls.is_empty(), "no closure was crawled");
     assert!(!history.calls.is_empty(), "nobody has called");
@@ -124,7 +123,7 @@ fn told(fleet: &mut Fleet) -> Vec<(history::Life, Told)> {
         .collect()
 }
 
-/// Fails where a promise was broken, and keeps what it takes to see why.
+/// Fails if a promise was broken, and keeps the files that show why.
 #[track_caller]
 fn judge(history: &History, fleet: &Fleet, watcher: &Watcher) {
     let terms = Terms {

@@ -1,4 +1,4 @@
-//! Whether every shard runs on exactly one live worker, by the records and by what the workers told.
+//! Check that every shard runs on exactly one live worker, by the records and by the logs of the workers.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use crate::fleet::{Fleet, LEASE_TTL};
 use crate::history::Rest;
 use crate::load::CLOSURE;
 
-/// Etcd, the leader or both have changed in all that happens here.
+/// Time in which everything has to be at rest: etcd, the leader or both have changed in all runs here.
 const BOUND: Duration = LEASE_TTL
     .saturating_mul(2)
     .saturating_add(Duration::from_secs(1));
-/// To tell what comes late from what never comes.
+/// Longest wait, which tells late rest from none.
 const LONGEST: Duration = Duration::from_secs(90);
 
-/// Waits until everything is where it should be. The faults have stopped at this moment.
+/// Waits until everything is where it should be. The faults have just stopped.
 pub(crate) fn come(fleet: &mut Fleet, begun: Instant) -> Rest {
     let took = loop {
         fleet.read();
@@ -54,7 +54,7 @@ fn records(endpoints: &[String]) -> Result<BTreeMap<String, Value>, etcd_client:
     })
 }
 
-/// What is not as it should be, in words.
+/// Returns the deviations from the state of rest, in words.
 fn unsettled(fleet: &mut Fleet, records: &BTreeMap<String, Value>) -> Vec<String> {
     let mut unsettled: Vec<String> = fleet.ended().into_iter().collect();
     for (key, shard) in records {
@@ -70,7 +70,7 @@ fn unsettled(fleet: &mut Fleet, records: &BTreeMap<String, Value>) -> Vec<String
         match shard["state"]["state"].as_str() {
             Some("assigned" | "idle") if !is_paused => {}
             Some("free") if is_paused => continue,
-            // All the others are endless.
+            // All other crawls are endless.
             Some("finished") if resource.starts_with(CLOSURE) => continue,
             state => {
                 unsettled.push(format!("shard {id} is {state:?}"));
@@ -89,7 +89,7 @@ fn unsettled(fleet: &mut Fleet, records: &BTreeMap<String, Value>) -> Vec<String
         let place = workers.find(|place| place.life().0 == owner);
         match place.and_then(|place| place.crawls.get(id)) {
             Some((running, true)) if *running == epoch => {}
-            // It has nothing left, and waits for links of the others with its frontier closed.
+            // The shard has nothing left, and waits for links of the others with its frontier closed.
             None if shard["state"]["state"] == "idle" => {}
             runs => unsettled.push(format!(
                 "shard {id}: {owner} has it in epoch {epoch} and crawls it as {runs:?}"
@@ -100,7 +100,7 @@ fn unsettled(fleet: &mut Fleet, records: &BTreeMap<String, Value>) -> Vec<String
     unsettled
 }
 
-/// What workers are told of or crawl that they do not have by the records of the shards.
+/// Returns assignments and crawls of workers that the records of the shards do not give them.
 fn surplus(fleet: &Fleet, records: &BTreeMap<String, Value>) -> Vec<String> {
     let has = |worker: &str, id: &str| {
         let shard = records.get(&format!("shards/{id}"));

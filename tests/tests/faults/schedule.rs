@@ -1,5 +1,4 @@
-//! Which faults happen when: drawn from a seed, one after the other, a few at a time and never two of
-//! one target.
+//! Schedule of faults: drawn from a seed, one after the other, a few at a time and never two of one target.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,18 +10,18 @@ use crawler_tests::random::Random;
 
 use crate::fleet::{self, Fault, Fleet, LEASE_TTL, N_MEMBERS, N_PROCESSES};
 
-/// Faults at a time.
+/// Largest number of faults at a time.
 const N_AT_ONCE: usize = 3;
 
-/// What has happened.
+/// Summary of the faults that have happened.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
-    /// Processes that found the record of the one before them for longer than they wait.
+    /// Number of processes that found the record of the one before them for longer than they wait.
     pub(crate) n_started_again: usize,
     pub(crate) n_by_kind: std::collections::BTreeMap<&'static str, usize>,
 }
 
-/// Lets faults happen for this long, and puts everything right.
+/// Lets faults happen for this time, and repairs everything.
 #[expect(
     clippy::print_stdout,
     reason = "what has happened is part of the result"
@@ -108,7 +107,7 @@ fn millis(random: &mut Random, below: Duration) -> Duration {
     Duration::from_millis(random.below(below))
 }
 
-/// All that is drawn.
+/// Kinds of faults that are drawn.
 pub(crate) const KINDS: [&str; 10] = [
     "compaction",
     "cut",

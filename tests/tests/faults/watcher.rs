@@ -1,6 +1,6 @@
-//! Every change below `/crawler/`, seen by a client that each member of etcd has for itself: while one
-//! of them is away or is cut off, the others tell. Who is too slow for a compaction goes on behind it;
-//! what none of them saw is missing from the history.
+//! Watch of every change below `/crawler/`, by one client for each member of etcd: while one member is away or is
+//! cut off, the others tell. A client that is too slow for a compaction goes on behind it; changes that none of
+//! them saw are missing from the history.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,17 +15,17 @@ use tokio_util::sync::CancellationToken;
 use crate::history::Change;
 
 const PREFIX: &str = "/crawler/";
-/// Written where nobody else writes, to know that all before it was seen.
+/// Key that nobody else writes. When its change is seen, all changes before it were seen.
 const MARK: &str = "/crawler/-mark";
 const PAUSE: Duration = Duration::from_millis(100);
-/// A stream that tells nothing for so long may be dead.
+/// Silence after which a stream may be dead.
 const SILENCE: Duration = Duration::from_secs(3);
 
 type Seen = Arc<Mutex<BTreeMap<(u64, String), Change>>>;
-/// What none of the clients may have seen, from a revision to one that the history was compacted to.
+/// Ranges of revisions that none of the clients may have seen: from one to that of a compaction.
 pub(crate) type Gaps = Arc<Mutex<Vec<(u64, u64)>>>;
 
-/// Watches until it is dropped.
+/// Watcher that runs until it is dropped.
 pub(crate) struct Watcher {
     seen: Seen,
     gaps: Gaps,
@@ -52,13 +52,13 @@ impl Watcher {
         }
     }
 
-    /// Where something may be missing from the history.
+    /// Returns the ranges in which changes may be missing from the history.
     pub(crate) fn gaps(&self) -> Vec<(u64, u64)> {
         let gaps = self.gaps.lock().unwrap_or_else(PoisonError::into_inner);
         gaps.clone()
     }
 
-    /// All changes so far. Etcd must answer.
+    /// Returns all changes so far. Etcd must answer.
     pub(crate) fn history(&self, etcd: &Etcd) -> Vec<Change> {
         let revision = etcd.revision();
         until("a mark in the history", PATIENCE, || {
@@ -90,7 +90,7 @@ impl Drop for Watcher {
 async fn watch(endpoint: String, seen: Seen, gaps: Gaps) {
     let mut next = 1;
     loop {
-        // An error is an outage, which is what this is there for.
+        // An error is an outage, which is the point of these tests.
         let _outage = watch_on(&endpoint, &seen, &gaps, &mut next).await;
         tokio::time::sleep(PAUSE).await;
     }
@@ -114,7 +114,7 @@ async fn watch_on(
                     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
                     seen.last_key_value().map_or(0, |((n, _), _)| *n)
                 };
-                // Another client may have been quick enough.
+                // Another client may have been fast enough.
                 if newest < number(compacted) {
                     let mut gaps = gaps.lock().unwrap_or_else(PoisonError::into_inner);
                     gaps.push((newest, number(compacted)));

@@ -1,4 +1,4 @@
-//! What single clients do to the doors, again and again until they are told to end.
+//! Attacks of single clients on the doors, repeated until they are told to end.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,34 +10,34 @@ use crawler_tests::random::Random;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// What one client does.
+/// Attack of one client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Attack {
-    /// Connects and says nothing.
+    /// The client connects to HTTP and says nothing.
     IdleHttp,
-    /// The same at the other door.
+    /// The client connects to gRPC and says nothing.
     IdleGrpc,
-    /// Sends the head of a request byte by byte.
+    /// The client sends the head of a request byte by byte.
     SlowHead,
-    /// Pushes a large plugin in small pieces.
+    /// The client pushes a large plugin in small pieces.
     SlowUpload,
-    /// Sends as much JSON as may be, deep or wide.
+    /// The client sends as much JSON as allowed, deep or wide.
     HugeJson,
-    /// Sends messages that are none.
+    /// The client sends messages that do not decode.
     RandomProtobuf,
-    /// Follows a stream and reads nothing of it.
+    /// The client follows a stream and reads nothing of it.
     StalledReader,
-    /// Announces a body and sends its first byte.
+    /// The client announces a body and sends its first byte.
     StalledBody,
 }
 
-/// Between two attacks of one client, so that it takes no more of the machine than it is meant to.
+/// Delay between two attacks of one client, which limits its share of the machine.
 const PAUSE: Duration = Duration::from_millis(200);
-/// In this time all of them have come.
+/// Time in which all clients have come.
 const COME_WITHIN: Duration = Duration::from_secs(3);
-/// Between two pieces of what is sent slowly.
+/// Delay between two pieces of a slow request.
 const SLOW: Duration = Duration::from_millis(500);
-/// Bytes of a request that is not an upload, at most.
+/// Largest number of bytes of a request that is not an upload.
 const REQUEST_MAX: usize = 4 << 20;
 const JSON: &str = "application/json";
 const METHODS: [&str; 7] = [
@@ -50,7 +50,7 @@ const METHODS: [&str; 7] = [
     "CrawlerWorker/TakeTurns",
 ];
 
-/// The doors, and what became of those who came.
+/// The doors, and the outcomes of the attacks.
 pub(crate) struct Flood {
     http: String,
     grpc: String,
@@ -74,14 +74,14 @@ impl Flood {
         }
     }
 
-    /// Has so many clients attack until `scope` is stopped.
+    /// Starts `n` clients that attack until `scope` is stopped.
     pub(crate) fn begin(self: &Arc<Self>, attack: Attack, n: usize, scope: &TaskScope) {
         for nth in 0..n {
             let (flood, stop) = (self.clone(), scope.stop_signal());
             scope.spawn(format!("{attack:?} {nth}"), async move {
                 let mut random = Random::seeded(nth as u64);
                 let attacks = async {
-                    // They come one after the other, as clients of many machines do.
+                    // The clients come one after the other, as clients of many machines do.
                     tokio::time::sleep(upto(COME_WITHIN, &mut random)).await;
                     loop {
                         let outcome = flood.once(attack, &mut random).await;
@@ -94,14 +94,14 @@ impl Flood {
         }
     }
 
-    /// How many attacks of this kind have come to an end.
+    /// Number of attacks of this kind that have ended.
     pub(crate) fn n_outcomes(&self, attack: Attack) -> u64 {
         let outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         let of_kind = outcomes.iter().filter(|((kind, _), _)| *kind == attack);
         of_kind.map(|(_, n)| n).sum()
     }
 
-    /// What they came to, one a line.
+    /// Returns the outcomes of the attacks, one a line.
     pub(crate) fn told(&self) -> String {
         let outcomes = self.outcomes.lock().unwrap_or_else(PoisonError::into_inner);
         let lines = outcomes.iter();
@@ -185,7 +185,7 @@ impl Flood {
             4 << 10
         };
         let length = random.below(max as u64) as usize;
-        // One in four lies about its length.
+        // One message in four lies about its length.
         let told = if random.below(4) == 0 {
             random.below(1 << 32)
         } else {
@@ -224,7 +224,7 @@ impl Flood {
         Ok(status)
     }
 
-    /// The head of a request, and the first byte of its body.
+    /// Sends the head of a request, and the first byte of its body.
     async fn post(&self, line: &str, kind: &str, length: usize) -> io::Result<TcpStream> {
         let mut stream = TcpStream::connect(&self.http).await?;
         let head = format!(
@@ -241,7 +241,7 @@ fn upto(time: Duration, random: &mut Random) -> Duration {
     Duration::from_millis(random.below(time.as_millis() as u64))
 }
 
-/// Waits until the other side closes: the status of its answer, if there was one.
+/// Waits until the other side closes. Returns the status of its answer, if there was one.
 async fn answer(mut stream: impl tokio::io::AsyncRead + Unpin) -> io::Result<String> {
     let mut answer = Vec::new();
     let read = stream.read_to_end(&mut answer).await;

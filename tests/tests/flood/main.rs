@@ -1,5 +1,5 @@
-//! All that a hostile neighbour may do to the doors of a master at once, for minutes, with an honest
-//! crawl beside it: memory stays bounded, calls are answered soon, and the crawl finds what there is.
+//! A flood of hostile clients at the doors of a master, for minutes, with an honest crawl beside it: memory stays
+//! bounded, calls are answered soon, and the crawl finds everything.
 //!
 //! Everything is on loopback, of a bounded number, and ends with the test.
 
@@ -21,23 +21,23 @@ mod attacks;
 
 use attacks::{Attack, Flood};
 
-/// How long the flood lasts, in full and in short.
+/// Duration of the flood, in full and in short.
 const FULL: Duration = Duration::from_secs(600);
 const SHORT: Duration = Duration::from_secs(8);
-/// For the crawl, with a program that was built without optimisation.
+/// Deadline of the crawl, with a program that was built without optimisation.
 const DEADLINE: Duration = Duration::from_secs(600);
-/// Bytes that the server may have in memory at any time.
+/// Largest number of bytes that the server may have in memory at any time.
 const MEMORY_MAX: u64 = 1 << 30;
-/// How soon `node list` is answered, in full. In the short form other tests have the machine too.
+/// Longest time to answer `node list`, in full. In the short form other tests use the machine too.
 const ANSWER_MAX: Duration = Duration::from_secs(1);
-/// Files that are open beside the connections of the flood.
+/// Number of files that are open beside the connections of the flood.
 const OTHER_FILES: u64 = 500;
-/// Pages of the plugin that traps, in one run.
+/// Number of pages of the plugin that traps, in one run.
 const N_TRAPS: usize = 1_000;
 
-/// How many of each there are in the short form, at least: more than may push a plugin at once.
+/// Smallest number of clients of each kind in the short form: more than may push a plugin at once.
 const MIN_EACH: usize = 8;
-/// How many of each there are at once, in full.
+/// Number of clients of each kind at once, in full.
 const ATTACKS: [(Attack, usize); 8] = [
     (Attack::IdleHttp, 1_000),
     (Attack::IdleGrpc, 1_000),
@@ -62,7 +62,7 @@ fn a_flood_of_clients_leaves_memory_bounded_and_calls_quick() {
         pace: Duration::from_millis(30),
     });
     let home = Home::new();
-    // In the short form clients that say nothing are cut soon enough to be seen.
+    // In the short form the stall timeout is short, so that silent clients are cut soon enough to be seen.
     let stall = if is_full { "10s" } else { "2s" };
     let up = Up::start(&home, &[&format!("--stall-timeout={stall}")]);
     for guest in ["puppet", "hostile"] {
@@ -89,7 +89,7 @@ fn a_flood_of_clients_leaves_memory_bounded_and_calls_quick() {
 
     let begun = Instant::now();
     let (mut largest, mut n_lists, mut n_runs) = (0, 0, 1);
-    // How long a list took, and when it was.
+    // Longest time of a list, and when it was measured.
     let mut slowest = (Duration::ZERO, Duration::ZERO);
     let mut is_finished = false;
     while begun.elapsed() < time || !is_finished {
@@ -139,7 +139,7 @@ fn a_flood_of_clients_leaves_memory_bounded_and_calls_quick() {
     up.stop();
 }
 
-/// By how much all attacks are divided, so that the files that may be open suffice.
+/// Returns the number by which all attacks are divided, so that the limit of open files suffices.
 fn part_of_all(wanted: usize) -> usize {
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current < limit.maximum {
@@ -165,13 +165,13 @@ fn part_of_all(wanted: usize) -> usize {
     wanted.max(needed)
 }
 
-/// A page for every path.
+/// Opens a site with a page for every path.
 fn site() -> Web {
     let page = |_| async { axum::response::Html("<p>a page</p>") };
     Site::new().handle("/*", page).open()
 }
 
-/// A crawl whose every page traps, in a function whose name shows as gigabytes when it is demangled.
+/// Begins a crawl whose every page traps, in a function whose demangled name takes gigabytes.
 fn begin_traps(up: &Up, web: &Web) {
     let root = format!("--param=root={}", web.url("/"));
     let rules = format!(
@@ -190,14 +190,14 @@ fn begin_traps(up: &Up, web: &Web) {
     up.ok(add.iter().chain(&gently));
 }
 
-/// As the command line asks, with a connection of its own.
+/// Returns the number of nodes, asked as the command line does, with a connection of its own.
 async fn nodes(grpc: &str) -> usize {
     let client = Client::connect(&format!("http://{grpc}")).await;
     let nodes = client.expect("gRPC answers").nodes().await;
     nodes.expect("nodes are listed").len()
 }
 
-/// Bytes, as the system counts them.
+/// Returns bytes of memory, as the system counts them.
 fn memory(up: &Up, what: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", up.process.id()));
     let status = status.expect("the server lives");
@@ -209,7 +209,7 @@ fn memory(up: &Up, what: &str) -> u64 {
     kib << 10
 }
 
-/// All items, each once.
+/// Checks that all items are there, each once.
 #[track_caller]
 fn check_items(closure: &Closure, lines: &str) {
     let items = Visit::read(lines);

@@ -1,6 +1,6 @@
-//! What a frontier lies on goes bad: read-only, full, gone, damaged, another's, slow, out of order. Each
-//! is a named state that is seen from outside, nothing is lost by it, and where the cause goes away
-//! the crawl goes on without a hand.
+//! Faults of the storage below a frontier: read-only, full, gone, damaged, another's, slow, out of order. Each is
+//! a named state that is seen from outside, nothing is lost by it, and if the cause goes away the crawl goes on by
+//! itself.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(
     clippy::print_stdout,

@@ -1,4 +1,4 @@
-//! Whose frontier it is, under a running `crawler up`: one of another cluster, and one that another
+//! Ownership of a frontier under a running `crawler up`: a frontier of another cluster, and one that another
 //! process opens.
 
 use std::fs;
@@ -49,8 +49,8 @@ fn a_frontier_of_another_cluster_is_named_and_both_go_on_when_each_has_its_own()
     let asked_since = closures.each_ref().map(Closure::n_asked);
     assert_eq!(asked_since, n_asked, "it was crawled on");
 
-    // Right behind a try, the next of which is seconds away: one that is under way would read of one folder and write
-    // into the other.
+    // The folders are swapped right after a try; the next one is seconds away. A try that is under way would read
+    // from one folder and write into the other.
     let n_tries = || {
         let lines = up.process.stderr().into_iter();
         lines
@@ -68,8 +68,8 @@ fn a_frontier_of_another_cluster_is_named_and_both_go_on_when_each_has_its_own()
     goes_on(first, &closures[0]);
 }
 
-/// Opens a frontier in a data root, as a process would that takes it for its own; none where its
-/// owner was quicker.
+/// Opens a frontier in a data root, as a process would that takes it for its own. Returns `None` if its owner was
+/// faster.
 async fn steal(root: &Path, shard: ShardId) -> Option<DurableFrontier> {
     let data = DataRoot::open(root.to_str().unwrap()).unwrap();
     let cluster = fs::read(root.join("cluster.json")).unwrap();
@@ -115,7 +115,7 @@ fn a_frontier_that_another_process_opens_is_named_and_taken_back() {
 
     let root = home.path().join("data");
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    // It is shown until the next try, which comes later each time.
+    // The state is shown until the next try, which comes later each time.
     let mut thieves = Vec::new();
     let reason = until("fenced crawl", PATIENCE, || {
         thieves.extend(runtime.block_on(steal(&root, shard)));

@@ -1,4 +1,4 @@
-//! The object store takes what is written and gives nothing back.
+//! An object store that accepts writes and fails all reads.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ async fn a_store_that_is_not_read_is_waited_for_by_name_and_nothing_is_lost() {
     let faults = Faults::default();
     let settings = DurableSettings {
         deadline: Duration::from_secs(1),
-        // What is written is soon in files, and no file stays in memory.
+        // Writes are soon in files, and no file stays in memory.
         l0_bytes: 16 << 10,
         block_cache_bytes: 0,
         max_buffered: 64,

@@ -1,4 +1,4 @@
-//! The data root under a running `crawler up`.
+//! Faults of the data root under a running `crawler up`.
 
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ use crawler_tests::{PATIENCE, guests};
 
 use crate::tmpfs::Tmpfs;
 
-/// For a crawl with a fault in it, on a busy machine.
+/// Deadline of a crawl with a fault in it, on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(240);
 
-/// More pages than may be in flight at once, so that the crawl cannot end during a fault.
+/// Opens a closure with more pages than may be in flight at once, so that the crawl cannot end during a fault.
 pub(crate) fn closure() -> Closure {
     Closure::open(Plan {
         n_pages: 1_200,
@@ -24,7 +24,7 @@ pub(crate) fn closure() -> Closure {
     })
 }
 
-/// A crawl that has come some way.
+/// Starts a crawl and waits until it has done some of its work.
 pub(crate) fn begun(home: &Home, closure: &Closure) -> Up {
     let up = Up::start(home, &[]);
     up.ok([
@@ -42,7 +42,7 @@ pub(crate) fn begun(home: &Home, closure: &Closure) -> Up {
     up
 }
 
-/// The resource waits for this reason, among others.
+/// Waits until the resource waits for one of these reasons.
 #[track_caller]
 pub(crate) fn waits(up: &Up, conditions: &[&str]) {
     let seen = up.wait_for("web", "named state", DEADLINE, |seen| {
@@ -52,7 +52,7 @@ pub(crate) fn waits(up: &Up, conditions: &[&str]) {
     println!("waits: {}", seen["reason"]);
 }
 
-/// Without a hand, the run comes to its end, and everything is there once.
+/// Checks that the run comes to its end by itself, and that every item is there once.
 #[track_caller]
 pub(crate) fn goes_on(up: Up, closure: &Closure) {
     let web = up.finished("web", DEADLINE);
@@ -207,7 +207,7 @@ fn a_frontier_that_is_gone_is_missing_and_never_a_new_crawl() {
     goes_on(up, &closure);
 }
 
-/// Whether there is a manifest anywhere below a folder, which need not be there.
+/// Returns true if there is a manifest anywhere below a folder, which need not exist.
 fn has_database(folder: &Path) -> bool {
     let entries = fs::read_dir(folder).into_iter().flatten();
     let paths = entries.map(|entry| entry.unwrap().path());

@@ -1,4 +1,4 @@
-//! Who may open a shard's frontier, and what of it is accepted.
+//! Permission to open a shard's frontier, and the writes that are accepted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) fn shard(resource: u64) -> ShardId {
     ShardId::only(ResourceId(resource))
 }
 
-/// As the one cluster of these tests opens its frontier.
+/// Opens the frontier as the one cluster of these tests does.
 pub(crate) async fn open(
     frontiers: &Arc<Frontiers>,
     was_opened: bool,
@@ -48,7 +48,7 @@ async fn open_as(
     Box::pin(frontiers.open(open)).await.map(Arc::new)
 }
 
-/// Pages read, items stored, and all else.
+/// Returns the numbers of pages read, of items stored, and of all others.
 pub(crate) fn counted(counts: &Counts) -> (u64, u64, u64) {
     let others = counts.other_done + counts.dead + counts.due;
     (counts.parsed, counts.items, others)
@@ -114,7 +114,7 @@ async fn what_is_not_ours_is_refused_by_name() {
         refused(|open| open.epoch = Epoch(0)).await,
         "FrontierFenced"
     );
-    // A copy in another resource's place.
+    // The files are copied to the place of another resource.
     let files: Vec<_> = futures::TryStreamExt::try_collect(objects.list(None))
         .await
         .unwrap();
@@ -129,7 +129,7 @@ async fn what_is_not_ours_is_refused_by_name() {
     });
     let error = as_two.await.err().expect("it is a copy");
     assert_eq!(error.condition(), "FrontierForeign", "{error}");
-    // Ours is as it was.
+    // The original frontier is unchanged.
     open(&frontiers, true).await.unwrap().close().await.unwrap();
 }
 

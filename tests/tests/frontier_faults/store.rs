@@ -1,4 +1,4 @@
-//! The object store under a crawl: it refuses, breaks off, is full or slow, and loses answers.
+//! Faults of the object store under a crawl: it refuses, breaks off, is full or slow, and loses answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use crate::shard::{counted, open};
 
 const N_PAGES: u64 = 1_500;
 pub(crate) const PACE: Duration = Duration::from_millis(20);
-/// For a crawl with faults in it, on a busy machine.
+/// Deadline of a crawl with faults in it, on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(90);
 
 pub(crate) fn settings() -> DurableSettings {
     DurableSettings {
         deadline: Duration::from_secs(5),
         stall_after: Duration::from_millis(500),
-        // Many calls make many faults.
+        // A short interval makes many calls, and so many faults.
         flush_interval: Duration::from_millis(5),
         ..DurableSettings::default()
     }
@@ -36,17 +36,17 @@ pub(crate) fn frontiers(faults: &Faults, settings: DurableSettings) -> Arc<Front
     Arc::new(Frontiers::new(Arc::new(objects), settings))
 }
 
-/// What is seen of a crawl while it runs.
+/// State of a crawl that is seen while it runs.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// The latest that was opened.
+    /// Frontier that was opened last.
     frontier: Option<Arc<DurableFrontier>>,
-    /// Why it could not be used, and how often.
+    /// Reasons why it could not be used, with their numbers.
     pub(crate) why: BTreeMap<&'static str, u32>,
 }
 
-/// Crawls to the end and opens again whenever the frontier cannot be used, as a worker does; counts
-/// why. Everything must be there in the end, and durable.
+/// Crawls to the end and reopens the frontier whenever it cannot be used, as a worker does; counts the reasons.
+/// Everything must be there in the end, and durable.
 pub(crate) async fn crawl(frontiers: &Arc<Frontiers>, pace: Duration, seen: &watch::Sender<Seen>) {
     let (tree, kept) = (Tree::new(N_PAGES, pace, |_| {}), Kept::default());
     let started = Instant::now();
@@ -140,7 +140,7 @@ async fn faults_of_the_store_lose_nothing() {
     );
 }
 
-/// The store has this fault until it is seen from outside; then the crawl goes on as it was.
+/// Gives the store a fault until it is seen from outside, and checks that the crawl then goes on.
 async fn outage(fault: Fault) {
     let faults = Faults::default();
     let frontiers = frontiers(&faults, settings());

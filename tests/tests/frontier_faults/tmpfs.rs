@@ -1,16 +1,16 @@
-//! A small file system of its own, where the test may mount one.
+//! A small file system of its own, if the test may mount one.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crawler_tests::{PATIENCE, skipped, until};
 
-/// A mounted tmpfs. Dropping it takes it away.
+/// A mounted tmpfs. Dropping it unmounts it.
 pub(crate) struct Tmpfs(PathBuf);
 
 impl Tmpfs {
-    /// Mounts one of this size, like `64m`, at a folder that is made; none, and a line that says so,
-    /// where that is not allowed.
+    /// Mounts one of this size, such as `64m`, at a folder that is created. If that is not allowed, a line says
+    /// so, and it returns `None`.
     pub(crate) fn mount(folder: &Path, size: &str) -> Option<Self> {
         std::fs::create_dir_all(folder).unwrap();
         let mut mount = Command::new("mount");
@@ -23,7 +23,7 @@ impl Tmpfs {
         None
     }
 
-    /// Mounts it anew with other options, like `ro`. It is tried again while files are being written.
+    /// Mounts it again with other options, such as `ro`. It is tried again while files are being written.
     pub(crate) fn remount(&self, options: &str) {
         until("other options of the file system", PATIENCE, || {
             let options = format!("remount,{options}");
@@ -36,7 +36,8 @@ impl Tmpfs {
 
 impl Drop for Tmpfs {
     fn drop(&mut self) {
-        // Lazily: whatever still runs there keeps its files, and is ended by its own handle.
+        // The unmount is lazy: processes that still run there keep their files, and are ended by their own
+        // handles.
         let _unmounted = Command::new("umount").arg("-l").arg(&self.0).output();
     }
 }

@@ -1,5 +1,5 @@
-//! A page whose rule ends the process: nothing in the product can do that, so that the rule is a twin
-//! in a process of the tests' own.
+//! A page whose rule ends the process. Nothing in the product can do that, so the rule is a twin in a process of
+//! the tests' own.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use crate::open;
 
 const N_PAGES: u64 = 300;
-/// The one that ends the process; other pages are in flight beside it.
+/// Page that ends the process; other pages are in flight beside it.
 const POISON: u64 = 150;
-/// Starts that it may cost.
+/// Largest number of starts that it may cost.
 const MAX_RESTARTS: u32 = 6;
 
 #[test]

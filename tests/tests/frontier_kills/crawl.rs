@@ -15,9 +15,9 @@ use crate::open;
 
 const N_PAGES: u64 = 4_000;
 const PACE: Duration = Duration::from_millis(10);
-/// Of a write of items: long enough for kills to fall into it.
+/// Duration of a write of items: long enough for kills to fall into it.
 const SINK_PACE: Duration = Duration::from_millis(40);
-/// Kills without which the test has not tested much.
+/// Smallest number of kills for which the test means something.
 const MIN_KILLS: u32 = 5;
 
 #[test]

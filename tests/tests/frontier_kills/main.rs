@@ -1,5 +1,5 @@
-//! The durable frontier in a process of its own that is killed, or that a page ends: what was said to
-//! be durable is there, nothing comes to a halt, and a page that ends the process is set aside.
+//! The durable frontier in a process that is killed, or that a page ends: everything that was reported durable is
+//! there, nothing comes to a halt, and a page that ends the process is set aside.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::print_stdout, reason = "the figures are part of the result")]
 #![expect(

@@ -1,6 +1,5 @@
-//! Kills in quick succession. A kill in the middle of a compaction leaves a job that nobody else may
-//! take until its worker counts as dead; with the database's own settings, writing then stands still
-//! for up to half a minute.
+//! Kills in quick succession. A kill in the middle of a compaction leaves a job that nobody else may take until
+//! its worker counts as dead. With the database's own settings, writing then stands still for up to half a minute.
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -19,9 +18,9 @@ use serde_json::value::RawValue;
 
 use crate::open;
 
-/// URLs that each page leads to.
+/// Number of URLs that each page leads to.
 const N_LINKS: u64 = 20;
-/// Pages written before it is waited until they are durable.
+/// Number of pages that are written before the writer waits until they are durable.
 const N_AT_ONCE: u64 = 50;
 
 #[test]
@@ -30,20 +29,20 @@ fn kills_in_quick_succession_let_something_be_acknowledged_within_a_second() {
     check(name, 1 << 20, Duration::from_secs(1), 30);
 }
 
-/// With files so small that compaction is always behind, the next life may have to wait until the
-/// worker of the last counts as dead: a few seconds, and not half a minute.
+/// The files are so small that compaction is always behind. The next life may have to wait until the worker of the
+/// last one counts as dead: a few seconds, and not half a minute.
 #[test]
 fn kills_in_the_middle_of_compactions_bring_writing_to_no_halt() {
     let name = "quick::kills_in_the_middle_of_compactions_bring_writing_to_no_halt";
     check(name, 128 << 10, Duration::from_secs(12), 15);
 }
 
-/// What a life without a kill before it is told apart by.
+/// Prefix of the role of a life without a kill before it.
 const CALM: &str = "calm ";
-/// How much longer than without a kill it may take, where the machine is so slow that this is more
-/// than was asked for.
+/// Factor by which it may take longer than without a kill, on a machine so slow that this is more than the given
+/// time.
 const SLOWER: u32 = 8;
-/// Held by the test that runs: they measure time, and would wait for each other's disk.
+/// Lock of the running test: the tests measure time, and would wait for each other's disk.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[track_caller]
@@ -81,7 +80,7 @@ fn check(test: &str, l0_bytes: usize, soon: Duration, n_kills: u32) {
         durable = told.max().unwrap_or(found);
         assert!(durable > found, "life {n} made nothing durable: {lines:?}");
         if n == 0 || first > soon {
-            // Is it the machine? Only the second of these has no kill before it.
+            // The machine may be the cause. Only the second of these lives has no kill before it.
             calm(durable);
             usual = calm(durable);
             assert!(
@@ -96,15 +95,15 @@ fn check(test: &str, l0_bytes: usize, soon: Duration, n_kills: u32) {
     );
 }
 
-/// How a life began.
+/// Beginning of a life.
 struct Life {
-    /// Pages that were there.
+    /// Number of pages that were there.
     found: u64,
-    /// From before the opening to the first page that is durable.
+    /// Time from before the opening to the first page that is durable.
     first: Duration,
 }
 
-/// Waits until something is durable; what was durable before must be there.
+/// Waits until something is durable; pages that were durable before must be there.
 #[track_caller]
 fn begun(writer: &mut Process, durable: u64) -> Life {
     let line = writer.line("opening", PATIENCE, |line| line.starts_with("found "));
@@ -122,7 +121,7 @@ fn number(line: &str, mark: &str) -> Option<u64> {
     line.strip_prefix(mark)?.parse().ok()
 }
 
-/// Writes pages as fast as it can, and tells what is durable; a calm life ends with the first that is.
+/// Writes pages as fast as possible, and prints which are durable; a calm life ends with the first one.
 fn write(folder: &Path, l0_bytes: usize, is_calm: bool) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let settings = DurableSettings {
@@ -132,7 +131,7 @@ fn write(folder: &Path, l0_bytes: usize, is_calm: bool) {
         ..DurableSettings::default()
     };
     runtime.block_on(async {
-        // An opening writes too, and would wait with everybody else.
+        // The time starts before the opening, which writes too, and would wait with everybody else.
         let began = Instant::now();
         let frontier = open(folder, settings).await;
         let mut n_pages = frontier.counts().pages();
@@ -182,7 +181,7 @@ fn write(folder: &Path, l0_bytes: usize, is_calm: bool) {
             }
             frontier.settle().await.unwrap();
             n_durable = n_pages;
-            // Told first: a kill may follow the other line at once.
+            // This line comes first: a kill may follow the other line at once.
             eprintln!("durable {n_pages}");
             if std::mem::take(&mut is_first) {
                 eprintln!("first {}", began.elapsed().as_millis());

@@ -1,4 +1,4 @@
-//! What the API says of one resource, held against itself and against what a kill has left.
+//! Checks of the API's answer about a resource, against itself and against the data that a kill has left.
 
 use crawler::api::answer::ResourceAnswer;
 use crawler::model::resource::ShardState;
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::store::Left;
 
-/// By their URLs, as the truth is.
+/// Sorts items by their URLs, which is the order of the expected ones.
 pub(crate) fn sorted(items: &[Value]) -> Vec<Value> {
     let mut items = items.to_vec();
     items.sort_by(|a, b| a["url"].as_str().cmp(&b["url"].as_str()));
     items
 }
 
-/// Resource and shard agree.
+/// Checks that resource and shard agree.
 pub(crate) fn check_whole(seen: &ResourceAnswer) {
     assert_eq!(seen.shards.len(), 1, "{seen:?}");
     let shard = &seen.shards[0];
@@ -33,7 +33,7 @@ pub(crate) fn check_whole(seen: &ResourceAnswer) {
     assert!(!seen.plugin_digest.is_empty(), "{seen:?}");
 }
 
-/// Whether a resource goes on from where its process was killed; false while it has no worker yet.
+/// Returns true if a resource goes on from where its process was killed; false while it has no worker yet.
 pub(crate) fn goes_on(seen: &ResourceAnswer, left: &Left) -> bool {
     let (epoch, run) = (left.shard.epoch.0, left.resource.run.0);
     assert_eq!(seen.spec.id, left.resource.id.to_string());

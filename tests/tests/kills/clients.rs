@@ -1,5 +1,5 @@
-//! Clients that add, change and delete resources until the process that they call is killed, and
-//! know what may be there afterwards.
+//! Clients that add, change and delete resources until the process that they call is killed, and that know what
+//! may be there afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +14,13 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// Names of one client.
+/// Number of names of one client.
 const N_NAMES: u64 = 4;
 
-/// No answer came, for this reason: the call may have been carried out.
+/// Reason why no answer came: the call may have been carried out.
 pub(crate) struct CutOff(String);
 
-/// Where a process answers, and whether it was killed.
+/// Addresses of a process, and a flag that it was killed.
 pub(crate) struct Doors<'a> {
     pub(crate) grpc: Client,
     pub(crate) http: String,
@@ -28,12 +28,12 @@ pub(crate) struct Doors<'a> {
 }
 
 impl Doors<'_> {
-    /// Calls cannot be cut off while the process lives.
+    /// Checks that the process was killed: calls cannot be cut off while it lives.
     pub(crate) fn expect_killed(&self, cut: &CutOff) {
         assert!(self.killed.load(Ordering::SeqCst), "no answer: {}", cut.0);
     }
 
-    /// One HTTP call; none in the answer where it said no.
+    /// Makes one HTTP call. The inner error is the status of a refusal.
     async fn http(&self, method: &str, body: &Value) -> Result<Result<Value, u16>, CutOff> {
         let cut = |e: std::io::Error| CutOff(e.to_string());
         let mut stream = TcpStream::connect(&self.http).await.map_err(cut)?;
@@ -63,7 +63,8 @@ impl Doors<'_> {
     }
 }
 
-/// The answer of a call, or that there was none. A refusal is a fault: nobody else has these names.
+/// Returns the answer of a call, or that there was none. A refusal is a fault, because nobody else has these
+/// names.
 fn answered<T>(result: Result<T, ClientError>) -> Result<T, CutOff> {
     match result {
         Ok(answer) => Ok(answer),
@@ -76,28 +77,28 @@ fn answered<T>(result: Result<T, ClientError>) -> Result<T, CutOff> {
     }
 }
 
-/// What tells one state of a resource from another.
+/// Values that tell one state of a resource from another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct State {
     pub(crate) generation: u64,
     pub(crate) max_pages: u64,
 }
 
-/// One name, which one client alone uses.
+/// One name, which only one client uses.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    /// As it may be: what was answered, or with and without a call that was cut off.
+    /// Possible states: the one that was answered, or those with and without a call that was cut off.
     pub(crate) possible: Vec<Option<State>>,
-    /// Grows with each addition that was tried.
+    /// Number of additions that were tried.
     pub(crate) life: u64,
 }
 
-/// A client with all it knows.
+/// A client with everything that it knows.
 pub(crate) struct Caller {
     random: Random,
     start: String,
     pub(crate) slots: BTreeMap<ResourceName, Slot>,
-    /// Calls that were answered.
+    /// Number of calls that were answered.
     pub(crate) n_answered: u64,
 }
 
@@ -116,7 +117,7 @@ impl Caller {
         }
     }
 
-    /// Calls until it gets no answer. All slots must be settled.
+    /// Makes calls until one gets no answer. All slots must be settled.
     pub(crate) async fn work(&mut self, doors: &Doors<'_>) {
         loop {
             if let Err(cut) = self.call(doors).await {
@@ -173,7 +174,7 @@ impl Caller {
     }
 }
 
-/// What the API says of a resource.
+/// Returns the state of a resource in an answer of the API.
 pub(crate) fn state_of(seen: &crawler::api::answer::ResourceAnswer) -> State {
     State {
         generation: seen.generation,
@@ -229,8 +230,8 @@ fn json_of(spec: &SpecRequest) -> Value {
     })
 }
 
-/// Pushes one version after another and deletes every other one, until it gets no answer. Some have
-/// bytes of their own, some the same as others.
+/// Pushes one version after another and deletes every other one, until it gets no answer. Some have bytes of their
+/// own, some the same as others.
 pub(crate) async fn push(doors: &Doors<'_>, wasm: &[u8], next: &mut u64) {
     loop {
         *next += 1;
@@ -255,7 +256,7 @@ pub(crate) async fn push(doors: &Doors<'_>, wasm: &[u8], next: &mut u64) {
     }
 }
 
-/// The same component with other bytes: a custom section that nobody reads.
+/// Returns the same component with other bytes: it has a custom section that nobody reads.
 fn with_a_section(wasm: &[u8], n: u64) -> Vec<u8> {
     let mut bytes = wasm.to_vec();
     bytes.extend([0, 10, 1, b'n']);

@@ -1,6 +1,6 @@
-//! `crawler up`, killed between any two instructions and started again on the same folders: what was
-//! answered holds, what was not is there whole or not at all, and a crawl that was cut off goes on in
-//! the same run and brings what it should.
+//! `crawler up`, killed at any point of its work and restarted on the same folders: an answered call holds, a call
+//! without an answer is carried out wholly or not at all, and a crawl that was cut off goes on in the same run and
+//! yields all its items.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(
     clippy::print_stdout,
@@ -35,10 +35,10 @@ mod clients;
 mod store;
 
 const N_CALLERS: usize = 3;
-/// Between two requests of the long crawl, in milliseconds: it takes longer than most lives.
+/// Delay between two requests of the long crawl, in milliseconds: the crawl takes longer than most lives.
 const DELAY_MS: u64 = 5;
 
-/// A folder that many processes live in, one after the other, and what must hold in it.
+/// A folder that many processes use, one after the other, and the facts that must hold in it.
 struct World {
     home: Home,
     random: Random,
@@ -49,7 +49,7 @@ struct World {
     truth: Vec<Value>,
     /// Every id that was ever seen, with the life of the name that has it.
     ids: BTreeMap<String, (ResourceName, u64)>,
-    /// Of the long crawl's name.
+    /// Life of the long crawl's name.
     shop_life: u64,
     n_shops_finished: u64,
 }
@@ -165,7 +165,7 @@ impl World {
         process.kill();
     }
 
-    /// As a push leaves it that was killed after its bytes and before its record.
+    /// Leaves a file as a push does that is killed after its bytes and before its record.
     fn leave_an_orphan(&self) {
         let digest = Digest::of(b"orphan");
         let path = self.data().join(format!("plugins/{digest}.wasm"));
@@ -189,7 +189,7 @@ impl World {
         client.add_resource(spec).await.unwrap();
     }
 
-    /// All clients call, until the process is killed at a random moment.
+    /// Lets all clients call, until the process is killed at a random moment.
     async fn live_and_kill(&mut self, up: Up) {
         let Up {
             mut process,
@@ -216,7 +216,7 @@ impl World {
         let work = futures::future::join_all(work);
         let push = clients::push(&doors, &self.wasm, &mut self.n_pushed);
         tokio::join!(kill, work, push);
-        // It would wait for the master to come back, and that has another port then.
+        // The command would wait for the master to come back, which has another port then.
         items.kill();
         let mut lines = items.stdout();
         let last = lines.pop().unwrap_or_default();
@@ -229,7 +229,7 @@ impl World {
         self.check_items(items.collect(), "crawler items");
     }
 
-    /// Compares what a process that was started again says with what must be there.
+    /// Compares the answers of a restarted process with the expected state.
     async fn check(&mut self, up: &Up, left: &BTreeMap<ResourceName, Left>) {
         let seen = self.seen_again(up, left).await;
         for (name, seen) in &seen {
@@ -272,7 +272,7 @@ impl World {
         }
     }
 
-    /// All resources, once what had no worker is assigned again.
+    /// Returns all resources, once those without a worker are assigned again.
     async fn seen_again(
         &self,
         up: &Up,
@@ -322,7 +322,7 @@ impl World {
         assert!(all_true, "{whose} has an item that the shop does not sell");
     }
 
-    /// Left alone, everything comes to its end, and what is to go is gone.
+    /// Checks that everything comes to its end by itself, and that deleted data goes away.
     async fn check_the_end(&mut self, up: &Up) {
         let start = Instant::now();
         let resource = loop {
@@ -351,7 +351,7 @@ impl World {
             .collect();
         assert_eq!(sorted(&items), self.truth);
 
-        // By its id, after its name is free.
+        // Items are read by id, after the name is free.
         up.client.delete_resource(&shop(), false).await.unwrap();
         let by_id = self
             .home
@@ -365,7 +365,7 @@ impl World {
         let files = std::fs::read_dir(self.data().join("plugins")).unwrap();
         let files = files.map(|file| file.unwrap().file_name().into_string().unwrap());
         let files: BTreeSet<String> = files.collect();
-        // Those of plugins that are not there any more go an hour later.
+        // Files of plugins that no longer exist are deleted an hour later.
         let lacking: Vec<String> = named.filter(|name| !files.contains(name)).collect();
         assert_eq!(lacking, [""; 0], "records without bytes");
     }

@@ -1,4 +1,4 @@
-//! What a killed process has left on its disk, read without it: records that belong together, and
+//! Data that a killed process has left on its disk, read without the process: records that belong together, and
 //! line files of every run.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,8 +24,8 @@ pub(crate) struct Left {
     pub(crate) shard: ShardRecord,
 }
 
-/// Every record of a killed process, checked against the others. Reads a copy: what a crash cut
-/// short is for the next process to find.
+/// Reads every record of a killed process, and checks it against the others. It reads a copy, because the next
+/// process has to find writes that were cut short.
 pub(crate) async fn records(data: &Path) -> BTreeMap<ResourceName, Left> {
     let copy = tempfile::tempdir().expect("a temporary folder");
     let Ok(files) = fs::read_dir(data.join("store")) else {
@@ -100,7 +100,7 @@ async fn scan<T: DeserializeOwned>(catalog: &Catalog, prefix: &str) -> BTreeMap<
     records.map(|(key, record)| (key, record.value)).collect()
 }
 
-/// The items of every run of a resource, oldest run first: whole, and none twice in one run.
+/// Returns the items of every run of a resource, oldest run first: whole, and none twice in one run.
 pub(crate) async fn items(data: &Path, id: ResourceId) -> Vec<Vec<Value>> {
     let root = DataRoot::open(&data.display().to_string()).expect("the data root opens");
     let folder = root.items_folder(id);
@@ -133,7 +133,7 @@ pub(crate) async fn items(data: &Path, id: ResourceId) -> Vec<Vec<Value>> {
     runs
 }
 
-/// How much of a resource's line files counts, as its frontier says.
+/// Returns the part of a resource's line files that counts, by its frontier.
 async fn extents(root: &DataRoot, resource: ResourceId) -> Extents {
     let shard = ShardId::only(resource);
     let reader = FrontierReader::open(root.object_store(), shard).await;

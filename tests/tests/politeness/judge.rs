@@ -1,47 +1,47 @@
-//! Whether hosts were given their time. Pure: requests in, what was too soon out.
+//! Check that hosts were given their time. It is pure: requests in, requests that came too soon out.
 //!
-//! A worker gives each host the delay between the end of any answer and its next request, whichever
-//! resource wants it and however often the worker is killed, stopped and started again. A resource that
-//! moves from one worker to another gives it too, but for this: who was stopped in the middle of a request,
-//! and has lost the resource by the time it wakes, may still send it, once for each host and such loss.
+//! A worker gives each host the delay between the end of any answer and its next request, whichever resource wants
+//! it and however often the worker is killed, stopped and restarted. A resource that moves from one worker to
+//! another gives it too, with one exception: a worker that was stopped in the middle of a request, and has lost
+//! the resource by the time it wakes, may still send it, once for each host and such loss.
 //!
-//! Two workers that crawl at the same time share the delay of each host, whichever resources they have. When one
-//! of them is killed, or is stopped for long, the other does not know what it asked last, and asks alone until it is
+//! Two workers that crawl at the same time share the delay of each host, whichever resources they have. If one of
+//! them is killed, or is stopped for long, the other does not know its last requests, and asks alone until it is
 //! told who owns the hosts: a few requests to each host may be too soon then.
 //!
-//! A request for a robots.txt is one of its host like any other. It was made for the resource whose page
-//! the worker asks of the host next.
+//! A request for a robots.txt counts like any other request to its host. It belongs to the resource whose page the
+//! worker asks of the host next.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The clocks of two processes' timers, and what a request is on its way.
+/// Tolerance for the clocks of two processes' timers, and for the time that a request is on its way.
 pub(crate) const TOLERANCE: Duration = Duration::from_millis(20);
 
-/// Since the beginning of the run, by the clock of the fake web.
+/// Time since the beginning of the run, by the clock of the fake web.
 pub(crate) type Moment = Duration;
 
-/// A request that the fake web got.
+/// A request that the fake web received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) host: String,
-    /// The same over all lives of the worker.
+    /// Name of the worker, the same over all its lives.
     pub(crate) worker: String,
-    /// None: for the robots.txt.
+    /// Resource that made the request. If `None`, it was for the robots.txt.
     pub(crate) resource: Option<String>,
     pub(crate) start: Moment,
-    /// None: the answer is not there yet.
+    /// End of the answer. If `None`, the answer is not there yet.
     pub(crate) end: Option<Moment>,
 }
 
-/// What the run was made with.
+/// Settings of the run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Terms {
-    /// Between the end of an answer and the next request to its host.
+    /// Delay between the end of an answer and the next request to its host.
     pub(crate) delay: Duration,
-    /// How often a resource was taken from a worker that was stopped, and woke again.
+    /// Number of times that a resource was taken from a worker that was stopped, and woke again.
     pub(crate) takeovers: BTreeMap<String, usize>,
-    /// When several workers crawled.
+    /// Times in which several workers crawled.
     pub(crate) together: Vec<Together>,
 }
 
@@ -50,14 +50,14 @@ pub(crate) struct Terms {
 pub(crate) struct Together {
     pub(crate) from: Moment,
     pub(crate) until: Moment,
-    /// Requests to each host that may be too soon after another worker's.
+    /// Number of requests to each host that may be too soon after another worker's.
     pub(crate) n_allowed: usize,
 }
 
 /// Two requests that were too close to each other.
 type Early<'a> = (&'a Request, &'a Request);
 
-/// All that came too soon, in words.
+/// Returns all requests that came too soon, in words.
 pub(crate) fn judge(requests: &[Request], terms: &Terms) -> Vec<String> {
     let mut sorted: Vec<&Request> = requests.iter().collect();
     sorted.sort_by_key(|request| request.start);
@@ -70,7 +70,7 @@ pub(crate) fn judge(requests: &[Request], terms: &Terms) -> Vec<String> {
     let with_robots: Vec<&Request> = with_robots.iter().collect();
     for ((resource, host), lane) in lanes(&with_robots, |request| request.resource.as_ref()) {
         let mut early = early(&lane, terms.delay);
-        // Those of one worker were found above.
+        // Requests of one worker were found above.
         early.retain(|(last, request)| last.worker != request.worker);
         let n_allowed = terms.takeovers.get(resource).copied().unwrap_or_default();
         if early.len() > n_allowed {
@@ -104,7 +104,7 @@ pub(crate) fn judge(requests: &[Request], terms: &Terms) -> Vec<String> {
     found
 }
 
-/// The requests to each host by who made them, in the order of their starts.
+/// Returns the requests to each host by their makers, in the order of their starts.
 fn lanes<'a, 'w>(
     requests: &[&'a Request],
     who: impl Fn(&'a Request) -> Option<&'w String>,
@@ -119,7 +119,7 @@ fn lanes<'a, 'w>(
     lanes
 }
 
-/// Those that came too soon after the last that did not.
+/// Returns the requests that came too soon after the last one that did not.
 fn early<'a>(lane: &[&'a Request], delay: Duration) -> Vec<Early<'a>> {
     let mut early = Vec::new();
     let mut last: Option<&Request> = None;
@@ -134,12 +134,12 @@ fn early<'a>(lane: &[&'a Request], delay: Duration) -> Vec<Early<'a>> {
     early
 }
 
-/// None: the answer to the first was not there yet.
+/// Returns the time between two requests. `None` if the first was not answered yet.
 fn gap(last: &Request, next: &Request) -> Option<Duration> {
     next.start.checked_sub(last.end?)
 }
 
-/// The requests, with those for a robots.txt as requests of the resource that they were made for.
+/// Returns the requests; those for a robots.txt count as requests of the resource that they were made for.
 fn for_whom(sorted: &[&Request]) -> Vec<Request> {
     let mut next: BTreeMap<(&str, &str), &String> = BTreeMap::new();
     let mut requests = Vec::new();
@@ -174,8 +174,8 @@ fn told((last, request): Early<'_>) -> String {
 mod tests {
     use super::*;
 
-    /// `HOST WORKER RESOURCE START END`, in milliseconds; the resource `-` is the robots.txt, the end `-`
-    /// is not there yet.
+    /// Reads `HOST WORKER RESOURCE START END`, in milliseconds. A resource `-` is the robots.txt; an end `-` is an
+    /// answer that is not there yet.
     fn request(line: &str) -> Request {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [host, worker, resource, start, end] = words[..] else {
@@ -191,7 +191,7 @@ mod tests {
         }
     }
 
-    /// With a delay of one second; how many things are found.
+    /// Checks the number of findings with a delay of one second.
     #[track_caller]
     fn check(takeovers: &[(&str, usize)], lines: &[&str], n_found: usize) {
         let requests: Vec<Request> = lines.iter().map(|line| request(line)).collect();
@@ -213,7 +213,7 @@ mod tests {
             &["h w1 - 0 10", "h w1 a 1010 1100", "h w1 b 2100 2150"],
             0,
         );
-        // By the tolerance and no more.
+        // The tolerance counts exactly.
         check(&[], &["h w1 a 0 100", "h w1 a 1080 1090"], 0);
         check(&[], &["h w1 a 0 100", "h w1 a 1079 1090"], 1);
     }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn resources_of_one_worker_keep_the_delay_together() {
         check(&[], &["h w1 a 0 10", "h w1 b 500 510"], 1);
-        // In whichever order the log has them.
+        // The log may have them in any order.
         check(&[], &["h w1 b 500 510", "h w1 a 0 10"], 1);
     }
 
@@ -246,7 +246,7 @@ mod tests {
     fn a_robots_txt_is_a_request_like_any_other() {
         check(&[], &["h w1 - 0 10", "h w1 a 500 510"], 1);
         check(&[], &["h w1 a 0 10", "h w1 - 500 510"], 1);
-        // The next owner's is one of the resource that it was fetched for.
+        // A robots.txt that the next owner fetched counts for the resource that it was fetched for.
         let moved = ["h w1 a 0 10", "h w2 - 500 510", "h w2 a 1600 1610"];
         check(&[], &moved, 1);
         let of_another = [
@@ -263,7 +263,8 @@ mod tests {
         check(&[], &["h w1 a 0 10", "h w2 b 20 30"], 0);
     }
 
-    /// From the first second to the tenth, where so many may be early at each host.
+    /// Checks the number of findings from the first second to the tenth, where `n_allowed` requests may be early
+    /// at each host.
     #[track_caller]
     fn check_together(n_allowed: usize, lines: &[&str], n_found: usize) {
         let requests: Vec<Request> = lines.iter().map(|line| request(line)).collect();

@@ -1,8 +1,9 @@
-//! Three resources ask the same hosts, while their workers are killed, stopped and given each other's
-//! work: what the hosts see of it, by the log of the fake web that they are of.
+//! Three resources ask the same hosts, while their workers are killed, stopped and given each other's work. The
+//! test judges the requests that the hosts receive, by the log of the fake web.
 //!
-//! First all resources are on one worker, and are judged together; then they move between two, who crawl the
-//! same hosts side by side and share their turns, until one of them is killed. What may be too soon is in [`judge`].
+//! First all resources are on one worker, and are judged together. Then they move between two workers, which crawl
+//! the same hosts side by side and share their turns, until one of them is killed. [`judge`] says which requests
+//! may be too soon.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -17,14 +18,14 @@ use stage::{RESOURCES, Scale, Stage};
 mod judge;
 mod stage;
 
-/// Of the whole run in full length.
+/// Duration of the whole run in full length.
 const FULL: Duration = Duration::from_secs(5 * 60);
-/// Requests to one host that may be too soon after a worker was lost: the first of the other one, and one that
-/// the lost one was about to send.
+/// Number of requests to one host that may be too soon after a worker was lost: the first of the other one, and
+/// one that the lost one was about to send.
 const N_EARLY: usize = 2;
-/// Looks at two workers side by side, of which one at least must be undisturbed.
+/// Number of looks at two workers side by side, of which at least one must be undisturbed.
 const MAX_LOOKS: usize = 5;
-/// Of what came too soon.
+/// Number of shown requests that came too soon.
 const N_SHOWN: usize = 20;
 
 #[test]
@@ -45,7 +46,7 @@ fn politeness_outlasts_kills_stops_and_moves() {
         first = on_one_worker(&stage, first, &mut random);
         n_kills += 1;
     }
-    // Where nobody asks, nobody comes too soon.
+    // The check waits until hosts are asked, since without requests none is too soon.
     let have_asked = |worker: &Node, n_lanes_wanted: usize| {
         until("all hosts asked", PATIENCE, || {
             (n_lanes(&stage.requests(), &worker.id) >= n_lanes_wanted).then_some(())
@@ -94,14 +95,14 @@ fn politeness_outlasts_kills_stops_and_moves() {
     );
 }
 
-/// How many resources have asked hosts through a worker, summed up over the hosts.
+/// Number of resources that have asked hosts through a worker, summed up over the hosts.
 fn n_lanes(requests: &[Request], worker: &str) -> usize {
     let of_worker = requests.iter().filter(|request| request.worker == worker);
     let lanes = of_worker.filter_map(|page| Some((page.resource.as_ref()?, &page.host)));
     lanes.collect::<BTreeSet<_>>().len()
 }
 
-/// A kill, a stop that is shorter than the lease, and one that is longer.
+/// Kills the worker, stops it for less than the lease, and stops it for longer.
 fn on_one_worker(stage: &Stage, mut worker: Node, random: &mut Random) -> Node {
     // Most hosts were asked just now, and some answer yet.
     pass(Duration::from_millis(random.below(300)));
@@ -117,8 +118,8 @@ fn on_one_worker(stage: &Stage, mut worker: Node, random: &mut Random) -> Node {
     worker
 }
 
-/// A resource moves to the worker that has none, by levelling out. Then the one that has two is stopped
-/// until the other has all, and wakes again. The resources that were taken from it.
+/// Lets a resource move to the worker that has none, by rebalancing. Then the one that has two is stopped until
+/// the other has all, and wakes again. Returns the resources that were taken from it.
 fn between_two(stage: &Stage, workers: [&Node; 2]) -> Vec<String> {
     let [first, _] = stage.shared_out(workers, [1, 2]);
     let (stopped, other) = match first.len() {
@@ -139,7 +140,8 @@ fn between_two(stage: &Stage, workers: [&Node; 2]) -> Vec<String> {
     taken
 }
 
-/// Both crawl the same hosts for different resources, while nothing happens to them: when that was.
+/// Lets both crawl the same hosts for different resources, while nothing happens to them. Returns the time of
+/// that.
 fn side_by_side(stage: &Stage, workers: [&Node; 2]) -> Together {
     stage.shared_out(workers, [1, 2]);
     let all_go_on = |n_times: usize| {
@@ -147,10 +149,10 @@ fn side_by_side(stage: &Stage, workers: [&Node; 2]) -> Together {
             stage.goes_on(worker, 1);
         }
     };
-    // On a machine with too much to do an owner may take longer for its answer than it has. Then it is looked
-    // at another time.
+    // On an overloaded machine an owner may take longer for its answer than it has. Then another time is looked
+    // at.
     for _ in 0..MAX_LOOKS {
-        // What moved last has been asked for where it is now, and nobody goes alone any more.
+        // The resource that moved last has been asked for at its new worker, and no worker goes alone any more.
         all_go_on(2);
         let n_before = n_silent(workers);
         let from: Moment = stage.now();
@@ -169,7 +171,7 @@ fn side_by_side(stage: &Stage, workers: [&Node; 2]) -> Together {
     )
 }
 
-/// One is killed while both crawl, and comes back.
+/// Kills one worker while both crawl, and starts it again.
 fn killed_beside(stage: &Stage, other: &Node, mut killed: Node) -> Node {
     killed.process.kill();
     stage.goes_on(other, 1);
@@ -188,7 +190,7 @@ fn n_silent(workers: [&Node; 2]) -> usize {
     lines.iter().filter(silent).count()
 }
 
-/// How many crawls a worker has been told to end.
+/// Number of crawls that a worker has been told to end.
 fn n_lost(worker: &Node) -> usize {
     let lines = worker.process.stderr();
     let lost = lines

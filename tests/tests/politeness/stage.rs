@@ -1,5 +1,5 @@
-//! What the run is played on: a fake web of many hosts, a master, and workers that know where the hosts
-//! are and say who they are.
+//! Processes of the run: a fake web of many hosts, a master, and workers that know the addresses of the hosts and
+//! send their own names.
 
 use std::time::{Duration, Instant};
 
@@ -10,18 +10,18 @@ use serde_json::json;
 
 use crate::judge::Request;
 
-/// All of them ask all hosts.
+/// Resources; all of them ask all hosts.
 pub(crate) const RESOURCES: [&str; 3] = ["a", "b", "c"];
-/// Below it, nothing may be asked for.
+/// Prefix of paths that may not be asked for.
 const FORBIDDEN: &str = "/never/";
-/// The longest that an answer takes: time that is no part of the delay.
+/// Longest duration of an answer, which is no part of the delay.
 const SLOWEST: u64 = 150;
 
-/// How large the run is.
+/// Size of the run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scale {
     pub(crate) n_hosts: usize,
-    /// Of all resources.
+    /// Delay of all resources.
     pub(crate) delay: Duration,
 }
 
@@ -37,8 +37,8 @@ fn host(n: usize) -> String {
     format!("h{n}.test")
 }
 
-/// Hosts whose pages `/a/0`, `/a/1` and so on lead to each other without an end: each to the next of its
-/// host, to the same of the next host, and to one that the robots.txt forbids. An answer takes its time.
+/// Opens hosts whose pages `/a/0`, `/a/1` and so on lead to each other without an end: each to the next of its
+/// host, to the same of the next host, and to one that the robots.txt forbids. Answers are slow.
 fn hosts(n_hosts: usize) -> Web {
     let page = move |asked: Asked| async move {
         let number = |text: &str| text.parse::<usize>().expect("hosts and pages are numbers");
@@ -64,14 +64,14 @@ fn hosts(n_hosts: usize) -> Web {
         .open()
 }
 
-/// Of the server that was asked for.
+/// Name and port of the server that was asked for.
 fn name_and_port(headers: &HeaderMap) -> (&str, &str) {
     let asked = headers.get("host").and_then(|host| host.to_str().ok());
     let asked = asked.and_then(|host| host.split_once(':'));
     asked.expect("hosts are asked by name and port")
 }
 
-/// The worker that a request is of.
+/// Returns the worker that sent a request.
 fn agent(hit: &Hit) -> &str {
     let agent = hit.headers.get("user-agent");
     let agent = agent.and_then(|agent| agent.to_str().ok());
@@ -79,10 +79,11 @@ fn agent(hit: &Hit) -> &str {
 }
 
 impl Stage {
-    /// A master, and the first worker with all resources; None where etcd is not installed, which is told.
+    /// Starts a master, and the first worker with all resources. If etcd is not installed, it says so and returns
+    /// `None`.
     pub(crate) fn new(scale: Scale) -> Option<(Self, Node)> {
         let cluster = Cluster::new()?;
-        // Loads are levelled out soon after a worker comes or goes.
+        // Loads are rebalanced soon after a worker comes or goes.
         let master = cluster.master("1", &["--rebalance-cooldown=2s"]);
         cluster.leader_beside(&[]);
         master.push(&cluster, "puppet");
@@ -101,7 +102,7 @@ impl Stage {
         Some((stage, worker))
     }
 
-    /// Starts a worker that says with each request who it is.
+    /// Starts a worker that sends its name with each request.
     #[track_caller]
     pub(crate) fn worker(&self, id: &str) -> Node {
         let file = format!("worker-{id}.toml");
@@ -139,13 +140,13 @@ impl Stage {
         assert_eq!(answer.status, 200, "{answer:?}");
     }
 
-    /// Waits until a worker has asked for so many further pages of each host, on average.
+    /// Waits until a worker has asked for `n_each` further pages of each host, on average.
     #[track_caller]
     pub(crate) fn goes_on(&self, worker: &Node, n_each: usize) {
         let n_pages = |log: &[Hit]| log.iter().filter(|hit| agent(hit) == worker.id).count();
         let n_wished = n_pages(&self.web.log()) + n_each * self.scale.n_hosts;
         let n_each = u32::try_from(n_each).unwrap_or(u32::MAX);
-        // The robots.txt may come first, and a lease be waited for.
+        // The robots.txt may come first, and a lease may have to end.
         let deadline = PATIENCE + self.scale.delay * 2 * n_each;
         self.web
             .wait_for(&format!("pages by {}", worker.id), deadline, |log| {
@@ -153,8 +154,7 @@ impl Stage {
             });
     }
 
-    /// Waits until each worker has as many of the resources as is said by the shares, in any order; what
-    /// each has.
+    /// Waits until the workers have these numbers of resources, in any order. Returns the resources of each.
     #[track_caller]
     pub(crate) fn shared_out<const N: usize>(
         &self,
@@ -179,12 +179,12 @@ impl Stage {
         )
     }
 
-    /// Since the beginning of the run.
+    /// Time since the beginning of the run.
     pub(crate) fn now(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// All requests so far.
+    /// Returns all requests so far.
     pub(crate) fn requests(&self) -> Vec<Request> {
         let pages = self.web.log();
         let robots = self.web.robots_log();
@@ -203,7 +203,7 @@ impl Stage {
             start: since(hit.start),
             end: match hit.status {
                 Some(_) => hit.end.map(since),
-                // Nobody waits for it any more, since some moment after it was asked for.
+                // No client waits for it any more, since some moment after it was asked for.
                 None => hit.end.map(|_| since(hit.start)),
             },
         }

@@ -1,4 +1,4 @@
-//! Through what and as whom a crawl fetches: what its worker's config file says, by name.
+//! Proxies and credentials of a crawl, which its worker's config file defines by name.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::sites;
 
 #[test]
 fn s25_a_crawl_goes_through_the_proxies_that_it_names_and_shows_hosts_what_is_for_them() {
-    // It does not mind being asked like a proxy: for whole URLs, of a host that is not there.
+    // The site accepts requests like a proxy: for whole URLs, of a host that does not exist.
     let proxy = sites::chain(2).open();
     let home = Home::new();
     home.write("token", "t0k\n");
@@ -33,13 +33,13 @@ fn s25_a_crawl_goes_through_the_proxies_that_it_names_and_shows_hosts_what_is_fo
         assert_eq!(sent(&hit, "host"), "shop.test");
         assert_eq!(sent(&hit, "authorization"), "Bearer t0k");
     }
-    // Its robots.txt is everybody's.
+    // The robots.txt is fetched without credentials.
     let robots = &proxy.robots_log()[0];
     assert_eq!(sent(robots, "host"), "shop.test");
     assert_eq!(sent(robots, "authorization"), "");
 }
 
-/// A header of a request; empty if there is none.
+/// Returns a header of a request; empty if there is none.
 fn sent(hit: &Hit, name: &str) -> String {
     let value = hit.headers.get(name).map(|value| value.to_str());
     value

@@ -28,7 +28,7 @@ fn config(resources: &[(&str, &url::Url)]) -> String {
     config
 }
 
-/// All items below a folder whose files' names start like this.
+/// Returns all items below a folder, of files whose names start like this.
 fn items(folder: &Path, start: &str) -> Vec<Value> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("there is a folder of items") {
@@ -64,7 +64,7 @@ fn s16_a_worker_alone_crawls_what_its_config_file_says() {
     assert_eq!(urls, expected);
     assert!(!home.path().join("crawler-data/store").exists());
 
-    // Each start is another run, beside the first.
+    // Each start is another run, stored beside the first.
     let ended = crawl(&home, &both);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let runs = items(&folder, "");

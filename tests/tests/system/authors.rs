@@ -1,4 +1,4 @@
-//! What those who write rules do: a new plugin, its saved calls, a page that is fetched and kept.
+//! Tools of plugin authors: a new plugin, its saved calls, a page that is fetched and kept.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::server::lines;
 
-/// A plugin is compiled within this time, with all that it needs, on a busy machine.
+/// Time in which a plugin is compiled, with all its dependencies, on a busy machine.
 const BUILD: Duration = Duration::from_secs(600);
 
-/// What is built by it is built into a folder that has what the example plugins are made of.
+/// Starts a command. Its builds go into a folder that has the dependencies of the example plugins.
 fn start(command: &mut Command) -> Process {
     command
         .env("CARGO_TARGET_DIR", repository().join("plugins/target"))
@@ -27,7 +27,8 @@ fn ended(command: &mut Command) -> Ended {
     start(command).wait(BUILD)
 }
 
-/// Called as no other plugin that tests make: all are built into one folder.
+/// Runs a command in the folder of plugin `bazaar`. No other test has a plugin of this name, because all are built
+/// into one folder.
 fn in_bazaar(home: &Home, arguments: &[&str]) -> Ended {
     ended(
         home.command(arguments)
@@ -35,7 +36,7 @@ fn in_bazaar(home: &Home, arguments: &[&str]) -> Ended {
     )
 }
 
-/// What plugins and their tests are made of, so that nothing is asked for later.
+/// Fetches the crates of plugins and their tests, so that nothing is fetched later.
 fn fetch_crates() {
     let mut cargo = Command::new("cargo");
     let fetch = cargo.args(["fetch", "--quiet", "--locked", "--target=wasm32-wasip2"]);
@@ -98,7 +99,7 @@ fn a_new_plugin_passes_its_own_tests_without_a_network() {
     for line in ["plugin     bazaar@0.1.0", "rules      list, detail"] {
         assert!(checked.stdout.contains(line), "{}", checked.stdout);
     }
-    // Its size and the time to compile it, in percent of what they may be.
+    // The check shows size and compile time, in percent of their limits.
     for name in ["size ", "compiled "] {
         let row = checked.stdout.lines().find(|line| line.starts_with(name));
         assert!(
@@ -107,7 +108,7 @@ fn a_new_plugin_passes_its_own_tests_without_a_network() {
             checked.stdout
         );
     }
-    // Fuel, memory and time of each call, too.
+    // The test shows fuel, memory and time of each call, too.
     let tested = in_bazaar(&home, &["plugin", "test"]);
     for name in ["detail ", "list ", "root "] {
         let row = tested.stdout.lines().find(|line| line.starts_with(name));
@@ -120,7 +121,7 @@ fn a_new_plugin_passes_its_own_tests_without_a_network() {
         assert!(compared.stdout.contains(line), "{}", compared.stdout);
     }
 
-    // Folders are built each for itself, and the saved calls of the second are made.
+    // Each folder is built for itself, and the saved calls of the second are made.
     home.ok([
         "plugin",
         "new",
@@ -146,7 +147,7 @@ fn a_new_plugin_passes_its_own_tests_without_a_network() {
         differ.stderr
     );
 
-    // The rules fit the shop that the program brings.
+    // The rules fit the shop that the program contains.
     let mut demo = home.start(["demo", "--site-only"]);
     let marks = "a crawl starts at ";
     let address = demo.answer("the shop's start", PATIENCE, |line| line.starts_with(marks));
@@ -162,7 +163,7 @@ fn a_new_plugin_passes_its_own_tests_without_a_network() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert_eq!(lines(&run.stdout).len(), 400);
 
-    // A save builds the source again, and the next crawl is made by what came of it.
+    // A save rebuilds the source, and the next crawl uses the new build.
     let watch = [
         "run",
         ".",
@@ -186,7 +187,7 @@ fn a_new_plugin_passes_its_own_tests_without_a_network() {
     demo.wait(PATIENCE);
 }
 
-/// Saved calls of the plugin `books`, in a folder that may be changed.
+/// Copies the saved calls of the plugin `books` into a folder that may be changed.
 fn calls_of_books(home: &Home) -> PathBuf {
     let pages = home.path().join("pages");
     fs::create_dir(&pages).expect("the folder is new");
@@ -241,7 +242,7 @@ fn a_call_that_gives_something_else_fails_until_that_is_kept() {
     assert_eq!(after, before);
     assert_eq!(test(&home, &[]).code, Some(0));
 
-    // A limit that a call cannot keep is told.
+    // A limit that a call exceeds is reported.
     let limited = ["--limit=fuel=5000", "--call=book"];
     let limited = test(&home, &limited);
     assert_eq!(limited.code, Some(1));
@@ -277,13 +278,13 @@ fn a_page_is_fetched_as_a_crawl_does_and_becomes_a_call() {
         "{}",
         saved.stdout
     );
-    // With the manners of a crawl.
+    // The fetch obeys the robots.txt, as a crawl does.
     let private = web.url("/private").to_string();
     let private = home.run(fetch.map(|word| if word == url.as_str() { &private } else { word }));
     assert_eq!(private.code, Some(1));
     assert!(private.stderr.contains("robots.txt"), "{}", private.stderr);
 
-    // What no crawl hands to a rule is no call of it.
+    // An answer that no crawl hands to a rule cannot be saved as a call.
     let gone = web.url("/gone").to_string();
     let gone = home.run(fetch.map(|word| if word == url.as_str() { &gone } else { word }));
     assert_eq!(gone.code, Some(1));
@@ -438,7 +439,7 @@ fn a_crawl_begins_again_on_each_save() {
     let waits = |line: &str| line.starts_with("waiting for a change of puppet.wasm");
     watching.line("the end of the first crawl", PATIENCE, waits);
     assert_eq!(web.log().len(), 1);
-    // A custom section of no meaning: another plugin that does the same.
+    // A custom section without a meaning makes another plugin that does the same.
     puppet.extend([0, 2, 1, b'x']);
     fs::write(home.path().join("puppet.wasm"), &puppet).expect("it is changed");
     web.wait_for("a second crawl", PATIENCE, |log| log.len() == 2);

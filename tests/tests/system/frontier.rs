@@ -1,4 +1,4 @@
-//! The URLs of a crawl as its user asks for them: how many, which, why, and once more.
+//! URLs of a crawl as its user asks for them: how many, which, why, and once more.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::server::{Server, text};
 use crate::sites::{self, Gate};
 
-/// Seven links: one is read, one is sent a form, one is gone, one is refused to its first visitor,
-/// one is led elsewhere, and two are not followed.
+/// Opens a site with seven links: one is read, one gets a form, one is gone, one is refused at first, one
+/// redirects, and two are not followed.
 fn web() -> Web {
     let links = json!([
         {"url": "/a"},
@@ -71,7 +71,7 @@ fn totals_and_lists_tell_what_became_of_every_url() {
     assert!(said.contains("\nparsed       4\n"), "{said}");
     assert!(said.contains("status-403 1"), "{said}");
 
-    // In pieces as small as may be, each URL is listed once.
+    // Even in the smallest pages, each URL is listed once.
     let (mut all, mut token) = (Vec::new(), String::new());
     loop {
         let page = format!("/crawler/resource/books/frontier/urls?page_size=1&page_token={token}");

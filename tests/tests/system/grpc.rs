@@ -1,5 +1,5 @@
-//! Clients of the original interface: its four fields, written down here by hand, and what a client
-//! without any `.proto` learns by reflection.
+//! Clients of the original interface: its four fields, written here by hand, and the information that a client
+//! without any `.proto` gets by reflection.
 
 use std::process::Command;
 
@@ -72,7 +72,7 @@ async fn call<A: Message + Default + 'static>(
     Ok(answer.into_inner())
 }
 
-/// What a client does whose code was generated from the `.proto` file.
+/// Client with code that was generated from the `.proto` file.
 const PYTHON_CLIENT: &str = r#"
 import sys, grpc
 import crawler_pb2 as messages, crawler_pb2_grpc as services
@@ -127,7 +127,7 @@ fn s11_a_python_client_that_is_generated_from_the_proto_file_adds_and_deletes() 
 fn s11_calls_that_name_the_format_of_their_messages_are_answered() {
     let server = Server::with_puppet();
     server.push("puppet", &["--as=task-test-4@1.0.0"]);
-    // A message behind its five bytes of length, as gRPC frames it.
+    // The message follows its five bytes of length, as gRPC frames it.
     let message = spec("task-test-4").encode_to_vec();
     let length = u32::try_from(message.len()).expect("it is short");
     let framed = [&[0][..], &length.to_be_bytes(), &message].concat();
@@ -182,7 +182,7 @@ fn s11_a_client_of_the_original_interface_adds_and_deletes() {
         let nameless = call::<NodeSpec>(&channel, ADD, ResourceSpec::default()).await;
         assert_eq!(nameless.unwrap_err().code(), Code::InvalidArgument);
     });
-    // What the client says of id, node and time is the master's to give.
+    // The master sets id, node and time, whatever the client sends.
     let given = server.resource("task-test-4")["spec"].clone();
     assert_ne!(given["id"], "zjx");
     assert_eq!(
@@ -212,7 +212,7 @@ fn s11_a_client_of_the_original_interface_adds_and_deletes() {
             .status,
         404
     );
-    // The server is as good as before for those who know more fields.
+    // The server works as before for clients that know more fields.
     server.add("books", &web.url("/0"), &[]);
     server.finished("books");
 }
@@ -289,7 +289,7 @@ async fn reflect(channel: &Channel, asked: MessageRequest) -> Option<MessageResp
     answer?.message_response
 }
 
-/// Names and numbers of the first fields of a message.
+/// Returns names and numbers of the first fields of a message.
 fn fields(file: &FileDescriptorProto, message: &str, n: usize) -> serde_json::Value {
     let message = file
         .message_type

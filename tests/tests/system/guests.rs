@@ -27,7 +27,7 @@ fn add(server: &Server, web: &crawler_tests::web::Web, name: &str, rules: &[&str
     server.ok(&[&add, more].concat());
 }
 
-/// A site with pages for rules, and no page that such a page leads to.
+/// Returns a site with pages for rules; the link of such a page leads to nothing.
 fn site() -> Site {
     Site::new().page("/*", "x").without("/next")
 }
@@ -38,7 +38,7 @@ fn f27_a_plugin_that_traps_on_one_page_stops_no_other() {
     let server = Server::with_puppet();
     server.push("hostile", &[]);
     server.add("good", &chain.url("/0"), &["--delay=20ms"]);
-    // As many traps at once as pages are in flight, and one after the other.
+    // As many pages trap at once as are in flight, and others one after the other.
     add(
         &server,
         &web,
@@ -85,7 +85,7 @@ fn f31_a_rule_that_never_ends_grabs_memory_or_panics_costs_its_page() {
         "log-flood",
     ];
     let with_ok = [&["ok"], &rules[..], &["ok"]].concat();
-    // Few instructions, so that loops end by their count and not by the clock of a busy machine.
+    // The fuel is low, so that loops end by their count and not by the clock of a busy machine.
     let limits = [
         "--limit=fuel=20000000",
         "--limit=cpu=2s",
@@ -125,7 +125,7 @@ fn f31_plugins_keep_their_names_and_cannot_collide() {
         other.stderr
     );
     assert_eq!(server.get("/crawler/plugin/puppet").json(), puppet);
-    // The same bytes again are fine, and another version has its own.
+    // The same bytes may be pushed again, and another version has its own.
     server.push("puppet", &[]);
     server.push("hostile", &["--as=puppet@0.2.0"]);
     let first = server.get("/crawler/plugin/puppet@0.1.0").json();
@@ -140,7 +140,7 @@ fn every_plugin_of_the_repository_compiles_while_confined() {
     let plugins = crawler_tests::repository().join("plugins");
     let folders = std::fs::read_dir(plugins).expect("it is there");
     let folders = folders.map(|folder| folder.expect("it can be listed").path());
-    // Those in other languages are compiled by the tests of these.
+    // Plugins in other languages are compiled by their own tests.
     let members: Vec<_> = folders
         .filter(|folder| folder.join("Cargo.toml").is_file())
         .collect();
@@ -159,7 +159,7 @@ fn every_plugin_of_the_repository_compiles_while_confined() {
         if !said.is_empty() {
             println!("not tested, for this kernel lacks a part of it: {said}");
         }
-        // A refusal has no image: this is the description and the machine code.
+        // A refusal has no image; the output is the description and the machine code.
         assert!(output.stdout.len() > 100_000, "{name}: {said}");
     }
 }

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use tools::{Tools, javascript, python};
 
-/// A plugin of the repository and the SDKs, copied: a build writes into the folder. That in Python is built for
-/// the frozen boundary: no such component is kept, for its size.
+/// Copies a plugin of the repository and the SDKs, because a build writes into the folder. The one in Python is
+/// built for the frozen boundary: no such component is kept, for its size.
 fn copied(home: &Home, name: &str) -> PathBuf {
     let plugin = format!("plugins/{name}");
     for folder in [
@@ -44,7 +44,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The items that a plugin finds in the shop, as the file has them, in the order of their bytes.
+/// Returns the items that a plugin finds in the shop, as the file has them, in the order of their bytes.
 #[track_caller]
 fn crawled(tools: &Tools, home: &Home, plugin: &Path, start: &str) -> Vec<String> {
     let plugin = plugin.display().to_string();
@@ -79,7 +79,7 @@ fn rules_in_three_languages_find_the_same_items_byte_for_byte() {
         let Some(tools) = tools else { continue };
         let folder = copied(&home, name);
         assert_eq!(crawled(tools, &home, &folder, &start), rust, "{name}");
-        // What came of the calls of the plugin in Rust is what comes of them here.
+        // The calls give the same outcomes as those of the plugin in Rust.
         tools.ok(
             &home,
             &folder,
@@ -97,7 +97,7 @@ fn rules_in_three_languages_find_the_same_items_byte_for_byte() {
     demo.wait(PATIENCE);
 }
 
-/// The example of the guide in a language.
+/// Returns the example of the guide in a language.
 fn example(lang: &str) -> String {
     let guide = fs::read_to_string(repository().join("plugin-sdk/src/languages.md"));
     let guide = guide.expect("the guide is there");
@@ -127,7 +127,7 @@ fn check_new(tools: &Tools, lang: &str) -> (Home, PathBuf) {
     (home, folder)
 }
 
-/// The cases come to what they are to come to, one of which takes more memory than calls of other plugins have.
+/// Checks the outcomes of the cases, one of which takes more memory than calls of other plugins have.
 fn check_cases(tools: &Tools, home: &Home, folder: &Path) {
     let test = ["plugin", "test", "--pages=cases"];
     tools.ok(home, folder, &test);
@@ -165,7 +165,7 @@ fn a_new_plugin_in_javascript_passes_its_own_test_and_tells_its_faults() {
     let why = said(good.replace("price(words) {", "price(words) {{{"), &test);
     assert!(why.contains("does not build"), "{why}");
     assert!(why.contains("rules.js:14:1"), "{why}");
-    // The place stands in the lines of the call.
+    // The log lines of the call name the place.
     let why = said(
         good.replace("Number(found[0])", "found.price.amount"),
         &test,
@@ -199,7 +199,7 @@ fn a_new_plugin_in_javascript_passes_its_own_test_and_tells_its_faults() {
 fn a_new_plugin_in_python_passes_its_own_test_and_tells_its_faults() {
     let Some(tools) = python() else { return };
     let (home, folder) = check_new(tools, "python");
-    // What is printed becomes lines of the call.
+    // Printed text becomes log lines of the call.
     let broken = "print('half a', 'line', end='') or found.price.amount";
     let rules = folder.join("src/rules.py");
     let good = fs::read_to_string(&rules).expect("it was made");

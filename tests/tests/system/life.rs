@@ -9,13 +9,13 @@ use serde_json::json;
 use crate::server::{Server, lines, pass, text};
 use crate::sites::{self, Gate};
 
-/// More pages than any test waits for.
+/// Number of pages that no test reaches.
 const ENDLESS: usize = 1_000_000_000;
-/// Lets a crawl follow them; it would end at page 50.
+/// Flag that lets a crawl follow them; it would end at page 50.
 const DEEP: &str = "--max-depth=4000000000";
-/// Within this time after its deletion, a crawl asks for nothing more.
+/// Time after its deletion within which a crawl stops asking.
 const QUIET_AFTER: Duration = Duration::from_secs(2);
-/// The site and the crawler read their clocks at different moments.
+/// Tolerance: the site and the crawler read their clocks at different moments.
 const CLOCK_STEP: Duration = Duration::from_millis(5);
 
 #[test]
@@ -30,7 +30,7 @@ fn an_update_changes_the_pace_and_the_end_of_a_running_crawl() {
 
     let said = server.ok(&["resource", "update", "walk", "--delay=300ms"]);
     assert_eq!(said, "resource walk changed; generation 2\n");
-    // Pages that were under way when it changed.
+    // The first pages were under way when the setting changed.
     let n_before = web.log().len() + 2;
     let log = web.wait_for("slow pages", PATIENCE, |log| log.len() >= n_before + 4);
     let pause = shortest_pause(&log[n_before..]);
@@ -70,7 +70,7 @@ fn f39_a_deleted_crawl_asks_for_nothing_more_and_starts_anew_when_added_again() 
     assert_eq!(late, 0);
     assert_eq!(server.load(), 0);
 
-    // What it had brought is read by its id.
+    // The items of the deleted crawl are read by its id.
     let id = text(&first).to_owned();
     let items = server.items(&id);
     assert!(items.len() >= 59, "{}", items.len());
@@ -127,7 +127,7 @@ fn items_are_followed_while_they_come_until_the_run_is_over() {
         urls,
         ["/0", "/1", "/2", "/3"].map(|path| web.url(path).to_string())
     );
-    // Nothing more comes of a run that is over.
+    // A run that is over brings nothing more.
     assert_eq!(server.ok(&["items", "books", "--follow"]), ended.stdout);
 }
 

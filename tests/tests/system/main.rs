@@ -1,8 +1,8 @@
-//! What users see of the whole system: real processes of the program on free ports and in temporary
-//! folders, called by command line, HTTP and gRPC, crawling the fake web.
+//! The whole system as users see it: real processes of the program on free ports and in temporary folders, called
+//! by command line, HTTP and gRPC, crawling the fake web.
 //!
-//! One program for all of it, so that the tests run beside each other. Most crawl with the guest
-//! `puppet`, which does what pages tell it, so that a test says in one place what is crawled.
+//! One program contains all tests, so that they run in parallel. Most crawl with the guest `puppet`, which does
+//! what pages tell it, so that a test says in one place what is crawled.
 
 mod access;
 mod alone;

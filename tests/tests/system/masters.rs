@@ -1,4 +1,4 @@
-//! Which master a command calls: several may be named, and one that breaks off is not the end.
+//! Choice of the master that a command calls: several may be named, and if one breaks off, the next is called.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -12,13 +12,13 @@ use crawler_tests::web::Site;
 
 use crate::server::Server;
 
-/// A URL where nobody listens.
+/// Returns a URL where nobody listens.
 fn nobody() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     format!("http://{}", listener.local_addr().expect("it listens"))
 }
 
-/// The way to a master, which breaks when the master answers a call: what it was asked is done.
+/// A connection to a master that breaks when the master answers a call; the call itself is carried out.
 struct Breaking {
     url: String,
     n_broken: Arc<AtomicUsize>,
@@ -30,7 +30,7 @@ impl Breaking {
         let url = format!("http://{}", listener.local_addr().expect("it listens"));
         let n_broken = Arc::new(AtomicUsize::new(0));
         let (master, counted) = (master.to_owned(), n_broken.clone());
-        // Ends with the test's process.
+        // The thread ends with the test's process.
         thread::spawn(move || {
             for client in listener.incoming() {
                 let (client, master) = (
@@ -45,7 +45,7 @@ impl Breaking {
     }
 }
 
-/// Passes on what both sides send up to the first frame of HEADERS from the master.
+/// Passes on the bytes of both sides up to the first frame of HEADERS from the master.
 fn break_at_the_answer(client: TcpStream, master: TcpStream, counted: &AtomicUsize) {
     const HEADERS: u8 = 1;
     let asking = thread::spawn({
@@ -74,10 +74,10 @@ fn break_at_the_answer(client: TcpStream, master: TcpStream, counted: &AtomicUsi
         }
     }
     for side in [&client, &master] {
-        // It may be gone already.
+        // The side may be gone already.
         let _gone = side.shutdown(Shutdown::Both);
     }
-    // What is left of the other direction is nobody's.
+    // The rest of the other direction is dropped.
     let _cut = asking.join();
 }
 
@@ -102,7 +102,7 @@ fn a_master_that_is_away_is_passed_over_and_where_all_are_each_is_named() {
         "error: cannot reach the master at {one}, {other}: Connection refused (os error 111)\n"
     );
     assert!(list.stderr.starts_with(&expected), "{}", list.stderr);
-    // A refusal is an answer: nobody else is asked.
+    // A refusal is an answer: no other master is asked.
     let get = run(&server, &[&master, &one], &["resource", "get", "nothing"]);
     assert!(
         get.stderr.contains("there is no resource nothing"),
@@ -154,18 +154,18 @@ fn f14_a_change_whose_answer_was_lost_is_asked_of_the_next_master_and_done_once(
             assert_eq!(server.resource("a")["run"], run + 1);
         }
     }
-    // What was not asked before is not taken for done.
+    // A call that was never sent before does not count as done.
     let gone = server.cli(&["plugin", "delete", "puppet@0.1.0"]);
     assert_eq!(gone.code, Some(1), "{}", gone.stdout);
     let plugins = server.get("/crawler/plugin").json();
     assert_eq!(plugins["plugins"].as_array().unwrap().len(), 0);
-    // Alone, such a master is an error that names it.
+    // If it is the only one, such a master is an error that names it.
     let breaking = Breaking::before(server.grpc());
     let list = run(&server, &[&breaking.url], &["node", "list"]);
     assert_eq!(list.code, Some(1));
     let expected = format!("error: cannot reach the master at {}: ", breaking.url);
     assert!(list.stderr.starts_with(&expected), "{}", list.stderr);
-    // A read is simply asked of the next.
+    // A read is simply repeated at the next master.
     let list = run(&server, &[&breaking.url, &master], &["node", "list"]);
     assert_eq!(list.code, Some(0), "{}", list.stderr);
 }

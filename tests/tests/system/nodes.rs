@@ -1,4 +1,4 @@
-//! Nodes: who is there, since when, and what they have done.
+//! Nodes: which are there, since when, and their totals.
 
 use crawler_tests::{PATIENCE, until};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use crate::server::{Server, text};
 use crate::sites::{self, Gate};
 
 fn worker(server: &Server) -> Value {
-    // A worker may tell its totals between the two.
+    // A worker may report its totals between the two calls.
     let list = until("the same at both doors", PATIENCE, || {
         let list = server.ok(&["node", "list", "-o", "json"]);
         let list: Value = serde_json::from_str(&list).expect("it is JSON");

@@ -1,4 +1,4 @@
-//! Which worker takes a crawl, as it is asked for and shown at each door.
+//! Placement of crawls on workers, as it is requested and shown at each door.
 
 use crawler_tests::web::Method;
 use serde_json::json;

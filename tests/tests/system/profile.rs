@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::server::Server;
 
-/// What is read of pprof's `profile.proto`.
+/// Fields of pprof's `profile.proto` that are read.
 #[derive(Clone, PartialEq, Message)]
 struct Profile {
     #[prost(message, repeated, tag = "2")]
@@ -31,7 +31,7 @@ struct Sample {
     values: Vec<i64>,
 }
 
-/// A server with an address for profiles.
+/// Starts a server with an address for profiles.
 fn server() -> (Server, String) {
     let server = Server::start_in(Home::new(), &["--pprof=:0"]);
     let address = server.process.word_after("pprof=", PATIENCE);
@@ -50,7 +50,7 @@ fn send(address: &str, path: &str) -> TcpStream {
     stream
 }
 
-/// Head and body of the answer.
+/// Returns head and body of the answer.
 fn reply(mut stream: TcpStream) -> (String, Vec<u8>) {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).expect("a whole answer");
@@ -60,7 +60,7 @@ fn reply(mut stream: TcpStream) -> (String, Vec<u8>) {
     (String::from_utf8(answer).expect("heads are text"), body)
 }
 
-/// A long profile that is under way, and what one was told that is not: of two, one is.
+/// Starts two long profiles. Returns the one that is under way, and the answer of the one that was refused.
 fn under_way(address: &str) -> (TcpStream, String) {
     let mut both = [(); 2].map(|()| send(address, "/debug/pprof/profile?seconds=300"));
     for stream in &both {
@@ -88,7 +88,7 @@ fn a_profile_is_taken_while_rules_run_and_changes_nothing_of_what_they_do() {
     let web = Site::new().page("/*", "x").without("/next").open();
     let (server, address) = server();
     server.push("hostile", &[]);
-    // What compiled code can do at the moment of an interruption: compute, call the host, grow its
+    // The rules do what compiled code can do at the moment of an interruption: compute, call the host, grow its
     // memory, run out of stack, be ended.
     let kinds = [
         "loop",
@@ -184,7 +184,7 @@ fn profiles_are_taken_one_at_a_time_and_within_their_bounds() {
         (answer.status == 200).then_some(())
     });
 
-    // A stop answers the one that is under way, with what it has.
+    // A stop answers the profile that is under way, with the samples so far.
     let (last, _refused) = under_way(&address);
     server.stop();
     let (head, body) = reply(last);

@@ -1,4 +1,4 @@
-//! A run after another: what is asked of the site again, what is parsed again, and what stays.
+//! A run after another: the pages that are asked for again, those that are parsed again, and the items that stay.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::server::{Server, lines, text};
 
 const DATE: &str = "Wed, 18 Nov 2026 10:00:00 GMT";
 
-/// The first page has an ETag, and leads to one with a date, one that is told by its content alone,
-/// and one that is new whenever it is asked for; that leads to a further page from the second time on.
+/// Opens a site. The first page has an ETag, and leads to one with a date, one that is recognized by its content
+/// alone, and one that is new whenever it is asked for; that one leads to a further page from the second time on.
 fn site() -> Web {
     let links = r#"[{"url": "/dated"}, {"url": "/plain"}, {"url": "/news"}]"#;
     Site::new()
@@ -35,7 +35,7 @@ fn site() -> Web {
         .open()
 }
 
-/// 304 where the request has this validator as its condition, and the page with it otherwise.
+/// Returns 304 if the request has this validator as its condition, and otherwise the page with it.
 fn unless(asked: &Asked, (condition, header): (&str, &str), is: &str, body: &str) -> Response {
     let page = [(header.to_owned(), is.to_owned())];
     match asked.headers.get(condition) {
@@ -44,8 +44,7 @@ fn unless(asked: &Asked, (condition, header): (&str, &str), is: &str, body: &str
     }
 }
 
-/// By path: the condition of the request, and the answer's status, of the requests of one run. None
-/// comes twice.
+/// Returns the condition of each request of one run, and the status of its answer, by path. No path occurs twice.
 #[track_caller]
 fn asked(web: &Web, n_before: usize) -> BTreeMap<String, (Option<String>, u16)> {
     let condition = |headers: &HeaderMap| {
@@ -74,7 +73,7 @@ fn expected(asked: &[(&str, Option<&str>, u16)]) -> BTreeMap<String, (Option<Str
         .collect()
 }
 
-/// Begins a further run; the resource once it is finished, and what the run has asked for.
+/// Begins a further run. Returns the resource once it is finished, and the requests of the run.
 #[track_caller]
 fn run_again(server: &Server, web: &Web) -> (Value, BTreeMap<String, (Option<String>, u16)>) {
     let n_before = web.log().len();
@@ -83,7 +82,7 @@ fn run_again(server: &Server, web: &Web) -> (Value, BTreeMap<String, (Option<Str
     (books, asked(web, n_before))
 }
 
-/// The paths of the items of the present run, in order.
+/// Returns the paths of the items of the present run, in order.
 #[track_caller]
 fn paths(items: &[Value]) -> Vec<String> {
     let path = |item: &Value| {
@@ -125,7 +124,7 @@ fn f25_pages_that_have_not_changed_are_neither_sent_nor_parsed_again_where_that_
     let records = server.records("books");
     assert_eq!(paths(&records), ["/", "/dated", "/news", "/plain"]);
 
-    // The links of the first page are known though no rule has seen it.
+    // The links of the first page are known, though no rule has read it in this run.
     let (second, seen) = run_again(&server, &web);
     let again = [
         ("/", Some("\"v1\""), 304),
@@ -147,7 +146,7 @@ fn f25_pages_that_have_not_changed_are_neither_sent_nor_parsed_again_where_that_
         assert!(why.starts_with(said), "{path}: {why}");
     }
 
-    // The items of the first run are where they were.
+    // The items of the first run keep their positions.
     let mut in_order = records.clone();
     in_order.sort_by_key(|record| text(&record["position"]).to_owned());
     let mut kept = 0;
@@ -160,7 +159,7 @@ fn f25_pages_that_have_not_changed_are_neither_sent_nor_parsed_again_where_that_
     }
     assert_eq!(kept, records.len() - 1);
 
-    // What a page was known by outlives a run in which it was not sent.
+    // Validators of a page outlive a run in which it was not sent.
     let (third, seen) = run_again(&server, &web);
     let conditions = ["/", "/dated", "/news", "/late"].map(|path| seen[path].clone());
     let known = |condition: &str, status| (Some(condition.to_owned()), status);
@@ -184,7 +183,7 @@ fn unless_asked_otherwise_a_further_run_parses_every_page_anew() {
     let all = ["/", "/dated", "/late", "/news", "/plain"];
     assert_eq!(paths(&server.records("books")), all);
 
-    // What they are known by is kept all the same: the setting holds from the next run on.
+    // Validators are kept all the same: the setting holds from the next run on.
     server.ok(&["resource", "update", "books", "--unchanged=skip"]);
     let (third, seen) = run_again(&server, &web);
     assert_eq!(seen["/"], (Some("\"v1\"".to_owned()), 304));

@@ -1,4 +1,4 @@
-//! Adding and deleting over HTTP, and what is written down of it.
+//! Additions and deletions over HTTP, and the records that they write.
 
 use crawler::store::Store as _;
 use crawler::store::embedded::{EmbeddedStore, Settings};
@@ -164,7 +164,7 @@ fn s14_the_record_in_the_store_is_json_that_a_person_can_read() {
         .collect();
     assert_eq!(keys, ["/crawler/resources/books"]);
     let record: Value = serde_json::from_slice(&listing.entries[0].value).expect("JSON");
-    // Digit by digit: as a number, it would be another one to a reader that knows floats only.
+    // The ids are equal digit by digit: as a number, the id would change in a reader that knows floats only.
     assert_eq!(record["id"], spec["id"]);
     assert_eq!(record["creation_time"], json!(nanoseconds));
     assert_eq!(record["assigned_node"], node);
@@ -190,7 +190,7 @@ fn f13_a_name_that_begins_another_is_another_name() {
     assert_eq!(server.finished("ab")["spec"]["name"], "ab");
     assert_eq!(server.items("ab").len(), 1);
 
-    // Plugins alike: `ab` is there, `a` is not.
+    // Names of plugins are compared as a whole: `ab` exists, `a` does not.
     server.push("puppet", &["--as=ab@1.0.0"]);
     let refused = post(&server, r#"{"name":"c","plugin":"a"}"#);
     assert_eq!(

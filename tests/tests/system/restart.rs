@@ -1,5 +1,5 @@
-//! `up` started again on the same folder: what was finished stays, what was cut off goes on; and runs
-//! that begin because they were asked for.
+//! `up` restarted on the same folder: finished runs stay, and interrupted ones go on; and runs that begin because
+//! a user asked for them.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn plugins_resources_and_items_are_there_after_a_restart() {
     assert_eq!(server.get("/crawler/plugin").text, plugins);
     assert_eq!(server.resource("books"), before);
     assert_eq!(server.records("books"), items);
-    // The plugin's bytes too: what is added now runs them.
+    // The plugin's bytes are kept too: a new resource runs them.
     server.add("again", &web.url("/0"), &[]);
     server.finished("again");
     assert_eq!(web.log().len(), 10);
@@ -36,7 +36,7 @@ fn f23_a_crawl_that_was_cut_off_goes_on_in_the_same_run_and_its_items_appear_onc
     let server = Server::with_puppet();
     server.add("books", &web.url("/0"), &[]);
     web.wait_for("page that is held back", PATIENCE, |log| log.len() == 4);
-    // What is at its sink is durable.
+    // Items at the sink are durable.
     until("items", PATIENCE, || {
         (server.items("books").len() == 3).then_some(())
     });
@@ -70,7 +70,7 @@ fn a_budget_of_pages_is_for_the_whole_run_however_often_the_process_is_killed() 
         web.wait_for("page that is held back", PATIENCE, |log| {
             log.len() == n_requests
         });
-        // What is at its sink is durable.
+        // Items at the sink are durable.
         until("items", PATIENCE, || {
             (server.items("books").len() == n_pages).then_some(())
         });
@@ -113,7 +113,7 @@ fn a_new_run_begins_when_it_is_asked_for_over_or_under_way() {
         (&json!(3), &json!(6))
     );
     check_items(&server, 6, 3);
-    // Whoever was reading the run before reads on in it.
+    // A client that was reading the run before goes on reading in it.
     let path = "/crawler/resource/books/items?envelope&follow&after=";
     let rest = lines(&server.get(&format!("{path}{}", text(&place))).text);
     let rest = rest
@@ -137,7 +137,7 @@ fn a_frontier_that_is_missing_is_told_and_given_up_only_by_a_restart() {
         std::fs::remove_dir_all(home.join("crawler-data/frontiers")).expect("a folder");
     });
     gate.open();
-    // Until it is assigned again, it waits for that.
+    // Until the crawl is assigned again, it waits with this reason.
     let reason = until("the reason", PATIENCE, || {
         let books = server.in_phase("books", "Pending");
         let reason = text(&books["reason"]).to_owned();
@@ -184,7 +184,7 @@ fn items_are_followed_through_a_kill_of_the_server_and_each_comes_once() {
     assert_eq!(server.finished("books")["run"], 1);
 }
 
-/// So many items, one a page, all of this run.
+/// Checks that there are `n_items` items, one for each page, all of this run.
 #[track_caller]
 fn check_items(server: &Server, n_items: usize, run: u64) {
     let records = server.records("books");

@@ -1,4 +1,4 @@
-//! Rules: what a request carries, rules that come while the system runs, and the example plugins on
+//! Rules: the parts of their requests, rules that are pushed while the system runs, and the example plugins on
 //! whole sites.
 
 use std::fs;
@@ -89,7 +89,7 @@ fn s22_a_request_carries_method_headers_depth_priority_rule_and_state() {
     assert_eq!(seen.collect::<Vec<Value>>(), wanted);
 }
 
-/// The page at `/again` asks for itself once more; one in between fails before it answers.
+/// The page at `/again` asks for itself once more; one request in between fails before it is answered.
 #[test]
 fn s24_pages_are_fetched_once_by_method_url_and_body_unless_they_ask_to_be_reloaded() {
     let n_failures = Arc::new(AtomicU32::new(0));
@@ -243,7 +243,7 @@ fn s28_the_book_shop_is_read_whole() {
     assert_eq!(books["counts"]["dead"], 0);
 }
 
-/// A saved page of an example plugin.
+/// Returns a saved page of an example plugin.
 fn page(plugin: &str, name: &str) -> String {
     let path = repository()
         .join("plugins")
@@ -348,7 +348,7 @@ fn s28_books_are_read_in_three_steps_and_keep_the_tag_that_led_to_them() {
     ];
     let mut items = server.items(plugin);
     for item in &mut items {
-        // As short as the plugin wrote it: 8.8, not the nearest number of twice the size.
+        // The number is as short as the plugin wrote it: 8.8, not the nearest number of twice the size.
         item["score"] = json!(item["score"].as_f64().map(|score| score as f32));
     }
     assert_eq!(items, wanted);

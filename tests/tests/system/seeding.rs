@@ -1,4 +1,4 @@
-//! What the config file asks for: added once, kept while it waits, run when it can.
+//! Resources in the config file: added once, kept while they wait, run when they can.
 
 use std::fs;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::server::{Server, text};
 use crate::sites;
 
-/// One plugin that is there, and a resource for it and for one that is not.
+/// Returns a config with one plugin that exists, a resource for it, and one for a plugin that does not exist.
 fn config(start: &url::Url) -> String {
     let puppet = guests::guest("puppet");
     format!(
@@ -68,7 +68,7 @@ fn f17_what_cannot_be_placed_is_kept_over_restarts_and_placed_when_it_can() {
     let id = server.in_phase("later", "Pending")["spec"]["id"].clone();
     assert_eq!(server.load(), 0);
 
-    // No config file any more: the store alone knows of them.
+    // Without a config file, the store alone knows of the resources.
     let server = Server::start_in(server.stop(), &[]);
     assert_eq!(server.in_phase("later", "Pending")["spec"]["id"], id);
     server.push("puppet", &["--as=later@1.0.0"]);
@@ -94,7 +94,7 @@ fn the_example_config_runs_as_it_stands() {
     let example = repository().join("host/src/config/example.toml");
     let mut config = fs::read_to_string(example).expect("the example is there");
     let quoted = |guest: &str| format!("{:?}", guests::guest(guest));
-    // Only what lies outside of this machine is replaced, and the night.
+    // Only values outside of this machine are replaced, and the night.
     for (there, here) in [
         ("22:00-06:00", "00:00-24:00".to_owned()),
         ("proxy = \"abroad\" ", "proxy = \"direct\" ".to_owned()),
@@ -141,7 +141,7 @@ fn the_example_config_runs_as_it_stands() {
     assert_eq!(text(&books["spec"]["plugin"]), "books@0.1.0");
     let pause = crawler_tests::web::shortest_pause(&web.log());
     assert!(pause >= Some(Duration::from_millis(245)), "{pause:?}");
-    // This plugin calls itself otherwise.
+    // This plugin has another name for itself.
     assert_eq!(
         server.resource("forum")["reason"],
         "plugin forum is not pushed yet"

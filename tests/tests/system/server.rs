@@ -18,13 +18,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// In a home of its own.
+    /// Starts in a home of its own.
     #[track_caller]
     pub(crate) fn start() -> Self {
         Self::start_in(Home::new(), &[])
     }
 
-    /// In a home of its own, with the guest `puppet` pushed.
+    /// Starts in a home of its own, with the guest `puppet` pushed.
     #[track_caller]
     pub(crate) fn with_puppet() -> Self {
         let server = Self::start();
@@ -32,19 +32,19 @@ impl Server {
         server
     }
 
-    /// With further arguments; what was there in the home is there again.
+    /// Starts with further arguments; data in the home is there again.
     #[track_caller]
     pub(crate) fn start_in(home: Home, arguments: &[&str]) -> Self {
         Self::start_at([":0", ":0"], home, arguments)
     }
 
-    /// Kills it at once, and starts it again in its home and where it listened.
+    /// Kills it, and starts it again in its home and at its addresses.
     #[track_caller]
     pub(crate) fn killed_and_started_again(self) -> Self {
         self.killed_while(|_| ())
     }
 
-    /// The same, with something done to its home while it is away.
+    /// Kills it, changes its home while it is away, and starts it again.
     #[track_caller]
     pub(crate) fn killed_while(mut self, meanwhile: impl FnOnce(&Path)) -> Self {
         self.process.kill();
@@ -52,7 +52,7 @@ impl Server {
         Self::start_at([&self.http, &self.grpc], self.home, &[])
     }
 
-    /// Where HTTP and gRPC listen is given.
+    /// Starts at given addresses of HTTP and gRPC.
     #[track_caller]
     fn start_at([http, grpc]: [&str; 2], home: Home, arguments: &[&str]) -> Self {
         let listen = [format!("--http={http}"), format!("--grpc={grpc}")];
@@ -75,7 +75,7 @@ impl Server {
         }
     }
 
-    /// Ends it by Ctrl-C, which must succeed; what it kept is in its home.
+    /// Ends it by Ctrl-C, which must succeed; its data is in its home.
     #[track_caller]
     pub(crate) fn stop(mut self) -> Home {
         self.process.interrupt();
@@ -84,7 +84,7 @@ impl Server {
         self.home
     }
 
-    /// Where gRPC answers, as `HOST:PORT`.
+    /// Address of gRPC, as `HOST:PORT`.
     pub(crate) fn grpc(&self) -> &str {
         &self.grpc
     }
@@ -102,7 +102,7 @@ impl Server {
         self.command(arguments).wait(PATIENCE)
     }
 
-    /// Runs a command that must succeed; what it wrote to stdout.
+    /// Runs a command that must succeed; returns its stdout.
     #[track_caller]
     pub(crate) fn ok(&self, arguments: &[&str]) -> String {
         let ended = self.cli(arguments);
@@ -139,7 +139,7 @@ impl Server {
         http::ask(method, &url, body)
     }
 
-    /// Asks over HTTP for what must be there.
+    /// Asks over HTTP for something that must exist.
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Answer {
         let answer = self.http(Method::GET, path, None);
@@ -147,7 +147,7 @@ impl Server {
         answer
     }
 
-    /// A resource, as HTTP shows it.
+    /// Returns a resource, as HTTP shows it.
     #[track_caller]
     pub(crate) fn resource(&self, name: &str) -> Value {
         self.get(&format!("/crawler/resource/{name}")).json()
@@ -170,7 +170,7 @@ impl Server {
         })
     }
 
-    /// The items of a resource, by its name or id, in the order of their URLs.
+    /// Returns the items of a resource, by its name or id, in the order of their URLs.
     #[track_caller]
     pub(crate) fn items(&self, name: &str) -> Vec<Value> {
         sorted(lines(
@@ -178,7 +178,7 @@ impl Server {
         ))
     }
 
-    /// The items of a resource with all that is known of each, in the order of their URLs.
+    /// Returns the items of a resource with all that is known of each, in the order of their URLs.
     #[track_caller]
     pub(crate) fn records(&self, name: &str) -> Vec<Value> {
         sorted(lines(
@@ -188,7 +188,7 @@ impl Server {
         ))
     }
 
-    /// How many crawls the worker has.
+    /// Number of crawls of the worker.
     #[track_caller]
     pub(crate) fn load(&self) -> u64 {
         let nodes = self.get("/crawler/node").json();
@@ -200,7 +200,7 @@ impl Server {
     }
 }
 
-/// JSON lines, parsed.
+/// Parses JSON lines.
 #[track_caller]
 pub(crate) fn lines(text: &str) -> Vec<Value> {
     let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{line}: {e}"));

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::server::{Server, text};
 use crate::sites::{self, Gate};
 
-/// So many that each of 32 shards has some.
+/// Number of hosts, so large that each of 32 shards has some.
 const N_HOSTS: usize = 512;
 
-/// A master and a worker that know many hosts by name.
+/// Starts a master and a worker that know many hosts by name.
 fn server() -> Server {
     let home = Home::new();
     let hosts = (0..N_HOSTS).map(|n| format!("\"h{n}.test\" = \"127.0.0.1\"\n"));
@@ -24,7 +24,7 @@ fn server() -> Server {
     server
 }
 
-/// The links of a page that leads to the page `/host` of each host.
+/// Returns the links of a page that leads to the page `/host` of each host.
 fn to_all_hosts(asked: &Asked) -> String {
     let host = asked
         .headers
@@ -64,7 +64,7 @@ fn each_shard_has_as_many_pages_under_way_as_its_resource_allows() {
     web.wait_for("their requests", PATIENCE, |log| {
         log.iter().filter(|hit| hit.path == "/host").count() >= 12
     });
-    // Another crawl of the same worker comes to its end meanwhile, so more would be under way by now.
+    // Another crawl of the same worker comes to its end meanwhile, so more requests would be under way by now.
     let other = sites::chain(10).open();
     server.add("other", &other.url("/0"), &[]);
     server.finished("other");

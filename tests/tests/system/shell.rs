@@ -11,7 +11,7 @@ use crawler_tests::{repository, skipped};
 
 const SOON: Duration = Duration::from_secs(60);
 
-/// The shell on a page, told these lines.
+/// Runs the shell on a page, with these lines as input.
 fn told(home: &Home, arguments: &[&str], lines: &str) -> Ended {
     let input = home.write("lines", lines);
     let input = File::open(input).expect("it was written");
@@ -25,7 +25,7 @@ fn book() -> String {
     call.display().to_string()
 }
 
-/// The time is another one each time.
+/// Removes the times, which differ each time.
 fn without_times(stdout: &str) -> String {
     let lines = stdout.lines().map(|line| match line.split_once(" fuel, ") {
         Some((before, _)) => format!("{before} fuel\n"),
@@ -138,7 +138,7 @@ fn pages_are_fetched_as_a_crawl_does() {
     }
 }
 
-/// What a terminal shows for these keys.
+/// Returns the output of a terminal for these keys.
 fn typed(home: &Home, keys: &str) -> String {
     let input = home.write("keys", keys);
     let shell = format!("{} shell {}", program().display(), book());
@@ -164,7 +164,7 @@ fn a_terminal_completes_what_the_page_has_and_remembers_what_was_typed() {
     let shown = typed(&home, "p.aut\t\n/quit\n");
     assert!(shown.contains("/help tells more"), "{shown}");
     assert!(shown.contains("Virginia Woolf"), "{shown}");
-    // The arrow up brings the line before the last one back.
+    // The arrow up brings back the line before the last one.
     let again = typed(&home, "\u{1b}[A\u{1b}[A\n/quit\n");
     assert!(again.contains("Virginia Woolf"), "{again}");
     let history = home.path().join(".local/state/crawler/shell-history");

@@ -14,7 +14,7 @@ impl Gate {
         Self(Arc::new(Semaphore::new(0)))
     }
 
-    /// For good, and for all that wait.
+    /// Opens the gate for good, for all that wait.
     pub(crate) fn open(&self) {
         self.0.close();
     }
@@ -25,19 +25,19 @@ impl Gate {
     }
 }
 
-/// Pages `/0`, `/1` and so on, as many as wanted, each leading to the next.
+/// Returns a site of pages `/0`, `/1` and so on, each leading to the next.
 pub(crate) fn chain(n_pages: usize) -> Site {
     let gate = Gate::closed();
     gate.open();
     gated_chain(n_pages, n_pages, &gate)
 }
 
-/// A chain whose page `held` is held back by the gate.
+/// Returns a chain whose page `held` is held back by the gate.
 pub(crate) fn gated_chain(n_pages: usize, held: usize, gate: &Gate) -> Site {
     chain_of_gates(n_pages, [(held, gate)])
 }
 
-/// A chain of which some pages are held back, each by its gate.
+/// Returns a chain of which some pages are held back, each by its gate.
 pub(crate) fn chain_of_gates<const N: usize>(n_pages: usize, held: [(usize, &Gate); N]) -> Site {
     let held = held.map(|(n, gate)| (n, gate.clone()));
     Site::new().handle("/*", move |asked: Asked| {

@@ -1,5 +1,5 @@
-//! The tutorial of the SDK, run as it stands: each command in one shell, in a network of its own, so that
-//! the ports that it names are free.
+//! The tutorial of the SDK, run as it is written: each command in one shell, in a network of its own, so that the
+//! ports that it names are free.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -10,9 +10,9 @@ use std::time::Duration;
 use crawler_tests::process::{Home, Process, program};
 use crawler_tests::{repository, skipped};
 
-/// Plugins are built on the way.
+/// Deadline of the tutorial, which includes builds of plugins.
 const DEADLINE: Duration = Duration::from_secs(900);
-/// What cargo says while it builds.
+/// Beginnings of the lines that cargo prints while it builds.
 const OF_CARGO: [&str; 6] = [
     "Compiling ",
     "Finished ",
@@ -25,7 +25,7 @@ const OF_CARGO: [&str; 6] = [
 /// A step of the tutorial.
 #[derive(Debug)]
 enum Step {
-    /// A command, and what it prints.
+    /// A command, and its output.
     Command { typed: String, prints: Vec<String> },
     /// A change of files.
     Patch(String),
@@ -65,7 +65,7 @@ fn commands<'a>(block: impl Iterator<Item = &'a str>, steps: &mut Vec<Step>) {
     }
 }
 
-/// Brings the network up; and waits until the log of a process says that it is there, as whoever types
+/// Brings the network up, and waits until the log of a process says that it is ready, as a person at the terminal
 /// would.
 const IS_THERE: &str = r#"ip link set lo up || exit 77
 is_there() {
@@ -79,7 +79,7 @@ is_there() {
 }
 "#;
 
-/// A shell script of all steps, which marks where the output of each begins and how it ended.
+/// Returns a shell script of all steps, which marks the start of each output and the exit code.
 fn script(steps: &[Step]) -> String {
     let mut script = IS_THERE.to_owned();
     for (n, step) in steps.iter().enumerate() {
@@ -100,7 +100,7 @@ fn script(steps: &[Step]) -> String {
     script + "kill $(jobs -p) 2>/dev/null\nwait\n"
 }
 
-/// What step `n` printed, its code, and when it ended, in seconds.
+/// Returns the output of step `n`, its exit code, and the time of its end, in seconds.
 fn output(all: &str, n: usize) -> Option<(Vec<&str>, i32, f64)> {
     let (_, from) = all.split_once(&format!("\n@@{n}\n"))?;
     let (printed, code) = from.split_once(&format!("\n@@{n}="))?;
@@ -120,7 +120,8 @@ fn output(all: &str, n: usize) -> Option<(Vec<&str>, i32, f64)> {
     Some((lines, code, ended))
 }
 
-/// Whether lines are as told: `…` alone stands for any lines, within one for any text.
+/// Returns true if lines are as the tutorial shows them: a line `…` stands for any lines, and `…` within a line
+/// for any text.
 fn is_as_told(told: &[String], lines: &[&str]) -> bool {
     match told.split_first() {
         None => lines.is_empty(),
@@ -195,7 +196,7 @@ fn the_tutorial_is_true() {
         .env("CARGO_TARGET_DIR", repository().join("plugins/target"))
         .env("CARGO_NET_OFFLINE", "true")
         .env("NO_COLOR", "1")
-        // Of seconds with a point.
+        // Numbers of seconds are written with a point.
         .env("LC_ALL", "C.UTF-8");
     let ended = Process::start(&mut shell).wait(DEADLINE);
     if ended.code == Some(77) || ended.stdout.is_empty() && ended.code != Some(0) {

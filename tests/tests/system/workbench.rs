@@ -1,4 +1,4 @@
-//! How those who write rules see what a rule withstands, and how two plugins differ.
+//! Tools that show authors which mistakes of pages a rule withstands, and how two plugins differ.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crawler_tests::up::Up;
 use crawler_tests::{guests, repository};
 use serde_json::{Value, json};
 
-/// `plugin test` of the plugin `books` on its own saved calls.
+/// Runs `plugin test` of the plugin `books` on its own saved calls.
 fn test(home: &Home, arguments: &[&str]) -> Ended {
     let (books, pages) = (text(&guests::guest("books")), text(&pages()));
     let begin = ["plugin", "test", &books, "--pages", &pages];
@@ -72,7 +72,7 @@ fn a_rule_is_tried_on_pages_with_mistakes() {
     );
     assert_eq!(book[3]["mistake"], "cut-off");
     assert_eq!(book[3]["copies"], 20);
-    // One call makes the same of it as all of them, and another seed something else.
+    // One call alone gives the same result as among all, and another seed gives a different one.
     let alone = |seed: &str| {
         let alone = test(&home, &["--mangle=20", seed, "-o", "json", "--call=book"]);
         parsed(&alone)["calls"][0]["mangled"].clone()
@@ -86,10 +86,10 @@ fn a_call_that_the_sandbox_ends_on_a_mangled_page_fails() {
     let home = Home::new();
     let usual = parsed(&test(&home, &["--call=book", "-o", "json"]));
     let fuel = usual["calls"][0]["fuel"].as_u64().expect("it is a number");
-    // Enough for the page as it is, and not for one with more tags.
+    // The fuel is enough for the page as it is, and not for one with more tags.
     let limit = format!("--limit=fuel={}", fuel + 1);
     assert_eq!(test(&home, &["--call=book", &limit]).code, Some(0));
-    // What the host ends on the page itself is compared with nothing.
+    // A call that the host ends on the page itself is not compared.
     let less = format!("--limit=fuel={}", fuel - 1);
     let never = test(&home, &["--call=book", &less, "--mangle"]);
     let line = "\nwithout an outcome on the page itself: book\n";
@@ -118,7 +118,7 @@ fn a_call_that_the_sandbox_ends_on_a_mangled_page_fails() {
     }
 }
 
-/// The plugin `books`, and the same with another text in the place of one that it has.
+/// Returns the plugin `books`, and a copy with another text in the place of one that it has.
 fn two_plugins(home: &Home, from: &str, to: &str) -> [String; 2] {
     let books = fs::read(guests::guest("books")).expect("it is built");
     let mut other = books.clone();
@@ -185,7 +185,7 @@ fn two_plugins_are_compared_by_what_they_declare_and_do() {
     let only = diff(&home, &[&one, &other, &pages, "--call=list"]);
     assert!(only.stderr.contains("calls: 0 of 1)"), "{}", only.stderr);
 
-    // Without saved calls, what they declare is all there is.
+    // Without saved calls, only the declarations are compared.
     let declared = diff(&home, &[&one, &text(&guests::guest("puppet"))]);
     assert_eq!(declared.code, Some(1));
     for line in [

@@ -1,12 +1,12 @@
-//! Reads code as tokens, so that comments and texts name what they like.
+//! Reader of code as tokens, so that comments and texts may contain any name.
 //!
-//! A reader that finds nothing looks like a tidy tree, so each is shown something to find.
+//! A reader that finds nothing looks like a tidy tree, so each is also tested on code in which it finds something.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-/// All but the modules of unit tests. One that is a file of its own leaves its declaration here.
+/// Returns the text without the modules of unit tests. A module in a file of its own leaves its declaration here.
 pub(crate) fn without_tests(text: &str) -> String {
     const MARK: &str = "#[cfg(test)]\n";
     let mut left = String::new();
@@ -30,7 +30,7 @@ pub(crate) fn without_tests(text: &str) -> String {
     left + rest
 }
 
-/// The top-level modules that code names, by `crate::`, or by as many `super::` as lead to the root.
+/// Returns the top-level modules that code names, by `crate::`, or by as many `super::` as lead to the root.
 pub(crate) fn crate_paths(code: &TokenStream, depth: usize) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
     let tokens: Vec<TokenTree> = code.clone().into_iter().collect();
@@ -65,7 +65,7 @@ fn follows_a_path(before: &[TokenTree]) -> bool {
     matches!(before, [.., TokenTree::Punct(one), TokenTree::Punct(two)] if one.as_char() == ':' && two.as_char() == ':')
 }
 
-/// The first names of what follows `crate`: of `::a::b` it is `a`, of `::{a::b, c}` they are `a` and `c`.
+/// Returns the first names of the path that follows `crate`: `a` for `::a::b`, and `a` and `c` for `::{a::b, c}`.
 fn heads(after: &[TokenTree]) -> Vec<String> {
     match after {
         [TokenTree::Punct(one), TokenTree::Punct(two), rest, ..]
@@ -101,7 +101,7 @@ pub(crate) fn collect_words(code: TokenStream, words: &mut BTreeSet<String>) {
     }
 }
 
-/// The literals of code; documentation is not among them.
+/// Collects the literals of code, without documentation.
 pub(crate) fn collect_literals(code: TokenStream, literals: &mut Vec<String>) {
     let mut is_doc = false;
     for token in code {
@@ -114,7 +114,7 @@ pub(crate) fn collect_literals(code: TokenStream, literals: &mut Vec<String>) {
     }
 }
 
-/// How many `select!` there are, and how many of them say that their order holds.
+/// Number of `select!`, and of those that declare that their order holds.
 pub(crate) fn count_selects(code: TokenStream) -> (usize, usize) {
     let (mut all, mut biased) = (0, 0);
     let tokens: Vec<TokenTree> = code.into_iter().collect();
@@ -137,7 +137,7 @@ pub(crate) fn count_selects(code: TokenStream) -> (usize, usize) {
     (all, biased)
 }
 
-/// A circle of modules that name each other.
+/// Returns a cycle of modules that name each other.
 pub(crate) fn cycle(arrows: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
     fn walk(
         from: &str,

@@ -1,6 +1,6 @@
 //! The front page stays short, and every relative link of the documentation leads to a file.
 //!
-//! Whether an address of the web answers, or a file has the heading that a link names, is left to readers.
+//! This check does not cover whether an address of the web answers, or a file has the heading that a link names.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crawler_tests::repository;
 
 use super::{read, report, tracked_files};
 
-/// Bytes that the front page may have; what is longer belongs to a chapter of the book.
+/// Largest number of bytes of the front page; longer text belongs in a chapter of the book.
 const README_MAX: usize = 6_000;
 
 #[test]
@@ -44,7 +44,7 @@ fn links_are_found_outside_of_code_only() {
     assert_eq!(linked_files(page), ["b.md", "../e.md"]);
 }
 
-/// The files that a page links to, from its own folder. Blocks of code are passed over.
+/// Returns the files that a page links to, relative to its own folder. Blocks of code are passed over.
 fn linked_files(page: &str) -> Vec<String> {
     let mut files = Vec::new();
     let mut is_code = false;

@@ -1,9 +1,8 @@
-//! What the compiler does not check about the shape of the tree: the layers, the size of files,
-//! their opening words, the entries of the root, links of the documentation, and that each row of
-//! `behaviours.md` has a test.
+//! Shape of the tree, as far as the compiler does not check it: the layers, the size of files, their opening
+//! words, the entries of the root, links of the documentation, and that each row of `behaviours.md` has a test.
 //!
-//! Each failure names the file and tells what to do about it. Code is read as tokens, so that
-//! comments and texts name what they like; unit tests are exempt from the layers.
+//! Each failure names the file and the way to mend it. Code is read as tokens, so that comments and texts may
+//! contain any name; unit tests are exempt from the layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,7 +18,7 @@ mod options;
 
 use code::{collect_literals, collect_words, count_selects, crate_paths, cycle, without_tests};
 
-/// The modules of `host/src` by layer, lowest first. Arrows point down only.
+/// Modules of `host/src` by layer, lowest first. Dependencies point down only.
 const LAYERS: [&[&str]; 6] = [
     &["model"],
     &[
@@ -40,7 +39,7 @@ const LAYERS: [&[&str]; 6] = [
 /// Layers whose modules never name each other. In the others they may, as long as there is no cycle.
 const WITHOUT_SIBLINGS: [usize; 2] = [2, 3];
 
-/// A name that belongs to one place: where it is allowed, and what to do elsewhere.
+/// Names that belong to one place: where they are allowed, and what to use elsewhere.
 struct Home {
     names: &'static [&'static str],
     allowed: fn(&str) -> bool,
@@ -76,8 +75,8 @@ const HOMES: [Home; 3] = [
     },
 ];
 
-/// What keys of the store begin with, after the default prefix. `/crawler/resource` is a path of the
-/// HTTP API, so the ending counts.
+/// Beginnings of keys of the store, after the default prefix. `/crawler/resource` is a path of the HTTP API, so
+/// the ending counts.
 const KEYS: [&str; 10] = [
     "cluster",
     "election/",
@@ -103,7 +102,7 @@ const ROOT: [&str; 9] = [
     "tests",
 ];
 
-/// How the paths begin of what runs in the simulation.
+/// Beginnings of the paths of files that run in the simulation.
 const SIMULATED: [&str; 16] = [
     "host/src/app/leaving.rs",
     "host/src/app/master_node.rs",
@@ -234,7 +233,7 @@ fn every_select_of_what_is_simulated_has_an_order() {
 fn files_are_short_and_open_with_what_they_are_for() {
     let mut faults = Vec::new();
     for file in rust_files() {
-        // Plugins that must not compile: a line more would move every line of the snapshots.
+        // These plugins must not compile, and one more line would move every line of the snapshots.
         if file.starts_with("plugin-sdk/tests/ui/") {
             continue;
         }
@@ -353,7 +352,7 @@ fn report(faults: &[String]) {
     assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
 }
 
-/// Files that git knows or would add, and that are there.
+/// Returns files that git knows or would add, and that exist.
 fn tracked_files(patterns: &[&str]) -> Vec<String> {
     let listed = Command::new("git")
         .args([
@@ -385,7 +384,7 @@ fn rust_files() -> Vec<String> {
     tracked_files(&["*.rs"])
 }
 
-/// The files of `host/src` that are no tests.
+/// Returns the files of `host/src` that are no tests.
 fn host_files() -> Vec<String> {
     let files = tracked_files(&["host/src/*.rs"]);
     let is_test = |file: &String| file.ends_with("/tests.rs") || file.contains("/tests/");
@@ -408,7 +407,7 @@ fn tokens(file: &str) -> TokenStream {
         .unwrap_or_else(|e| panic!("{file} is not Rust: {e}"))
 }
 
-/// `store` for `host/src/store.rs` and for all below `host/src/store/`.
+/// Returns `store` for `host/src/store.rs` and for all files below `host/src/store/`.
 fn module_of(file: &str) -> String {
     let path = file.strip_prefix("host/src/").unwrap_or(file);
     path.split(['/', '.']).next().unwrap_or(path).to_owned()
@@ -418,7 +417,7 @@ fn in_module(file: &str, module: &str) -> bool {
     module_of(file) == module
 }
 
-/// How many `super` lead from the top of a file to the root of the crate.
+/// Number of `super` that lead from the top of a file to the root of the crate.
 fn depth_of(file: &str) -> usize {
     match module_of(file).as_str() {
         "lib" | "main" => 0,
@@ -430,7 +429,7 @@ fn layer_of(module: &str) -> Option<usize> {
     LAYERS.iter().position(|layer| layer.contains(&module))
 }
 
-/// The rows of a table: id and sentence.
+/// Returns the rows of a table: id and sentence.
 fn rows(table: &str) -> Vec<(String, String)> {
     let cells = table
         .lines()
@@ -442,7 +441,7 @@ fn rows(table: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// `s07_` for S7.
+/// Returns `s07_` for S7.
 fn test_prefix(id: &str) -> String {
     format!("{}{:0>2}_", id[..1].to_lowercase(), &id[1..])
 }

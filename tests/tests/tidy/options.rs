@@ -16,7 +16,7 @@ const SETTINGS: &str = "host/docs/src/reference/settings.md";
 /// Chapter with the limits of calls and clients.
 const LIMITS: &str = "host/docs/src/reference/limits.md";
 
-/// Names and defaults of the table of a chapter that begins with this heading, as they are written.
+/// Returns names and defaults, as they are written, of the table of a chapter that begins with this heading.
 fn table(chapter: &str, heading: &str) -> BTreeMap<String, String> {
     let text = std::fs::read_to_string(repository().join(chapter)).expect("there is one");
     let (_, after) = text
@@ -38,7 +38,7 @@ fn time(time: Duration) -> String {
     humantime::format_duration(time).to_string()
 }
 
-/// As people write sizes.
+/// Formats a size as people write it.
 fn bytes(n: u64) -> String {
     let units = ["", "KiB", "MiB", "GiB", "TiB"];
     let nth = (0..units.len()).rev().find(|nth| n >= 1 << (10 * nth));
@@ -46,7 +46,7 @@ fn bytes(n: u64) -> String {
     format!("{}{}", n >> (10 * nth), units[nth])
 }
 
-/// With a space at each thousand.
+/// Formats a number with a space at each thousand.
 fn number(n: u64) -> String {
     match n {
         0..1_000 => n.to_string(),
@@ -152,7 +152,7 @@ fn the_book_has_a_row_for_every_setting() {
         assert!(told.contains_key(&format!("`{key}`")), "{key} of [fetch]");
     }
     let told = table(SETTINGS, "setting");
-    // What a resource is, not how it crawls; and tables of their own.
+    // These keys say what a resource is, not how it crawls, or have tables of their own.
     let others = [
         "name", "plugin", "params", "limits", "weight", "selector", "near", "apart",
     ];

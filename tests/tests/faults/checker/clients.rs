@@ -1,4 +1,4 @@
-//! What clients and sites saw: pages and items, the distance between requests, and names.
+//! Observations of clients and sites: pages and items, the distance between requests, and names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::{Found, Terms, id_of};
 use crate::history::{Answered, Change, History, Shown};
 
-/// Clocks of a loaded machine: an answer counts as ended a moment before whoever asked has it.
+/// Tolerance for clocks of a loaded machine: an answer counts as ended a moment before the client has it.
 const SLACK: Duration = Duration::from_millis(5);
 
-/// 3 and 4: every page was asked for and is at rest, every item is there, and none twice.
+/// Invariants 3 and 4: every page was asked for and is at rest, every item is there, and none twice.
 pub(super) fn crawls(history: &History, found: &mut Found) {
     for crawl in &history.crawls {
         let name = &crawl.name;
@@ -44,7 +44,7 @@ pub(super) fn crawls(history: &History, found: &mut Found) {
     }
 }
 
-/// 8: a host is given time; one request for each opening of the frontier but the first may be early.
+/// Invariant 8: a host is given time; one request may be early for each opening of the frontier but the first.
 pub(super) fn distances(history: &History, terms: Terms, found: &mut Found) {
     let openings = openings_by_life(&history.store);
     let mut by_life: BTreeMap<&str, Vec<_>> = BTreeMap::new();
@@ -59,7 +59,7 @@ pub(super) fn distances(history: &History, terms: Terms, found: &mut Found) {
             let due = last.map(|last| last.end.map(|end| end + terms.delay));
             let is_early = match due {
                 None => false,
-                // An answer that never came: whoever waited for it is gone.
+                // The answer never came: the process that waited for it is gone.
                 Some(None) => false,
                 Some(Some(due)) => request.start + SLACK < due,
             };
@@ -80,10 +80,10 @@ pub(super) fn distances(history: &History, terms: Terms, found: &mut Found) {
     }
 }
 
-/// How often the frontier of each life of a name was opened.
+/// Number of times that the frontier of each life of a name was opened.
 fn openings_by_life(store: &[Change]) -> BTreeMap<String, usize> {
     let mut lives: BTreeMap<u64, String> = BTreeMap::new();
-    // Each opening but one that failed finds another writer epoch, and records it.
+    // Each opening that succeeds finds another writer epoch, and records it.
     let mut openings: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
     for change in store {
         let Some(value) = &change.value else { continue };
@@ -105,27 +105,27 @@ fn openings_by_life(store: &[Change]) -> BTreeMap<String, usize> {
     by_life.collect()
 }
 
-/// The life that a page of a chain belongs to: `a-3` of `http://127.0.1.1:4000/a-3/17`.
+/// Returns the life that a page of a chain belongs to: `a-3` for `http://127.0.1.1:4000/a-3/17`.
 pub(crate) fn life_of(url: &str) -> Option<&str> {
     url.split("://").nth(1)?.split('/').nth(1)
 }
 
-/// A name, by what its client was answered.
+/// State of a name, by the answers to its client.
 #[derive(Default)]
 struct Name<'a> {
-    /// The life that was added and not deleted.
+    /// Life that was added and not deleted.
     life: Option<&'a str>,
     id: Option<u64>,
-    /// All that it ever had.
+    /// Ids that the name ever had.
     ids: BTreeSet<u64>,
-    /// Of the present life: 1, and one more for each update that was answered.
+    /// Generation of the present life: 1, and one more for each update that was answered.
     generation: u64,
-    /// What the last update of this life has set.
+    /// Concurrency that the last update of this life has set.
     concurrency: Option<u64>,
 }
 
-/// 11: a name shows one id from its addition to its deletion, another one each time, and no items of
-/// another life. What was answered is there, and was carried out once.
+/// Invariant 11: a name shows one id from its addition to its deletion, another one each time, and no items of
+/// another life. A change that was answered is there, and was carried out once.
 pub(super) fn lives(history: &History, found: &mut Found) {
     let mut names: BTreeMap<&str, Name<'_>> = BTreeMap::new();
     for call in &history.calls {
@@ -196,7 +196,7 @@ impl Name<'_> {
     }
 }
 
-/// 11: what was deleted is not crawled any more.
+/// Invariant 11: a deleted resource is not crawled any more.
 pub(super) fn after_deletions(history: &History, terms: Terms, found: &mut Found) {
     let mut present: BTreeMap<&str, &str> = BTreeMap::new();
     let mut over: BTreeMap<&str, Duration> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What the store and the frontiers tell: who led, who had a shard, and what became durable.
+//! Records of the store and the frontiers: the leaders, the owners of shards, and durable data.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::{Found, id_of};
 use crate::history::{Change, History, Life, Told};
 
-/// 1: each write of a leader was made while its key was the oldest of the election.
+/// Invariant 1: each write of a leader was made while its key was the oldest of the election.
 pub(super) fn leaders(history: &History, found: &mut Found) {
-    // By the revision that the key was created at: the one that it was removed at.
+    // Revision at which each key was removed, by the revision at which it was created.
     let mut terms: BTreeMap<u64, u64> = BTreeMap::new();
     let mut present: BTreeMap<&str, u64> = BTreeMap::new();
     for change in &history.store {
@@ -53,13 +53,13 @@ pub(super) fn leaders(history: &History, found: &mut Found) {
     }
 }
 
-/// 2 and 11: epochs of a shard only grow, an epoch belongs to one process, and neither a shard nor an
+/// Invariants 2 and 11: epochs of a shard only grow, an epoch belongs to one process, and neither a shard nor an
 /// id comes back once it has gone.
 pub(super) fn records(store: &[Change], found: &mut Found) {
     let mut shards: BTreeMap<&str, &Value> = BTreeMap::new();
     let mut gone: BTreeSet<&str> = BTreeSet::new();
-    // By name: the present id, and all so far. Of two masters that lead in turn each has reserved ids
-    // of its own, so that a later one may be smaller.
+    // The present id and all ids so far, by name. Two masters that lead in turn have each reserved ids of their
+    // own, so a later one may be smaller.
     let mut ids: BTreeMap<&str, (u64, BTreeSet<u64>)> = BTreeMap::new();
     let mut ended: BTreeSet<u64> = BTreeSet::new();
     for change in store {
@@ -110,11 +110,11 @@ pub(super) fn records(store: &[Change], found: &mut Found) {
     }
 }
 
-/// 2: nothing became durable in a frontier under an earlier opening than the last.
+/// Invariant 2: nothing became durable in a frontier under an earlier opening than the last.
 pub(super) fn frontiers(told: &[(Life, Told)], found: &mut Found) {
     type Openings<'a> = BTreeMap<u64, (&'a Life, u64)>;
     let mut opened: BTreeMap<&str, Openings<'_>> = BTreeMap::new();
-    // By opening: the first and the last number that became durable.
+    // First and last number that became durable, by opening.
     let mut durable: BTreeMap<&str, BTreeMap<u64, (u64, u64)>> = BTreeMap::new();
     for (life, told) in told {
         match told {

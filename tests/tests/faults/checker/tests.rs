@@ -1,4 +1,4 @@
-//! A good history, and one for each promise in which it is broken.
+//! A good history, and for each promise a history that breaks it.
 
 use std::collections::BTreeSet;
 
@@ -102,7 +102,7 @@ fn set(words: &[&str]) -> BTreeSet<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// A change of leader, a move of a shard, a name that is added twice, and a crawl.
+/// Returns a history with a change of leader, a move of a shard, a name that is added twice, and a crawl.
 fn good() -> History {
     let start = json!({"id": "7", "params": {"start": "http://127.0.1.1:80/a-1/0"}});
     let again = json!({"id": "9", "params": {"start": "http://127.0.1.1:80/a-2/0"}});
@@ -128,7 +128,7 @@ fn good() -> History {
             (life("worker-1"), durable(1, 1)),
             (life("worker-2"), opened(2, 2)),
             (life("worker-2"), durable(2, 6)),
-            // Told late, of a batch that was durable before.
+            // The batch was durable before, and is told late.
             (life("worker-1"), durable(1, 5)),
             (life("master-2"), wrote(3, 7)),
         ],
@@ -149,7 +149,7 @@ fn good() -> History {
             call(6, Answered::Items { lives: set(&[]) }),
             call(7, read(9, 1, None)),
         ],
-        // The fourth is early, as one may be that came with a move.
+        // The fourth request is early, which is allowed for one that came with a move.
         requests: [0, 150, 300, 320, 450].map(request).to_vec(),
         crawls: vec![Crawl {
             name: "closure".to_owned(),
@@ -167,7 +167,7 @@ fn good() -> History {
     }
 }
 
-/// What is found once a good history was changed like this: one thing, that breaks this promise.
+/// Checks that a good history with this change breaks one promise, and only this one.
 #[track_caller]
 fn finds(invariant: u8, what: &str, change: impl FnOnce(&mut History)) {
     let mut history = good();
@@ -329,7 +329,7 @@ fn an_update_that_is_lost_or_carried_out_twice_is_found() {
         11,
         "shows generation 2 with concurrency Some(5)",
         |history| {
-            // Of the life before.
+            // The value is that of the life before.
             history.calls[9].what = read(9, 2, Some(5));
         },
     );

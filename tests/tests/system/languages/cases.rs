@@ -1,4 +1,4 @@
-//! One rule that does what it is told, in each language, and what is to come of it.
+//! A rule that does what its page says, in each language, with the expected outcomes.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(super) const JAVASCRIPT: &str = include_str!("cases.js");
 pub(super) const PYTHON: &str = include_str!("cases.py");
 
-/// What a rule that is told what to do hands over, as an outcome of a saved call: the same in both languages.
+/// Returns the expected outcomes of the rule, in the form of saved calls: the same in both languages.
 fn outcomes() -> Vec<(&'static str, Value)> {
     let item = |item: Value| json!({"items": [{"kind": "any", "item": item}], "requests": []});
     let error = |why: &str| json!({"items": [], "requests": [], "error": why});
@@ -62,7 +62,7 @@ fn outcomes() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Calls with a page that says which case it is, and what is to come of it in this language.
+/// Writes calls with a page that names the case, and the expected outcomes in this language.
 pub(super) fn write(folder: &Path, words: &[(&str, &str)]) {
     let html = "<h1>x</h1><a href=/c>c</a><i>é</i><i>€</i><i>𝄞</i>\
         <section><h2>Ünë</h2><p class=sale><b>Ä – b</b><p>nothing</section><section><h2>日本</h2></section>";

@@ -1,4 +1,4 @@
-//! What makes components of scripts: installed from npm and PyPI, or said to be missing.
+//! Tools that build components from scripts: installed from npm and PyPI, or reported as missing.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,9 +10,9 @@ use std::time::Duration;
 use crawler_tests::process::{Ended, Home, Process};
 use crawler_tests::{setting, skipped};
 
-/// A plugin is built within this time, and an interpreter of megabytes compiled, on a busy machine.
+/// Time in which a plugin is built, and an interpreter of megabytes is compiled, on a busy machine.
 const BUILD: Duration = Duration::from_secs(600);
-/// As the documentation names them.
+/// Packages of the tools, as the documentation names them.
 const QJS: &str = "componentize-qjs@0.4.5";
 const PY: &str = "componentize-py==0.25.1";
 
@@ -20,7 +20,7 @@ const PY: &str = "componentize-py==0.25.1";
 pub(super) struct Tools(OsString);
 
 impl Tools {
-    /// None of a script's.
+    /// Returns a PATH without the tools of any script language.
     pub(super) fn none() -> Self {
         Self(setting("PATH").unwrap_or_default())
     }
@@ -31,7 +31,7 @@ impl Tools {
         Self(std::env::join_paths(all).expect("folders have no colon in their names"))
     }
 
-    /// Carries a command of the crawler out, in a folder.
+    /// Runs a command of the crawler in a folder.
     pub(super) fn ended(&self, home: &Home, folder: &Path, arguments: &[&str]) -> Ended {
         let mut command = home.command(arguments);
         Process::start(command.current_dir(folder).env("PATH", &self.0)).wait(BUILD)
@@ -46,7 +46,7 @@ impl Tools {
     }
 }
 
-/// Installed once, and kept for the next run.
+/// Returns the tools of JavaScript, installed once and kept for the next run.
 pub(super) fn javascript() -> Option<&'static Tools> {
     static TOOLS: OnceLock<Option<Tools>> = OnceLock::new();
     let install = |folder: &Path| {
@@ -85,7 +85,7 @@ pub(super) fn python() -> Option<&'static Tools> {
     tools.as_ref()
 }
 
-/// The tools, or a line that says that they cannot be had. Half an installation is none.
+/// Returns the tools, or prints a line that they cannot be installed. An incomplete installation does not count.
 fn installed(
     name: &str,
     package: &str,
@@ -99,7 +99,7 @@ fn installed(
     lock.lock().expect("a file can be locked");
     let done = folder.join("installed");
     if !done.is_file() {
-        // From an attempt that was ended.
+        // The folder may be left from an attempt that was ended.
         if folder.exists() {
             fs::remove_dir_all(&folder).expect("an attempt can be cleared away");
         }
