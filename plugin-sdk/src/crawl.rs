@@ -9,7 +9,7 @@ pub(crate) use crate::testing::Outlet;
 
 /// The crawl that a call belongs to; it takes the call's items and requests.
 ///
-/// If the call returns `Ok`, all of them are kept; otherwise none is.
+/// Either all of them are kept, if the call returns `Ok`, or none is.
 ///
 /// ```
 /// use crawler_plugin_sdk::prelude::*;

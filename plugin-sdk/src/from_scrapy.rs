@@ -42,8 +42,8 @@
 //!
 //! Three things are not as in Scrapy:
 //!
-//! - A rule keeps nothing. There is no `self` that lives from page to page, because the next page may be on another
-//!   machine; what it has to know is the request's state.
-//! - A call counts as a whole. If a rule fails, none of its items and requests were made; tried again, none are made
-//!   twice.
+//! - A rule keeps nothing. There is no `self` that lives from page to page, because the next page may be on
+//!   another machine; state for it travels with its request.
+//! - A call counts as a whole. If a rule fails, none of its items and requests are kept; if it is tried again,
+//!   none are made twice.
 //! - Sites are treated politely unless somebody says otherwise: robots.txt counts, and a host is asked once a second.

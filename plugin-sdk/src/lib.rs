@@ -73,15 +73,15 @@
 //! - Name and version are those of the cargo package unless the attribute says otherwise.
 //! - The params that users give are declared, see [`Param`]: the crawler refuses a resource that lacks `start`, or
 //!   that has a misspelt param. A plugin that declares none takes any.
-//! - What is read of a page is declared, see [`Extract`]: the crawler reads it in one pass, outside of the
-//!   sandbox, and the rule gets typed values. [`Links`] do not even enter it.
-//! - [`Crawl::follow`] takes addresses as they stand in the page; the crawler resolves relative
-//!   ones, drops those it has seen, and keeps to the hosts that the crawl is allowed. It resolves them
-//!   against the URL of the page; [`Links`] alone are resolved against its `<base href>` too.
-//! - A rule keeps nothing between pages: every call gets a fresh sandbox. What the next page has
-//!   to know travels with its request, see [`Request::state`].
-//! - What a call hands over counts only if it returns `Ok`. `?` works on any error; which errors
-//!   are tried again is told by [`RuleError`].
+//! - The fields that are read of a page are declared, see [`Extract`]: the crawler reads them in one pass, outside
+//!   of the sandbox, and the rule gets typed values. [`Links`] do not even enter the sandbox.
+//! - [`Crawl::follow`] takes addresses as they stand in the page. The crawler resolves relative ones, drops those
+//!   it has seen, and keeps to the hosts that the crawl is allowed. It resolves them against the URL of the page;
+//!   only [`Links`] are resolved against its `<base href>` too.
+//! - A rule keeps nothing between pages: every call gets a fresh sandbox. State for the next page travels with its
+//!   request, see [`Request::state`].
+//! - The results of a call count only if it returns `Ok`. `?` works on any error; [`RuleError`] tells which errors
+//!   are tried again.
 //!
 //! # Set up, build, test, push
 //!
@@ -135,8 +135,8 @@
 //!
 //! The boundary between a plugin and the crawler, `rules.wit`, is frozen as `crawler:rules@0.1.0`: a component
 //! that was built for it, in any language, runs on every later crawler as it is. A component that was built with
-//! the SDK of a later crawler may need what an earlier one does not have; that one refuses it when it is pushed,
-//! and names both versions.
+//! the SDK of a later crawler may need functions that an earlier crawler lacks. The earlier crawler refuses it
+//! when it is pushed, and names both versions.
 //!
 //! # Further
 //!
@@ -146,9 +146,9 @@
 //!
 //! # Features
 //!
-//! `dom` gives `Page::dom` and the trait `Select`: the page as a tree in the sandbox, by [`scraper`], for
-//! what [`Extract`] cannot declare: selectors that look ahead, forms, steps from element to
-//! element. It adds about 300 kB to the component and is bounded by the call's limits like all else.
+//! Feature `dom` adds `Page::dom` and the trait `Select`: the page as a tree in the sandbox, by [`scraper`]. They
+//! serve tasks that [`Extract`] cannot declare: selectors that look ahead, forms, steps from element to element.
+//! The feature adds about 300 kB to the component, and the call's limits hold for it as for everything else.
 //!
 //! [`scraper`]: https://docs.rs/scraper
 

@@ -1,7 +1,7 @@
-//! The gRPC interface of the crawler: what is generated from `proto/crawler.proto`, nothing else.
+//! The gRPC interface of the crawler: the code that is generated from `proto/crawler.proto`, and nothing else.
 //!
-//! The services have no package line, so their paths are `/CrawlerMaster/AddResource` and so on,
-//! as clients of the course project that this one grew from call them.
+//! The services have no package line, so their paths are `/CrawlerMaster/AddResource` and so on, as clients of the
+//! original interface call them.
 
 pub use generated::*;
 

@@ -45,7 +45,7 @@ struct Outcome {
     n_pages: usize,
     /// Number of pages of no class, which have to read the same.
     n_comparable: usize,
-    /// For each class, the number of its pages, and of those that read differently.
+    /// Number of pages of each class, and of those that read differently.
     excepted: BTreeMap<Class, (usize, usize)>,
     /// Number of pages on which formatting is opened again, and that have to read the same without any formatting.
     n_unformatted: usize,

@@ -46,7 +46,7 @@ struct Outcome {
     /// Number of values of each plan and field in the tree.
     n_values: BTreeMap<(usize, String), usize>,
     n_comparable: usize,
-    /// For each class, the number of its pages, and of those that read differently.
+    /// Number of pages of each class, and of those that read differently.
     excepted: BTreeMap<Class, (usize, usize)>,
 }
 

@@ -68,13 +68,13 @@ const TEXT: u32 = 1;
 /// # Ok::<(), RuleError>(())
 /// ```
 ///
-/// Without a condition, no link enters the sandbox when they are followed, and the crawler leaves out what it does
+/// Links that are followed without a condition do not enter the sandbox, and the crawler leaves out what it does
 /// not fetch. With a condition the addresses do enter it, once for each page, and the links that fit are followed
 /// by number: only `http` and `https`, and each address once.
 ///
-/// Without a condition, all links of the page count against limit `requests`, also those that are not fetched;
-/// with a condition only those that fit count. Limits `captures` and `capture-bytes` hold for them as for
-/// everything that is read. Links that these cut off are left out, and the log says so.
+/// Limit `requests` counts all links of the page if they are followed without a condition, also those that are not
+/// fetched; with a condition it counts only those that fit. Limits `captures` and `capture-bytes` hold for them as
+/// for everything that is read. Links that these cut off are left out, and the log says so.
 pub struct PageLinks<'p> {
     page: &'p Page,
     conditions: Vec<Condition<'p>>,
