@@ -20,7 +20,7 @@ pub struct Plan {
     pub seed: u64,
     /// Largest depth that its crawls are given: endless pages are cut off there.
     pub max_depth: u32,
-    /// Delay before each answer; a slow page waits [`SLOW`] times as long.
+    /// Delay before each answer; a slow page waits twelve times as long.
     pub pace: Duration,
 }
 
