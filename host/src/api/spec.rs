@@ -22,7 +22,7 @@ pub struct SpecRequest {
     pub params: BTreeMap<String, String>,
     /// Names of params to take away, in a change.
     pub no_params: BTreeSet<String>,
-    /// In a change, those not named stay.
+    /// Limits to set. A change keeps those that it does not name.
     pub limits: LimitOverrides,
     /// Settings of the crawl. In a change, those that are absent stay.
     pub crawl: CrawlSettings,

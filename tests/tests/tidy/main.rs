@@ -13,6 +13,7 @@ use crawler_tests::repository;
 use proc_macro2::TokenStream;
 
 mod code;
+mod comments;
 mod links;
 mod options;
 

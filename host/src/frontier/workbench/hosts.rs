@@ -25,7 +25,7 @@ impl<T> Workbench<T> {
         self.hosts.about(host).map(|(clock, _)| clock.delay)
     }
 
-    /// What is kept of a host's life.
+    /// Returns what is known of a host's life.
     pub(crate) fn life(&self, host: HostId) -> HostLife {
         let known = self.hosts.about(host);
         known.map(|(_, life)| life.clone()).unwrap_or_default()

@@ -1,0 +1,60 @@
+//! Doc comments open with their subject or with a verb, not with a fragment that leans on the name below.
+//!
+//! Only the first word of a comment is judged. The rest of the rules of style is left to readers.
+
+use super::{read, report, rust_files};
+
+/// Words that open a fragment.
+const FRAGMENTS: [&str; 12] = [
+    "Of", "As", "What", "So", "Those", "How", "Whether", "Why", "Which", "Who", "Where", "When",
+];
+
+/// Places where a doc comment is more than a comment: a help text, or the description in the schema of an item.
+const TEXTS: [&str; 5] = [
+    "host/src/cli/",
+    "plugins/",
+    "tests/guests/",
+    "plugin-sdk/tests/item.rs",
+    "plugin-sdk/tests/ui/",
+];
+
+#[test]
+fn doc_comments_open_with_their_subject() {
+    let files = rust_files();
+    let judged = files
+        .iter()
+        .filter(|file| !TEXTS.iter().any(|text| file.starts_with(text)));
+    let mut faults = Vec::new();
+    for file in judged {
+        for n in fragments(&read(file)) {
+            faults.push(format!(
+                "{file}:{n}: opens with a fragment; begin with a noun (\"Id of the resource\") or a verb (\"Returns the id\")"
+            ));
+        }
+    }
+    report(&faults);
+}
+
+#[test]
+fn a_fragment_is_found_at_the_opening_only() {
+    let text =
+        "//! Of this\n\n/// Id of\n/// What\nid: u8,\n/// As stored.\nb: u8,\n/// Whatever.\n";
+    assert_eq!(fragments(text), [1, 6]);
+    assert_eq!(fragments("/// Id.\n///\n/// What follows\n"), [3]);
+}
+
+/// Numbers of the lines at which a paragraph of a doc comment opens with a fragment.
+fn fragments(text: &str) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut is_within = false;
+    for (n, line) in (1..).zip(text.lines()) {
+        let line = line.trim_start();
+        let comment = line.strip_prefix("///").or(line.strip_prefix("//!"));
+        let word = comment.and_then(|comment| comment.split_whitespace().next());
+        if !is_within && word.is_some_and(|word| FRAGMENTS.contains(&word)) {
+            found.push(n);
+        }
+        is_within = word.is_some();
+    }
+    found
+}
