@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::WorkerCallError;
 use crate::frontier::FrontierError;
 use crate::model::id::{Digest, PluginRef, PluginVersion, ResourceName, Run, Shard};
+use crate::model::plugin::ParamError;
 use crate::plugin::PluginError;
 use crate::sink::SinkError;
 use crate::store::StoreError;
@@ -33,6 +34,14 @@ pub enum ControlError {
         field: &'static str,
         /// Fault of the value.
         why: String,
+    },
+    /// The params of a resource do not fit what its plugin declares.
+    #[error("plugin {plugin} {error}")]
+    Params {
+        /// Name and version of the plugin.
+        plugin: Box<PluginRef>,
+        /// Fault of the params.
+        error: Box<ParamError>,
     },
     /// No resource has this name.
     #[error("there is no resource {name}")]
@@ -231,9 +240,9 @@ impl ControlError {
     /// Returns the class of the error.
     pub fn code(&self) -> Code {
         match self {
-            ControlError::Invalid { .. } | ControlError::Plugin(PluginError::Refused { .. }) => {
-                Code::InvalidArgument
-            }
+            ControlError::Invalid { .. }
+            | ControlError::Params { .. }
+            | ControlError::Plugin(PluginError::Refused { .. }) => Code::InvalidArgument,
             ControlError::NoResource { .. }
             | ControlError::NoWorker { .. }
             | ControlError::DeletedSince { .. }
@@ -335,6 +344,7 @@ impl ControlError {
             ControlError::Frontier(_) if self.code() == Code::Unavailable => {
                 "try again; the master's log and `crawler resource get` tell more".into()
             }
+            ControlError::Params { error, .. } => error.hint(),
             // The message of a frontier error contains the advice.
             ControlError::Frontier(_)
             | ControlError::Invalid { .. }

@@ -64,7 +64,8 @@ async fn call_root(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<R
     // The plugin may have been pushed after its resource was added.
     let plugin = parts.rules.description();
     if let Err(error) = plugin.check_params(&parts.params) {
-        return failed(format!("plugin {}@{} {error}", plugin.name, plugin.version));
+        let (name, version, hint) = (&plugin.name, &plugin.version, error.hint());
+        return failed(format!("plugin {name}@{version} {error}; {hint}"));
     }
     let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
     let mut attempt = 1;

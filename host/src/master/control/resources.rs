@@ -8,7 +8,7 @@ use super::super::ResourceView;
 use super::new_resource::{created, new_resource_txn};
 use super::*;
 use crate::model::crawl::NO_RULE;
-use crate::model::id::{Generation, NodeId, Run};
+use crate::model::id::{Generation, NodeId, PluginRef, Run};
 use crate::model::node::Role;
 use crate::model::resource::{
     Assignment, PinnedPlugin, Redrive, ResourceSpec, ShardId, ShardRecord, ShardState,
@@ -350,9 +350,10 @@ impl Control {
 /// Refuses params that do not fit what the plugin of a resource declares.
 fn check_params(plugin: &PluginRecord, spec: &ResourceSpec) -> Result<(), ControlError> {
     let checked = plugin.description.check_params(&spec.params);
-    checked.map_err(|error| ControlError::Invalid {
-        field: "params",
-        why: format!("plugin {}@{} {error}", plugin.name, plugin.version),
+    let (name, version) = (plugin.name.clone(), Some(plugin.version.clone()));
+    checked.map_err(|error| ControlError::Params {
+        plugin: Box::new(PluginRef { name, version }),
+        error: Box::new(error),
     })
 }
 

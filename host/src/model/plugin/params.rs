@@ -25,7 +25,7 @@ pub struct Param {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParamError {
     /// A required one is missing.
-    #[error("needs the param {name}{about}; give it as --param {name}=VALUE")]
+    #[error("needs the param {name}{about}")]
     Missing {
         /// Name of the param.
         name: String,
@@ -33,13 +33,25 @@ pub enum ParamError {
         about: String,
     },
     /// The plugin has none of this name.
-    #[error("has no param {name:?}; {known}; leave it out (in a restart: --no-param {name})")]
+    #[error("has no param {name:?}; {known}")]
     Unknown {
         /// Name of the param.
         name: String,
         /// The plugin's params, in words.
         known: String,
     },
+}
+
+impl ParamError {
+    /// Returns the way out.
+    pub fn hint(&self) -> String {
+        match self {
+            ParamError::Missing { name, .. } => format!("give it as --param {name}=VALUE"),
+            ParamError::Unknown { name, .. } => {
+                format!("leave it out; a restart with --no-param {name} takes it away")
+            }
+        }
+    }
 }
 
 /// JSON Schema of params: an object of strings that allows no other properties.
@@ -223,23 +235,19 @@ mod tests {
         check(
             Some(SCHEMA),
             &all[1..],
-            Err("needs the param login (Account name); give it as --param login=VALUE"),
+            Err("needs the param login (Account name)"),
         );
         check(
             Some(SCHEMA),
             &[("strat", "x")],
-            Err(
-                "has no param \"strat\"; it has login, pages, start; leave it out (in a restart: --no-param strat)",
-            ),
+            Err("has no param \"strat\"; it has login, pages, start"),
         );
         check(None, &[("strat", "x")], Ok(()));
         let none = r#"{"type":"object","properties":{},"additionalProperties":false}"#;
         check(
             Some(none),
             &[("strat", "x")],
-            Err(
-                "has no param \"strat\"; it has none; leave it out (in a restart: --no-param strat)",
-            ),
+            Err("has no param \"strat\"; it has none"),
         );
     }
 
