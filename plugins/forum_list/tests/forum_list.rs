@@ -13,7 +13,8 @@ fn page() -> Page {
 
 #[test]
 fn lists_are_fetched_before_other_pages() {
-    let outcome = Trial::of::<Forum>().root(Forum::root).unwrap();
+    let trial = Trial::of::<Forum>().param("start", LIST);
+    let outcome = trial.root(Forum::root).unwrap();
     assert_eq!(outcome.urls(), [LIST]);
     assert_eq!(outcome.requests[0].priority, 10);
 }

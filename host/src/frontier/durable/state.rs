@@ -16,12 +16,13 @@ use super::settings::DurableSettings;
 use crate::frontier::records::{self, Head};
 use crate::frontier::steady::SteadyTime;
 use crate::frontier::workbench::{HostId, LaneId, Next, TakeFrom, Turn, Workbench};
-use crate::frontier::{Claim, FrontierError, HostNews, Take, keys};
+use crate::frontier::{Claim, FrontierError, Take, keys};
 use crate::model::crawl::{Counts, Fingerprint, Request, UnixMillis};
-use crate::model::frontier::{DelayBy, KeptCookies, Validators};
+use crate::model::frontier::{KeptCookies, Validators};
 use crate::model::id::{Run, Shard};
 
 mod commit;
+mod news;
 
 pub(super) use commit::Before;
 
@@ -295,42 +296,6 @@ impl State {
     /// Returns true if this entry is in flight.
     pub(super) fn is_in_flight(&self, entry: u64) -> bool {
         self.in_flight.contains_key(&entry)
-    }
-
-    /// Puts a claim back, with the news about its host.
-    pub(super) fn give_back(&mut self, claim: Claim, news: HostNews) {
-        let Some(page) = self.landed(&claim) else {
-            return;
-        };
-        let host = page.lane.host;
-        match news {
-            // The host may have been asked.
-            HostNews::None => self.has_unsure_clocks = true,
-            HostNews::NotBefore(wall) => {
-                let until = self.time.of_wall(wall);
-                self.bench.postpone(host, until);
-            }
-            HostNews::Ready {
-                not_before,
-                delay_by,
-                ..
-            } if not_before > 0 => {
-                let (now, until) = (self.time.latest(), self.time.of_wall(not_before));
-                self.bench.land_host(host, now, until);
-                self.note_origin(host, until.saturating_sub(now), delay_by);
-                self.unsaved.insert(host);
-            }
-            HostNews::Ready { .. } | HostNews::Unready => {}
-        }
-        self.bench.live(host, |life| life.hear(news));
-        self.wait_again(claim, page);
-    }
-
-    /// Takes note of the origin of a delay, if it is the one that the host's clock keeps now.
-    pub(super) fn note_origin(&mut self, host: HostId, delay: u64, by: DelayBy) {
-        if self.bench.delay(host) == Some(delay) {
-            self.bench.live(host, |life| life.delay_by = by);
-        }
     }
 
     /// Takes a claim out of flight that is to be put back.
