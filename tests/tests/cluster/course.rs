@@ -173,7 +173,8 @@ fn f37_the_call_of_the_course_needs_no_params_where_a_plugin_has_defaults() {
     let unknown = [
         "resource",
         "add",
-        "douban_book_list",
+        "other",
+        "--plugin=douban_book_list",
         "--param",
         "strat=http://a.test/",
     ];
