@@ -17,7 +17,7 @@ use super::{Wide, frontier};
 const N_HOSTS: u32 = 1_000_000;
 /// Number of hosts that one page links to.
 const N_LINKS: u32 = 1_000;
-/// Number of pages that are crawled. Hosts are asked in the order in which they were found.
+/// Number of pages that are crawled.
 const N_PAGES: u32 = 50_000;
 
 /// Work of one process, named by its first argument.
@@ -149,8 +149,8 @@ async fn crawl(folder: &Path, port: u16) {
         memory("VmRSS:") - before
     );
     let wide = Wide {
-        // These are the names that are crawled, and those that are prepared ahead of them.
-        n_hosts: 2 * N_PAGES,
+        // All names are known, because hosts are asked in no order that is known before.
+        n_hosts: N_HOSTS,
         n_pages: 1,
         n_dead: 0,
         delay: Duration::from_secs(1),
