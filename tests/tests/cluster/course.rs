@@ -1,5 +1,7 @@
 //! A course through the features of a cluster, step by step, with the log lines of each process.
 
+use crawler_tests::guests::guest;
+
 use super::*;
 
 /// Waits for a line of a process that has all of these parts.
@@ -142,6 +144,21 @@ fn f37_the_steps_of_the_course_are_told_by_those_who_take_them() {
     goes_on(&web, "books", 3);
     let later = cluster.record("resources/books").expect("it is stored");
     assert_ne!(later["id"], record["id"]);
+
+    // A worker alone takes what its config file says, and leaves the cluster as it is.
+    let config = format!(
+        "[[plugin]]\npath = {:?}\n[[resource]]\nname = 'alone'\nplugin = 'puppet'\nmax-pages = 3\nparams = {{ start = '{}' }}\n",
+        guest("puppet"),
+        web.url("/alone/0")
+    );
+    cluster.home.write("alone.toml", &config);
+    let alone = ["worker", "--cluster=false", "--config=alone.toml"];
+    let own = ["--data=alone", "--allow-networks=127.0.0.0/8"];
+    let ended = cluster.home.run(alone.iter().chain(&own));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let log = web.log();
+    assert_eq!(of_chain(&log, "alone").count(), 3);
+    assert_eq!(cluster.record("resources/alone"), None);
 }
 
 #[test]
