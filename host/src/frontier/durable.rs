@@ -19,6 +19,7 @@
 //! hosts      hosts that could not be reached
 //! group      pages that come to their end, with one batch for those that do so at the same time
 //! writer     one batch at a time, numbered; what is durable
+//! scan       entries in the order of their keys
 //! keeper     in the background: reads URLs in, hears what is durable, forgets idle hosts
 //! outbox     items on their way out
 //! disk       how many bytes it has there
@@ -72,6 +73,7 @@ mod peers;
 mod redrive;
 mod room;
 mod root;
+mod scan;
 mod settings;
 mod state;
 mod suspects;

@@ -154,6 +154,12 @@ impl<T> Workbench<T> {
         life: HostLife,
         cursors: &[Cursor],
     ) {
+        if cursors.len() <= 1 && !self.hosts.contains(host) {
+            let cursor = cursors.first().copied();
+            let place = self.hosts.add_short(host, clock, life, cursor);
+            self.n_lanes += cursors.len();
+            return self.enter(host, place);
+        }
         self.change(host, |host| {
             (host.clock, host.life) = (clock, life);
             for cursor in cursors {

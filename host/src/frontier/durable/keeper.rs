@@ -15,6 +15,9 @@ use crate::frontier::{FrontierError, keys, records};
 
 /// Time between two rounds of forgetting idle hosts.
 const TIDY: Duration = Duration::from_secs(10);
+/// Maximum number of lanes that are read in with one scan. The first of them waits for all others, and a scan
+/// of its own costs much more than a lane beside others.
+const LANES_AT_ONCE: usize = 128;
 
 /// Watches what is durable until the frontier is closed or gone.
 pub(super) async fn watch_durability(
@@ -77,43 +80,50 @@ pub(super) async fn refill(inner: Weak<Inner>, stop: CancellationToken) {
 impl Inner {
     async fn refill_all(&self) -> Result<(), FrontierError> {
         loop {
-            let begun = {
+            let (mut lanes, room) = {
                 // No batch is on its way, so what the memory knows can be read.
                 let _turn = self.writer.lock().await;
                 let mut state = self.state();
                 let n_buffered = state.bench.n_buffered();
                 let settings = &self.frontiers.settings;
                 let room = state.fit_room(self.room.max_buffered(n_buffered, settings));
-                state.bench.begin_refill().map(|begun| (begun, room))
+                let hungry = std::iter::from_fn(|| state.bench.begin_refill());
+                (hungry.take(LANES_AT_ONCE).collect::<Vec<_>>(), room)
             };
-            let Some(((lane, after), room)) = begun else {
+            if lanes.is_empty() {
                 return Ok(());
-            };
-            let max = (room * 3 / 4).max(1);
-            let urls = self.read_lane(lane, after, max).await?;
-            let is_all = urls.len() < max;
-            self.state().bench.fill(lane, urls, is_all);
-            self.take_changed.notify_one();
+            }
+            // A lane may have become hungry twice.
+            lanes.sort_by_cached_key(|(lane, _)| keys::ready_of_lane(self.run, *lane));
+            lanes.dedup_by_key(|(lane, _)| *lane);
+            self.read_lanes(&lanes, (room * 3 / 4).max(1)).await?;
         }
     }
 
-    /// Reads the first URLs of a lane that come after a turn.
-    async fn read_lane(
-        &self,
-        lane: LaneId,
-        after: Turn,
-        max: usize,
-    ) -> Result<Vec<(Turn, Box<Waiting>)>, FrontierError> {
-        let mut urls = Vec::with_capacity(max);
-        let mut found = self.scan(keys::ready_behind(self.run, lane, after)).await?;
-        while urls.len() < max
-            && let Some((key, value)) = found.next().await?
-        {
-            let (_, turn) = keys::parse_ready(&key)
-                .ok_or_else(|| self.damaged("a ready key is too short".to_owned()))?;
-            urls.push((turn, Box::new(self.waiting(&value)?)));
+    /// Reads the first URLs of each lane that come after a turn, in one scan. The lanes are in the order of
+    /// their keys.
+    async fn read_lanes(&self, lanes: &[(LaneId, Turn)], max: usize) -> Result<(), FrontierError> {
+        let behind = |(lane, after): (LaneId, Turn)| keys::ready_behind(self.run, lane, after);
+        let (Some(first), Some(last)) = (lanes.first(), lanes.last()) else {
+            return Ok(());
+        };
+        let mut found = self.scan(behind(*first).start..behind(*last).end).await?;
+        for (lane, after) in lanes {
+            let range = behind((*lane, *after));
+            found.skip_to(&range.start).await?;
+            let mut urls = Vec::new();
+            while urls.len() < max
+                && let Some((key, value)) = found.next_before(&range.end).await?
+            {
+                let (_, turn) = keys::parse_ready(&key)
+                    .ok_or_else(|| self.damaged("a ready key is too short".to_owned()))?;
+                urls.push((turn, Box::new(self.waiting(&value)?)));
+            }
+            let is_all = urls.len() < max;
+            self.state().bench.fill(*lane, urls, is_all);
+            self.take_changed.notify_one();
         }
-        Ok(urls)
+        Ok(())
     }
 
     /// Decodes the URL in a ready record.

@@ -1,12 +1,11 @@
 //! Writing of one batch at a time, each with its number, and the tracking of what is durable.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use bytes::Bytes;
 use prost::Message;
 use slatedb::config::{FlushOptions, FlushType};
-use slatedb::{CloseReason, DbIterator, ErrorKind, WriteBatch};
+use slatedb::{CloseReason, ErrorKind, WriteBatch};
 use tokio::sync::{MutexGuard, oneshot};
 use url::Url;
 
@@ -32,23 +31,6 @@ impl Drop for CutOff<'_> {
             let shard = self.inner.shard;
             self.inner.broken(FrontierError::Closed { shard });
         }
-    }
-}
-
-/// Iterator over entries in the order of their keys.
-pub(super) struct Entries<'a> {
-    inner: &'a Inner,
-    /// Iterator of the database. `None` if the range was empty.
-    entries: Option<DbIterator>,
-}
-
-impl Entries<'_> {
-    pub(super) async fn next(&mut self) -> Result<Option<(Bytes, Bytes)>, FrontierError> {
-        let Some(entries) = &mut self.entries else {
-            return Ok(None);
-        };
-        let entry = self.inner.read(entries.next()).await?;
-        Ok(entry.map(|entry| (entry.key, entry.value)))
     }
 }
 
@@ -176,7 +158,7 @@ impl Inner {
 
     /// Runs a read within the deadline. Otherwise the frontier is broken, because a caller that waits for the
     /// read may hold the turn.
-    async fn read<T>(
+    pub(super) async fn read<T>(
         &self,
         call: impl Future<Output = Result<T, slatedb::Error>>,
     ) -> Result<T, FrontierError> {
@@ -187,25 +169,6 @@ impl Inner {
             self.broken(error.clone());
         }
         found
-    }
-
-    pub(super) async fn scan(&self, range: Range<Bytes>) -> Result<Entries<'_>, FrontierError> {
-        if range.is_empty() {
-            return Ok(Entries {
-                inner: self,
-                entries: None,
-            });
-        }
-        let entries = self.read(self.db.scan(range)).await?;
-        Ok(Entries {
-            inner: self,
-            entries: Some(entries),
-        })
-    }
-
-    pub(super) async fn scan_prefix(&self, prefix: &[u8]) -> Result<Entries<'_>, FrontierError> {
-        self.scan(Bytes::copy_from_slice(prefix)..keys::end_of(prefix))
-            .await
     }
 
     pub(super) fn decode<T: Message + Default>(

@@ -65,6 +65,25 @@ pub(super) enum Place {
     Idle(UnixMillis),
 }
 
+impl Place {
+    /// Returns the place of a host without URLs in memory, the first of which is due at `due`, if any is left.
+    pub(super) fn at_rest(clock: HostClock, life: &HostLife, due: Option<UnixMillis>) -> Self {
+        match due {
+            Some(due) => Place::Asleep(turn_at(clock, life, due)),
+            None => Place::Idle(clock.at),
+        }
+    }
+}
+
+/// Returns the moment from which a URL that is due at `due` may be taken.
+fn turn_at(clock: HostClock, life: &HostLife, due: UnixMillis) -> UnixMillis {
+    match life.is_given_up() {
+        // The URLs are not fetched, so the clock does not matter.
+        true => due,
+        false => due.max(clock.at),
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Host<T> {
     pub(super) clock: HostClock,
@@ -111,16 +130,10 @@ impl<T> Host<T> {
     }
 
     pub(super) fn place(&self) -> Place {
-        let clock = match self.life.is_given_up() {
-            // The URLs are not fetched, so the clock does not matter.
-            true => 0,
-            false => self.clock.at,
-        };
-        if self.lanes.is_empty() && self.n_in_flight == 0 {
-            return Place::Idle(self.clock.at);
-        }
-        if let Some(due) = self.asleep {
-            return Place::Asleep(due.max(clock));
+        let is_over = self.lanes.is_empty() && self.n_in_flight == 0;
+        if is_over || self.is_asleep() {
+            let due = self.asleep.filter(|_| !is_over);
+            return Place::at_rest(self.clock, &self.life, due);
         }
         let mut first: Option<UnixMillis> = None;
         for lane in self.lanes.values() {
@@ -137,7 +150,8 @@ impl<T> Host<T> {
         };
         let n_in_flight = self.n_in_flight;
         let level = Level { kind, n_in_flight };
-        first.map_or(Place::Nowhere, |due| Place::Turn(level, due.max(clock)))
+        let at = |due| turn_at(self.clock, &self.life, due);
+        first.map_or(Place::Nowhere, |due| Place::Turn(level, at(due)))
     }
 
     pub(super) fn pop(&mut self, now: UnixMillis) -> Option<(i32, Turn, T)> {

@@ -8,7 +8,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
-use super::host::{Host, HostClock};
+use super::host::{Host, HostClock, Place};
 use super::lane::Lane;
 use super::life::HostLife;
 use super::{Cursor, HostId};
@@ -66,6 +66,24 @@ impl<T> Hosts<T> {
         self.whole
             .entry(id)
             .or_insert_with(|| short.remove(&id).map(Host::from).unwrap_or_default())
+    }
+
+    /// Adds a host without URLs in memory, in the short form, and returns its place. It is not known before.
+    pub(super) fn add_short(
+        &mut self,
+        id: HostId,
+        clock: HostClock,
+        life: HostLife,
+        cursor: Option<Cursor>,
+    ) -> Place {
+        let place = Place::at_rest(clock, &life, cursor.map(|cursor| cursor.at.due));
+        let short = ShortHost {
+            clock,
+            life,
+            cursor,
+        };
+        self.short.insert(id, short);
+        place
     }
 
     /// Brings a host into the short form, if that is possible.

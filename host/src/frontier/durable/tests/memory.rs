@@ -1,5 +1,7 @@
 //! Tests that URLs for which memory has no room are read in when their turn comes, and that none is lost.
 
+use std::collections::BTreeSet;
+
 use slatedb::db_cache::DbCache as _;
 
 use super::*;
@@ -115,4 +117,44 @@ async fn a_frontier_gives_memory_back_where_it_is_short_and_loses_nothing() {
         open.commit(parsed(claim)).await.unwrap();
     }
     assert_eq!(take(&open, 0, 1).await, Take::Empty);
+}
+
+#[tokio::test]
+async fn hosts_that_are_read_in_together_give_each_of_their_urls_once() {
+    let objects = Arc::new(InMemory::new());
+    let settings = DurableSettings {
+        max_buffered: 64,
+        ..settings()
+    };
+    let frontiers = frontiers_in(&objects, settings.clone());
+    let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+    let mut all = BTreeSet::new();
+    let mut urls = Vec::new();
+    for n in 0..1_000 {
+        // Some hosts have URLs of several priorities, and some have more of one than are read in at once.
+        for page in 0..=n % 7 {
+            let url = format!("http://h{n}.test/{page}");
+            let mut request = new(&url);
+            request.request.priority = page % 3;
+            all.insert(url);
+            urls.push(request);
+        }
+    }
+    opened.seed(urls).await.unwrap();
+    opened.close().await.unwrap();
+    let frontiers = frontiers_in(&objects, settings);
+    let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+    let frontier: Arc<dyn Frontier> = Arc::new(opened);
+    while frontier.counts().due > 0 {
+        match take(&frontier, 0, 1).await {
+            Take::Ready(claim) => {
+                assert!(all.remove(claim.request.url.as_str()), "{claim:?}");
+                frontier.commit(parsed(claim)).await.unwrap();
+            }
+            Take::Blocked => frontier.take_changed().await,
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(all, BTreeSet::new());
+    assert_eq!(take(&frontier, 0, 1).await, Take::Empty);
 }
