@@ -6,6 +6,8 @@
 //! Present sinks: [`lines`] (JSON lines in the data root) and [`stream`] (a pipe or file given by
 //! the user of `crawler run`).
 
+use std::error::Error;
+
 use async_trait::async_trait;
 
 use crate::model::crawl::ItemRecord;
@@ -30,23 +32,44 @@ pub trait OpenSinks: Send + Sync + 'static {
     fn open(&self, shard: ShardId, storage_epoch: u64) -> Box<dyn Sink>;
 }
 
-/// Reason why items could not be written. The caller keeps them and tries again.
+/// Reason why a sink did not do its work; its message and source are the sink's own. The caller of a write
+/// keeps the items.
 #[derive(Debug, thiserror::Error)]
 pub enum SinkError {
-    /// The file system returned an error.
-    #[error("cannot {doing} {path}")]
-    Io {
-        /// Operation: "write" or "sync".
-        doing: &'static str,
-        /// Path of the file.
-        path: String,
-        /// Error of the system.
+    /// Another try may succeed, perhaps only after somebody has acted.
+    #[error("{message}")]
+    Retry {
+        /// Description of what failed, and where.
+        message: String,
+        /// Cause, if another error is it.
         #[source]
-        source: std::io::Error,
+        source: Option<BoxError>,
+    },
+    /// Another try would fail in the same way.
+    #[error("{message}")]
+    Permanent {
+        /// Description of what failed, and where.
+        message: String,
+        /// Cause, if another error is it.
+        #[source]
+        source: Option<BoxError>,
     },
     /// The reader of a pipe has closed it.
     #[error("the reader of the items has closed its end")]
     Closed,
+}
+
+/// Error of a backend.
+type BoxError = Box<dyn Error + Send + Sync>;
+
+impl SinkError {
+    /// Returns the error of an operation on a file, such as "write". Another try may succeed.
+    pub fn of_file(doing: &str, path: impl std::fmt::Display, source: std::io::Error) -> Self {
+        Self::Retry {
+            message: format!("cannot {doing} {path}"),
+            source: Some(source.into()),
+        }
+    }
 }
 
 /// Ends the JSON value that was written from `start` on, as one line. Line breaks are removed: between the

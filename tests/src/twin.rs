@@ -270,11 +270,8 @@ impl KeptFile {
 impl Sink for KeptFile {
     async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
         tokio::time::sleep(self.pace).await;
-        self.add(items).map_err(|source| SinkError::Io {
-            doing: "write",
-            path: self.path.display().to_string(),
-            source,
-        })?;
+        self.add(items)
+            .map_err(|source| SinkError::of_file("write", self.path.display(), source))?;
         Ok(None)
     }
 }

@@ -334,13 +334,8 @@ fn create_folder(folder: &Path) -> Result<(), SinkError> {
     Ok(())
 }
 
-fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SinkError {
-    let path = path.display().to_string();
-    move |source| SinkError::Io {
-        doing,
-        path,
-        source,
-    }
+fn failed(doing: &str, path: &Path) -> impl FnOnce(io::Error) -> SinkError {
+    move |source| SinkError::of_file(doing, path.display(), source)
 }
 
 /// Runs file work on a thread that may block.

@@ -53,11 +53,7 @@ impl<W> StreamSink<W> {
     fn failed(&self, source: io::Error) -> SinkError {
         match source.kind() {
             ErrorKind::BrokenPipe => SinkError::Closed,
-            _ => SinkError::Io {
-                doing: "write",
-                path: self.name.clone(),
-                source,
-            },
+            _ => SinkError::of_file("write", &self.name, source),
         }
     }
 }

@@ -65,7 +65,14 @@ pub(super) async fn drain(
                 shared.end(CrawlEnd::Unread);
                 return false;
             }
-            Err(error) => error,
+            Err(error @ SinkError::Permanent { .. }) => {
+                let why = telemetry::chain(&error);
+                shared.end(CrawlEnd::Failed(format!(
+                    "items cannot be delivered: {why}"
+                )));
+                return false;
+            }
+            Err(error @ SinkError::Retry { .. }) => error,
         };
         let error = telemetry::chain(&error);
         shared

@@ -95,6 +95,11 @@ fn file_name(storage_epoch: u64) -> String {
     format!("{storage_epoch}-0.jsonl")
 }
 
+fn failed(storage_epoch: u64) -> SinkError {
+    let source = std::io::Error::other("a bad day");
+    SinkError::of_file("write", file_name(storage_epoch), source)
+}
+
 impl OpenSinks for Sinks {
     fn open(&self, shard: ShardId, storage_epoch: u64) -> Box<dyn Sink> {
         Box::new(File {
@@ -118,14 +123,9 @@ struct File {
 impl Sink for File {
     async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
         let sky = self.sinks.sky.clone();
-        let failed = || SinkError::Io {
-            doing: "write",
-            path: file_name(self.storage_epoch),
-            source: std::io::Error::other("a bad day"),
-        };
         tokio::time::sleep(sky.way()).await;
         if sky.fault(Fault::SinkRefuses, 3) {
-            return Err(failed());
+            return Err(failed(self.storage_epoch));
         }
         let found = sky.checker().on_items(self.shard, items);
         sky.judge(found);
@@ -140,7 +140,7 @@ impl Sink for File {
         sky.note(format_args!("{n} items of {shard} into {epoch}"));
         tokio::time::sleep(sky.way()).await;
         if sky.fault(Fault::SinkSilent, 3) {
-            return Err(failed());
+            return Err(failed(self.storage_epoch));
         }
         self.n_answered = n_lines;
         let runs = items.iter().map(|item| item.run);

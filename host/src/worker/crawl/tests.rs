@@ -453,6 +453,28 @@ async fn f33_items_are_kept_while_their_sink_fails() {
 }
 
 #[tokio::test]
+async fn f33_a_sink_that_never_takes_an_item_fails_the_crawl() {
+    let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+    let sink = Kept {
+        is_closed_for_good: true,
+        ..Default::default()
+    };
+    let stop = CancellationToken::new();
+    let ended = crawl_on(
+        frontier.clone(),
+        &["/"],
+        CrawlSettings::default(),
+        sink,
+        stop,
+    )
+    .await;
+    let expected = "items cannot be delivered: cannot insert into items: no such table";
+    assert_eq!(ended.end, CrawlEnd::Failed(expected.to_owned()));
+    let left = frontier.outbox(9).await.unwrap();
+    assert!(!left.items.is_empty(), "the items are kept");
+}
+
+#[tokio::test]
 async fn s19_a_stop_ends_pages_in_flight_at_once() {
     let stop = CancellationToken::new();
     let crawl = crawl_until(

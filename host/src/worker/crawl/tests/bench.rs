@@ -235,20 +235,24 @@ impl Rules for Links {
 pub(super) struct Kept {
     pub(super) items: Arc<Mutex<Vec<ItemRecord>>>,
     pub(super) n_failures: Arc<AtomicU32>,
+    /// True if no try ever succeeds.
+    pub(super) is_closed_for_good: bool,
 }
 
 #[async_trait]
 impl Sink for Kept {
     async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+        if self.is_closed_for_good {
+            return Err(SinkError::Permanent {
+                message: "cannot insert into items".to_owned(),
+                source: Some("no such table".into()),
+            });
+        }
         let left = self.n_failures.load(Ordering::Relaxed);
         if left > 0 {
             self.n_failures.store(left - 1, Ordering::Relaxed);
             let source = std::io::Error::other("disk full");
-            return Err(SinkError::Io {
-                doing: "write",
-                path: "x".into(),
-                source,
-            });
+            return Err(SinkError::of_file("write", "x", source));
         }
         self.items.lock().unwrap().extend_from_slice(items);
         Ok(None)
