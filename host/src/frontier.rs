@@ -206,7 +206,7 @@ pub trait Frontier: Send + Sync + 'static {
     async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError>;
 
     /// Removes all items before `end`, because the sink has them, and stores in the same batch the sink's
-    /// mark of its file.
+    /// mark.
     async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError>;
 
     /// Returns the other shards for which there are durable links.

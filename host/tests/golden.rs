@@ -102,9 +102,8 @@ fn item(claim: &Claim, ordinal: u32) -> ItemRecord {
 
 fn mark() -> SinkMark {
     SinkMark {
-        file: "1-0.jsonl".into(),
-        length: 321,
-        runs: (Run(1), Run(1)),
+        key: "1-0.jsonl".into(),
+        value: Bytes::from_static(&[8, 0xc1, 2, 16, 1, 24, 1]),
     }
 }
 

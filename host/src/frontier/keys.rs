@@ -14,7 +14,7 @@
 //! h <host>                             clock, and a cursor for each priority
 //! n <host>                             name
 //! o <sequence>                         item that no sink has yet
-//! p <file>                             how much of a file of items counts
+//! p <key>                              mark of a sink: key and value are its own
 //! d <run> <host> <fingerprint>         dead letter
 //! c t <run>                            totals
 //! c p <run> <pattern>                  URLs stored per pattern of paths
@@ -163,8 +163,8 @@ pub(super) fn item(sequence: u64) -> Bytes {
     key(&[OUTBOX, &sequence.to_be_bytes()])
 }
 
-pub(super) fn mark(file: &str) -> Bytes {
-    key(&[MARKS, file.as_bytes()])
+pub(super) fn mark(of_sink: &[u8]) -> Bytes {
+    key(&[MARKS, of_sink])
 }
 
 pub(super) fn dead_letter(run: Run, host: HostId, fingerprint: Fingerprint) -> Bytes {

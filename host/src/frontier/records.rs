@@ -315,16 +315,6 @@ pub(super) struct Item {
     pub(super) plugin: u32,
 }
 
-#[derive(Clone, Copy, PartialEq, Message)]
-pub(super) struct Mark {
-    #[prost(uint64, tag = "1")]
-    pub(super) length: u64,
-    #[prost(uint64, tag = "2")]
-    pub(super) first_run: u64,
-    #[prost(uint64, tag = "3")]
-    pub(super) last_run: u64,
-}
-
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ReasonCount {
     #[prost(string, tag = "1")]

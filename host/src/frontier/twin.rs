@@ -14,10 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::{FrontierError, OpenAs, OpenFrontier, OpenFrontiers};
-use crate::model::frontier::SinkMark;
 use crate::model::id::{Epoch, ResourceId};
 use crate::model::resource::ShardId;
 use crate::task::{TaskScope, process};
@@ -288,5 +288,5 @@ impl OpenFrontiers for FrontiersTwin {
     }
 }
 
-/// Valid lengths of the files of items.
-pub(crate) type Marks = BTreeMap<String, SinkMark>;
+/// Marks of sinks: values by key.
+pub(crate) type Marks = BTreeMap<Bytes, Bytes>;

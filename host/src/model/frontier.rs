@@ -1,10 +1,9 @@
 //! Records of URLs and hosts in a frontier: their state, the validators that tell whether a page has
-//! changed, and the marks of item files.
+//! changed, and the marks of sinks.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 
 use super::crawl::{Counts, Done, Page, Request, UnixMillis};
 use super::id::{Run, Shard};
@@ -322,15 +321,14 @@ impl ContentHash {
     }
 }
 
-/// Length up to which one file of items is valid; the rest of it was never delivered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Progress of a sink, which only the kind of sink that returned it can read. A frontier stores it in the batch
+/// that removes the delivered items.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkMark {
-    /// Name of the file in its folder.
-    pub file: String,
-    /// Number of committed bytes.
-    pub length: u64,
-    /// First and last run of the items in the file.
-    pub runs: (Run, Run),
+    /// Key of the mark, among those of all sinks of the frontier. A later mark of the same key takes its place.
+    pub key: Bytes,
+    /// Value, as the sink has encoded it.
+    pub value: Bytes,
 }
 
 #[cfg(test)]

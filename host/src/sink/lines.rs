@@ -28,10 +28,14 @@ use crate::model::frontier::SinkMark;
 use crate::model::id::Run;
 use crate::model::resource::ShardId;
 
+use mark::LineMark;
+use names::FileId;
+
 pub use cut::{cut_to_marks, open_rest, publish_rest};
 pub use reader::{Extent, Extents, LineReader, Lines, newest_run, shards};
 
 mod cut;
+mod mark;
 mod names;
 mod reader;
 #[cfg(test)]
@@ -164,13 +168,16 @@ impl Sink for LineFiles {
             append.run(&mut writer.open, &lines, (first, last))
         })
         .await?;
-        let mark = SinkMark {
-            file: names::file(self.storage_epoch, present.n),
+        let mark = LineMark {
+            file: FileId {
+                storage_epoch: self.storage_epoch,
+                n: present.n,
+            },
             length: present.length,
             runs: present.runs,
         };
         self.present = Some(present);
-        Ok(Some(mark))
+        Ok(Some(mark.encode()))
     }
 }
 

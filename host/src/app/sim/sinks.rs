@@ -12,7 +12,7 @@ use super::check::Found;
 use super::fault::Fault;
 use super::site;
 use super::sky::Sky;
-use crate::frontier::twin::{FrontiersTwin, Stage};
+use crate::frontier::twin::{FrontiersTwin, Marks, Stage};
 use crate::master::remains::{Remains, RemainsError};
 use crate::model::crawl::{ItemRecord, UnixMillis};
 use crate::model::frontier::SinkMark;
@@ -46,8 +46,7 @@ impl Sinks {
         let files = self.files.lock().unwrap();
         let of_shard = files.iter().filter(|((id, _), _)| *id == shard);
         let counted = of_shard.flat_map(|((_, storage_epoch), lines)| {
-            let mark = marks.get(&file_name(*storage_epoch));
-            let n = mark.map_or(0, |mark| usize::try_from(mark.length).unwrap_or(usize::MAX));
+            let n = n_counted(&marks, *storage_epoch);
             lines.iter().take(n).cloned()
         });
         counted.collect()
@@ -93,6 +92,12 @@ impl Sinks {
 
 fn file_name(storage_epoch: u64) -> String {
     format!("{storage_epoch}-0.jsonl")
+}
+
+/// Returns how many items of a file count, according to the marks of its frontier.
+fn n_counted(marks: &Marks, storage_epoch: u64) -> usize {
+    let mark = marks.get(file_name(storage_epoch).as_bytes());
+    mark.map_or(0, |n| usize::from_be_bytes(n.as_ref().try_into().unwrap()))
 }
 
 fn failed(storage_epoch: u64) -> SinkError {
@@ -143,12 +148,9 @@ impl Sink for File {
             return Err(failed(self.storage_epoch));
         }
         self.n_answered = n_lines;
-        let runs = items.iter().map(|item| item.run);
-        let runs = runs.clone().min().zip(runs.max());
-        Ok(runs.map(|runs| SinkMark {
-            file: file_name(self.storage_epoch),
-            length: n_lines as u64,
-            runs,
+        Ok(Some(SinkMark {
+            key: file_name(self.storage_epoch).into(),
+            value: n_lines.to_be_bytes().to_vec().into(),
         }))
     }
 }
@@ -171,13 +173,10 @@ impl Remains for Sinks {
         };
         for (shard, storage_epoch) in keys {
             let kept = self.frontiers.kept(shard);
-            let mark = kept.and_then(|kept| {
-                let mark = kept.plain.marks.get(&file_name(storage_epoch))?;
-                usize::try_from(mark.length).ok()
-            });
+            let n = kept.map_or(0, |kept| n_counted(&kept.plain.marks, storage_epoch));
             let mut files = self.files.lock().unwrap();
             if let Some(lines) = files.get_mut(&(shard, storage_epoch)) {
-                lines.truncate(mark.unwrap_or(0));
+                lines.truncate(n);
             }
         }
         for (shard, kept) in self.frontiers.of(resource) {

@@ -178,12 +178,7 @@ impl Inner {
             state.outbox.clear(end, &mut state.last);
         }
         if let Some(mark) = mark {
-            let record = records::Mark {
-                length: mark.length,
-                first_run: mark.runs.0.0,
-                last_run: mark.runs.1.0,
-            };
-            batch.put(keys::mark(&mark.file), record.encode_to_vec());
+            batch.put(keys::mark(&mark.key), mark.value);
         }
         self.write(&turn, batch, 0).await?;
         self.take_changed.notify_one();

@@ -303,9 +303,8 @@ async fn items_that_memory_does_not_hold_are_read_back_in_order() {
     frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
     let mark = SinkMark {
-        file: "1-0.jsonl".into(),
-        length: 99,
-        runs: (Run(1), Run(1)),
+        key: "file".into(),
+        value: "length".into(),
     };
     frontier.clear_outbox(3, Some(mark.clone())).await.unwrap();
     frontier.settle().await.unwrap();

@@ -9,17 +9,13 @@ use crate::model::frontier::SinkMark;
 use crate::model::id::Run;
 
 impl FrontierReader {
-    /// Returns the valid length of each file of items.
+    /// Returns the marks of the sinks that the items were delivered to.
     pub async fn marks(&self) -> Result<Vec<SinkMark>, FrontierError> {
         let mut marks = Vec::new();
         let mut found = self.scan_prefix(keys::MARKS).await?;
-        while let Some((key, mark)) = found.next::<records::Mark>("mark").await? {
-            let file = String::from_utf8_lossy(&key[keys::MARKS.len()..]);
-            marks.push(SinkMark {
-                file: file.into_owned(),
-                length: mark.length,
-                runs: (Run(mark.first_run), Run(mark.last_run)),
-            });
+        while let Some((key, value)) = found.next_bytes().await? {
+            let key = key.slice(keys::MARKS.len()..);
+            marks.push(SinkMark { key, value });
         }
         Ok(marks)
     }

@@ -126,9 +126,8 @@ pub(crate) async fn what_was_durable_is_there_in_the_next_opening([first, second
     frontier.commit(failed).await.unwrap();
     frontier.settle().await.unwrap();
     let mark = SinkMark {
-        file: "1-0.jsonl".to_owned(),
-        length: 9,
-        runs: (Run(1), Run(1)),
+        key: "file".into(),
+        value: "length".into(),
     };
     let batch = frontier.outbox(2).await.unwrap();
     frontier.clear_outbox(batch.end, Some(mark)).await.unwrap();

@@ -217,7 +217,7 @@ impl Frontier for Opened {
                 plain.outbox_first += 1;
             }
             if let Some(mark) = mark {
-                plain.marks.insert(mark.file.clone(), mark);
+                plain.marks.insert(mark.key, mark.value);
             }
         });
         Ok(())

@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use super::super::SinkError;
+use super::mark::LineMark;
 use super::{LineFiles, LineSettings, blocking, failed, names, sync_folder};
 use crate::model::frontier::SinkMark;
 use crate::model::id::Shard;
@@ -13,11 +14,11 @@ use crate::model::id::Shard;
 pub async fn cut_to_marks(folder: PathBuf, marks: Vec<SinkMark>) -> Result<(), SinkError> {
     let path = folder.clone();
     blocking(&path, move || {
+        let marks = LineMark::decode_all(&marks, &folder)?;
         let files = names::files(&folder)?;
         for file in files.iter().filter(|file| !file.is_rest()) {
-            let name = names::file(file.storage_epoch, file.n);
-            let path = folder.join(&name);
-            match marks.iter().find(|mark| mark.file == name) {
+            let path = folder.join(names::file(file.storage_epoch, file.n));
+            match marks.iter().find(|mark| mark.file == *file) {
                 Some(mark) => cut(&path, mark.length)?,
                 None => fs::remove_file(&path).map_err(failed("remove", &path))?,
             }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::SinkError;
+use super::mark::LineMark;
 use super::names::{self, FileId};
 use super::{blocking, failed};
 use crate::model::crawl::ItemRecord;
@@ -24,7 +25,7 @@ pub type Extents = BTreeMap<Shard, Extent>;
 /// Part of a shard's files that counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Extent {
-    /// Files and lengths that the frontier keeps; other files do not count.
+    /// Files and lengths by the marks that the frontier keeps; other files do not count.
     Marks(Vec<SinkMark>),
     /// Every whole line. The frontier is gone, and the files were cut to their marks before it went.
     Whole,
@@ -112,9 +113,13 @@ pub async fn newest_run(folder: PathBuf, extents: &Arc<Extents>) -> Result<Optio
     blocking(&path, move || {
         let mut newest = None;
         for (shard, extent) in extents.iter() {
+            let folder = folder.join(shard.to_string());
             let run = match extent {
-                Extent::Marks(marks) => marks.iter().map(|mark| mark.runs.1).max(),
-                Extent::Whole => last_run(&folder.join(shard.to_string()))?,
+                Extent::Marks(marks) => {
+                    let marks = LineMark::decode_all(marks, &folder)?;
+                    marks.iter().map(|mark| mark.runs.1).max()
+                }
+                Extent::Whole => last_run(&folder)?,
             };
             newest = newest.max(run);
         }
@@ -229,10 +234,10 @@ impl Place {
 /// Returns the files of a shard that count, in the order in which they were written, from `from` on.
 fn spans(folder: &Path, extent: &Extent, from: FileId) -> Result<Vec<Span>, SinkError> {
     let mut spans = match extent {
-        Extent::Marks(marks) => marks
-            .iter()
-            .map(|mark| marked(folder, mark))
-            .collect::<Result<Vec<_>, _>>()?,
+        Extent::Marks(marks) => LineMark::decode_all(marks, folder)?
+            .into_iter()
+            .map(marked)
+            .collect(),
         Extent::Whole => names::files(folder)?
             .into_iter()
             .map(|file| whole(folder, file))
@@ -243,16 +248,12 @@ fn spans(folder: &Path, extent: &Extent, from: FileId) -> Result<Vec<Span>, Sink
     Ok(spans)
 }
 
-fn marked(folder: &Path, mark: &SinkMark) -> Result<Span, SinkError> {
-    let file = names::parse_file(&mark.file).ok_or_else(|| {
-        let error = io::Error::new(ErrorKind::InvalidData, "it is not the name of a line file");
-        failed("read", &folder.join(&mark.file))(error)
-    })?;
-    Ok(Span {
-        file,
+fn marked(mark: LineMark) -> Span {
+    Span {
+        file: mark.file,
         length: mark.length,
         runs: Some(mark.runs),
-    })
+    }
 }
 
 fn whole(folder: &Path, file: FileId) -> Result<Span, SinkError> {

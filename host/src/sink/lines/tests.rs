@@ -76,7 +76,7 @@ impl Bench {
         let Extent::Marks(marks) = extent.or_insert(Extent::Marks(Vec::new())) else {
             panic!("the frontier is gone")
         };
-        marks.retain(|known| known.file != mark.file);
+        marks.retain(|known| known.key != mark.key);
         marks.push(mark.clone());
         mark
     }
@@ -117,12 +117,15 @@ async fn what_is_written_is_read_in_order_and_once() {
     let mark = bench.write(0, &mut files, &records(3..5)).await;
     let text = std::fs::read_to_string(bench.path("0/4-0.jsonl")).unwrap();
     assert_eq!(text.lines().count(), 5);
-    let expected = SinkMark {
-        file: "4-0.jsonl".into(),
+    let expected = LineMark {
+        file: FileId {
+            storage_epoch: 4,
+            n: 0,
+        },
         length: text.len() as u64,
         runs: (Run(1), Run(1)),
     };
-    assert_eq!(mark, expected);
+    assert_eq!(mark, expected.encode());
     assert_eq!(bench.read(9).await, keys(2..5));
     assert_eq!(bench.read(9).await, keys(0..0));
 }
@@ -193,7 +196,7 @@ async fn f33_what_follows_a_file_that_was_taken_away_goes_into_the_next_and_is_r
         spoil(&path, &aside);
         files.write(&records(2..4)).await.unwrap_err();
         let mark = bench.write(0, &mut files, &records(2..4)).await;
-        assert_eq!(mark.file, "4-1.jsonl");
+        assert_eq!(mark.key, "4-1.jsonl");
         bench.write(0, &mut files, &records(4..5)).await;
         bench.try_read(9).await.unwrap_err();
         // After it is put back, the file counts as far as it did.
@@ -283,7 +286,7 @@ async fn a_file_is_followed_by_the_next_at_its_bound_and_none_is_written_over() 
             .await;
     }
     let last = bench.write(0, &mut files, &records(12..13)).await;
-    assert_eq!(last.file, "4-5.jsonl");
+    assert_eq!(last.key, "4-5.jsonl");
     let other = std::fs::read_to_string(bench.path("0/4-1.jsonl"));
     assert_eq!(other.unwrap(), "not ours");
     assert_eq!(bench.read(5).await, keys(0..5));
@@ -314,6 +317,7 @@ async fn runs_are_apart_also_within_a_file_and_the_newest_is_known() {
     let mut files = bench.open(0, 3);
     bench.write(0, &mut files, &records_of(1, 0..2)).await;
     let mark = bench.write(0, &mut files, &records_of(2, 2..4)).await;
+    let mark = LineMark::decode(&mark, &bench.folder()).unwrap();
     assert_eq!(mark.runs, (Run(1), Run(2)));
     let mut files = bench.open(0, 4);
     bench.write(0, &mut files, &records_of(10, 4..5)).await;

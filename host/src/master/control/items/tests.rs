@@ -73,7 +73,7 @@ async fn write(twin: &Twin, files: &mut LineFiles, range: std::ops::Range<usize>
     let Extent::Marks(marks) = extent.or_insert(Extent::Marks(Vec::new())) else {
         panic!("marks")
     };
-    marks.retain(|known| known.file != mark.file);
+    marks.retain(|known| known.key != mark.key);
     marks.push(mark);
 }
 
