@@ -28,6 +28,7 @@ mod registration;
 mod run;
 mod seeding;
 mod shared_turns;
+mod sinks;
 mod standalone;
 mod up;
 

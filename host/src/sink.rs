@@ -3,8 +3,9 @@
 //! A sink gets only items that the frontier has stored, in order. It gets them again after a crash between
 //! its own write and the frontier's note of it; item keys make that harmless.
 //!
-//! Present sinks: [`lines`] (JSON lines in the data root) and [`stream`] (a pipe or file given by
-//! the user of `crawler run`).
+//! Workers know the traits of this module only. Which kinds of sinks a process has is decided in `app`.
+//! Present sinks: [`lines`] (JSON lines in the data root) and [`stream`] (a pipe or file given by the user of
+//! `crawler run`).
 
 use std::error::Error;
 
@@ -12,8 +13,10 @@ use async_trait::async_trait;
 
 use crate::model::crawl::ItemRecord;
 use crate::model::frontier::SinkMark;
-use crate::model::resource::ShardId;
+use crate::model::id::Run;
+use crate::model::resource::{ResourceSpec, ShardId};
 
+pub mod lazy;
 pub mod lines;
 pub mod shared;
 pub mod stream;
@@ -27,9 +30,24 @@ pub trait Sink: Send {
 }
 
 /// Opens the sinks of shards for their owners.
+#[async_trait]
 pub trait OpenSinks: Send + Sync + 'static {
-    /// Returns the sink of a shard in one life of its frontier: no two lives have one writer epoch.
-    fn open(&self, shard: ShardId, storage_epoch: u64) -> Box<dyn Sink>;
+    /// Opens the sink of a shard, as its resource wants it. An error counts as one of a write, which is tried
+    /// again. A sink is dropped when the delivery ends; there is no call that closes it.
+    async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError>;
+}
+
+/// Delivery of one shard's items in one life of its frontier.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Id of the shard; it contains the id of the resource.
+    pub shard: ShardId,
+    /// Run of the crawl. Items of an earlier run may still wait.
+    pub run: Run,
+    /// Storage epoch of the frontier: it grows with each life of it, and no two lives have the same.
+    pub storage_epoch: u64,
+    /// Specification of the resource, with its name.
+    pub spec: ResourceSpec,
 }
 
 /// Reason why a sink did not do its work; its message and source are the sink's own. The caller of a write

@@ -23,6 +23,7 @@ use super::own_nodes;
 use super::parts::{self, DataPlugins};
 use super::registration::{Registration, is_id_taken};
 use super::shared_turns;
+use super::sinks;
 use crate::api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
 use crate::api::grpc::WorkerDoor;
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
@@ -348,7 +349,7 @@ pub(super) async fn start_worker(
             node,
             registered,
             catalog: base.catalog,
-            sinks: parts::sinks(&data),
+            sinks: sinks::sinks(&data),
             plugins: Arc::new(DataPlugins {
                 masters: Some(Arc::new(masters)),
                 data,

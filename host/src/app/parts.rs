@@ -27,8 +27,6 @@ use crate::model::id::{Digest, Incarnation, NodeId};
 use crate::model::node::{CallToken, Node, Role};
 use crate::plugin::engine::{Engine, EngineSettings};
 use crate::plugin::{FetchBytes, INTERFACE_VERSIONS, LoadRules, PluginError, Rules};
-use crate::sink::OpenSinks;
-use crate::sink::lines::{LineFolders, LineSettings};
 use crate::store::catalog::{Catalog, encode};
 use crate::store::etcd::{EtcdSettings, TlsSettings};
 use crate::store::{Guard as StoreGuard, Outcome, StoreError, Txn};
@@ -265,12 +263,6 @@ pub(super) fn frontiers(data: &DataRoot, settings: DurableSettings) -> Arc<Front
     let root = data.clone();
     let frontiers = Frontiers::new(data.object_store(), settings);
     Arc::new(frontiers.with_last_fault(Arc::new(move || root.last_error())))
-}
-
-/// Returns the sinks of items: line files in the data root.
-pub(super) fn sinks(data: &DataRoot) -> Arc<dyn OpenSinks> {
-    let lines = LineFolders::new(data.items_root(), LineSettings::default());
-    Arc::new(lines)
 }
 
 /// Returns the remains of deleted resources in the data root.

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::{doors, parts};
+use super::{doors, parts, sinks};
 use crate::api::requests::{RequestSettings, Requests};
 use crate::cli::plugin::build_plugin;
 use crate::cli::{AloneOptions, Failure};
@@ -23,7 +23,8 @@ use crate::model::id::{Digest, Epoch, PluginRef, ResourceId, Run};
 use crate::model::plugin::{Description, Limits};
 use crate::model::resource::{CrawlSettings, DEFAULT_DELAY, ResourceSpec, ShardId, Unchanged};
 use crate::plugin::Rules;
-use crate::sink::lines::{LineFiles, LineSettings};
+use crate::sink::lazy::LazySink;
+use crate::sink::{Delivery, OpenSinks};
 use crate::task::TaskScope;
 use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crate::worker::leave::Leave;
@@ -38,6 +39,7 @@ const CLUSTER: &str = "stand-alone";
 struct Shared {
     data: DataRoot,
     frontiers: Arc<Frontiers>,
+    sinks: Arc<dyn OpenSinks>,
     fetch: Arc<dyn Fetch>,
     clock: Arc<dyn Clock>,
     plugins: Vec<Loaded>,
@@ -79,6 +81,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     parts::shrink_when_short(&memory, &fetch, Some(&frontiers));
     let shared = Shared {
         frontiers,
+        sinks: sinks::sinks(&data),
         data,
         fetch,
         clock,
@@ -172,11 +175,13 @@ async fn crawl_once(
     let frontier = open(&shared.frontiers, shard, *digest, &spec.crawl, now).await?;
     let frontier = Arc::new(frontier);
     let run = frontier.run();
-    let sink = LineFiles::open(
-        folder.join("0"),
-        frontier.storage_epoch(),
-        LineSettings::default(),
-    );
+    let delivery = Delivery {
+        shard,
+        run,
+        storage_epoch: frontier.storage_epoch(),
+        spec: spec.clone(),
+    };
+    let sink = LazySink::new(shared.sinks.clone(), delivery);
     let config = CrawlConfig {
         limits,
         settings: spec.crawl.clone(),

@@ -13,6 +13,7 @@ use super::own_nodes;
 use super::parts::{self, DataPlugins};
 use super::registration::Registration;
 use super::seeding;
+use super::sinks;
 use crate::api::client::GrpcWorkerCalls;
 use crate::api::grpc::WorkerDoor;
 use crate::cli::UpOptions;
@@ -170,7 +171,7 @@ impl Up {
             node: worker,
             registered: registered.context("the worker is among the nodes")?,
             catalog: catalog.clone(),
-            sinks: parts::sinks(&data),
+            sinks: sinks::sinks(&data),
             plugins: Arc::new(DataPlugins {
                 masters: None,
                 data,

@@ -22,11 +22,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{OpenSinks, Sink, SinkError, end_line};
+use super::{Delivery, OpenSinks, Sink, SinkError, end_line};
 use crate::model::crawl::ItemRecord;
 use crate::model::frontier::SinkMark;
 use crate::model::id::Run;
-use crate::model::resource::ShardId;
 
 use mark::LineMark;
 use names::FileId;
@@ -70,12 +69,13 @@ impl LineFolders {
     }
 }
 
+#[async_trait]
 impl OpenSinks for LineFolders {
-    fn open(&self, shard: ShardId, storage_epoch: u64) -> Box<dyn Sink> {
-        let folder = self.items.join(shard.resource.to_string());
-        let folder = folder.join(shard.shard.to_string());
-        let files = LineFiles::open(folder, storage_epoch, self.settings.clone());
-        Box::new(files)
+    async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError> {
+        let folder = self.items.join(delivery.shard.resource.to_string());
+        let folder = folder.join(delivery.shard.shard.to_string());
+        let files = LineFiles::open(folder, delivery.storage_epoch, self.settings.clone());
+        Ok(Box::new(files))
     }
 }
 

@@ -29,7 +29,8 @@ use crate::model::resource::{
 };
 use crate::plugin::{PluginError, Rules};
 use crate::retry::Backoff;
-use crate::sink::SinkError;
+use crate::sink::lazy::LazySink;
+use crate::sink::{Delivery, SinkError};
 use crate::telemetry;
 
 /// Time without work after which a crawl closes its frontier for the time being.
@@ -194,11 +195,14 @@ impl Assigned {
         live: &Live,
         log: &CrawlLog,
     ) -> CrawlEnd {
-        let sinks = &self.parts.sinks;
-        let sink = ToldSink {
-            sink: sinks.open(self.shard.id, frontier.storage_epoch()),
-            live: live.clone(),
+        let delivery = Delivery {
+            shard: self.shard.id,
+            run: self.resource.run,
+            storage_epoch: frontier.storage_epoch(),
+            spec: self.resource.spec.clone(),
         };
+        let sink = LazySink::new(self.parts.sinks.clone(), delivery);
+        let sink = ToldSink::new(sink, live.clone());
         let parts = CrawlParts {
             resource: self.resource.id,
             run: self.resource.run,

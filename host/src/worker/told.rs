@@ -9,13 +9,19 @@ use crate::sink::{Sink, SinkError};
 use crate::telemetry;
 
 /// Sink that shows an error until something was written again.
-pub(super) struct ToldSink {
-    pub(super) sink: Box<dyn Sink>,
-    pub(super) live: Live,
+pub(super) struct ToldSink<S> {
+    sink: S,
+    live: Live,
+}
+
+impl<S> ToldSink<S> {
+    pub(super) fn new(sink: S, live: Live) -> Self {
+        Self { sink, live }
+    }
 }
 
 #[async_trait]
-impl Sink for ToldSink {
+impl<S: Sink> Sink for ToldSink<S> {
     async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
         let written = self.sink.write(items).await;
         let fault = written.as_ref().err();

@@ -43,7 +43,7 @@ pub(super) enum Fault {
     Unreached,
     /// A worker takes links from another, which does not hear of it.
     LostGive,
-    /// A sink does not take items.
+    /// A sink cannot be opened, or does not take items.
     SinkRefuses,
     /// A sink takes items, and the answer is lost.
     SinkSilent,

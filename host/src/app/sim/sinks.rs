@@ -18,7 +18,7 @@ use crate::model::crawl::{ItemRecord, UnixMillis};
 use crate::model::frontier::SinkMark;
 use crate::model::id::ResourceId;
 use crate::model::resource::ShardId;
-use crate::sink::{OpenSinks, Sink, SinkError};
+use crate::sink::{Delivery, OpenSinks, Sink, SinkError};
 
 type Files = BTreeMap<(ShardId, u64), Vec<ItemRecord>>;
 
@@ -105,14 +105,19 @@ fn failed(storage_epoch: u64) -> SinkError {
     SinkError::of_file("write", file_name(storage_epoch), source)
 }
 
+#[async_trait]
 impl OpenSinks for Sinks {
-    fn open(&self, shard: ShardId, storage_epoch: u64) -> Box<dyn Sink> {
-        Box::new(File {
+    async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError> {
+        let storage_epoch = delivery.storage_epoch;
+        if self.sky.fault(Fault::SinkRefuses, 3) {
+            return Err(failed(storage_epoch));
+        }
+        Ok(Box::new(File {
             sinks: self.clone(),
-            shard,
+            shard: delivery.shard,
             storage_epoch,
             n_answered: 0,
-        })
+        }))
     }
 }
 

@@ -1,0 +1,58 @@
+//! Sinks of this process: the kinds that there are, by name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::data::DataRoot;
+use crate::model::resource::ResourceSpec;
+use crate::sink::lines::{LineFolders, LineSettings};
+use crate::sink::{Delivery, OpenSinks, Sink, SinkError};
+
+/// Name of line files in the data root.
+const LINES: &str = "lines";
+
+/// Returns the sinks that the resources of this process can have.
+pub(super) fn sinks(data: &DataRoot) -> Arc<dyn OpenSinks> {
+    let lines = LineFolders::new(data.items_root(), LineSettings::default());
+    let lines: Arc<dyn OpenSinks> = Arc::new(lines);
+    Arc::new(SinkKinds(BTreeMap::from([(LINES, lines)])))
+}
+
+/// Kinds of sinks by name.
+struct SinkKinds(BTreeMap<&'static str, Arc<dyn OpenSinks>>);
+
+#[async_trait]
+impl OpenSinks for SinkKinds {
+    async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError> {
+        let kind = kind_of(&delivery.spec);
+        let Some(sinks) = self.0.get(kind) else {
+            let version = env!("CARGO_PKG_VERSION");
+            // The items wait: the worker that takes the shard over may know the kind.
+            return Err(SinkError::Retry {
+                message: format!("crawler {version} has no sink {kind}; upgrade this worker"),
+                source: None,
+            });
+        };
+        sinks.open(delivery).await
+    }
+}
+
+/// Returns the kind of sink that a resource asks for. As yet, there is no setting to ask with.
+fn kind_of(_spec: &ResourceSpec) -> &'static str {
+    LINES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::lazy::tests::delivery;
+
+    #[tokio::test]
+    async fn a_kind_of_sink_that_is_not_there_is_named() {
+        let opened = SinkKinds(BTreeMap::new()).open(&delivery()).await;
+        let error = opened.err().unwrap().to_string();
+        assert!(error.contains(" has no sink lines; "), "{error}");
+    }
+}
