@@ -3,9 +3,9 @@
 //! A sink gets only items that the frontier has stored, in order. It gets them again after a crash between
 //! its own write and the frontier's note of it; item keys make that harmless.
 //!
-//! Workers know the traits of this module only. Which kinds of sinks a process has is decided in `app`.
-//! Present sinks: [`lines`] (JSON lines in the data root) and [`stream`] (a pipe or file given by the user of
-//! `crawler run`).
+//! Workers and masters know the traits of this module and of [`items`] only. Which kinds of sinks a process
+//! has is decided in `app`. Present sinks: [`lines`] (JSON lines in the data root) and [`stream`] (a pipe or
+//! file given by the user of `crawler run`).
 
 use std::error::Error;
 
@@ -16,6 +16,7 @@ use crate::model::frontier::SinkMark;
 use crate::model::id::Run;
 use crate::model::resource::{ResourceSpec, ShardId};
 
+pub mod items;
 pub mod lazy;
 pub mod lines;
 pub mod shared;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use crawler::data::DataRoot;
 use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers};
 use crawler::frontier::{Frontier as _, path_of};
-use crawler::sink::lines::{LineFiles, LineSettings};
+use crawler::sink::items::ItemStore as _;
+use crawler::sink::lines::{LineFiles, LineFolders, LineSettings};
 use slatedb::admin::{Admin, AdminBuilder};
 use slatedb::manifest::Segment;
 
@@ -58,7 +59,8 @@ pub(crate) async fn run() {
     }
     let removed = data.delete_frontiers(SHARD.resource).await;
     removed.expect("nobody has it open");
-    let removed = data.delete_items(SHARD.resource).await;
+    let lines = LineFolders::new(data.items_root(), LineSettings::default());
+    let removed = lines.delete(SHARD.resource).await;
     removed.expect("nobody writes them");
     println!("  deleted:");
     show(folder.path(), began);

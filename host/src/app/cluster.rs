@@ -248,6 +248,7 @@ pub(super) async fn start_master(
         node: base.node.clone(),
         catalog: base.catalog.clone(),
         remains: parts::remains(&base.data),
+        items: sinks::items(&base.data),
         data: base.data.clone(),
         admission: Arc::new(base.engine),
         workers: Arc::new(GrpcWorkerCalls::new()),

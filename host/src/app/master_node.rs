@@ -19,6 +19,7 @@ use crate::model::id::NodeId;
 use crate::model::node::{Contender, Node};
 use crate::model::plugin::LimitOverrides;
 use crate::plugin::Admit;
+use crate::sink::items::ItemStore;
 use crate::store::catalog::Catalog;
 use crate::store::election::{Election, Leadership};
 use crate::store::ids::IdIssuer;
@@ -32,6 +33,8 @@ pub(super) struct MasterParts {
     pub(super) data: Arc<DataRoot>,
     /// Removes the remains of deleted resources.
     pub(super) remains: Arc<dyn Remains>,
+    /// Reads the items of resources.
+    pub(super) items: Arc<dyn ItemStore>,
     /// Checks plugins that are pushed.
     pub(super) admission: Arc<dyn Admit>,
     /// Makes calls to workers.
@@ -72,6 +75,7 @@ impl MasterNode {
             catalog,
             data,
             remains,
+            items,
             admission,
             workers,
             clock,
@@ -89,6 +93,7 @@ impl MasterNode {
             standing,
             catalog: catalog.clone(),
             data,
+            items,
             admission,
             ids: IdIssuer::new(catalog.clone(), clock.clone()),
             clock: clock.clone(),

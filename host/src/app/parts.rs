@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use ipnet::IpNet;
 
+use super::sinks;
 use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::build_plugin;
 use crate::clock::Clock;
@@ -269,6 +270,7 @@ pub(super) fn frontiers(data: &DataRoot, settings: DurableSettings) -> Arc<Front
 pub(super) fn remains(data: &Arc<DataRoot>) -> Arc<dyn Remains> {
     Arc::new(DataRemains {
         objects: data.object_store(),
+        items: sinks::items(data),
         data: data.clone(),
     })
 }

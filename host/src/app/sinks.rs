@@ -1,4 +1,4 @@
-//! Sinks of this process: the kinds that there are, by name.
+//! Sinks of this process: the kinds that there are, by name, and the items that can be read back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use crate::data::DataRoot;
 use crate::model::resource::ResourceSpec;
+use crate::sink::items::ItemStore;
 use crate::sink::lines::{LineFolders, LineSettings};
 use crate::sink::{Delivery, OpenSinks, Sink, SinkError};
 
@@ -15,9 +16,17 @@ const LINES: &str = "lines";
 
 /// Returns the sinks that the resources of this process can have.
 pub(super) fn sinks(data: &DataRoot) -> Arc<dyn OpenSinks> {
-    let lines = LineFolders::new(data.items_root(), LineSettings::default());
-    let lines: Arc<dyn OpenSinks> = Arc::new(lines);
+    let lines: Arc<dyn OpenSinks> = Arc::new(lines(data));
     Arc::new(SinkKinds(BTreeMap::from([(LINES, lines)])))
+}
+
+/// Returns the items that masters read and remove.
+pub(super) fn items(data: &DataRoot) -> Arc<dyn ItemStore> {
+    Arc::new(lines(data))
+}
+
+fn lines(data: &DataRoot) -> LineFolders {
+    LineFolders::new(data.items_root(), LineSettings::default())
 }
 
 /// Kinds of sinks by name.

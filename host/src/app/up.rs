@@ -123,6 +123,7 @@ impl Up {
             node: master.clone(),
             catalog: catalog.clone(),
             remains: parts::remains(&data),
+            items: sinks::items(&data),
             data: data.clone(),
             admission: Arc::new(engine.clone()),
             workers: Arc::new(GrpcWorkerCalls::new()),

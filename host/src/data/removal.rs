@@ -1,4 +1,4 @@
-//! Removal from the data root: items, frontiers, and the remains of writes that were cut off.
+//! Removal from the data root: frontiers, and the remains of writes that were cut off.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -11,7 +11,7 @@ use object_store::ObjectStore as _;
 use object_store::path::Path as ObjectPath;
 
 use super::probe::PROBES;
-use super::{DataError, DataRoot, FRONTIERS, ITEMS, PLUGINS};
+use super::{DataError, DataRoot, FRONTIERS, PLUGINS};
 use crate::model::crawl::UnixMillis;
 use crate::model::id::{ResourceId, Shard};
 
@@ -20,18 +20,6 @@ use crate::model::id::{ResourceId, Shard};
 const STAGING_AGE: Duration = Duration::from_secs(60 * 60);
 
 impl DataRoot {
-    /// Deletes the items of a resource; succeeds if there are none.
-    pub async fn delete_items(&self, resource: ResourceId) -> Result<(), DataError> {
-        let path = ObjectPath::from_iter([ITEMS.to_owned(), resource.to_string()]);
-        let folder = self.items_folder(resource);
-        match tokio::fs::remove_dir_all(&folder).await {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(self.failed("delete", &path, folder_error(error)))
-            }
-            Ok(()) | Err(_) => self.check().await,
-        }
-    }
-
     /// Returns the shards of a resource that have a frontier, in order.
     pub async fn frontier_shards(&self, resource: ResourceId) -> Result<Vec<Shard>, DataError> {
         let path = ObjectPath::from_iter([FRONTIERS.to_owned(), resource.to_string()]);

@@ -121,39 +121,16 @@ async fn a_folder_belongs_to_one_cluster() {
 }
 
 #[tokio::test]
-async fn the_items_of_one_resource_are_deleted_and_no_others() {
-    let folder = tempfile::tempdir().unwrap();
-    let root = open(&folder);
-    for id in [1, 11] {
-        let shard = root.items_folder(ResourceId(id)).join("0");
-        std::fs::create_dir_all(&shard).unwrap();
-        std::fs::write(shard.join("1-1.jsonl"), "{}\n").unwrap();
-    }
-    for _ in 0..2 {
-        root.delete_items(ResourceId(1)).await.unwrap();
-    }
-    assert!(!root.items_folder(ResourceId(1)).exists());
-    assert!(
-        root.items_folder(ResourceId(11))
-            .join("0/1-1.jsonl")
-            .exists()
-    );
-}
-
-#[tokio::test]
 async fn what_was_taken_away_with_the_root_is_not_called_deleted() {
     let place = tempfile::tempdir().unwrap();
     let (folder, aside) = (place.path().join("data"), place.path().join("aside"));
     let root = DataRoot::open(&folder.display().to_string()).unwrap();
-    std::fs::create_dir(root.items_folder(ResourceId(1))).unwrap();
     root.check().await.unwrap();
     std::fs::rename(&folder, &aside).unwrap();
     root.check().await.unwrap_err();
-    root.delete_items(ResourceId(1)).await.unwrap_err();
     root.delete_frontiers(ResourceId(1)).await.unwrap_err();
     std::fs::rename(&aside, &folder).unwrap();
-    root.delete_items(ResourceId(1)).await.unwrap();
-    assert!(!root.items_folder(ResourceId(1)).exists());
+    root.delete_frontiers(ResourceId(1)).await.unwrap();
 }
 
 #[tokio::test]

@@ -22,6 +22,7 @@ use crate::model::id::{Digest, RequestId, ResourceName};
 use crate::model::plugin::{LimitOverrides, Limits, PluginRecord};
 use crate::model::resource::{Resource, ResourceSpec, SettingError};
 use crate::plugin::Admit;
+use crate::sink::items::ItemStore;
 use crate::store::catalog::{Catalog, Versioned};
 use crate::store::election::{Leadership, Standing};
 use crate::store::ids::IdIssuer;
@@ -48,8 +49,10 @@ pub struct ControlParts {
     pub standing: watch::Receiver<Standing>,
     /// The records in the store.
     pub catalog: Catalog,
-    /// Plugin bytes and items.
+    /// Plugin bytes and frontiers.
     pub data: Arc<DataRoot>,
+    /// Items at their sinks.
+    pub items: Arc<dyn ItemStore>,
     /// Check of pushed plugins.
     pub admission: Arc<dyn Admit>,
     /// Issuer of resource ids.

@@ -74,6 +74,7 @@ mod tests {
     use super::*;
     use crate::master::control::Bench;
     use crate::master::placement::Strategy;
+    use crate::master::reconcile::line_folders;
     use crate::master::remains::DataRemains;
     use crate::store::keys::Keys;
     use crate::store::twin::StoreTwin;
@@ -94,7 +95,11 @@ mod tests {
         let bench = Bench::new().await;
         let data = Arc::new(bench.data().clone());
         let objects = data.object_store();
-        let remains = DataRemains { data, objects };
+        let remains = DataRemains {
+            items: line_folders(&data),
+            data,
+            objects,
+        };
         let cut_off = bench.folder().join("plugins/a.wasm#1");
         std::fs::create_dir(bench.folder().join("plugins")).unwrap();
         let swept = async {

@@ -29,7 +29,7 @@ pub(super) use actions::assignment_txn;
 pub use deletion::DeletionSettings;
 use deletion::Silent;
 #[cfg(test)]
-pub(super) use deletion::tests::crawl;
+pub(super) use deletion::tests::{crawl, line_folders};
 
 mod actions;
 mod deletion;

@@ -16,8 +16,8 @@ use crate::frontier::reader::FrontierReader;
 use crate::model::crawl::UnixMillis;
 use crate::model::id::{ResourceId, Shard};
 use crate::model::resource::ShardId;
-use crate::sink::lines;
-use crate::sink::{Sink as _, SinkError};
+use crate::sink::SinkError;
+use crate::sink::items::ItemStore;
 
 /// Number of items that are delivered at a time.
 const BATCH: u64 = 2_000;
@@ -51,10 +51,10 @@ pub enum RemainsError {
     /// The data root failed.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// Line files cannot be cut.
+    /// The items cannot be settled, delivered or deleted.
     #[error(transparent)]
     Items(#[from] SinkError),
-    /// The valid length of the line files cannot be read.
+    /// The frontier cannot say which items count.
     #[error(transparent)]
     Frontier(#[from] FrontierError),
     /// The data root did not answer in time.
@@ -68,17 +68,21 @@ pub struct DataRemains {
     pub data: Arc<DataRoot>,
     /// Object store that frontiers are read from.
     pub objects: Arc<dyn ObjectStore>,
+    /// Items at their sinks.
+    pub items: Arc<dyn ItemStore>,
 }
 
 #[async_trait]
 impl Remains for DataRemains {
     async fn delete_items(&self, resource: ResourceId) -> Result<(), RemainsError> {
-        Ok(self.data.delete_items(resource).await?)
+        self.items.delete(resource).await?;
+        // If the data root were away, there would have seemed to be nothing to delete.
+        Ok(self.data.check().await?)
     }
 
     /// The marks of a damaged frontier are lost: then all whole lines stay.
     async fn settle_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError> {
-        let with_items = in_time(lines::shards(self.data.items_folder(resource))).await?;
+        let with_items = in_time(self.items.shards(resource)).await?;
         let with_frontier = in_time(self.data.frontier_shards(resource)).await?;
         let shards: BTreeSet<Shard> = with_items.into_iter().chain(with_frontier).collect();
         for shard in shards {
@@ -96,8 +100,7 @@ impl Remains for DataRemains {
     }
 
     async fn publish_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError> {
-        let published = lines::publish_rest(self.data.items_folder(resource), by);
-        Ok(in_time(published).await?)
+        in_time(self.items.publish_rest(resource, by)).await
     }
 
     async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, RemainsError> {
@@ -126,11 +129,9 @@ impl DataRemains {
         shard: ShardId,
         by: u64,
     ) -> Result<(), RemainsError> {
-        let items = self.data.items_folder(shard.resource);
         let marks = in_time(reader.marks()).await?;
-        let folder = items.join(shard.shard.to_string());
-        in_time(lines::cut_to_marks(folder, marks)).await?;
-        let mut rest = lines::open_rest(&items, shard.shard, by);
+        in_time(self.items.settle(shard, marks)).await?;
+        let mut rest = self.items.open_rest(shard, by);
         let mut waiting = in_time(reader.undelivered()).await?;
         let n = waiting.end - waiting.start;
         while !waiting.is_empty() {

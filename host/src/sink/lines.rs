@@ -22,18 +22,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Delivery, OpenSinks, Sink, SinkError, end_line};
+use super::{Sink, SinkError, end_line};
 use crate::model::crawl::ItemRecord;
 use crate::model::frontier::SinkMark;
 use crate::model::id::Run;
 
 use mark::LineMark;
 use names::FileId;
+use reader::LineReader;
 
-pub use cut::{cut_to_marks, open_rest, publish_rest};
-pub use reader::{Extent, Extents, LineReader, Lines, newest_run, shards};
+pub use folders::LineFolders;
 
 mod cut;
+mod folders;
 mod mark;
 mod names;
 mod reader;
@@ -52,30 +53,6 @@ impl Default for LineSettings {
         Self {
             max_file_bytes: 256 << 20,
         }
-    }
-}
-
-/// Line files of all shards, below one folder.
-#[derive(Debug)]
-pub struct LineFolders {
-    items: PathBuf,
-    settings: LineSettings,
-}
-
-impl LineFolders {
-    /// Creates sinks below `items`, with one folder for each resource and in it one for each shard.
-    pub fn new(items: PathBuf, settings: LineSettings) -> Self {
-        Self { items, settings }
-    }
-}
-
-#[async_trait]
-impl OpenSinks for LineFolders {
-    async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError> {
-        let folder = self.items.join(delivery.shard.resource.to_string());
-        let folder = folder.join(delivery.shard.shard.to_string());
-        let files = LineFiles::open(folder, delivery.storage_epoch, self.settings.clone());
-        Ok(Box::new(files))
     }
 }
 

@@ -11,7 +11,8 @@ use crawler::frontier::reader::FrontierReader;
 use crawler::model::id::{ResourceId, ResourceName, Run};
 use crawler::model::plugin::PluginRecord;
 use crawler::model::resource::{Assignment, Deleting, Resource, ShardId, ShardRecord, ShardState};
-use crawler::sink::lines::{Extent, Extents, LineReader, newest_run};
+use crawler::sink::items::{Extent, Extents, ItemStore as _};
+use crawler::sink::lines::{LineFolders, LineSettings};
 use crawler::store::catalog::Catalog;
 use crawler::store::embedded::{EmbeddedStore, Settings};
 use crawler::store::keys::Keys;
@@ -103,14 +104,13 @@ async fn scan<T: DeserializeOwned>(catalog: &Catalog, prefix: &str) -> BTreeMap<
 /// Returns the items of every run of a resource, oldest run first: whole, and none twice in one run.
 pub(crate) async fn items(data: &Path, id: ResourceId) -> Vec<Vec<Value>> {
     let root = DataRoot::open(&data.display().to_string()).expect("the data root opens");
-    let folder = root.items_folder(id);
+    let lines = LineFolders::new(root.items_root(), LineSettings::default());
     let extents = Arc::new(extents(&root, id).await);
-    let newest = newest_run(folder.clone(), &extents)
-        .await
-        .expect("line files are listed");
+    let newest = lines.newest_run(id, &extents).await;
+    let newest = newest.expect("line files are listed");
     let mut runs = Vec::new();
     for run in 1..=newest.map_or(0, |run| run.0) {
-        let mut reader = LineReader::new(folder.clone(), Run(run));
+        let mut reader = lines.reader(id, Run(run));
         let (mut keys, mut items) = (BTreeSet::new(), Vec::new());
         loop {
             let read = reader.read(&extents, 1_000).await;

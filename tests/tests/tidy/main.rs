@@ -47,7 +47,7 @@ struct Home {
     instead: &'static str,
 }
 
-const HOMES: [Home; 3] = [
+const HOMES: [Home; 4] = [
     Home {
         names: &["crawler_proto"],
         allowed: |file| in_module(file, "api"),
@@ -57,6 +57,14 @@ const HOMES: [Home; 3] = [
         names: &["wasmtime", "wasmtime_wasi"],
         allowed: |file| in_module(file, "plugin"),
         instead: "speak to plugins through the types of plugin.rs",
+    },
+    Home {
+        names: &["LineFiles", "LineFolders", "FileSink", "StreamSink"],
+        allowed: |file| {
+            let is_test = file.contains("/tests/") || file.ends_with("/tests.rs");
+            in_module(file, "sink") || in_module(file, "app") || is_test
+        },
+        instead: "use the traits of sink.rs and sink/items.rs; app/sinks.rs hands the backends in",
     },
     Home {
         names: &[

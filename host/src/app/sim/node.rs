@@ -241,6 +241,7 @@ impl Start {
             catalog: self.catalog.clone(),
             data: world.data.clone(),
             remains: Arc::new(world.sinks.clone()),
+            items: crate::app::sinks::items(&world.data),
             admission: Arc::new(NoPlugins),
             workers: Arc::new(Reach {
                 world: world.clone(),

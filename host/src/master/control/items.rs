@@ -1,4 +1,4 @@
-//! Calls that read the items of a resource: the valid part of its line files, according to its frontiers.
+//! Calls that read the items of a resource: those that count, according to its frontiers.
 //!
 //! Frontiers are read beside their owners. While a caller follows, readers stay open and are asked again after
 //! a pause; a reader that fails is opened anew. The final extent of a finished run is read from newly opened
@@ -16,24 +16,24 @@ use crate::frontier::reader::pool::{PooledReader, Readers};
 use crate::model::crawl::ItemRecord;
 use crate::model::id::{ResourceId, Run, Shard};
 use crate::model::resource::{Deleting, Phase, ShardId, ShardRecord};
-use crate::sink::lines::{self, Extent, Extents, LineReader};
+use crate::sink::items::{Extent, Extents, ItemStore, ReadItems};
 
 mod place;
 
 pub use place::{ItemPlace, PlacedItem};
 
-/// Number of items read from the files at once.
+/// Number of items read at once.
 const ITEMS_AT_ONCE: usize = 500;
 /// Pause between two questions to the frontiers while a caller follows.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 
-/// Source of the valid extents of a resource's line files.
+/// Source of the extents of a resource's items.
 #[async_trait]
 trait Sources: Send {
     /// True if no item of this run will be written from now on.
     async fn is_over(&mut self, run: Run) -> Result<bool, ControlError>;
 
-    /// Returns the valid extents of each shard's files. If `last` is set, they are not even a moment behind.
+    /// Returns the extent of each shard's items. If `last` is set, they are not even a moment behind.
     async fn extents(&mut self, last: bool) -> Result<Arc<Extents>, ControlError>;
 }
 
@@ -61,7 +61,7 @@ impl Control {
             ),
             (_, None) => self.deleted(name).await?,
         };
-        let reader = LineReader::new(self.parts.data.items_folder(id), run);
+        let reader = self.parts.items.reader(id, run);
         // A faulty frontier is reported as the answer, not at the end of a partial one.
         let first = match follow {
             true => None,
@@ -92,7 +92,7 @@ impl Control {
         let id = ResourceId(text.parse().map_err(|_| no_resource())?);
         let mut frontiers = self.frontiers(id, None);
         let extents = frontiers.extents(true).await?;
-        let newest = lines::newest_run(self.parts.data.items_folder(id), &extents).await?;
+        let newest = self.parts.items.newest_run(id, &extents).await?;
         let run = newest.ok_or_else(no_resource)?;
         Ok((id, run, frontiers))
     }
@@ -101,6 +101,7 @@ impl Control {
         Frontiers {
             catalog: self.parts.catalog.clone(),
             data: self.parts.data.clone(),
+            items: self.parts.items.clone(),
             open: self.readers.clone(),
             id,
             name,
@@ -130,7 +131,7 @@ fn placed(
 
 /// State of a stream of items.
 struct Reading {
-    reader: LineReader,
+    reader: Box<dyn ReadItems>,
     run: Run,
     sources: Box<dyn Sources>,
     look: Look,
@@ -146,7 +147,7 @@ enum Look {
 
 /// Returns the items within `extents`. If `None`, returns items as they come until the run is over.
 fn read(
-    reader: LineReader,
+    reader: Box<dyn ReadItems>,
     run: Run,
     sources: Box<dyn Sources>,
     extents: Option<Arc<Extents>>,
@@ -179,8 +180,8 @@ impl Reading {
                 }
                 Look::Read(extents, is_last) => (extents.clone(), *is_last),
             };
-            let lines = self.reader.read(&extents, ITEMS_AT_ONCE).await?;
-            let (is_end, items) = (lines.is_end, lines.items);
+            let batch = self.reader.read(&extents, ITEMS_AT_ONCE).await?;
+            let (is_end, items) = (batch.is_end, batch.items);
             self.look = if is_end && !is_last {
                 Look::Ask
             } else {
@@ -203,6 +204,7 @@ impl Reading {
 struct Frontiers {
     catalog: Catalog,
     data: Arc<DataRoot>,
+    items: Arc<dyn ItemStore>,
     /// Pool of readers, whose number is bounded over all calls together.
     open: Arc<Readers>,
     id: ResourceId,
@@ -282,7 +284,7 @@ impl Frontiers {
     async fn extents_of_deleted(&mut self, last: bool) -> Result<Extents, ControlError> {
         let is_cut = self.deleting().await?.is_some_and(|d| d.items_cut);
         let mut extents = Extents::new();
-        let shards = lines::shards(self.data.items_folder(self.id)).await?;
+        let shards = self.items.shards(self.id).await?;
         self.data.check().await?;
         for shard in shards {
             let id = ShardId {

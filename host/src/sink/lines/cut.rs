@@ -11,7 +11,7 @@ use crate::model::id::Shard;
 
 /// Cuts each file of a shard's folder to its mark, and removes those without one: the rest counts as a whole.
 /// Repeating this is harmless. No owner of the frontier may write to the folder any more.
-pub async fn cut_to_marks(folder: PathBuf, marks: Vec<SinkMark>) -> Result<(), SinkError> {
+pub(super) async fn cut_to_marks(folder: PathBuf, marks: Vec<SinkMark>) -> Result<(), SinkError> {
     let path = folder.clone();
     blocking(&path, move || {
         let marks = LineMark::decode_all(&marks, &folder)?;
@@ -33,14 +33,14 @@ pub async fn cut_to_marks(folder: PathBuf, marks: Vec<SinkMark>) -> Result<(), S
 
 /// Opens the files into which one try delivers the rest of a shard's items. They are in a folder of their own
 /// that readers skip, so that nothing of a try that was given up gets among the items.
-pub fn open_rest(folder: &Path, shard: Shard, by: u64) -> LineFiles {
+pub(super) fn open_rest(folder: &Path, shard: Shard, by: u64, settings: LineSettings) -> LineFiles {
     let (name, storage_epoch) = names::rest(shard, by);
-    LineFiles::open(folder.join(name), storage_epoch, LineSettings::default())
+    LineFiles::open(folder.join(name), storage_epoch, settings)
 }
 
 /// Shows readers the files that this try has written of all shards of a resource, and removes those of other
 /// tries. Repeating this is harmless.
-pub async fn publish_rest(folder: PathBuf, by: u64) -> Result<(), SinkError> {
+pub(super) async fn publish_rest(folder: PathBuf, by: u64) -> Result<(), SinkError> {
     let path = folder.clone();
     blocking(&path, move || {
         for (shard, of) in names::rests(&folder)? {

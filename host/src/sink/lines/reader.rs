@@ -6,12 +6,14 @@ use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, Se
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use async_trait::async_trait;
+
 use super::super::SinkError;
+use super::super::items::{Extent, Extents, ItemBatch, ReadItems};
 use super::mark::LineMark;
 use super::names::{self, FileId};
 use super::{blocking, failed};
 use crate::model::crawl::ItemRecord;
-use crate::model::frontier::SinkMark;
 use crate::model::id::{Run, Shard};
 
 /// Bytes of lines after which a read ends, even with fewer items than asked for.
@@ -19,30 +21,9 @@ const MAX_READ_BYTES: u64 = 16 << 20;
 /// Length in bytes of the part in which the search for a file's last line begins: most lines are shorter.
 const TAIL_BYTES: u64 = 64 << 10;
 
-/// Extents of all shards.
-pub type Extents = BTreeMap<Shard, Extent>;
-
-/// Part of a shard's files that counts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Extent {
-    /// Files and lengths by the marks that the frontier keeps; other files do not count.
-    Marks(Vec<SinkMark>),
-    /// Every whole line. The frontier is gone, and the files were cut to their marks before it went.
-    Whole,
-}
-
-/// Result of one read.
-#[derive(Debug, Default)]
-pub struct Lines {
-    /// Items, in order within a shard. There may be none although there is more to read.
-    pub items: Vec<ItemRecord>,
-    /// True if everything that counts at present has been read.
-    pub is_end: bool,
-}
-
 /// Reads the items of one run of a resource, in all shards, from the first on.
 #[derive(Debug)]
-pub struct LineReader {
+pub(super) struct LineReader {
     folder: PathBuf,
     run: Run,
     places: Places,
@@ -77,18 +58,18 @@ struct Budget {
 
 impl LineReader {
     /// Creates a reader of `items/<resource id>`, which need not exist yet.
-    pub fn new(folder: PathBuf, run: Run) -> Self {
+    pub(super) fn new(folder: PathBuf, run: Run) -> Self {
         Self {
             folder,
             run,
             places: Places::default(),
         }
     }
+}
 
-    /// Returns at most `max` items that count by now and were not read yet. It resumes where it was, also
-    /// across new files and other owners, as long as each call gets extents that are no older than those of
-    /// the call before. Cancelling it loses nothing.
-    pub async fn read(&mut self, extents: &Arc<Extents>, max: usize) -> Result<Lines, SinkError> {
+#[async_trait]
+impl ReadItems for LineReader {
+    async fn read(&mut self, extents: &Arc<Extents>, max: usize) -> Result<ItemBatch, SinkError> {
         let (folder, run, mut places) = (self.folder.clone(), self.run, self.places.clone());
         let extents = Arc::clone(extents);
         let (lines, places) = blocking(&self.folder, move || {
@@ -101,14 +82,11 @@ impl LineReader {
     }
 }
 
-/// Returns the shards that have line files in `items/<resource id>`, which need not exist.
-pub async fn shards(folder: PathBuf) -> Result<Vec<Shard>, SinkError> {
-    let path = folder.clone();
-    blocking(&path, move || names::shards(&folder)).await
-}
-
 /// Returns the latest run with an item that counts in `items/<resource id>`.
-pub async fn newest_run(folder: PathBuf, extents: &Arc<Extents>) -> Result<Option<Run>, SinkError> {
+pub(super) async fn newest_run(
+    folder: PathBuf,
+    extents: &Arc<Extents>,
+) -> Result<Option<Run>, SinkError> {
     let (path, extents) = (folder.clone(), Arc::clone(extents));
     blocking(&path, move || {
         let mut newest = None;
@@ -135,12 +113,12 @@ impl Places {
         run: Run,
         extents: &Extents,
         max: usize,
-    ) -> Result<Lines, SinkError> {
+    ) -> Result<ItemBatch, SinkError> {
         let mut shards: Vec<Shard> = extents.keys().copied().collect();
         // A shard that always has more must not keep the others waiting.
         let n_before = shards.partition_point(|shard| Some(*shard) <= self.last);
         shards.rotate_left(n_before);
-        let mut lines = Lines {
+        let mut lines = ItemBatch {
             items: Vec::new(),
             is_end: true,
         };

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::items::{Extent, Extents, ItemBatch, ReadItems as _};
 use super::*;
 use crate::model::crawl::ItemKey;
 use crate::model::id::Shard;
@@ -86,14 +87,14 @@ impl Bench {
         lines.items.into_iter().map(|item| item.key.0).collect()
     }
 
-    async fn try_read(&mut self, max: usize) -> Result<Lines, SinkError> {
+    async fn try_read(&mut self, max: usize) -> Result<ItemBatch, SinkError> {
         let extents = Arc::new(self.extents.clone());
         self.reader.read(&extents, max).await
     }
 
     async fn newest_run(&self) -> Option<Run> {
         let extents = Arc::new(self.extents.clone());
-        newest_run(self.folder(), &extents).await.unwrap()
+        reader::newest_run(self.folder(), &extents).await.unwrap()
     }
 
     fn append(&self, file: &str, bytes: &str) {
@@ -379,7 +380,7 @@ async fn files_that_were_cut_to_their_marks_are_read_without_them() {
     };
     for _ in 0..2 {
         let folder = bench.path("0");
-        cut_to_marks(folder, marks.clone()).await.unwrap();
+        cut::cut_to_marks(folder, marks.clone()).await.unwrap();
     }
     assert_eq!(bench.newest_run().await, Some(Run(2)));
     assert_eq!(bench.read(9).await, keys(0..3));

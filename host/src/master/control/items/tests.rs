@@ -13,7 +13,7 @@ use crate::master::Code;
 use crate::model::crawl::ItemKey;
 use crate::model::id::Epoch;
 use crate::sink::Sink as _;
-use crate::sink::lines::{LineFiles, LineSettings};
+use crate::sink::lines::{LineFiles, LineFolders, LineSettings};
 use crate::store::catalog::encode;
 
 /// Answers of the frontiers.
@@ -102,7 +102,8 @@ async fn whoever_follows_gets_each_item_once_across_owners_and_the_last_ones_too
         LineFiles::open(folder, storage_epoch, LineSettings::default())
     };
     let twin = Twin::default();
-    let reader = LineReader::new(folder.path().join("7"), Run(1));
+    let lines = LineFolders::new(folder.path().to_owned(), LineSettings::default());
+    let reader = lines.reader(ResourceId(7), Run(1));
     let mut items = read(reader, Run(1), Box::new(twin.clone()), None);
     assert!(items.next().now_or_never().is_none());
     let mut first = open(9);
@@ -128,7 +129,8 @@ async fn a_frontier_that_cannot_be_read_ends_the_items_with_its_condition() {
     let folder = tempfile::tempdir().unwrap();
     let twin = Twin::default();
     twin.0.lock().unwrap().fails = true;
-    let reader = LineReader::new(folder.path().join("7"), Run(1));
+    let lines = LineFolders::new(folder.path().to_owned(), LineSettings::default());
+    let reader = lines.reader(ResourceId(7), Run(1));
     let mut items = read(reader, Run(1), Box::new(twin), None);
     let error = items.next().await.unwrap().unwrap_err();
     assert_eq!(error.code(), Code::FailedPrecondition);

@@ -7,7 +7,9 @@ use tempfile::TempDir;
 
 use super::super::*;
 use crate::clock::SystemClock;
-use crate::master::reconcile::{DeletionSettings, PlacementSettings, ReconcileParts, Reconciler};
+use crate::master::reconcile::{
+    DeletionSettings, PlacementSettings, ReconcileParts, Reconciler, line_folders,
+};
 use crate::master::remains::DataRemains;
 use crate::master::replica::Replica;
 use crate::master::twin::Workers;
@@ -91,10 +93,12 @@ impl Bench {
         let store = Arc::new(Overtaken::new(Arc::new(StoreTwin::new())));
         let catalog = Catalog::new(store.clone(), Keys::default());
         let clock = Arc::new(SystemClock);
+        let data = Arc::new(DataRoot::open(folder.path().to_str().unwrap()).unwrap());
         let control = Control::new(ControlParts {
             standing: take_lead(&catalog).await,
             catalog: catalog.clone(),
-            data: Arc::new(DataRoot::open(folder.path().to_str().unwrap()).unwrap()),
+            items: line_folders(&data),
+            data,
             admission: Arc::new(ByText),
             ids: IdIssuer::new(catalog.clone(), clock.clone()),
             clock,
@@ -205,6 +209,7 @@ impl Bench {
             catalog: self.catalog().clone(),
             remains: Arc::new(DataRemains {
                 objects: self.control.parts.data.object_store(),
+                items: self.control.parts.items.clone(),
                 data: self.control.parts.data.clone(),
             }),
             clock: self.control.parts.clock.clone(),

@@ -25,7 +25,8 @@ use crate::model::node::{CallToken, Node, Role};
 use crate::model::resource::{Owner, ShardId};
 use crate::model::status::CrawlStatus;
 use crate::sink::Sink as _;
-use crate::sink::lines::{Extent, Extents, LineFiles, LineReader, LineSettings};
+use crate::sink::items::{Extent, Extents, ItemStore};
+use crate::sink::lines::{LineFiles, LineFolders, LineSettings};
 use crate::store::catalog::Catalog;
 use crate::store::election::take_lead;
 use crate::store::embedded::{EmbeddedStore, Settings};
@@ -89,6 +90,7 @@ impl Bench {
             catalog: catalog.clone(),
             remains: Arc::new(DataRemains {
                 objects: data.object_store(),
+                items: line_folders(&data),
                 data: data.clone(),
             }),
             clock: clock.clone(),
@@ -226,11 +228,16 @@ impl Bench {
     }
 
     async fn n_items(&self, extent: Extent) -> usize {
-        let folder = self.data.items_folder(shard().resource);
         let extents = Arc::new(Extents::from([(shard().shard, extent)]));
-        let mut reader = LineReader::new(folder, Run(1));
+        let mut reader = line_folders(&self.data).reader(shard().resource, Run(1));
         reader.read(&extents, 99).await.unwrap().items.len()
     }
+}
+
+/// Returns the items in line files.
+pub(in crate::master) fn line_folders(data: &DataRoot) -> Arc<dyn ItemStore> {
+    let settings = LineSettings::default();
+    Arc::new(LineFolders::new(data.items_root(), settings))
 }
 
 /// Crawls a page, with two items that the frontier knows to be delivered and one that it does not.
@@ -424,6 +431,9 @@ async fn a_data_root_that_is_away_holds_a_deletion_up_and_spoils_nothing() {
         assert_eq!(before.items_cut, items_cut);
         std::fs::rename(&data, &aside).unwrap();
         assert_eq!(bench.settle().await, DATA_PAUSE);
+        // A folder that was taken away looks as if the items were deleted.
+        let remains = &bench.reconciler.parts.remains;
+        remains.delete_items(shard().resource).await.unwrap_err();
         std::fs::rename(&aside, &data).unwrap();
         assert_eq!(bench.record().await, Some(before.clone()));
         bench
@@ -519,6 +529,7 @@ async fn a_frontier_that_does_not_answer_holds_up_neither_placement_nor_other_de
     let store = Arc::new(Hanging::new(bench.data.object_store()));
     store.set(Hangs::All);
     bench.reconciler.parts.remains = Arc::new(DataRemains {
+        items: line_folders(&bench.data),
         data: bench.data.clone(),
         objects: store.clone(),
     });
