@@ -260,6 +260,7 @@ fn nothing(why: FetchError) -> Exchange {
         outcome: Err(why),
         took: Duration::ZERO,
         was_not_connected: true,
+        has_connected: false,
     }
 }
 
