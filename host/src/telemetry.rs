@@ -1,11 +1,22 @@
 //! Logs to stderr: for people by default, as JSON lines if `CRAWLER_LOG_FORMAT=json`.
+//!
+//! A line in either format has the fields of the spans around it, so that a line of a crawl tells which crawl
+//! it is of although its call site does not.
 
 use std::io::IsTerminal as _;
 
+use tracing::Dispatch;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
+mod fields;
 mod json;
+mod lines;
 pub mod profile;
+#[cfg(test)]
+pub(crate) mod testing;
 
 /// Settings of the log of this process.
 #[derive(Debug, Clone, Default)]
@@ -44,18 +55,26 @@ pub fn init(settings: &Settings, default_filter: &str) -> Result<(), LogError> {
         filter: filter.to_owned(),
         why: e.to_string(),
     })?;
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr);
-    let done = if settings.json {
-        builder.event_format(json::JsonLines).try_init()
-    } else {
-        builder
-            .with_ansi(std::io::stderr().is_terminal())
-            .with_target(false)
-            .try_init()
-    };
+    let is_terminal = std::io::stderr().is_terminal();
+    let done = dispatch(filter, settings.json, std::io::stderr, is_terminal).try_init();
     done.map_err(|e| LogError::Started { why: e.to_string() })
+}
+
+/// Returns a subscriber that writes lines, with colours if they go to a terminal.
+fn dispatch<W>(filter: EnvFilter, json: bool, writer: W, is_terminal: bool) -> Dispatch
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let spans = tracing_subscriber::registry()
+        .with(filter)
+        .with(fields::SpanFields);
+    let log = tracing_subscriber::fmt::layer()
+        .with_ansi(is_terminal)
+        .with_writer(writer);
+    match json {
+        true => spans.with(log.event_format(json::JsonLines)).into(),
+        false => spans.with(log.event_format(lines::TextLines)).into(),
+    }
 }
 
 /// Returns an error with all its causes, in one line.

@@ -1,4 +1,5 @@
-//! Log lines as JSON: one flat object each, with `ts`, `level`, `target`, `msg` and the fields.
+//! Log lines as JSON: one flat object each, with `ts`, `level`, `target`, `msg` and the fields, those of the
+//! spans around the line included.
 
 use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
@@ -10,6 +11,7 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::fields::Fields;
 use crate::clock::{Clock as _, SystemClock};
 
 /// Keys that every line has.
@@ -25,7 +27,7 @@ where
 {
     fn format_event(
         &self,
-        _context: &FmtContext<'_, S, N>,
+        context: &FmtContext<'_, S, N>,
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
@@ -41,7 +43,7 @@ where
         for (key, value) in OWN.into_iter().zip(own) {
             line.0.insert(key.to_owned(), value.into());
         }
-        event.record(&mut line);
+        Fields::of(context, event).record(&mut line);
         let line = serde_json::to_string(&line.0).map_err(|_| fmt::Error)?;
         writeln!(writer, "{line}")
     }
@@ -92,54 +94,30 @@ impl Visit for Line {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::sync::{Arc, Mutex};
-
     use serde_json::json;
-    use tracing_subscriber::fmt::MakeWriter;
+    use tracing::dispatcher::with_default;
 
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    impl<'a> MakeWriter<'a> for Lines {
-        type Writer = Self;
-
-        fn make_writer(&'a self) -> Self {
-            self.clone()
-        }
-    }
+    use crate::telemetry::testing::Log;
 
     #[test]
     fn a_line_is_one_flat_object_whatever_its_fields_are_called() {
-        let lines = Lines::default();
-        let log = tracing_subscriber::fmt()
-            .event_format(JsonLines)
-            .with_writer(lines.clone());
-        tracing::subscriber::with_default(log.finish(), || {
+        let log = Log::default();
+        with_default(&log.dispatch("info", true), || {
             let quoted = "a \"b\"\n";
             let nothing: Option<&str> = None;
+            let crawl = tracing::error_span!("crawl", shard = %"7/0", run = 3, n = 6);
+            let _crawl = crawl.enter();
             tracing::info!(n = 7, ok = true, quoted, nothing, level = "low", at = %"x", "{} words", 2);
         });
-        let written = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-        assert_eq!(written.matches('\n').count(), 1, "{written}");
-        let mut line: Value = serde_json::from_str(&written).unwrap();
+        let written = log.lines();
+        assert_eq!(written.len(), 1, "{written:?}");
+        let mut line: Value = serde_json::from_str(&written[0]).unwrap();
         let ts = line["ts"].take();
         humantime::parse_rfc3339(ts.as_str().unwrap()).unwrap();
         let target = module_path!();
         let expected = json!({
-            "ts": null, "level": "INFO", "target": target, "msg": "2 words",
+            "ts": null, "level": "INFO", "target": target, "msg": "2 words", "shard": "7/0", "run": 3,
             "n": 7, "ok": true, "quoted": "a \"b\"\n", "level_": "low", "at": "x",
         });
         assert_eq!(line, expected);

@@ -1,55 +1,20 @@
 //! Tests of the records that a page keeps of its fetch.
 
-use tracing::instrument::WithSubscriber as _;
-
 use super::*;
 use crate::model::settings::USUAL_AGENT;
+use crate::telemetry::testing::Log;
 
-/// Stores the log.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Returns the log lines of fetching these URLs, without those of other modules.
+/// Returns the log lines of fetching these URLs, without their times and those of other modules.
 async fn told(fetcher: &HttpFetcher, requests: Vec<FetchRequest>) -> Vec<String> {
-    // One subscriber wants everything. Otherwise a callsite that a thread without a subscriber reaches first
-    // would be disabled in all threads.
-    static EVERYWHERE: std::sync::Once = std::sync::Once::new();
-    EVERYWHERE.call_once(|| {
-        let all = tracing_subscriber::registry();
-        tracing::subscriber::set_global_default(all).expect("no other test sets one");
-    });
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::DEBUG)
-        .with_ansi(false)
-        .without_time()
-        .with_writer(move || writer.clone())
-        .finish();
-    async {
-        for request in requests {
-            let _told_in_the_log = fetcher.fetch(request).await;
-        }
+    let (log, _guard) = Log::of_this_thread("crawler::fetch::http=debug");
+    for request in requests {
+        let _told_in_the_log = fetcher.fetch(request).await;
     }
-    .with_subscriber(subscriber)
-    .await;
-    let written = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    let own = written
-        .lines()
-        .filter_map(|line| line.split_once(" crawler::fetch::http: "));
-    own.map(|(level, line)| format!("{} {line}", level.trim()))
-        .collect()
+    let without_time = |line: String| {
+        let (_time, line) = line.split_once(' ').unwrap();
+        line.trim_start().to_owned()
+    };
+    log.lines().into_iter().map(without_time).collect()
 }
 
 #[tokio::test]
