@@ -9,8 +9,9 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::task::{Id, JoinSet};
+use tokio::task::{Id, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
 /// Group of tasks that end together. Dropping it aborts them.
 #[derive(Debug, Default)]
@@ -51,7 +52,8 @@ impl TaskScope {
         self.failed.clone()
     }
 
-    /// Starts a task. After [`TaskScope::stop`] it still starts, sees the stop signal and ends.
+    /// Starts a task, within the span of its caller: its log lines have the same fields. After
+    /// [`TaskScope::stop`] it still starts, sees the stop signal and ends.
     #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
     pub fn spawn(&self, name: impl Into<String>, task: impl Future<Output = ()> + Send + 'static) {
         let name = name.into();
@@ -68,6 +70,7 @@ impl TaskScope {
                 task.await;
             }
         };
+        let watched = watched.in_current_span();
         #[cfg(test)]
         let watched = schedule::ordered(process::within(watched));
         let handle = inner.tasks.spawn(watched);
@@ -105,6 +108,15 @@ impl TaskScope {
     }
 }
 
+/// Starts work that holds a thread for long, away from the executor and within the span of its caller. It goes
+/// on if its handle is dropped.
+pub fn spawn_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    let span = Span::current();
+    tokio::task::spawn_blocking(move || span.in_scope(work))
+}
+
 /// Reports a task that ends by unwinding. A task that returns or is aborted is not reported.
 struct PanicAlarm {
     name: String,
@@ -127,6 +139,32 @@ pub(crate) mod schedule;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::telemetry::testing::Log;
+
+    #[tokio::test]
+    async fn tasks_and_work_on_threads_keep_the_span_of_their_caller() {
+        let (log, _guard) = Log::of_this_thread("info");
+        let scope = TaskScope::new();
+        let outer = async {
+            let inner = TaskScope::new();
+            inner.spawn("inner", async { tracing::info!("told by a task") });
+            inner.stop(Duration::from_secs(10)).await;
+            let dispatch = tracing::dispatcher::get_default(Clone::clone);
+            let tell = || tracing::info!("told on a thread");
+            let work = move || tracing::dispatcher::with_default(&dispatch, tell);
+            spawn_blocking(work).await.unwrap();
+        };
+        let crawl = tracing::error_span!("crawl", resource = %"books");
+        crawl.in_scope(|| scope.spawn("outer", outer));
+        assert_eq!(scope.stop(Duration::from_secs(10)).await, [""; 0]);
+        let lines = log.lines();
+        for told in [
+            " told by a task resource=books",
+            " told on a thread resource=books",
+        ] {
+            assert!(lines.iter().any(|line| line.ends_with(told)), "{lines:?}");
+        }
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_stop_waits_for_tasks_that_finish_and_names_those_that_do_not() {

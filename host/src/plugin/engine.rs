@@ -25,6 +25,7 @@ use crate::confine::Confinement;
 use crate::model::guest_text::GuestText;
 use crate::model::id::Digest;
 use crate::model::plugin::Limits;
+use crate::task::spawn_blocking;
 
 mod budget;
 mod loaded;
@@ -315,7 +316,7 @@ async fn blocking<T: Send + 'static>(
     doing: &'static str,
     work: impl FnOnce() -> Result<T, PluginError> + Send + 'static,
 ) -> Result<T, PluginError> {
-    match tokio::task::spawn_blocking(work).await {
+    match spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) => Err(PluginError::Host {
             doing,

@@ -21,6 +21,7 @@ use crate::model::page::base_of;
 use crate::model::plugin::{LimitName, Limits, Plan};
 use crate::plugin::LogLevel;
 use crate::plugin::bindings::crawler::rules::types;
+use crate::task::spawn_blocking;
 
 /// Size in bytes of a page that is read on the executor's thread, in a few milliseconds. A longer page is
 /// read away from the executor, whose other tasks would wait.
@@ -161,7 +162,7 @@ impl CallState {
                 let _permit = permit;
                 read()
             };
-            tokio::task::spawn_blocking(read).await?
+            spawn_blocking(read).await?
         } else {
             let (read, took) = read();
             self.time.set_aside(took);
