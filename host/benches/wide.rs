@@ -204,7 +204,7 @@ impl Wide {
             rules: rules.clone(),
             frontier: frontier.clone(),
             fetch: Arc::new(self.fetcher(clock.clone())),
-            log: CrawlLog::new("wide", clock.clone()),
+            log: CrawlLog::new(clock.clone()),
             clock,
             leave: Leave::always(),
             rest_after: None,

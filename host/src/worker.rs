@@ -20,6 +20,7 @@
 //! told      what is wrong with the sink, as others see it
 //! totals    what all crawls come to, in the store
 //! report    the log of a crawl
+//! spans     what the lines of the process's log tell of their crawl
 //! ```
 //!
 //! `crawl` and below run without a store and without a master: `crawler run` uses them as they are.
@@ -60,6 +61,7 @@ mod request;
 mod roots;
 mod shared;
 mod slot;
+pub mod spans;
 pub mod starts;
 mod told;
 mod totals;
@@ -300,7 +302,7 @@ mod tests {
         let id = ShardId::only(ResourceId(1));
         for epoch in [Epoch(1), Epoch(2)] {
             let running = Running {
-                log: CrawlLog::new("books", Arc::new(SystemClock)),
+                log: CrawlLog::new(Arc::new(SystemClock)),
                 name: "books".parse().unwrap(),
                 epoch,
                 run: Run(epoch.0),
@@ -318,7 +320,7 @@ mod tests {
 
     fn running(name: &str) -> Running {
         Running {
-            log: CrawlLog::new(name, Arc::new(SystemClock)),
+            log: CrawlLog::new(Arc::new(SystemClock)),
             name: name.parse().unwrap(),
             epoch: Epoch(1),
             run: Run(1),

@@ -106,7 +106,7 @@ impl Tree {
             rules: Arc::new(self.clone()),
             frontier,
             fetch: Arc::new(self.clone()),
-            log: CrawlLog::new("tree", Arc::clone(&clock)),
+            log: CrawlLog::new(Arc::clone(&clock)),
             clock,
             leave: Leave::always(),
             starts: Starts::default(),

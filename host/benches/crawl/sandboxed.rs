@@ -66,7 +66,7 @@ impl Crawler {
             rules: self.rules.clone(),
             frontier: frontier.clone(),
             fetch: Arc::new(fetcher(clock.clone())),
-            log: CrawlLog::new("bench", clock.clone()),
+            log: CrawlLog::new(clock.clone()),
             clock,
             leave: Leave::always(),
             rest_after: None,

@@ -114,7 +114,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         max_urls: options.frontier_urls,
         ..MemorySettings::default()
     }));
-    let log = CrawlLog::new("run", clock.clone());
+    let log = CrawlLog::new(clock.clone());
     let config = CrawlConfig {
         limits,
         settings: options.crawl.clone(),

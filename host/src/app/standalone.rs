@@ -7,6 +7,8 @@ use anyhow::{Context as _, bail};
 use futures::future::join_all;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tracing::field::display;
+use tracing::{Instrument as _, Span};
 
 use super::{doors, parts, sinks};
 use crate::api::requests::{RequestSettings, Requests};
@@ -30,6 +32,7 @@ use crate::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crate::worker::leave::Leave;
 use crate::worker::put_back;
 use crate::worker::report::CrawlLog;
+use crate::worker::spans;
 use crate::worker::starts::Starts;
 
 /// Name that stands in for the id of a cluster, because there is none.
@@ -88,10 +91,10 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         plugins,
         memory,
     };
-    let crawls = config
-        .resources
-        .iter()
-        .map(|spec| crawl(&shared, spec, &options, stop.clone()));
+    let crawls = config.resources.iter().map(|spec| {
+        let span = spans::of_crawl_alone(&spec.name, ShardId::only(id_of(spec)));
+        crawl(&shared, spec, &options, stop.clone()).instrument(span)
+    });
     let ends: Vec<anyhow::Result<CrawlEnd>> = join_all(crawls).await;
     let mut n_failed = 0;
     for (spec, end) in config.resources.iter().zip(ends) {
@@ -143,14 +146,14 @@ async fn crawl(
     stop: CancellationToken,
 ) -> anyhow::Result<CrawlEnd> {
     let seat = shared.memory.seat();
-    let log = CrawlLog::new(spec.name.as_str(), shared.clock.clone());
+    let log = CrawlLog::new(shared.clock.clone());
     let mut backoff = put_back::new_backoff();
     loop {
         let end = crawl_once(shared, spec, options, &seat, &log, &stop).await?;
         let CrawlEnd::PutBack(why) = end else {
             return Ok(end);
         };
-        tracing::warn!(resource = %spec.name, why, "the crawl waits");
+        tracing::warn!(why, "the crawl waits");
         let free = put_back::until_free(&seat, &mut backoff, &log, &why);
         if stop.run_until_cancelled(free).await.is_none() {
             return Ok(CrawlEnd::Stopped);
@@ -175,6 +178,7 @@ async fn crawl_once(
     let frontier = open(&shared.frontiers, shard, *digest, &spec.crawl, now).await?;
     let frontier = Arc::new(frontier);
     let run = frontier.run();
+    Span::current().record("run", display(run));
     let delivery = Delivery {
         shard,
         run,
@@ -205,11 +209,11 @@ async fn crawl_once(
         rest_after: None,
         seat: seat.clone(),
     };
-    tracing::info!(resource = %spec.name, %run, items = %folder.display(), "crawl starts");
+    tracing::info!(items = %folder.display(), "crawl starts");
     let end = crawl::run(parts, Box::new(sink), stop.clone()).await;
     let counts = frontier.counts();
     frontier.close().await?;
-    tracing::info!(resource = %spec.name, pages = counts.pages(), items = counts.items, "crawl ends");
+    tracing::info!(pages = counts.pages(), items = counts.items, "crawl ends");
     Ok(end)
 }
 

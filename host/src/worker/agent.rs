@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
 use super::assigned::{self, Assigned};
 use super::crawl::CrawlConfig;
@@ -23,6 +24,7 @@ use super::leave::{Leave, Registered};
 use super::look::Look;
 use super::opening::OwnShard;
 use super::others::SendLinks;
+use super::spans;
 use super::starts::Starts;
 use super::totals;
 use super::{Crawls, Live};
@@ -96,6 +98,8 @@ struct Known {
 
 /// A crawl that was started. It stays here after its end, until the assignment is gone.
 struct Started {
+    /// Span of its log lines.
+    span: Span,
     epoch: Epoch,
     generation: Generation,
     config: watch::Sender<CrawlConfig>,
@@ -235,7 +239,7 @@ impl Known {
     /// Tells a crawl to stop; the next assignment of the shard waits for its end.
     fn end(&mut self, id: ShardId) {
         if let Some(started) = self.crawls.remove(&id) {
-            tracing::info!(shard = %id, epoch = %started.epoch, "no longer assigned; the crawl is to end");
+            tracing::info!(parent: &started.span, "no longer assigned; the crawl is to end");
             started.stop.cancel();
             let Started { ended, live, .. } = started;
             self.ending.insert(id, Ending { ended, live });
@@ -246,9 +250,10 @@ impl Known {
     fn give_back(&mut self, parts: &AgentParts, scope: &TaskScope, look: &Look<'_>) {
         let asked = look.assigned.iter();
         let asked = asked.filter(|(_, assignment)| assignment.order == Order::GiveBack);
-        let asked: BTreeMap<ShardId, Epoch> = asked.map(|(id, a)| (*id, a.epoch)).collect();
-        let before = std::mem::replace(&mut self.giving_back, asked);
-        for (id, epoch) in &self.giving_back {
+        let epochs: BTreeMap<ShardId, Epoch> =
+            asked.clone().map(|(id, a)| (*id, a.epoch)).collect();
+        let before = std::mem::replace(&mut self.giving_back, epochs);
+        for (id, Assignment { name, epoch, .. }) in asked {
             if before.get(id) == Some(epoch) {
                 continue;
             }
@@ -260,7 +265,8 @@ impl Known {
             // The next assignment of the shard waits for the same end.
             let (worker, crawl) = (parts.node.id.clone(), self.ending.get(id).cloned());
             let give_back = give_back::run(shard, worker, crawl, scope.stop_signal());
-            scope.spawn(format!("giving back {id}"), give_back);
+            let span = spans::of_return(name, *id, *epoch);
+            scope.spawn(format!("giving back {id}"), give_back.instrument(span));
         }
     }
 
@@ -288,11 +294,12 @@ impl Started {
     /// does not allow stay as they were: a running crawl is not ended for them.
     fn change(&mut self, id: ShardId, resource: &Resource, parts: &AgentParts) {
         self.generation = resource.generation;
-        let name = &resource.spec.name;
+        let span = self.span.clone();
+        let _crawl = span.enter();
         let config = match config_of(&resource.spec, &parts.limit_ceilings) {
             Ok(config) => config,
             Err(error) => {
-                tracing::error!(%error, resource = %name, "new limits are refused");
+                tracing::error!(%error, "new limits are refused");
                 let why = format!("the limits stay as they were: {error}");
                 parts.crawls.note(id, "error", why);
                 CrawlConfig {
@@ -307,7 +314,7 @@ impl Started {
             is_other
         });
         if is_other {
-            tracing::info!(resource = %name, "settings changed");
+            tracing::info!("settings changed");
         }
     }
 }
@@ -326,6 +333,7 @@ fn start(
     let stop = scope.stop_signal().child_token();
     let ended = CancellationToken::new();
     let generation = resource.generation;
+    let span = spans::of_crawl(&resource.spec.name, id, assignment.epoch, resource.run);
     let live = parts.crawls.live();
     let crawl = Assigned {
         parts: parts.clone(),
@@ -345,13 +353,16 @@ fn start(
         stop: stop.clone(),
     };
     let over = ended.clone().drop_guard();
-    scope.spawn(format!("crawl of {}", assignment.name), async move {
+    let run = async move {
         let end = assigned::run(&crawl).await;
         // Tasks that wait for its end do not wait for the log.
         drop(over);
         ending::tell(&crawl, &end).await;
-    });
+    };
+    let name = format!("crawl of {}", assignment.name);
+    scope.spawn(name, run.instrument(span.clone()));
     Started {
+        span,
         epoch: assignment.epoch,
         generation,
         config: sender,

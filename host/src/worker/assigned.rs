@@ -77,7 +77,7 @@ pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
     }
     let name = &assigned.resource.spec.name;
     let id = assigned.shard.id;
-    let log = CrawlLog::new(name.as_str(), assigned.parts.clock.clone());
+    let log = CrawlLog::new(assigned.parts.clock.clone());
     let live = assigned.live.clone();
     let (mailbox, mut receiver) = Receiver::of(assigned.resource.spec.placement.n_shards());
     let running = Running {
@@ -90,12 +90,12 @@ pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
     };
     live.seated(assigned.seat.clone());
     assigned.parts.crawls.enter(id, running);
-    tracing::info!(resource = %name, shard = %id, epoch = %assigned.shard.epoch, "crawl starts");
+    tracing::info!("crawl starts");
     let end = assigned.crawl(&mut receiver, &live, &log).await;
     let state = match &end {
         Ok(()) => Some(ShardState::Idle),
         Err(Stop::Failed(reason)) => {
-            tracing::error!(resource = %name, reason, "crawl failed");
+            tracing::error!(reason, "crawl failed");
             log.note("error", format!("the crawl failed: {reason}"));
             let reason = reason.clone();
             Some(ShardState::Failed { reason })
@@ -111,7 +111,7 @@ pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
             }
         });
         if ended.await.is_err() {
-            tracing::warn!(resource = %name, "the crawl's end was not recorded: the shard is not ours");
+            tracing::warn!("the crawl's end was not recorded: the shard is not ours");
         }
     }
     log.close();
@@ -319,9 +319,8 @@ impl Assigned {
         live: &Live,
         log: &CrawlLog,
     ) -> Result<(), Stop> {
-        let name = &self.resource.spec.name;
         let Waits { condition, why } = waits;
-        tracing::warn!(resource = %name, condition, why, "the crawl waits");
+        tracing::warn!(condition, why, "the crawl waits");
         log.note("error", format!("the crawl waits: {condition}: {why}"));
         live.closed(Some(waits.clone()));
         // Others see it in the record, as far as that can be written now.
@@ -332,7 +331,7 @@ impl Assigned {
         {
             Ok(_) | Err(StepError::Raced) => {}
             Err(StepError::Lost) => return Err(Stop::Lost),
-            Err(error) => tracing::warn!(resource = %name, %error, "that it waits is not recorded"),
+            Err(error) => tracing::warn!(%error, "that it waits is not recorded"),
         }
         self.sleep(backoff.next_delay()).await
     }
@@ -342,8 +341,7 @@ impl Assigned {
         backoff: &mut Backoff,
         error: &(dyn std::error::Error + Sync),
     ) -> Result<(), Stop> {
-        let name = &self.resource.spec.name;
-        tracing::warn!(resource = %name, error = telemetry::chain(error), "the crawl waits");
+        tracing::warn!(error = telemetry::chain(error), "the crawl waits");
         self.sleep(backoff.next_delay()).await
     }
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 use url::Url;
 
 use super::at_rest::{is_all_delivered, may_rest};
@@ -22,7 +23,7 @@ use super::roots::roots_or_put_back;
 use super::shared::Shared;
 use super::slot::{Places, n_preparing};
 use super::starts::Starts;
-use super::{drain, page};
+use super::{drain, page, spans};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
 use crate::fetch::cookies::CookieJar;
@@ -194,7 +195,7 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
 fn tell_of_robots(parts: &CrawlParts, robots: Robots) {
     match robots {
         Robots::Ignore => {
-            tracing::warn!(resource = %parts.resource, "what robots.txt forbids is fetched too");
+            tracing::warn!("what robots.txt forbids is fetched too");
             let message = "what robots.txt forbids is fetched too, as set by --robots";
             parts.log.note("warn", message);
         }
@@ -314,15 +315,17 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         match take {
             // A page that is tried alone has all places to itself.
             Take::Ready(claim) if claim.host.is_ready || claim.alone => {
+                let span = spans::of_page(&claim);
                 let start = starts.count();
                 let slot = shared.pages.hold();
                 let attempt = page::attempt(shared.clone(), slot, start, claim, stop_signal);
-                tasks.spawn("page", attempt);
+                tasks.spawn("page", attempt.instrument(span));
             }
             Take::Ready(claim) => {
+                let span = spans::of_host(&claim);
                 let slot = shared.preparing.hold();
                 let prepare = page::prepare(shared.clone(), slot, claim, stop_signal);
-                tasks.spawn("host", prepare);
+                tasks.spawn("host", prepare.instrument(span));
             }
             Take::WaitUntil(until) => match may_rest(shared, in_flight, until).await {
                 Ok(true) => break CrawlEnd::Resting { until },

@@ -26,8 +26,7 @@ pub(super) async fn tell(assigned: &Assigned, end: &Result<(), Stop>) {
                 .unwrap_or("not known: the store does not answer")
         }
     };
-    let (name, shard) = (&assigned.resource.spec.name, &assigned.shard);
-    tracing::info!(resource = %name, shard = %shard.id, epoch = %shard.epoch, why, "crawl ends");
+    tracing::info!(why, "crawl ends");
 }
 
 /// Reads the records of a crawl that was told to end, and returns the reason.

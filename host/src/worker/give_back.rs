@@ -38,7 +38,7 @@ pub(super) async fn run(
     loop {
         let error = match shard.give_back(&worker, crawl.as_ref()).await {
             Ok(()) => {
-                tracing::info!(shard = %shard.id, epoch = %shard.epoch, "given back");
+                tracing::info!("given back");
                 return;
             }
             Err(StepError::Lost) => return,
@@ -46,7 +46,7 @@ pub(super) async fn run(
             Err(error) => error,
         };
         let error = telemetry::chain(&error);
-        tracing::warn!(shard = %shard.id, error, "a shard cannot be given back yet");
+        tracing::warn!(error, "a shard cannot be given back yet");
         tokio::select! {
             biased;
             () = stop.cancelled() => return,

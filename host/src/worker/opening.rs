@@ -111,7 +111,7 @@ impl OwnShard {
     async fn redrive(&self, frontier: &dyn OpenFrontier, order: &Redrive) -> Result<(), StepError> {
         let n = frontier.redrive(order).await?;
         frontier.settle().await?;
-        tracing::info!(shard = %self.id, n, "dead letters are tried again");
+        tracing::info!(n, "dead letters are tried again");
         let done = self.change(|record| {
             if record.redrive.as_ref() == Some(order) {
                 record.redrive = None;

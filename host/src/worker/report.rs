@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::watch;
+use tracing::field::{DisplayValue, display};
 
 use crate::clock::Clock;
 use crate::model::status::LogLine;
@@ -34,7 +35,6 @@ pub struct CrawlLog {
 }
 
 struct Shared {
-    resource: String,
     clock: Arc<dyn Clock>,
     lines: Mutex<Lines>,
 }
@@ -60,7 +60,7 @@ struct Reader {
 
 impl CrawlLog {
     /// Creates an empty log.
-    pub fn new(resource: impl Into<String>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
         let lines = Lines {
             kept: VecDeque::new(),
             n_bytes: 0,
@@ -69,7 +69,6 @@ impl CrawlLog {
         };
         Self {
             shared: Arc::new(Shared {
-                resource: resource.into(),
                 clock,
                 lines: Mutex::new(lines),
             }),
@@ -91,11 +90,10 @@ impl CrawlLog {
         let rule = cut(rule.to_owned(), RULE_BYTES);
         let message = cut(message, LINE_BYTES - url.len() - rule.len());
         tracing::debug!(
-            resource = self.shared.resource,
             level,
-            url,
-            rule,
-            message,
+            url = known(&url),
+            rule = known(&rule),
+            line = message,
             "crawl log"
         );
         let line = LogLine {
@@ -208,6 +206,11 @@ fn size(line: &LogLine) -> usize {
     line.url.len() + line.rule.len() + line.message.len()
 }
 
+/// Returns the value of a field of the process's log. `None` if the text is empty, so that there is no field.
+fn known(text: &str) -> Option<DisplayValue<&str>> {
+    (!text.is_empty()).then(|| display(text))
+}
+
 /// Cuts the text to at most this many bytes, with the mark included if it was longer.
 fn cut(mut text: String, max: usize) -> String {
     if text.len() > max {
@@ -262,7 +265,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_follower_gets_what_is_kept_then_what_comes_then_the_end() {
-        let log = CrawlLog::new("books", Arc::new(SystemClock));
+        let log = CrawlLog::new(Arc::new(SystemClock));
         log.note("info", "first");
         let follower = log.read(true);
         log.note("info", "second");
@@ -273,7 +276,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_errors_are_told_without_what_went_well() {
-        let log = CrawlLog::new("books", Arc::new(SystemClock));
+        let log = CrawlLog::new(Arc::new(SystemClock));
         for (level, message) in [("error", "a"), ("info", "b"), ("warn", "c"), ("error", "d")] {
             log.note(level, message);
         }
@@ -283,7 +286,7 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_last_lines_are_kept() {
-        let log = CrawlLog::new("books", Arc::new(SystemClock));
+        let log = CrawlLog::new(Arc::new(SystemClock));
         for n in 0..KEPT_LINES + 5 {
             log.note("info", n.to_string());
         }
@@ -293,7 +296,7 @@ mod tests {
 
     #[tokio::test]
     async fn r05_a_long_line_is_cut_between_characters_and_marked() {
-        let log = CrawlLog::new("books", Arc::new(SystemClock));
+        let log = CrawlLog::new(Arc::new(SystemClock));
         let url = format!("http://a.test/{}", "ü".repeat(4_000));
         for shift in 0..4 {
             let message = format!("{}{}", "x".repeat(shift), "🦀".repeat(22 << 10));
@@ -313,7 +316,7 @@ mod tests {
 
     #[tokio::test]
     async fn r05_the_log_of_a_crawl_is_bounded_in_bytes() {
-        let log = CrawlLog::new("books", Arc::new(SystemClock));
+        let log = CrawlLog::new(Arc::new(SystemClock));
         let slow = log.read(true);
         for n in 0..KEPT_LINES {
             log.note("info", format!("{n} {}", "x".repeat(88 << 10)));

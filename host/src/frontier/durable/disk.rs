@@ -19,8 +19,8 @@ pub(super) async fn watch(inner: Weak<Inner>, stop: CancellationToken) {
         let Some(frontier) = inner.upgrade() else {
             return;
         };
-        let (shard, interval) = (frontier.shard, frontier.frontiers.settings.disk_interval);
-        let path = path_of(shard);
+        let interval = frontier.frontiers.settings.disk_interval;
+        let path = path_of(frontier.shard);
         let files = frontier.frontiers.objects.list(Some(&path));
         let sum = files.try_fold(0, async |sum, file| Ok(sum + file.size));
         match stop.run_until_cancelled(sum).await {
@@ -28,7 +28,7 @@ pub(super) async fn watch(inner: Weak<Inner>, stop: CancellationToken) {
             Some(Ok(n_bytes)) => frontier.disk_bytes.store(n_bytes, Ordering::Relaxed),
             // The last measurement stays valid; writers will meet the error too.
             Some(Err(error)) => {
-                tracing::warn!(%shard, %error, "the files of the frontier cannot be listed");
+                tracing::warn!(%error, "the files of the frontier cannot be listed");
             }
         }
         drop(frontier);

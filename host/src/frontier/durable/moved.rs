@@ -48,8 +48,7 @@ impl Inner {
         let shards = match self.other_shards().await {
             Ok(shards) => shards,
             Err(error) => {
-                let shard = self.shard;
-                tracing::warn!(%shard, %error, "the frontiers of other shards are not found; hosts that came from them are asked after one delay");
+                tracing::warn!(%error, "the frontiers of other shards are not found; hosts that came from them are asked after one delay");
                 return;
             }
         };
@@ -71,8 +70,10 @@ impl Inner {
                 state.unsaved.insert(host);
             }
         }
-        let shard = self.shard;
-        tracing::info!(%shard, n, "hosts were divided anew; clocks of other shards are taken over");
+        tracing::info!(
+            n,
+            "hosts were divided anew; clocks of other shards are taken over"
+        );
     }
 
     /// Makes the clocks durable that were taken over.
@@ -134,7 +135,7 @@ impl Inner {
         let (deadline, last_fault) = (self.frontiers.settings.deadline, &self.frontiers.last_fault);
         let clocks = in_time(from, "read", deadline, last_fault, read).await;
         clocks.unwrap_or_else(|error| {
-            tracing::warn!(shard = %self.shard, %from, %error, "another shard's frontier cannot be read; hosts that came from it are asked after one delay");
+            tracing::warn!(%from, %error, "another shard's frontier cannot be read; hosts that came from it are asked after one delay");
             Vec::new()
         })
     }

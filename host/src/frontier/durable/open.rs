@@ -92,7 +92,7 @@ impl Frontiers {
             let built = build.await.map(|db| (db, room));
             if let Err(Ok((unwanted, _room))) = tell.send(built) {
                 let closed: Result<(), slatedb::Error> = unwanted.close().await;
-                tracing::warn!(%shard, ?closed, "the database has opened too late");
+                tracing::warn!(?closed, "the database has opened too late");
             }
         });
         self.background.spawn("opening of a frontier", build);
@@ -132,7 +132,7 @@ impl Frontiers {
         };
         let frontier = inner.start(&open).await;
         if let Err(error) = &frontier {
-            tracing::warn!(%shard, error = %error, "the frontier is closed again");
+            tracing::warn!(%error, "the frontier is closed again");
         }
         frontier
     }
@@ -174,9 +174,8 @@ impl Inner {
                 let frontier = DurableFrontier { inner, keeper };
                 match frontier.begin(poisoned).await {
                     Ok(()) => {
-                        let (shard, epoch) = (open.shard, open.epoch);
                         let storage_epoch = frontier.inner.storage_epoch;
-                        tracing::debug!(%shard, %epoch, storage_epoch, "the frontier is open");
+                        tracing::debug!(storage_epoch, "the frontier is open");
                         Ok(frontier)
                     }
                     Err(error) => {
@@ -194,7 +193,7 @@ impl Inner {
 
     async fn give_up(&self) {
         if let Err(error) = self.close_database().await {
-            tracing::warn!(shard = %self.shard, %error, "the database cannot be closed");
+            tracing::warn!(%error, "the database cannot be closed");
         }
     }
 }

@@ -91,8 +91,8 @@ impl Inner {
 
     pub(super) fn heard_durable(&self, sequence: u64) {
         if self.state().is_durable_to(sequence) {
-            let (shard, storage_epoch) = (self.shard, self.storage_epoch);
-            tracing::debug!(%shard, storage_epoch, sequence, "batches are durable");
+            let storage_epoch = self.storage_epoch;
+            tracing::debug!(storage_epoch, sequence, "batches are durable");
             self.notify();
         }
     }

@@ -18,6 +18,7 @@ mod assignments;
 mod bench;
 mod faulty_store;
 mod give_back;
+mod logs;
 mod memory;
 mod outage;
 mod shards;

@@ -225,7 +225,7 @@ fn parts(frontier: Arc<dyn Frontier>, part: Option<Part>, settings: CrawlSetting
         rules: Arc::new(Graph::new()),
         frontier,
         fetch: Arc::new(Site),
-        log: CrawlLog::new("graph", clock.clone()),
+        log: CrawlLog::new(clock.clone()),
         clock,
         leave: Leave::always(),
         starts: Starts::default(),

@@ -344,7 +344,7 @@ pub(super) fn parts(
         rules,
         frontier,
         fetch,
-        log: CrawlLog::new("links", clock.clone()),
+        log: CrawlLog::new(clock.clone()),
         clock,
         leave: Leave::always(),
         starts: Starts::default(),
