@@ -9,6 +9,8 @@ mod extract;
 mod guests;
 #[path = "engine/load.rs"]
 mod load;
+#[path = "engine/spans.rs"]
+mod spans;
 
 use std::time::Duration;
 

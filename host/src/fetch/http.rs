@@ -17,6 +17,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 use url::{Host, Url};
 
 use super::gate::{Asker, Gate, Pace};
@@ -50,6 +51,7 @@ mod routes;
 mod send;
 mod settings;
 mod sign;
+mod told;
 
 pub use client::SetupError;
 pub use routes::ProxySettings;
@@ -192,42 +194,6 @@ impl HttpFetcher {
     }
 }
 
-/// Logs one line for each hop, sent or not, for `CRAWLER_LOG=crawler::fetch=debug`. Its time includes the
-/// waiting, for a page also that for its robots.txt.
-fn tell(hop: &Hop, outcome: &Result<Outcome, FetchError>, begun: Instant) {
-    if !tracing::enabled!(tracing::Level::DEBUG) {
-        return;
-    }
-    let (url, took) = (hop.url.as_str(), begun.elapsed().as_millis());
-    match outcome {
-        Ok(Outcome::Received(answer)) => {
-            let record = &answer.record;
-            let millis = |time: Option<Duration>| time.map(|time| time.as_millis());
-            tracing::debug!(
-                url,
-                status = answer.status,
-                bytes = record.n_received,
-                address = record.address.map(tracing::field::display),
-                version = record.version,
-                wait_ms = record.waited.as_millis(),
-                lookup_ms = millis(record.lookup),
-                connect_ms = millis(record.connect),
-                first_byte_ms = record.first_byte.as_millis(),
-                body_ms = record.body.as_millis(),
-                "fetched"
-            );
-        }
-        Ok(Outcome::Redirect { to, status }) => {
-            let (status, to) = (status.as_u16(), to.as_str());
-            tracing::debug!(url, status, to, took_ms = took, "redirected");
-        }
-        Err(error) => {
-            let reason = error.reason();
-            tracing::debug!(url, reason, %error, took_ms = took, "not fetched");
-        }
-    }
-}
-
 fn after(now: UnixMillis, pause: Duration) -> UnixMillis {
     now.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
 }
@@ -243,22 +209,26 @@ impl Fetch for HttpFetcher {
         // After all hops so far: a later one that is not made gives the host no less time.
         let (mut host_ready_at, mut delay_by) = (0, DelayBy::default());
         loop {
-            let begun = Instant::now();
-            let sent = match self.judge(&hop.url, &manner).await {
-                Ok(pace) => self.send(&hop, max_body, &pace, asker).await,
-                Err(failure) => Sent {
-                    outcome: Err(failure.error),
-                    host_ready_at: failure.host_ready_at,
-                    delay_by: failure.delay_by,
-                    is_of_host: failure.is_of_host,
-                },
+            let request = async {
+                let begun = Instant::now();
+                let sent = match self.judge(&hop.url, &manner).await {
+                    Ok(pace) => self.send(&hop, max_body, &pace, asker).await,
+                    Err(failure) => Sent {
+                        outcome: Err(failure.error),
+                        host_ready_at: failure.host_ready_at,
+                        delay_by: failure.delay_by,
+                        is_of_host: failure.is_of_host,
+                    },
+                };
+                told::tell(&sent.outcome, begun);
+                sent
             };
+            let sent = request.instrument(told::span(&hop)).await;
             let Sent {
                 outcome,
                 is_of_host,
                 ..
             } = sent;
-            tell(&hop, &outcome, begun);
             if sent.host_ready_at > host_ready_at {
                 (host_ready_at, delay_by) = (sent.host_ready_at, sent.delay_by);
             }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use tokio::time::Instant;
+use tracing::Instrument as _;
 use url::Url;
 
 use super::failed::within;
 use super::hop::{Hop, Outcome};
 use super::routes::Pool;
 use super::send::Sent;
-use super::{HttpFetcher, UnixMillis, after, tell};
+use super::{HttpFetcher, UnixMillis, after, told};
 use crate::fetch::gate::{Asker, Pace};
 use crate::fetch::robots::{MAX_BYTES, MAX_REDIRECTS, Received, Wanted, Way, product_token};
 use crate::fetch::{Failure, FetchError, FetchRequest};
@@ -187,27 +188,26 @@ impl HttpFetcher {
         let mut hop = Hop::get(robots, manner.names_port, manner.pool.clone());
         for n_followed in 0..=MAX_REDIRECTS {
             let pace = manner.pace(self.delay(&hop.url, manner.delay));
-            let begun = Instant::now();
-            let outcome = if n_followed == 0 {
-                let sent = self.send(&hop, max_body, &pace, manner.asker).await;
-                lengthen(rest, &sent);
-                sent.outcome
-            } else {
-                // The time is bounded, however many requests wait for that other host.
-                let limit = self.settings.timeout;
-                let sent = self.send(&hop, max_body, &pace, Asker::waiting());
-                match within(limit, "timeout", sent.map(Ok)).await {
-                    Ok(sent) => {
-                        if sent.outcome.as_ref().is_err_and(FetchError::is_held) {
-                            lengthen(rest, &sent);
-                        }
-                        sent.outcome
-                    }
-                    Err(slow) => Err(slow),
-                }
+            let is_first = n_followed == 0;
+            let request = async {
+                let begun = Instant::now();
+                let sent = if is_first {
+                    self.send(&hop, max_body, &pace, manner.asker).await
+                } else {
+                    // The time is bounded, however many requests wait for that other host.
+                    let limit = self.settings.timeout;
+                    let sent = self.send(&hop, max_body, &pace, Asker::waiting());
+                    let sent = within(limit, "timeout", sent.map(Ok)).await;
+                    sent.unwrap_or_else(|slow| Sent::nothing(slow, 0))
+                };
+                told::tell(&sent.outcome, begun);
+                sent
             };
-            tell(&hop, &outcome, begun);
-            match outcome {
+            let sent = request.instrument(told::span(&hop)).await;
+            if is_first || sent.outcome.as_ref().is_err_and(FetchError::is_held) {
+                lengthen(rest, &sent);
+            }
+            match sent.outcome {
                 Ok(Outcome::Received(answer)) => {
                     return Ok(match answer.status {
                         200..=299 => Received::File(answer.body),
@@ -227,7 +227,7 @@ impl HttpFetcher {
                 Err(error @ (FetchError::Encoding { .. } | FetchError::Headers { .. })) => {
                     return Ok(unavailable(&error.to_string()));
                 }
-                Err(error) if n_followed == 0 || error.is_held() => return Err(error),
+                Err(error) if is_first || error.is_held() => return Err(error),
                 Err(error) => {
                     let url = &hop.url;
                     return Ok(unavailable(&format!("it leads to {url}: {error}")));

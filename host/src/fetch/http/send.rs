@@ -33,7 +33,7 @@ pub(super) struct Entered {
 
 impl Sent {
     /// Creates the outcome of a hop that asked nothing of its host.
-    fn nothing(error: FetchError, host_ready_at: UnixMillis) -> Self {
+    pub(super) fn nothing(error: FetchError, host_ready_at: UnixMillis) -> Self {
         Self {
             outcome: Err(error),
             host_ready_at,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use crawler_schema::JsonSchema;
 use sha2::Digest as _;
+use tracing::{Instrument as _, Span};
 
 use super::budget::TooLarge;
 use super::{Engine, host_error};
@@ -74,6 +75,12 @@ impl Plugin {
         self.digest
     }
 
+    /// Returns the span of one call, its wait for room included.
+    fn span(&self, rule: &str) -> Span {
+        let Description { name, version, .. } = &*self.description;
+        tracing::debug_span!("call", %rule, plugin = %format_args!("{name}@{version}"))
+    }
+
     async fn call(
         &self,
         scene: Scene,
@@ -125,6 +132,7 @@ impl Rules for Plugin {
             seed.part(value.as_bytes());
         }
         self.call(Scene::Root, None, config, now, seed.finish())
+            .instrument(self.span("root"))
             .await
     }
 
@@ -155,6 +163,7 @@ impl Rules for Plugin {
             now,
             seed.finish(),
         )
+        .instrument(self.span(rule))
         .await
     }
 }
