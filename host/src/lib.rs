@@ -94,6 +94,8 @@
 pub mod api;
 pub mod app;
 pub mod author;
+#[cfg(test)]
+mod book;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -1,29 +1,6 @@
 //! HTTP with JSON: the same calls as gRPC, for curl and browsers.
 //!
-//! ```text
-//! POST   /crawler/resource             add; answers the node that crawls
-//! PATCH  /crawler/resource             change; what is absent stays
-//! DELETE /crawler/resource             {"name": …}; ?purge deletes its items too
-//! GET    /crawler/resource             ?page_size ?page_token
-//! GET    /crawler/resource/NAME
-//! POST   /crawler/resource/NAME/restart  {} or what is to be different; begins a new run
-//! POST   /crawler/resource/NAME/pause    {}; takes it from its workers, and keeps it as it is
-//! POST   /crawler/resource/NAME/resume   {}; lets it go on where it was
-//! GET    /crawler/resource/NAME/items  ?follow ?envelope ?after=POSITION; JSON lines
-//! GET    /crawler/resource/NAME/logs   ?follow; JSON lines
-//! GET    /crawler/resource/NAME/hosts  ?state=ready|waiting|backing-off|given-up|idle ?page_size ?page_token
-//! GET    /crawler/resource/NAME/frontier          totals
-//! GET    /crawler/resource/NAME/frontier/urls     ?state=due|done|dead ?page_size ?page_token
-//! GET    /crawler/resource/NAME/frontier/why      ?url ?method ?body; for every URL, known or not
-//! POST   /crawler/resource/NAME/frontier/redrive  {"reason": …} or {}; tries dead letters again
-//! GET    /crawler/node                ?follow; JSON lines: who is there, joins, leaves and changes
-//! POST   /crawler/node/ID/drain         {}; a worker gives what it has to others; ?undo takes it back
-//! PUT    /crawler/plugin               ?as=NAME@VERSION&allow_breaking=true; the bytes as application/wasm
-//! GET    /crawler/plugin
-//! GET    /crawler/plugin/NAME[@VERSION]
-//! DELETE /crawler/plugin/NAME@VERSION
-//! GET    /healthz
-//! ```
+//! `http/routes.rs` lists the calls; the chapter "HTTP" of the book describes them.
 //!
 //! A call that changes something may carry an `Idempotency-Key`: if it is sent again under the same key, to
 //! this master or another, it is carried out once.
@@ -64,6 +41,7 @@ mod frontier;
 mod lifecycle;
 mod local;
 pub mod profile;
+mod routes;
 mod server;
 
 /// Header of a call that changes something: a call that is sent again under the same key is carried out once.
@@ -100,23 +78,7 @@ fn worker_router() -> Router {
 
 /// Returns all routes of a master.
 pub(crate) fn router(api: Api) -> Router {
-    let resource = get(list_resources)
-        .post(add_resource)
-        .patch(update_resource)
-        .delete(delete_resource);
-    Router::new()
-        .route("/crawler/resource", resource)
-        .route("/crawler/resource/{name}", get(get_resource))
-        .route("/crawler/resource/{name}/items", get(read_items))
-        .route("/crawler/resource/{name}/logs", get(read_logs))
-        .merge(frontier::routes())
-        .merge(lifecycle::routes())
-        .route("/crawler/node", get(list_nodes))
-        .route("/crawler/plugin", get(list_plugins).put(push_plugin))
-        .route(
-            "/crawler/plugin/{plugin}",
-            get(get_plugin).delete(delete_plugin),
-        )
+    routes::router()
         .route("/healthz", get(healthz))
         .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)

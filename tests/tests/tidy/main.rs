@@ -23,6 +23,7 @@ use code::{collect_literals, collect_words, count_selects, crate_paths, cycle, w
 const LAYERS: [&[&str]; 6] = [
     &["model"],
     &[
+        "book",
         "clock",
         "confine",
         "task",

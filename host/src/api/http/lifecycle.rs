@@ -1,32 +1,22 @@
 //! The calls that decide whether a resource is crawled, and by whom.
 
-use axum::Router;
 use axum::extract::{Request, State};
-use axum::routing::post;
 
 use super::{Answer, Params, PathPart, answer, body, flag, json_body, known, origin, part};
 use crate::api::Api;
 
-pub(super) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/crawler/resource/{name}/restart", post(restart))
-        .route("/crawler/resource/{name}/pause", post(pause))
-        .route("/crawler/resource/{name}/resume", post(resume))
-        .route("/crawler/node/{id}/drain", post(drain))
-}
-
-async fn restart(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
+pub(super) async fn restart(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
     let (name, origin) = (part(name)?, origin(&request)?);
     let changes = json_body(request, body::RESTART_EXAMPLE).await?;
     let changes = body::restart(&name, &changes)?;
     answer(api.restart_resource(&origin, changes).await)
 }
 
-async fn pause(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
+pub(super) async fn pause(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
     pause_or_resume(&api, true, name, request).await
 }
 
-async fn resume(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
+pub(super) async fn resume(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
     pause_or_resume(&api, false, name, request).await
 }
 
@@ -36,7 +26,12 @@ async fn pause_or_resume(api: &Api, pause: bool, name: PathPart, request: Reques
     answer(api.pause_resource(&origin, &name, pause).await)
 }
 
-async fn drain(State(api): State<Api>, id: PathPart, params: Params, request: Request) -> Answer {
+pub(super) async fn drain(
+    State(api): State<Api>,
+    id: PathPart,
+    params: Params,
+    request: Request,
+) -> Answer {
     let (id, origin) = (part(id)?, origin(&request)?);
     let undo = flag(&known(params, &["undo"])?, "undo")?;
     body::nothing(&json_body(request, "{}").await?)?;
