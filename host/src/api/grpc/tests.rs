@@ -17,6 +17,8 @@ use crate::model::id::Incarnation;
 use crate::task::TaskScope;
 use crate::telemetry::chain;
 
+mod reference;
+
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts a worker that crawls nothing.
