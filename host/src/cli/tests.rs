@@ -10,6 +10,8 @@ use crate::confine::Confinement;
 use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::resource::{CrawlSettings, Robots, Unchanged};
 
+mod reference;
+
 fn parse(line: &str) -> anyhow::Result<Command> {
     let args = std::iter::once("crawler").chain(line.split_whitespace());
     let environment = Environment::default();
