@@ -1,0 +1,119 @@
+//! Blocks of the console that no test types, and why; and the check that every other one is typed.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crawler_tests::repository;
+
+use super::blocks::{self, blocks};
+use super::{INSTALL, MANY_MACHINES, RUN, read};
+
+const RELEASE: &str = "a build of a release takes minutes; the build of the tests stands in for it";
+const DEMO: &str =
+    "a build of a release; tests/ctrl_c and tests/system/alone.rs run `crawler demo`";
+const ITSELF: &str = "it runs this test";
+
+/// Page, first line of the block, and the reason why it is not run.
+const EXCUSES: [(&str, &str, &str); 13] = [
+    ("README.md", "$ rustup target add wasm32-wasip2", RELEASE),
+    ("README.md", "$ cargo run --release -- demo", DEMO),
+    ("README.md", "$ tests/run", ITSELF),
+    (INSTALL, "$ rustup target add wasm32-wasip2", RELEASE),
+    (INSTALL, "$ cargo run --release -- demo", DEMO),
+    (
+        MANY_MACHINES,
+        "$ mkdir -p /mnt/crawler && mount -t nfs4 -o noac,lookupcache=none 10.0.0.1:/srv/crawler /mnt/crawler",
+        "it needs the NFS server of a machine; the test mounts a folder of this machine in its place",
+    ),
+    (
+        MANY_MACHINES,
+        "$ curl -o cpu.pb 'http://127.0.0.1:9981/debug/pprof/profile?seconds=10'",
+        "it needs a process with --pprof; tests/system/profile.rs takes such profiles",
+    ),
+    (
+        "host/docs/src/operate/etcd.md",
+        "$ export ETCDCTL_API=3 ETCDCTL_ENDPOINTS=https://10.0.0.1:2379,https://10.0.0.2:2379",
+        "the files of a cluster of the reader's own",
+    ),
+    (
+        "host/docs/src/operate/etcd.md",
+        "$ ETCDCTL_API=3 etcdctl get --prefix /crawler/assignments/",
+        "a record of a crawl that is under way; tests/golden compares the records",
+    ),
+    (
+        "host/docs/src/operate/upgrade.md",
+        "$ etcdctl --endpoints http://127.0.0.1:2379 snapshot save /backup/crawler-etcd.db",
+        "the folders of a cluster of the reader's own",
+    ),
+    (
+        "host/docs/src/operate/slow.md",
+        "$ crawler resource get books",
+        "a crawl of the reader's own; tests/system/frontier.rs asks the same",
+    ),
+    (
+        "host/docs/src/reference/grpc.md",
+        "$ pip install grpcio grpcio-tools",
+        "it needs a network; tests/system/grpc.rs does the same where the tools are there",
+    ),
+    ("host/docs/src/contribute/tests.md", "$ tests/run", ITSELF),
+];
+
+/// Returns the README and all chapters of the book.
+fn pages() -> Vec<String> {
+    let mut pages = vec!["README.md".to_owned()];
+    let mut folders = vec!["host/docs/src".to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(repository().join(&folder)).expect("the book is there") {
+            let path = entry.expect("the book can be read").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let name = format!("{folder}/{name}");
+            match path.is_dir() {
+                true => folders.push(name),
+                false if name.ends_with(".md") => pages.push(name),
+                false => {}
+            }
+        }
+    }
+    pages
+}
+
+#[test]
+fn every_command_of_the_book_is_run_or_excused() {
+    let mut faults = Vec::new();
+    let mut used = BTreeSet::new();
+    for page in pages() {
+        for block in blocks(&read(&page)) {
+            let begins = block.lines.first().map_or("", String::as_str);
+            let excuse = EXCUSES
+                .iter()
+                .position(|row| (row.0, row.1) == (page.as_str(), begins));
+            match block.info.as_str() {
+                blocks::RUN if !RUN.contains(&page.as_str()) => faults.push(format!(
+                    "{page}: no test types {begins:?}; run the page in tests/tests/system/pages.rs, or mark the block {} and give a reason in pages/excuses.rs",
+                    blocks::EXCUSED
+                )),
+                blocks::EXCUSED if excuse.is_none() => faults.push(format!(
+                    "{page}: {begins:?} is marked {} without a reason in tests/tests/system/pages/excuses.rs",
+                    blocks::EXCUSED
+                )),
+                blocks::EXCUSED => used.extend(excuse),
+                "sh" | "bash" | "shell" | "shell-session" => faults.push(format!(
+                    "{page}: {begins:?} is a block of {:?}; write commands as {}, with `$ ` before each",
+                    block.info,
+                    blocks::RUN
+                )),
+                _ => {}
+            }
+        }
+    }
+    for (n, (page, begins, reason)) in EXCUSES.iter().enumerate() {
+        assert!(!reason.is_empty(), "{page}: {begins} has no reason");
+        if !used.contains(&n) {
+            faults.push(format!(
+                "{page}: has no block of {} that begins with {begins:?}; take its row out of tests/tests/system/pages/excuses.rs",
+                blocks::EXCUSED
+            ));
+        }
+    }
+    assert!(faults.is_empty(), "\n{}\n", faults.join("\n"));
+}
