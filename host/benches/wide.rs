@@ -165,7 +165,7 @@ impl Wide {
     async fn crawl(self, port: u16) -> Duration {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let frontier = self.frontier(folder.path()).await;
-        let took = self.crawl_on(&frontier, port).await;
+        let took = self.crawl_on(&frontier, self.fetcher(), port).await;
         let counts = frontier.counts();
         let expected = (
             u64::from(self.n_hosts * self.n_pages),
@@ -182,7 +182,12 @@ impl Wide {
     }
 
     /// Returns the time until its last page is parsed.
-    async fn crawl_on(self, frontier: &Arc<dyn Frontier>, port: u16) -> Duration {
+    async fn crawl_on(
+        self,
+        frontier: &Arc<dyn Frontier>,
+        fetcher: HttpFetcher,
+        port: u16,
+    ) -> Duration {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let rules = Arc::new(Listed::new(self, port));
         let (_config, config) = watch::channel(CrawlConfig {
@@ -203,7 +208,7 @@ impl Wide {
             config,
             rules: rules.clone(),
             frontier: frontier.clone(),
-            fetch: Arc::new(self.fetcher(clock.clone())),
+            fetch: Arc::new(fetcher),
             log: CrawlLog::new(clock.clone()),
             clock,
             leave: Leave::always(),
@@ -230,7 +235,7 @@ impl Wide {
         Arc::new(frontier::durable(folder).await)
     }
 
-    fn fetcher(self, clock: Arc<dyn Clock>) -> HttpFetcher {
+    fn fetcher(self) -> HttpFetcher {
         let loopback = "127.0.0.0/8".parse().expect("it is a network");
         let guard = Arc::new(Guard::new(vec![loopback]));
         let gate = Arc::new(Gate::new(GateSettings::default()));
@@ -244,7 +249,8 @@ impl Wide {
             hosts: (0..self.n_hosts).map(at).collect(),
             ..FetchSettings::default()
         };
-        HttpFetcher::new(settings, guard, gate, clock).expect("it has no odd settings")
+        HttpFetcher::new(settings, guard, gate, Arc::new(SystemClock))
+            .expect("it has no odd settings")
     }
 }
 
