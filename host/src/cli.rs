@@ -29,6 +29,7 @@ use crate::telemetry::chain;
 mod args;
 pub mod author;
 mod checks;
+mod crawl;
 pub mod engine;
 mod frontier;
 mod items;

@@ -2,13 +2,13 @@
 //! command line share.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::str::FromStr;
 
 use crate::master::ControlError;
 use crate::model::id::{NodeId, PluginRef, ResourceName};
 use crate::model::placement::{Neighbour, PlacementChange};
 use crate::model::plugin::LimitOverrides;
-use crate::model::resource::{CrawlSettings, HostPattern, ResourceSpec, SettingError};
+use crate::model::resource::{CrawlSettings, ResourceSpec, SettingError};
+use crate::model::settings::{Setting, Value};
 
 /// Request to add a resource, or to change one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,35 +85,13 @@ pub(crate) fn plugin_ref(field: &'static str, text: &str) -> Result<PluginRef, C
     text.parse().map_err(|e| invalid(field, e))
 }
 
-/// Parses the field `scope`.
-pub(crate) fn scope<'a>(
-    hosts: impl IntoIterator<Item = &'a str>,
-) -> Result<Vec<HostPattern>, ControlError> {
-    let hosts = hosts.into_iter().map(str::parse);
-    hosts
-        .collect::<Result<_, _>>()
-        .map_err(|e: SettingError| invalid("scope", e))
-}
-
-/// Parses a setting of a crawl that is a text, if it is given.
-pub(crate) fn setting<T>(name: &'static str, text: Option<&str>) -> Result<Option<T>, ControlError>
-where
-    T: FromStr<Err = String>,
-{
-    let parsed = text.map(str::parse).transpose();
-    parsed.map_err(|why| invalid_setting(SettingError { setting: name, why }))
-}
-
-/// Parses a setting of a crawl that is a list of texts.
-pub(crate) fn setting_list<'a, T>(
-    name: &'static str,
-    texts: impl IntoIterator<Item = &'a str>,
-) -> Result<Vec<T>, ControlError>
-where
-    T: FromStr<Err = String>,
-{
-    let parsed = texts.into_iter().map(str::parse).collect::<Result<_, _>>();
-    parsed.map_err(|why| invalid_setting(SettingError { setting: name, why }))
+/// Parses a setting of a crawl and puts it there.
+pub(crate) fn set(
+    crawl: &mut CrawlSettings,
+    setting: &Setting,
+    value: Value,
+) -> Result<(), ControlError> {
+    setting.set(crawl, value).map_err(invalid_setting)
 }
 
 /// Parses the fields `near` and `apart`.
@@ -164,7 +142,7 @@ mod tests {
             .into();
         first.limits.set("memory", "8MiB").unwrap();
         first.crawl.max_pages = Some(5);
-        first.crawl.scope = scope(["a.test"]).unwrap();
+        first.crawl.scope = vec!["a.test".parse().unwrap()];
         let mut change = request("books");
         change.params = [("b".into(), "3".into())].into();
         change.limits.set("cpu", "1s").unwrap();

@@ -10,8 +10,9 @@ use std::time::Duration;
 use clap::Args;
 use ipnet::IpNet;
 
-use super::args::{CrawlArgs, RuleArgs, limit, listen_address, overrides};
+use super::args::{RuleArgs, limit, listen_address, overrides};
 use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
+use super::crawl::CrawlArgs;
 use super::engine::{EngineArgs, EngineOptions};
 use super::requests::{CallArgs, CallOptions, RequestArgs};
 use crate::api::requests::RequestSettings;

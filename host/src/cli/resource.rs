@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use futures::stream::StreamExt as _;
 
-use super::args::{CrawlArgs, Format, OutputArgs, PlacementArgs, RuleArgs};
+use super::args::{Format, OutputArgs, PlacementArgs, RuleArgs};
+use super::crawl::CrawlArgs;
 use super::table;
 use crate::api::answer::{ResourceAnswer, ResourcesAnswer, ShardAnswer};
 use crate::api::client::Client;

@@ -12,7 +12,7 @@ use super::EtcdConfig;
 use super::access::{self, CredentialTable, ProxyEntry};
 use super::fetch::{FETCH, FetchConfig, FetchTable};
 use super::hosts::{self, Addresses, FixedHosts};
-use super::resource::{RESOURCE, ResourceTable};
+use super::resource::{self, ResourceTable};
 use super::suggest;
 use crate::confine::Confinement;
 use crate::model::resource::ResourceSpec;
@@ -124,7 +124,7 @@ impl FileConfig {
             source.check_keys("[fetch]", fetch, &FETCH)?;
         }
         source.check_tables(table.get_ref(), "plugin", &PLUGIN)?;
-        source.check_tables(table.get_ref(), "resource", &RESOURCE)?;
+        source.check_tables(table.get_ref(), "resource", &resource::keys())?;
         let file: File = toml::from_str(text).map_err(|e| source.toml_error(&e))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let plugins = file.plugin.into_iter().map(|plugin| PluginSource {
@@ -265,7 +265,8 @@ impl Source<'_> {
 mod tests {
     use super::*;
     use crate::model::plugin::LimitOverrides;
-    use crate::model::resource::{Cookies, CrawlSettings, PlacementSpec, Robots, Unchanged};
+    use crate::model::resource::{CrawlSettings, PlacementSpec, Unchanged};
+    use crate::model::settings::examples;
 
     const EXAMPLE: &str = include_str!("example.toml");
 
@@ -289,39 +290,7 @@ mod tests {
             plugin: "books@0.1.0".parse().unwrap(),
             params: [("start".into(), "https://books.example/".into())].into(),
             limits,
-            crawl: CrawlSettings {
-                delay_ms: Some(250),
-                random_delay_ms: Some(50),
-                host_rate: Some("10/s, 300/m".parse().unwrap()),
-                rate: Some("5000/h".parse().unwrap()),
-                hours: Some("22:00-06:00".parse().unwrap()),
-                concurrency: Some(4),
-                max_pages: Some(10_000),
-                max_bytes: Some(20 << 30),
-                max_depth: Some(20),
-                max_url_length: Some(1_000),
-                max_segment_repeats: Some(2),
-                max_pattern_urls: Some(5_000),
-                max_hosts: Some(10_000),
-                max_disk: Some(2 << 30),
-                max_undelivered: Some(64 << 20),
-                max_attempts: Some(3),
-                max_retry_wait_ms: Some(60_000),
-                unchanged: Some(Unchanged::Skip),
-                robots: Some(Robots::Obey),
-                max_crawl_delay_ms: Some(30_000),
-                user_agents: ["honest", "shop-reader/2.0 (+https://shop.example/bot)"]
-                    .map(|agent| agent.parse().unwrap())
-                    .into(),
-                cookies: Some(Cookies::Keep),
-                cookie_seeds: vec!["books.example:currency=EUR".parse().unwrap()],
-                content_types: Some("text/*, application/json".parse().unwrap()),
-                proxy: Some("abroad".parse().unwrap()),
-                credentials: Some("shop".parse().unwrap()),
-                scope: ["books.example", "*.books.example"]
-                    .map(|host| host.parse().unwrap())
-                    .into(),
-            },
+            crawl: examples(),
             placement: PlacementSpec {
                 weight: 5,
                 selector: [("id".into(), "worker-1".into())].into(),
@@ -330,6 +299,13 @@ mod tests {
                 shards: 2,
             },
         };
+        let crawl = &books.crawl;
+        assert_eq!(
+            (crawl.delay_ms, crawl.max_retry_wait_ms, crawl.max_bytes),
+            (Some(250), Some(60_000), Some(20 << 30))
+        );
+        assert_eq!(crawl.unchanged, Some(Unchanged::Skip));
+        assert_eq!(crawl.user_agents.len(), 2);
         let plugins = ["/etc/crawler/plugins/books", "/opt/rules/forum.wasm"];
         assert_eq!(config.resources, [books, forum]);
         assert_eq!(
@@ -356,7 +332,7 @@ mod tests {
         assert_eq!(config.hosts, hosts.into());
         assert_eq!(config.allow_ports, [81, 8_000]);
         assert_eq!(config.confinement, Some(Confinement::On));
-        for key in RESOURCE.iter().chain(&PLUGIN).chain(&ETCD) {
+        for key in resource::keys().iter().chain(&PLUGIN).chain(&ETCD) {
             let written = EXAMPLE
                 .lines()
                 .any(|line| line.starts_with(&format!("{key} =")));

@@ -13,6 +13,7 @@ use crate::config::suggest;
 use crate::model::placement::PlacementChange;
 use crate::model::plugin::{LimitName, LimitOverrides};
 use crate::model::resource::CrawlSettings;
+use crate::model::settings::{self, Kind, SETTINGS};
 
 const SPEC: [&str; 11] = [
     "id",
@@ -36,35 +37,6 @@ const CHANGES: [&str; 6] = [
     "placement",
 ];
 const PLACEMENT: [&str; 5] = ["shards", "weight", "selector", "near", "apart"];
-const CRAWL: [&str; 27] = [
-    "delay_ms",
-    "concurrency",
-    "max_pages",
-    "max_depth",
-    "scope",
-    "max_bytes",
-    "max_url_length",
-    "max_segment_repeats",
-    "max_pattern_urls",
-    "max_hosts",
-    "unchanged",
-    "max_attempts",
-    "max_retry_wait_ms",
-    "robots",
-    "max_crawl_delay_ms",
-    "random_delay_ms",
-    "host_rate",
-    "rate",
-    "hours",
-    "user_agents",
-    "cookies",
-    "cookie_seeds",
-    "content_types",
-    "proxy",
-    "credentials",
-    "max_disk",
-    "max_undelivered",
-];
 
 /// Example of a body that names a resource.
 pub(super) const EXAMPLE: &str = r#"{"name":"books"}"#;
@@ -168,42 +140,40 @@ fn limits(fields: &mut Fields) -> Result<LimitOverrides, Problem> {
 }
 
 fn crawl(fields: &mut Fields) -> Result<CrawlSettings, Problem> {
-    let mut fields = Fields::new("field crawl", fields.object("crawl")?, &CRAWL)?;
-    let scope = text_list(&mut fields, "scope", "crawl.scope")?;
-    let agents = text_list(&mut fields, "user_agents", "crawl.user_agents")?;
-    let cookies = text_list(&mut fields, "cookie_seeds", "crawl.cookie_seeds")?;
-    Ok(CrawlSettings {
-        delay_ms: fields.number("delay_ms")?,
-        random_delay_ms: fields.number("random_delay_ms")?,
-        host_rate: spec::setting("host-rate", fields.text("host_rate")?.as_deref())?,
-        rate: spec::setting("rate", fields.text("rate")?.as_deref())?,
-        hours: spec::setting("hours", fields.text("hours")?.as_deref())?,
-        concurrency: fields.number("concurrency")?,
-        max_pages: fields.number("max_pages")?,
-        max_bytes: fields.number("max_bytes")?,
-        max_depth: fields.number("max_depth")?,
-        max_url_length: fields.number("max_url_length")?,
-        max_segment_repeats: fields.number("max_segment_repeats")?,
-        max_pattern_urls: fields.number("max_pattern_urls")?,
-        max_hosts: fields.number("max_hosts")?,
-        max_disk: fields.number("max_disk")?,
-        max_undelivered: fields.number("max_undelivered")?,
-        max_attempts: fields.number("max_attempts")?,
-        max_retry_wait_ms: fields.number("max_retry_wait_ms")?,
-        unchanged: spec::setting("unchanged", fields.text("unchanged")?.as_deref())?,
-        robots: spec::setting("robots", fields.text("robots")?.as_deref())?,
-        max_crawl_delay_ms: fields.number("max_crawl_delay_ms")?,
-        user_agents: spec::setting_list("user-agent", agents.iter().map(String::as_str))?,
-        cookies: spec::setting("cookies", fields.text("cookies")?.as_deref())?,
-        cookie_seeds: spec::setting_list("cookie", cookies.iter().map(String::as_str))?,
-        content_types: spec::setting("content-types", fields.text("content_types")?.as_deref())?,
-        proxy: spec::setting("proxy", fields.text("proxy")?.as_deref())?,
-        credentials: spec::setting("credentials", fields.text("credentials")?.as_deref())?,
-        scope: spec::scope(scope.iter().map(String::as_str))?,
-    })
+    let mut fields = Fields::new("field crawl", fields.object("crawl")?, &crawl_fields())?;
+    let mut crawl = CrawlSettings::default();
+    for setting in SETTINGS {
+        let value = match setting.kind {
+            Kind::U32 => fields
+                .number::<u32>(setting.field)?
+                .map(u64::from)
+                .map(settings::Value::Number),
+            Kind::U64 | Kind::Bytes | Kind::Time => {
+                fields.number(setting.field)?.map(settings::Value::Number)
+            }
+            Kind::Text => fields.text(setting.field)?.map(settings::Value::Text),
+            Kind::Texts | Kind::List => {
+                let field = format!("crawl.{}", setting.field);
+                Some(settings::Value::Texts(text_list(
+                    &mut fields,
+                    setting.field,
+                    &field,
+                )?))
+            }
+        };
+        if let Some(value) = value {
+            spec::set(&mut crawl, setting, value)?;
+        }
+    }
+    Ok(crawl)
 }
 
-fn text_list(fields: &mut Fields, name: &str, field: &'static str) -> Result<Vec<String>, Problem> {
+/// Returns the fields of the object `crawl`.
+fn crawl_fields() -> Vec<&'static str> {
+    SETTINGS.iter().map(|setting| setting.field).collect()
+}
+
+fn text_list(fields: &mut Fields, name: &str, field: &str) -> Result<Vec<String>, Problem> {
     let wrong = |value: &Value| wrong(field, "a list of texts", value);
     match fields.take(name) {
         None => Ok(Vec::new()),
@@ -256,7 +226,10 @@ impl Fields {
         for (given, value) in given {
             let name = snake_case(&given);
             if !known.contains(&name.as_str()) {
-                let objects = [("crawl", &CRAWL[..]), ("placement", &PLACEMENT[..])];
+                let objects = [
+                    ("crawl", &crawl_fields()[..]),
+                    ("placement", &PLACEMENT[..]),
+                ];
                 let inside = objects.into_iter().find(|(object, fields)| {
                     known.contains(object) && fields.contains(&name.as_str())
                 });
@@ -348,6 +321,7 @@ fn snake_case(name: &str) -> String {
 mod tests {
     use super::*;
     use crate::model::resource::{Robots, Unchanged};
+    use crate::model::settings::examples;
 
     #[track_caller]
     fn check_refused(body: &str, detail: &str, hint: &str) {
@@ -420,6 +394,13 @@ mod tests {
         assert_eq!(crawl.proxy, "direct".parse().ok());
         assert_eq!(crawl.credentials, "a".parse().ok());
         assert_eq!(snake.limits.iter().count(), 2);
+    }
+
+    #[test]
+    fn every_setting_is_a_field_of_the_body() {
+        let crawl = examples();
+        let body = serde_json::json!({ "name": "b", "crawl": crawl });
+        assert_eq!(spec(body.to_string().as_bytes()).unwrap().crawl, crawl);
     }
 
     #[test]

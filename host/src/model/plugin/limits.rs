@@ -309,7 +309,8 @@ impl Limits {
     }
 }
 
-fn parse_millis(text: &str) -> Option<u64> {
+/// Parses a time, such as `1s` or `250ms`, in milliseconds.
+pub fn parse_millis(text: &str) -> Option<u64> {
     let duration = humantime::parse_duration(text).ok()?;
     u64::try_from(duration.as_millis()).ok()
 }
@@ -333,6 +334,16 @@ pub fn parse_bytes(text: &str) -> Option<u64> {
         _ => return None,
     };
     number.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+/// Writes a number of bytes as [`parse_bytes`] reads it, in the largest unit that divides it.
+pub fn format_bytes(n: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let fits = |(shift, _): &(u32, &str)| n >> shift << shift == n;
+    match units.into_iter().find(fits) {
+        Some((shift, unit)) if n > 0 => format!("{}{unit}", n >> shift),
+        _ => n.to_string(),
+    }
 }
 
 mod millis {
@@ -378,6 +389,14 @@ mod tests {
         check("body", "4096", Ok(4096));
         check("cpu", "1s 500ms", Ok(1500));
         check("requests", "20000", Ok(20_000));
+    }
+
+    #[test]
+    fn bytes_are_written_as_they_are_read() {
+        for text in ["0", "1023", "1KiB", "1025", "64MiB", "1536MiB", "1TiB"] {
+            let n = parse_bytes(text).expect("it is a size");
+            assert_eq!(format_bytes(n), text);
+        }
     }
 
     #[test]
