@@ -3,6 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
+use crawler::model::settings::SETTINGS;
 use crawler_tests::process::Home;
 use crawler_tests::web::Site;
 use crawler_tests::{guests, repository};
@@ -97,7 +98,7 @@ fn the_example_config_runs_as_it_stands() {
     // Only values outside of this machine are replaced, and the night.
     for (there, here) in [
         ("22:00-06:00", "00:00-24:00".to_owned()),
-        ("proxy = \"abroad\" ", "proxy = \"direct\" ".to_owned()),
+        ("proxy = \"abroad\"", "proxy = \"direct\"".to_owned()),
         ("\"plugins/books\"", quoted("books")),
         ("\"/opt/rules/forum.wasm\"", quoted("forum_list")),
         (
@@ -137,7 +138,14 @@ fn the_example_config_runs_as_it_stands() {
         "max_disk": 2_u64 << 30, "max_undelivered": 64_u64 << 20,
         "unchanged": "skip", "robots": "obey", "max_crawl_delay_ms": 30_000,
     });
-    assert_eq!(books["spec"]["crawl"], crawl);
+    let taken = books["spec"]["crawl"].as_object().expect("it is an object");
+    for (field, value) in crawl.as_object().expect("it is an object") {
+        assert_eq!(taken.get(field), Some(value), "{field}");
+    }
+    for setting in SETTINGS {
+        assert!(taken.contains_key(setting.field), "{}", setting.field);
+    }
+    assert_eq!(taken.len(), SETTINGS.len());
     assert_eq!(text(&books["spec"]["plugin"]), "books@0.1.0");
     let pause = crawler_tests::web::shortest_pause(&web.log());
     assert!(pause >= Some(Duration::from_millis(245)), "{pause:?}");

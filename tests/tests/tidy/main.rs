@@ -16,6 +16,7 @@ mod code;
 mod comments;
 mod links;
 mod options;
+mod settings;
 
 use code::{collect_literals, collect_words, count_selects, crate_paths, cycle, without_tests};
 

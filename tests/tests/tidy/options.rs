@@ -1,4 +1,5 @@
-//! The tables of options in the book name every option, with the default that the code has.
+//! The tables of options in the book name every option, with the default that the code has. The rows of the
+//! settings of a crawl are written from their table, see `settings.rs`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,9 +8,10 @@ use crawler::api::requests::RequestSettings;
 use crawler::cli::CallOptions;
 use crawler::fetch::gate::GateSettings;
 use crawler::fetch::http::FetchSettings;
-use crawler::model::plugin::Limits;
-use crawler::model::settings::CrawlSettings;
+use crawler::model::plugin::{Limits, format_bytes as bytes};
 use crawler_tests::repository;
+
+use super::settings::number;
 
 /// Chapter with the settings of resources and of fetching.
 const SETTINGS: &str = "host/docs/src/reference/settings.md";
@@ -36,22 +38,6 @@ fn table(chapter: &str, heading: &str) -> BTreeMap<String, String> {
 
 fn time(time: Duration) -> String {
     humantime::format_duration(time).to_string()
-}
-
-/// Formats a size as people write it.
-fn bytes(n: u64) -> String {
-    let units = ["", "KiB", "MiB", "GiB", "TiB"];
-    let nth = (0..units.len()).rev().find(|nth| n >= 1 << (10 * nth));
-    let nth = nth.unwrap_or(0);
-    format!("{}{}", n >> (10 * nth), units[nth])
-}
-
-/// Formats a number with a space at each thousand.
-fn number(n: u64) -> String {
-    match n {
-        0..1_000 => n.to_string(),
-        _ => format!("{} {:03}", number(n / 1_000), n % 1_000),
-    }
 }
 
 #[track_caller]
@@ -105,29 +91,10 @@ fn the_book_tells_the_defaults_of_settings() {
             ("--frontier-readers", calls.frontier_readers.to_string()),
         ],
     );
-    let crawl = CrawlSettings::default();
     check(
         SETTINGS,
         "setting",
-        &[
-            ("--max-crawl-delay", time(crawl.max_crawl_delay())),
-            ("--concurrency", crawl.concurrency().to_string()),
-            ("--max-attempts", crawl.max_attempts().to_string()),
-            ("--max-retry-wait", time(crawl.max_retry_wait())),
-            ("--max-depth", crawl.max_depth().to_string()),
-            ("--max-pages", number(crawl.max_pages())),
-            ("--max-bytes", bytes(crawl.max_bytes())),
-            ("--max-url-length", crawl.max_url_length().to_string()),
-            (
-                "--max-segment-repeats",
-                crawl.max_segment_repeats().to_string(),
-            ),
-            ("--max-pattern-urls", number(crawl.max_pattern_urls())),
-            ("--max-hosts", number(crawl.max_hosts())),
-            ("--max-disk", bytes(crawl.max_disk())),
-            ("--max-undelivered", bytes(crawl.max_undelivered())),
-            ("--limit body", bytes(Limits::default().body)),
-        ],
+        &[("--limit body", bytes(Limits::default().body))],
     );
 }
 
