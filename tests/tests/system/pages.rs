@@ -68,6 +68,7 @@ fn type_all(shell: &mut Shell, text: &str) {
 }
 
 #[track_caller]
+#[expect(clippy::print_stdout, reason = "tells how long each command takes")]
 fn type_one(shell: &mut Shell, command: &Command) {
     shell.wait_for_servers();
     if is_one_of(&command.typed, &SERVERS) {
