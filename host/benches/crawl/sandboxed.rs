@@ -13,7 +13,7 @@ use crawler::frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler::memory::Seat;
 use crawler::model::id::{Digest, ResourceId, Run};
 use crawler::model::plugin::Limits;
-use crawler::model::settings::{CrawlSettings, DEFAULT_CONCURRENCY};
+use crawler::model::settings::CrawlSettings;
 use crawler::plugin::engine::{Engine, EngineSettings, Plugin};
 use crawler::sink::lines::{LineFiles, LineSettings};
 use crawler::worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
@@ -29,7 +29,7 @@ use super::components::component;
 use super::frontier::durable;
 
 /// Number of pages in flight, here and in the bare loop.
-pub(crate) const CONCURRENCY: u32 = DEFAULT_CONCURRENCY;
+pub(crate) const CONCURRENCY: u32 = 16;
 
 /// Parts that several crawls share.
 pub(crate) struct Crawler {

@@ -1,6 +1,6 @@
 //! The spans of a crawl of one page, with the worker, the fetcher and the engine as they are.
 
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
 
 use crawler::clock::{Clock, SystemClock};
 use crawler::fetch::gate::{Gate, GateSettings};
@@ -53,7 +53,11 @@ impl Spans {
     }
 
     fn take(&self) -> Vec<String> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.lines())
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().expect("no holder panics")
     }
 }
 
@@ -63,7 +67,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
         let path: Vec<&str> = scope.from_root().map(|span| span.name()).collect();
         let mut line = Line(path.join(" > "));
         attributes.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
+        self.lines().push(line.0);
     }
 }
 
@@ -104,7 +108,8 @@ async fn crawl_one_page() -> String {
     };
     tasks.spawn("site", serve);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let guard = Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()]));
+    let loopback = "127.0.0.0/8".parse().expect("it is a network");
+    let guard = Arc::new(Guard::new(vec![loopback]));
     let gate = Arc::new(Gate::new(GateSettings::default()));
     let fetcher = HttpFetcher::new(FetchSettings::default(), guard, gate, clock.clone());
     let call = config(|_| (), &[("root", &site)]);
@@ -125,7 +130,7 @@ async fn crawl_one_page() -> String {
         config: receiver,
         rules: plugin().await,
         frontier: Arc::new(MemoryFrontier::new(MemorySettings::default())),
-        fetch: Arc::new(fetcher.unwrap()),
+        fetch: Arc::new(fetcher.expect("it has no odd settings")),
         log: CrawlLog::new(clock.clone()),
         clock,
         leave: Leave::always(),
@@ -135,7 +140,8 @@ async fn crawl_one_page() -> String {
         seat: Seat::default(),
     };
     let shard = ShardId::only(parts.resource);
-    let span = spans::of_crawl(&"books".parse().unwrap(), shard, Epoch(2), parts.run);
+    let name = "books".parse().expect("it is a name");
+    let span = spans::of_crawl(&name, shard, Epoch(2), parts.run);
     let sink = Box::new(StreamSink::new(tokio::io::sink(), "nowhere"));
     let crawl = crawl::run(parts, sink, CancellationToken::new());
     assert_eq!(crawl.instrument(span).await, CrawlEnd::Finished);

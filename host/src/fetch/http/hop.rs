@@ -290,9 +290,7 @@ impl Hop {
         {
             headers.insert(header::AUTHORIZATION, authorization.clone());
         }
-        if let Some(connections) = &self.last_of
-            && connections.are_many()
-        {
+        if self.last_of.as_ref().is_some_and(|all| all.are_many()) {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         *request.headers_mut() = headers;
