@@ -31,7 +31,8 @@ pub use setting::{Applies, Fallback, Kind, Setting, Value};
 use table::DAY;
 pub(crate) use table::crawl_settings;
 pub use table::{
-    DEFAULT_DELAY, DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRAWL_DELAY, DEFAULT_MAX_URL_LENGTH, MAX_DELAY,
+    DEFAULT_CONCURRENCY, DEFAULT_DELAY, DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRAWL_DELAY,
+    DEFAULT_MAX_URL_LENGTH, MAX_DELAY,
 };
 
 // Defines CrawlSettings and SETTINGS.

@@ -7,7 +7,7 @@
 //! Each opening of a frontier has a storage epoch of its own, so no two lives ever write to one file. A batch
 //! is appended and synced, with the folder if the file is new. Then the answer tells how much of the file
 //! counts, and the frontier keeps that in the batch that empties its outbox. Bytes behind that length do not
-//! count: [`LineReader`] stops there, and they are cut off before the next append. So a batch can be tried
+//! count: the reader stops there, and they are cut off before the next append. So a batch can be tried
 //! again without a torn or doubled line. If somebody removes a file or cuts it short, the next file follows.
 //!
 //! In the end, the leader delivers the items that a deleted resource's frontier holds and no sink has. It

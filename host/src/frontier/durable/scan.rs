@@ -48,13 +48,13 @@ impl<'a> Entries<'a> {
         end: &Bytes,
     ) -> Result<Option<(Bytes, Bytes)>, FrontierError> {
         self.read_ahead().await?;
-        Ok(self.ahead.pop_front_if(|(key, _)| &*key < end))
+        Ok(self.ahead.pop_front_if(|(key, _)| *key < *end))
     }
 
     /// Skips all entries before `start`, which is a key of the scanned range. Entries that were returned
     /// before do not come again.
     pub(super) async fn skip_to(&mut self, start: &Bytes) -> Result<(), FrontierError> {
-        while self.ahead.pop_front_if(|(key, _)| &*key < start).is_some() {}
+        while self.ahead.pop_front_if(|(key, _)| *key < *start).is_some() {}
         if self.ahead.is_empty()
             && let Some(entries) = &mut self.entries
         {

@@ -33,6 +33,8 @@
 
 use std::time::Duration;
 
+/// Number of pages in flight at once, for one resource.
+pub const DEFAULT_CONCURRENCY: u32 = 16;
 /// Number of attempts at one page before it is given up.
 pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
 /// Longest `crawl-delay` that is kept.
@@ -110,7 +112,7 @@ macro_rules! crawl_settings {
                 applies: AtOnce,
                 help: "When pages are begun, in UTC, like 22:00-06:00",
             }
-            concurrency: u32(16) {
+            concurrency: u32(DEFAULT_CONCURRENCY) {
                 name: "concurrency",
                 takes: "N",
                 range: 1..=1_024,
