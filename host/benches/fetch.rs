@@ -164,7 +164,6 @@ impl Asked {
             max_crawl_delay: usual.max_crawl_delay(),
             account: Account::default(),
             asker: Asker::waiting(),
-            is_last: false,
             place: None,
         });
         match fetched.await.expect("it is served").answer {

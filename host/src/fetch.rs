@@ -90,8 +90,6 @@ pub struct FetchRequest {
     pub account: Account,
     /// Crawl or other caller that asks for the turn of the host.
     pub asker: Asker,
-    /// True if the caller knows of no other request to the host: its connection is of little use afterwards.
-    pub is_last: bool,
     /// Place of the request among the requests in flight. If `None`, it occupies no place.
     pub place: Option<Arc<dyn Place>>,
 }

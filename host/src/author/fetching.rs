@@ -63,7 +63,6 @@ pub async fn page(
             max_crawl_delay: settings.max_crawl_delay(),
             account: Account::default(),
             asker: Asker::waiting(),
-            is_last: false,
             place: None,
         };
         let fetched = fetch.fetch(fetch_request).await;

@@ -31,7 +31,6 @@ use crate::model::crawl::{Page, UnixMillis, is_same_host};
 use crate::model::frontier::DelayBy;
 use crate::model::resource::DEFAULT_DELAY;
 use crate::model::settings::{AccessName, USUAL_AGENT};
-use connections::RecentConnections;
 use failed::within;
 use hop::{Exchange, Hop, Outcome};
 use judge::Manner;
@@ -40,7 +39,6 @@ use send::{OPEN_FILES_WAIT, Sent};
 
 mod body;
 mod client;
-mod connections;
 mod failed;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
@@ -68,7 +66,6 @@ pub struct HttpFetcher {
     /// Turns shared with other workers. If not set, no other worker is asked.
     turns: OnceLock<Turns>,
     robots: Cache,
-    connections: Arc<RecentConnections>,
     /// Permits for hosts that are being prepared.
     preparing: Semaphore,
     clock: Arc<dyn Clock>,
@@ -107,7 +104,6 @@ impl HttpFetcher {
         Ok(Self {
             routes: Routes::new(&settings, &resolver)?,
             robots: Cache::new(judge::product_of(&settings.user_agent)),
-            connections: Arc::default(),
             preparing: Semaphore::new(settings.preparing),
             settings,
             guard,
@@ -149,7 +145,6 @@ impl HttpFetcher {
                     outcome: Err(error),
                     took: begun.elapsed(),
                     was_not_connected: true,
-                    has_connected: false,
                 };
             }
         }
@@ -190,7 +185,7 @@ impl HttpFetcher {
             });
         }
         let manner = Manner::of(&request, pool.clone());
-        Ok((manner, Hop::first(request, pool, &self.connections)?))
+        Ok((manner, Hop::first(request, pool)?))
     }
 }
 

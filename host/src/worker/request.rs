@@ -37,7 +37,6 @@ pub(super) fn fetch_request(
         max_crawl_delay: config.settings.max_crawl_delay(),
         account: shared.parts.seat.account().clone(),
         asker: shared.asker,
-        is_last: !claim.host.has_more,
         place: Some(slot.place()),
     }
 }

@@ -59,7 +59,6 @@ pub(super) fn send(
         max_crawl_delay: Duration::ZERO,
         account: Account::default(),
         asker: Asker::waiting(),
-        is_last: false,
         place: None,
     };
     let fetched = wire.runtime.block_on(wire.fetcher.fetch(request));

@@ -12,7 +12,7 @@ use super::FetchSettings;
 
 /// Time for which idle connections are kept. It is short, so that their number follows the hosts in use: a
 /// wide crawl uses thousands of hosts per second.
-pub(super) const IDLE: Duration = Duration::from_secs(5);
+const IDLE: Duration = Duration::from_secs(5);
 
 /// Maximum size in bytes of the head of an answer over HTTP/2: the same as the client's limit over HTTP/1.1.
 const HEAD_MAX: u32 = 400 << 10;

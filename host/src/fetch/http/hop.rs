@@ -16,7 +16,6 @@ use super::super::phases::Phases;
 use super::super::{FetchError, FetchRequest, Place};
 use super::FetchSettings;
 use super::body::{ACCEPTED, Body, codings, read};
-use super::connections::RecentConnections;
 use super::failed;
 use super::routes::Pool;
 use crate::memory::Account;
@@ -58,8 +57,6 @@ pub(super) struct Hop {
     credentials: CredentialNames,
     /// Memory account that the body of the answer is charged to while it is read.
     account: Account,
-    /// Connections that its own adds to in vain, because no other request to the host is known.
-    last_of: Option<Arc<RecentConnections>>,
     /// Place that is given up while the request waits for the turn of a host.
     pub(super) place: Option<Arc<dyn Place>>,
 }
@@ -72,8 +69,6 @@ pub(super) struct Exchange {
     pub(super) took: Duration,
     /// True if it ended before there was a connection, so that nothing was asked.
     pub(super) was_not_connected: bool,
-    /// True if a connection was made for it.
-    pub(super) has_connected: bool,
 }
 
 /// Outcome of an exchange.
@@ -116,7 +111,6 @@ impl Hop {
             pool,
             credentials: CredentialNames::default(),
             account: Account::default(),
-            last_of: None,
             place: None,
         }
     }
@@ -125,7 +119,6 @@ impl Hop {
     pub(super) fn first(
         request: FetchRequest,
         pool: Option<Arc<Pool>>,
-        connections: &Arc<RecentConnections>,
     ) -> Result<Self, FetchError> {
         let refused = |why: String| FetchError::Request { why };
         let method = Method::from_bytes(request.method.as_bytes())
@@ -175,7 +168,6 @@ impl Hop {
             pool,
             credentials: request.credentials,
             account: request.account,
-            last_of: request.is_last.then(|| Arc::clone(connections)),
             place: request.place,
         })
     }
@@ -226,7 +218,6 @@ impl Hop {
             outcome: outcome.await,
             took: begun.elapsed(),
             was_not_connected: phases.was_not_connected(),
-            has_connected: phases.connect().is_some(),
         }
     }
 
@@ -289,9 +280,6 @@ impl Hop {
             && let Some(authorization) = shown.find_map(|shown| shown.for_url(&self.url))
         {
             headers.insert(header::AUTHORIZATION, authorization.clone());
-        }
-        if self.last_of.as_ref().is_some_and(|all| all.are_many()) {
-            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         *request.headers_mut() = headers;
         Ok(request)

@@ -260,7 +260,6 @@ fn nothing(why: FetchError) -> Exchange {
         outcome: Err(why),
         took: Duration::ZERO,
         was_not_connected: true,
-        has_connected: false,
     }
 }
 

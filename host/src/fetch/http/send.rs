@@ -100,11 +100,7 @@ impl HttpFetcher {
             mut outcome,
             took,
             was_not_connected,
-            has_connected,
         } = self.exchange(hop, max_body).await;
-        if has_connected {
-            self.connections.note();
-        }
         // The warning comes now, because the address of the host is known.
         if outcome.is_ok() {
             self.want_contact(&hop.url);

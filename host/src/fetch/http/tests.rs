@@ -177,7 +177,6 @@ fn get(url: Url) -> FetchRequest {
         max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
         account: Account::default(),
         asker: Asker::waiting(),
-        is_last: false,
         place: None,
     }
 }

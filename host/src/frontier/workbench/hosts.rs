@@ -15,13 +15,9 @@ impl<T> Workbench<T> {
     /// Returns the standing of a host for a claim that is taken now.
     pub(crate) fn standing(&self, host: HostId, now: UnixMillis) -> HostStanding {
         let known = self.hosts.about(host);
-        let standing = known.map(|(clock, life)| life.standing(clock.at, now));
-        let whole = self.hosts.whole(host).into_iter();
-        let mut lanes = whole.flat_map(|host| host.lanes.values());
-        HostStanding {
-            has_more: lanes.any(|lane| lane.has_more()),
-            ..standing.unwrap_or_default()
-        }
+        known.map_or_else(HostStanding::default, |(clock, life)| {
+            life.standing(clock.at, now)
+        })
     }
 
     /// Returns the milliseconds between the last answer of a host and the next request, if the host is known.
@@ -53,28 +49,5 @@ impl<T> Workbench<T> {
             .iter()
             .filter(|(level, _)| level.kind == Kind::Ready);
         ready.map(|(_, turns)| turns.len()).sum()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::frontier::workbench::{HostId, LaneId, Next, TakeFrom, Turn, Workbench};
-
-    #[test]
-    fn a_standing_tells_if_other_urls_of_the_host_wait() {
-        let mut bench = Workbench::default();
-        let lane = |host, priority| LaneId {
-            host: HostId(host),
-            priority,
-        };
-        for (entry, lane) in [(1, lane(1, 0)), (2, lane(1, 5)), (3, lane(2, 0))] {
-            bench.put(lane, Turn { due: 0, entry }, entry);
-        }
-        let mut told = Vec::new();
-        while let Next::Url(lane, _, url) = bench.take(0, TakeFrom::all(9)) {
-            told.push((url, bench.standing(lane.host, 0).has_more));
-        }
-        told.sort_unstable();
-        assert_eq!(told, [(1, false), (2, true), (3, false)]);
     }
 }

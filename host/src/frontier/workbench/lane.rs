@@ -83,14 +83,9 @@ impl<T> Lane<T> {
         self.buffer.is_empty() && self.more_after.is_some()
     }
 
-    /// Returns true if a URL waits, in memory or outside.
-    pub(super) fn has_more(&self) -> bool {
-        !self.buffer.is_empty() || self.more_after.is_some()
-    }
-
     /// Returns true if no URL is left.
     pub(super) fn is_over(&self) -> bool {
-        !self.has_more() && self.in_flight.is_empty()
+        self.buffer.is_empty() && self.in_flight.is_empty() && self.more_after.is_none()
     }
 
     pub(super) fn put(&mut self, turn: Turn, url: T, room: usize) -> Put {

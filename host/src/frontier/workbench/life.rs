@@ -55,8 +55,6 @@ pub struct HostStanding {
     pub n_failures: u32,
     /// Reason for which the host, with its URLs, is given up at present.
     pub given_up: Option<String>,
-    /// True if other URLs of it wait.
-    pub has_more: bool,
 }
 
 /// Failure to reach a host.
@@ -103,7 +101,6 @@ impl HostLife {
             has_answered: self.has_answered,
             n_failures: trouble.map_or(0, |trouble| trouble.n),
             given_up: given_up.map(|trouble| trouble.reason.clone()),
-            has_more: false,
         }
     }
 

@@ -60,28 +60,6 @@ async fn a_page_is_asked_for_by_the_name_that_its_crawl_has_and_the_headers_of_i
 }
 
 #[tokio::test]
-async fn a_host_is_asked_to_close_if_nothing_more_is_known_of_it_and_very_many_are_asked() {
-    let web = Web::saying(answer("200 OK", &[], b"")).await;
-    let fetcher = fetcher();
-    let ask = async |is_last| {
-        let url = web.url("/");
-        let request = FetchRequest {
-            is_last,
-            ..get(url)
-        };
-        fetcher.fetch(request).await.unwrap();
-        let heard = web.heard();
-        !lines(heard.last().unwrap(), "connection: close").is_empty()
-    };
-    assert!(!ask(true).await);
-    for _ in 0..2_000 {
-        fetcher.connections.note();
-    }
-    assert!(ask(true).await);
-    assert!(!ask(false).await);
-}
-
-#[tokio::test]
 async fn what_a_site_sets_is_sent_with_the_next_request_also_on_the_way_of_a_redirect() {
     let web = Web::new(|request| {
         if request.contains(" /login ") {
