@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use slatedb::{CloseReason, DbStatus};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Inner;
@@ -15,9 +16,13 @@ use crate::frontier::{FrontierError, keys, records};
 
 /// Time between two rounds of forgetting idle hosts.
 const TIDY: Duration = Duration::from_secs(10);
-/// Maximum number of lanes that are read in with one scan. The first of them waits for all others, and a scan
-/// of its own costs much more than a lane beside others.
-const LANES_AT_ONCE: usize = 128;
+/// Maximum number of lanes that are read in with one scan: a scan costs much more than a lane beside others,
+/// but lanes are read in the order of their keys, and the one that is due first may be the last.
+const MAX_LANES: usize = 128;
+/// Number of URLs that one scan reads in at most, unless a single lane has more.
+const MAX_URLS: usize = 1_024;
+/// Time after which a scan begins no further lane. The database may remove tables under a scan that lasts.
+const SCAN_TIME: Duration = Duration::from_secs(30);
 
 /// Watches what is durable until the frontier is closed or gone.
 pub(super) async fn watch_durability(
@@ -80,15 +85,14 @@ pub(super) async fn refill(inner: Weak<Inner>, stop: CancellationToken) {
 impl Inner {
     async fn refill_all(&self) -> Result<(), FrontierError> {
         loop {
-            let (mut lanes, room) = {
+            let (mut lanes, max) = {
                 // No batch is on its way, so what the memory knows can be read.
                 let _turn = self.writer.lock().await;
+                let max = (self.fit_room() * 3 / 4).max(1);
                 let mut state = self.state();
-                let n_buffered = state.bench.n_buffered();
-                let settings = &self.frontiers.settings;
-                let room = state.fit_room(self.room.max_buffered(n_buffered, settings));
                 let hungry = std::iter::from_fn(|| state.bench.begin_refill());
-                (hungry.take(LANES_AT_ONCE).collect::<Vec<_>>(), room)
+                let n_lanes = (MAX_URLS / max).clamp(1, MAX_LANES);
+                (hungry.take(n_lanes).collect::<Vec<_>>(), max)
             };
             if lanes.is_empty() {
                 return Ok(());
@@ -96,8 +100,16 @@ impl Inner {
             // A lane may have become hungry twice.
             lanes.sort_by_cached_key(|(lane, _)| keys::ready_of_lane(self.run, *lane));
             lanes.dedup_by_key(|(lane, _)| *lane);
-            self.read_lanes(&lanes, (room * 3 / 4).max(1)).await?;
+            self.read_lanes(&lanes, max).await?;
         }
+    }
+
+    /// Divides the room that this frontier has at present among the lanes and returns the share of one.
+    fn fit_room(&self) -> usize {
+        let mut state = self.state();
+        let n_buffered = state.bench.n_buffered();
+        let settings = &self.frontiers.settings;
+        state.fit_room(self.room.max_buffered(n_buffered, settings))
     }
 
     /// Reads the first URLs of each lane that come after a turn, in one scan. The lanes are in the order of
@@ -107,8 +119,14 @@ impl Inner {
         let (Some(first), Some(last)) = (lanes.first(), lanes.last()) else {
             return Ok(());
         };
+        let begun = Instant::now();
         let mut found = self.scan(behind(*first).start..behind(*last).end).await?;
         for (lane, after) in lanes {
+            if begun.elapsed() > SCAN_TIME {
+                // It is still hungry, and the next scan reads it.
+                self.state().bench.fill(*lane, Vec::new(), false);
+                continue;
+            }
             let range = behind((*lane, *after));
             found.skip_to(&range.start).await?;
             let mut urls = Vec::new();
@@ -121,6 +139,8 @@ impl Inner {
             }
             let is_all = urls.len() < max;
             self.state().bench.fill(*lane, urls, is_all);
+            // Memory may have become short meanwhile, or another frontier may have been opened.
+            self.fit_room();
             self.take_changed.notify_one();
         }
         Ok(())

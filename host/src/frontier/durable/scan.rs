@@ -2,9 +2,11 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::time::Duration;
 
 use bytes::Bytes;
 use slatedb::DbIterator;
+use tokio::time::Instant;
 
 use super::Inner;
 use crate::frontier::{FrontierError, keys};
@@ -13,6 +15,9 @@ use crate::frontier::{FrontierError, keys};
 const MAX_AHEAD: usize = 64;
 /// Size in bytes of what is read ahead, beyond which no further entry is.
 const MAX_AHEAD_BYTES: usize = 256 << 10;
+/// Time of reading ahead after which no further entry is: a store that answers slowly must not exceed the
+/// deadline of one call for entries that nobody waits for.
+const MAX_AHEAD_TIME: Duration = Duration::from_secs(1);
 
 /// Iterator over the entries of a range in the order of their keys.
 ///
@@ -71,8 +76,12 @@ impl<'a> Entries<'a> {
         };
         let (ahead, max) = (&mut self.ahead, self.n_ahead);
         let read = async {
-            let mut n_bytes = 0;
-            while ahead.len() < max && n_bytes < MAX_AHEAD_BYTES {
+            let (mut n_bytes, begun) = (0, Instant::now());
+            while ahead.is_empty()
+                || ahead.len() < max
+                    && n_bytes < MAX_AHEAD_BYTES
+                    && begun.elapsed() < MAX_AHEAD_TIME
+            {
                 let Some(entry) = entries.next().await? else {
                     return Ok(true);
                 };

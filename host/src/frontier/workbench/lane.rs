@@ -38,8 +38,11 @@ pub(super) struct Lane<T> {
     /// Turn after which URLs may be outside of memory. If `None`, all are in memory.
     more_after: Option<Turn>,
     is_hungry: bool,
-    /// URLs queued after `more_after` while others are being read in, which the scan may have missed.
-    put_meanwhile: Option<Vec<(Turn, T)>>,
+    /// URLs queued after `more_after` while others are being read in, which the scan may have missed: the first
+    /// of them, as many as there is room for.
+    put_meanwhile: Option<BTreeMap<Turn, T>>,
+    /// The first turn that was left out there. From it on, what is read in may lack URLs.
+    left_out: Option<Turn>,
     /// Turns of URLs that ended while others are being read in, which the scan may still have found.
     landed_meanwhile: BTreeSet<Turn>,
     /// Start of the lane, as saved last.
@@ -54,6 +57,7 @@ impl<T> Default for Lane<T> {
             more_after: None,
             is_hungry: false,
             put_meanwhile: None,
+            left_out: None,
             landed_meanwhile: BTreeSet::new(),
             saved: None,
         }
@@ -94,8 +98,15 @@ impl<T> Lane<T> {
         };
         match self.more_after {
             Some(last) if turn > last => {
-                if let Some(meanwhile) = &mut self.put_meanwhile {
-                    meanwhile.push((turn, url));
+                if let Some(meanwhile) = &mut self.put_meanwhile
+                    && self.left_out.is_none_or(|first| turn < first)
+                {
+                    meanwhile.insert(turn, url);
+                    if meanwhile.len() > room.max(1)
+                        && let Some((turn, _)) = meanwhile.pop_last()
+                    {
+                        self.left_out = Some(turn);
+                    }
                 }
             }
             Some(_) | None => {
@@ -180,7 +191,8 @@ impl<T> Lane<T> {
     /// Returns the turn after which the scan begins, or `None` if it is not wanted any more.
     pub(super) fn begin_refill(&mut self) -> Option<Turn> {
         let after = self.more_after.filter(|_| self.is_hungry)?;
-        self.put_meanwhile = Some(Vec::new());
+        self.put_meanwhile = Some(BTreeMap::new());
+        self.left_out = None;
         self.landed_meanwhile.clear();
         Some(after)
     }
@@ -190,15 +202,24 @@ impl<T> Lane<T> {
         let (Some(meanwhile), Some(after)) = (self.put_meanwhile.take(), self.more_after) else {
             return;
         };
-        let last = urls.last().map_or(after, |(turn, _)| *turn);
-        self.more_after = (!is_all).then_some(last);
-        let meanwhile = meanwhile
-            .into_iter()
-            .filter(|(turn, _)| is_all || *turn <= last);
+        let last_read = urls.last().map_or(after, |(turn, _)| *turn);
+        let last = match (is_all, self.left_out.take()) {
+            (true, None) => None,
+            (false, None) => Some(last_read),
+            // The URLs up to the last that was kept are complete.
+            (_, Some(left_out)) => {
+                let kept = meanwhile.last_key_value().map_or(after, |(turn, _)| *turn);
+                let complete = if is_all { kept } else { kept.min(last_read) };
+                debug_assert!(complete < left_out, "URLs are left out from the last on");
+                Some(complete)
+            }
+        };
+        self.more_after = last;
+        let is_known = |turn: &Turn| last.is_none_or(|last| *turn <= last);
         let landed = std::mem::take(&mut self.landed_meanwhile);
         let urls = urls.into_iter().filter(|(turn, _)| !landed.contains(turn));
         for (turn, url) in urls.chain(meanwhile) {
-            if !self.in_flight.contains(&turn) {
+            if is_known(&turn) && !self.in_flight.contains(&turn) {
                 self.buffer.insert(turn, url);
             }
         }
@@ -216,5 +237,28 @@ impl<T> Lane<T> {
             self.put_meanwhile = None;
             self.more_after = self.buffer.last_key_value().map(|(turn, _)| *turn);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn(entry: u64) -> Turn {
+        Turn { due: 0, entry }
+    }
+
+    #[test]
+    fn urls_put_during_a_scan_are_kept_as_far_as_there_is_room() {
+        let mut lane = Lane::from_cursor(turn(1));
+        assert!(lane.becomes_hungry(9));
+        lane.begin_refill();
+        for entry in [5, 3, 9, 4] {
+            lane.put(turn(entry), entry, 2);
+        }
+        lane.put(turn(6), 6, 9);
+        lane.fill(vec![(turn(1), 1), (turn(2), 2)], true, 8);
+        assert_eq!(lane.buffer.into_values().collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert_eq!(lane.more_after, Some(turn(4)));
     }
 }
