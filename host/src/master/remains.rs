@@ -80,16 +80,20 @@ impl Remains for DataRemains {
         Ok(self.data.check().await?)
     }
 
-    /// The marks of a damaged frontier are lost: then all whole lines stay.
+    /// The marks of a damaged frontier are lost, and so are those that its sink cannot read: then all whole
+    /// lines stay.
     async fn settle_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError> {
         let with_items = in_time(self.items.shards(resource)).await?;
         let with_frontier = in_time(self.data.frontier_shards(resource)).await?;
         let shards: BTreeSet<Shard> = with_items.into_iter().chain(with_frontier).collect();
         for shard in shards {
             match self.settle_shard(ShardId { resource, shard }, by).await {
-                Err(RemainsError::Frontier(
-                    error @ (FrontierError::Damaged { .. } | FrontierError::Missing { .. }),
-                )) => {
+                Err(
+                    error @ (RemainsError::Frontier(
+                        FrontierError::Damaged { .. } | FrontierError::Missing { .. },
+                    )
+                    | RemainsError::Items(SinkError::Permanent { .. })),
+                ) => {
                     tracing::warn!(%error, "not all items count, or too many: what the frontier says is not known");
                 }
                 settled => settled?,
