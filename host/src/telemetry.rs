@@ -7,6 +7,7 @@ use std::io::IsTerminal as _;
 
 use tracing::Dispatch;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Directive;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -55,9 +56,15 @@ pub fn init(settings: &Settings, default_filter: &str) -> Result<(), LogError> {
         filter: filter.to_owned(),
         why: e.to_string(),
     })?;
+    // Lines of all modules tell the crawl that they belong to, also where a filter names one module alone.
     let is_terminal = std::io::stderr().is_terminal();
     let done = dispatch(filter, settings.json, std::io::stderr, is_terminal).try_init();
     done.map_err(|e| LogError::Started { why: e.to_string() })
+}
+
+/// Returns the directive that lets the spans of crawls pass.
+fn spans() -> Directive {
+    "spans=error".parse().expect("it is a directive")
 }
 
 /// Returns a subscriber that writes lines, with colours if they go to a terminal.
@@ -66,7 +73,7 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let spans = tracing_subscriber::registry()
-        .with(filter)
+        .with(filter.add_directive(spans()))
         .with(fields::SpanFields);
     let log = tracing_subscriber::fmt::layer()
         .with_ansi(is_terminal)

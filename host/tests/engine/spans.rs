@@ -149,7 +149,7 @@ async fn crawl_one_page() -> String {
 }
 
 #[tokio::test]
-async fn a_page_has_a_span_of_its_own_and_one_for_its_request_and_call() {
+async fn a_page_its_request_and_its_call_have_spans() {
     let (spans, _guard) = Spans::of_this_thread(Level::DEBUG);
     let url = crawl_one_page().await;
     let host = url.trim_start_matches("http://").trim_end_matches('/');

@@ -13,7 +13,7 @@ pub(super) fn span(hop: &Hop) -> Span {
     tracing::debug_span!("request", url = %hop.url)
 }
 
-/// Logs one line for each request, sent or not, for `CRAWLER_LOG=info,crawler::fetch=debug`. It belongs into the
+/// Logs one line for each request, sent or not, for `CRAWLER_LOG=info,crawler::fetch=debug`. It belongs in the
 /// span of the request, which tells the URL.
 pub(super) fn tell(outcome: &Result<Outcome, FetchError>, begun: Instant) {
     if !tracing::enabled!(tracing::Level::DEBUG) {
