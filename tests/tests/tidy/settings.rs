@@ -34,11 +34,14 @@ fn the_example_shows_every_setting_of_the_table() {
 }
 
 /// A setting whose value is only passed on needs no more files than its table and its message. This one is
-/// obeyed in `scope.rs`; `failures.md` lists it among the reasons for which a link is refused.
+/// obeyed in `scope.rs`, and `failures.md` lists it among the reasons for which a link is refused. The chapters
+/// of the reference and the example are generated.
 #[test]
 fn a_setting_stands_in_few_places() {
     let allowed = [
         "host/docs/src/operate/failures.md",
+        "host/docs/src/reference/cli.md",
+        "host/docs/src/reference/grpc.md",
         "host/docs/src/reference/settings.md",
         "host/src/config/example.toml",
         "host/src/model/scope.rs",
@@ -72,7 +75,7 @@ fn a_setting_stands_in_few_places() {
 fn compare(file: &str, renew: impl FnOnce(&str) -> String) {
     let present = read(file);
     let renewed = renew(&present);
-    if present != renewed && crawler_tests::setting("UPDATE").is_some() {
+    if present != renewed && crawler_tests::setting("UPDATE").is_some_and(|value| value == "1") {
         std::fs::write(repository().join(file), renewed).expect("the file can be written");
         return;
     }
@@ -179,7 +182,12 @@ fn groups(present: &[&str]) -> Vec<String> {
 fn key(setting: &Setting) -> String {
     let mut comment = String::from("#");
     let mut width = 1;
-    for word in setting.help_with_default().split(' ') {
+    let meaning = meaning(setting).replace('`', "");
+    let meaning = match &setting.default {
+        Fallback::Implied(_) => meaning,
+        default => format!("{meaning} [default: {default}]"),
+    };
+    for word in meaning.split(' ') {
         if width + 1 + word.chars().count() > WIDTH {
             comment.push_str("\n#");
             width = 1;

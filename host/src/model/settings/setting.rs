@@ -116,6 +116,9 @@ impl Setting {
             None => return Ok(()),
             Some(n) if self.range.contains(&n) => return Ok(()),
             Some(0) => "must be above zero".to_owned(),
+            Some(n) if n < *self.range.start() => {
+                format!("is {n}; at least {} are needed", self.range.start())
+            }
             Some(n) => match self.kind {
                 Kind::U32 | Kind::U64 | Kind::Bytes => {
                     format!("is {n}; at most {max} are allowed")

@@ -85,7 +85,7 @@ macro_rules! crawl_settings {
                 range: 0..=DAY,
                 example: &["50ms"],
                 applies: Pages,
-                help: "Longest random time that is added to --delay",
+                help: "Longest random time that is added to the delay",
             }
             // All crawls of a worker that visit a host count: the strictest rates hold, for as long as a crawl
             // asks for them.

@@ -54,7 +54,7 @@ fn is_measure(word: &str) -> bool {
 }
 
 #[test]
-fn outputs_are_compared_but_for_measures_and_what_a_page_leaves_out() {
+fn outputs_are_compared_except_for_measures_and_gaps() {
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     let is = |shown: &str, printed: &str| {
         let (shown, printed) = (lines(shown), lines(printed));
