@@ -47,7 +47,9 @@ impl Spans {
             tracing::subscriber::set_global_default(all).expect("no other test sets one");
         });
         let spans = Self::default();
-        let own = Targets::new().with_target("crawler", level);
+        let own = Targets::new()
+            .with_target("crawler", level)
+            .with_target("spans", Level::ERROR);
         let all = tracing_subscriber::registry().with(own).with(spans.clone());
         (spans, tracing::subscriber::set_default(all))
     }
