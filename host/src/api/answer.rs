@@ -359,3 +359,6 @@ impl From<PluginRecord> for PluginAnswer {
 fn as_text<S: serde::Serializer>(value: &u64, s: S) -> Result<S::Ok, S::Error> {
     s.collect_str(value)
 }
+
+#[cfg(test)]
+mod tests;
