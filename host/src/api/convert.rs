@@ -7,10 +7,10 @@ use crawler_proto as proto;
 
 mod crawl;
 pub(crate) mod frontier;
-mod links;
+pub(super) mod links;
 mod node;
 mod settings;
-mod turns;
+pub(super) mod turns;
 
 use self::settings::{crawl_message, crawl_settings, placement_change, placement_message};
 use super::answer::{

@@ -12,6 +12,8 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::{ANSWER_MAX, endpoint, transport_failure};
+use crate::api::convert::links::links_message;
+use crate::api::convert::turns;
 use crate::fetch::turns::call::{Answer, AskError, AskTurns, Asks};
 use crate::master::{WORKER_CALL_DEADLINE, WorkerCallError, WorkerCalls};
 use crate::model::id::{ResourceId, ResourceName};
@@ -99,8 +101,7 @@ impl SendLinks for GrpcWorkerCalls {
     async fn send(&self, worker: &Node, links: GivenLinks) -> Result<u64, GiveError> {
         let address = worker.address.as_str();
         let not_now = |e: WorkerCallError| GiveError::NotNow(e.to_string());
-        let request = proto::ApplyLinksRequest::from(links);
-        let request = with_token(worker, request).map_err(GiveError::Refused)?;
+        let request = with_token(worker, links_message(links)).map_err(GiveError::Refused)?;
         let mut client = self.worker(address).map_err(not_now)?;
         let call = client.apply_links(request);
         match tokio::time::timeout(GIVE_DEADLINE, call).await {
@@ -127,13 +128,13 @@ impl AskTurns for GrpcWorkerCalls {
         let unanswered = |error: WorkerCallError| AskError {
             why: error.to_string(),
         };
-        let request = with_token(owner, proto::TakeTurnsRequest::from(asks));
+        let request = with_token(owner, turns::asks_message(asks));
         let request = request.map_err(|why| unanswered(silent(address, why)))?;
         let mut client = self.worker(address).map_err(unanswered)?;
         match client.take_turns(request).await {
             Ok(answer) => {
                 let answers = answer.into_inner().answers;
-                Ok(answers.into_iter().map(Answer::from).collect())
+                Ok(answers.into_iter().map(turns::answer).collect())
             }
             Err(status) => Err(unanswered(silent(address, why(&status)))),
         }

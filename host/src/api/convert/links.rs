@@ -8,103 +8,92 @@ use crate::model::id::{Epoch, ResourceId, Run, Shard};
 use crate::model::resource::ShardId;
 use crate::worker::receive::{GiveError, GivenLinks};
 
-impl From<GivenLinks> for proto::ApplyLinksRequest {
-    fn from(links: GivenLinks) -> Self {
-        Self {
-            resource_id: links.to.resource.0,
-            shard: links.to.shard.0,
-            epoch: links.epoch.0,
-            run: links.run.0,
-            from: links.from.0,
-            first: links.batch.first,
-            links: links.batch.links.into_iter().map(Into::into).collect(),
-        }
+pub(crate) fn links_message(links: GivenLinks) -> proto::ApplyLinksRequest {
+    proto::ApplyLinksRequest {
+        resource_id: links.to.resource.0,
+        shard: links.to.shard.0,
+        epoch: links.epoch.0,
+        run: links.run.0,
+        from: links.from.0,
+        first: links.batch.first,
+        links: links.batch.links.into_iter().map(link_message).collect(),
     }
 }
 
-impl From<NewRequest> for proto::ShardLink {
-    fn from(NewRequest { request, depth }: NewRequest) -> Self {
-        let header = |(name, value)| proto::LinkHeader { name, value };
-        Self {
-            url: request.url.into(),
-            method: match &*request.method {
-                "GET" => String::new(),
-                _ => request.method.into_owned(),
-            },
-            headers: request.headers.into_iter().map(header).collect(),
-            body: request.body.map(Into::into),
-            rule: request.rule.to_string(),
-            priority: request.priority,
-            state: request.state.into(),
-            reload: request.reload,
-            depth,
-        }
+fn link_message(NewRequest { request, depth }: NewRequest) -> proto::ShardLink {
+    let header = |(name, value)| proto::LinkHeader { name, value };
+    proto::ShardLink {
+        url: request.url.into(),
+        method: match &*request.method {
+            "GET" => String::new(),
+            _ => request.method.into_owned(),
+        },
+        headers: request.headers.into_iter().map(header).collect(),
+        body: request.body.map(Into::into),
+        rule: request.rule.to_string(),
+        priority: request.priority,
+        state: request.state.into(),
+        reload: request.reload,
+        depth,
     }
 }
 
-impl TryFrom<proto::ApplyLinksRequest> for GivenLinks {
-    type Error = GiveError;
-
-    fn try_from(request: proto::ApplyLinksRequest) -> Result<Self, GiveError> {
-        let links = request.links.into_iter().map(NewRequest::try_from);
-        Ok(Self {
-            to: ShardId {
-                resource: ResourceId(request.resource_id),
-                shard: Shard(request.shard),
-            },
-            epoch: Epoch(request.epoch),
-            run: Run(request.run),
-            from: Shard(request.from),
-            batch: LinkBatch {
-                first: request.first,
-                links: links.collect::<Result<_, _>>()?,
-            },
-        })
-    }
+/// Parses links that another shard sends.
+pub(crate) fn links(request: proto::ApplyLinksRequest) -> Result<GivenLinks, GiveError> {
+    let links = request.links.into_iter().map(link);
+    Ok(GivenLinks {
+        to: ShardId {
+            resource: ResourceId(request.resource_id),
+            shard: Shard(request.shard),
+        },
+        epoch: Epoch(request.epoch),
+        run: Run(request.run),
+        from: Shard(request.from),
+        batch: LinkBatch {
+            first: request.first,
+            links: links.collect::<Result<_, _>>()?,
+        },
+    })
 }
 
-impl TryFrom<proto::ShardLink> for NewRequest {
-    type Error = GiveError;
-
-    fn try_from(link: proto::ShardLink) -> Result<Self, GiveError> {
-        let refused = |why: String| Err(GiveError::Refused(why));
-        if link.url.len() > URL_MAX {
-            let n_bytes = link.url.len();
-            return refused(format!("a URL of {n_bytes} bytes, at most {URL_MAX}"));
-        }
-        if link.state.len() > STATE_MAX {
-            let n_bytes = link.state.len();
-            return refused(format!("a state of {n_bytes} bytes, at most {STATE_MAX}"));
-        }
-        let url: url::Url = match link.url.parse() {
-            Ok(url) => url,
-            Err(why) => return refused(format!("URL {:?}: {why}", link.url)),
-        };
-        let headers = link.headers.into_iter();
-        Ok(Self {
-            request: Request {
-                url,
-                method: match link.method.as_str() {
-                    "" => "GET".into(),
-                    _ => link.method.into(),
-                },
-                headers: headers.map(|header| (header.name, header.value)).collect(),
-                body: link.body.map(Into::into),
-                rule: link.rule.into(),
-                priority: link.priority,
-                state: link.state.into(),
-                reload: link.reload,
-            },
-            depth: link.depth,
-        })
+fn link(link: proto::ShardLink) -> Result<NewRequest, GiveError> {
+    let refused = |why: String| Err(GiveError::Refused(why));
+    if link.url.len() > URL_MAX {
+        let n_bytes = link.url.len();
+        return refused(format!("a URL of {n_bytes} bytes, at most {URL_MAX}"));
     }
+    if link.state.len() > STATE_MAX {
+        let n_bytes = link.state.len();
+        return refused(format!("a state of {n_bytes} bytes, at most {STATE_MAX}"));
+    }
+    let url: url::Url = match link.url.parse() {
+        Ok(url) => url,
+        Err(why) => return refused(format!("URL {:?}: {why}", link.url)),
+    };
+    let headers = link.headers.into_iter();
+    Ok(NewRequest {
+        request: Request {
+            url,
+            method: match link.method.as_str() {
+                "" => "GET".into(),
+                _ => link.method.into(),
+            },
+            headers: headers.map(|header| (header.name, header.value)).collect(),
+            body: link.body.map(Into::into),
+            rule: link.rule.into(),
+            priority: link.priority,
+            state: link.state.into(),
+            reload: link.reload,
+        },
+        depth: link.depth,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn links() -> GivenLinks {
+    fn given() -> GivenLinks {
         let form = Request {
             url: "http://b.test:8080/form?x=1".parse().unwrap(),
             method: "POST".into(),
@@ -134,16 +123,15 @@ mod tests {
 
     #[test]
     fn links_arrive_as_they_were_sent() {
-        let message = proto::ApplyLinksRequest::from(links());
-        assert_eq!(GivenLinks::try_from(message), Ok(links()));
+        assert_eq!(links(links_message(given())), Ok(given()));
     }
 
     #[test]
     fn links_that_cannot_be_are_refused_with_the_reason() {
         let refused = |change: fn(&mut proto::ShardLink)| {
-            let mut message = proto::ApplyLinksRequest::from(links());
+            let mut message = links_message(given());
             change(&mut message.links[1]);
-            GivenLinks::try_from(message).unwrap_err().to_string()
+            links(message).unwrap_err().to_string()
         };
         let why = "URL \"nowhere\": relative URL without a base";
         assert_eq!(refused(|link| link.url = "nowhere".into()), why);

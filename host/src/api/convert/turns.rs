@@ -21,93 +21,80 @@ fn rounded_down(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl From<Asks> for proto::TakeTurnsRequest {
-    fn from(asks: Asks) -> Self {
-        Self {
-            worker: asks.from.worker.to_string(),
-            incarnation: asks.from.incarnation.0,
-            asks: asks.asks.into_iter().map(Into::into).collect(),
-        }
+pub(crate) fn asks_message(asks: Asks) -> proto::TakeTurnsRequest {
+    proto::TakeTurnsRequest {
+        worker: asks.from.worker.to_string(),
+        incarnation: asks.from.incarnation.0,
+        asks: asks.asks.into_iter().map(ask_message).collect(),
     }
 }
 
-impl From<Ask> for proto::TurnAsk {
-    fn from(ask: Ask) -> Self {
-        Self {
-            host: ask.host.to_string(),
-            delay_ms: rounded_up(ask.delay),
-            wanted: ask.is_wanted,
-            in_flight: ask.is_in_flight,
-            ended: ask.ended.map(|ended| proto::TurnEnd {
-                ago_ms: rounded_down(ended.ago),
-                pause_ms: rounded_up(ended.pause),
-            }),
-        }
+fn ask_message(ask: Ask) -> proto::TurnAsk {
+    proto::TurnAsk {
+        host: ask.host.to_string(),
+        delay_ms: rounded_up(ask.delay),
+        wanted: ask.is_wanted,
+        in_flight: ask.is_in_flight,
+        ended: ask.ended.map(|ended| proto::TurnEnd {
+            ago_ms: rounded_down(ended.ago),
+            pause_ms: rounded_up(ended.pause),
+        }),
     }
 }
 
-impl TryFrom<proto::TakeTurnsRequest> for Asks {
-    type Error = String;
+/// Parses what a worker asks; the error is a sentence.
+pub(crate) fn asks(request: proto::TakeTurnsRequest) -> Result<Asks, String> {
+    let worker = request.worker.parse();
+    Ok(Asks {
+        from: Life {
+            worker: worker.map_err(|why| format!("the worker that asks: {why}"))?,
+            incarnation: Incarnation(request.incarnation),
+        },
+        asks: request.asks.into_iter().map(ask).collect(),
+    })
+}
 
-    fn try_from(request: proto::TakeTurnsRequest) -> Result<Self, String> {
-        let worker = request.worker.parse();
-        Ok(Self {
-            from: Life {
-                worker: worker.map_err(|why| format!("the worker that asks: {why}"))?,
-                incarnation: Incarnation(request.incarnation),
-            },
-            asks: request.asks.into_iter().map(Into::into).collect(),
-        })
+fn ask(ask: proto::TurnAsk) -> Ask {
+    Ask {
+        host: Arc::from(ask.host),
+        delay: Duration::from_millis(ask.delay_ms),
+        is_wanted: ask.wanted,
+        is_in_flight: ask.in_flight,
+        ended: ask.ended.map(|ended| Ended {
+            ago: Duration::from_millis(ended.ago_ms),
+            pause: Duration::from_millis(ended.pause_ms),
+        }),
     }
 }
 
-impl From<proto::TurnAsk> for Ask {
-    fn from(ask: proto::TurnAsk) -> Self {
-        Self {
-            host: Arc::from(ask.host),
-            delay: Duration::from_millis(ask.delay_ms),
-            is_wanted: ask.wanted,
-            is_in_flight: ask.in_flight,
-            ended: ask.ended.map(|ended| Ended {
-                ago: Duration::from_millis(ended.ago_ms),
-                pause: Duration::from_millis(ended.pause_ms),
-            }),
-        }
+pub(crate) fn answer_message(answer: Answer) -> proto::TurnAnswer {
+    match answer {
+        Answer::Noted => proto::TurnAnswer::default(),
+        Answer::Granted(grant) => proto::TurnAnswer {
+            turns: grant.turns,
+            lasts_ms: rounded_down(grant.lasts),
+            delay_ms: rounded_up(grant.delay),
+            after_ms: 0,
+        },
+        Answer::Later { after } => proto::TurnAnswer {
+            // Zero would mean that nothing was wanted.
+            after_ms: rounded_up(after).max(1),
+            ..proto::TurnAnswer::default()
+        },
     }
 }
 
-impl From<Answer> for proto::TurnAnswer {
-    fn from(answer: Answer) -> Self {
-        match answer {
-            Answer::Noted => Self::default(),
-            Answer::Granted(grant) => Self {
-                turns: grant.turns,
-                lasts_ms: rounded_down(grant.lasts),
-                delay_ms: rounded_up(grant.delay),
-                after_ms: 0,
-            },
-            Answer::Later { after } => Self {
-                // Zero would mean that nothing was wanted.
-                after_ms: rounded_up(after).max(1),
-                ..Self::default()
-            },
-        }
-    }
-}
-
-impl From<proto::TurnAnswer> for Answer {
-    fn from(answer: proto::TurnAnswer) -> Self {
-        match (answer.turns, answer.after_ms) {
-            (0, 0) => Self::Noted,
-            (0, after) => Self::Later {
-                after: Duration::from_millis(after),
-            },
-            (turns, _) => Self::Granted(Grant {
-                turns,
-                lasts: Duration::from_millis(answer.lasts_ms),
-                delay: Duration::from_millis(answer.delay_ms),
-            }),
-        }
+pub(crate) fn answer(answer: proto::TurnAnswer) -> Answer {
+    match (answer.turns, answer.after_ms) {
+        (0, 0) => Answer::Noted,
+        (0, after) => Answer::Later {
+            after: Duration::from_millis(after),
+        },
+        (turns, _) => Answer::Granted(Grant {
+            turns,
+            lasts: Duration::from_millis(answer.lasts_ms),
+            delay: Duration::from_millis(answer.delay_ms),
+        }),
     }
 }
 
@@ -115,7 +102,7 @@ impl From<proto::TurnAnswer> for Answer {
 mod tests {
     use super::*;
 
-    fn asks() -> Asks {
+    fn asked() -> Asks {
         let ask = |host: &str, ended| Ask {
             host: host.into(),
             delay: Duration::from_millis(1_500),
@@ -143,40 +130,39 @@ mod tests {
 
     #[test]
     fn asks_and_answers_arrive_as_they_were_sent() {
-        let message = proto::TakeTurnsRequest::from(asks());
-        assert_eq!(Asks::try_from(message), Ok(asks()));
+        assert_eq!(asks(asks_message(asked())), Ok(asked()));
         let grant = Grant {
             turns: 4,
             lasts: Duration::from_secs(5),
             delay: Duration::from_millis(1_500),
         };
         let after = Duration::from_millis(250);
-        for answer in [
+        for given in [
             Answer::Noted,
             Answer::Granted(grant),
             Answer::Later { after },
         ] {
-            assert_eq!(Answer::from(proto::TurnAnswer::from(answer)), answer);
+            assert_eq!(answer(answer_message(given)), given);
         }
     }
 
     #[test]
     fn what_is_cut_off_makes_it_later() {
-        let mut asks = asks();
-        asks.asks.truncate(1);
+        let mut asked = asked();
+        asked.asks.truncate(1);
         let part = Duration::from_nanos(1_500_001);
-        asks.asks[0].delay = part;
-        asks.asks[0].ended = Some(Ended {
+        asked.asks[0].delay = part;
+        asked.asks[0].ended = Some(Ended {
             ago: part,
             pause: part,
         });
-        let message = proto::TakeTurnsRequest::from(asks);
+        let message = asks_message(asked);
         let [ask] = &message.asks[..] else {
             panic!("{message:?}");
         };
         let ended = ask.ended.unwrap();
         assert_eq!((ask.delay_ms, ended.ago_ms, ended.pause_ms), (2, 1, 2));
-        let granted = proto::TurnAnswer::from(Answer::Granted(Grant {
+        let granted = answer_message(Answer::Granted(Grant {
             turns: 1,
             lasts: part,
             delay: part,
@@ -185,14 +171,14 @@ mod tests {
         let now = Answer::Later {
             after: Duration::ZERO,
         };
-        assert_eq!(proto::TurnAnswer::from(now).after_ms, 1);
+        assert_eq!(answer_message(now).after_ms, 1);
     }
 
     #[test]
     fn a_worker_without_a_name_is_refused() {
-        let mut message = proto::TakeTurnsRequest::from(asks());
+        let mut message = asks_message(asked());
         message.worker = String::new();
-        let refused = Asks::try_from(message).unwrap_err();
+        let refused = asks(message).unwrap_err();
         assert_eq!(refused, "the worker that asks: node id is empty");
     }
 }

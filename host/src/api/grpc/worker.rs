@@ -8,12 +8,13 @@ use tonic::{Request, Response, Status};
 
 use super::{Answer, Stream, refused};
 use crate::api::calls::Calls;
+use crate::api::convert::links::links;
+use crate::api::convert::turns::{answer_message, asks};
 use crate::api::spec::resource_name;
 use crate::fetch::turns::Turns;
-use crate::fetch::turns::call::Asks;
 use crate::model::id::ResourceId;
 use crate::worker::Crawls;
-use crate::worker::receive::{GiveError, GivenLinks};
+use crate::worker::receive::GiveError;
 
 pub(super) struct Worker {
     pub(super) crawls: Crawls,
@@ -66,7 +67,7 @@ impl CrawlerWorker for Worker {
             GiveError::Refused(why) => Status::invalid_argument(why),
             GiveError::NotNow(why) => Status::unavailable(why),
         };
-        let links = GivenLinks::try_from(request.into_inner()).map_err(status)?;
+        let links = links(request.into_inner()).map_err(status)?;
         let last = self.crawls.give(links).await.map_err(status)?;
         Ok(Response::new(proto::ApplyLinksAnswer { last }))
     }
@@ -81,10 +82,10 @@ impl CrawlerWorker for Worker {
                 "this worker shares no turns of hosts: it was started with --shared-turns off";
             return Err(Status::failed_precondition(why));
         };
-        let asks = Asks::try_from(request.into_inner()).map_err(Status::invalid_argument)?;
+        let asks = asks(request.into_inner()).map_err(Status::invalid_argument)?;
         let answers = turns.receive(asks);
         let answers = answers.map_err(|error| Status::invalid_argument(error.to_string()))?;
-        let answers = answers.into_iter().map(Into::into).collect();
+        let answers = answers.into_iter().map(answer_message).collect();
         Ok(Response::new(proto::TakeTurnsAnswer { answers }))
     }
 }
