@@ -1,5 +1,84 @@
 //! Generates the code with a compiler of `.proto` files written in Rust, so that nobody installs one.
 
+use tonic_prost_build::Builder;
+
+/// Messages that HTTP and `-o json` show: they are written as JSON.
+const SHOWN: [&str; 25] = [
+    "NodeSpec",
+    "Resource",
+    "ResourceSpec",
+    "Placement",
+    "CrawlSettings",
+    "ShardStatus",
+    "Counts",
+    "ListResourcesResponse",
+    "Item",
+    "LogLine",
+    "Node",
+    "NodeTotals",
+    "NodeEvent",
+    "ListNodesResponse",
+    "DrainNodeResponse",
+    "Plugin",
+    "Schema",
+    "ListPluginsResponse",
+    "FrontierStats",
+    "HostEntry",
+    "ListHostsResponse",
+    "UrlEntry",
+    "ListUrlsResponse",
+    "UrlExplanation",
+    "RedriveResponse",
+];
+
+/// Fields whose JSON is not simply their value, with the attribute of serde. The name of a message after a dot
+/// stands for all of its fields.
+const FIELDS: [(&str, &str); 18] = [
+    // Clients of the original interface read it with a capital letter.
+    ("NodeSpec.Address", r#"rename = "Address""#),
+    // JavaScript rounds numbers as large as nanoseconds.
+    (
+        "ResourceSpec.creation_time",
+        r#"serialize_with = "crate::json::text""#,
+    ),
+    // These two are of requests only.
+    ("ResourceSpec.no_params", "skip"),
+    ("ResourceSpec.purge", "skip"),
+    // A message is never absent where every answer has it.
+    ("Resource.spec", OR_EMPTY),
+    ("Resource.counts", OR_EMPTY),
+    ("ResourceSpec.crawl", OR_EMPTY),
+    ("ResourceSpec.placement", OR_EMPTY),
+    ("ShardStatus.counts", OR_EMPTY),
+    ("NodeEvent.node", OR_EMPTY),
+    // Only the owner of a frontier knows what is in flight.
+    (
+        "FrontierStats.counts",
+        r#"serialize_with = "crate::json::totals""#,
+    ),
+    // Settings are shown where they are set.
+    (".CrawlSettings", IF_SET),
+    (
+        "Placement.shards",
+        r#"skip_serializing_if = "crate::json::is_one""#,
+    ),
+    (
+        "Placement.weight",
+        r#"serialize_with = "crate::json::or_one""#,
+    ),
+    ("Placement.selector", IF_SET),
+    ("Placement.near", IF_SET),
+    ("Placement.apart", IF_SET),
+    // The item itself, instead of a text that has to be parsed again.
+    (
+        "Item.json",
+        r#"rename = "item", serialize_with = "crate::json::raw""#,
+    ),
+];
+
+const OR_EMPTY: &str = r#"serialize_with = "crate::json::or_empty""#;
+const IF_SET: &str = r#"skip_serializing_if = "crate::json::is_unset""#;
+
 #[expect(
     clippy::disallowed_methods,
     reason = "cargo tells build scripts through the environment"
@@ -12,6 +91,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         out.join("crawler.bin"),
         prost::Message::encode_to_vec(&descriptors),
     )?;
-    tonic_prost_build::configure().compile_fds(descriptors)?;
+    // A map that is shown has an order.
+    let builder = tonic_prost_build::configure().btree_map(".");
+    let builder = SHOWN.iter().fold(builder, |builder, message| {
+        builder.message_attribute(message, "#[derive(serde::Serialize)]")
+    });
+    let with_serde = |builder: Builder, (field, attribute): &(&str, &str)| {
+        builder.field_attribute(field, format!("#[serde({attribute})]"))
+    };
+    let builder = FIELDS.iter().fold(builder, with_serde);
+    builder.compile_fds(descriptors)?;
     Ok(())
 }

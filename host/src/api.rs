@@ -1,13 +1,14 @@
 //! The interfaces to the outside: gRPC and HTTP/JSON, and the client of the former.
 //!
 //! ```text
-//! grpc, http   two forms of the same calls; each parses its own and ends in Api
+//! grpc, http   two forms of the same calls and answers; each parses its own requests and ends in Api
 //! Api          bounds of every call: how many at once, for how long, until when; then Control
 //! connections  how many of them a listener has
 //! requests     what bodies may hold in memory, and how long they may take
 //! calls        how many calls and uploads there are at once
-//! convert      messages to plain values and back
-//! answer, spec the plain values: what calls answer and ask
+//! spec         what a caller asks of a resource, as gRPC, HTTP and the command line share it
+//! answer       the messages that calls answer, made of what the master shows
+//! convert      messages that are taken apart: requests, and those between masters and workers
 //! lifecycle    the calls that decide whether a resource is crawled, and by whom
 //! frontier     the same for the calls that look into a frontier
 //! plugins      the calls about plugins, whose bytes do not go through the leader
@@ -22,12 +23,10 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crawler_proto as proto;
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use tokio_util::sync::CancellationToken;
 
-use self::answer::{
-    ItemAnswer, NodeAnswer, NodeEventAnswer, Placed, ResourceAnswer, ResourcesAnswer,
-};
 use self::calls::{Calls, Permit, Uploads};
 use self::client::{Client, ClientError};
 use self::forward::{Forward, Origin};
@@ -37,22 +36,23 @@ use self::spec::{SpecRequest, resource_name};
 use crate::master::control::Control;
 use crate::master::{Code, ControlError};
 use crate::model::id::{NodeId, ResourceName};
-use crate::model::status::LogLine;
 
-pub mod answer;
+mod answer;
 mod calls;
 pub mod client;
 mod connections;
 mod convert;
 mod forward;
-pub mod frontier;
+mod frontier;
 pub mod grpc;
 pub mod http;
-pub mod lifecycle;
+mod lifecycle;
 mod plugins;
 pub mod problem;
 pub mod requests;
 pub mod spec;
+
+pub use self::convert::settings::placement_spec;
 
 /// Time that a call may take, unless it is a stream.
 pub const CALL_DEADLINE: Duration = Duration::from_secs(30);
@@ -103,13 +103,13 @@ impl Api {
         &self,
         origin: &Origin,
         request: SpecRequest,
-    ) -> Result<Placed, Problem> {
+    ) -> Result<proto::NodeSpec, Problem> {
         let request = &request;
         let call = async {
             let spec = request.clone().into_spec()?;
             let own = || async {
                 let added = self.control.add_resource(spec.clone(), &origin.request);
-                Ok(Placed::from(&added.await?))
+                Ok(answer::placed(&added.await?))
             };
             let theirs = |leader: Client| async move { leader.add_resource(request.clone()).await };
             self.change(origin, own, theirs).await
@@ -123,14 +123,14 @@ impl Api {
         &self,
         origin: &Origin,
         request: SpecRequest,
-    ) -> Result<ResourceAnswer, Problem> {
+    ) -> Result<proto::Resource, Problem> {
         let request = &request;
         let own = || async move {
             let change = |present| request.clone().over(present);
             let updated = self
                 .control
                 .update_resource(&request.name, change, &origin.request);
-            Ok(updated.await?.into())
+            Ok(answer::resource(updated.await?))
         };
         let theirs = |leader: Client| async move { leader.update_resource(request.clone()).await };
         let call = self.change(origin, own, theirs);
@@ -156,16 +156,16 @@ impl Api {
         self.told(origin, "DeleteResource", name, call).await
     }
 
-    pub(crate) async fn resource(&self, name: &str) -> Result<ResourceAnswer, Problem> {
+    pub(crate) async fn resource(&self, name: &str) -> Result<proto::Resource, Problem> {
         let call = async { self.control.resource(&resource_name(name)?).await };
-        Ok(self.within(CALL_DEADLINE, call).await?.into())
+        Ok(answer::resource(self.within(CALL_DEADLINE, call).await?))
     }
 
     pub(crate) async fn resources(
         &self,
         page_size: u32,
         page_token: &str,
-    ) -> Result<ResourcesAnswer, Problem> {
+    ) -> Result<proto::ListResourcesResponse, Problem> {
         let max = page_max(page_size);
         let call = async {
             let after = match page_token {
@@ -175,17 +175,12 @@ impl Api {
             self.control.resources(after, max).await
         };
         let page = self.within(CALL_DEADLINE, call).await?;
-        Ok(ResourcesAnswer {
-            resources: page.entries.into_iter().map(Into::into).collect(),
-            next_page_token: page.next.map(|name| name.to_string()).unwrap_or_default(),
-        })
+        Ok(answer::resources(page))
     }
 
-    pub(crate) async fn nodes(&self) -> Result<Vec<NodeAnswer>, Problem> {
+    pub(crate) async fn nodes(&self) -> Result<proto::ListNodesResponse, Problem> {
         let view = self.within(CALL_DEADLINE, self.control.nodes()).await?;
-        let nodes = view.nodes.into_iter().map(NodeAnswer::from);
-        let broken = view.broken.into_iter().map(NodeAnswer::from);
-        Ok(nodes.chain(broken).collect())
+        Ok(answer::nodes(view))
     }
 
     /// Returns the items behind the position `after`, which is that of the last item that the caller has. An
@@ -195,27 +190,35 @@ impl Api {
         name: &str,
         follow: bool,
         after: &str,
-    ) -> Result<Stream<ItemAnswer>, Problem> {
+    ) -> Result<Stream<proto::Item>, Problem> {
         self.open(async {
             let after = match after {
                 "" => None,
                 text => Some(text.parse().map_err(|e| spec::invalid("after", e))?),
             };
             let items = self.control.items(name, follow, after).await?;
-            Ok(items.map_ok(ItemAnswer::from).boxed())
+            Ok(items.map_ok(answer::item).boxed())
         })
         .await
     }
 
-    pub(crate) async fn node_events(&self) -> Result<Stream<NodeEventAnswer>, Problem> {
-        let events = async { Ok(self.control.node_events().map_ok(Into::into).boxed()) };
-        self.open(events).await
+    pub(crate) async fn node_events(&self) -> Result<Stream<proto::NodeEvent>, Problem> {
+        self.open(async {
+            let events = self.control.node_events();
+            Ok(events.map_ok(answer::node_event).boxed())
+        })
+        .await
     }
 
-    pub(crate) async fn logs(&self, name: &str, follow: bool) -> Result<Stream<LogLine>, Problem> {
+    pub(crate) async fn logs(
+        &self,
+        name: &str,
+        follow: bool,
+    ) -> Result<Stream<proto::LogLine>, Problem> {
         self.open(async {
             let name: ResourceName = resource_name(name)?;
-            self.control.logs(&name, follow).await
+            let lines = self.control.logs(&name, follow).await?;
+            Ok(lines.map_ok(convert::crawl::line_message).boxed())
         })
         .await
     }

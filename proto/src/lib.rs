@@ -1,12 +1,48 @@
-//! The gRPC interface of the crawler: the code that is generated from `proto/crawler.proto`, and nothing else.
+//! The gRPC interface of the crawler: the code that is generated from `proto/crawler.proto`. HTTP and the command
+//! line show the same messages as JSON, in which fields have the names of the `.proto` file.
 //!
 //! The services have no package line, so their paths are `/CrawlerMaster/AddResource` and so on, as clients of the
 //! original interface call them.
 
 pub use generated::*;
 
+mod json;
+
 /// The encoded descriptors, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = tonic::include_file_descriptor_set!("crawler");
+
+impl Resource {
+    /// Returns the spec, which every answer has.
+    pub fn spec(&self) -> ResourceSpec {
+        self.spec.clone().unwrap_or_default()
+    }
+
+    /// Returns the counts, which every answer has.
+    pub fn counts(&self) -> Counts {
+        self.counts.clone().unwrap_or_default()
+    }
+}
+
+impl ShardStatus {
+    /// Returns the counts, which every answer has.
+    pub fn counts(&self) -> Counts {
+        self.counts.clone().unwrap_or_default()
+    }
+}
+
+impl FrontierStats {
+    /// Returns the counts, which every answer has.
+    pub fn counts(&self) -> Counts {
+        self.counts.clone().unwrap_or_default()
+    }
+}
+
+impl Counts {
+    /// Returns the number of pages that came to an end.
+    pub fn pages(&self) -> u64 {
+        self.parsed + self.other_done + self.dead
+    }
+}
 
 #[allow(
     missing_docs,

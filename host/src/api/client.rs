@@ -7,19 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawler_proto as proto;
-use futures::stream::{BoxStream, StreamExt as _};
+use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
 use tonic::transport::Endpoint;
-use tonic::{Response, Status};
+use tonic::{Response, Status, Streaming};
 
-use super::answer::{
-    ItemAnswer, NodeAnswer, NodeEventAnswer, Placed, ResourceAnswer, ResourcesAnswer,
-};
 use super::problem::Problem;
 use super::spec::SpecRequest;
 use super::{CALL_DEADLINE, convert};
 use crate::master::Code;
 use crate::model::id::{NodeId, RequestId, ResourceName};
-use crate::model::status::LogLine;
 
 mod frontier;
 mod lifecycle;
@@ -161,30 +157,26 @@ impl Client {
     }
 
     /// Adds a resource.
-    pub async fn add_resource(&self, request: SpecRequest) -> Result<Placed, ClientError> {
+    pub async fn add_resource(&self, request: SpecRequest) -> Result<proto::NodeSpec, ClientError> {
         let message = convert::spec_message(request);
-        let node = self
-            .change(CALL_DEADLINE, |mut calls| {
-                let message = message.clone();
-                async move { calls.add_resource(message).await }
-            })
-            .await?;
-        Ok(node.into())
+        self.change(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.add_resource(message).await }
+        })
+        .await
     }
 
     /// Changes a resource.
     pub async fn update_resource(
         &self,
         request: SpecRequest,
-    ) -> Result<ResourceAnswer, ClientError> {
+    ) -> Result<proto::Resource, ClientError> {
         let message = convert::spec_message(request);
-        let resource = self
-            .change(CALL_DEADLINE, |mut calls| {
-                let message = message.clone();
-                async move { calls.update_resource(message).await }
-            })
-            .await?;
-        self.resource_of(resource)
+        self.change(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.update_resource(message).await }
+        })
+        .await
     }
 
     /// Deletes a resource; with `purge`, its items too.
@@ -206,16 +198,14 @@ impl Client {
     }
 
     /// Returns one resource.
-    pub async fn resource(&self, name: &ResourceName) -> Result<ResourceAnswer, ClientError> {
+    pub async fn resource(&self, name: &ResourceName) -> Result<proto::Resource, ClientError> {
         let name = name.to_string();
         let message = proto::ResourceRequest { name };
-        let resource = self
-            .read(CALL_DEADLINE, |mut calls| {
-                let message = message.clone();
-                async move { calls.get_resource(message).await }
-            })
-            .await?;
-        self.resource_of(resource)
+        self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.get_resource(message).await }
+        })
+        .await
     }
 
     /// Returns part of the list of resources; an empty token is its beginning.
@@ -223,33 +213,24 @@ impl Client {
         &self,
         page_size: u32,
         page_token: String,
-    ) -> Result<ResourcesAnswer, ClientError> {
+    ) -> Result<proto::ListResourcesResponse, ClientError> {
         let message = proto::ListResourcesRequest {
             page_size,
             page_token,
         };
-        let page = self
-            .read(CALL_DEADLINE, |mut calls| {
-                let message = message.clone();
-                async move { calls.list_resources(message).await }
-            })
-            .await?;
-        let resources = page.resources.into_iter();
-        let resources = resources.map(|resource| self.resource_of(resource));
-        Ok(ResourcesAnswer {
-            resources: resources.collect::<Result<_, _>>()?,
-            next_page_token: page.next_page_token,
+        self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.list_resources(message).await }
         })
+        .await
     }
 
     /// Returns all nodes.
-    pub async fn nodes(&self) -> Result<Vec<NodeAnswer>, ClientError> {
-        let answer = self
-            .read(CALL_DEADLINE, |mut calls| async move {
-                calls.list_nodes(proto::ListNodesRequest {}).await
-            })
-            .await?;
-        Ok(answer.nodes.into_iter().map(Into::into).collect())
+    pub async fn nodes(&self) -> Result<proto::ListNodesResponse, ClientError> {
+        self.read(CALL_DEADLINE, |mut calls| async move {
+            calls.list_nodes(proto::ListNodesRequest {}).await
+        })
+        .await
     }
 
     /// Returns the items of a resource, by its name or id: those behind the position `after`, or all if it is
@@ -259,7 +240,7 @@ impl Client {
         name: String,
         follow: bool,
         after: String,
-    ) -> Result<Values<ItemAnswer>, ClientError> {
+    ) -> Result<Values<proto::Item>, ClientError> {
         let message = proto::ReadItemsRequest {
             name,
             follow,
@@ -271,28 +252,18 @@ impl Client {
                 async move { calls.read_items(message).await }
             })
             .await?;
-        let masters = Arc::clone(&self.masters);
-        let items = items.map(move |item| match item {
-            Ok(item) => ItemAnswer::try_from(item).map_err(|e| ClientError::Refused(e.into())),
-            Err(status) => Err(masters.error(&status)),
-        });
-        Ok(items.boxed())
+        Ok(self.values(items))
     }
 
     /// Streams the nodes: first a join event for each that is there, then an event for each that joins,
     /// leaves or changes.
-    pub async fn node_events(&self) -> Result<Values<NodeEventAnswer>, ClientError> {
+    pub async fn node_events(&self) -> Result<Values<proto::NodeEvent>, ClientError> {
         let events = self
             .read(CALL_DEADLINE, |mut calls| async move {
                 calls.watch_nodes(proto::WatchNodesRequest {}).await
             })
             .await?;
-        let masters = Arc::clone(&self.masters);
-        let events = events.map(move |event| match event {
-            Ok(event) => Ok(NodeEventAnswer::from(event)),
-            Err(status) => Err(masters.error(&status)),
-        });
-        Ok(events.boxed())
+        Ok(self.values(events))
     }
 
     /// Streams the log of a resource.
@@ -300,7 +271,7 @@ impl Client {
         &self,
         name: &ResourceName,
         follow: bool,
-    ) -> Result<Values<LogLine>, ClientError> {
+    ) -> Result<Values<proto::LogLine>, ClientError> {
         let name = name.to_string();
         let message = proto::ReadLogsRequest { name, follow };
         let lines = self
@@ -309,16 +280,14 @@ impl Client {
                 async move { calls.read_logs(message).await }
             })
             .await?;
-        let masters = Arc::clone(&self.masters);
-        let lines = lines.map(move |line| match line {
-            Ok(line) => Ok(LogLine::from(line)),
-            Err(status) => Err(masters.error(&status)),
-        });
-        Ok(lines.boxed())
+        Ok(self.values(lines))
     }
 
-    fn resource_of(&self, message: proto::Resource) -> Result<ResourceAnswer, ClientError> {
-        ResourceAnswer::try_from(message).map_err(|e| ClientError::Refused(e.into()))
+    fn values<T: 'static>(&self, messages: Streaming<T>) -> Values<T> {
+        let masters = Arc::clone(&self.masters);
+        messages
+            .map_err(move |status| masters.error(&status))
+            .boxed()
     }
 }
 

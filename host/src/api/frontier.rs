@@ -1,10 +1,9 @@
-//! The calls that look into a frontier: their answers, and their form that gRPC and HTTP share.
+//! The calls that look into a frontier, and their answers.
 
-use std::collections::BTreeMap;
-
-use serde::Serialize;
+use crawler_proto as proto;
 
 use super::client::Client;
+use super::convert::crawl::counts_message;
 use super::forward::Origin;
 use super::problem::Problem;
 use super::spec::{invalid, resource_name};
@@ -13,7 +12,6 @@ use crate::config::suggest;
 use crate::master::ControlError;
 use crate::master::control::frontier::{Asked, HostsFrom, HostsPage, UrlsFrom, UrlsPage};
 use crate::master::explain::Explanation;
-use crate::model::crawl::Counts;
 use crate::model::frontier::{FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter, UrlState};
 use crate::model::id::Shard;
 
@@ -26,96 +24,10 @@ const STATES: [(&str, UrlFilter); 3] = [
     ("dead", UrlFilter::Dead),
 ];
 
-/// Totals of a frontier.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the fields of the message FrontierStats")]
-pub struct FrontierAnswer {
-    pub run: u64,
-    pub seeded: bool,
-    pub root_hosts: Vec<String>,
-    pub hosts: u64,
-    pub hosts_by_state: BTreeMap<String, u64>,
-    pub undelivered: u64,
-    pub dead_letters: u64,
-    pub suspects: u64,
-    pub unclean_stops: u32,
-    pub counts: Counts,
-}
-
-/// One page of the list of URLs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct UrlsAnswer {
-    /// URLs, state by state.
-    pub urls: Vec<UrlAnswer>,
-    /// Token of the next page; empty on the last one.
-    pub next_page_token: String,
-}
-
-/// A URL that a frontier has stored.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[expect(missing_docs, reason = "the fields of the message UrlEntry")]
-pub struct UrlAnswer {
-    pub url: String,
-    pub method: String,
-    pub body: String,
-    pub rule: String,
-    pub depth: u32,
-    pub run: u64,
-    pub state: String,
-    pub outcome: String,
-    pub reason: String,
-    pub detail: String,
-    pub attempt: u32,
-    pub at: u64,
-    pub since: u64,
-}
-
-/// One page of the list of hosts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct HostsAnswer {
-    /// Hosts, shard by shard.
-    pub hosts: Vec<HostAnswer>,
-    /// Token of the next page; empty on the last one.
-    pub next_page_token: String,
-}
-
-/// A host of a resource.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[expect(missing_docs, reason = "the fields of the message HostEntry")]
-pub struct HostAnswer {
-    pub name: String,
-    pub state: String,
-    pub due: u64,
-    pub not_before: u64,
-    pub delay_ms: u64,
-    pub delay_by: String,
-    pub has_answered: bool,
-    pub failures: u32,
-    pub reason: String,
-}
-
-/// Explanation why a URL was or was not fetched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ExplanationAnswer {
-    /// State of the URL: due, done, dead, refused or unseen.
-    pub state: String,
-    /// Explanation in a sentence.
-    pub text: String,
-    /// Stored entry of the URL.
-    pub entry: Option<UrlAnswer>,
-}
-
-/// Outcome of a redrive.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RedriveAnswer {
-    /// Number of dead letters when the call was answered.
-    pub dead_letters: u64,
-}
-
 impl Api {
-    pub(crate) async fn frontier_stats(&self, name: &str) -> Result<FrontierAnswer, Problem> {
+    pub(crate) async fn frontier_stats(&self, name: &str) -> Result<proto::FrontierStats, Problem> {
         let call = async { self.control.frontier_stats(&resource_name(name)?).await };
-        Ok(self.within(CALL_DEADLINE, Box::pin(call)).await?.into())
+        Ok(stats(self.within(CALL_DEADLINE, Box::pin(call)).await?))
     }
 
     pub(crate) async fn urls(
@@ -124,7 +36,7 @@ impl Api {
         state: &str,
         page_size: u32,
         page_token: &str,
-    ) -> Result<UrlsAnswer, Problem> {
+    ) -> Result<proto::ListUrlsResponse, Problem> {
         let call = async {
             let name = resource_name(name)?;
             let only = match state {
@@ -136,7 +48,7 @@ impl Api {
                 token => Some(place(token, only)?),
             };
             let page = self.control.urls(&name, only, from, page_max(page_size));
-            Ok::<_, Problem>(page.await?.into())
+            Ok::<_, Problem>(urls(page.await?))
         };
         self.within(CALL_DEADLINE, Box::pin(call)).await
     }
@@ -147,7 +59,7 @@ impl Api {
         state: &str,
         page_size: u32,
         page_token: &str,
-    ) -> Result<HostsAnswer, Problem> {
+    ) -> Result<proto::ListHostsResponse, Problem> {
         let call = async {
             let name = resource_name(name)?;
             let only = match state {
@@ -159,7 +71,7 @@ impl Api {
                 token => Some(hosts_from(token).ok_or_else(bad_token)?),
             };
             let page = self.control.hosts(&name, only, from, page_max(page_size));
-            Ok::<_, Problem>(page.await?.into())
+            Ok::<_, Problem>(hosts(page.await?))
         };
         self.within(CALL_DEADLINE, Box::pin(call)).await
     }
@@ -168,9 +80,10 @@ impl Api {
         &self,
         name: &str,
         asked: Asked,
-    ) -> Result<ExplanationAnswer, Problem> {
+    ) -> Result<proto::UrlExplanation, Problem> {
         let call = async { self.control.explain_url(&resource_name(name)?, asked).await };
-        Ok(self.within(CALL_DEADLINE, Box::pin(call)).await?.into())
+        let explained = self.within(CALL_DEADLINE, Box::pin(call)).await?;
+        Ok(explanation(explained))
     }
 
     /// Redrives the dead letters of a reason; an empty reason means all.
@@ -179,7 +92,7 @@ impl Api {
         origin: &Origin,
         name: &str,
         reason: String,
-    ) -> Result<RedriveAnswer, Problem> {
+    ) -> Result<proto::RedriveResponse, Problem> {
         let call = async {
             let name = &resource_name(name)?;
             let reason = &Some(reason).filter(|reason| !reason.is_empty());
@@ -192,7 +105,7 @@ impl Api {
             let theirs =
                 |leader: Client| async move { leader.redrive_frontier(name, reason.clone()).await };
             let dead_letters = self.change(origin, own, theirs).await?;
-            Ok(RedriveAnswer { dead_letters })
+            Ok(proto::RedriveResponse { dead_letters })
         };
         self.told(origin, "RedriveFrontier", name, call).await
     }
@@ -265,114 +178,98 @@ fn token(from: UrlsFrom) -> String {
     format!("{name}:{}:{place}", from.shard)
 }
 
-impl From<FrontierStats> for FrontierAnswer {
-    fn from(stats: FrontierStats) -> Self {
-        Self {
-            run: stats.run.0,
-            seeded: stats.seeded,
-            root_hosts: stats.root_hosts,
-            hosts: stats.n_hosts,
-            hosts_by_state: by_state(stats.hosts_by_state),
-            undelivered: stats.n_undelivered,
-            dead_letters: stats.n_dead_letters,
-            suspects: stats.n_suspects,
-            unclean_stops: stats.n_unclean_stops,
-            counts: stats.counts,
-        }
+pub(super) fn stats(stats: FrontierStats) -> proto::FrontierStats {
+    let by_state = stats.hosts_by_state.into_iter();
+    let by_state = by_state.map(|(state, n)| (state.as_str().to_owned(), n));
+    proto::FrontierStats {
+        run: stats.run.0,
+        seeded: stats.seeded,
+        root_hosts: stats.root_hosts,
+        hosts: stats.n_hosts,
+        hosts_by_state: by_state.collect(),
+        undelivered: stats.n_undelivered,
+        dead_letters: stats.n_dead_letters,
+        suspects: stats.n_suspects,
+        unclean_stops: stats.n_unclean_stops,
+        // Only the owner knows which URLs are in flight: they count as waiting.
+        counts: Some(counts_message(stats.counts, 0)),
     }
 }
 
-fn by_state(hosts: BTreeMap<HostState, u64>) -> BTreeMap<String, u64> {
-    let hosts = hosts.into_iter();
-    hosts
-        .map(|(state, n)| (state.as_str().to_owned(), n))
-        .collect()
-}
-
-impl From<HostsPage> for HostsAnswer {
-    fn from(page: HostsPage) -> Self {
-        Self {
-            hosts: page.entries.into_iter().map(Into::into).collect(),
-            next_page_token: page.next.map(hosts_token).unwrap_or_default(),
-        }
+pub(super) fn hosts(page: HostsPage) -> proto::ListHostsResponse {
+    proto::ListHostsResponse {
+        hosts: page.entries.into_iter().map(host).collect(),
+        next_page_token: page.next.map(hosts_token).unwrap_or_default(),
     }
 }
 
-impl From<HostEntry> for HostAnswer {
-    fn from(entry: HostEntry) -> Self {
-        Self {
-            name: entry.name,
-            state: entry.state.as_str().to_owned(),
-            due: entry.n_due,
-            not_before: entry.not_before,
-            delay_ms: entry.delay_ms,
-            delay_by: entry.delay_by.as_str().to_owned(),
-            has_answered: entry.has_answered,
-            failures: entry.n_failures,
-            reason: entry.reason,
-        }
+fn host(entry: HostEntry) -> proto::HostEntry {
+    proto::HostEntry {
+        name: entry.name,
+        state: entry.state.as_str().to_owned(),
+        due: entry.n_due,
+        not_before: entry.not_before,
+        delay_ms: entry.delay_ms,
+        delay_by: entry.delay_by.as_str().to_owned(),
+        has_answered: entry.has_answered,
+        failures: entry.n_failures,
+        reason: entry.reason,
     }
 }
 
-impl From<UrlsPage> for UrlsAnswer {
-    fn from(page: UrlsPage) -> Self {
-        Self {
-            urls: page.entries.into_iter().map(Into::into).collect(),
-            next_page_token: page.next.map(token).unwrap_or_default(),
-        }
+pub(super) fn urls(page: UrlsPage) -> proto::ListUrlsResponse {
+    proto::ListUrlsResponse {
+        urls: page.entries.into_iter().map(url).collect(),
+        next_page_token: page.next.map(token).unwrap_or_default(),
     }
 }
 
-impl From<UrlEntry> for UrlAnswer {
-    fn from(entry: UrlEntry) -> Self {
-        let request = entry.request;
-        let answer = Self {
-            url: request.url.into(),
-            method: request.method.into_owned(),
-            body: shown(&request.body.unwrap_or_default()),
-            rule: request.rule.to_string(),
-            depth: entry.depth,
-            run: entry.run.0,
-            state: entry.state.as_str().to_owned(),
-            since: entry.since,
-            ..Self::default()
-        };
-        match entry.state {
-            UrlState::Due {
-                at,
-                attempt,
-                failure,
-                host: _,
-            } => Self {
-                at,
-                attempt,
-                reason: failure,
-                ..answer
-            },
-            UrlState::Done(done) => Self {
-                outcome: done.as_str().to_owned(),
-                ..answer
-            },
-            UrlState::Dead { reason, detail } => Self {
-                reason,
-                detail,
-                ..answer
-            },
-            UrlState::Sent { to } => Self {
-                reason: format!("shard {to}"),
-                ..answer
-            },
-        }
+fn url(entry: UrlEntry) -> proto::UrlEntry {
+    let request = entry.request;
+    let url = proto::UrlEntry {
+        url: request.url.into(),
+        method: request.method.into_owned(),
+        body: shown(&request.body.unwrap_or_default()),
+        rule: request.rule.to_string(),
+        depth: entry.depth,
+        run: entry.run.0,
+        state: entry.state.as_str().to_owned(),
+        since: entry.since,
+        ..proto::UrlEntry::default()
+    };
+    match entry.state {
+        UrlState::Due {
+            at,
+            attempt,
+            failure,
+            host: _,
+        } => proto::UrlEntry {
+            at,
+            attempt,
+            reason: failure,
+            ..url
+        },
+        UrlState::Done(done) => proto::UrlEntry {
+            outcome: done.as_str().to_owned(),
+            ..url
+        },
+        UrlState::Dead { reason, detail } => proto::UrlEntry {
+            reason,
+            detail,
+            ..url
+        },
+        UrlState::Sent { to } => proto::UrlEntry {
+            reason: format!("shard {to}"),
+            ..url
+        },
     }
 }
 
-impl From<Explanation> for ExplanationAnswer {
-    fn from(explanation: Explanation) -> Self {
-        Self {
-            state: explanation.standing.as_str().to_owned(),
-            text: explanation.text,
-            entry: explanation.entry.map(Into::into),
-        }
+pub(super) fn explanation(explanation: Explanation) -> proto::UrlExplanation {
+    proto::UrlExplanation {
+        state: explanation.standing.as_str().to_owned(),
+        text: explanation.text,
+        entry: explanation.entry.map(url),
     }
 }
 
@@ -431,7 +328,7 @@ mod tests {
     #[test]
     fn an_entry_shows_what_belongs_to_its_state() {
         let entry = |state| {
-            UrlAnswer::from(UrlEntry {
+            url(UrlEntry {
                 request: Request {
                     body: Some("x".repeat(300).into()),
                     ..Request::get("http://a.test/".parse().unwrap(), "page")

@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use crawler_proto as proto;
-use futures::stream::{BoxStream, StreamExt as _};
+use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
 use proto::crawler_master_server::{CrawlerMaster, CrawlerMasterServer};
 use proto::crawler_worker_server::CrawlerWorkerServer;
 use tokio::net::TcpListener;
@@ -19,6 +19,7 @@ use super::requests::Requests;
 use super::{Api, CALLS_MAX, PushSaid, REQUEST_MAX, convert};
 use crate::fetch::turns::Turns;
 use crate::master::ControlError;
+use crate::master::control::frontier::Asked;
 use crate::model::node::CallToken;
 use crate::worker::Crawls;
 
@@ -121,20 +122,20 @@ struct Master {
 type Answer<T> = Result<Response<T>, Status>;
 type Stream<T> = BoxStream<'static, Result<T, Status>>;
 
-/// Waits for a call and returns its answer as a message.
-async fn answer<T, M: From<T>>(call: impl Future<Output = Result<T, Problem>>) -> Answer<M> {
+/// Waits for a call and returns its answer.
+async fn answer<M>(call: impl Future<Output = Result<M, Problem>>) -> Answer<M> {
     match call.await {
-        Ok(value) => Ok(Response::new(value.into())),
+        Ok(message) => Ok(Response::new(message)),
         Err(problem) => Err(problem.to_status()),
     }
 }
 
-/// Waits for a stream to open and returns its values as messages.
-async fn stream<T: 'static, M: From<T> + 'static>(
-    call: impl Future<Output = Result<BoxStream<'static, Result<T, Problem>>, Problem>>,
+/// Waits for a stream to open and returns its messages.
+async fn stream<M: 'static>(
+    call: impl Future<Output = Result<BoxStream<'static, Result<M, Problem>>, Problem>>,
 ) -> Answer<Stream<M>> {
-    let values = call.await.map_err(|p| p.to_status())?;
-    let messages = values.map(|value| value.map(M::from).map_err(|p| p.to_status()));
+    let messages = call.await.map_err(|p| p.to_status())?;
+    let messages = messages.map_err(|problem| problem.to_status());
     Ok(Response::new(messages.boxed()))
 }
 
@@ -211,9 +212,7 @@ impl CrawlerMaster for Master {
         &self,
         _request: Request<proto::ListNodesRequest>,
     ) -> Answer<proto::ListNodesResponse> {
-        let nodes = self.api.nodes().await.map_err(|p| p.to_status())?;
-        let nodes = nodes.into_iter().map(Into::into).collect();
-        Ok(Response::new(proto::ListNodesResponse { nodes }))
+        answer(self.api.nodes()).await
     }
 
     async fn drain_node(
@@ -283,9 +282,7 @@ impl CrawlerMaster for Master {
         &self,
         _request: Request<proto::ListPluginsRequest>,
     ) -> Answer<proto::ListPluginsResponse> {
-        let plugins = self.api.plugins().await.map_err(|p| p.to_status())?;
-        let plugins = plugins.into_iter().map(Into::into).collect();
-        Ok(Response::new(proto::ListPluginsResponse { plugins }))
+        answer(self.api.plugins()).await
     }
 
     async fn delete_plugin(&self, request: Request<proto::PluginRequest>) -> Answer<()> {
@@ -348,13 +345,13 @@ impl CrawlerMaster for Master {
         &self,
         request: Request<proto::ExplainUrlRequest>,
     ) -> Answer<proto::UrlExplanation> {
-        let mut request = request.into_inner();
-        let name = std::mem::take(&mut request.name);
-        answer(
-            self.api
-                .explain_url(&name, convert::frontier::asked(request)),
-        )
-        .await
+        let request = request.into_inner();
+        let asked = Asked {
+            url: request.url,
+            method: request.method,
+            body: request.body.into(),
+        };
+        answer(self.api.explain_url(&request.name, asked)).await
     }
 
     async fn redrive_frontier(

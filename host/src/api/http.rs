@@ -132,7 +132,7 @@ async fn read_items(State(api): State<Api>, name: PathPart, params: Params) -> A
     let items = api.items(&part(name)?, follow, after).await?;
     lines(items, move |item| match envelope {
         true => serde_json::to_string(&item),
-        false => Ok(Box::<str>::from(item.record.item).into_string()),
+        false => Ok(item.json),
     })
 }
 
@@ -148,12 +148,11 @@ async fn list_nodes(State(api): State<Api>, params: Params) -> Answer {
         let events = api.node_events().await?;
         return lines(events, |event| serde_json::to_string(&event));
     }
-    answer(api.nodes().await.map(|nodes| json!({ "nodes": nodes })))
+    answer(api.nodes().await)
 }
 
 async fn list_plugins(State(api): State<Api>) -> Answer {
-    let plugins = api.plugins().await;
-    answer(plugins.map(|plugins| json!({ "plugins": plugins })))
+    answer(api.plugins().await)
 }
 
 async fn get_plugin(State(api): State<Api>, plugin: PathPart) -> Answer {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
+use crawler_proto as proto;
 use futures::stream::{self, StreamExt as _};
 
-use super::answer::PluginAnswer;
 use super::client::{Client, ClientError};
 use super::forward::Origin;
 use super::problem::{Problem, Reason};
 use super::spec::{self, plugin_ref};
-use super::{Api, CALL_DEADLINE, Stream, UPLOAD_DEADLINE};
+use super::{Api, CALL_DEADLINE, Stream, UPLOAD_DEADLINE, answer};
 use crate::master::control::Push;
 use crate::master::{Code, ControlError};
 use crate::model::id::{Digest, PluginName, PluginRef, PluginVersion};
@@ -52,7 +52,7 @@ impl Api {
         &self,
         origin: &Origin,
         upload: F,
-    ) -> Result<PluginAnswer, Problem>
+    ) -> Result<proto::Plugin, Problem>
     where
         F: Future<Output = Result<Upload, Problem>> + Send,
     {
@@ -67,7 +67,7 @@ impl Api {
                 let admitted = &self.control.store_plugin(push, bytes.clone()).await?;
                 let own = || async move {
                     let recorded = self.control.record_plugin(push.clone(), admitted.clone());
-                    Ok(recorded.await?.into())
+                    Ok(answer::plugin(recorded.await?))
                 };
                 let theirs = |leader: Client| async move {
                     leader.record_plugin(push, admitted.digest).await
@@ -94,7 +94,7 @@ impl Api {
         &self,
         origin: &Origin,
         method: &'static str,
-        result: &Result<PluginAnswer, Problem>,
+        result: &Result<proto::Plugin, Problem>,
     ) {
         let name = result.as_ref().ok();
         let name = name.map(|plugin| format!("{}@{}", plugin.name, plugin.version));
@@ -108,12 +108,12 @@ impl Api {
         origin: &Origin,
         said: &PushSaid,
         digest: &str,
-    ) -> Result<PluginAnswer, Problem> {
+    ) -> Result<proto::Plugin, Problem> {
         let call = async {
             let push = said.checked()?;
             let digest: Digest = digest.parse().map_err(|e| spec::invalid("digest", e))?;
             let recorded = self.control.record_stored_plugin(push, digest).await;
-            recorded.map(PluginAnswer::from)
+            recorded.map(answer::plugin)
         };
         // The leader compiles it as well.
         let recorded = self.within(UPLOAD_DEADLINE, call).await;
@@ -121,14 +121,14 @@ impl Api {
         recorded
     }
 
-    pub(crate) async fn plugin(&self, plugin: &str) -> Result<PluginAnswer, Problem> {
+    pub(crate) async fn plugin(&self, plugin: &str) -> Result<proto::Plugin, Problem> {
         let call = async { self.control.plugin(&plugin_ref("plugin", plugin)?).await };
-        Ok(self.within(CALL_DEADLINE, call).await?.into())
+        Ok(answer::plugin(self.within(CALL_DEADLINE, call).await?))
     }
 
-    pub(crate) async fn plugins(&self) -> Result<Vec<PluginAnswer>, Problem> {
+    pub(crate) async fn plugins(&self) -> Result<proto::ListPluginsResponse, Problem> {
         let plugins = self.within(CALL_DEADLINE, self.control.plugins()).await?;
-        Ok(plugins.into_iter().map(Into::into).collect())
+        Ok(answer::plugins(plugins))
     }
 
     pub(crate) async fn delete_plugin(&self, origin: &Origin, plugin: &str) -> Result<(), Problem> {

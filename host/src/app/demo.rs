@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
+use crawler_proto as proto;
 use futures::TryStreamExt as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
@@ -19,14 +20,12 @@ use url::Url;
 use super::doors;
 use super::parts;
 use super::up::Up;
-use crate::api::answer::ResourceAnswer;
 use crate::api::client::Client;
 use crate::api::spec::SpecRequest;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{DemoOptions, UpOptions};
 use crate::demo::show::{Story, compare};
 use crate::demo::{self, START, Shop};
-use crate::model::crawl::ItemRecord;
 use crate::model::id::ResourceName;
 use crate::model::resource::CrawlSettings;
 use crate::task::TaskScope;
@@ -132,22 +131,20 @@ async fn crawl(up: &Up, shop: &Shop, base: &Url, wasm: &Path, folder: &Path) -> 
         end.phase,
         end.reason
     );
-    let records: Vec<ItemRecord> = client
+    let lines: Vec<String> = client
         .items(name.to_string(), false, String::new())
         .await?
-        .map_ok(|item| item.record)
+        .map_ok(|item| item.json)
         .try_collect()
         .await?;
-    let items = records
-        .iter()
-        .map(|record| serde_json::from_str(record.item.get()));
+    let items = lines.iter().map(|line| serde_json::from_str(line));
     let items: Vec<Value> = items.collect::<Result<_, _>>()?;
     let truth = shop.truth(base);
     let differences = compare(&items, &truth);
 
     println!("\nItems, as JSON lines:");
-    for record in records.iter().take(N_SHOWN) {
-        println!("  {}", shortened(record.item.get()));
+    for line in lines.iter().take(N_SHOWN) {
+        println!("  {}", shortened(line));
     }
     println!("  … and {} more\n", items.len().saturating_sub(N_SHOWN));
     let story = Story {
@@ -157,7 +154,7 @@ async fn crawl(up: &Up, shop: &Shop, base: &Url, wasm: &Path, folder: &Path) -> 
         plugin_bytes,
         resource: name,
         worker: placed.id.parse()?,
-        n_pages: end.counts.totals.pages(),
+        n_pages: end.counts().pages(),
         took,
         n_items: items.len(),
         data: folder.join("data/items"),
@@ -204,12 +201,12 @@ async fn follow(
     client: &Client,
     name: &ResourceName,
     n_pages: u64,
-) -> anyhow::Result<ResourceAnswer> {
+) -> anyhow::Result<proto::Resource> {
     let progress = progress_bar(n_pages);
     let started = Instant::now();
     loop {
         let resource = client.resource(name).await?;
-        let totals = &resource.counts.totals;
+        let totals = resource.counts();
         progress.set_position(totals.pages());
         let rate = totals.pages() as f64 / started.elapsed().as_secs_f64().max(0.001);
         progress.set_message(format!("{} items  {rate:.0} pages/s", totals.items));

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand, ValueEnum};
+use crawler_proto as proto;
 
 use super::args::{Format, OutputArgs};
 use super::table;
 use crate::api::client::Client;
-use crate::api::frontier::{FrontierAnswer, UrlAnswer, UrlsAnswer};
 use crate::master::control::frontier::Asked;
 use crate::model::id::ResourceName;
 
@@ -125,7 +125,7 @@ pub(super) async fn run(command: FrontierCommand, client: Client) -> anyhow::Res
     Ok(())
 }
 
-fn show(stats: &FrontierAnswer) -> anyhow::Result<()> {
+fn show(stats: &proto::FrontierStats) -> anyhow::Result<()> {
     for (name, value) in rows(stats) {
         table::print_line(&format!("{name:<12} {value}"))?;
     }
@@ -133,8 +133,8 @@ fn show(stats: &FrontierAnswer) -> anyhow::Result<()> {
 }
 
 /// Returns the totals by name.
-fn rows(stats: &FrontierAnswer) -> Vec<(&'static str, String)> {
-    let counts = &stats.counts;
+fn rows(stats: &proto::FrontierStats) -> Vec<(&'static str, String)> {
+    let counts = stats.counts();
     let run = match stats.seeded {
         true => stats.run.to_string(),
         false => format!("{}, root has not run yet", stats.run),
@@ -205,7 +205,7 @@ async fn list(
         }
     }
     if format == Format::Json {
-        return table::print_json(&UrlsAnswer {
+        return table::print_json(&proto::ListUrlsResponse {
             urls: all,
             next_page_token: token,
         });
@@ -218,7 +218,7 @@ async fn list(
 }
 
 /// Formats one URL: its state, its details, and the request.
-fn line(url: &UrlAnswer) -> String {
+fn line(url: &proto::UrlEntry) -> String {
     let detail = match (url.state.as_str(), url.reason.as_str()) {
         ("due", "") => "not tried yet".to_owned(),
         ("due", why) => format!(
@@ -261,15 +261,14 @@ async fn why(client: &Client, args: WhyArgs) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::crawl::Counts;
 
-    fn url(state: &str) -> UrlAnswer {
-        UrlAnswer {
+    fn url(state: &str) -> proto::UrlEntry {
+        proto::UrlEntry {
             url: "http://a.test/x".into(),
             method: "GET".into(),
             state: state.into(),
             since: 1_700_000_000_000,
-            ..UrlAnswer::default()
+            ..proto::UrlEntry::default()
         }
     }
 
@@ -308,7 +307,7 @@ mod tests {
             let reasons = reasons.iter().map(|(why, n)| ((*why).to_owned(), *n));
             reasons.collect()
         };
-        let mut stats = FrontierAnswer {
+        let mut stats = proto::FrontierStats {
             run: 2,
             seeded: true,
             root_hosts: vec!["a.test".into()],
@@ -318,16 +317,16 @@ mod tests {
             dead_letters: 4,
             suspects: 0,
             unclean_stops: 0,
-            counts: Counts {
+            counts: Some(proto::Counts {
                 parsed: 10,
                 due: 3,
                 items: 9,
                 dead_by_reason: reasons(&[("connection", 1), ("timeout", 3), ("redriven", 0)]),
                 refused_links: reasons(&[("out-of-scope", 7)]),
-                ..Counts::default()
-            },
+                ..proto::Counts::default()
+            }),
         };
-        let text = |stats: &FrontierAnswer| {
+        let text = |stats: &proto::FrontierStats| {
             let rows = rows(stats).into_iter();
             let rows: Vec<_> = rows
                 .map(|(name, value)| format!("{name}={value}"))

@@ -6,12 +6,12 @@
 use std::time::Duration;
 
 use clap::Args;
+use crawler_proto as proto;
 use futures::stream::StreamExt as _;
 use tokio::time::{Instant, sleep};
 
 use super::args::millis;
 use super::{Failure, table};
-use crate::api::answer::ItemAnswer;
 use crate::api::client::{Client, ClientError};
 use crate::retry::Backoff;
 use crate::telemetry::chain;
@@ -117,10 +117,10 @@ impl Waiting {
     }
 }
 
-fn print(item: &ItemAnswer, envelope: bool) -> anyhow::Result<()> {
+fn print(item: &proto::Item, envelope: bool) -> anyhow::Result<()> {
     match envelope {
         true => table::print_line(&serde_json::to_string(item)?)?,
-        false => table::print_line(item.record.item.get())?,
+        false => table::print_line(&item.json)?,
     }
     Ok(())
 }

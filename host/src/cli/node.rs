@@ -1,14 +1,12 @@
 //! `crawler node …`: the masters and workers of a cluster.
 
 use clap::Subcommand;
+use crawler_proto as proto;
 use futures::TryStreamExt as _;
-use serde_json::json;
 
 use super::args::{Format, OutputArgs};
 use super::table;
-use crate::api::answer::NodeAnswer;
 use crate::api::client::Client;
-use crate::api::lifecycle::DrainAnswer;
 use crate::model::id::NodeId;
 
 #[derive(Debug, Subcommand)]
@@ -39,14 +37,15 @@ pub(super) async fn run(command: NodeCommand, client: Client) -> anyhow::Result<
         NodeCommand::List(output) => output,
         NodeCommand::Watch(output) => return watch(&output, client).await,
         NodeCommand::Drain { id, undo } => {
-            let DrainAnswer { load, others } = client.drain_node(&id, undo).await?;
+            let proto::DrainNodeResponse { load, others } = client.drain_node(&id, undo).await?;
             return Ok(table::print_line(&drained(&id, undo, load, others))?);
         }
     };
-    let nodes = client.nodes().await?;
+    let answer = client.nodes().await?;
     if output.format == Format::Json {
-        return table::print_json(&json!({ "nodes": nodes }));
+        return table::print_json(&answer);
     }
+    let nodes = answer.nodes;
     let head = ["NODE", "ROLE", "ADDRESS", "LEADS", "LOAD"];
     let [node, role, address, leads, load] = head;
     if nodes.iter().any(|node| node.weight != u64::from(node.load)) {
@@ -82,7 +81,7 @@ async fn watch(output: &OutputArgs, client: Client) -> anyhow::Result<()> {
         match output.format {
             Format::Json => table::print_line(&serde_json::to_string(&event)?)?,
             Format::Table => {
-                let NodeAnswer { id, address, .. } = &event.node;
+                let proto::Node { id, address, .. } = event.node.unwrap_or_default();
                 table::print_line(&format!("{:<8} {id}  {address}", event.event))?;
             }
         }
@@ -90,12 +89,12 @@ async fn watch(output: &OutputArgs, client: Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn row(node: &NodeAnswer) -> [String; 7] {
+fn row(node: &proto::Node) -> [String; 7] {
     let [id, role, address, leads, load, _weight, since, version] = weighed_row(node);
     [id, role, address, leads, load, since, version]
 }
 
-fn weighed_row(node: &NodeAnswer) -> [String; 8] {
+fn weighed_row(node: &proto::Node) -> [String; 8] {
     if !node.reason.is_empty() {
         // This is no node, but a record that nobody can read; the last column may be long.
         let nothing = String::new;
@@ -134,10 +133,9 @@ fn weighed_row(node: &NodeAnswer) -> [String; 8] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::master::BrokenRecord;
 
-    fn worker() -> NodeAnswer {
-        NodeAnswer {
+    fn worker() -> proto::Node {
+        proto::Node {
             id: "worker-1".into(),
             role: "worker".into(),
             address: "127.0.0.1:9090".into(),
@@ -165,7 +163,7 @@ mod tests {
             row(&worker()).join("|"),
             format!("worker-1|worker|127.0.0.1:9090||2/10|{since}|0.1.0")
         );
-        let master = NodeAnswer {
+        let master = proto::Node {
             id: "master-1".into(),
             role: "master".into(),
             leader: true,
@@ -182,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_worker_that_drains_says_so_and_what_becomes_of_its_crawls() {
-        let draining = NodeAnswer {
+        let draining = proto::Node {
             draining: true,
             ..worker()
         };
@@ -210,12 +208,13 @@ mod tests {
 
     #[test]
     fn a_record_that_does_not_decode_is_a_row_with_the_reason() {
-        let broken = BrokenRecord {
-            key: "/crawler/nodes/worker/x".into(),
-            why: "the record does not decode: eof".into(),
+        let broken = proto::Node {
+            id: "/crawler/nodes/worker/x".into(),
+            reason: "the record does not decode: eof".into(),
+            ..proto::Node::default()
         };
         assert_eq!(
-            row(&broken.into()).join("|"),
+            row(&broken).join("|"),
             "/crawler/nodes/worker/x|?|||||the record does not decode: eof"
         );
     }

@@ -5,13 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use serde_json::json;
+use crawler_proto as proto;
 
 pub use self::build::build_plugin;
 use super::args::{Format, OutputArgs};
 use super::author::AuthorCommand;
 use super::table;
-use crate::api::answer::PluginAnswer;
 use crate::api::client::{Client, ClientError};
 use crate::model::id::PluginRef;
 use crate::model::plugin::{Param, Schema};
@@ -101,7 +100,7 @@ pub(super) async fn run(
                         table::size(plugin.size),
                         short(&plugin.digest),
                     ))?;
-                    show_items(&plugin.schemas)?;
+                    show_items(&schemas(&plugin))?;
                 }
             }
         }
@@ -117,11 +116,12 @@ pub(super) async fn run(
     Ok(())
 }
 
-fn list(plugins: Vec<PluginAnswer>, output: &OutputArgs) -> anyhow::Result<()> {
+fn list(answer: proto::ListPluginsResponse, output: &OutputArgs) -> anyhow::Result<()> {
     if output.format == Format::Json {
-        return table::print_json(&json!({ "plugins": plugins }));
+        return table::print_json(&answer);
     }
-    let rows: Vec<[String; 5]> = plugins
+    let rows: Vec<[String; 5]> = answer
+        .plugins
         .into_iter()
         .map(|plugin| {
             [
@@ -137,25 +137,33 @@ fn list(plugins: Vec<PluginAnswer>, output: &OutputArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn show(plugin: &PluginAnswer, output: &OutputArgs) -> anyhow::Result<()> {
+fn show(plugin: &proto::Plugin, output: &OutputArgs) -> anyhow::Result<()> {
     if output.format == Format::Json {
         return table::print_json(plugin);
     }
-    let schemas: Vec<&str> = plugin.schemas.iter().map(|s| s.name.as_str()).collect();
+    let items: Vec<&str> = plugin.schemas.iter().map(|s| s.name.as_str()).collect();
     let rows = [
         ["plugin", &format!("{}@{}", plugin.name, plugin.version)],
         ["digest", &plugin.digest],
         ["size", &table::size(plugin.size)],
         ["interface", &format!("crawler:rules@{}", plugin.interface)],
         ["rules", &plugin.rules.join(", ")],
-        ["items", &schemas.join(", ")],
+        ["items", &items.join(", ")],
         ["pushed", &table::time(plugin.pushed_at)],
     ];
     for [name, value] in rows {
         table::print_line(&format!("{name:<10} {value}"))?;
     }
     show_params(&plugin.params_schema)?;
-    show_items(&plugin.schemas)
+    show_items(&schemas(plugin))
+}
+
+fn schemas(plugin: &proto::Plugin) -> Vec<Schema> {
+    let schema = |schema: &proto::Schema| Schema {
+        name: schema.name.clone(),
+        json_schema: schema.json_schema.clone(),
+    };
+    plugin.schemas.iter().map(schema).collect()
 }
 
 /// Shows the params of a plugin, by their schema. One that cannot be read comes from a later version.

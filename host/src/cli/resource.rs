@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use crawler_proto as proto;
 use futures::stream::StreamExt as _;
 
 use super::args::{Format, OutputArgs, PlacementArgs, RuleArgs};
 use super::crawl::CrawlArgs;
 use super::table;
-use crate::api::answer::{ResourceAnswer, ResourcesAnswer, ShardAnswer};
 use crate::api::client::Client;
+use crate::api::placement_spec;
 use crate::api::spec::SpecRequest;
 use crate::model::id::{PluginRef, ResourceName};
-use crate::model::status::LogLine;
+use crate::model::plugin::LimitName;
 
 mod hosts;
 mod wait;
@@ -143,7 +144,7 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
         }
         ResourceCommand::Update(args) => {
             let resource = client.update_resource(args.into_request()).await?;
-            let (name, generation) = (resource.spec.name, resource.generation);
+            let (name, generation) = (resource.spec().name, resource.generation);
             table::print_line(&format!("resource {name} changed; generation {generation}"))?;
         }
         ResourceCommand::List(output) => list(all(&client).await?, &output)?,
@@ -179,11 +180,11 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
             while let Some(line) = lines.next().await {
                 let line = line?;
                 let parts = [
-                    &table::time(line.at),
+                    table::time(line.at),
                     line.level,
-                    &line.rule,
-                    &line.url,
-                    &line.message,
+                    line.rule,
+                    line.url,
+                    line.message,
                 ];
                 let parts = parts.into_iter().filter(|part| !part.is_empty());
                 table::print_line(&parts.collect::<Vec<_>>().join(" "))?;
@@ -193,11 +194,11 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
     Ok(())
 }
 
-async fn all(client: &Client) -> anyhow::Result<Vec<ResourceAnswer>> {
+async fn all(client: &Client) -> anyhow::Result<Vec<proto::Resource>> {
     let mut all = Vec::new();
     let mut token = String::new();
     loop {
-        let page: ResourcesAnswer = client.resources(PAGE, token).await?;
+        let page = client.resources(PAGE, token).await?;
         all.extend(page.resources);
         if page.next_page_token.is_empty() {
             return Ok(all);
@@ -206,10 +207,10 @@ async fn all(client: &Client) -> anyhow::Result<Vec<ResourceAnswer>> {
     }
 }
 
-fn list(resources: Vec<ResourceAnswer>, output: &OutputArgs) -> anyhow::Result<()> {
+fn list(resources: Vec<proto::Resource>, output: &OutputArgs) -> anyhow::Result<()> {
     if output.format == Format::Json {
         let next_page_token = String::new();
-        return table::print_json(&ResourcesAnswer {
+        return table::print_json(&proto::ListResourcesResponse {
             resources,
             next_page_token,
         });
@@ -217,13 +218,14 @@ fn list(resources: Vec<ResourceAnswer>, output: &OutputArgs) -> anyhow::Result<(
     let rows: Vec<[String; 7]> = resources
         .into_iter()
         .map(|resource| {
+            let (spec, counts) = (resource.spec(), resource.counts());
             [
-                resource.spec.name,
+                spec.name,
                 resource.phase,
-                resource.spec.plugin,
-                node_id(&resource.spec.assigned_node).to_owned(),
-                resource.counts.pages().to_string(),
-                resource.counts.totals.items.to_string(),
+                spec.plugin,
+                node_id(&spec.assigned_node).to_owned(),
+                counts.pages().to_string(),
+                counts.items.to_string(),
                 resource.reason,
             ]
         })
@@ -235,22 +237,18 @@ fn list(resources: Vec<ResourceAnswer>, output: &OutputArgs) -> anyhow::Result<(
     Ok(())
 }
 
-fn show(resource: &ResourceAnswer, output: &OutputArgs) -> anyhow::Result<()> {
+fn show(resource: &proto::Resource, output: &OutputArgs) -> anyhow::Result<()> {
     if output.format == Format::Json {
         return table::print_json(resource);
     }
-    let (spec, counts) = (&resource.spec, &resource.counts);
+    let (spec, counts) = (resource.spec(), resource.counts());
     let phase = match resource.reason.as_str() {
         "" => resource.phase.clone(),
         reason => format!("{}: {reason}", resource.phase),
     };
     let pages = format!(
         "{} parsed, {} done otherwise, {} dead, {} waiting, {} in flight",
-        counts.totals.parsed,
-        counts.totals.other_done,
-        counts.totals.dead,
-        counts.totals.due,
-        counts.in_flight,
+        counts.parsed, counts.other_done, counts.dead, counts.due, counts.in_flight,
     );
     let by_reason = |reasons: &std::collections::BTreeMap<String, u64>| {
         let reasons: Vec<_> = reasons
@@ -268,15 +266,19 @@ fn show(resource: &ResourceAnswer, output: &OutputArgs) -> anyhow::Result<()> {
         .iter()
         .map(|(k, v)| format!("{k}={v}"))
         .collect();
-    let limits: Vec<_> = spec
-        .limits
-        .iter()
-        .map(|(k, v)| format!("{k}={v}"))
-        .collect();
-    let placement = if spec.placement.is_default() {
+    let place = |limit: &str| {
+        LimitName::ALL
+            .iter()
+            .position(|known| known.as_str() == limit)
+    };
+    let mut limits: Vec<_> = spec.limits.iter().collect();
+    limits.sort_by_key(|(limit, _)| place(limit));
+    let limits: Vec<_> = limits.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let placement = placement_spec(spec.placement.unwrap_or_default())?;
+    let placement = if placement.is_default() {
         String::new()
     } else {
-        spec.placement.to_string()
+        placement.to_string()
     };
     let rows = [
         ("resource", format!("{} (id {})", spec.name, spec.id)),
@@ -290,13 +292,13 @@ fn show(resource: &ResourceAnswer, output: &OutputArgs) -> anyhow::Result<()> {
             "run",
             format!("{}, generation {}", resource.run, resource.generation),
         ),
-        ("added", table::time(spec.creation_time / 1_000_000)),
+        ("added", table::time(millis(spec.creation_time))),
         ("pages", pages),
-        ("hosts", some(counts.totals.hosts)),
-        ("items", counts.totals.items.to_string()),
-        ("bytes", table::size(counts.totals.bytes)),
-        ("dead", by_reason(&counts.totals.dead_by_reason)),
-        ("not taken", by_reason(&counts.totals.refused_links)),
+        ("hosts", some(counts.hosts)),
+        ("items", counts.items.to_string()),
+        ("bytes", table::size(counts.bytes)),
+        ("dead", by_reason(&counts.dead_by_reason)),
+        ("not taken", by_reason(&counts.refused_links)),
     ];
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         table::print_line(&format!("{name:<10} {value}"))?;
@@ -304,12 +306,17 @@ fn show(resource: &ResourceAnswer, output: &OutputArgs) -> anyhow::Result<()> {
     for shard in &resource.shards {
         table::print_line(&format!("shard {:<4} {}", shard.shard, shard_line(shard)))?;
         for line in &shard.last_errors {
-            let LogLine { url, message, .. } = line;
-            let line = [&table::time(line.at), line.level, url, message].map(str::to_owned);
-            table::print_line(&format!("{:<10} {}", "log", line.join(" ")))?;
+            let parts = [&table::time(line.at), &line.level, &line.url, &line.message];
+            let line = parts.map(String::as_str).join(" ");
+            table::print_line(&format!("{:<10} {line}", "log"))?;
         }
     }
     Ok(())
+}
+
+/// Returns nanoseconds as milliseconds.
+fn millis(nanos: i64) -> u64 {
+    u64::try_from(nanos).unwrap_or_default() / 1_000_000
 }
 
 fn some(n: u64) -> String {
@@ -320,12 +327,13 @@ fn some(n: u64) -> String {
 }
 
 /// Formats the owner and the progress of a shard.
-fn shard_line(shard: &ShardAnswer) -> String {
+fn shard_line(shard: &proto::ShardStatus) -> String {
     let owner = match shard.owner.as_str() {
         "" => "nobody",
         owner => owner,
     };
-    let (pages, due) = (shard.counts.pages(), shard.counts.totals.due);
+    let counts = shard.counts();
+    let (pages, due) = (counts.pages(), counts.due);
     let reason = match shard.reason.as_str() {
         "" => String::new(),
         reason => format!(": {reason}"),

@@ -194,7 +194,7 @@ fn begin_traps(up: &Up, web: &Web) {
 async fn nodes(grpc: &str) -> usize {
     let client = Client::connect(&format!("http://{grpc}")).await;
     let nodes = client.expect("gRPC answers").nodes().await;
-    nodes.expect("nodes are listed").len()
+    nodes.expect("nodes are listed").nodes.len()
 }
 
 /// Returns bytes of memory, as the system counts them.

@@ -1,7 +1,7 @@
 //! Checks of the API's answer about a resource, against itself and against the data that a kill has left.
 
-use crawler::api::answer::ResourceAnswer;
 use crawler::model::resource::ShardState;
+use crawler_proto as proto;
 use serde_json::Value;
 
 use crate::store::Left;
@@ -14,7 +14,7 @@ pub(crate) fn sorted(items: &[Value]) -> Vec<Value> {
 }
 
 /// Checks that resource and shard agree.
-pub(crate) fn check_whole(seen: &ResourceAnswer) {
+pub(crate) fn check_whole(seen: &proto::Resource) {
     assert_eq!(seen.shards.len(), 1, "{seen:?}");
     let shard = &seen.shards[0];
     let is_running = matches!(shard.state.as_str(), "assigned" | "idle");
@@ -27,16 +27,16 @@ pub(crate) fn check_whole(seen: &ResourceAnswer) {
     assert!(seen.run >= 1 && seen.run <= shard.epoch, "{seen:?}");
     assert_eq!(shard.owner, "worker-1", "{seen:?}");
     assert!(
-        seen.spec.assigned_node.starts_with("worker-1|127.0.0.1:"),
+        seen.spec().assigned_node.starts_with("worker-1|127.0.0.1:"),
         "{seen:?}"
     );
     assert!(!seen.plugin_digest.is_empty(), "{seen:?}");
 }
 
 /// Returns true if a resource goes on from where its process was killed; false while it has no worker yet.
-pub(crate) fn goes_on(seen: &ResourceAnswer, left: &Left) -> bool {
+pub(crate) fn goes_on(seen: &proto::Resource, left: &Left) -> bool {
     let (epoch, run) = (left.shard.epoch.0, left.resource.run.0);
-    assert_eq!(seen.spec.id, left.resource.id.to_string());
+    assert_eq!(seen.spec().id, left.resource.id.to_string());
     assert_eq!(seen.generation, left.resource.generation.0);
     let shard = &seen.shards[0];
     match left.shard.state {

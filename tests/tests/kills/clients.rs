@@ -9,6 +9,7 @@ use crawler::api::spec::SpecRequest;
 use crawler::master::Code;
 use crawler::model::id::{PluginRef, ResourceName};
 use crawler::model::resource::CrawlSettings;
+use crawler_proto as proto;
 use crawler_tests::random::Random;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -175,10 +176,14 @@ impl Caller {
 }
 
 /// Returns the state of a resource in an answer of the API.
-pub(crate) fn state_of(seen: &crawler::api::answer::ResourceAnswer) -> State {
+pub(crate) fn state_of(seen: &proto::Resource) -> State {
     State {
         generation: seen.generation,
-        max_pages: seen.spec.crawl.max_pages.unwrap_or_default(),
+        max_pages: seen
+            .spec()
+            .crawl
+            .and_then(|crawl| crawl.max_pages)
+            .unwrap_or_default(),
     }
 }
 

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crawler::api::answer::ResourceAnswer;
 use crawler::api::client::Client;
 use crawler::api::spec::SpecRequest;
 use crawler::demo::{self, START, Shop};
 use crawler::model::id::{Digest, ResourceName};
 use crawler::model::resource::CrawlSettings;
 use crawler::task::TaskScope;
+use crawler_proto as proto;
 use crawler_tests::process::{Home, Process};
 use crawler_tests::random::Random;
 use crawler_tests::{PATIENCE, guests, soak};
@@ -239,7 +239,7 @@ impl World {
                 None if *name == shop() => self.shop_life,
                 None => panic!("{name} was never added"),
             };
-            let id = seen.spec.id.clone();
+            let id = seen.spec().id.clone();
             let known = self.ids.entry(id.clone()).or_insert((name.clone(), life));
             assert_eq!(*known, (name.clone(), life), "id {id} was given twice");
             let others = self
@@ -277,7 +277,7 @@ impl World {
         &self,
         up: &Up,
         left: &BTreeMap<ResourceName, Left>,
-    ) -> BTreeMap<ResourceName, ResourceAnswer> {
+    ) -> BTreeMap<ResourceName, proto::Resource> {
         let start = Instant::now();
         loop {
             let resources = up
@@ -288,8 +288,8 @@ impl World {
                 .resources;
             let seen = resources
                 .into_iter()
-                .map(|r| (r.spec.name.parse().unwrap(), r));
-            let seen: BTreeMap<ResourceName, ResourceAnswer> = seen.collect();
+                .map(|r| (r.spec().name.parse().unwrap(), r));
+            let seen: BTreeMap<ResourceName, proto::Resource> = seen.collect();
             let names: BTreeSet<&ResourceName> = seen.keys().collect();
             assert_eq!(names, left.keys().collect());
             let load: u32 = up
@@ -297,6 +297,7 @@ impl World {
                 .nodes()
                 .await
                 .unwrap()
+                .nodes
                 .iter()
                 .map(|node| node.load)
                 .sum();
@@ -355,11 +356,12 @@ impl World {
         up.client.delete_resource(&shop(), false).await.unwrap();
         let by_id = self
             .home
-            .ok(["--master", &master, "items", &resource.spec.id]);
+            .ok(["--master", &master, "items", &resource.spec().id]);
         assert_eq!(by_id, lines);
 
-        let plugins = up.client.plugins().await.unwrap();
-        let named = plugins
+        let answer = up.client.plugins().await.unwrap();
+        let named = answer
+            .plugins
             .into_iter()
             .map(|plugin| format!("{}.wasm", plugin.digest));
         let files = std::fs::read_dir(self.data().join("plugins")).unwrap();

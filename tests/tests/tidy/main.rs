@@ -52,8 +52,12 @@ struct Home {
 const HOMES: [Home; 4] = [
     Home {
         names: &["crawler_proto"],
-        allowed: |file| in_module(file, "api"),
-        instead: "convert to model types in api/convert.rs and pass those",
+        allowed: |file| {
+            ["api", "cli", "app"]
+                .iter()
+                .any(|module| in_module(file, module))
+        },
+        instead: "convert to model types in api/convert.rs and pass those; answers go from api to cli and app",
     },
     Home {
         names: &["wasmtime", "wasmtime_wasi"],

@@ -9,23 +9,22 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::*;
-use crate::api::frontier::{
-    ExplanationAnswer, FrontierAnswer, HostsAnswer, RedriveAnswer, UrlsAnswer,
-};
-use crate::api::lifecycle::DrainAnswer;
-use crate::master::Drained;
+use crate::api::frontier;
 use crate::master::control::frontier::{HostsFrom, HostsPage, UrlsFrom, UrlsPage};
 use crate::master::control::items::ItemPlace;
 use crate::master::explain::{Explanation, Standing};
-use crate::model::crawl::{Done, ItemKey, Request};
+use crate::model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crate::model::frontier::{
     DelayBy, FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter, UrlState,
 };
 use crate::model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run, Shard};
 use crate::model::node::{Node, NodeChange, Role};
-use crate::model::plugin::Description;
-use crate::model::resource::{Owner, Phase, PinnedPlugin, Resource, ResourceSpec, ShardRecord};
+use crate::model::plugin::{Description, LimitOverrides};
+use crate::model::resource::{
+    CrawlSettings, Owner, Phase, PinnedPlugin, PlacementSpec, Resource, ResourceSpec, ShardRecord,
+};
 use crate::model::settings::examples;
+use crate::model::status::LogLine;
 
 /// Answers by their names.
 type Answers = BTreeMap<&'static str, Value>;
@@ -47,28 +46,20 @@ fn the_json_of_every_answer_stays_as_it_is() {
 }
 
 /// Adds an answer. A client reads the same from the message as HTTP shows.
-fn add<A, M>(found: &mut Answers, name: &'static str, answer: A)
+fn add<M>(found: &mut Answers, name: &'static str, answer: M)
 where
-    A: Serialize + Clone,
-    M: From<A> + Message + Default,
-    A: TryFrom<M>,
-    A::Error: std::fmt::Debug,
+    M: Message + Serialize + Default,
 {
     let json = json(&answer);
-    let bytes = M::from(answer).encode_to_vec();
-    let read = A::try_from(M::decode(&*bytes).unwrap()).unwrap();
+    let bytes = answer.encode_to_vec();
+    let read = M::decode(&*bytes).unwrap();
     assert_eq!(json, self::json(&read), "{name}");
     found.insert(name, json);
 }
 
 /// Adds the answer of a message without any field.
-fn add_bare<A, M>(found: &mut Answers, name: &'static str)
-where
-    A: Serialize + TryFrom<M>,
-    M: Message + Default,
-    A::Error: std::fmt::Debug,
-{
-    found.insert(name, json(&A::try_from(M::default()).unwrap()));
+fn add_bare<M: Message + Serialize + Default>(found: &mut Answers, name: &'static str) {
+    found.insert(name, json(&M::default()));
 }
 
 fn json(answer: &impl Serialize) -> Value {
@@ -80,29 +71,23 @@ fn texts<V: Clone>(entry: (&str, V)) -> BTreeMap<String, V> {
 }
 
 fn resources(found: &mut Answers) {
-    let placed = |view: &ResourceView| Placed::from(view);
-    add::<_, proto::NodeSpec>(found, "placed", placed(&resource()));
-    add::<_, proto::NodeSpec>(found, "placed, empty", placed(&empty_resource()));
-    add::<_, proto::Resource>(found, "resource", ResourceAnswer::from(resource()));
-    let empty = || ResourceAnswer::from(empty_resource());
-    add::<_, proto::Resource>(found, "resource, empty", empty());
-    add_bare::<ResourceAnswer, proto::Resource>(found, "resource, bare");
-    let shard = proto::Resource {
-        shards: vec![proto::ShardStatus::default()],
-        ..proto::Resource::default()
+    add(found, "placed", placed(&resource()));
+    add(found, "placed, empty", placed(&empty_resource()));
+    add(found, "resource", super::resource(resource()));
+    add(found, "resource, empty", super::resource(empty_resource()));
+    add_bare::<proto::Resource>(found, "resource, bare");
+    let bare = [proto::ShardStatus::default()];
+    found.insert("shard, bare", json(&bare));
+    let page = ListPage {
+        entries: vec![empty_resource()],
+        next: Some("books".parse().unwrap()),
     };
-    let shard = ResourceAnswer::try_from(shard).unwrap();
-    found.insert("shard, bare", json(&shard.shards));
-    let page = ResourcesAnswer {
-        resources: vec![empty()],
-        next_page_token: "books".into(),
+    add(found, "resources", super::resources(page));
+    let page = ListPage {
+        entries: Vec::new(),
+        next: None,
     };
-    found.insert("resources", json(&page));
-    let page = ResourcesAnswer {
-        resources: Vec::new(),
-        next_page_token: String::new(),
-    };
-    found.insert("resources, empty", json(&page));
+    add(found, "resources, empty", super::resources(page));
 }
 
 fn items(found: &mut Answers) {
@@ -123,9 +108,9 @@ fn items(found: &mut Answers) {
         },
     };
     let full = item("text", r#"{"price": 1.50, "tags": ["a", null]}"#);
-    add::<_, proto::Item>(found, "item", ItemAnswer::from(full));
-    add::<_, proto::Item>(found, "item, empty", ItemAnswer::from(item("", "{}")));
-    add::<_, proto::LogLine>(found, "log line", log_line());
+    add(found, "item", super::item(full));
+    add(found, "item, empty", super::item(item("", "{}")));
+    add(found, "log line", line_message(log_line()));
     let empty = LogLine {
         at: 0,
         level: "info",
@@ -133,7 +118,7 @@ fn items(found: &mut Answers) {
         rule: String::new(),
         message: String::new(),
     };
-    add::<_, proto::LogLine>(found, "log line, empty", empty);
+    add(found, "log line, empty", line_message(empty));
 }
 
 fn nodes(found: &mut Answers) {
@@ -174,22 +159,24 @@ fn nodes(found: &mut Answers) {
         key: "/crawler/nodes/worker/x".into(),
         why: "the record does not decode: eof".into(),
     };
-    let [full, broken] = [NodeAnswer::from(full), NodeAnswer::from(broken)];
-    let all = serde_json::json!({ "nodes": [&full, &broken] });
-    found.insert("nodes", all);
-    add::<_, proto::Node>(found, "node", full);
-    add::<_, proto::Node>(found, "node, empty", NodeAnswer::from(empty));
-    add::<_, proto::Node>(found, "node, broken", broken);
-    add_bare::<NodeAnswer, proto::Node>(found, "node, bare");
+    let all = NodesView {
+        nodes: vec![full.clone()],
+        broken: vec![broken.clone()],
+    };
+    add(found, "nodes", super::nodes(all));
+    add(found, "node", super::node(full));
+    add(found, "node, empty", super::node(empty));
+    add(found, "node, broken", broken_node(broken));
+    add_bare::<proto::Node>(found, "node, bare");
     let event = NodeEvent {
         change: NodeChange::Joined,
         node: node(),
     };
-    add::<_, proto::NodeEvent>(found, "node event", NodeEventAnswer::from(event));
-    add_bare::<NodeEventAnswer, proto::NodeEvent>(found, "node event, bare");
+    add(found, "node event", node_event(event));
+    add_bare::<proto::NodeEvent>(found, "node event, bare");
     let drained = Drained { load: 2, others: 3 };
-    add::<_, proto::DrainNodeResponse>(found, "drained", DrainAnswer::from(drained));
-    add_bare::<DrainAnswer, proto::DrainNodeResponse>(found, "drained, bare");
+    add(found, "drained", super::drained(drained));
+    add_bare::<proto::DrainNodeResponse>(found, "drained, bare");
 }
 
 fn plugins(found: &mut Answers) {
@@ -226,12 +213,10 @@ fn plugins(found: &mut Answers) {
         pushed_at: 0,
         ..full.clone()
     };
-    let full = PluginAnswer::from(full);
-    let all = serde_json::json!({ "plugins": [&full] });
-    found.insert("plugins", all);
-    add::<_, proto::Plugin>(found, "plugin", full);
-    add::<_, proto::Plugin>(found, "plugin, empty", PluginAnswer::from(empty));
-    add_bare::<PluginAnswer, proto::Plugin>(found, "plugin, bare");
+    add(found, "plugins", super::plugins(vec![full.clone()]));
+    add(found, "plugin", plugin(full));
+    add(found, "plugin, empty", plugin(empty));
+    add_bare::<proto::Plugin>(found, "plugin, bare");
 }
 
 fn frontiers(found: &mut Answers) {
@@ -247,10 +232,10 @@ fn frontiers(found: &mut Answers) {
         n_unclean_stops: 8,
         counts: counts(),
     };
-    add::<_, proto::FrontierStats>(found, "stats", FrontierAnswer::from(stats));
-    let empty = FrontierAnswer::from(FrontierStats::default());
-    add::<_, proto::FrontierStats>(found, "stats, empty", empty);
-    add_bare::<FrontierAnswer, proto::FrontierStats>(found, "stats, bare");
+    add(found, "stats", frontier::stats(stats));
+    let empty = frontier::stats(FrontierStats::default());
+    add(found, "stats, empty", empty);
+    add_bare::<proto::FrontierStats>(found, "stats, bare");
     let hosts = HostsPage {
         entries: vec![host()],
         next: Some(HostsFrom {
@@ -258,13 +243,13 @@ fn frontiers(found: &mut Answers) {
             place: Some(vec![1]),
         }),
     };
-    add::<_, proto::ListHostsResponse>(found, "hosts", HostsAnswer::from(hosts));
-    add_bare::<HostsAnswer, proto::ListHostsResponse>(found, "hosts, bare");
+    add(found, "hosts", frontier::hosts(hosts));
+    add_bare::<proto::ListHostsResponse>(found, "hosts, bare");
     let bare = proto::ListHostsResponse {
         hosts: vec![proto::HostEntry::default()],
         ..Default::default()
     };
-    found.insert("host, bare", json(&HostsAnswer::from(bare).hosts));
+    found.insert("host, bare", json(&bare.hosts));
     let urls = UrlsPage {
         entries: urls(),
         next: Some(UrlsFrom {
@@ -273,24 +258,27 @@ fn frontiers(found: &mut Answers) {
             place: Some(vec![1]),
         }),
     };
-    add::<_, proto::ListUrlsResponse>(found, "urls", UrlsAnswer::from(urls));
-    add_bare::<UrlsAnswer, proto::ListUrlsResponse>(found, "urls, bare");
+    add(found, "urls", frontier::urls(urls));
+    add_bare::<proto::ListUrlsResponse>(found, "urls, bare");
     let bare = proto::ListUrlsResponse {
         urls: vec![proto::UrlEntry::default()],
         ..Default::default()
     };
-    found.insert("url, bare", json(&UrlsAnswer::from(bare).urls));
+    found.insert("url, bare", json(&bare.urls));
     let explanation = |entry| Explanation {
         standing: Standing::Dead,
         text: "it took too long".into(),
         entry,
     };
-    let full = ExplanationAnswer::from(explanation(self::urls().pop()));
-    add::<_, proto::UrlExplanation>(found, "explanation", full);
-    let empty = ExplanationAnswer::from(explanation(None));
-    add::<_, proto::UrlExplanation>(found, "explanation, empty", empty);
-    add_bare::<ExplanationAnswer, proto::UrlExplanation>(found, "explanation, bare");
-    found.insert("redriven", json(&RedriveAnswer { dead_letters: 3 }));
+    let full = frontier::explanation(explanation(self::urls().pop()));
+    add(found, "explanation", full);
+    let empty = frontier::explanation(explanation(None));
+    add(found, "explanation, empty", empty);
+    add_bare::<proto::UrlExplanation>(found, "explanation, bare");
+    found.insert(
+        "redriven",
+        json(&proto::RedriveResponse { dead_letters: 3 }),
+    );
 }
 
 fn resource() -> ResourceView {

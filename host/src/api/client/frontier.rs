@@ -3,22 +3,22 @@
 use crawler_proto as proto;
 
 use super::{CALL_DEADLINE, Client, ClientError};
-use crate::api::frontier::{ExplanationAnswer, FrontierAnswer, HostsAnswer, UrlsAnswer};
 use crate::master::control::frontier::Asked;
 use crate::model::id::ResourceName;
 
 impl Client {
     /// Returns the totals of a resource's frontier.
-    pub async fn frontier_stats(&self, name: &ResourceName) -> Result<FrontierAnswer, ClientError> {
+    pub async fn frontier_stats(
+        &self,
+        name: &ResourceName,
+    ) -> Result<proto::FrontierStats, ClientError> {
         let name = name.to_string();
         let message = proto::ResourceRequest { name };
-        let stats = self
-            .read(CALL_DEADLINE, |mut calls| {
-                let message = message.clone();
-                async move { calls.get_frontier_stats(message).await }
-            })
-            .await?;
-        Ok(stats.into())
+        self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.get_frontier_stats(message).await }
+        })
+        .await
     }
 
     /// Returns part of the list of URLs. An empty state means all states, and an empty token is the beginning
@@ -29,20 +29,18 @@ impl Client {
         state: &str,
         page_size: u32,
         page_token: String,
-    ) -> Result<UrlsAnswer, ClientError> {
+    ) -> Result<proto::ListUrlsResponse, ClientError> {
         let message = proto::ListUrlsRequest {
             name: name.to_string(),
             state: state.to_owned(),
             page_size,
             page_token,
         };
-        let page = self
-            .read(CALL_DEADLINE, |mut calls| {
-                let message = message.clone();
-                async move { calls.list_urls(message).await }
-            })
-            .await?;
-        Ok(page.into())
+        self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.list_urls(message).await }
+        })
+        .await
     }
 
     /// Returns part of the list of hosts. An empty state means all states, and an empty token is the
@@ -53,20 +51,18 @@ impl Client {
         state: &str,
         page_size: u32,
         page_token: String,
-    ) -> Result<HostsAnswer, ClientError> {
+    ) -> Result<proto::ListHostsResponse, ClientError> {
         let message = proto::ListHostsRequest {
             name: name.to_string(),
             state: state.to_owned(),
             page_size,
             page_token,
         };
-        let page = self
-            .read(CALL_DEADLINE, |mut calls| {
-                let message = message.clone();
-                async move { calls.list_hosts(message).await }
-            })
-            .await?;
-        Ok(page.into())
+        self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.list_hosts(message).await }
+        })
+        .await
     }
 
     /// Explains why a URL was or was not fetched.
@@ -74,20 +70,18 @@ impl Client {
         &self,
         name: &ResourceName,
         asked: Asked,
-    ) -> Result<ExplanationAnswer, ClientError> {
+    ) -> Result<proto::UrlExplanation, ClientError> {
         let message = proto::ExplainUrlRequest {
             name: name.to_string(),
             url: asked.url,
             method: asked.method,
             body: asked.body.into(),
         };
-        let answer = self
-            .read(CALL_DEADLINE, |mut calls| {
-                let message = message.clone();
-                async move { calls.explain_url(message).await }
-            })
-            .await?;
-        Ok(answer.into())
+        self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.explain_url(message).await }
+        })
+        .await
     }
 
     /// Redrives the dead letters of one reason, or all; returns how many there are.

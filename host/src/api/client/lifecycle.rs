@@ -3,9 +3,7 @@
 use crawler_proto as proto;
 
 use super::{CALL_DEADLINE, Client, ClientError};
-use crate::api::answer::ResourceAnswer;
 use crate::api::convert;
-use crate::api::lifecycle::DrainAnswer;
 use crate::api::spec::SpecRequest;
 use crate::model::id::{NodeId, ResourceName};
 
@@ -14,7 +12,7 @@ impl Client {
     pub async fn restart_resource(
         &self,
         changes: SpecRequest,
-    ) -> Result<ResourceAnswer, ClientError> {
+    ) -> Result<proto::Resource, ClientError> {
         let message = proto::RestartRequest {
             name: changes.name.to_string(),
             changes: Some(convert::spec_message(changes)),
@@ -23,7 +21,7 @@ impl Client {
             let message = message.clone();
             async move { calls.restart_resource(message).await }
         });
-        self.resource_of(call.await?)
+        call.await
     }
 
     /// Pauses a resource, which takes it from its workers, or lets it go on where it was.
@@ -31,7 +29,7 @@ impl Client {
         &self,
         name: &ResourceName,
         pause: bool,
-    ) -> Result<ResourceAnswer, ClientError> {
+    ) -> Result<proto::Resource, ClientError> {
         let name = name.to_string();
         let message = proto::ResourceRequest { name };
         let call = self.change(CALL_DEADLINE, |mut calls| {
@@ -43,17 +41,21 @@ impl Client {
                 }
             }
         });
-        self.resource_of(call.await?)
+        call.await
     }
 
     /// Drains a worker, which gives its shards to others, or lets it take shards again.
-    pub async fn drain_node(&self, id: &NodeId, undo: bool) -> Result<DrainAnswer, ClientError> {
+    pub async fn drain_node(
+        &self,
+        id: &NodeId,
+        undo: bool,
+    ) -> Result<proto::DrainNodeResponse, ClientError> {
         let id = id.to_string();
         let message = proto::DrainNodeRequest { id, undo };
         let call = self.change(CALL_DEADLINE, |mut calls| {
             let message = message.clone();
             async move { calls.drain_node(message).await }
         });
-        Ok(call.await?.into())
+        call.await
     }
 }

@@ -8,7 +8,6 @@ use crawler_proto as proto;
 use futures::stream::{self, StreamExt as _};
 
 use super::{Client, ClientError, Values};
-use crate::api::answer::PluginAnswer;
 use crate::api::{CALL_DEADLINE, PIECE_MAX, UPLOAD_DEADLINE};
 use crate::master::Code;
 use crate::master::control::Push;
@@ -22,19 +21,17 @@ impl Client {
         push_as: Option<&PluginRef>,
         allow_breaking: bool,
         bytes: Bytes,
-    ) -> Result<PluginAnswer, ClientError> {
+    ) -> Result<proto::Plugin, ClientError> {
         let first = proto::PushPluginRequest {
             r#as: push_as.map(ToString::to_string).unwrap_or_default(),
             allow_breaking,
             chunk: Vec::new(),
         };
-        let plugin = self
-            .change(UPLOAD_DEADLINE, |mut calls| {
-                let pieces = stream::iter(pieces(first.clone(), bytes.clone()));
-                async move { calls.push_plugin(pieces).await }
-            })
-            .await?;
-        Ok(plugin.into())
+        self.change(UPLOAD_DEADLINE, |mut calls| {
+            let pieces = stream::iter(pieces(first.clone(), bytes.clone()));
+            async move { calls.push_plugin(pieces).await }
+        })
+        .await
     }
 
     /// Has the leader record bytes that are in the data root.
@@ -42,7 +39,7 @@ impl Client {
         &self,
         push: &Push,
         digest: Digest,
-    ) -> Result<PluginAnswer, ClientError> {
+    ) -> Result<proto::Plugin, ClientError> {
         let push_as = push.name.as_ref();
         let push_as = push_as.map(|(name, version)| format!("{name}@{version}"));
         let message = proto::RecordPluginRequest {
@@ -50,26 +47,22 @@ impl Client {
             allow_breaking: push.allow_breaking,
             digest: digest.to_string(),
         };
-        let plugin = self
-            .change(UPLOAD_DEADLINE, |mut calls| {
-                let message = message.clone();
-                async move { calls.record_plugin(message).await }
-            })
-            .await?;
-        Ok(plugin.into())
+        self.change(UPLOAD_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.record_plugin(message).await }
+        })
+        .await
     }
 
     /// Returns one plugin version.
-    pub async fn plugin(&self, plugin: &PluginRef) -> Result<PluginAnswer, ClientError> {
+    pub async fn plugin(&self, plugin: &PluginRef) -> Result<proto::Plugin, ClientError> {
         let plugin = plugin.to_string();
         let message = proto::PluginRequest { plugin };
-        let plugin = self
-            .read(CALL_DEADLINE, |mut calls| {
-                let message = message.clone();
-                async move { calls.get_plugin(message).await }
-            })
-            .await?;
-        Ok(plugin.into())
+        self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.get_plugin(message).await }
+        })
+        .await
     }
 
     /// Streams the bytes of a plugin, in pieces.
@@ -93,13 +86,11 @@ impl Client {
     }
 
     /// Returns all plugin versions.
-    pub async fn plugins(&self) -> Result<Vec<PluginAnswer>, ClientError> {
-        let answer = self
-            .read(CALL_DEADLINE, |mut calls| async move {
-                calls.list_plugins(proto::ListPluginsRequest {}).await
-            })
-            .await?;
-        Ok(answer.plugins.into_iter().map(Into::into).collect())
+    pub async fn plugins(&self) -> Result<proto::ListPluginsResponse, ClientError> {
+        self.read(CALL_DEADLINE, |mut calls| async move {
+            calls.list_plugins(proto::ListPluginsRequest {}).await
+        })
+        .await
     }
 
     /// Deletes one plugin version.

@@ -13,7 +13,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::{ANSWER_MAX, endpoint, transport_failure};
 use crate::api::convert::links::links_message;
-use crate::api::convert::turns;
+use crate::api::convert::{crawl, turns};
 use crate::fetch::turns::call::{Answer, AskError, AskTurns, Asks};
 use crate::master::{WORKER_CALL_DEADLINE, WorkerCallError, WorkerCalls};
 use crate::model::id::{ResourceId, ResourceName};
@@ -70,7 +70,7 @@ impl WorkerCalls for GrpcWorkerCalls {
         let mut worker = self.worker(address)?;
         let call = worker.get_status(proto::WorkerStatusRequest { name });
         let status = worker_call(address, call).await?;
-        let crawls = status.crawls.into_iter().map(CrawlStatus::try_from);
+        let crawls = status.crawls.into_iter().map(crawl::status);
         let crawls = crawls.collect::<Result<_, _>>();
         crawls.map_err(|e| silent(address, e.to_string()))
     }
@@ -89,7 +89,7 @@ impl WorkerCalls for GrpcWorkerCalls {
         let lines: Streaming<proto::LogLine> = worker_call(address, call).await?;
         let address = address.to_owned();
         let lines = lines.map(move |line| match line {
-            Ok(line) => Ok(LogLine::from(line)),
+            Ok(line) => Ok(crawl::line(line)),
             Err(status) => Err(silent(&address, why(&status))),
         });
         Ok(lines.boxed())

@@ -1,122 +1,103 @@
-//! Messages of a crawl: items, log lines and totals.
+//! Conversion of what a worker tells a master of its crawls: totals, log lines and status.
 
 use crawler_proto as proto;
 
-use crate::api::answer::{CountsAnswer, ItemAnswer};
-use crate::api::spec::{invalid, resource_name};
+use crate::api::spec::resource_name;
 use crate::master::ControlError;
-use crate::model::crawl::{ItemKey, ItemRecord};
+use crate::model::crawl::Counts;
 use crate::model::id::{Epoch, ResourceId, Run, Shard};
 use crate::model::resource::Waits;
 use crate::model::status::{CrawlStatus, LogLine};
 
-impl From<ItemAnswer> for proto::Item {
-    fn from(answer: ItemAnswer) -> Self {
-        let record = answer.record;
-        Self {
-            position: answer.position,
-            key: record.key.0,
-            url: record.url,
-            rule: record.rule,
-            schema: record.schema,
-            run: record.run.0,
-            fetched_at: record.fetched_at,
-            json: Box::<str>::from(record.item).into_string(),
-        }
+pub(crate) fn counts_message(totals: Counts, in_flight: u64) -> proto::Counts {
+    proto::Counts {
+        parsed: totals.parsed,
+        other_done: totals.other_done,
+        dead: totals.dead,
+        retries: totals.retries,
+        items: totals.items,
+        bytes: totals.bytes,
+        due: totals.due,
+        in_flight,
+        hosts: totals.hosts,
+        refused_links: totals.refused_links,
+        dead_by_reason: totals.dead_by_reason,
     }
 }
 
-impl TryFrom<proto::Item> for ItemAnswer {
-    type Error = ControlError;
-
-    fn try_from(message: proto::Item) -> Result<Self, ControlError> {
-        let item = serde_json::value::RawValue::from_string(message.json);
-        let record = ItemRecord {
-            key: ItemKey(message.key),
-            url: message.url,
-            rule: message.rule,
-            schema: message.schema,
-            run: Run(message.run),
-            fetched_at: message.fetched_at,
-            item: item.map_err(|e| invalid("json", e))?,
-        };
-        Ok(Self {
-            record,
-            position: message.position,
-        })
+fn totals(message: proto::Counts) -> Counts {
+    Counts {
+        parsed: message.parsed,
+        other_done: message.other_done,
+        dead: message.dead,
+        retries: message.retries,
+        items: message.items,
+        bytes: message.bytes,
+        due: message.due,
+        hosts: message.hosts,
+        refused_links: message.refused_links,
+        dead_by_reason: message.dead_by_reason,
     }
 }
 
-impl From<LogLine> for proto::LogLine {
-    fn from(line: LogLine) -> Self {
-        Self {
-            at: line.at,
-            level: line.level.to_owned(),
-            url: line.url,
-            rule: line.rule,
-            message: line.message,
-        }
+pub(crate) fn line_message(line: LogLine) -> proto::LogLine {
+    proto::LogLine {
+        at: line.at,
+        level: line.level.to_owned(),
+        url: line.url,
+        rule: line.rule,
+        message: line.message,
     }
 }
 
-impl From<proto::LogLine> for LogLine {
-    fn from(message: proto::LogLine) -> Self {
-        Self {
-            at: message.at,
-            level: match message.level.as_str() {
-                "debug" => "debug",
-                "warn" => "warn",
-                "error" => "error",
-                _ => "info",
-            },
-            url: message.url,
-            rule: message.rule,
-            message: message.message,
-        }
+pub(crate) fn line(message: proto::LogLine) -> LogLine {
+    LogLine {
+        at: message.at,
+        level: match message.level.as_str() {
+            "debug" => "debug",
+            "warn" => "warn",
+            "error" => "error",
+            _ => "info",
+        },
+        url: message.url,
+        rule: message.rule,
+        message: message.message,
     }
 }
 
-impl From<CrawlStatus> for proto::CrawlStatus {
-    fn from(status: CrawlStatus) -> Self {
-        // Nothing is in flight where there are no counts.
-        let counts = status.counts.map(|totals| CountsAnswer {
-            totals,
-            in_flight: status.in_flight,
-        });
-        Self {
-            name: status.name.to_string(),
-            resource_id: status.id.0,
-            shard: status.shard.0,
-            epoch: status.epoch.0,
-            run: status.run.0,
-            counts: counts.map(Into::into),
-            waits: status.waits.map(|waits| proto::Waits {
-                condition: waits.condition,
-                why: waits.why,
-            }),
-            last_errors: status.last_errors.into_iter().map(Into::into).collect(),
-        }
+pub(crate) fn status_message(status: CrawlStatus) -> proto::CrawlStatus {
+    // Nothing is in flight where there are no counts.
+    let counts = status.counts;
+    proto::CrawlStatus {
+        name: status.name.to_string(),
+        resource_id: status.id.0,
+        shard: status.shard.0,
+        epoch: status.epoch.0,
+        run: status.run.0,
+        counts: counts.map(|totals| counts_message(totals, status.in_flight)),
+        waits: status.waits.map(|waits| proto::Waits {
+            condition: waits.condition,
+            why: waits.why,
+        }),
+        last_errors: status.last_errors.into_iter().map(line_message).collect(),
     }
 }
 
-impl TryFrom<proto::CrawlStatus> for CrawlStatus {
-    type Error = ControlError;
-
-    fn try_from(message: proto::CrawlStatus) -> Result<Self, ControlError> {
-        let counts = message.counts.map(CountsAnswer::from);
-        Ok(Self {
-            name: resource_name(&message.name)?,
-            id: ResourceId(message.resource_id),
-            shard: Shard(message.shard),
-            epoch: Epoch(message.epoch),
-            run: Run(message.run),
-            in_flight: counts.as_ref().map_or(0, |counts| counts.in_flight),
-            counts: counts.map(|counts| counts.totals),
-            waits: message.waits.map(|waits| Waits {
-                condition: waits.condition,
-                why: waits.why,
-            }),
-            last_errors: message.last_errors.into_iter().map(Into::into).collect(),
-        })
-    }
+/// Parses the status of a crawl.
+pub(crate) fn status(message: proto::CrawlStatus) -> Result<CrawlStatus, ControlError> {
+    let in_flight = message.counts.as_ref().map_or(0, |counts| counts.in_flight);
+    Ok(CrawlStatus {
+        name: resource_name(&message.name)?,
+        id: ResourceId(message.resource_id),
+        shard: Shard(message.shard),
+        epoch: Epoch(message.epoch),
+        run: Run(message.run),
+        in_flight,
+        counts: message.counts.map(totals),
+        waits: message.waits.map(|waits| Waits {
+            condition: waits.condition,
+            why: waits.why,
+        }),
+        last_errors: message.last_errors.into_iter().map(line).collect(),
+    })
 }

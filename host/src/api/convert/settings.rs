@@ -4,14 +4,14 @@ use crawler_proto as proto;
 
 use crate::api::spec::{neighbour, set};
 use crate::master::ControlError;
-use crate::model::placement::PlacementChange;
+use crate::model::placement::{PlacementChange, PlacementSpec};
 use crate::model::resource::CrawlSettings;
 use crate::model::settings::{Setting, Value, crawl_settings};
 
 /// Defines both directions. A row that the message lacks, or has with another type, does not compile.
 macro_rules! convert {
     ($($field:ident: $kind:ident $args:tt { name: $name:literal, $($rest:tt)* })*) => {
-        pub(super) fn crawl_settings(
+        pub(crate) fn crawl_settings(
             message: proto::CrawlSettings,
         ) -> Result<CrawlSettings, ControlError> {
             let mut crawl = CrawlSettings::default();
@@ -23,7 +23,7 @@ macro_rules! convert {
             Ok(crawl)
         }
 
-        pub(super) fn crawl_message(crawl: CrawlSettings) -> proto::CrawlSettings {
+        pub(crate) fn crawl_message(crawl: CrawlSettings) -> proto::CrawlSettings {
             proto::CrawlSettings { $($field: crawl.$field.into_field()),* }
         }
     };
@@ -90,7 +90,12 @@ impl<T: ToString> SettingField<Vec<String>> for Vec<T> {
     }
 }
 
-pub(super) fn placement_change(message: proto::Placement) -> Result<PlacementChange, ControlError> {
+/// Parses the placement of a resource in an answer.
+pub fn placement_spec(message: proto::Placement) -> Result<PlacementSpec, ControlError> {
+    Ok(placement_change(message)?.into_spec())
+}
+
+pub(crate) fn placement_change(message: proto::Placement) -> Result<PlacementChange, ControlError> {
     let other = |field, text: Option<String>| match text {
         Some(text) => neighbour(field, &text).map(Some),
         None => Ok(None),
@@ -98,17 +103,17 @@ pub(super) fn placement_change(message: proto::Placement) -> Result<PlacementCha
     Ok(PlacementChange {
         shards: message.shards,
         weight: message.weight,
-        selector: message.selector.into_iter().collect(),
+        selector: message.selector,
         near: other("placement.near", message.near)?,
         apart: other("placement.apart", message.apart)?,
     })
 }
 
-pub(super) fn placement_message(placement: PlacementChange) -> proto::Placement {
+pub(crate) fn placement_message(placement: PlacementChange) -> proto::Placement {
     proto::Placement {
         shards: placement.shards,
         weight: placement.weight,
-        selector: placement.selector.into_iter().collect(),
+        selector: placement.selector,
         near: placement.near.map(|near| near.to_string()),
         apart: placement.apart.map(|apart| apart.to_string()),
     }

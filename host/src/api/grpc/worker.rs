@@ -8,6 +8,7 @@ use tonic::{Request, Response, Status};
 
 use super::{Answer, Stream, refused};
 use crate::api::calls::Calls;
+use crate::api::convert::crawl::{line_message, status_message};
 use crate::api::convert::links::links;
 use crate::api::convert::turns::{answer_message, asks};
 use crate::api::spec::resource_name;
@@ -35,7 +36,7 @@ impl CrawlerWorker for Worker {
             name => Some(resource_name(name).map_err(refused)?),
         };
         let crawls = self.crawls.status(name.as_ref());
-        let crawls = crawls.into_iter().map(Into::into).collect();
+        let crawls = crawls.into_iter().map(status_message).collect();
         Ok(Response::new(proto::WorkerStatus { crawls }))
     }
 
@@ -52,7 +53,7 @@ impl CrawlerWorker for Worker {
         let lines = lines.map(move |line| {
             // The permit lives as long as the stream, so that the stream counts.
             let _counts = &permit;
-            Ok(line.into())
+            Ok(line_message(line))
         });
         let lines = lines.take_until(self.stop.clone().cancelled_owned());
         Ok(Response::new(lines.boxed()))

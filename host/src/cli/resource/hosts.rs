@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use crawler_proto as proto;
 
 use crate::api::client::Client;
-use crate::api::frontier::{HostAnswer, HostsAnswer};
 use crate::cli::args::{Format, OutputArgs};
 use crate::cli::table;
 use crate::model::frontier::HostEntry;
@@ -82,7 +82,7 @@ pub(super) async fn list(client: &Client, args: HostsArgs) -> anyhow::Result<()>
         }
     }
     if output.format == Format::Json {
-        return table::print_json(&HostsAnswer {
+        return table::print_json(&proto::ListHostsResponse {
             hosts: all,
             next_page_token: token,
         });
@@ -95,7 +95,7 @@ pub(super) async fn list(client: &Client, args: HostsArgs) -> anyhow::Result<()>
 }
 
 /// Formats one host: its state, its URLs, its name, and its details.
-fn line(host: &HostAnswer) -> String {
+fn line(host: &proto::HostEntry) -> String {
     let due = match host.due {
         HostEntry::MAX_DUE.. => format!("{}+", HostEntry::MAX_DUE),
         due => due.to_string(),
@@ -137,19 +137,19 @@ mod tests {
 
     #[test]
     fn a_line_tells_what_a_host_waits_for() {
-        let host = |state: &str| HostAnswer {
+        let host = |state: &str| proto::HostEntry {
             name: "a.test:80".into(),
             state: state.into(),
             due: 12,
             not_before: 1_700_000_000_000,
             delay_ms: 1_500,
-            ..HostAnswer::default()
+            ..proto::HostEntry::default()
         };
         assert_eq!(
             line(&host("waiting")),
             "waiting        12 due  a.test:80, delay 1s 500ms, not before 2023-11-14T22:13:20Z"
         );
-        let robots = HostAnswer {
+        let robots = proto::HostEntry {
             delay_by: "robots".into(),
             ..host("waiting")
         };
@@ -157,7 +157,7 @@ mod tests {
             line(&robots),
             "waiting        12 due  a.test:80, delay 1s 500ms (crawl-delay of its robots.txt), not before 2023-11-14T22:13:20Z"
         );
-        let given_up = HostAnswer {
+        let given_up = proto::HostEntry {
             due: 1_000,
             delay_ms: 0,
             failures: 5,
@@ -168,7 +168,7 @@ mod tests {
             line(&given_up),
             "given-up    1000+ due  a.test:80, not before 2023-11-14T22:13:20Z, 5 failures on end: resolve"
         );
-        let idle = HostAnswer {
+        let idle = proto::HostEntry {
             due: 0,
             delay_ms: 0,
             ..host("idle")

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use crawler_proto as proto;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::{Instant, sleep};
 
-use crate::api::answer::ResourceAnswer;
 use crate::api::client::Client;
 use crate::cli::{Failure, table};
 use crate::model::id::ResourceName;
@@ -54,7 +54,7 @@ pub(super) async fn run(
 }
 
 /// Returns the message for a finished crawl; `None` while it is not over.
-fn finished(name: &ResourceName, resource: &ResourceAnswer) -> Result<Option<String>, Failure> {
+fn finished(name: &ResourceName, resource: &proto::Resource) -> Result<Option<String>, Failure> {
     match resource.phase.as_str() {
         "Finished" => Ok(Some(format!(
             "resource {name} finished: {}",
@@ -68,17 +68,17 @@ fn finished(name: &ResourceName, resource: &ResourceAnswer) -> Result<Option<Str
     }
 }
 
-fn standing(resource: &ResourceAnswer) -> String {
+fn standing(resource: &proto::Resource) -> String {
     match resource.reason.as_str() {
         "" => format!("{}, {}", resource.phase, numbers(resource)),
         reason => format!("{} ({reason})", resource.phase),
     }
 }
 
-fn numbers(resource: &ResourceAnswer) -> String {
-    let counts = &resource.counts;
-    let (pages, items) = (counts.pages(), counts.totals.items);
-    match (counts.totals.due + counts.in_flight, counts.totals.dead) {
+fn numbers(resource: &proto::Resource) -> String {
+    let counts = resource.counts();
+    let (pages, items) = (counts.pages(), counts.items);
+    match (counts.due + counts.in_flight, counts.dead) {
         (0, 0) => format!("{pages} pages, {items} items"),
         (0, dead) => format!("{pages} pages ({dead} dead), {items} items"),
         (waiting, _) => format!("{pages} pages, {items} items, {waiting} waiting"),
