@@ -11,23 +11,23 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use crawler::clock::{Clock, SystemClock};
-use crawler::fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
-use crawler::frontier::Frontier;
-use crawler::memory::Seat;
-use crawler::model::crawl::{
+use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
+use crawler_frontier::Frontier;
+use crawler_model::crawl::{
     CharsetSource, FetchRecord, Item, ItemRecord, Page, PageContext, PageText, Request,
 };
-use crawler::model::frontier::{DelayBy, SinkMark};
-use crawler::model::id::{ResourceId, Run};
-use crawler::model::plugin::{Description, Limits};
-use crawler::model::resource::CrawlSettings;
-use crawler::plugin::{CallConfig, CallOutput, CallReport, Rules, Usage};
-use crawler::sink::{Sink, SinkError};
-use crawler::worker::crawl::{CrawlConfig, CrawlEnd, CrawlParts, run};
-use crawler::worker::leave::Leave;
-use crawler::worker::report::CrawlLog;
-use crawler::worker::starts::Starts;
+use crawler_model::frontier::{DelayBy, SinkMark};
+use crawler_model::id::{ResourceId, Run};
+use crawler_model::plugin::{Description, Limits};
+use crawler_model::resource::CrawlSettings;
+use crawler_plugin::{CallConfig, CallOutput, CallReport, Rules, Usage};
+use crawler_process::clock::{Clock, SystemClock};
+use crawler_process::memory::Seat;
+use crawler_sink::{Sink, SinkError};
+use crawler_worker::crawl::{CrawlConfig, CrawlEnd, CrawlParts, run};
+use crawler_worker::leave::Leave;
+use crawler_worker::report::CrawlLog;
+use crawler_worker::starts::Starts;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -288,7 +288,7 @@ fn pages_of(items: &[ItemRecord]) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use crawler::frontier::memory::{MemoryFrontier, MemorySettings};
+    use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 
     use super::*;
 

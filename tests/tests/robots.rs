@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use crawler::fetch::robots::Rules;
+use crawler_fetch::robots::Rules;
 use crawler_tests::python::python;
 use crawler_tests::random::Random;
 use serde::{Deserialize, Serialize};

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use crawler::model::id::ResourceId;
-use crawler::model::plugin::PluginRecord;
-use crawler::model::resource::{ShardId, ShardRecord};
-use crawler::store::keys::Keys;
+use crawler_model::id::ResourceId;
+use crawler_model::plugin::PluginRecord;
+use crawler_model::resource::{ShardId, ShardRecord};
+use crawler_store::keys::Keys;
 use crawler_tests::cluster::{Cluster as Base, Node};
 use crawler_tests::etcd::Etcd;
 use crawler_tests::http::block_on;

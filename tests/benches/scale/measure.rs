@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crawler::store::catalog::encode;
+use crawler_store::catalog::encode;
 use crawler_tests::web::Method;
 use crawler_tests::{PATIENCE, pass, until};
 use serde_json::json;

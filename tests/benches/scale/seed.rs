@@ -1,15 +1,15 @@
 //! Resources of a cluster that has run for a while, as records in the store, written by the program's own types.
 
-use crawler::model::crawl::Counts;
-use crawler::model::id::{Epoch, Generation, Incarnation, NodeId, ResourceId, ResourceName, Run};
-use crawler::model::node::{CallToken, Node, Role};
-use crawler::model::plugin::PluginRecord;
-use crawler::model::resource::{
+use crawler_model::crawl::Counts;
+use crawler_model::id::{Epoch, Generation, Incarnation, NodeId, ResourceId, ResourceName, Run};
+use crawler_model::node::{CallToken, Node, Role};
+use crawler_model::plugin::PluginRecord;
+use crawler_model::resource::{
     Assignment, CrawlSettings, Order, Owner, PinnedPlugin, Resource, ResourceSpec, ShardId,
     ShardRecord, ShardState,
 };
-use crawler::store::catalog::encode;
-use crawler::store::keys::Keys;
+use crawler_store::catalog::encode;
+use crawler_store::keys::Keys;
 use etcd_client::{Client, PutOptions, Txn, TxnOp};
 use futures::StreamExt as _;
 

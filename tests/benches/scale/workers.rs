@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crawler::model::status::WorkerStatus;
-use crawler::store::catalog::encode;
-use crawler::store::keys::Keys;
-use crawler::task::TaskScope;
+use crawler_model::status::WorkerStatus;
+use crawler_process::task::TaskScope;
+use crawler_store::catalog::encode;
+use crawler_store::keys::Keys;
 use crawler_tests::proxy::Proxy;
 use etcd_client::{Client, PutOptions, WatchOptions};
 

@@ -1,7 +1,7 @@
 //! The text of a body: the first line is a content type, or empty; the rest is the body.
 
 use bytes::Bytes;
-use crawler::fetch::charset::{BINARY, decode};
+use crawler_fetch::charset::{BINARY, decode};
 use encoding_rs::Encoding;
 
 use super::first_line;

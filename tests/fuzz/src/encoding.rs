@@ -10,8 +10,8 @@ use async_compression::tokio::bufread::{
 };
 use axum::http;
 use bytes::Bytes;
-use crawler::fetch::http::{FetchSettings, fuzz};
-use crawler::fetch::{Answer, FetchError};
+use crawler_fetch::http::{FetchSettings, fuzz};
+use crawler_fetch::{Answer, FetchError};
 use futures::stream;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderValue};
 use tokio::io::{AsyncRead, AsyncReadExt as _};

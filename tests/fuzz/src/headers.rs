@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::http;
-use crawler::fetch::cookies::CookieJar;
-use crawler::fetch::http::{FetchSettings, fuzz, retry_after};
-use crawler::fetch::{Answer, FetchError};
+use crawler_fetch::cookies::CookieJar;
+use crawler_fetch::http::{FetchSettings, fuzz, retry_after};
+use crawler_fetch::{Answer, FetchError};
 use reqwest::header::{HeaderName, HeaderValue, LOCATION};
 use url::Url;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawler::fetch::robots::{MAX_BYTES, RuleLine, Rules};
+use crawler_fetch::robots::{MAX_BYTES, RuleLine, Rules};
 
 use super::{first_line, percent_decoded};
 

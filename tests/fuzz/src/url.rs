@@ -3,12 +3,12 @@
 
 use std::num::NonZeroU32;
 
-use crawler::model::canonical::canonical;
-use crawler::model::crawl::{Request, host_of};
-use crawler::model::links::{host_hash, shard_of};
-use crawler::model::pattern::path_pattern;
-use crawler::model::scope::{Bounds, HostPattern, RootHosts};
-use crawler::model::settings::CrawlSettings;
+use crawler_model::canonical::canonical;
+use crawler_model::crawl::{Request, host_of};
+use crawler_model::links::{host_hash, shard_of};
+use crawler_model::pattern::path_pattern;
+use crawler_model::scope::{Bounds, HostPattern, RootHosts};
+use crawler_model::settings::CrawlSettings;
 use url::{Position, Url};
 
 use super::{first_line, percent_decoded};

@@ -6,13 +6,13 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use crawler::clock::SystemClock;
-use crawler::fetch::gate::{Asker, Gate, GateSettings};
-use crawler::fetch::guard::Guard;
-use crawler::fetch::http::{FetchSettings, HttpFetcher};
-use crawler::fetch::{Fetch as _, FetchError, FetchRequest};
-use crawler::memory::Account;
-use crawler::model::settings::Robots;
+use crawler_fetch::gate::{Asker, Gate, GateSettings};
+use crawler_fetch::guard::Guard;
+use crawler_fetch::http::{FetchSettings, HttpFetcher};
+use crawler_fetch::{Fetch as _, FetchError, FetchRequest};
+use crawler_model::settings::Robots;
+use crawler_process::clock::SystemClock;
+use crawler_process::memory::Account;
 use tokio::runtime::{Builder, Runtime};
 
 const USER_AGENT: &str = "fuzz/1";

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crawler::store::Guard;
-use crawler::store::catalog::encode;
-use crawler::store::embedded::{EmbeddedStore, Settings};
+use crawler_store::Guard;
+use crawler_store::catalog::encode;
+use crawler_store::embedded::{EmbeddedStore, Settings};
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ mod slow_and_twice {
     use super::*;
 
     // A store whose faults neither fail nor forget must keep the whole contract.
-    crawler::store_conformance!(async || {
+    crawler_store::store_conformance!(async || {
         let faults = Faults::default();
         faults.chance(30, &[SLOW, Fault::Twice], Random::new("slow_and_twice"));
         let (store, folder) = open(&faults);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crawler::model::id::Digest;
+use crawler_model::id::Digest;
 use crawler_tests::guests::frozen;
 use crawler_tests::process::Home;
 use serde_json::Value;

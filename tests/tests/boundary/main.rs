@@ -22,7 +22,7 @@ use change::change;
 const WHAT_TO_DO: &str = "what people have built for it has to run on. What is new comes by a function of an interface that \
     plugins import, or by an interface more that they may import, and raises the version of the package to 0.1.1, 0.1.2 and \
     so on. What cannot be said so is a package crawler:rules@0.2.0 in a file of its own, with bindings of its own in \
-    host/src/plugin beside those of 0.1. The folder tests/golden/0.1.0 is never changed";
+    host/plugin/src beside those of 0.1. The folder tests/golden/0.1.0 is never changed";
 
 fn text(path: PathBuf) -> String {
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{} cannot be read: {e}", path.display()))
@@ -42,9 +42,9 @@ fn the_boundary_of_today_takes_every_component_that_was_built_for_the_frozen_one
         ),
     };
     assert_eq!(
-        crawler::plugin::INTERFACE_VERSIONS,
+        crawler_plugin::INTERFACE_VERSIONS,
         ("0.1.0", version.as_str()),
-        "the versions that the host says it runs, in host/src/plugin.rs, are the frozen one to that of rules.wit"
+        "the versions that the host says it runs, in host/plugin/src/lib.rs, are the frozen one to that of rules.wit"
     );
 }
 

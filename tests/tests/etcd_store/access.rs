@@ -1,6 +1,6 @@
 //! Servers that ask for credentials, are full, old or mute: each error names the fault and the way out.
 
-use crawler::store::etcd::TlsSettings;
+use crawler_store::etcd::TlsSettings;
 use crawler_tests::etcd::certificates::Certificates;
 use tokio::net::TcpListener;
 

@@ -52,12 +52,12 @@ mod on_one_member {
     use super::*;
 
     static SHARED: Shared = Shared::new(Etcd::one);
-    crawler::store_conformance!(async || SHARED.store().await);
+    crawler_store::store_conformance!(async || SHARED.store().await);
 }
 
 mod on_three_members {
     use super::*;
 
     static SHARED: Shared = Shared::new(Etcd::three);
-    crawler::store_conformance!(async || SHARED.store().await);
+    crawler_store::store_conformance!(async || SHARED.store().await);
 }

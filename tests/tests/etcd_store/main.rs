@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crawler::store::catalog::encode;
-use crawler::store::etcd::{EtcdSettings, EtcdStore};
-use crawler::store::lease::LeaseKeeper;
-use crawler::store::{Guard, Outcome, Revision, Store, StoreError, Txn, Watch, WatchEvent};
-use crawler::task::TaskScope;
+use crawler_process::task::TaskScope;
+use crawler_store::catalog::encode;
+use crawler_store::etcd::{EtcdSettings, EtcdStore};
+use crawler_store::lease::LeaseKeeper;
+use crawler_store::{Guard, Outcome, Revision, Store, StoreError, Txn, Watch, WatchEvent};
 use crawler_tests::PATIENCE;
 use crawler_tests::etcd::Etcd;
 use tokio::time::timeout;

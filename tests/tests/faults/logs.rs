@@ -6,7 +6,7 @@ use crate::history::Told;
 
 /// Filter of the logs: more than the usual lines.
 pub(crate) const FILTER: &str =
-    "info,crawler::store::election=debug,crawler::frontier::durable=debug";
+    "info,crawler_store::election=debug,crawler_frontier::durable=debug";
 
 /// Reads a log line. Returns `None` if the checker does not use it.
 pub(crate) fn read(line: &str) -> Option<Told> {
@@ -68,7 +68,7 @@ mod tests {
     #[track_caller]
     fn check(target: &str, fields: &str, told: Option<Told>) {
         let line = format!(
-            r#"{{"ts":"2026-01-01T00:00:00.000000Z","level":"DEBUG",{fields},"target":"crawler::{target}"}}"#
+            r#"{{"ts":"2026-01-01T00:00:00.000000Z","level":"DEBUG",{fields},"target":"crawler_{target}"}}"#
         );
         assert_eq!(read(&line), told, "{line}");
         assert!(!tells_of_panic(&line), "{line}");
@@ -124,7 +124,7 @@ mod tests {
     fn a_panic_is_told_by_its_thread_and_by_its_task() {
         for line in [
             r#"{"level":"ERROR","msg":"task panicked","task":"agent"}"#,
-            "thread 'main' panicked at host/src/main.rs:3:5:",
+            "thread 'main' panicked at host/crawler/src/main.rs:3:5:",
         ] {
             assert!(tells_of_panic(line), "{line}");
         }

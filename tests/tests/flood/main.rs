@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crawler::api::client::Client;
-use crawler::task::TaskScope;
+use crawler_api::client::Client;
+use crawler_process::task::TaskScope;
 use crawler_tests::closure::{Closure, Plan, Visit};
 use crawler_tests::process::Home;
 use crawler_tests::random::Random;

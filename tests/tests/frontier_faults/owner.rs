@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawler::clock::{Clock as _, SystemClock};
-use crawler::data::DataRoot;
-use crawler::frontier::FrontierError;
-use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
-use crawler::model::id::{Digest, Epoch, ResourceId, Run};
-use crawler::model::resource::ShardId;
+use crawler_data::DataRoot;
+use crawler_frontier::FrontierError;
+use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler_model::id::{Digest, Epoch, ResourceId, Run};
+use crawler_model::resource::ShardId;
+use crawler_process::clock::{Clock as _, SystemClock};
 use crawler_tests::closure::Closure;
 use crawler_tests::process::Home;
 use crawler_tests::up::Up;

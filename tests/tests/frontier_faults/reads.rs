@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crawler::frontier::durable::DurableSettings;
+use crawler_frontier::durable::DurableSettings;
 use crawler_tests::faulty::{Fault, Faults};
 use tokio::sync::watch;
 

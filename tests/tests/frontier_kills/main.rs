@@ -11,9 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawler::frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
-use crawler::model::id::{Digest, Epoch, ResourceId, Run};
-use crawler::model::resource::ShardId;
+use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler_model::id::{Digest, Epoch, ResourceId, Run};
+use crawler_model::resource::ShardId;
 use object_store::local::LocalFileSystem;
 
 mod abort;

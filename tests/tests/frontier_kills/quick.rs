@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crawler::frontier::durable::DurableSettings;
-use crawler::frontier::{Commit, Ended, Frontier as _, NewRequest, Take};
-use crawler::model::crawl::{Done, ItemKey, ItemRecord, Request};
-use crawler::model::frontier::DelayBy;
-use crawler::model::id::Run;
-use crawler::model::scope::GrowthBounds;
+use crawler_frontier::durable::DurableSettings;
+use crawler_frontier::{Commit, Ended, Frontier as _, NewRequest, Take};
+use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
+use crawler_model::frontier::DelayBy;
+use crawler_model::id::Run;
+use crawler_model::scope::GrowthBounds;
 use crawler_tests::process::Process;
 use crawler_tests::random::Random;
 use crawler_tests::{PATIENCE, child, soak, until};

@@ -1,6 +1,6 @@
 //! Checks of the API's answer about a resource, against itself and against the data that a kill has left.
 
-use crawler::model::resource::ShardState;
+use crawler_model::resource::ShardState;
 use crawler_proto as proto;
 use serde_json::Value;
 

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crawler::api::client::{Client, ClientError};
-use crawler::api::spec::SpecRequest;
-use crawler::master::Code;
-use crawler::model::id::{PluginRef, ResourceName};
-use crawler::model::resource::CrawlSettings;
+use crawler_api::client::{Client, ClientError};
+use crawler_api::spec::SpecRequest;
+use crawler_master::Code;
+use crawler_model::id::{PluginRef, ResourceName};
+use crawler_model::resource::CrawlSettings;
 use crawler_proto as proto;
 use crawler_tests::random::Random;
 use serde_json::{Value, json};

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crawler::api::client::Client;
-use crawler::api::spec::SpecRequest;
 use crawler::demo::{self, START, Shop};
-use crawler::model::id::{Digest, ResourceName};
-use crawler::model::resource::CrawlSettings;
-use crawler::task::TaskScope;
+use crawler_api::client::Client;
+use crawler_api::spec::SpecRequest;
+use crawler_model::id::{Digest, ResourceName};
+use crawler_model::resource::CrawlSettings;
+use crawler_process::task::TaskScope;
 use crawler_proto as proto;
 use crawler_tests::process::{Home, Process};
 use crawler_tests::random::Random;

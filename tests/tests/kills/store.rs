@@ -6,16 +6,16 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use crawler::data::DataRoot;
-use crawler::frontier::reader::FrontierReader;
-use crawler::model::id::{ResourceId, ResourceName, Run};
-use crawler::model::plugin::PluginRecord;
-use crawler::model::resource::{Assignment, Deleting, Resource, ShardId, ShardRecord, ShardState};
-use crawler::sink::items::{Extent, Extents, ItemStore as _};
-use crawler::sink::lines::{LineFolders, LineSettings};
-use crawler::store::catalog::Catalog;
-use crawler::store::embedded::{EmbeddedStore, Settings};
-use crawler::store::keys::Keys;
+use crawler_data::DataRoot;
+use crawler_frontier::reader::FrontierReader;
+use crawler_model::id::{ResourceId, ResourceName, Run};
+use crawler_model::plugin::PluginRecord;
+use crawler_model::resource::{Assignment, Deleting, Resource, ShardId, ShardRecord, ShardState};
+use crawler_sink::items::{Extent, Extents, ItemStore as _};
+use crawler_sink::lines::{LineFolders, LineSettings};
+use crawler_store::catalog::Catalog;
+use crawler_store::embedded::{EmbeddedStore, Settings};
+use crawler_store::keys::Keys;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Additions and deletions over HTTP, and the records that they write.
 
-use crawler::store::Store as _;
-use crawler::store::embedded::{EmbeddedStore, Settings};
+use crawler_store::Store as _;
+use crawler_store::embedded::{EmbeddedStore, Settings};
 use crawler_tests::web::Method;
 use crawler_tests::{PATIENCE, until};
 use serde_json::{Value, json};

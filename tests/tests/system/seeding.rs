@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use crawler::model::settings::SETTINGS;
+use crawler_model::settings::SETTINGS;
 use crawler_tests::process::Home;
 use crawler_tests::web::Site;
 use crawler_tests::{guests, repository};
@@ -92,7 +92,7 @@ fn the_example_config_runs_as_it_stands() {
         .page("/book/8.html", page("book.html"))
         .page("/book/9.html", page("book.html"))
         .open();
-    let example = repository().join("host/src/config/example.toml");
+    let example = repository().join("host/crawler/src/config/example.toml");
     let mut config = fs::read_to_string(example).expect("the example is there");
     let quoted = |guest: &str| format!("{:?}", guests::guest(guest));
     // Only values outside of this machine are replaced, and the night.

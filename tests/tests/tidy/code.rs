@@ -2,9 +2,9 @@
 //!
 //! A reader that finds nothing looks like a tidy tree, so each is also tested on code in which it finds something.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{TokenStream, TokenTree};
 
 /// Returns the text without the modules of unit tests. A module in a file of its own leaves its declaration here.
 pub(crate) fn without_tests(text: &str) -> String {
@@ -28,65 +28,6 @@ pub(crate) fn without_tests(text: &str) -> String {
         }
     }
     left + rest
-}
-
-/// Returns the top-level modules that code names, by `crate::`, or by as many `super::` as lead to the root.
-pub(crate) fn crate_paths(code: &TokenStream, depth: usize) -> BTreeSet<String> {
-    let mut paths = BTreeSet::new();
-    let tokens: Vec<TokenTree> = code.clone().into_iter().collect();
-    for (place, token) in tokens.iter().enumerate() {
-        match token {
-            TokenTree::Group(group) => paths.extend(crate_paths(&group.stream(), depth)),
-            TokenTree::Ident(word) if word == "crate" => paths.extend(heads(&tokens[place + 1..])),
-            TokenTree::Ident(word) if word == "super" && !follows_a_path(&tokens[..place]) => {
-                let mut rest = &tokens[place + 1..];
-                let mut n_supers = 1;
-                while let [
-                    TokenTree::Punct(_),
-                    TokenTree::Punct(_),
-                    TokenTree::Ident(word),
-                    after @ ..,
-                ] = rest
-                    && word == "super"
-                {
-                    (rest, n_supers) = (after, n_supers + 1);
-                }
-                if depth > 0 && n_supers >= depth {
-                    paths.extend(heads(rest));
-                }
-            }
-            TokenTree::Ident(_) | TokenTree::Punct(_) | TokenTree::Literal(_) => {}
-        }
-    }
-    paths
-}
-
-fn follows_a_path(before: &[TokenTree]) -> bool {
-    matches!(before, [.., TokenTree::Punct(one), TokenTree::Punct(two)] if one.as_char() == ':' && two.as_char() == ':')
-}
-
-/// Returns the first names of the path that follows `crate`: `a` for `::a::b`, and `a` and `c` for `::{a::b, c}`.
-fn heads(after: &[TokenTree]) -> Vec<String> {
-    match after {
-        [TokenTree::Punct(one), TokenTree::Punct(two), rest, ..]
-            if one.as_char() == ':' && two.as_char() == ':' =>
-        {
-            match rest {
-                TokenTree::Ident(name) => vec![name.to_string()],
-                TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
-                    let parts: Vec<TokenTree> = group.stream().into_iter().collect();
-                    let parts = parts
-                        .split(|token| matches!(token, TokenTree::Punct(p) if p.as_char() == ','));
-                    parts
-                        .filter_map(|part| part.first())
-                        .map(TokenTree::to_string)
-                        .collect()
-                }
-                TokenTree::Group(_) | TokenTree::Punct(_) | TokenTree::Literal(_) => Vec::new(),
-            }
-        }
-        _ => Vec::new(),
-    }
 }
 
 pub(crate) fn collect_words(code: TokenStream, words: &mut BTreeSet<String>) {
@@ -137,80 +78,9 @@ pub(crate) fn count_selects(code: TokenStream) -> (usize, usize) {
     (all, biased)
 }
 
-/// Returns a cycle of modules that name each other.
-pub(crate) fn cycle(arrows: &BTreeMap<String, BTreeSet<String>>) -> Option<Vec<String>> {
-    fn walk(
-        from: &str,
-        arrows: &BTreeMap<String, BTreeSet<String>>,
-        path: &mut Vec<String>,
-    ) -> bool {
-        path.push(from.to_owned());
-        for to in arrows.get(from).into_iter().flatten() {
-            if to == &path[0] {
-                path.push(to.clone());
-                return true;
-            }
-            if !path.contains(to) && walk(to, arrows, path) {
-                return true;
-            }
-        }
-        path.pop();
-        false
-    }
-    arrows.keys().find_map(|start| {
-        let mut path = Vec::new();
-        walk(start, arrows, &mut path).then_some(path)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check_paths(code: &str, depth: usize, wanted: &[&str]) {
-        let found = crate_paths(&code.parse().unwrap(), depth);
-        assert_eq!(
-            found.iter().map(String::as_str).collect::<Vec<_>>(),
-            wanted,
-            "{code}"
-        );
-    }
-
-    #[test]
-    fn paths_to_other_modules_are_found() {
-        check_paths("use crate::store::keys::Keys;", 1, &["store"]);
-        check_paths(
-            "use crate::{clock::Clock, model::{id, node}};",
-            1,
-            &["clock", "model"],
-        );
-        check_paths("fn f() { crate::fetch::get(); }", 1, &["fetch"]);
-        check_paths("use super::sink::Sink;", 1, &["sink"]);
-        check_paths("use super::super::{sink, data};", 2, &["data", "sink"]);
-        check_paths("use super::keys::Keys;", 2, &[]);
-        check_paths(
-            "pub(crate) fn f() {} /// crate::api\n// crate::cli\nstruct S;",
-            1,
-            &[],
-        );
-    }
-
-    #[test]
-    fn a_circle_is_found() {
-        let arrows = |pairs: &[(&str, &str)]| {
-            let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-            for (from, to) in pairs {
-                arrows
-                    .entry((*from).to_owned())
-                    .or_default()
-                    .insert((*to).to_owned());
-            }
-            arrows
-        };
-        assert_eq!(cycle(&arrows(&[("a", "b"), ("b", "c"), ("a", "c")])), None);
-        assert!(cycle(&arrows(&[("x", "a"), ("a", "b"), ("b", "c"), ("c", "a")])).is_some());
-    }
 
     #[test]
     fn literals_are_told_from_documentation() {

@@ -11,7 +11,7 @@ const FRAGMENTS: [&str; 12] = [
 
 /// Places where a doc comment is more than a comment: a help text, or the description in the schema of an item.
 const TEXTS: [&str; 5] = [
-    "host/src/cli/",
+    "host/crawler/src/cli/",
     "plugins/",
     "tests/guests/",
     "plugin-sdk/tests/item.rs",

@@ -2,11 +2,10 @@
 //! words, the entries of the root, links of the documentation, and that each row of `behaviours.md` has a test.
 //!
 //! Each failure names the file and the way to mend it. Code is read as tokens, so that comments and texts may
-//! contain any name; unit tests are exempt from the layers.
+//! contain any name; unit tests are exempt.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
 use crawler_tests::repository;
@@ -18,29 +17,18 @@ mod links;
 mod options;
 mod settings;
 
-use code::{collect_literals, collect_words, count_selects, crate_paths, cycle, without_tests};
+use code::{collect_literals, collect_words, count_selects, without_tests};
 
-/// Modules of `host/src` by layer, lowest first. Dependencies point down only.
+/// Crates below `host` by layer, lowest first. Each may depend on those of lower layers only; the compiler keeps
+/// the rest. `testing` holds what tests share, so it is a dependency of tests alone.
 const LAYERS: [&[&str]; 6] = [
     &["model"],
-    &[
-        "book",
-        "clock",
-        "confine",
-        "task",
-        "retry",
-        "limiter",
-        "memory",
-        "telemetry",
-    ],
+    &["process"],
     &["store", "plugin", "fetch", "frontier", "sink", "data"],
-    &["master", "worker", "author"],
-    &["api", "ui", "cli", "config", "demo"],
-    &["app", "main", "lib"],
+    &["master", "worker", "devtools"],
+    &["api"],
+    &["crawler"],
 ];
-
-/// Layers whose modules never name each other. In the others they may, as long as there is no cycle.
-const WITHOUT_SIBLINGS: [usize; 2] = [2, 3];
 
 /// Names that belong to one place: where they are allowed, and what to use elsewhere.
 struct Home {
@@ -53,24 +41,24 @@ const HOMES: [Home; 4] = [
     Home {
         names: &["crawler_proto"],
         allowed: |file| {
-            ["api", "cli", "app"]
-                .iter()
-                .any(|module| in_module(file, module))
+            in_crate(file, "api")
+                || file.starts_with("host/crawler/src/cli")
+                || file == "host/crawler/src/app/demo.rs"
         },
-        instead: "convert to model types in api/convert.rs and pass those; answers go from api to cli and app",
+        instead: "convert to model types in host/api and pass those; its answers go to the program",
     },
     Home {
         names: &["wasmtime", "wasmtime_wasi"],
-        allowed: |file| in_module(file, "plugin"),
-        instead: "speak to plugins through the types of plugin.rs",
+        allowed: |file| in_crate(file, "plugin"),
+        instead: "speak to plugins through the types of host/plugin",
     },
     Home {
         names: &["LineFiles", "LineFolders", "FileSink", "StreamSink"],
         allowed: |file| {
             let is_test = file.contains("/tests/") || file.ends_with("/tests.rs");
-            in_module(file, "sink") || in_module(file, "app") || is_test
+            in_crate(file, "sink") || in_crate(file, "crawler") || is_test
         },
-        instead: "use the traits of sink.rs and sink/items.rs; app/sinks.rs hands the backends in",
+        instead: "use the traits of host/sink; host/crawler/src/app/sinks.rs hands the backends in",
     },
     Home {
         names: &[
@@ -85,7 +73,7 @@ const HOMES: [Home; 4] = [
             "object_store",
             "fs",
         ],
-        allowed: |file| !in_module(file, "model"),
+        allowed: |file| !in_crate(file, "model"),
         instead: "model holds nouns only; move what does IO to the layer that needs it",
     },
 ];
@@ -119,66 +107,81 @@ const ROOT: [&str; 9] = [
 
 /// Beginnings of the paths of files that run in the simulation.
 const SIMULATED: [&str; 16] = [
-    "host/src/app/leaving.rs",
-    "host/src/app/master_node.rs",
-    "host/src/app/registration.rs",
-    "host/src/app/sim",
-    "host/src/clock.rs",
-    "host/src/fetch/gate",
-    "host/src/frontier.rs",
-    "host/src/frontier/twin",
-    "host/src/frontier/workbench",
-    "host/src/limiter.rs",
-    "host/src/master",
-    "host/src/model",
-    "host/src/retry.rs",
-    "host/src/store",
-    "host/src/task",
-    "host/src/worker",
+    "host/crawler/src/app/leaving.rs",
+    "host/crawler/src/app/master_node.rs",
+    "host/crawler/src/app/registration.rs",
+    "host/crawler/src/app/sim",
+    "host/process/src/clock.rs",
+    "host/fetch/src/gate",
+    "host/frontier/src/lib.rs",
+    "host/frontier/src/twin",
+    "host/frontier/src/workbench",
+    "host/process/src/limiter.rs",
+    "host/master/src",
+    "host/model/src",
+    "host/process/src/retry.rs",
+    "host/store/src",
+    "host/process/src/task",
+    "host/worker/src",
 ];
 
 const LINES_MAX: usize = 400;
 
 #[test]
-fn arrows_between_layers_point_down_only() {
+fn crates_depend_on_lower_layers_only() {
+    let layer_of = |name: &str| LAYERS.iter().position(|layer| layer.contains(&name));
     let mut faults = Vec::new();
-    let mut siblings: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for file in host_files() {
-        let from = module_of(&file);
-        let Some(layer) = layer_of(&from) else {
-            faults.push(format!(
-                "{file}: module {from} has no layer; add it to LAYERS in tests/tests/tidy/main.rs"
-            ));
+    let mut n_arrows = 0;
+    for file in tracked_files(&["host/*/Cargo.toml"]) {
+        let from = crate_of(&file);
+        let Some(layer) = layer_of(from) else {
+            if from != "testing" {
+                faults.push(format!(
+                    "{file}: the crate has no layer; add it to LAYERS in tests/tests/tidy/main.rs"
+                ));
+            }
             continue;
         };
-        for to in crate_paths(&tokens(&file), depth_of(&file)) {
-            let Some(target) = layer_of(&to) else {
+        let manifest = read(&file);
+        for line in dependencies(&manifest) {
+            let to = line.split(['.', ' ', '=']).next().unwrap_or_default();
+            if to == "crawler-testing" || line.contains("\"testing\"") {
+                faults.push(format!(
+                    "{file}: {line} is for dev-dependencies; a program has no code of tests"
+                ));
+            }
+            let Some(to) = to.strip_prefix("crawler-") else {
                 continue;
             };
-            if to == from {
+            let Some(target) = layer_of(to) else {
                 continue;
-            }
-            if target > layer {
+            };
+            n_arrows += 1;
+            if target >= layer {
                 faults.push(format!(
-                    "{file}: {from} (L{layer}) names crate::{to} (L{target}), which is above it; \
-                     define a trait or a value in {from} or below, and let app connect the two"
+                    "{file}: {from} (L{layer}) depends on {to} (L{target}), which is not below it; pass what is \
+                     needed as a value of the model, or define a trait in {from} and let the program connect the two"
                 ));
-            } else if target == layer && WITHOUT_SIBLINGS.contains(&layer) {
-                faults.push(format!(
-                    "{file}: {from} names its sibling crate::{to} (both L{layer}); \
-                     pass what is needed as a model value, or connect the two one layer up"
-                ));
-            } else if target == layer {
-                siblings.entry(from.clone()).or_default().insert(to);
             }
         }
     }
-    faults.extend(cycle(&siblings).map(|path| {
-        format!(
-            "{} name each other in a circle; move what they share to a lower layer",
-            path.join(" -> ")
-        )
-    }));
+    assert!(n_arrows > 20, "crates are looked for at the wrong place");
+    report(&faults);
+}
+
+/// The program is one crate: the compiler does not keep what it parses apart from what it runs.
+#[test]
+fn what_a_user_writes_is_parsed_without_the_parts_that_run() {
+    let mut faults = Vec::new();
+    let parsed = ["cli", "config", "demo"].map(|name| format!("host/crawler/src/{name}"));
+    for file in host_files() {
+        let is_parsed = parsed.iter().any(|path| file.starts_with(path));
+        if is_parsed && tokens(&file).to_string().contains("crate :: app") {
+            faults.push(format!(
+                "{file}: names crate::app; app carries out what cli and config have parsed"
+            ));
+        }
+    }
     report(&faults);
 }
 
@@ -202,7 +205,7 @@ fn only_store_keys_spells_keys() {
     let mut faults = Vec::new();
     for file in host_files()
         .into_iter()
-        .filter(|file| file != "host/src/store/keys.rs")
+        .filter(|file| file != "host/store/src/keys.rs")
     {
         let mut literals = Vec::new();
         collect_literals(tokens(&file), &mut literals);
@@ -210,7 +213,7 @@ fn only_store_keys_spells_keys() {
             let mut rest = literal.split("/crawler/").skip(1);
             if rest.any(|rest| KEYS.iter().any(|key| rest.starts_with(key))) {
                 faults.push(format!(
-                    "{file}: spells the key {literal}; add a function to host/src/store/keys.rs"
+                    "{file}: spells the key {literal}; add a function to host/store/src/keys.rs"
                 ));
             }
         }
@@ -227,7 +230,7 @@ fn every_select_of_what_is_simulated_has_an_order() {
         assert!(is_there, "nothing is at {path}; name what is simulated now");
     }
     let is_simulated = |file: &&String| {
-        let is_etcd = file.starts_with("host/src/store/etcd");
+        let is_etcd = file.starts_with("host/store/src/etcd");
         SIMULATED.iter().any(|path| file.starts_with(path)) && !is_etcd
     };
     for file in host_files().iter().filter(is_simulated) {
@@ -314,7 +317,7 @@ fn every_behaviour_has_a_test() {
 
 #[test]
 fn whatever_grows_has_a_test_of_its_bound() {
-    let essay = read("host/src/lib.rs");
+    let essay = read("host/crawler/src/lib.rs");
     let (_, grows) = essay
         .split_once("# What grows")
         .expect("the section is there");
@@ -327,7 +330,7 @@ fn whatever_grows_has_a_test_of_its_bound() {
         let cells: Vec<&str> = row.trim_end_matches(['|', ' ']).split(" | ").collect();
         let &[what, _bound, _remover, _setting, tests] = cells.as_slice() else {
             faults.push(format!(
-                "host/src/lib.rs: a row of what grows lacks a cell: {row}"
+                "host/crawler/src/lib.rs: a row of what grows lacks a cell: {row}"
             ));
             continue;
         };
@@ -399,14 +402,16 @@ fn rust_files() -> Vec<String> {
     tracked_files(&["*.rs"])
 }
 
-/// Returns the files of `host/src` that are no tests.
+/// Returns the code of the crates below `host`, without tests.
 fn host_files() -> Vec<String> {
-    let files = tracked_files(&["host/src/*.rs"]);
-    let is_test = |file: &String| file.ends_with("/tests.rs") || file.contains("/tests/");
+    let files = tracked_files(&["host/*/src/*.rs"]);
+    let is_test = |file: &String| {
+        file.ends_with("/tests.rs") || file.contains("/tests/") || crate_of(file) == "testing"
+    };
     let files: Vec<String> = files.into_iter().filter(|file| !is_test(file)).collect();
     assert!(
-        files.len() > 10,
-        "host/src is looked for at the wrong place"
+        files.len() > 100,
+        "crates are looked for at the wrong place"
     );
     files
 }
@@ -422,26 +427,34 @@ fn tokens(file: &str) -> TokenStream {
         .unwrap_or_else(|e| panic!("{file} is not Rust: {e}"))
 }
 
-/// Returns `store` for `host/src/store.rs` and for all files below `host/src/store/`.
-fn module_of(file: &str) -> String {
-    let path = file.strip_prefix("host/src/").unwrap_or(file);
-    path.split(['/', '.']).next().unwrap_or(path).to_owned()
+/// Returns `store` for all files below `host/store/`.
+fn crate_of(file: &str) -> &str {
+    let path = file.strip_prefix("host/").unwrap_or(file);
+    path.split('/').next().unwrap_or(path)
 }
 
-fn in_module(file: &str, module: &str) -> bool {
-    module_of(file) == module
+fn in_crate(file: &str, name: &str) -> bool {
+    crate_of(file) == name
 }
 
-/// Number of `super` that lead from the top of a file to the root of the crate.
-fn depth_of(file: &str) -> usize {
-    match module_of(file).as_str() {
-        "lib" | "main" => 0,
-        _ => Path::new(file).components().count() - 2,
-    }
+/// Returns the lines of a manifest that name dependencies of the code, of any target, and not of its tests.
+fn dependencies(manifest: &str) -> Vec<&str> {
+    let sections = manifest.split("\n[");
+    let of_code = sections.filter_map(|section| {
+        let (head, lines) = section.split_once(']')?;
+        let is_of_code = head.ends_with("dependencies") && !head.ends_with("dev-dependencies");
+        is_of_code.then_some(lines)
+    });
+    of_code.flat_map(str::lines).collect()
 }
 
-fn layer_of(module: &str) -> Option<usize> {
-    LAYERS.iter().position(|layer| layer.contains(&module))
+#[test]
+fn dependencies_of_code_are_told_from_those_of_tests() {
+    let manifest = "[package]\nname = \"a\"\n\n[dependencies]\nb.workspace = true\n\n[target.'cfg(unix)'.dependencies]\n\
+                    c = \"1\"\n\n[dev-dependencies]\nd.workspace = true\n";
+    let found = dependencies(manifest);
+    let found: Vec<&str> = found.into_iter().filter(|line| !line.is_empty()).collect();
+    assert_eq!(found, ["b.workspace = true", "c = \"1\""]);
 }
 
 /// Returns the rows of a table: id and sentence.

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crawler::api::requests::RequestSettings;
 use crawler::cli::CallOptions;
-use crawler::fetch::gate::GateSettings;
-use crawler::fetch::http::FetchSettings;
-use crawler::model::plugin::{Limits, format_bytes as bytes};
+use crawler_api::requests::RequestSettings;
+use crawler_fetch::gate::GateSettings;
+use crawler_fetch::http::FetchSettings;
+use crawler_model::plugin::{Limits, format_bytes as bytes};
 use crawler_tests::repository;
 
 use super::settings::number;
@@ -101,7 +101,7 @@ fn the_book_tells_the_defaults_of_settings() {
 /// Checks each key that a config file may have.
 #[test]
 fn the_book_has_a_row_for_every_setting() {
-    let example = repository().join("host/src/config/example.toml");
+    let example = repository().join("host/crawler/src/config/example.toml");
     let example = std::fs::read_to_string(example).expect("there is one");
     let keys = |table: &str| {
         let (_, after) = example

@@ -1,11 +1,11 @@
-//! Settings of a crawl are declared once, in the table of `host/src/model/settings/table.rs`: files that repeat
+//! Settings of a crawl are declared once, in the table of `host/model/src/settings/table.rs`: files that repeat
 //! its rows are renewed from it, and no other file carries a setting on by name.
 //!
 //! `UPDATE=1 cargo test --test tidy` writes the files instead of comparing them.
 
 use std::collections::BTreeMap;
 
-use crawler::model::settings::{Applies, Fallback, Kind, SETTINGS, Setting};
+use crawler_model::settings::{Applies, Fallback, Kind, SETTINGS, Setting};
 use crawler_tests::repository;
 
 use super::code::without_tests;
@@ -24,7 +24,7 @@ fn the_page_of_settings_is_that_of_the_table() {
 
 #[test]
 fn the_example_shows_every_setting_of_the_table() {
-    compare("host/src/config/example.toml", |example| {
+    compare("host/crawler/src/config/example.toml", |example| {
         let (before, rest) = example.split_once("\nlimits = ").expect("it has limits");
         let (limits, rest) = rest.split_once('\n').expect("more lines follow");
         let (_, after) = rest.split_once("\nweight = ").expect("it has a weight");
@@ -39,16 +39,16 @@ fn the_example_shows_every_setting_of_the_table() {
 #[test]
 fn a_setting_stands_in_few_places() {
     let allowed = [
+        "host/crawler/src/config/example.toml",
         "host/docs/src/operate/failures.md",
         "host/docs/src/reference/cli.md",
         "host/docs/src/reference/grpc.md",
         "host/docs/src/reference/settings.md",
-        "host/src/config/example.toml",
-        "host/src/model/scope.rs",
-        "host/src/model/settings/table.rs",
+        "host/model/src/scope.rs",
+        "host/model/src/settings/table.rs",
         "proto/proto/crawler.proto",
     ];
-    let others = tracked_files(&["host/src/*.toml", "proto/*", "host/docs/*.md"]);
+    let others = tracked_files(&["host/*/src/*.toml", "proto/*", "host/docs/*.md"]);
     let mut files = host_files();
     files.extend(others);
     files.retain(|file| {
@@ -64,7 +64,7 @@ fn a_setting_stands_in_few_places() {
         .iter()
         .filter(|file| !allowed.contains(&file.as_str()));
     let faults = faults.map(|file| {
-        format!("{file}: names a setting; take it from SETTINGS or crawl_settings! of host/src/model/settings")
+        format!("{file}: names a setting; take it from SETTINGS or crawl_settings! of host/model/src/settings")
     });
     report(&faults.collect::<Vec<_>>());
     assert_eq!(files, allowed);

@@ -1,0 +1,222 @@
+//! Answers: the messages that are made of what the master shows. gRPC sends them, and HTTP shows them as JSON.
+
+use crawler_proto as proto;
+
+use super::convert;
+use super::convert::crawl::{counts_message, line_message};
+use crawler_master::control::items::PlacedItem;
+use crawler_master::{
+    BrokenRecord, Drained, ListPage, NodeView, NodesView, ResourceView, ShardView,
+};
+use crawler_model::crawl::Counts;
+use crawler_model::node::NodeEvent;
+use crawler_model::plugin::{Param, PluginRecord, Schema};
+use crawler_model::resource::{Resource, ShardState, Waits};
+use crawler_model::status::WorkerStatus;
+
+/// Returns the node that crawls; both fields are empty while none does.
+pub(super) fn placed(view: &ResourceView) -> proto::NodeSpec {
+    match view.resource.assigned_node.split_once('|') {
+        Some((id, address)) => proto::NodeSpec {
+            id: id.to_owned(),
+            address: address.to_owned(),
+        },
+        None => proto::NodeSpec::default(),
+    }
+}
+
+/// Returns one page of the list of resources.
+pub(super) fn resources(page: ListPage<ResourceView>) -> proto::ListResourcesResponse {
+    proto::ListResourcesResponse {
+        resources: page.entries.into_iter().map(resource).collect(),
+        next_page_token: page.next.map(|name| name.to_string()).unwrap_or_default(),
+    }
+}
+
+/// Returns a resource and its state.
+pub(super) fn resource(view: ResourceView) -> proto::Resource {
+    let ResourceView {
+        resource,
+        phase,
+        shards,
+    } = view;
+    let (mut totals, mut in_flight) = (Counts::default(), 0);
+    for shard in &shards {
+        totals.add(&shard.record.counts);
+        in_flight += shard.in_flight;
+    }
+    let pinned = resource.pinned.as_ref();
+    proto::Resource {
+        phase: phase.as_str().to_owned(),
+        reason: phase.reason().to_owned(),
+        generation: resource.generation.0,
+        run: resource.run.0,
+        plugin_version: pinned.map(|p| p.version.to_string()).unwrap_or_default(),
+        plugin_digest: pinned.map(|p| p.digest.to_string()).unwrap_or_default(),
+        shards: shards.into_iter().map(shard).collect(),
+        counts: Some(counts_message(totals, in_flight)),
+        spec: Some(spec(resource)),
+    }
+}
+
+/// Returns a spec as requested, with the fields that the master filled in.
+fn spec(resource: Resource) -> proto::ResourceSpec {
+    let spec = resource.spec;
+    proto::ResourceSpec {
+        id: resource.id.to_string(),
+        name: spec.name.to_string(),
+        assigned_node: resource.assigned_node,
+        creation_time: i64::try_from(resource.creation_time).unwrap_or(i64::MAX),
+        plugin: spec.plugin.to_string(),
+        params: spec.params,
+        limits: convert::limits_message(&spec.limits),
+        crawl: Some(convert::settings::crawl_message(spec.crawl)),
+        placement: Some(convert::settings::placement_message(spec.placement.into())),
+        // These are of requests only.
+        no_params: Vec::new(),
+        purge: false,
+    }
+}
+
+fn shard(view: ShardView) -> proto::ShardStatus {
+    let record = view.record;
+    proto::ShardStatus {
+        shard: view.shard.0,
+        owner: record.owner.map(|o| o.node.to_string()).unwrap_or_default(),
+        epoch: record.epoch.0,
+        reason: match (&record.state, &record.waits) {
+            (ShardState::Failed { reason }, _) => reason.clone(),
+            (_, Some(Waits { condition, why })) => format!("{condition}: {why}"),
+            (_, None) => String::new(),
+        },
+        last_errors: view.last_errors.into_iter().map(line_message).collect(),
+        state: match record.state {
+            ShardState::Free => "free",
+            ShardState::Assigned => "assigned",
+            ShardState::Idle => "idle",
+            ShardState::Revoking => "revoking",
+            ShardState::Finished => "finished",
+            ShardState::Failed { .. } => "failed",
+        }
+        .to_owned(),
+        counts: Some(counts_message(record.counts, view.in_flight)),
+    }
+}
+
+/// Returns an item with the position from which a reader that was cut off resumes.
+pub(super) fn item(placed: PlacedItem) -> proto::Item {
+    let record = placed.item;
+    proto::Item {
+        position: placed.next.to_string(),
+        key: record.key.0,
+        url: record.url,
+        rule: record.rule,
+        schema: record.schema,
+        run: record.run.0,
+        fetched_at: record.fetched_at,
+        json: Box::<str>::from(record.item).into_string(),
+    }
+}
+
+/// Returns all nodes, and then the records that could not be read.
+pub(super) fn nodes(view: NodesView) -> proto::ListNodesResponse {
+    let nodes = view.nodes.into_iter().map(node);
+    let broken = view.broken.into_iter().map(broken_node);
+    proto::ListNodesResponse {
+        nodes: nodes.chain(broken).collect(),
+    }
+}
+
+fn node(view: NodeView) -> proto::Node {
+    let node = view.node;
+    proto::Node {
+        id: node.id.to_string(),
+        role: node.role.to_string(),
+        address: node.address,
+        leader: view.leader,
+        load: view.load,
+        capacity: node.capacity,
+        version: node.version,
+        labels: node.labels,
+        started_at: node.started_at,
+        weight: view.weight,
+        totals: view.totals.map(node_totals),
+        reason: String::new(),
+        draining: node.draining,
+    }
+}
+
+fn node_totals(status: WorkerStatus) -> proto::NodeTotals {
+    proto::NodeTotals {
+        at: status.at,
+        running: status.running,
+        waiting: status.waiting,
+        pages: status.pages,
+        items: status.items,
+        bytes: status.bytes,
+        in_flight: status.in_flight,
+    }
+}
+
+fn broken_node(record: BrokenRecord) -> proto::Node {
+    proto::Node {
+        id: record.key,
+        reason: record.why,
+        ..proto::Node::default()
+    }
+}
+
+/// Returns an event of a node.
+pub(super) fn node_event(event: NodeEvent) -> proto::NodeEvent {
+    let view = NodeView {
+        node: event.node,
+        leader: false,
+        load: 0,
+        weight: 0,
+        totals: None,
+    };
+    proto::NodeEvent {
+        event: event.change.as_str().to_owned(),
+        node: Some(node(view)),
+    }
+}
+
+/// Returns the progress of draining a worker.
+pub(super) fn drained(drained: Drained) -> proto::DrainNodeResponse {
+    proto::DrainNodeResponse {
+        load: drained.load,
+        others: u32::try_from(drained.others).unwrap_or(u32::MAX),
+    }
+}
+
+/// Returns all plugin versions.
+pub(super) fn plugins(records: Vec<PluginRecord>) -> proto::ListPluginsResponse {
+    proto::ListPluginsResponse {
+        plugins: records.into_iter().map(plugin).collect(),
+    }
+}
+
+/// Returns a pushed plugin version.
+pub(super) fn plugin(record: PluginRecord) -> proto::Plugin {
+    let description = record.description;
+    let rules = description.rules.iter().map(ToString::to_string);
+    let params = description.params.map(|params| Param::schema(&params));
+    let schema = |schema: Schema| proto::Schema {
+        name: schema.name,
+        json_schema: schema.json_schema,
+    };
+    proto::Plugin {
+        name: record.name.to_string(),
+        version: record.version.to_string(),
+        digest: record.digest.to_string(),
+        size: record.size,
+        interface: record.interface,
+        rules: rules.collect(),
+        schemas: description.schemas.into_iter().map(schema).collect(),
+        pushed_at: record.pushed_at,
+        params_schema: params.unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,467 @@
+//! The JSON of every answer, as HTTP and `-o json` show it: `answers.json` has each with all fields set, with
+//! nothing set, and from a message without any field, as a master of another version may send it.
+
+use std::collections::BTreeMap;
+
+use crawler_proto as proto;
+use prost::Message;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::*;
+use crate::frontier;
+use crawler_master::control::frontier::{HostsFrom, HostsPage, UrlsFrom, UrlsPage};
+use crawler_master::control::items::ItemPlace;
+use crawler_master::explain::{Explanation, Standing};
+use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
+use crawler_model::frontier::{
+    DelayBy, FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter, UrlState,
+};
+use crawler_model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run, Shard};
+use crawler_model::node::{Node, NodeChange, Role};
+use crawler_model::plugin::{Description, LimitOverrides};
+use crawler_model::resource::{
+    CrawlSettings, Owner, Phase, PinnedPlugin, PlacementSpec, Resource, ResourceSpec, ShardRecord,
+};
+use crawler_model::settings::examples;
+use crawler_model::status::LogLine;
+
+/// Answers by their names.
+type Answers = BTreeMap<&'static str, Value>;
+
+#[test]
+fn the_json_of_every_answer_stays_as_it_is() {
+    let expected: BTreeMap<String, Value> =
+        serde_json::from_str(include_str!("answers.json")).unwrap();
+    let mut found = Answers::new();
+    resources(&mut found);
+    items(&mut found);
+    nodes(&mut found);
+    plugins(&mut found);
+    frontiers(&mut found);
+    for (name, json) in &found {
+        assert_eq!(Some(json), expected.get(*name), "{name}: {json:#}");
+    }
+    assert_eq!(found.len(), expected.len());
+}
+
+/// Adds an answer. A client reads the same from the message as HTTP shows.
+fn add<M>(found: &mut Answers, name: &'static str, answer: M)
+where
+    M: Message + Serialize + Default,
+{
+    let json = json(&answer);
+    let bytes = answer.encode_to_vec();
+    let read = M::decode(&*bytes).unwrap();
+    assert_eq!(json, self::json(&read), "{name}");
+    found.insert(name, json);
+}
+
+/// Adds the answer of a message without any field.
+fn add_bare<M: Message + Serialize + Default>(found: &mut Answers, name: &'static str) {
+    found.insert(name, json(&M::default()));
+}
+
+fn json(answer: &impl Serialize) -> Value {
+    serde_json::from_str(&serde_json::to_string(answer).unwrap()).unwrap()
+}
+
+fn texts<V: Clone>(entry: (&str, V)) -> BTreeMap<String, V> {
+    [(entry.0.to_owned(), entry.1)].into()
+}
+
+fn resources(found: &mut Answers) {
+    add(found, "placed", placed(&resource()));
+    add(found, "placed, empty", placed(&empty_resource()));
+    add(found, "resource", super::resource(resource()));
+    add(found, "resource, empty", super::resource(empty_resource()));
+    add_bare::<proto::Resource>(found, "resource, bare");
+    let bare = [proto::ShardStatus::default()];
+    found.insert("shard, bare", json(&bare));
+    let page = ListPage {
+        entries: vec![empty_resource()],
+        next: Some("books".parse().unwrap()),
+    };
+    add(found, "resources", super::resources(page));
+    let page = ListPage {
+        entries: Vec::new(),
+        next: None,
+    };
+    add(found, "resources, empty", super::resources(page));
+}
+
+fn items(found: &mut Answers) {
+    let item = |text: &str, item: &str| PlacedItem {
+        item: ItemRecord {
+            key: ItemKey(text.into()),
+            url: text.into(),
+            rule: text.into(),
+            schema: text.into(),
+            run: Run(2),
+            fetched_at: 1_700_000_000_000,
+            item: serde_json::value::RawValue::from_string(item.into()).unwrap(),
+        },
+        next: ItemPlace {
+            resource: ResourceId(3),
+            run: Run(2),
+            n_before: 7,
+        },
+    };
+    let full = item("text", r#"{"price": 1.50, "tags": ["a", null]}"#);
+    add(found, "item", super::item(full));
+    add(found, "item, empty", super::item(item("", "{}")));
+    add(found, "log line", line_message(log_line()));
+    let empty = LogLine {
+        at: 0,
+        level: "info",
+        url: String::new(),
+        rule: String::new(),
+        message: String::new(),
+    };
+    add(found, "log line, empty", line_message(empty));
+}
+
+fn nodes(found: &mut Answers) {
+    let status = WorkerStatus {
+        incarnation: Incarnation(1),
+        at: 7,
+        running: 8,
+        waiting: 9,
+        pages: 10,
+        items: 11,
+        bytes: 12,
+        in_flight: 13,
+    };
+    let full = NodeView {
+        node: node(),
+        leader: true,
+        load: 2,
+        weight: 6,
+        totals: Some(status),
+    };
+    let empty = NodeView {
+        node: Node {
+            address: String::new(),
+            http: String::new(),
+            labels: BTreeMap::new(),
+            capacity: 0,
+            version: String::new(),
+            draining: false,
+            started_at: 0,
+            ..node()
+        },
+        leader: false,
+        load: 0,
+        weight: 0,
+        totals: None,
+    };
+    let broken = BrokenRecord {
+        key: "/crawler/nodes/worker/x".into(),
+        why: "the record does not decode: eof".into(),
+    };
+    let all = NodesView {
+        nodes: vec![full.clone()],
+        broken: vec![broken.clone()],
+    };
+    add(found, "nodes", super::nodes(all));
+    add(found, "node", super::node(full));
+    add(found, "node, empty", super::node(empty));
+    add(found, "node, broken", broken_node(broken));
+    add_bare::<proto::Node>(found, "node, bare");
+    let event = NodeEvent {
+        change: NodeChange::Joined,
+        node: node(),
+    };
+    add(found, "node event", node_event(event));
+    add_bare::<proto::NodeEvent>(found, "node event, bare");
+    let drained = Drained { load: 2, others: 3 };
+    add(found, "drained", super::drained(drained));
+    add_bare::<proto::DrainNodeResponse>(found, "drained, bare");
+}
+
+fn plugins(found: &mut Answers) {
+    let full = PluginRecord {
+        name: "books".parse().unwrap(),
+        version: "1.2.0".parse().unwrap(),
+        digest: Digest::of(b"books"),
+        size: 5,
+        interface: "0.1.0".into(),
+        description: Description {
+            name: "shop".parse().unwrap(),
+            version: "1.0.0".parse().unwrap(),
+            rules: vec!["page".into()],
+            schemas: vec![Schema {
+                name: "book".into(),
+                json_schema: "{}".into(),
+            }],
+            plans: Vec::new(),
+            hosts: Vec::new(),
+            limits: BTreeMap::new(),
+            params: Some(Vec::new()),
+        },
+        pushed_at: 1_700_000_000_000,
+    };
+    let empty = PluginRecord {
+        size: 0,
+        interface: String::new(),
+        description: Description {
+            rules: Vec::new(),
+            schemas: Vec::new(),
+            params: None,
+            ..full.description.clone()
+        },
+        pushed_at: 0,
+        ..full.clone()
+    };
+    add(found, "plugins", super::plugins(vec![full.clone()]));
+    add(found, "plugin", plugin(full));
+    add(found, "plugin, empty", plugin(empty));
+    add_bare::<proto::Plugin>(found, "plugin, bare");
+}
+
+fn frontiers(found: &mut Answers) {
+    let stats = FrontierStats {
+        run: Run(2),
+        seeded: true,
+        root_hosts: vec!["a.test:80".into()],
+        n_hosts: 3,
+        hosts_by_state: [(HostState::BackingOff, 4)].into(),
+        n_undelivered: 5,
+        n_dead_letters: 6,
+        n_suspects: 7,
+        n_unclean_stops: 8,
+        counts: counts(),
+    };
+    add(found, "stats", frontier::stats(stats));
+    let empty = frontier::stats(FrontierStats::default());
+    add(found, "stats, empty", empty);
+    add_bare::<proto::FrontierStats>(found, "stats, bare");
+    let hosts = HostsPage {
+        entries: vec![host()],
+        next: Some(HostsFrom {
+            shard: Shard(1),
+            place: Some(vec![1]),
+        }),
+    };
+    add(found, "hosts", frontier::hosts(hosts));
+    add_bare::<proto::ListHostsResponse>(found, "hosts, bare");
+    let bare = proto::ListHostsResponse {
+        hosts: vec![proto::HostEntry::default()],
+        ..Default::default()
+    };
+    found.insert("host, bare", json(&bare.hosts));
+    let urls = UrlsPage {
+        entries: urls(),
+        next: Some(UrlsFrom {
+            state: UrlFilter::Due,
+            shard: Shard(1),
+            place: Some(vec![1]),
+        }),
+    };
+    add(found, "urls", frontier::urls(urls));
+    add_bare::<proto::ListUrlsResponse>(found, "urls, bare");
+    let bare = proto::ListUrlsResponse {
+        urls: vec![proto::UrlEntry::default()],
+        ..Default::default()
+    };
+    found.insert("url, bare", json(&bare.urls));
+    let explanation = |entry| Explanation {
+        standing: Standing::Dead,
+        text: "it took too long".into(),
+        entry,
+    };
+    let full = frontier::explanation(explanation(self::urls().pop()));
+    add(found, "explanation", full);
+    let empty = frontier::explanation(explanation(None));
+    add(found, "explanation, empty", empty);
+    add_bare::<proto::UrlExplanation>(found, "explanation, bare");
+    found.insert(
+        "redriven",
+        json(&proto::RedriveResponse { dead_letters: 3 }),
+    );
+}
+
+fn resource() -> ResourceView {
+    let mut limits = LimitOverrides::default();
+    limits.set("memory", "8MiB").unwrap();
+    let spec = ResourceSpec {
+        name: "books".parse().unwrap(),
+        plugin: "shop@1.2.0".parse().unwrap(),
+        params: texts(("start", "http://a.test/".to_owned())),
+        limits,
+        crawl: examples(),
+        placement: PlacementSpec {
+            shards: 2,
+            weight: 3,
+            selector: texts(("gpu", "true".to_owned())),
+            near: Some("shop".parse().unwrap()),
+            apart: Some("forum".parse().unwrap()),
+        },
+    };
+    let owner = Owner {
+        node: "worker-1".parse().unwrap(),
+        incarnation: Incarnation(1),
+    };
+    let waiting = ShardRecord {
+        owner: Some(owner),
+        epoch: Epoch(4),
+        state: ShardState::Assigned,
+        waits: Some(Waits {
+            condition: "StorageUnavailable".into(),
+            why: "the disk is full".into(),
+        }),
+        counts: counts(),
+        ..ShardRecord::new(spec.name.clone())
+    };
+    let failed = ShardRecord {
+        state: ShardState::Failed {
+            reason: "the plugin is gone".into(),
+        },
+        ..waiting.clone()
+    };
+    let shard = |n, record| ShardView {
+        shard: Shard(n),
+        record,
+        in_flight: 13,
+        last_errors: vec![log_line()],
+    };
+    ResourceView {
+        resource: Resource {
+            id: ResourceId(3),
+            assigned_node: "worker-1|127.0.0.1:9090".into(),
+            creation_time: 1_700_000_000_000_000_000,
+            generation: Generation(5),
+            run: Run(2),
+            resharded_at: Run(1),
+            run_started_at: Some(1),
+            pinned: Some(PinnedPlugin {
+                version: "1.2.0".parse().unwrap(),
+                digest: Digest::of(b"books"),
+                interface: "0.1.0".into(),
+            }),
+            paused: true,
+            requests: Vec::new(),
+            spec,
+        },
+        phase: Phase::Pending("it waits".into()),
+        shards: vec![shard(0, waiting), shard(1, failed)],
+    }
+}
+
+fn empty_resource() -> ResourceView {
+    let full = resource();
+    let spec = ResourceSpec {
+        name: "books".parse().unwrap(),
+        plugin: "books".parse().unwrap(),
+        params: BTreeMap::new(),
+        limits: LimitOverrides::default(),
+        crawl: CrawlSettings::default(),
+        placement: PlacementSpec::default(),
+    };
+    let shard = ShardView {
+        shard: Shard(0),
+        record: ShardRecord::new(spec.name.clone()),
+        in_flight: 0,
+        last_errors: Vec::new(),
+    };
+    ResourceView {
+        resource: Resource {
+            id: ResourceId(0),
+            assigned_node: String::new(),
+            creation_time: 0,
+            generation: Generation(0),
+            run: Run(0),
+            pinned: None,
+            spec,
+            ..full.resource
+        },
+        phase: Phase::Running,
+        shards: vec![shard],
+    }
+}
+
+fn counts() -> Counts {
+    Counts {
+        parsed: 1,
+        other_done: 2,
+        dead: 3,
+        retries: 4,
+        items: 5,
+        bytes: 6,
+        due: 7,
+        hosts: 8,
+        refused_links: texts(("out-of-scope", 9)),
+        dead_by_reason: texts(("timeout", 10)),
+    }
+}
+
+fn log_line() -> LogLine {
+    LogLine {
+        at: 1_700_000_000_000,
+        level: "warn",
+        url: "http://a.test/".into(),
+        rule: "page".into(),
+        message: "it took too long".into(),
+    }
+}
+
+fn node() -> Node {
+    Node {
+        id: "worker-1".parse().unwrap(),
+        role: Role::Worker,
+        address: "127.0.0.1:9090".into(),
+        http: "127.0.0.1:8080".into(),
+        incarnation: Incarnation(1),
+        labels: texts(("gpu", "true".to_owned())),
+        capacity: 3,
+        version: "0.1.0".into(),
+        interface: "0.1.0".into(),
+        draining: true,
+        started_at: 1_700_000_000_000,
+        call_token: Default::default(),
+        shares_turns: true,
+    }
+}
+
+fn host() -> HostEntry {
+    HostEntry {
+        name: "a.test:80".into(),
+        state: HostState::GivenUp,
+        n_due: 3,
+        not_before: 4,
+        delay_ms: 5,
+        delay_by: DelayBy::OtherCrawl,
+        has_answered: true,
+        n_failures: 6,
+        reason: "resolve".into(),
+    }
+}
+
+fn urls() -> Vec<UrlEntry> {
+    let states = [
+        UrlState::Due {
+            at: 5,
+            attempt: 2,
+            failure: "status-503".into(),
+            host: None,
+        },
+        UrlState::Done(Done::Gone),
+        UrlState::Sent { to: Shard(3) },
+        UrlState::Dead {
+            reason: "timeout".into(),
+            detail: "it took longer than 30s".into(),
+        },
+    ];
+    let entry = |state| UrlEntry {
+        request: Request {
+            method: "POST".into(),
+            body: Some("a=1".into()),
+            ..Request::get("http://a.test/".parse().unwrap(), "page")
+        },
+        depth: 3,
+        run: Run(2),
+        state,
+        since: 1_700_000_000_000,
+    };
+    states.map(entry).into()
+}

@@ -1,0 +1,315 @@
+//! The client's side of the calls: from the command line to a master, from masters to workers.
+//!
+//! Every call has a deadline; streams have one for their start and then live on keep-alive.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawler_proto as proto;
+use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
+use tonic::transport::Endpoint;
+use tonic::{Response, Status, Streaming};
+
+use super::problem::Problem;
+use super::spec::SpecRequest;
+use super::{CALL_DEADLINE, convert};
+use crawler_master::Code;
+use crawler_model::id::{NodeId, RequestId, ResourceName};
+
+mod frontier;
+mod lifecycle;
+mod masters;
+mod plugins;
+mod pushes;
+mod workers;
+
+use masters::{Calls, Marks, Masters};
+pub use plugins::{FetchDeadlines, MasterPlugins};
+pub(crate) use workers::CALL_TOKEN;
+pub use workers::GrpcWorkerCalls;
+
+const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
+const KEEPALIVE: Duration = Duration::from_secs(10);
+/// Bytes of one answer; a page of resources can be large.
+const ANSWER_MAX: usize = 64 << 20;
+
+/// Connections to masters, one of which is asked.
+#[derive(Debug, Clone)]
+pub struct Client {
+    masters: Arc<Masters>,
+    /// Call of a client that this master hands on: the id of its request, and this master's id.
+    behalf: Option<(RequestId, NodeId)>,
+}
+
+/// Reason why a call of this client has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// The URL is not that of a master.
+    #[error("{url:?} is not the URL of a master: {why}")]
+    Url {
+        /// URL as given.
+        url: String,
+        /// Fault of the URL.
+        why: String,
+    },
+    /// The URL does not answer.
+    #[error("cannot reach the master at {url}: {why}")]
+    Unreachable {
+        /// URL as given.
+        url: String,
+        /// Error that the connection failed with.
+        why: String,
+    },
+    /// The master refused the call.
+    #[error("{0}")]
+    Refused(Problem),
+}
+
+impl ClientError {
+    /// Returns the way out in a sentence; empty if the message says it all.
+    pub fn hint(&self) -> &str {
+        match self {
+            ClientError::Url { .. } => "write it like http://127.0.0.1:9091",
+            ClientError::Unreachable { .. } => {
+                "start one with `crawler up`, or name another with --master URL"
+            }
+            ClientError::Refused(problem) => &problem.hint,
+        }
+    }
+
+    /// Returns true if the same call may succeed later without anybody's help.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            ClientError::Url { .. } => false,
+            ClientError::Unreachable { .. } => true,
+            ClientError::Refused(problem) => problem.code == Code::Unavailable,
+        }
+    }
+}
+
+type Values<T> = BoxStream<'static, Result<T, ClientError>>;
+
+impl Client {
+    /// Connects to the master at this URL.
+    pub async fn connect(url: &str) -> Result<Self, ClientError> {
+        Self::connect_any(&[url.to_owned()]).await
+    }
+
+    /// Connects to the first of the masters at these URLs that can be reached. A call that it does not answer
+    /// is sent to the others, within the call's deadline. A call that changes something is still carried out
+    /// only once.
+    pub async fn connect_any(urls: &[String]) -> Result<Self, ClientError> {
+        Ok(Self::of(Masters::connect(urls).await?))
+    }
+
+    /// Creates a client that connects to the master at this URL with the first call, and again when the
+    /// connection breaks.
+    pub fn lazy(url: &str) -> Result<Self, ClientError> {
+        Ok(Self::of(Masters::lazy(url)?))
+    }
+
+    fn of(masters: Masters) -> Self {
+        Self {
+            masters: Arc::new(masters),
+            behalf: None,
+        }
+    }
+
+    /// Returns a client that hands calls on to the leader for the client that sent this request.
+    #[must_use]
+    pub fn on_behalf_of(mut self, request: &RequestId, master: &NodeId) -> Self {
+        self.behalf = Some((request.clone(), master.clone()));
+        self
+    }
+
+    /// Makes a call that changes nothing.
+    async fn read<T, Asked>(
+        &self,
+        deadline: Duration,
+        ask: impl Fn(Calls) -> Asked,
+    ) -> Result<T, ClientError>
+    where
+        Asked: Future<Output = Result<Response<T>, Status>>,
+    {
+        let marks = Marks {
+            request: None,
+            through: None,
+        };
+        self.masters.call(deadline, &marks, ask).await
+    }
+
+    /// Makes a call that changes something, with the same request id however often it is sent.
+    async fn change<T, Asked>(
+        &self,
+        deadline: Duration,
+        ask: impl Fn(Calls) -> Asked,
+    ) -> Result<T, ClientError>
+    where
+        Asked: Future<Output = Result<Response<T>, Status>>,
+    {
+        let (request, through) = self.behalf.clone().unzip();
+        let marks = Marks {
+            request: Some(request.unwrap_or_else(RequestId::random)),
+            through,
+        };
+        self.masters.call(deadline, &marks, ask).await
+    }
+
+    /// Adds a resource.
+    pub async fn add_resource(&self, request: SpecRequest) -> Result<proto::NodeSpec, ClientError> {
+        let message = convert::spec_message(request);
+        self.change(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.add_resource(message).await }
+        })
+        .await
+    }
+
+    /// Changes a resource.
+    pub async fn update_resource(
+        &self,
+        request: SpecRequest,
+    ) -> Result<proto::Resource, ClientError> {
+        let message = convert::spec_message(request);
+        self.change(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.update_resource(message).await }
+        })
+        .await
+    }
+
+    /// Deletes a resource; with `purge`, its items too.
+    pub async fn delete_resource(
+        &self,
+        name: &ResourceName,
+        purge: bool,
+    ) -> Result<(), ClientError> {
+        let message = proto::ResourceSpec {
+            name: name.to_string(),
+            purge,
+            ..proto::ResourceSpec::default()
+        };
+        self.change(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.delete_resource(message).await }
+        })
+        .await
+    }
+
+    /// Returns one resource.
+    pub async fn resource(&self, name: &ResourceName) -> Result<proto::Resource, ClientError> {
+        let name = name.to_string();
+        let message = proto::ResourceRequest { name };
+        self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.get_resource(message).await }
+        })
+        .await
+    }
+
+    /// Returns part of the list of resources; an empty token is its beginning.
+    pub async fn resources(
+        &self,
+        page_size: u32,
+        page_token: String,
+    ) -> Result<proto::ListResourcesResponse, ClientError> {
+        let message = proto::ListResourcesRequest {
+            page_size,
+            page_token,
+        };
+        self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.list_resources(message).await }
+        })
+        .await
+    }
+
+    /// Returns all nodes.
+    pub async fn nodes(&self) -> Result<proto::ListNodesResponse, ClientError> {
+        self.read(CALL_DEADLINE, |mut calls| async move {
+            calls.list_nodes(proto::ListNodesRequest {}).await
+        })
+        .await
+    }
+
+    /// Returns the items of a resource, by its name or id: those behind the position `after`, or all if it is
+    /// empty.
+    pub async fn items(
+        &self,
+        name: String,
+        follow: bool,
+        after: String,
+    ) -> Result<Values<proto::Item>, ClientError> {
+        let message = proto::ReadItemsRequest {
+            name,
+            follow,
+            after,
+        };
+        let items = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.read_items(message).await }
+            })
+            .await?;
+        Ok(self.values(items))
+    }
+
+    /// Streams the nodes: first a join event for each that is there, then an event for each that joins,
+    /// leaves or changes.
+    pub async fn node_events(&self) -> Result<Values<proto::NodeEvent>, ClientError> {
+        let events = self
+            .read(CALL_DEADLINE, |mut calls| async move {
+                calls.watch_nodes(proto::WatchNodesRequest {}).await
+            })
+            .await?;
+        Ok(self.values(events))
+    }
+
+    /// Streams the log of a resource.
+    pub async fn logs(
+        &self,
+        name: &ResourceName,
+        follow: bool,
+    ) -> Result<Values<proto::LogLine>, ClientError> {
+        let name = name.to_string();
+        let message = proto::ReadLogsRequest { name, follow };
+        let lines = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.read_logs(message).await }
+            })
+            .await?;
+        Ok(self.values(lines))
+    }
+
+    fn values<T: 'static>(&self, messages: Streaming<T>) -> Values<T> {
+        let masters = Arc::clone(&self.masters);
+        messages
+            .map_err(move |status| masters.error(&status))
+            .boxed()
+    }
+}
+
+fn endpoint(url: String) -> Result<Endpoint, tonic::transport::Error> {
+    Ok(Endpoint::from_shared(url)?
+        .connect_timeout(CONNECT_DEADLINE)
+        .tcp_nodelay(true)
+        .http2_keep_alive_interval(KEEPALIVE)
+        .keep_alive_timeout(KEEPALIVE)
+        .keep_alive_while_idle(true))
+}
+
+/// Returns the transport error if the status was made by this side and not by the other.
+fn transport_failure(status: &Status) -> Option<String> {
+    std::error::Error::source(status).map(root_cause)
+}
+
+/// Returns the innermost cause: the part that a person can act on, such as "connection refused".
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut error: &dyn std::error::Error = error;
+    while let Some(cause) = error.source() {
+        error = cause;
+    }
+    error.to_string()
+}

@@ -1,0 +1,200 @@
+//! The masters that a client may ask, and the choice among them for each call.
+//!
+//! The one that answered last is asked first, then the others in their order. Another master is asked if a
+//! call failed in a way that time may mend: no connection, a lost answer, a master that can do nothing at
+//! present. The client does not know whether the call was carried out before its answer was lost; the id of
+//! its request makes that harmless.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crawler_proto as proto;
+use proto::crawler_master_client::CrawlerMasterClient;
+use tokio::time::Instant;
+use tonic::service::Interceptor;
+use tonic::service::interceptor::InterceptedService;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Response, Status};
+
+use super::{ANSWER_MAX, ClientError, endpoint, root_cause, transport_failure};
+use crate::forward::{FORWARDED, REQUEST_ID};
+use crate::problem::Problem;
+use crawler_model::id::{NodeId, RequestId};
+use crawler_process::telemetry::chain;
+
+/// Client of the calls, with the metadata of each.
+pub(super) type Calls = CrawlerMasterClient<InterceptedService<Channel, Marks>>;
+
+/// Metadata that goes with a call.
+#[derive(Debug, Clone)]
+pub(super) struct Marks {
+    /// Id of the request, if the call changes something.
+    pub(super) request: Option<RequestId>,
+    /// Master that hands the call on.
+    pub(super) through: Option<NodeId>,
+}
+
+impl Interceptor for Marks {
+    fn call(&mut self, mut call: Request<()>) -> Result<Request<()>, Status> {
+        if let Some(request) = &self.request {
+            let id = request.as_str().parse();
+            let id = id.expect("a request id has visible ASCII characters only");
+            call.metadata_mut().insert(REQUEST_ID, id);
+        }
+        if let Some(master) = &self.through {
+            let id = master.as_str().parse();
+            let id = id.expect("a node id has visible ASCII characters only");
+            call.metadata_mut().insert(FORWARDED, id);
+        }
+        Ok(call)
+    }
+}
+
+/// Masters of a client, and which one is asked first.
+#[derive(Debug)]
+pub(super) struct Masters {
+    /// The masters, at least one.
+    all: Vec<Master>,
+    first: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Master {
+    url: String,
+    channel: Channel,
+}
+
+impl Masters {
+    /// Connects to the first master that can be reached; the others are connected when they are needed.
+    pub(super) async fn connect(urls: &[String]) -> Result<Self, ClientError> {
+        let endpoints = urls.iter().map(|url| parse(url));
+        let endpoints = endpoints.collect::<Result<Vec<_>, _>>()?;
+        let mut errors = Vec::new();
+        for (first, (url, endpoint)) in urls.iter().zip(&endpoints).enumerate() {
+            match endpoint.connect().await {
+                Ok(channel) => {
+                    let all = urls.iter().zip(&endpoints).map(|(url, endpoint)| Master {
+                        url: url.clone(),
+                        channel: endpoint.connect_lazy(),
+                    });
+                    let mut all: Vec<Master> = all.collect();
+                    all[first].channel = channel;
+                    return Ok(Self {
+                        all,
+                        first: first.into(),
+                    });
+                }
+                Err(error) => errors.push(ClientError::Unreachable {
+                    url: url.clone(),
+                    why: root_cause(&error),
+                }),
+            }
+        }
+        Err(together(errors))
+    }
+
+    /// Creates a list of one master, which is connected when it is needed.
+    pub(super) fn lazy(url: &str) -> Result<Self, ClientError> {
+        Ok(Self {
+            all: vec![Master {
+                url: url.to_owned(),
+                channel: parse(url)?.connect_lazy(),
+            }],
+            first: 0.into(),
+        })
+    }
+
+    /// Has one of the masters answer, within the deadline for all.
+    pub(super) async fn call<T, Asked>(
+        &self,
+        deadline: Duration,
+        marks: &Marks,
+        ask: impl Fn(Calls) -> Asked,
+    ) -> Result<T, ClientError>
+    where
+        Asked: Future<Output = Result<Response<T>, Status>>,
+    {
+        let end = Instant::now() + deadline;
+        let first = self.first.load(Ordering::Relaxed);
+        let mut errors = Vec::new();
+        for at in (0..self.all.len()).map(|n| (first + n) % self.all.len()) {
+            let master = &self.all[at];
+            let error = match tokio::time::timeout_at(end, ask(master.calls(marks))).await {
+                Ok(Ok(response)) => {
+                    self.first.store(at, Ordering::Relaxed);
+                    return Ok(response.into_inner());
+                }
+                Ok(Err(status)) => master.error(&status),
+                Err(_elapsed) => {
+                    let why = format!("no answer within {} s", deadline.as_secs());
+                    let url = master.url.clone();
+                    errors.push(ClientError::Unreachable { url, why });
+                    break;
+                }
+            };
+            if !error.is_transient() {
+                self.first.store(at, Ordering::Relaxed);
+                return Err(error);
+            }
+            errors.push(error);
+        }
+        Err(together(errors))
+    }
+
+    /// Returns the error that the master which answered last ended a stream with.
+    pub(super) fn error(&self, status: &Status) -> ClientError {
+        self.all[self.first.load(Ordering::Relaxed)].error(status)
+    }
+}
+
+impl Master {
+    fn calls(&self, marks: &Marks) -> Calls {
+        CrawlerMasterClient::with_interceptor(self.channel.clone(), marks.clone())
+            .max_decoding_message_size(ANSWER_MAX)
+    }
+
+    fn error(&self, status: &Status) -> ClientError {
+        match transport_failure(status) {
+            Some(why) => ClientError::Unreachable {
+                url: self.url.clone(),
+                why,
+            },
+            None => ClientError::Refused(Problem::from_status(status)),
+        }
+    }
+}
+
+fn parse(url: &str) -> Result<Endpoint, ClientError> {
+    let wrong = |why: String| ClientError::Url {
+        url: url.to_owned(),
+        why,
+    };
+    if !url.starts_with("http://") {
+        return Err(wrong("it does not start with http://".to_owned()));
+    }
+    endpoint(url.to_owned()).map_err(|e| wrong(chain(&e)))
+}
+
+/// Returns one error for the failures of several masters. An answer of a master outweighs a missing one.
+fn together(mut errors: Vec<ClientError>) -> ClientError {
+    let answered = |error: &ClientError| matches!(error, ClientError::Refused(_));
+    if let Some(at) = errors.iter().rposition(answered) {
+        return errors.swap_remove(at);
+    }
+    let (mut urls, mut causes) = (Vec::new(), BTreeSet::new());
+    for error in errors {
+        match error {
+            ClientError::Unreachable { url, why } => {
+                urls.push(url);
+                causes.insert(why);
+            }
+            other => return other,
+        }
+    }
+    ClientError::Unreachable {
+        url: urls.join(", "),
+        why: Vec::from_iter(causes).join("; "),
+    }
+}

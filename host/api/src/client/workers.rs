@@ -1,0 +1,177 @@
+//! The calls of masters and workers to workers, over connections that are kept.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use crawler_proto as proto;
+use futures::stream::{BoxStream, StreamExt as _};
+use proto::crawler_worker_client::CrawlerWorkerClient;
+use tonic::transport::Channel;
+use tonic::{Code, Request, Response, Status, Streaming};
+
+use super::{ANSWER_MAX, endpoint, transport_failure};
+use crate::convert::links::links_message;
+use crate::convert::{crawl, turns};
+use crawler_fetch::turns::call::{Answer, AskError, AskTurns, Asks};
+use crawler_master::{WORKER_CALL_DEADLINE, WorkerCallError, WorkerCalls};
+use crawler_model::id::{ResourceId, ResourceName};
+use crawler_model::node::Node;
+use crawler_model::status::{CrawlStatus, LogLine};
+use crawler_process::telemetry::chain;
+use crawler_worker::others::SendLinks;
+use crawler_worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
+
+/// Metadata key of the called worker's token, in a call with links or about turns.
+pub(crate) const CALL_TOKEN: &str = "crawler-call-token";
+/// Connections kept to workers; above this number all are dropped and made anew.
+const CHANNELS_MAX: usize = 1_024;
+
+/// The calls of masters and workers to workers. Connections are kept and made again when they break.
+#[derive(Debug, Default)]
+pub struct GrpcWorkerCalls {
+    channels: Mutex<HashMap<String, Channel>>,
+}
+
+impl GrpcWorkerCalls {
+    /// Creates a client without connections.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn worker(&self, address: &str) -> Result<CrawlerWorkerClient<Channel>, WorkerCallError> {
+        let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
+        let channel = match channels.get(address) {
+            Some(channel) => channel.clone(),
+            None => {
+                let endpoint = endpoint(format!("http://{address}"));
+                let endpoint = endpoint.map_err(|e| silent(address, chain(&e)))?;
+                let channel = endpoint.connect_lazy();
+                if channels.len() >= CHANNELS_MAX {
+                    channels.clear();
+                }
+                channels.insert(address.to_owned(), channel.clone());
+                channel
+            }
+        };
+        Ok(CrawlerWorkerClient::new(channel).max_decoding_message_size(ANSWER_MAX))
+    }
+}
+
+#[async_trait]
+impl WorkerCalls for GrpcWorkerCalls {
+    async fn status(
+        &self,
+        address: &str,
+        name: Option<&ResourceName>,
+    ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
+        let name = name.map(ToString::to_string).unwrap_or_default();
+        let mut worker = self.worker(address)?;
+        let call = worker.get_status(proto::WorkerStatusRequest { name });
+        let status = worker_call(address, call).await?;
+        let crawls = status.crawls.into_iter().map(crawl::status);
+        let crawls = crawls.collect::<Result<_, _>>();
+        crawls.map_err(|e| silent(address, e.to_string()))
+    }
+
+    async fn logs(
+        &self,
+        address: &str,
+        resource: ResourceId,
+        follow: bool,
+    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
+        let mut worker = self.worker(address)?;
+        let call = worker.read_logs(proto::WorkerLogsRequest {
+            resource_id: resource.0,
+            follow,
+        });
+        let lines: Streaming<proto::LogLine> = worker_call(address, call).await?;
+        let address = address.to_owned();
+        let lines = lines.map(move |line| match line {
+            Ok(line) => Ok(crawl::line(line)),
+            Err(status) => Err(silent(&address, why(&status))),
+        });
+        Ok(lines.boxed())
+    }
+}
+
+#[async_trait]
+impl SendLinks for GrpcWorkerCalls {
+    async fn send(&self, worker: &Node, links: GivenLinks) -> Result<u64, GiveError> {
+        let address = worker.address.as_str();
+        let not_now = |e: WorkerCallError| GiveError::NotNow(e.to_string());
+        let request = with_token(worker, links_message(links)).map_err(GiveError::Refused)?;
+        let mut client = self.worker(address).map_err(not_now)?;
+        let call = client.apply_links(request);
+        match tokio::time::timeout(GIVE_DEADLINE, call).await {
+            Ok(Ok(answer)) => Ok(answer.into_inner().last),
+            Ok(Err(status)) if status.code() == Code::InvalidArgument => {
+                Err(GiveError::Refused(status.message().to_owned()))
+            }
+            Ok(Err(status)) => Err(not_now(silent(address, why(&status)))),
+            Err(_elapsed) => {
+                let seconds = GIVE_DEADLINE.as_secs();
+                Err(not_now(silent(
+                    address,
+                    format!("no answer within {seconds} s"),
+                )))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl AskTurns for GrpcWorkerCalls {
+    async fn ask(&self, owner: &Node, asks: Asks) -> Result<Vec<Answer>, AskError> {
+        let address = owner.address.as_str();
+        let unanswered = |error: WorkerCallError| AskError {
+            why: error.to_string(),
+        };
+        let request = with_token(owner, turns::asks_message(asks));
+        let request = request.map_err(|why| unanswered(silent(address, why)))?;
+        let mut client = self.worker(address).map_err(unanswered)?;
+        match client.take_turns(request).await {
+            Ok(answer) => {
+                let answers = answer.into_inner().answers;
+                Ok(answers.into_iter().map(turns::answer).collect())
+            }
+            Err(status) => Err(unanswered(silent(address, why(&status)))),
+        }
+    }
+}
+
+/// Returns a request that carries the token of the worker that is called. A worker of a version without
+/// tokens has an empty one, and asks for none.
+fn with_token<T>(worker: &Node, message: T) -> Result<Request<T>, String> {
+    let token = worker.call_token.expose().parse();
+    let token = token.map_err(|_| "its token is not ASCII".to_owned())?;
+    let mut request = Request::new(message);
+    request.metadata_mut().insert(CALL_TOKEN, token);
+    Ok(request)
+}
+
+async fn worker_call<T>(
+    address: &str,
+    call: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<T, WorkerCallError> {
+    match tokio::time::timeout(WORKER_CALL_DEADLINE, call).await {
+        Ok(Ok(response)) => Ok(response.into_inner()),
+        Ok(Err(status)) => Err(silent(address, why(&status))),
+        Err(_elapsed) => {
+            let seconds = WORKER_CALL_DEADLINE.as_secs();
+            Err(silent(address, format!("no answer within {seconds} s")))
+        }
+    }
+}
+
+fn silent(address: &str, why: String) -> WorkerCallError {
+    WorkerCallError {
+        address: address.to_owned(),
+        why,
+    }
+}
+
+fn why(status: &Status) -> String {
+    transport_failure(status).unwrap_or_else(|| status.message().to_owned())
+}

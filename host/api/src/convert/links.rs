@@ -1,0 +1,143 @@
+//! Links between shards, as workers send them to each other.
+
+use crawler_proto as proto;
+
+use crawler_frontier::{LinkBatch, NewRequest};
+use crawler_model::crawl::{Request, STATE_MAX, URL_MAX};
+use crawler_model::id::{Epoch, ResourceId, Run, Shard};
+use crawler_model::resource::ShardId;
+use crawler_worker::receive::{GiveError, GivenLinks};
+
+pub(crate) fn links_message(links: GivenLinks) -> proto::ApplyLinksRequest {
+    proto::ApplyLinksRequest {
+        resource_id: links.to.resource.0,
+        shard: links.to.shard.0,
+        epoch: links.epoch.0,
+        run: links.run.0,
+        from: links.from.0,
+        first: links.batch.first,
+        links: links.batch.links.into_iter().map(link_message).collect(),
+    }
+}
+
+fn link_message(NewRequest { request, depth }: NewRequest) -> proto::ShardLink {
+    let header = |(name, value)| proto::LinkHeader { name, value };
+    proto::ShardLink {
+        url: request.url.into(),
+        method: match &*request.method {
+            "GET" => String::new(),
+            _ => request.method.into_owned(),
+        },
+        headers: request.headers.into_iter().map(header).collect(),
+        body: request.body.map(Into::into),
+        rule: request.rule.to_string(),
+        priority: request.priority,
+        state: request.state.into(),
+        reload: request.reload,
+        depth,
+    }
+}
+
+/// Parses links that another shard sends.
+pub(crate) fn links(request: proto::ApplyLinksRequest) -> Result<GivenLinks, GiveError> {
+    let links = request.links.into_iter().map(link);
+    Ok(GivenLinks {
+        to: ShardId {
+            resource: ResourceId(request.resource_id),
+            shard: Shard(request.shard),
+        },
+        epoch: Epoch(request.epoch),
+        run: Run(request.run),
+        from: Shard(request.from),
+        batch: LinkBatch {
+            first: request.first,
+            links: links.collect::<Result<_, _>>()?,
+        },
+    })
+}
+
+fn link(link: proto::ShardLink) -> Result<NewRequest, GiveError> {
+    let refused = |why: String| Err(GiveError::Refused(why));
+    if link.url.len() > URL_MAX {
+        let n_bytes = link.url.len();
+        return refused(format!("a URL of {n_bytes} bytes, at most {URL_MAX}"));
+    }
+    if link.state.len() > STATE_MAX {
+        let n_bytes = link.state.len();
+        return refused(format!("a state of {n_bytes} bytes, at most {STATE_MAX}"));
+    }
+    let url: url::Url = match link.url.parse() {
+        Ok(url) => url,
+        Err(why) => return refused(format!("URL {:?}: {why}", link.url)),
+    };
+    let headers = link.headers.into_iter();
+    Ok(NewRequest {
+        request: Request {
+            url,
+            method: match link.method.as_str() {
+                "" => "GET".into(),
+                _ => link.method.into(),
+            },
+            headers: headers.map(|header| (header.name, header.value)).collect(),
+            body: link.body.map(Into::into),
+            rule: link.rule.into(),
+            priority: link.priority,
+            state: link.state.into(),
+            reload: link.reload,
+        },
+        depth: link.depth,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given() -> GivenLinks {
+        let form = Request {
+            url: "http://b.test:8080/form?x=1".parse().unwrap(),
+            method: "POST".into(),
+            headers: vec![("accept".into(), "text/html".into())],
+            body: Some(bytes::Bytes::from_static(b"q=\x00\xff")),
+            rule: "form".into(),
+            priority: -7,
+            state: bytes::Bytes::from_static(b"state"),
+            reload: true,
+        };
+        let plain = Request::get("http://a.test/".parse().unwrap(), "page");
+        let links = [(form, 3), (plain, 0)].map(|(request, depth)| NewRequest { request, depth });
+        GivenLinks {
+            to: ShardId {
+                resource: ResourceId(u64::MAX),
+                shard: Shard(31),
+            },
+            epoch: Epoch(7),
+            run: Run(2),
+            from: Shard(4),
+            batch: LinkBatch {
+                first: 9,
+                links: links.into(),
+            },
+        }
+    }
+
+    #[test]
+    fn links_arrive_as_they_were_sent() {
+        assert_eq!(links(links_message(given())), Ok(given()));
+    }
+
+    #[test]
+    fn links_that_cannot_be_are_refused_with_the_reason() {
+        let refused = |change: fn(&mut proto::ShardLink)| {
+            let mut message = links_message(given());
+            change(&mut message.links[1]);
+            links(message).unwrap_err().to_string()
+        };
+        let why = "URL \"nowhere\": relative URL without a base";
+        assert_eq!(refused(|link| link.url = "nowhere".into()), why);
+        let why = "a URL of 8193 bytes, at most 8192";
+        assert_eq!(refused(|link| link.url = "x".repeat(URL_MAX + 1)), why);
+        let why = "a state of 4097 bytes, at most 4096";
+        assert_eq!(refused(|link| link.state = vec![0; STATE_MAX + 1]), why);
+    }
+}

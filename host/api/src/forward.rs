@@ -1,0 +1,202 @@
+//! Forwards calls that change something from a master that does not lead to the one that does, in one hop.
+//!
+//! A call carries the id of its request from the listener where it arrived to the record that it writes. So
+//! the same call can be sent again, to whichever master leads by then, if its answer was lost: it is carried
+//! out once. A forwarded call is not forwarded again: if it reaches a master that does not lead, that master
+//! says so, and the first one looks for the leader again.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::CALL_DEADLINE;
+use super::client::{Client, ClientError};
+use super::problem::{Problem, Reason};
+use crawler_master::{Code, ControlError};
+use crawler_model::id::{NAME_MAX, NodeId, RequestId};
+use crawler_model::node::Contender;
+use crawler_store::election::Standing;
+
+/// gRPC metadata key of the request's id.
+pub(super) const REQUEST_ID: &str = "request-id";
+/// gRPC metadata key of the master that forwarded the call.
+pub(super) const FORWARDED: &str = "crawler-forwarded";
+/// Length in bytes of the longest name that a call can carry: a plugin with its version.
+const NAMES_MAX: usize = 2 * NAME_MAX + 1;
+/// Pause between two tries if nothing reports a new leader.
+const PAUSE: Duration = Duration::from_millis(100);
+/// Part of the deadline that the last try leaves unused, so that its error still reaches the caller.
+const RESERVE: Duration = Duration::from_secs(1);
+/// Time that a call waits for a leader while the store does not answer.
+const STORE_PATIENCE: Duration = Duration::from_secs(3);
+
+/// The origin of a call that changes something.
+#[derive(Debug, Clone)]
+pub(crate) struct Origin {
+    /// Id of the request; the same however often the call is sent.
+    pub(crate) request: RequestId,
+    /// Address of the caller, if the listener knows it.
+    pub(crate) caller: Option<SocketAddr>,
+    /// Master that forwarded the call, as the call itself says. If `None`, a client sent it.
+    pub(crate) through: Option<NodeId>,
+}
+
+impl Origin {
+    /// Returns the origin of a call by a client; a call without an id gets one.
+    pub(crate) fn client(request: Option<RequestId>, caller: Option<SocketAddr>) -> Self {
+        Self {
+            request: request.unwrap_or_else(RequestId::random),
+            caller,
+            through: None,
+        }
+    }
+}
+
+/// Forwards calls to the leader.
+pub(super) struct Forward {
+    /// Id of this master.
+    id: NodeId,
+    standing: watch::Receiver<Standing>,
+    /// Connection that was used last.
+    kept: Mutex<Option<(String, Client)>>,
+}
+
+impl Forward {
+    pub(super) fn new(id: NodeId, standing: watch::Receiver<Standing>) -> Self {
+        Self {
+            id,
+            standing,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Logs the outcome of a call that changes something.
+    pub(super) fn tell<T>(
+        &self,
+        origin: &Origin,
+        (method, name): (&'static str, &str),
+        result: &Result<T, Problem>,
+    ) {
+        // Cloned: the election does not wait for the log.
+        let leader = self.standing.borrow().leader.clone();
+        let leader = leader.as_ref().map(|leader| leader.id.as_str());
+        let through = origin.through.as_ref().map(NodeId::as_str);
+        let caller = origin.caller.map(tracing::field::display);
+        // Other names are refused, and quoted in the reason.
+        let is_name = |name: &str| {
+            (1..=NAMES_MAX).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic())
+        };
+        let name = Some(name).filter(|name| is_name(name));
+        match result {
+            Ok(_) => tracing::info!(method, name, caller, through, leader, "request carried out"),
+            Err(problem) => {
+                let reason = &problem.detail;
+                tracing::info!(
+                    method,
+                    name,
+                    caller,
+                    through,
+                    leader,
+                    reason,
+                    "request refused"
+                );
+            }
+        }
+    }
+
+    /// Has the leader carry a call out: by `own` if this master leads, otherwise by `theirs`. Tries again
+    /// while the lead changes hands.
+    pub(super) async fn change<T, Own, Theirs>(
+        &self,
+        origin: &Origin,
+        own: impl Fn() -> Own,
+        theirs: impl Fn(Client) -> Theirs,
+    ) -> Result<T, Problem>
+    where
+        Own: Future<Output = Result<T, Problem>>,
+        Theirs: Future<Output = Result<T, ClientError>>,
+    {
+        let started = Instant::now();
+        let mut standing = self.standing.clone();
+        loop {
+            let present = standing.borrow_and_update().clone();
+            let tried = match (present.leadership(), &present.leader) {
+                (Some(_), _) => own().await,
+                (None, Some(leader)) if present.own.is_none() && origin.through.is_none() => {
+                    tokio::select! {
+                        tried = self.ask(leader, origin, &theirs) => tried,
+                        // A leader that does not answer may have lost the lead meanwhile.
+                        () = replaced(&mut standing, leader) => continue,
+                    }
+                }
+                (None, _) => Err(nobody(&present)),
+            };
+            let problem = match tried {
+                Err(problem) if problem.reason == Some(Reason::NotLeading) => problem,
+                done_or_refused => return done_or_refused,
+            };
+            let patience = match &present.fault {
+                Some(_) => STORE_PATIENCE,
+                None => CALL_DEADLINE.saturating_sub(RESERVE),
+            };
+            if origin.through.is_some() || started.elapsed() > patience {
+                return Err(problem);
+            }
+            let changed = tokio::time::timeout(PAUSE, standing.changed()).await;
+            if let Ok(Err(_election_is_over)) = changed {
+                return Err(problem);
+            }
+        }
+    }
+
+    async fn ask<T, Theirs>(
+        &self,
+        leader: &Contender,
+        origin: &Origin,
+        theirs: impl Fn(Client) -> Theirs,
+    ) -> Result<T, Problem>
+    where
+        Theirs: Future<Output = Result<T, ClientError>>,
+    {
+        let client = self.client(&leader.address)?;
+        let client = client.on_behalf_of(&origin.request, &self.id);
+        theirs(client).await.map_err(|error| match error {
+            ClientError::Refused(problem) => problem,
+            ClientError::Unreachable { .. } | ClientError::Url { .. } => {
+                let detail = format!("{} leads and does not answer: {error}", leader.id);
+                let problem = Problem::new(Code::Unavailable, detail, "try again");
+                problem.because(Reason::NotLeading)
+            }
+        })
+    }
+
+    fn client(&self, address: &str) -> Result<Client, Problem> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*kept {
+            Some((present, client)) if present == address => Ok(client.clone()),
+            _ => {
+                let client = Client::lazy(&format!("http://{address}"));
+                let client =
+                    client.map_err(|e| Problem::new(Code::Unavailable, e.to_string(), ""))?;
+                *kept = Some((address.to_owned(), client.clone()));
+                Ok(client)
+            }
+        }
+    }
+}
+
+/// Waits until another master leads, or none.
+async fn replaced(standing: &mut watch::Receiver<Standing>, leader: &Contender) {
+    let is_other = |standing: &Standing| standing.leader.as_ref() != Some(leader);
+    if standing.wait_for(is_other).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+fn nobody(standing: &Standing) -> Problem {
+    ControlError::not_leading(standing).into()
+}

@@ -1,0 +1,58 @@
+//! Checks the token of calls by other workers before their bodies are read.
+//!
+//! A body of links becomes many times larger in memory than it was on the wire, and a caller that asks for
+//! turns decides when others crawl. Callers that do not know the token of this worker are therefore refused
+//! before any of the body is read.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::task::{Context, Poll};
+
+use futures::future::Either;
+use hyper::{Request, Response};
+use tonic::Status;
+use tonic::server::NamedService;
+use tower::Service;
+
+use crate::client::CALL_TOKEN;
+use crawler_model::node::CallToken;
+
+/// Paths of the calls that need the token.
+const GUARDED: [&str; 2] = ["/CrawlerWorker/ApplyLinks", "/CrawlerWorker/TakeTurns"];
+
+/// Service of a worker that requires its token.
+#[derive(Clone)]
+pub(super) struct Gate<S> {
+    pub(super) worker: S,
+    pub(super) call_token: CallToken,
+}
+
+impl<S: NamedService> NamedService for Gate<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S, B, R> Service<Request<B>> for Gate<S>
+where
+    S: Service<Request<B>, Response = Response<R>, Error = Infallible>,
+    R: Default,
+{
+    type Response = Response<R>;
+    type Error = Infallible;
+    type Future = Either<S::Future, Ready<Result<Response<R>, Infallible>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.worker.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let shown = request.headers().get(CALL_TOKEN);
+        let knows_token = || shown.is_some_and(|shown| self.call_token.is(shown.as_bytes()));
+        if GUARDED.contains(&request.uri().path()) && !knows_token() {
+            let refused = Status::unauthenticated(
+                "links and turns are for workers of the cluster only, which find the token in the store",
+            );
+            return Either::Right(ready(Ok(refused.into_http())));
+        }
+        Either::Left(self.worker.call(request))
+    }
+}

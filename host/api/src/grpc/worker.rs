@@ -1,0 +1,92 @@
+//! The calls that a worker answers for masters and other workers.
+
+use crawler_proto as proto;
+use futures::stream::StreamExt as _;
+use proto::crawler_worker_server::CrawlerWorker;
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status};
+
+use super::{Answer, Stream, refused};
+use crate::calls::Calls;
+use crate::convert::crawl::{line_message, status_message};
+use crate::convert::links::links;
+use crate::convert::turns::{answer_message, asks};
+use crate::spec::resource_name;
+use crawler_fetch::turns::Turns;
+use crawler_model::id::ResourceId;
+use crawler_worker::Crawls;
+use crawler_worker::receive::GiveError;
+
+pub(super) struct Worker {
+    pub(super) crawls: Crawls,
+    pub(super) turns: Option<Turns>,
+    pub(super) calls: Calls,
+    pub(super) stop: CancellationToken,
+}
+
+#[tonic::async_trait]
+impl CrawlerWorker for Worker {
+    async fn get_status(
+        &self,
+        request: Request<proto::WorkerStatusRequest>,
+    ) -> Answer<proto::WorkerStatus> {
+        let _permit = self.calls.call().map_err(|p| p.to_status())?;
+        let name = match request.into_inner().name.as_str() {
+            "" => None,
+            name => Some(resource_name(name).map_err(refused)?),
+        };
+        let crawls = self.crawls.status(name.as_ref());
+        let crawls = crawls.into_iter().map(status_message).collect();
+        Ok(Response::new(proto::WorkerStatus { crawls }))
+    }
+
+    type ReadLogsStream = Stream<proto::LogLine>;
+
+    async fn read_logs(
+        &self,
+        request: Request<proto::WorkerLogsRequest>,
+    ) -> Answer<Self::ReadLogsStream> {
+        let permit = self.calls.stream().map_err(|p| p.to_status())?;
+        let request = request.into_inner();
+        let resource = ResourceId(request.resource_id);
+        let lines = self.crawls.logs(resource, request.follow);
+        let lines = lines.map(move |line| {
+            // The permit lives as long as the stream, so that the stream counts.
+            let _counts = &permit;
+            Ok(line_message(line))
+        });
+        let lines = lines.take_until(self.stop.clone().cancelled_owned());
+        Ok(Response::new(lines.boxed()))
+    }
+
+    async fn apply_links(
+        &self,
+        request: Request<proto::ApplyLinksRequest>,
+    ) -> Answer<proto::ApplyLinksAnswer> {
+        let _permit = self.calls.call().map_err(|p| p.to_status())?;
+        let status = |error: GiveError| match error {
+            GiveError::Refused(why) => Status::invalid_argument(why),
+            GiveError::NotNow(why) => Status::unavailable(why),
+        };
+        let links = links(request.into_inner()).map_err(status)?;
+        let last = self.crawls.give(links).await.map_err(status)?;
+        Ok(Response::new(proto::ApplyLinksAnswer { last }))
+    }
+
+    async fn take_turns(
+        &self,
+        request: Request<proto::TakeTurnsRequest>,
+    ) -> Answer<proto::TakeTurnsAnswer> {
+        let _permit = self.calls.call().map_err(|p| p.to_status())?;
+        let Some(turns) = &self.turns else {
+            let why =
+                "this worker shares no turns of hosts: it was started with --shared-turns off";
+            return Err(Status::failed_precondition(why));
+        };
+        let asks = asks(request.into_inner()).map_err(Status::invalid_argument)?;
+        let answers = turns.receive(asks);
+        let answers = answers.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let answers = answers.into_iter().map(answer_message).collect();
+        Ok(Response::new(proto::TakeTurnsAnswer { answers }))
+    }
+}

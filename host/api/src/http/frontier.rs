@@ -1,0 +1,48 @@
+//! The calls that look into a frontier.
+
+use axum::extract::{Request, State};
+
+use super::{Answer, Params, PathPart, answer, body, json_body, known, number, origin, part};
+use crate::Api;
+use crawler_master::control::frontier::Asked;
+
+pub(super) async fn stats(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+    known(params, &[])?;
+    answer(api.frontier_stats(&part(name)?).await)
+}
+
+pub(super) async fn list(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+    let mut params = known(params, &["state", "page_size", "page_token"])?;
+    let page_size = number(&params, "page_size")?;
+    let mut text = |name| params.remove(name).unwrap_or_default();
+    let (state, page_token) = (text("state"), text("page_token"));
+    answer(api.urls(&part(name)?, &state, page_size, &page_token).await)
+}
+
+pub(super) async fn hosts(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+    let mut params = known(params, &["state", "page_size", "page_token"])?;
+    let page_size = number(&params, "page_size")?;
+    let mut text = |name| params.remove(name).unwrap_or_default();
+    let (state, page_token) = (text("state"), text("page_token"));
+    answer(
+        api.hosts(&part(name)?, &state, page_size, &page_token)
+            .await,
+    )
+}
+
+pub(super) async fn why(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+    let mut params = known(params, &["url", "method", "body"])?;
+    let mut text = |name| params.remove(name).unwrap_or_default();
+    let asked = Asked {
+        url: text("url"),
+        method: text("method"),
+        body: text("body").into(),
+    };
+    answer(api.explain_url(&part(name)?, asked).await)
+}
+
+pub(super) async fn redrive(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
+    let (name, origin) = (part(name)?, origin(&request)?);
+    let reason = body::redrive(&json_body(request, body::REDRIVE_EXAMPLE).await?)?;
+    answer(api.redrive_frontier(&origin, &name, reason).await)
+}

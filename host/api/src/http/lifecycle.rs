@@ -1,0 +1,39 @@
+//! The calls that decide whether a resource is crawled, and by whom.
+
+use axum::extract::{Request, State};
+
+use super::{Answer, Params, PathPart, answer, body, flag, json_body, known, origin, part};
+use crate::Api;
+
+pub(super) async fn restart(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
+    let (name, origin) = (part(name)?, origin(&request)?);
+    let changes = json_body(request, body::RESTART_EXAMPLE).await?;
+    let changes = body::restart(&name, &changes)?;
+    answer(api.restart_resource(&origin, changes).await)
+}
+
+pub(super) async fn pause(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
+    pause_or_resume(&api, true, name, request).await
+}
+
+pub(super) async fn resume(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
+    pause_or_resume(&api, false, name, request).await
+}
+
+async fn pause_or_resume(api: &Api, pause: bool, name: PathPart, request: Request) -> Answer {
+    let (name, origin) = (part(name)?, origin(&request)?);
+    body::nothing(&json_body(request, "{}").await?)?;
+    answer(api.pause_resource(&origin, &name, pause).await)
+}
+
+pub(super) async fn drain(
+    State(api): State<Api>,
+    id: PathPart,
+    params: Params,
+    request: Request,
+) -> Answer {
+    let (id, origin) = (part(id)?, origin(&request)?);
+    let undo = flag(&known(params, &["undo"])?, "undo")?;
+    body::nothing(&json_body(request, "{}").await?)?;
+    answer(api.drain_node(&origin, &id, undo).await)
+}

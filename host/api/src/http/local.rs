@@ -1,0 +1,145 @@
+//! Keeps web pages away from a listener that is meant for this machine alone.
+//!
+//! A page of another website cannot read the answers of such a listener, but it can send requests, and hold
+//! open answers that do not end. Browsers tell where a request comes from, in `Sec-Fetch-Site`: a request of
+//! another website is refused. Another port of this machine is another website too. A request that a user
+//! typed has `none`, and programs that are no browsers send no such header; both pass.
+//!
+//! A page can also point its own name to 127.0.0.1, and the browser then takes the answers for the page's
+//! own. The request still carries that name, so a loopback listener answers only to addresses and to
+//! `localhost`. A listener elsewhere has names of its own, which are not judged.
+
+use axum::extract::Request;
+use axum::http::uri::Authority;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::problem::Problem;
+
+/// Header in which a browser says where a request comes from.
+const FETCH_SITE: &str = "sec-fetch-site";
+
+/// Passes a request on if it was sent to an address or to `localhost`, and not by another website.
+pub(super) async fn only(request: Request, next: Next) -> Response {
+    let sites = request.headers().get_all(FETCH_SITE);
+    if let Some(site) = sites.into_iter().find(|site| !is_own(site)) {
+        let detail = format!(
+            "this listener is for this machine alone and does not answer other websites \
+             (Sec-Fetch-Site: {})",
+            String::from_utf8_lossy(site.as_bytes())
+        );
+        let hint = "type the address into the browser, or use curl";
+        return Problem::invalid(detail, hint)
+            .with_status(StatusCode::FORBIDDEN)
+            .into_response();
+    }
+    let header = request.headers().get(header::HOST);
+    let name = match (request.uri().authority(), header) {
+        (Some(authority), _) => authority.as_str().to_owned(),
+        (None, Some(host)) => String::from_utf8_lossy(host.as_bytes()).into_owned(),
+        // Every browser sends the header.
+        (None, None) => return next.run(request).await,
+    };
+    if is_local(&name) {
+        return next.run(request).await;
+    }
+    let detail = format!("this listener is for this machine alone and does not answer to {name:?}");
+    let hint = "write the address into the URL, as in http://127.0.0.1:8081/crawler/resource";
+    Problem::invalid(detail, hint).into_response()
+}
+
+fn is_own(site: &HeaderValue) -> bool {
+    matches!(site.as_bytes(), b"none" | b"same-origin")
+}
+
+fn is_local(name: &str) -> bool {
+    let Ok(authority) = name.parse::<Authority>() else {
+        return false;
+    };
+    match url::Host::parse(authority.host()) {
+        Ok(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Ok(url::Host::Ipv4(_) | url::Host::Ipv6(_)) => true,
+        Err(_not_a_host) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::http;
+    use crate::requests::{RequestSettings, Requests};
+    use crawler_process::task::TaskScope;
+
+    /// Returns the first line of the answer to a request that says where it comes from.
+    async fn asked_by(address: SocketAddr, path: &str, site: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");
+        let request = match site {
+            "" => format!("{head}\r\n"),
+            site => format!("{head}Sec-Fetch-Site: {site}\r\n\r\n"),
+        };
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        let read = stream.read_to_string(&mut answer);
+        let read = tokio::time::timeout(Duration::from_secs(20), read).await;
+        read.expect("answered").unwrap();
+        answer.lines().next().unwrap_or_default().to_owned()
+    }
+
+    #[tokio::test]
+    async fn r13_other_websites_are_refused_on_loopback() {
+        let scope = TaskScope::new();
+        let requests = Requests::new(RequestSettings::default());
+        let listen = async || TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (http, pprof) = (listen().await, listen().await);
+        let doors = [
+            (http.local_addr().unwrap(), "/healthz"),
+            (pprof.local_addr().unwrap(), "/debug/pprof/"),
+        ];
+        let stop = scope.stop_signal();
+        let http = http::serve(http, None, requests.clone(), stop.clone());
+        scope.spawn("http", async move { http.await.unwrap() });
+        let pprof = http::profile::serve(pprof, requests, stop);
+        scope.spawn("pprof", async move { pprof.await.unwrap() });
+        for (address, path) in doors {
+            for site in ["", "none", "same-origin"] {
+                let answer = asked_by(address, path, site).await;
+                assert_eq!(answer, "HTTP/1.1 200 OK", "{path} {site:?}");
+            }
+            for site in ["cross-site", "same-site", "cross-origin", "None"] {
+                let answer = asked_by(address, path, site).await;
+                assert_eq!(answer, "HTTP/1.1 403 Forbidden", "{path} {site:?}");
+            }
+        }
+        scope.stop(Duration::from_secs(20)).await;
+    }
+
+    #[test]
+    fn a_loopback_listener_answers_to_addresses_and_localhost_only() {
+        for name in [
+            "127.0.0.1:8081",
+            "[::1]:8081",
+            "localhost",
+            "LOCALHOST:1",
+            "a.localhost",
+        ] {
+            assert!(is_local(name), "{name}");
+        }
+        for name in [
+            "evil.test:8081",
+            "localhost.evil.test",
+            "127.0.0.1.evil.test",
+            "",
+            "a b",
+        ] {
+            assert!(!is_local(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The endpoint of `--pprof`: profiles of this process over HTTP, for `go tool pprof`.
+//!
+//! ```text
+//! GET /debug/pprof/                   what there is
+//! GET /debug/pprof/profile?seconds=N  where processor time goes in the next N seconds
+//! ```
+//!
+//! Callers are not authenticated: only this machine reaches the listener. A profile ends when its caller does
+//! not wait for it any more.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse as _;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{Answer, Params, known, local, server, wrong_method};
+use crate::connections::Connections;
+use crate::problem::Problem;
+use crate::requests::Requests;
+use crawler_master::Code;
+use crawler_process::telemetry::chain;
+use crawler_process::telemetry::profile::{Profile, ProfileError};
+
+/// Length of a profile in seconds, unless the caller says otherwise.
+const DEFAULT_SECONDS: u64 = 30;
+/// Longest profile, in seconds.
+const MAX_SECONDS: u64 = 300;
+
+/// State that the handlers share.
+#[derive(Clone)]
+struct Door {
+    address: SocketAddr,
+    stop: CancellationToken,
+}
+
+/// Serves until `stop` is cancelled. A profile that is under way then is answered with the samples it has.
+pub async fn serve(
+    listener: TcpListener,
+    requests: Requests,
+    stop: CancellationToken,
+) -> io::Result<()> {
+    let door = Door {
+        address: listener.local_addr()?,
+        stop: stop.clone(),
+    };
+    let router = Router::new()
+        .route("/debug/pprof/", get(index))
+        .route("/debug/pprof/profile", get(profile))
+        .fallback(nothing_here)
+        .method_not_allowed_fallback(wrong_method)
+        .with_state(door)
+        .layer(axum::middleware::from_fn(local::only));
+    let connections = Connections::of_http(listener, &requests.settings);
+    server::serve(connections, router, requests.settings.stall_timeout, stop).await
+}
+
+async fn index(State(door): State<Door>) -> String {
+    format!(
+        "/debug/pprof/profile?seconds=N   where processor time goes, for N seconds: {DEFAULT_SECONDS} if left out, \
+         {MAX_SECONDS} at most\n\n  \
+         curl -o cpu.pb http://{}/debug/pprof/profile\n  \
+         go tool pprof cpu.pb\n",
+        door.address
+    )
+}
+
+async fn profile(State(door): State<Door>, params: Params) -> Answer {
+    let params = known(params, &["seconds"])?;
+    let time = seconds(params.get("seconds").map(String::as_str))?;
+    let profile = blocking(Profile::begin).await?;
+    tokio::select! {
+        () = tokio::time::sleep(time) => {}
+        () = door.stop.cancelled() => {}
+    }
+    let bytes = blocking(|| profile.end()).await?;
+    let head = [
+        (header::CONTENT_TYPE, "application/octet-stream"),
+        (
+            header::CONTENT_DISPOSITION,
+            "attachment; filename=\"cpu.pb\"",
+        ),
+    ];
+    Ok((head, bytes).into_response())
+}
+
+fn seconds(text: Option<&str>) -> Result<Duration, Problem> {
+    let Some(text) = text else {
+        return Ok(Duration::from_secs(DEFAULT_SECONDS));
+    };
+    match text.parse() {
+        Ok(seconds @ 1..=MAX_SECONDS) => Ok(Duration::from_secs(seconds)),
+        _ => Err(Problem::invalid(
+            format!("seconds takes a whole number from 1 to {MAX_SECONDS}, not {text:?}"),
+            format!("leave it out for {DEFAULT_SECONDS} seconds"),
+        )),
+    }
+}
+
+/// Runs a part of a profile on a thread for blocking work: the first profile reads the names of the whole
+/// program.
+async fn blocking<T: Send + 'static>(
+    part: impl FnOnce() -> Result<T, ProfileError> + Send + 'static,
+) -> Result<T, Problem> {
+    match tokio::task::spawn_blocking(part).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(error @ ProfileError::Busy)) => {
+            let hint = "ask again when that one has ended";
+            let problem = Problem::new(Code::ResourceExhausted, error.to_string(), hint);
+            Err(problem.with_status(StatusCode::TOO_MANY_REQUESTS))
+        }
+        Ok(Err(error)) => Err(Problem::new(Code::Internal, chain(&error), "")),
+        Err(panic) => Err(Problem::new(Code::Internal, panic.to_string(), "")),
+    }
+}
+
+async fn nothing_here(request: Request) -> Problem {
+    let detail = format!("there is nothing at {}", request.uri().path());
+    Problem::new(
+        Code::NotFound,
+        detail,
+        "profiles are at /debug/pprof/profile",
+    )
+}

@@ -1,0 +1,362 @@
+//! The calls of a master over HTTP: one list, which the router is built from and the tables of the chapter
+//! "HTTP" of the book are written from.
+
+use axum::Router;
+use axum::handler::Handler;
+use axum::http::Method;
+use axum::routing::{MethodFilter, MethodRouter, on};
+
+use super::{frontier, lifecycle};
+use crate::Api;
+
+/// A call: its way in, its handler, and what the book says about it, as cells of a table.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "read by the test that writes the book")
+)]
+struct Route {
+    method: Method,
+    path: &'static str,
+    handler: MethodRouter<Api>,
+    book: Book,
+}
+
+/// Cells of the row of a call. An empty one says that there is nothing.
+#[derive(Default)]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "read by the test that writes the book")
+)]
+struct Book {
+    /// Parameters of the query.
+    query: &'static str,
+    body: &'static str,
+    answer: &'static str,
+    /// Errors that not every call has.
+    errors: &'static str,
+}
+
+impl Route {
+    fn new<H, T>(method: Method, path: &'static str, handler: H, book: Book) -> Self
+    where
+        H: Handler<T, Api>,
+        T: 'static,
+    {
+        let filter = MethodFilter::try_from(method.clone());
+        let handler = on(filter.expect("the method is a usual one"), handler);
+        Self {
+            method,
+            path,
+            handler,
+            book,
+        }
+    }
+}
+
+/// Returns the router of all calls.
+pub(super) fn router() -> Router<Api> {
+    let routes = tables().into_iter().flat_map(|(_, routes)| routes);
+    routes.fold(Router::new(), |router, route| {
+        router.route(route.path, route.handler)
+    })
+}
+
+/// Returns all calls by the table of the book that they are in.
+fn tables() -> [(&'static str, Vec<Route>); 5] {
+    [
+        ("calls about resources", resources()),
+        ("calls about items and logs", outputs()),
+        ("calls about frontiers", frontiers()),
+        ("calls about nodes", nodes()),
+        ("calls about plugins", plugins()),
+    ]
+}
+
+fn resources() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::POST,
+            "/crawler/resource",
+            super::add_resource,
+            Book {
+                body: "[resource](#body-of-a-resource)",
+                answer: r#"the worker that crawls: `{"id":"worker-1","Address":"127.0.0.1:9090"}`; both empty while there is none"#,
+                errors: "409 the name exists · 412 its plugin is not there",
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::PATCH,
+            "/crawler/resource",
+            super::update_resource,
+            Book {
+                body: "[resource](#body-of-a-resource); what is absent stays as it is",
+                answer: "[resource](#answer-of-a-resource)",
+                errors: "404 · 412 only a restart can change it",
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::DELETE,
+            "/crawler/resource",
+            super::delete_resource,
+            Book {
+                query: "`purge`: its items go too",
+                body: r#"`{"name":"books"}`; `purge` may stand here too"#,
+                answer: "`{}`",
+                errors: "404",
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/resource",
+            super::list_resources,
+            Book {
+                query: "`page_size` · `page_token`",
+                answer: r#"`{"resources":[…],"next_page_token":""}`, ordered by name"#,
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/resource/{name}",
+            super::get_resource,
+            Book {
+                answer: "[resource](#answer-of-a-resource)",
+                errors: "404",
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::POST,
+            "/crawler/resource/{name}/restart",
+            lifecycle::restart,
+            Book {
+                body: "`{}`, or what is different in the new run: `plugin`, `params`, `no_params` (names to take away), `limits`, `crawl`, `placement`",
+                answer: "[resource](#answer-of-a-resource)",
+                errors: "404 · 412 the new run has [fewer shards](#a-run-with-fewer-shards), and one that would go is not done yet",
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::POST,
+            "/crawler/resource/{name}/pause",
+            lifecycle::pause,
+            Book {
+                body: "`{}`",
+                answer: "[resource](#answer-of-a-resource)",
+                errors: "404",
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::POST,
+            "/crawler/resource/{name}/resume",
+            lifecycle::resume,
+            Book {
+                body: "`{}`",
+                answer: "[resource](#answer-of-a-resource)",
+                errors: "404",
+                ..Book::default()
+            },
+        ),
+    ]
+}
+
+fn outputs() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::GET,
+            "/crawler/resource/{name}/items",
+            super::read_items,
+            Book {
+                query: "`follow`: goes on until the run is over · `envelope`: with key, page, rule, schema, run, time and position · `after=POSITION`: goes on behind this item, in its run",
+                answer: "stream of items of the present run",
+                errors: "404 · 412 the frontier is missing or damaged · 503 the storage does not answer",
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/resource/{name}/logs",
+            super::read_logs,
+            Book {
+                query: "`follow`: goes on until the crawl is over",
+                answer: r#"stream of `{"at":…,"level":"warn","url":"…","rule":"…","message":"…"}`"#,
+                errors: "404 · 503 the worker does not answer",
+                ..Book::default()
+            },
+        ),
+    ]
+}
+
+fn frontiers() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::GET,
+            "/crawler/resource/{name}/frontier",
+            frontier::stats,
+            Book {
+                answer: "totals: `run`, `seeded`, `root_hosts`, `hosts`, `hosts_by_state`, `undelivered`, `dead_letters`, `suspects`, `unclean_stops`, `counts`",
+                errors: "as below",
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/resource/{name}/frontier/urls",
+            frontier::list,
+            Book {
+                query: "`state=due`, `done` or `dead` · `page_size` · `page_token`",
+                answer: r#"`{"urls":[…],"next_page_token":""}`; each with `url`, `method`, `body`, `rule`, `depth`, `run`, `state`, `outcome`, `reason`, `detail`, `attempt`, `at`, `since`"#,
+                errors: "as below",
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/resource/{name}/frontier/why",
+            frontier::why,
+            Book {
+                query: "`url` · `method` (GET) · `body`",
+                answer: r#"`{"state":"…","text":"…","entry":…}`; the state is due, done, dead, sent (to another shard), refused or unseen"#,
+                errors: "as below",
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::POST,
+            "/crawler/resource/{name}/frontier/redrive",
+            frontier::redrive,
+            Book {
+                body: r#"`{"reason":"timeout"}`, or `{}` for all dead letters"#,
+                answer: r#"`{"dead_letters":12}`"#,
+                errors: "412 there are none",
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/resource/{name}/hosts",
+            frontier::hosts,
+            Book {
+                query: "`state=ready`, `waiting`, `backing-off`, `given-up` or `idle` · `page_size` · `page_token`",
+                answer: r#"`{"hosts":[…],"next_page_token":""}`; each with `name`, `state`, `due`, `not_before`, `delay_ms`, `delay_by` (`setting`, `robots`, `other-crawl`, `answers` or `trouble`: [which delay wins](../operate/slow.md#which-delay-wins)), `has_answered`, `failures`, `reason`"#,
+                errors: "as below",
+                ..Book::default()
+            },
+        ),
+    ]
+}
+
+fn nodes() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::GET,
+            "/crawler/node",
+            super::list_nodes,
+            Book {
+                query: "`follow`: a stream",
+                answer: r#"`{"nodes":[…]}`; each with `id`, `role`, `address`, `leader`, `load`, `capacity`, `version`, `labels`, `started_at`, `weight`, `totals`, `reason`, `draining`. With `follow` a stream of `{"event":"joined","node":{…}}`: first all that are there, then joined, left, changed"#,
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::POST,
+            "/crawler/node/{id}/drain",
+            lifecycle::drain,
+            Book {
+                query: "`undo`: takes shards again",
+                body: "`{}`",
+                answer: r#"`{"load":2,"others":1}`: shards that the worker still has, and other workers that take shards"#,
+                errors: "404",
+            },
+        ),
+    ]
+}
+
+fn plugins() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::PUT,
+            "/crawler/plugin",
+            super::push_plugin,
+            Book {
+                query: "`as=NAME@VERSION` · `allow_breaking`",
+                body: "the bytes, as `application/wasm`, `--plugin-size` at most",
+                answer: "[plugin](#answer-of-a-plugin)",
+                errors: "400 it is no plugin · 409 the version exists with other bytes · 412 items differ so that readers could break · 413 too large",
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/plugin",
+            super::list_plugins,
+            Book {
+                answer: r#"`{"plugins":[…]}`"#,
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/plugin/{plugin}",
+            super::get_plugin,
+            Book {
+                answer: "[plugin](#answer-of-a-plugin); without a version the highest one",
+                errors: "404",
+                ..Book::default()
+            },
+        ),
+        Route::new(
+            Method::DELETE,
+            "/crawler/plugin/{plugin}",
+            super::delete_plugin,
+            Book {
+                answer: "`{}`",
+                errors: "400 without a version · 404 · 412 a resource runs it",
+                ..Book::default()
+            },
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawler_testing::book::check;
+
+    /// Returns a path with its parts as the book names them.
+    fn path(route: &Route) -> String {
+        route
+            .path
+            .replace("{name}", "NAME")
+            .replace("{id}", "ID")
+            .replace("{plugin}", "NAME[@VERSION]")
+    }
+
+    #[test]
+    fn the_book_has_every_call_over_http() {
+        for (part, routes) in tables() {
+            let rows = routes.iter().map(|route| {
+                let Book {
+                    query,
+                    body,
+                    answer,
+                    errors,
+                } = route.book;
+                let (method, path) = (&route.method, path(route));
+                let cells = [&format!("`{method} {path}`"), query, body, answer, errors];
+                format!("| {} |\n", cells.join(" | "))
+            });
+            let head = "| method and path | query | body | answer | errors of its own |\n|---|---|---|---|---|\n";
+            let table = head.to_owned() + &rows.collect::<String>();
+            check("reference/http.md", part, &table);
+        }
+    }
+
+    #[test]
+    fn the_list_makes_a_router() {
+        // A path that stands twice with one method would panic.
+        let _router = router();
+    }
+}

@@ -1,0 +1,540 @@
+//! Errors as callers see them: one table of codes for gRPC and HTTP.
+//!
+//! HTTP gives `application/problem+json` (RFC 9457) with `code`, `detail` and `hint`; gRPC gives the
+//! status of the same row with the message `detail; hint` and the hint once more as metadata.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tonic::metadata::{Ascii, MetadataValue};
+
+use crawler_master::{Code, ControlError};
+use crawler_process::telemetry::chain;
+
+/// gRPC metadata key of the hint.
+const HINT: &str = "hint";
+/// gRPC metadata key of the reason.
+const REASON: &str = "reason";
+/// Largest length of a message in bytes; it travels in a header, and clients refuse headers of more than 16
+/// KiB.
+const MESSAGE_MAX: usize = 2 << 10;
+
+/// Error of a call that was not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{detail}")]
+pub struct Problem {
+    /// Code, which tells what the caller can do.
+    pub code: Code,
+    /// HTTP status: that of the code's row, or a closer one if HTTP has it (405, 415).
+    pub status: StatusCode,
+    /// Description of the fault and of the thing that it concerns.
+    pub detail: String,
+    /// Way out; empty if the detail says it all.
+    pub hint: String,
+    /// Reason on which another master acts.
+    pub reason: Option<Reason>,
+    /// True if the same call may succeed in a moment; HTTP then adds `Retry-After`.
+    pub is_passing: bool,
+}
+
+/// Reason for which another master, or another step, can still carry the call out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The call needs the leader, and this master does not lead.
+    NotLeading,
+    /// The bytes of a plugin have to be stored again.
+    PluginGone,
+}
+
+impl Reason {
+    const ALL: [Self; 2] = [Self::NotLeading, Self::PluginGone];
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::NotLeading => "NOT_LEADING",
+            Self::PluginGone => "PLUGIN_GONE",
+        }
+    }
+}
+
+/// One code in its three forms.
+struct Row {
+    code: Code,
+    name: &'static str,
+    http: StatusCode,
+    grpc: tonic::Code,
+}
+
+const fn row(code: Code) -> Row {
+    let (name, http, grpc) = match code {
+        Code::InvalidArgument => (
+            "INVALID_ARGUMENT",
+            StatusCode::BAD_REQUEST,
+            tonic::Code::InvalidArgument,
+        ),
+        Code::NotFound => ("NOT_FOUND", StatusCode::NOT_FOUND, tonic::Code::NotFound),
+        Code::AlreadyExists => (
+            "ALREADY_EXISTS",
+            StatusCode::CONFLICT,
+            tonic::Code::AlreadyExists,
+        ),
+        Code::FailedPrecondition => (
+            "FAILED_PRECONDITION",
+            StatusCode::PRECONDITION_FAILED,
+            tonic::Code::FailedPrecondition,
+        ),
+        Code::ResourceExhausted => (
+            "RESOURCE_EXHAUSTED",
+            StatusCode::PAYLOAD_TOO_LARGE,
+            tonic::Code::ResourceExhausted,
+        ),
+        Code::Unavailable => (
+            "UNAVAILABLE",
+            StatusCode::SERVICE_UNAVAILABLE,
+            tonic::Code::Unavailable,
+        ),
+        Code::Internal => (
+            "INTERNAL",
+            StatusCode::INTERNAL_SERVER_ERROR,
+            tonic::Code::Internal,
+        ),
+    };
+    Row {
+        code,
+        name,
+        http,
+        grpc,
+    }
+}
+
+impl Problem {
+    /// Time after which to try again after a problem that passes.
+    pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+    /// Creates a problem with the HTTP status of its code.
+    pub fn new(code: Code, detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            code,
+            status: row(code).http,
+            detail: detail.into(),
+            hint: hint.into(),
+            reason: None,
+            is_passing: false,
+        }
+    }
+
+    /// Creates a problem for a bound of this process that is reached at present: 503 over HTTP,
+    /// `RESOURCE_EXHAUSTED` over gRPC.
+    pub fn passing(detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(Code::ResourceExhausted, detail, hint)
+            .with_status(StatusCode::SERVICE_UNAVAILABLE)
+            .passes()
+    }
+
+    /// Returns the same problem, marked as one that may be over in a moment.
+    #[must_use]
+    pub fn passes(mut self) -> Self {
+        self.is_passing = true;
+        self
+    }
+
+    /// Returns the same problem with this reason.
+    #[must_use]
+    pub fn because(mut self, reason: Reason) -> Self {
+        self.reason = Some(reason);
+        self
+    }
+
+    /// Creates a problem for a request that is invalid.
+    pub fn invalid(detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArgument, detail, hint)
+    }
+
+    /// Returns the same problem with a closer HTTP status.
+    #[must_use]
+    pub fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// Returns the JSON body of the HTTP response.
+    pub fn to_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "title": self.status.canonical_reason().unwrap_or_default(),
+            "status": self.status.as_u16(),
+            "code": row(self.code).name,
+            "detail": self.detail,
+            "hint": self.hint,
+        })
+    }
+
+    /// Returns the gRPC status.
+    pub fn to_status(&self) -> tonic::Status {
+        let message = if self.hint.is_empty() {
+            self.detail.clone()
+        } else {
+            format!("{}; {}", self.detail, self.hint)
+        };
+        let mut status = tonic::Status::new(row(self.code).grpc, cut(&message));
+        if let Some(hint) = ascii(&self.hint) {
+            status.metadata_mut().insert(HINT, hint);
+        }
+        if let Some(reason) = self.reason {
+            let reason = MetadataValue::from_static(reason.as_str());
+            status.metadata_mut().insert(REASON, reason);
+        }
+        status
+    }
+
+    /// Parses a gRPC status on the client's side. A status that no row has comes from a server of another
+    /// kind or from the transport, and counts as internal.
+    pub fn from_status(status: &tonic::Status) -> Self {
+        let code = [
+            Code::InvalidArgument,
+            Code::NotFound,
+            Code::AlreadyExists,
+            Code::FailedPrecondition,
+            Code::ResourceExhausted,
+            Code::Unavailable,
+        ]
+        .map(row)
+        .into_iter()
+        .find(|row| row.grpc == status.code())
+        .map_or(Code::Internal, |row| row.code);
+        let hint = status.metadata().get(HINT).and_then(|h| h.to_str().ok());
+        let message = status.message();
+        // A hint that is not ASCII, or was cut, is in the message only.
+        let (detail, hint) = hint
+            .and_then(|hint| Some((message.strip_suffix(hint)?.strip_suffix("; ")?, hint)))
+            .unwrap_or((message, ""));
+        let reason = status.metadata().get(REASON).and_then(|r| r.to_str().ok());
+        let reason = Reason::ALL.into_iter().find(|r| Some(r.as_str()) == reason);
+        Self {
+            reason,
+            ..Self::new(code, detail, hint)
+        }
+    }
+}
+
+impl From<ControlError> for Problem {
+    fn from(error: ControlError) -> Self {
+        let reason = match &error {
+            ControlError::NotLeading { .. } => Some(Reason::NotLeading),
+            ControlError::PluginGone { .. } => Some(Reason::PluginGone),
+            _ => None,
+        };
+        Self {
+            reason,
+            ..Self::new(error.code(), chain(&error), error.hint())
+        }
+    }
+}
+
+fn cut(message: &str) -> &str {
+    &message[..message.floor_char_boundary(MESSAGE_MAX)]
+}
+
+fn ascii(hint: &str) -> Option<MetadataValue<Ascii>> {
+    let plain: String = cut(hint)
+        .chars()
+        .map(|c| if matches!(c, ' '..='~') { c } else { '?' })
+        .collect();
+    if plain.is_empty() {
+        return None;
+    }
+    plain.parse().ok()
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from(self.to_json().to_string()));
+        *response.status_mut() = self.status;
+        response.headers_mut().insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        if self.is_passing {
+            let seconds = HeaderValue::from(Self::RETRY_AFTER.as_secs());
+            response.headers_mut().insert(header::RETRY_AFTER, seconds);
+        }
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawler_frontier::FrontierError;
+    use crawler_master::WorkerCallError;
+    use crawler_model::id::{Digest, ResourceId, Run};
+    use crawler_model::resource::ShardId;
+    use crawler_plugin::PluginError;
+    use crawler_store::StoreError;
+
+    /// Checks one error in both forms; the hint is part of the gRPC message, and separate in HTTP.
+    #[track_caller]
+    fn check(error: ControlError, http: u16, code: &str, detail: &str, hint: &str) {
+        let problem = Problem::from(error);
+        assert_eq!(
+            problem.to_json(),
+            serde_json::json!({
+                "title": StatusCode::from_u16(http).unwrap().canonical_reason().unwrap(),
+                "status": http,
+                "code": code,
+                "detail": detail,
+                "hint": hint,
+            })
+        );
+        let status = problem.to_status();
+        let grpc: String = format!("{:?}", status.code());
+        assert_eq!(grpc.to_uppercase(), code.replace('_', ""));
+        let message = match hint {
+            "" => detail.to_owned(),
+            hint => format!("{detail}; {hint}"),
+        };
+        assert_eq!(status.message(), message);
+        assert_eq!(
+            Problem::from_status(&status),
+            problem,
+            "a client reads what was written"
+        );
+    }
+
+    #[test]
+    fn s10_an_existing_name_is_told_how_to_change_it() {
+        check(
+            ControlError::ResourceExists {
+                name: "books".parse().unwrap(),
+            },
+            409,
+            "ALREADY_EXISTS",
+            "resource books exists already",
+            "change it with `crawler resource update books`, or delete it first",
+        );
+    }
+
+    #[test]
+    fn s12_a_resource_without_its_plugin_is_told_how_to_push_it() {
+        check(
+            ControlError::NoPluginFor {
+                plugin: "shop".parse().unwrap(),
+                resource: "books".parse().unwrap(),
+            },
+            412,
+            "FAILED_PRECONDITION",
+            "there is no plugin shop",
+            "push it first: `crawler plugin push PATH --as shop@VERSION`, or name another with --plugin when adding books",
+        );
+    }
+
+    #[test]
+    fn s13_an_unknown_name_is_not_found_and_told_where_names_are_listed() {
+        check(
+            ControlError::NoResource { name: "a".into() },
+            404,
+            "NOT_FOUND",
+            "there is no resource a",
+            "`crawler resource list` shows those there are",
+        );
+        check(
+            ControlError::NoPlugin {
+                plugin: "a@1.0.0".into(),
+            },
+            404,
+            "NOT_FOUND",
+            "there is no plugin a@1.0.0",
+            "`crawler plugin list` shows those there are",
+        );
+    }
+
+    #[test]
+    fn every_other_error_has_its_row_too() {
+        let why = || "no".to_owned();
+        let books = "books@1.0.0";
+        check(
+            ControlError::Invalid {
+                field: "name",
+                why: "resource name is empty".into(),
+            },
+            400,
+            "INVALID_ARGUMENT",
+            "resource name is empty",
+            "",
+        );
+        check(
+            ControlError::OtherBytes {
+                plugin: Box::new(books.parse().unwrap()),
+                present: Digest::of(b"a"),
+                pushed: Digest::of(b"b"),
+            },
+            409,
+            "ALREADY_EXISTS",
+            &format!(
+                "plugin {books} exists with other bytes: digest {}, pushed {}",
+                Digest::of(b"a"),
+                Digest::of(b"b"),
+            ),
+            "raise the version in the plugin's Cargo.toml, or push with --as NAME@VERSION",
+        );
+        check(
+            ControlError::ItemsDiffer {
+                plugin: Box::new(books.parse().unwrap()),
+                before: "0.9.0".parse().unwrap(),
+                changes: (0..10).map(|n| n.to_string()).collect(),
+            },
+            412,
+            "FAILED_PRECONDITION",
+            "the items of books@1.0.0 differ from those of version 0.9.0: 0; 1; 2; 3; 4; 5; 6; 7; and 2 more",
+            "raise the first number of its version that is not 0, or say that it is meant with --allow-breaking",
+        );
+        check(
+            ControlError::PluginInUse {
+                plugin: books.parse().unwrap(),
+                resource: "shop".parse().unwrap(),
+            },
+            412,
+            "FAILED_PRECONDITION",
+            "plugin books@1.0.0 is used by resource shop",
+            "delete the resource first: `crawler resource delete shop`",
+        );
+        check(
+            ControlError::NeedsRestart {
+                name: "shop".parse().unwrap(),
+                field: "params",
+                argument: "--param start=x".to_owned(),
+            },
+            412,
+            "FAILED_PRECONDITION",
+            "params of resource shop cannot be changed while a run goes on",
+            "`crawler resource restart shop --param start=x` begins a new run with it",
+        );
+        check(
+            ControlError::PluginTooLarge { max: 10 },
+            413,
+            "RESOURCE_EXHAUSTED",
+            "the plugin has more than 10 bytes",
+            "build it in release mode, or raise --plugin-size",
+        );
+        let refused = PluginError::Refused {
+            found: why().into(),
+            allowed: "b".into(),
+            remedy: "c".into(),
+        };
+        check(
+            ControlError::Plugin(refused),
+            400,
+            "INVALID_ARGUMENT",
+            "cannot take the plugin: no; b; c",
+            "",
+        );
+        let host = PluginError::Host {
+            doing: "start it",
+            why: why(),
+        };
+        check(
+            ControlError::Plugin(host),
+            500,
+            "INTERNAL",
+            "cannot take the plugin: cannot start it: no",
+            "",
+        );
+        check(
+            ControlError::Contended {
+                what: "resource a".into(),
+            },
+            503,
+            "UNAVAILABLE",
+            "resource a was changed by others at the same time",
+            "try again",
+        );
+        let name = || "shop".parse().unwrap();
+        check(
+            ControlError::NoFrontier { name: name() },
+            412,
+            "FAILED_PRECONDITION",
+            "resource shop was never crawled: it has no frontier yet",
+            "`crawler resource get shop` shows what it waits for",
+        );
+        let no_dead_letters = |reason: Option<&str>, present: &[(&str, u64)]| {
+            let present = present.iter().map(|(reason, n)| ((*reason).to_owned(), *n));
+            ControlError::NoDeadLetters {
+                name: name(),
+                run: Run(2),
+                reason: reason.map(str::to_owned),
+                present: present.collect(),
+            }
+        };
+        check(
+            no_dead_letters(Some("timeout"), &[("connection", 1), ("status-503", 7)]),
+            412,
+            "FAILED_PRECONDITION",
+            "run 2 of resource shop has no dead letters given up for timeout",
+            "there are connection (1), status-503 (7)",
+        );
+        check(
+            no_dead_letters(None, &[]),
+            412,
+            "FAILED_PRECONDITION",
+            "run 2 of resource shop has no dead letters",
+            "`crawler frontier stats shop` shows what became of its URLs",
+        );
+        let missing = FrontierError::Missing {
+            shard: ShardId::only(ResourceId(7)),
+        };
+        check(
+            missing.into(),
+            412,
+            "FAILED_PRECONDITION",
+            "FrontierMissing: the frontier 7/0 was there and is gone from the data root; restore it from a copy, or crawl anew with `crawler resource restart`",
+            "",
+        );
+        check(
+            ControlError::Worker(WorkerCallError {
+                address: "a:1".into(),
+                why: why(),
+            }),
+            503,
+            "UNAVAILABLE",
+            "the worker at a:1 does not answer: no",
+            "try again",
+        );
+        check(
+            ControlError::Store(StoreError::Unavailable { why: why() }),
+            503,
+            "UNAVAILABLE",
+            "the store does not answer: no",
+            "",
+        );
+        check(
+            ControlError::Store(StoreError::TooLarge {
+                key: "k".into(),
+                n_bytes: 300_000,
+            }),
+            400,
+            "INVALID_ARGUMENT",
+            "record k has 300000 bytes; at most 262144 are allowed",
+            "",
+        );
+        let source = std::io::Error::other("disk full");
+        check(
+            ControlError::Store(StoreError::Io {
+                doing: "write",
+                path: "/log".into(),
+                source,
+            }),
+            500,
+            "INTERNAL",
+            "cannot write /log: disk full",
+            "",
+        );
+    }
+
+    #[test]
+    fn a_message_that_no_header_could_carry_is_cut() {
+        let status = Problem::invalid("ä".repeat(10_000), "ask ä").to_status();
+        assert!(status.message().len() <= MESSAGE_MAX);
+        assert_eq!(status.metadata().get(HINT).unwrap(), "ask ?");
+    }
+}

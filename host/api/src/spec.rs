@@ -1,0 +1,195 @@
+//! The part of a resource's spec that a caller gives, before defaults: the one form that gRPC, HTTP and the
+//! command line share.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crawler_master::ControlError;
+use crawler_model::id::{NodeId, PluginRef, ResourceName};
+use crawler_model::placement::{Neighbour, PlacementChange};
+use crawler_model::plugin::LimitOverrides;
+use crawler_model::resource::{CrawlSettings, ResourceSpec, SettingError};
+use crawler_model::settings::{Setting, Value};
+
+/// Request to add a resource, or to change one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecRequest {
+    /// Name of the resource.
+    pub name: ResourceName,
+    /// Plugin of the resource. If `None`, it is the plugin of the resource's name; in a change, the present
+    /// one.
+    pub plugin: Option<PluginRef>,
+    /// Params. In a change, those that are not named stay.
+    pub params: BTreeMap<String, String>,
+    /// Names of params to take away, in a change.
+    pub no_params: BTreeSet<String>,
+    /// Limits to set. A change keeps those that it does not name.
+    pub limits: LimitOverrides,
+    /// Settings of the crawl. In a change, those that are absent stay.
+    pub crawl: CrawlSettings,
+    /// Placement. In a change, settings that are absent stay, and empty ones are reset.
+    pub placement: PlacementChange,
+}
+
+impl SpecRequest {
+    /// Returns the whole spec of a resource to be added.
+    pub fn into_spec(self) -> Result<ResourceSpec, ControlError> {
+        self.crawl.check().map_err(invalid_setting)?;
+        let plugin = match self.plugin {
+            Some(plugin) => plugin,
+            None => plugin_ref("name", self.name.as_str())?,
+        };
+        let placement = self.placement.into_spec();
+        placement.check(&self.name).map_err(invalid_setting)?;
+        Ok(ResourceSpec {
+            name: self.name,
+            plugin,
+            params: self.params,
+            limits: self.limits,
+            crawl: self.crawl,
+            placement,
+        })
+    }
+
+    /// Returns the present spec with this change applied.
+    pub fn over(self, present: ResourceSpec) -> Result<ResourceSpec, ControlError> {
+        let mut spec = present;
+        spec.plugin = self.plugin.unwrap_or(spec.plugin);
+        spec.params.retain(|name, _| !self.no_params.contains(name));
+        spec.params.extend(self.params);
+        for (limit, value) in self.limits.iter() {
+            let set = spec.limits.set_value(limit, value);
+            set.map_err(|e| invalid("limits", e))?;
+        }
+        let crawl = self.crawl.over(spec.crawl);
+        crawl.check().map_err(invalid_setting)?;
+        spec.crawl = crawl;
+        let placement = self.placement.over(spec.placement);
+        placement.check(&spec.name).map_err(invalid_setting)?;
+        spec.placement = placement;
+        Ok(spec)
+    }
+}
+
+/// Parses the name of a resource from the field `name`.
+pub(crate) fn resource_name(text: &str) -> Result<ResourceName, ControlError> {
+    text.parse().map_err(|e| invalid("name", e))
+}
+
+/// Parses the id of a node from the field `id`.
+pub(crate) fn node_id(text: &str) -> Result<NodeId, ControlError> {
+    text.parse().map_err(|e| invalid("id", e))
+}
+
+/// Parses a plugin from this field.
+pub(crate) fn plugin_ref(field: &'static str, text: &str) -> Result<PluginRef, ControlError> {
+    text.parse().map_err(|e| invalid(field, e))
+}
+
+/// Parses a setting of a crawl and puts it there.
+pub(crate) fn set(
+    crawl: &mut CrawlSettings,
+    setting: &Setting,
+    value: Value,
+) -> Result<(), ControlError> {
+    setting.set(crawl, value).map_err(invalid_setting)
+}
+
+/// Parses the fields `near` and `apart`.
+pub(crate) fn neighbour(field: &'static str, text: &str) -> Result<Neighbour, ControlError> {
+    text.parse().map_err(|e| invalid(field, e))
+}
+
+/// Returns the error of a field that does not parse.
+pub(crate) fn invalid(field: &'static str, why: impl std::fmt::Display) -> ControlError {
+    ControlError::Invalid {
+        field,
+        why: why.to_string(),
+    }
+}
+
+fn invalid_setting(error: SettingError) -> ControlError {
+    invalid(error.setting, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(name: &str) -> SpecRequest {
+        SpecRequest {
+            name: name.parse().unwrap(),
+            plugin: None,
+            params: BTreeMap::new(),
+            no_params: BTreeSet::new(),
+            limits: LimitOverrides::default(),
+            crawl: CrawlSettings::default(),
+            placement: PlacementChange::default(),
+        }
+    }
+
+    #[test]
+    fn a_name_alone_runs_the_plugin_of_that_name() {
+        let spec = request("books").into_spec().unwrap();
+        assert_eq!(spec.plugin.to_string(), "books");
+    }
+
+    #[test]
+    fn a_change_keeps_what_it_does_not_name() {
+        let mut first = request("books");
+        first.plugin = Some("shop@1.0.0".parse().unwrap());
+        first.params = [("a", "1"), ("b", "2"), ("c", "3")]
+            .map(|(k, v)| (k.into(), v.into()))
+            .into();
+        first.limits.set("memory", "8MiB").unwrap();
+        first.crawl.max_pages = Some(5);
+        first.crawl.scope = vec!["a.test".parse().unwrap()];
+        let mut change = request("books");
+        change.params = [("b".into(), "3".into())].into();
+        change.limits.set("cpu", "1s").unwrap();
+        change.crawl.concurrency = Some(2);
+        change.no_params = ["c".into(), "b".into()].into();
+        let spec = change.over(first.into_spec().unwrap()).unwrap();
+        assert!(!spec.params.contains_key("c"));
+        assert_eq!(spec.plugin.to_string(), "shop@1.0.0");
+        assert_eq!(spec.params["a"], "1");
+        assert_eq!(spec.params["b"], "3");
+        assert_eq!(spec.limits.iter().count(), 2);
+        assert_eq!(
+            (spec.crawl.max_pages, spec.crawl.concurrency),
+            (Some(5), Some(2))
+        );
+        assert_eq!(spec.crawl.scope.len(), 1);
+    }
+
+    #[test]
+    fn s21_placement_is_checked_when_it_is_asked_for_and_when_it_is_changed() {
+        let own = |name: &str| PlacementChange {
+            apart: Some(name.parse().unwrap()),
+            ..PlacementChange::default()
+        };
+        let mut added = request("books");
+        added.placement = own("books");
+        let expected = "setting apart names books itself; name another resource";
+        assert_eq!(added.clone().into_spec().unwrap_err().to_string(), expected);
+        let present = request("books").into_spec().unwrap();
+        assert_eq!(added.over(present).unwrap_err().to_string(), expected);
+        let mut added = request("books");
+        added.placement = own("shop");
+        added.placement.selector = [("gpu".into(), "true".into())].into();
+        let present = added.into_spec().unwrap();
+        let mut change = request("books");
+        change.placement = own("");
+        let changed = change.over(present).unwrap().placement;
+        assert_eq!((changed.apart, changed.selector.len()), (None, 1));
+    }
+
+    #[test]
+    fn a_change_that_cannot_be_meant_is_refused() {
+        let mut change = request("books");
+        change.crawl.concurrency = Some(0);
+        let error = change
+            .over(request("books").into_spec().unwrap())
+            .unwrap_err();
+        assert_eq!(error.to_string(), "setting concurrency must be above zero");
+    }
+}

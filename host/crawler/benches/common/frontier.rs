@@ -1,0 +1,34 @@
+//! A durable frontier in a folder, new or not, as a worker opens one.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler_model::id::{Digest, Epoch, ResourceId, Run};
+use crawler_model::resource::ShardId;
+use crawler_process::clock::{Clock as _, SystemClock};
+use object_store::local::LocalFileSystem;
+
+pub(crate) async fn durable(folder: &Path) -> DurableFrontier {
+    let objects = LocalFileSystem::new_with_prefix(folder).expect("it is there");
+    let objects = Arc::new(objects.with_fsync(true));
+    let frontiers = Arc::new(Frontiers::new(objects, DurableSettings::default()));
+    let shard = ShardId::only(ResourceId(1));
+    let storage_epoch = frontiers.storage_epoch(shard).await;
+    let storage_epoch = storage_epoch.expect("it can be read");
+    let open_as = OpenAs {
+        shard,
+        cluster: "bench".to_owned(),
+        epoch: Epoch(1),
+        run: Run(1),
+        plugin: Digest::of(b"plugin"),
+        created: storage_epoch > 0,
+        storage_epoch,
+        now: SystemClock.unix_millis(),
+        delay: Duration::ZERO,
+        carry: None,
+        division: None,
+    };
+    frontiers.open(open_as).await.expect("it opens")
+}

@@ -1,0 +1,124 @@
+//! The worker's crawl, unchanged: the engine with plugin `rustdoc`, fetcher, frontier and line files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use crawler_fetch::gate::{Gate, GateSettings};
+use crawler_fetch::guard::Guard;
+use crawler_fetch::http::{FetchSettings, HttpFetcher};
+use crawler_frontier::Frontier;
+use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
+use crawler_model::id::{Digest, ResourceId, Run};
+use crawler_model::plugin::Limits;
+use crawler_model::settings::CrawlSettings;
+use crawler_plugin::engine::{Engine, EngineSettings, Plugin};
+use crawler_process::clock::{Clock, SystemClock};
+use crawler_process::memory::Seat;
+use crawler_sink::lines::{LineFiles, LineSettings};
+use crawler_worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
+use crawler_worker::leave::Leave;
+use crawler_worker::report::CrawlLog;
+use crawler_worker::starts::Starts;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::Harvest;
+use super::components::component;
+use super::frontier::durable;
+
+/// Number of pages in flight, here and in the bare loop.
+pub(crate) const CONCURRENCY: u32 = 16;
+
+/// Parts that several crawls share.
+pub(crate) struct Crawler {
+    rules: Arc<Plugin>,
+}
+
+impl Crawler {
+    pub(crate) async fn new() -> Self {
+        let component = component("rustdoc", "plugins/rustdoc");
+        let engine = Engine::new(EngineSettings {
+            child_program: Some(env!("CARGO_BIN_EXE_crawler").into()),
+            ..EngineSettings::default()
+        });
+        let engine = engine.expect("the engine starts");
+        let loaded = engine.load(Digest::of(&component), component).await;
+        Self {
+            rules: loaded.expect("the plugin is loaded"),
+        }
+    }
+
+    pub(crate) async fn crawl(&self, start: &Url, kept: Kept) -> Harvest {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let lines = LineFiles::open(folder.path().join("0"), 1, LineSettings::default());
+        let sink = Box::new(lines);
+        let frontier = frontier(kept, folder.path()).await;
+        let (_config, config) = watch::channel(config());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let parts = CrawlParts {
+            resource: ResourceId(1),
+            run: Run(1),
+            run_started_at: 0,
+            params: Arc::new(BTreeMap::from([("start".to_owned(), start.to_string())])),
+            config,
+            rules: self.rules.clone(),
+            frontier: frontier.clone(),
+            fetch: Arc::new(fetcher(clock.clone())),
+            log: CrawlLog::new(clock.clone()),
+            clock,
+            leave: Leave::always(),
+            rest_after: None,
+            seat: Seat::default(),
+            starts: Starts::default(),
+            part: None,
+        };
+        let end = crawl::run(parts, sink, CancellationToken::new()).await;
+        assert_eq!(end, CrawlEnd::Finished);
+        frontier.close().await.expect("it closes");
+        let counts = frontier.counts();
+        assert_eq!(counts.dead, 0, "{:?}", counts.dead_by_reason);
+        assert_eq!(counts.items, counts.parsed, "one item a page");
+        Harvest {
+            n_pages: counts.pages(),
+            n_bytes: counts.bytes,
+        }
+    }
+}
+
+/// Storage of the URLs.
+#[derive(Clone, Copy)]
+pub(crate) enum Kept {
+    InMemory,
+    Durably,
+}
+
+async fn frontier(kept: Kept, folder: &Path) -> Arc<dyn Frontier> {
+    match kept {
+        Kept::InMemory => Arc::new(MemoryFrontier::new(MemorySettings::default())),
+        Kept::Durably => Arc::new(durable(folder).await),
+    }
+}
+
+fn config() -> CrawlConfig {
+    CrawlConfig {
+        limits: Limits {
+            // The list of all items has more links than most pages may have.
+            requests: 100_000,
+            ..Limits::default()
+        },
+        settings: CrawlSettings {
+            concurrency: Some(CONCURRENCY),
+            max_depth: Some(u32::MAX),
+            ..CrawlSettings::default()
+        },
+    }
+}
+
+fn fetcher(clock: Arc<dyn Clock>) -> HttpFetcher {
+    let loopback = "127.0.0.0/8".parse().expect("it is a network");
+    let guard = Arc::new(Guard::new(vec![loopback]));
+    let gate = Arc::new(Gate::new(GateSettings::default()));
+    HttpFetcher::new(FetchSettings::default(), guard, gate, clock).expect("it has no odd settings")
+}

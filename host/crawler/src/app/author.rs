@@ -1,0 +1,250 @@
+//! `crawler plugin new|check|test|diff|fetch` and `crawler shell`: the commands for authors of rules, made of
+//! the parts of a crawl.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context as _;
+
+use super::parts;
+use crate::cli;
+use crate::cli::author::{
+    Asking, AuthorOptions, CheckOptions, FetchOptions, NewOptions, TestOptions, Told, check_report,
+    fetch_report, new_report, test_report,
+};
+use crate::cli::plugin::build_plugin;
+use crate::config;
+use crawler_devtools::mangled::withstood;
+use crawler_devtools::saved::{self, CallName, Fetched, SavedCall};
+use crawler_devtools::template::Language;
+use crawler_devtools::trial::{Trial, Tried, Verdict};
+use crawler_devtools::watch::Changes;
+use crawler_devtools::{fetching, template};
+use crawler_fetch::Fetch;
+use crawler_model::plugin::{LimitOverrides, Limits};
+use crawler_plugin::Admit as _;
+use crawler_plugin::engine::EngineSettings;
+use crawler_process::clock::SystemClock;
+
+mod diff;
+mod shell;
+
+/// Carries out a command for authors.
+pub(super) async fn run(options: AuthorOptions) -> anyhow::Result<()> {
+    let result = match options {
+        AuthorOptions::New(options) => new(&options),
+        AuthorOptions::Check(options) => check(&options).await,
+        AuthorOptions::Test(options) => test(&options).await,
+        AuthorOptions::Diff(options) => diff::run(&options).await,
+        AuthorOptions::Fetch(options) => fetch(&options).await,
+        AuthorOptions::Shell(options) => shell::run(&options).await,
+    };
+    match result {
+        // The reader of the output has closed it and wants no more.
+        Err(error) if cli::is_closed_pipe(&error) => Ok(()),
+        result => result,
+    }
+}
+
+fn new(options: &NewOptions) -> anyhow::Result<()> {
+    let NewOptions { name, folder, .. } = options;
+    match options.language {
+        Language::Rust => {
+            let sdk = sdk(options)?;
+            template::write_rust(name, folder, &sdk)?;
+            return new_report(options, Some(&sdk));
+        }
+        Language::JavaScript => template::write_javascript(name, folder)?,
+        Language::Python => template::write_python(name, folder)?,
+    }
+    new_report(options, None)
+}
+
+/// Returns the folder of the SDK for Rust.
+fn sdk(options: &NewOptions) -> anyhow::Result<PathBuf> {
+    let Some(named) = &options.sdk else {
+        return template::find_sdk(&options.folder).context(
+            "the plugin SDK was not found: name the folder plugin-sdk of the repository with --sdk",
+        );
+    };
+    let sdk = std::path::absolute(named)?;
+    anyhow::ensure!(
+        template::is_sdk(&sdk),
+        "{} is not the folder plugin-sdk of the repository",
+        named.display()
+    );
+    Ok(sdk)
+}
+
+async fn check(options: &CheckOptions) -> anyhow::Result<()> {
+    let wasm = build_plugin(&options.plugin).await?;
+    let bytes = parts::read(&wasm).await?;
+    let settings = EngineSettings {
+        plugin_size: options.plugin_size,
+        compile_time: options.compile_time,
+        compile_memory: options.compile_memory,
+        confinement: options.confinement,
+        child_program: config::program(),
+        // Code from a cache would not show how long compiling takes.
+        cache_folder: None,
+        ..EngineSettings::default()
+    };
+    let engine = parts::engine(settings).await?;
+    let began = Instant::now();
+    let admitted = engine.admit(bytes).await;
+    let admitted = admitted.with_context(|| format!("{} is no plugin", wasm.display()))?;
+    let took = began.elapsed();
+    check_report(
+        &admitted,
+        options.plugin_size,
+        took,
+        options.compile_time,
+        options.is_json,
+    )
+}
+
+/// Tests the saved calls once, or again after each change until the command is told to end.
+async fn test(options: &TestOptions) -> anyhow::Result<()> {
+    if !options.is_watching {
+        return test_once(options).await;
+    }
+    // A folder without calls to test is an error at once, not something to watch.
+    call_names(&options.pages, &options.calls)?;
+    let mut changes = Changes::of(&options.plugin, Some(&options.pages))?;
+    loop {
+        match test_once(options).await {
+            // Nobody reads the output any more.
+            Err(error) if cli::is_closed_pipe(&error) => return Ok(()),
+            Err(error) => cli::print_error(&error),
+            Ok(()) => {}
+        }
+        cli::print_waiting(&options.plugin);
+        changes.next().await;
+    }
+}
+
+async fn test_once(options: &TestOptions) -> anyhow::Result<()> {
+    let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
+    let names = call_names(&options.pages, &options.calls)?;
+    let trial = Trial {
+        rules: parts::rules(&options.plugin, &options.engine).await?,
+        limits,
+        params: options.params.clone(),
+        n_times: options.n_times,
+    };
+    let mut all = Vec::new();
+    for name in names {
+        all.push(try_one(&trial, options, name).await);
+    }
+    let limits = limits.of_plugin(trial.rules.description());
+    test_report(&all, &limits, options.mangled, options.is_json)
+}
+
+/// Returns the saved calls of a folder that are wanted, or all of them.
+fn call_names(folder: &Path, wanted: &[CallName]) -> anyhow::Result<Vec<CallName>> {
+    let mut names = match folder.exists() {
+        true => saved::names(folder)?,
+        false => Vec::new(),
+    };
+    anyhow::ensure!(
+        !names.is_empty(),
+        "there are no saved calls in {}; crawler plugin fetch URL --rule RULE saves one",
+        folder.display()
+    );
+    for wanted in wanted {
+        anyhow::ensure!(
+            names.contains(wanted),
+            "there is no call {wanted}: it would be {}",
+            saved::path_of(folder, wanted).display()
+        );
+    }
+    names.retain(|name| wanted.is_empty() || wanted.contains(name));
+    Ok(names)
+}
+
+async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> Told {
+    let folder = &options.pages;
+    let mut call = match SavedCall::read(folder, &name) {
+        Ok(call) => call,
+        Err(error) => {
+            return Told {
+                name,
+                rule: None,
+                tried: Err(error.into()),
+                is_kept: false,
+                mangled: Vec::new(),
+            };
+        }
+    };
+    let mut tried = trial.make(folder, &call).await;
+    let to_keep = match &tried {
+        Ok(Tried {
+            verdict: Verdict::New | Verdict::Differs(_) | Verdict::Same,
+            outcome,
+            ..
+        }) => outcome.clone().filter(|_| options.is_update),
+        _ => None,
+    };
+    let mut is_kept = false;
+    if let Some(outcome) = to_keep {
+        match call.update(folder, &name, outcome) {
+            Ok(is_new) => is_kept = is_new,
+            Err(error) => tried = Err(error.into()),
+        }
+    }
+    let mut mangled = Vec::new();
+    if let Some(copies) = options.mangled
+        && let Ok(Tried {
+            outcome: Some(outcome),
+            ..
+        }) = &tried
+    {
+        match withstood(trial, (folder, &name), &call, outcome, copies).await {
+            Ok(withstood) => mangled = withstood,
+            Err(error) => tried = Err(error),
+        }
+    }
+    Told {
+        rule: Some(call.called.name().to_owned()),
+        name,
+        is_kept,
+        tried,
+        mangled,
+    }
+}
+
+async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
+    let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
+    let request = &options.request;
+    let settings = &options.asking.settings;
+    settings.check()?;
+    let name = match &options.name {
+        Some(name) => name.clone(),
+        None => CallName::of(&request.rule, &request.url),
+    };
+    let fetcher = fetcher(&options.asking)?;
+    let page = fetching::page(&*fetcher, request, settings, limits.body).await?;
+    anyhow::ensure!(
+        (200..300).contains(&page.status),
+        "{} answers with status {}, and rules get pages of status 200 to 299 only: nothing was saved",
+        page.url,
+        page.status
+    );
+    let folder = &options.pages;
+    let fetched = Fetched {
+        rule: &request.rule,
+        params: options.params.clone(),
+        state: options.state.as_deref(),
+        page: &page,
+    };
+    SavedCall::keep(folder, &name, fetched, options.is_replacing)?;
+    fetch_report(folder, &name, &request.rule, &page)
+}
+
+/// Creates the fetcher for pages that the user asks for.
+fn fetcher(asking: &Asking) -> anyhow::Result<Arc<dyn Fetch>> {
+    let guard = parts::guard(&asking.allow_networks, &asking.allow_ports);
+    let clock = Arc::new(SystemClock);
+    Ok(parts::fetcher(guard, &asking.fetch, &asking.hosts, clock)?)
+}

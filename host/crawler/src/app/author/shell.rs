@@ -1,0 +1,196 @@
+//! `crawler shell`: a page, and lines that are carried out on it one after the other.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use crawler_extract::Budget;
+use tokio::task::spawn_blocking;
+use url::Url;
+
+use crate::cli;
+use crate::cli::author::{Lines, ShellOptions, ShellPage, Talk, Terminal, check_scheme};
+use crawler_devtools::fetching;
+use crawler_devtools::saved::{self, Called, SavedCall, SavedError, files};
+use crawler_devtools::shell::{Command, Found, Line, Names, links, rust};
+use crawler_fetch::{Fetch, charset};
+use crawler_model::crawl::{Page, Request};
+use crawler_model::headers::Headers;
+use crawler_model::page::FetchRecord;
+use crawler_model::plugin::Limits;
+use crawler_model::settings::CrawlSettings;
+
+/// State of the shell: the page that is looked at, and the means to fetch another.
+struct Shell {
+    fetcher: Arc<dyn Fetch>,
+    settings: CrawlSettings,
+    limits: Limits,
+    page: Page,
+    /// Result of the last query.
+    found: Option<Found>,
+}
+
+pub(super) async fn run(options: &ShellOptions) -> anyhow::Result<()> {
+    let settings = options.asking.settings.clone();
+    settings.check()?;
+    let limits = Limits::default();
+    let fetcher = super::fetcher(&options.asking)?;
+    let page = match &options.page {
+        ShellPage::Request(request) => {
+            fetching::page(&*fetcher, request, &settings, limits.body).await?
+        }
+        ShellPage::File(path) => opened(path, &limits).await?,
+    };
+    let mut shell = Shell {
+        fetcher,
+        settings,
+        limits,
+        page,
+        found: None,
+    };
+    let mut talk = Talk::begin();
+    let mut lines = match talk.is_terminal() {
+        true => Lines::typed(options.history.as_deref())?,
+        false => Lines::Given,
+    };
+    let _terminal = talk.is_terminal().then(Terminal::keep);
+    shell.complete(&mut lines, &talk);
+    talk.opened(&shell.page)?;
+    talk.welcome()?;
+    loop {
+        let waiting = spawn_blocking(move || {
+            let line = lines.read();
+            (lines, line)
+        });
+        let (back, line) = waiting.await?;
+        lines = back;
+        let Some(line) = line? else { break };
+        match shell.carry_out(&line, &talk).await {
+            Ok(Next::Line) => {}
+            Ok(Next::Page) => shell.complete(&mut lines, &talk),
+            Ok(Next::End) => break,
+            Err(error) if cli::is_closed_pipe(&error) => return Err(error),
+            Err(error) => talk.refused(&line, &error),
+        }
+    }
+    talk.end()
+}
+
+/// Next step after a line was carried out.
+enum Next {
+    Line,
+    /// Reads the next line; the page is another one now.
+    Page,
+    End,
+}
+
+impl Shell {
+    fn complete(&self, lines: &mut Lines, talk: &Talk) {
+        if talk.is_terminal() {
+            lines.complete(Names::of(&self.page.text()));
+        }
+    }
+
+    async fn carry_out(&mut self, line: &str, talk: &Talk) -> anyhow::Result<Next> {
+        let line = Line::read(line).map_err(anyhow::Error::msg)?;
+        let command = match line {
+            Line::Empty => return Ok(Next::Line),
+            Line::Query(query) => {
+                let budget = Budget {
+                    deadline: self.limits.cpu,
+                    ..Budget::default()
+                };
+                let found = Found::read(&query, &self.page.text(), &budget);
+                let found = found.map_err(anyhow::Error::msg)?;
+                talk.found(&found, false)?;
+                self.found = Some(found);
+                return Ok(Next::Line);
+            }
+            Line::Command(command) => command,
+        };
+        match command {
+            Command::Fetch(to) => {
+                let url = self.page.url.join(&to);
+                let url = url.with_context(|| format!("{to} is no address"))?;
+                check_scheme(&url)?;
+                let request = Request::get(url, "shell");
+                let max_body = self.limits.body;
+                let page = fetching::page(&*self.fetcher, &request, &self.settings, max_body);
+                self.page = page.await?;
+                self.found = None;
+                talk.opened(&self.page)?;
+                return Ok(Next::Page);
+            }
+            Command::Page => talk.page(&self.page)?,
+            Command::Headers => talk.headers(&self.page)?,
+            Command::Source => talk.source(&self.page)?,
+            Command::Links(pattern) => {
+                let (page, url) = (self.page.text(), &self.page.url);
+                let links = links(&page, url, pattern.as_deref());
+                talk.links(&links.map_err(anyhow::Error::msg)?)?;
+            }
+            Command::All => talk.found(self.last()?, true)?,
+            Command::Rust => talk.say(rust(self.last()?).trim_end())?,
+            Command::Save(path) => {
+                let path = std::path::absolute(&path)?;
+                let body = self.page.body.clone();
+                let to = path.clone();
+                match spawn_blocking(move || files::write(&to, &body, false)).await? {
+                    Err(SavedError::Present { path }) => {
+                        anyhow::bail!("{} is there already: give another name", path.display())
+                    }
+                    written => written?,
+                }
+                talk.saved(&path, &self.page)?;
+            }
+            Command::Help => talk.help()?,
+            Command::Quit => return Ok(Next::End),
+        }
+        Ok(Next::Line)
+    }
+
+    fn last(&self) -> anyhow::Result<&Found> {
+        let found = self.found.as_ref();
+        found.context("nothing was looked for on this page yet; type a selector first")
+    }
+}
+
+/// Opens a page from a file: a page that was saved for a rule, or plain HTML.
+async fn opened(path: &Path, limits: &Limits) -> anyhow::Result<Page> {
+    if let Some((folder, name)) = saved::call_of(path) {
+        let call = SavedCall::read(&folder, &name)?;
+        let Called::Rule { page, .. } = &call.called else {
+            anyhow::bail!("{} is a call of root, which has no page", path.display());
+        };
+        return Ok(page.page(&folder, limits.body)?.0);
+    }
+    let (named, max) = (path.to_owned(), limits.body);
+    let (body, is_cut) = spawn_blocking(move || {
+        let path = std::fs::canonicalize(&named).unwrap_or(named);
+        files::read(&path, max)
+    })
+    .await??;
+    let path = std::path::absolute(path)?;
+    let url = Url::from_file_path(&path);
+    let url = url.map_err(|()| anyhow::anyhow!("{} is no absolute path", path.display()))?;
+    Ok(html(body.into(), url, is_cut))
+}
+
+fn html(body: Bytes, url: Url, is_cut: bool) -> Page {
+    let kind = "text/html";
+    let mut headers = Headers::default();
+    headers.push("content-type", kind);
+    Page {
+        requested_url: url.clone(),
+        url,
+        status: 200,
+        text: charset::decode(&body, Some(kind), None),
+        headers,
+        redirects: Vec::new(),
+        fetched_at: 0,
+        truncated: is_cut,
+        body,
+        record: FetchRecord::default(),
+    }
+}

@@ -1,0 +1,169 @@
+//! Confines the commands that run plugins; the table shows what each of them reaches ([`crawler_process::confine`]).
+//!
+//! | command | reads | writes |
+//! |---|---|---|
+//! | `worker` | files that its config file names | its data root, state folder and temporary folder |
+//! | `worker --cluster=false`, `up` | the same, and its plugins | the same |
+//! | `run` | the same | its state folder, temporary folder and output |
+//!
+//! Compilers of languages need much more than that, so plugins that are folders are built before the process
+//! is confined. `run --watch`, which builds again and again, is not confined. `demo` and the commands for
+//! authors run code that their user has just written, and are not confined either. All of them have plugins
+//! compiled in confined processes.
+
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+
+use super::{Interrupted, Signals, doors, parts, run};
+use crate::cli::engine::EngineOptions;
+use crate::cli::plugin::build_plugin;
+use crate::cli::{Command, WorkerOptions};
+use crate::config::{self, FetchConfig, FileConfig, FixedHosts};
+use crawler_data::DataRoot;
+use crawler_plugin::admission;
+use crawler_process::clock::SystemClock;
+use crawler_process::confine::{self, Confinement, Reach};
+
+/// Builds the plugins of the command and then confines this process to what it still needs. It is called
+/// before the process has other threads, and before it has read a byte of a plugin.
+///
+/// A rule of the confinement needs a folder that exists, so everything that would make the command fail is
+/// checked before any folder is made.
+pub fn confined(mut command: Command) -> anyhow::Result<Command> {
+    match &mut command {
+        Command::Run(options) if options.is_watching => {
+            tracing::info!("not confined: --watch builds plugins");
+        }
+        Command::Run(options) if is_wanted(&options.engine) => {
+            run::checked(options)?;
+            check_fetch(&options.fetch, &options.hosts)?;
+            build_all([&mut options.plugin])?;
+            let mut reach = reach(&options.engine)?;
+            reach.read.push(options.plugin.clone());
+            reach.read.extend(options.fetch.files().map(Path::to_owned));
+            if let Some(output) = &options.output {
+                if !output.exists() {
+                    // A rule of the confinement needs a file that exists.
+                    let created = File::create_new(output);
+                    created.with_context(|| format!("cannot create {}", output.display()))?;
+                }
+                reach.write.push(output.clone());
+            }
+            confine(&reach);
+        }
+        Command::Up(options) if is_wanted(&options.engine) => {
+            doors::check_port(options.grpc, "--grpc")?;
+            doors::check_port(options.http, "--http")?;
+            confine_server(&options.engine, &options.data, &mut options.config)?;
+        }
+        Command::Worker(options) => match &mut **options {
+            WorkerOptions::Cluster(options) if is_wanted(&options.node.engine) => {
+                let node = &options.node;
+                doors::check_port(node.grpc, "--grpc")?;
+                doors::check_port(node.http, "--http")?;
+                check_fetch(&node.config.fetch, &node.config.hosts)?;
+                let mut reach = reach(&node.engine)?;
+                let files = node.etcd.files().chain(node.config.fetch.files());
+                reach.read.extend(files.map(Path::to_owned));
+                reach.write.push(data_folder(&node.data)?);
+                confine(&reach);
+            }
+            WorkerOptions::Alone(options) if is_wanted(&options.engine) => {
+                confine_server(&options.engine, &options.data, &mut options.config)?;
+            }
+            WorkerOptions::Cluster(_) | WorkerOptions::Alone(_) => {}
+        },
+        Command::Run(_)
+        | Command::Up(_)
+        | Command::Master(_)
+        | Command::Demo(_)
+        | Command::Author(_)
+        | Command::Client(_) => {}
+    }
+    Ok(command)
+}
+
+fn is_wanted(engine: &EngineOptions) -> bool {
+    engine.confinement == Confinement::On
+}
+
+/// Confines a process with a data root and plugins of its own.
+fn confine_server(
+    engine: &EngineOptions,
+    data: &str,
+    config: &mut FileConfig,
+) -> anyhow::Result<()> {
+    check_fetch(&config.fetch, &config.hosts)?;
+    build_all(config.plugins.iter_mut().map(|plugin| &mut plugin.path))?;
+    let mut reach = reach(engine)?;
+    let plugins = config.plugins.iter().map(|plugin| plugin.path.as_path());
+    let files = config.fetch.files().chain(plugins);
+    reach.read.extend(files.map(Path::to_owned));
+    reach.write.push(data_folder(data)?);
+    confine(&reach);
+    Ok(())
+}
+
+/// Checks the files that fetching needs, before any folder is made.
+fn check_fetch(config: &FetchConfig, hosts: &FixedHosts) -> anyhow::Result<()> {
+    parts::fetcher(parts::guard(&[], &[]), config, hosts, Arc::new(SystemClock)).map(drop)
+}
+
+/// Returns the reach of every process that runs plugins.
+fn reach(engine: &EngineOptions) -> anyhow::Result<Reach> {
+    // If the folder cannot be made, the engine reports why.
+    let _made = DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&engine.state);
+    let program = match config::program() {
+        Some(program) => program,
+        None => admission::own_program()?,
+    };
+    Ok(Reach {
+        read: config::certificates().collect(),
+        write: vec![engine.state.clone(), std::env::temp_dir()],
+        execute: vec![program],
+    })
+}
+
+fn data_folder(data: &str) -> anyhow::Result<PathBuf> {
+    Ok(DataRoot::open(data)?.folder().to_owned())
+}
+
+fn confine(reach: &Reach) {
+    let missing = confine::process(reach);
+    tracing::debug!(writes = ?reach.write, "confined");
+    for missing in missing {
+        let (part, why) = (missing.part, missing.why);
+        tracing::warn!(part, why, "this system lacks a part of the confinement");
+    }
+}
+
+/// Builds plugins that are folders, and replaces their paths by those of the components.
+fn build_all<'a>(plugins: impl IntoIterator<Item = &'a mut PathBuf>) -> anyhow::Result<()> {
+    let folders = plugins.into_iter().filter(|plugin| plugin.is_dir());
+    let folders: Vec<&mut PathBuf> = folders.collect();
+    if folders.is_empty() {
+        return Ok(());
+    }
+    let build = async {
+        let mut signals = Signals::listen()?;
+        for plugin in folders {
+            *plugin = tokio::select! {
+                wasm = build_plugin(plugin) => wasm?,
+                () = signals.next() => return Err(Interrupted.into()),
+            };
+        }
+        Ok(())
+    };
+    // Its threads end with the runtime.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(build)
+}

@@ -1,0 +1,233 @@
+//! `crawler demo`: all steps of a crawl, from the source of a rule to items that are compared with the truth,
+//! in a temporary folder and on free ports.
+
+#![expect(clippy::print_stdout, reason = "a command that shows its work")]
+
+use std::io::IsTerminal as _;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use crawler_proto as proto;
+use futures::TryStreamExt as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::doors;
+use super::parts;
+use super::up::Up;
+use crate::cli::plugin::build_plugin;
+use crate::cli::{DemoOptions, UpOptions};
+use crate::demo::show::{Story, compare};
+use crate::demo::{self, START, Shop};
+use crawler_api::client::Client;
+use crawler_api::spec::SpecRequest;
+use crawler_model::id::ResourceName;
+use crawler_model::resource::CrawlSettings;
+use crawler_process::task::TaskScope;
+
+/// Interval at which the crawl's progress is asked for.
+const PROGRESS: Duration = Duration::from_millis(100);
+/// Deadline of the crawl, which takes a second or two.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// Time that open connections to the shop may take to close.
+const SHOP_GRACE: Duration = Duration::from_secs(2);
+/// Number of items that are shown.
+const N_SHOWN: usize = 3;
+/// Number of characters of each item that are shown.
+const LINE_CHARS: usize = 110;
+
+/// Runs the shop alone, or the whole demo.
+pub(super) async fn run(options: DemoOptions, stop: CancellationToken) -> anyhow::Result<()> {
+    let port = if options.site_only { options.port } else { 0 };
+    let listener = doors::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), "--port").await?;
+    let base: Url = format!("http://{}/", listener.local_addr()?).parse()?;
+    let shop = Arc::new(Shop::new());
+    let scope = TaskScope::new();
+    let serving = demo::serve(listener, shop.clone(), scope.stop_signal());
+    scope.spawn("shop", async move {
+        if let Err(error) = serving.await {
+            tracing::error!(%error, "the shop closed");
+        }
+    });
+    let result = if options.site_only {
+        println!("the book shop is open at {base} until you press Ctrl-C");
+        println!("a crawl starts at {base}{START}");
+        stop.cancelled().await;
+        Ok(())
+    } else {
+        in_folder(&options, &shop, &base, &stop).await
+    };
+    scope.stop(SHOP_GRACE).await;
+    result
+}
+
+async fn in_folder(
+    options: &DemoOptions,
+    shop: &Shop,
+    base: &Url,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
+    let folder = tempfile::Builder::new().prefix("crawler-demo-").tempdir();
+    let folder = folder.context("cannot make a temporary folder")?;
+    let path = folder.path().to_owned();
+    let wasm = super::unless_stopped(stop, build_plugin(&source()?)).await?;
+    let up_options = UpOptions {
+        allow_networks: vec!["127.0.0.0/8".parse()?],
+        ..UpOptions::in_folder(&path)
+    };
+    let up = Up::start(&up_options).await?;
+    let result = super::unless_stopped(stop, Box::pin(crawl(&up, shop, base, &wasm, &path))).await;
+    // A part that still writes would keep the folder from being removed.
+    up.stop().await;
+    if options.keep {
+        let path = folder.keep();
+        println!("\nThe folder {} is kept; look around with:", path.display());
+        println!("  {} up --data {}", program(), path.join("data").display());
+    } else {
+        println!("\nThe folder is removed now; --keep leaves it.");
+    }
+    result
+}
+
+/// Returns the source of the `books` plugin, in the repository that this program was built from.
+fn source() -> anyhow::Result<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/books");
+    ensure!(
+        path.is_dir(),
+        "the demo builds plugins/books of the repository, which is not at {}; run it there with `cargo run --release -- demo`",
+        path.display()
+    );
+    Ok(path.canonicalize()?)
+}
+
+async fn crawl(up: &Up, shop: &Shop, base: &Url, wasm: &Path, folder: &Path) -> anyhow::Result<()> {
+    let client = Client::connect(&format!("http://{}", up.grpc)).await?;
+    let bytes = parts::read(wasm).await?;
+    let plugin_bytes = bytes.len();
+    let plugin = client.push_plugin(None, false, bytes).await?;
+    let name: ResourceName = "books".parse()?;
+    let started = Instant::now();
+    let placed = client
+        .add_resource(SpecRequest {
+            name: name.clone(),
+            plugin: None,
+            params: [("start".to_owned(), base.join(START)?.to_string())].into(),
+            no_params: [].into(),
+            limits: Default::default(),
+            crawl: CrawlSettings::default(),
+            placement: Default::default(),
+        })
+        .await?;
+    let end = follow(&client, &name, shop.n_pages() as u64).await?;
+    let took = started.elapsed();
+    ensure!(
+        end.phase == "Finished",
+        "the crawl is {}: {}",
+        end.phase,
+        end.reason
+    );
+    let lines: Vec<String> = client
+        .items(name.to_string(), false, String::new())
+        .await?
+        .map_ok(|item| item.json)
+        .try_collect()
+        .await?;
+    let items = lines.iter().map(|line| serde_json::from_str(line));
+    let items: Vec<Value> = items.collect::<Result<_, _>>()?;
+    let truth = shop.truth(base);
+    let differences = compare(&items, &truth);
+
+    println!("\nItems, as JSON lines:");
+    for line in lines.iter().take(N_SHOWN) {
+        println!("  {}", shortened(line));
+    }
+    println!("  … and {} more\n", items.len().saturating_sub(N_SHOWN));
+    let story = Story {
+        shop: base.clone(),
+        n_books: shop.n_books(),
+        plugin: format!("{}@{}", plugin.name, plugin.version).parse()?,
+        plugin_bytes,
+        resource: name,
+        worker: placed.id.parse()?,
+        n_pages: end.counts().pages(),
+        took,
+        n_items: items.len(),
+        data: folder.join("data/items"),
+    };
+    for (n, line) in story.lines(&differences).iter().enumerate() {
+        println!("{}. {line}", n + 1);
+    }
+    if !differences.is_empty() {
+        bail!(
+            "the items are not what the shop sells:\n  {}",
+            differences.lines().join("\n  ")
+        );
+    }
+    let crawler = program();
+    println!("\nThe same by hand, in three terminals:");
+    println!("  {crawler} demo --site-only --port 8000");
+    println!("  {crawler} up --allow-networks 127.0.0.0/8");
+    println!("  {crawler} plugin push plugins/books");
+    println!("  {crawler} resource add books --param start=http://127.0.0.1:8000/{START}");
+    println!("  {crawler} resource wait books && {crawler} items books");
+    Ok(())
+}
+
+/// Cuts a line to a length that fits most terminals.
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(LINE_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
+/// Returns the command that runs this program from the current folder.
+fn program() -> String {
+    let program = std::env::current_exe().unwrap_or_else(|_| "crawler".into());
+    let here = std::env::current_dir().ok();
+    let below = here
+        .as_ref()
+        .and_then(|here| program.strip_prefix(here).ok());
+    below.unwrap_or(&program).display().to_string()
+}
+
+/// Shows progress until the crawl is over.
+async fn follow(
+    client: &Client,
+    name: &ResourceName,
+    n_pages: u64,
+) -> anyhow::Result<proto::Resource> {
+    let progress = progress_bar(n_pages);
+    let started = Instant::now();
+    loop {
+        let resource = client.resource(name).await?;
+        let totals = resource.counts();
+        progress.set_position(totals.pages());
+        let rate = totals.pages() as f64 / started.elapsed().as_secs_f64().max(0.001);
+        progress.set_message(format!("{} items  {rate:.0} pages/s", totals.items));
+        if resource.phase == "Finished" || resource.phase == "Failed" {
+            progress.finish();
+            return Ok(resource);
+        }
+        ensure!(
+            started.elapsed() < DEADLINE,
+            "the crawl is not over after {DEADLINE:?}: {}",
+            resource.reason
+        );
+        tokio::time::sleep(PROGRESS).await;
+    }
+}
+
+fn progress_bar(n_pages: u64) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} pages  {msg}")
+        .expect("the template is well formed");
+    ProgressBar::new(n_pages).with_style(style)
+}

@@ -1,0 +1,167 @@
+//! The master of a process, whatever its store: the calls, the election and the leader's duties.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::cli::CallOptions;
+use crawler_api::Api;
+use crawler_data::DataRoot;
+use crawler_master::WorkerCalls;
+use crawler_master::control::{Control, ControlParts};
+use crawler_master::housekeeping::Compaction;
+use crawler_master::leader::{self, Leader};
+use crawler_master::reconcile::{DeletionSettings, PlacementSettings, ReconcileParts};
+use crawler_master::remains::Remains;
+use crawler_master::replica::{Feeder, Replica};
+use crawler_master::roster;
+use crawler_model::id::NodeId;
+use crawler_model::node::{Contender, Node};
+use crawler_model::plugin::LimitOverrides;
+use crawler_plugin::Admit;
+use crawler_process::clock::Clock;
+use crawler_process::task::TaskScope;
+use crawler_sink::items::ItemStore;
+use crawler_store::catalog::Catalog;
+use crawler_store::election::{Election, Leadership};
+use crawler_store::ids::IdIssuer;
+
+/// Parts that a master is made of.
+pub(super) struct MasterParts {
+    /// Record under which the master registers.
+    pub(super) node: Node,
+    pub(super) catalog: Catalog,
+    pub(super) data: Arc<DataRoot>,
+    /// Removes the remains of deleted resources.
+    pub(super) remains: Arc<dyn Remains>,
+    /// Reads the items of resources.
+    pub(super) items: Arc<dyn ItemStore>,
+    /// Checks plugins that are pushed.
+    pub(super) admission: Arc<dyn Admit>,
+    /// Makes calls to workers.
+    pub(super) workers: Arc<dyn WorkerCalls>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) settings: MasterSettings,
+}
+
+/// Settings of a master.
+#[derive(Debug, Clone)]
+pub(super) struct MasterSettings {
+    pub(super) lease_ttl: Duration,
+    pub(super) limit_ceilings: LimitOverrides,
+    pub(super) plugin_size: u64,
+    /// Bounds on the calls that clients make at once.
+    pub(super) calls: CallOptions,
+    pub(super) frontier_min_age: Duration,
+    /// Compaction of the store's history. If `None`, it is left to others.
+    pub(super) compaction: Option<Compaction>,
+    /// Settings for placing and moving shards.
+    pub(super) placement: PlacementSettings,
+}
+
+/// A master that answers calls. It contends for the lead from [`MasterNode::contend`] on.
+pub(super) struct MasterNode {
+    id: NodeId,
+    uploads: usize,
+    pub(super) control: Arc<Control>,
+    election: Election,
+    feeder: Feeder,
+    leader: Leader,
+}
+
+impl MasterNode {
+    pub(super) fn new(parts: MasterParts) -> Self {
+        let MasterParts {
+            node,
+            catalog,
+            data,
+            remains,
+            items,
+            admission,
+            workers,
+            clock,
+            settings,
+        } = parts;
+        let id = node.id.clone();
+        let contender = Contender {
+            id: node.id,
+            address: node.address,
+        };
+        let (election, standing) = Election::new(catalog.clone(), contender, settings.lease_ttl);
+        let strategy = settings.placement.strategy;
+        let (replica, feeder) = Replica::new(catalog.clone(), strategy);
+        let control = Arc::new(Control::new(ControlParts {
+            standing,
+            catalog: catalog.clone(),
+            data,
+            items,
+            admission,
+            ids: IdIssuer::new(catalog.clone(), clock.clone()),
+            clock: clock.clone(),
+            workers: workers.clone(),
+            replica: replica.clone(),
+            limit_ceilings: settings.limit_ceilings,
+            max_plugin_size: settings.plugin_size,
+            strategy,
+            frontier_readers: settings.calls.frontier_readers,
+        }));
+        let reconcile = ReconcileParts {
+            catalog,
+            remains,
+            clock,
+            deletion: DeletionSettings {
+                frontier_min_age: settings.frontier_min_age,
+            },
+            workers,
+            replica,
+            placement: settings.placement,
+            lease_ttl: settings.lease_ttl,
+        };
+        let leader = Leader {
+            reconcile,
+            compaction: settings.compaction,
+            control: control.clone(),
+        };
+        Self {
+            id,
+            uploads: settings.calls.uploads,
+            control,
+            election,
+            feeder,
+            leader,
+        }
+    }
+
+    /// Returns the calls, for the listeners; streams end with `scope`.
+    pub(super) fn api(&self, scope: &TaskScope) -> Api {
+        let (id, control) = (self.id.clone(), self.control.clone());
+        Api::new(id, control, self.uploads, scope.stop_signal())
+    }
+
+    /// Stands for election, and carries out the leader's duties while it leads, until `scope` is stopped.
+    pub(super) fn contend(self, scope: &TaskScope) {
+        let stop = scope.stop_signal();
+        let roster = roster::run(self.leader.reconcile.catalog.clone(), stop.clone());
+        scope.spawn("roster", roster);
+        scope.spawn("replica", self.feeder.run(stop.clone()));
+        let standing = self.control.standing().clone();
+        scope.spawn("leader", self.leader.run(stop.clone()));
+        scope.spawn("word of the leader", leader::tell(standing, stop.clone()));
+        scope.spawn("election", self.election.run(stop));
+    }
+}
+
+/// Waits until this master leads.
+pub(super) async fn until_leading(control: &Control) -> Leadership {
+    let mut standing = control.standing().clone();
+    loop {
+        let leads = standing.wait_for(|standing| standing.leadership().is_some());
+        let leadership = leads.await.map(|standing| standing.leadership().cloned());
+        match leadership {
+            Ok(Some(leadership)) => return leadership,
+            // The lead is lost again already.
+            Ok(None) => {}
+            // The election has ended because the process ends.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}

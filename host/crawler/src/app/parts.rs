@@ -1,0 +1,327 @@
+//! Parts that several modes are made of: cluster, engine, fetcher, and plugins by digest.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use bytes::Bytes;
+use ipnet::IpNet;
+
+use super::sinks;
+use crate::cli::engine::EngineOptions;
+use crate::cli::plugin::build_plugin;
+use crate::config::{self, EtcdConfig, FetchConfig, FixedHosts};
+use crawler_data::DataRoot;
+use crawler_fetch::NameSettings;
+use crawler_fetch::gate::{Gate, GateSettings};
+use crawler_fetch::guard::Guard;
+use crawler_fetch::http::{FetchSettings, HttpFetcher};
+use crawler_frontier::durable::{DurableSettings, Frontiers};
+use crawler_master::remains::{DataRemains, Remains};
+use crawler_model::id::{Digest, Incarnation, NodeId};
+use crawler_model::node::{CallToken, Node, Role};
+use crawler_plugin::engine::{Engine, EngineSettings};
+use crawler_plugin::{FetchBytes, INTERFACE_VERSIONS, LoadRules, PluginError, Rules};
+use crawler_process::clock::Clock;
+use crawler_process::confine::Confinement;
+use crawler_process::memory::{self, Memory};
+use crawler_process::task::TaskScope;
+use crawler_process::telemetry;
+use crawler_store::catalog::{Catalog, encode};
+use crawler_store::etcd::{EtcdSettings, TlsSettings};
+use crawler_store::{Guard as StoreGuard, Outcome, StoreError, Txn};
+
+mod access;
+
+/// Divisor of the process's memory that gives the memory of calls.
+const CALL_SHARE: u64 = 2;
+
+/// Returns the identity of this cluster, which is made when the store is empty.
+pub(super) async fn cluster_id(catalog: &Catalog) -> anyhow::Result<String> {
+    let key = catalog.keys().cluster();
+    let fresh = hex::encode(rand::random::<[u8; 16]>());
+    let txn = Txn::new()
+        .guard(StoreGuard::Absent(key.clone()))
+        .put(key.clone(), encode(&fresh));
+    match catalog.store().commit(txn).await? {
+        Outcome::Done(_) => Ok(fresh),
+        Outcome::Lost(_) | Outcome::Unknown => {
+            let present = catalog.read::<String>(&key).await?;
+            let present = present.map(|id| id.value);
+            // The answer of the write was lost, and the write was not carried out.
+            let unknown = || StoreError::Unavailable {
+                why: "the cluster has no id yet".to_owned(),
+            };
+            Ok(present.ok_or_else(unknown)?)
+        }
+    }
+}
+
+/// Returns the record of a node of this process, without labels, and taking no shards.
+pub(super) fn node(
+    role: Role,
+    id: NodeId,
+    address: String,
+    http: SocketAddr,
+    clock: &dyn Clock,
+) -> Node {
+    // A listener on all interfaces is reached at the host of the gRPC address.
+    let http = match address.rsplit_once(':') {
+        Some((host, _)) if http.ip().is_unspecified() => format!("{host}:{}", http.port()),
+        _ => http.to_string(),
+    };
+    Node {
+        id,
+        role,
+        address,
+        http,
+        incarnation: Incarnation(rand::random::<u64>() >> 1),
+        labels: BTreeMap::new(),
+        capacity: 0,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        interface: INTERFACE_VERSIONS.1.to_owned(),
+        draining: false,
+        started_at: clock.unix_millis(),
+        call_token: match role {
+            // Nobody hands links to a master, so it needs no token.
+            Role::Master => CallToken::default(),
+            Role::Worker => CallToken::of(rand::random()),
+        },
+        shares_turns: false,
+    }
+}
+
+/// Returns the settings of the sandbox: compiled code is kept in the state folder.
+pub(super) fn engine_settings(options: &EngineOptions) -> EngineSettings {
+    let usual = EngineSettings::default();
+    EngineSettings {
+        plugin_size: options.plugin_size,
+        compile_time: options.compile_time,
+        compile_memory: options.compile_memory,
+        compiled_size: options.compiled_size,
+        pool_instances: options.pool_instances,
+        call_memory: allowed_memory(options).map_or(usual.call_memory, |all| all / CALL_SHARE),
+        confinement: options.confinement,
+        cache_folder: Some(options.state.join("compiled")),
+        child_program: config::program(),
+        ..usual
+    }
+}
+
+/// Returns the bytes that this process may use; `None` if neither the user nor the system tells.
+fn allowed_memory(options: &EngineOptions) -> Option<u64> {
+    options.memory.or_else(memory::limit::usual)
+}
+
+/// Returns the memory that the crawls of this process share; it is watched until the scope ends.
+pub(super) fn watched_memory(options: &EngineOptions, scope: &TaskScope) -> Memory {
+    let Some(allowed) = allowed_memory(options) else {
+        tracing::warn!(
+            "this system does not tell how much memory there is: no crawl is held back when it becomes short"
+        );
+        return Memory::unwatched();
+    };
+    tracing::info!(allowed, "memory that may be used");
+    let memory = Memory::of(allowed);
+    let watch = memory::watch(memory.clone(), memory::resident::now, scope.stop_signal());
+    scope.spawn("memory", watch);
+    memory
+}
+
+/// Lets these shrink their caches when memory is short.
+pub(super) fn shrink_when_short(
+    memory: &Memory,
+    fetch: &Arc<HttpFetcher>,
+    frontiers: Option<&Arc<Frontiers>>,
+) {
+    let fetch = Arc::clone(fetch);
+    memory.shrinks(move |is_short| {
+        if is_short {
+            fetch.shrink();
+        }
+    });
+    if let Some(frontiers) = frontiers {
+        let frontiers = Arc::clone(frontiers);
+        memory.shrinks(move |is_short| frontiers.shrink(is_short));
+    }
+}
+
+/// Creates the sandbox. It reserves address space, which takes a moment.
+pub(super) async fn engine(settings: EngineSettings) -> anyhow::Result<Engine> {
+    if settings.confinement == Confinement::Off {
+        tracing::warn!(
+            "not confined, as set by --confinement off: a plugin that broke out of the sandbox would have all rights of this user"
+        );
+    }
+    let engine = tokio::task::spawn_blocking(move || Engine::new(settings)).await?;
+    engine.context("cannot set up the sandbox")
+}
+
+/// Loads the rules of a plugin, which is built first if it is a folder.
+pub(super) async fn rules(
+    plugin: &Path,
+    options: &EngineOptions,
+) -> anyhow::Result<Arc<dyn Rules>> {
+    let wasm = build_plugin(plugin).await?;
+    let bytes = read(&wasm).await?;
+    let engine = engine(engine_settings(options)).await?;
+    let digest = Digest::of(&bytes);
+    let rules = engine.load(digest, bytes).await;
+    Ok(rules.with_context(|| format!("cannot load {}", wasm.display()))?)
+}
+
+/// Returns the guard with the networks and ports that the operator allows.
+pub(super) fn guard(allow_networks: &[IpNet], allow_ports: &[u16]) -> Arc<Guard> {
+    let guard = Guard::new(allow_networks.to_vec());
+    Arc::new(guard.allowing_ports(allow_ports))
+}
+
+/// Returns the fetcher of this process behind this guard.
+pub(super) fn fetcher(
+    guard: Arc<Guard>,
+    config: &FetchConfig,
+    hosts: &FixedHosts,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<Arc<HttpFetcher>> {
+    let config = config.clone();
+    let usual = GateSettings::default();
+    let gate = Arc::new(Gate::new(GateSettings {
+        parallel: config.parallel.unwrap_or(usual.parallel),
+        host_failures: config.host_failures.unwrap_or(usual.host_failures),
+        max_host_pause: config.max_host_pause.unwrap_or(usual.max_host_pause),
+        max_adaptive_delay: config
+            .max_adaptive_delay
+            .unwrap_or(usual.max_adaptive_delay),
+        address_rate: config.address_rate.unwrap_or(usual.address_rate),
+    }));
+    let usual = FetchSettings::default();
+    let settings = FetchSettings {
+        user_agent: config.user_agent.unwrap_or(usual.user_agent),
+        timeout: config.timeout.unwrap_or(usual.timeout),
+        connect_timeout: config.connect_timeout.unwrap_or(usual.connect_timeout),
+        first_byte_timeout: config
+            .first_byte_timeout
+            .unwrap_or(usual.first_byte_timeout),
+        min_rate: config.min_rate.unwrap_or(usual.min_rate),
+        max_redirects: config
+            .max_redirects
+            .map_or(usual.max_redirects, |n| n as usize),
+        max_headers: config.max_headers.map_or(usual.max_headers, |n| n as usize),
+        max_header_bytes: config.max_header_bytes.map_or(usual.max_header_bytes, |n| {
+            usize::try_from(n).unwrap_or(usize::MAX)
+        }),
+        hosts: hosts.clone(),
+        ca: access::certificates(config.ca.as_deref())?,
+        check_certificates: config
+            .check_certificates
+            .unwrap_or(usual.check_certificates),
+        preparing: config.preparing.map_or(usual.preparing, |n| n as usize),
+        names: NameSettings {
+            resolver: config.resolver.unwrap_or(usual.names.resolver),
+            min_ttl: config.dns_min_ttl.unwrap_or(usual.names.min_ttl),
+            max_ttl: config.dns_ttl.unwrap_or(usual.names.max_ttl),
+        },
+        proxies: access::proxies(&config.proxies)?,
+        proxy_resolves: config.proxy_resolves.unwrap_or(usual.proxy_resolves),
+        credentials: access::credentials(&config.credentials)?,
+    };
+    if !settings.check_certificates {
+        tracing::warn!(
+            "certificates are not checked, as set by check-certificates of [fetch]: anybody may say that he is a site"
+        );
+    }
+    let fetcher = HttpFetcher::new(settings, guard, gate, clock);
+    Ok(Arc::new(fetcher.context("cannot set up the fetcher")?))
+}
+
+/// Returns the settings of etcd, with the contents of the files that its table names.
+pub(super) fn etcd_settings(config: &EtcdConfig) -> anyhow::Result<EtcdSettings> {
+    let read = |path: &Option<PathBuf>| match path {
+        Some(path) => {
+            let bytes = std::fs::read(path);
+            let bytes = bytes.with_context(|| format!("cannot read {}", path.display()));
+            bytes.map(Some)
+        }
+        None => Ok(None),
+    };
+    let password = read(&config.password_file)?;
+    let password = password.map(|bytes| String::from_utf8_lossy(&bytes).trim().to_owned());
+    let ca = read(&config.ca)?;
+    let client = read(&config.certificate)?.zip(read(&config.key)?);
+    Ok(EtcdSettings {
+        endpoints: config.endpoints.clone(),
+        user: config.user.clone().zip(password),
+        tls: ca.map(|ca| TlsSettings { ca, client }),
+        ..EtcdSettings::default()
+    })
+}
+
+/// Returns the frontiers of this process, with the parts that they share.
+pub(super) fn frontiers(data: &DataRoot, settings: DurableSettings) -> Arc<Frontiers> {
+    let root = data.clone();
+    let frontiers = Frontiers::new(data.object_store(), settings);
+    Arc::new(frontiers.with_last_fault(Arc::new(move || root.last_error())))
+}
+
+/// Returns the remains of deleted resources in the data root.
+pub(super) fn remains(data: &Arc<DataRoot>) -> Arc<dyn Remains> {
+    Arc::new(DataRemains {
+        objects: data.object_store(),
+        items: sinks::items(data),
+        data: data.clone(),
+    })
+}
+
+/// Reads a whole file.
+pub(super) async fn read(path: &Path) -> anyhow::Result<Bytes> {
+    let bytes = tokio::fs::read(path)
+        .await
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(bytes.into())
+}
+
+/// Loads plugins from the masters, or from the data root if none of them gives one; the engine runs them.
+pub(super) struct DataPlugins {
+    /// Source of plugins on the masters. If `None`, this process is the master.
+    pub(super) masters: Option<Arc<dyn FetchBytes>>,
+    pub(super) data: Arc<DataRoot>,
+    pub(super) engine: Engine,
+}
+
+impl DataPlugins {
+    async fn bytes(&self, digest: Digest) -> Result<Bytes, PluginError> {
+        let fetched = match &self.masters {
+            Some(masters) => masters.fetch(digest).await.map_err(|e| e.to_string()),
+            None => Err(String::new()),
+        };
+        let of_masters = match fetched {
+            Ok(bytes) => return Ok(bytes),
+            Err(why) if why.is_empty() => why,
+            Err(why) => format!("; {why}"),
+        };
+        let host = |why: String| PluginError::Host {
+            doing: "read the plugin's bytes",
+            why: why + &of_masters,
+        };
+        match self.data.plugin(digest).await {
+            Ok(Some(bytes)) => Ok(bytes),
+            Ok(None) => Err(host(format!(
+                "the data root has no plugin with digest {digest}; push it again"
+            ))),
+            Err(error) => Err(host(telemetry::chain(&error))),
+        }
+    }
+}
+
+#[async_trait]
+impl LoadRules for DataPlugins {
+    async fn load(&self, digest: Digest) -> Result<Arc<dyn Rules>, PluginError> {
+        Ok(self.engine.load_with(digest, self.bytes(digest)).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! `crawler run`: one crawl in this terminal, without a server or a store. Items go to stdout or a file.
+
+#![expect(
+    clippy::print_stderr,
+    reason = "a command that reports to its terminal"
+)]
+
+use std::io::IsTerminal as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use futures::StreamExt as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::parts;
+use crate::cli::{self, Failure, RunOptions};
+use crawler_devtools::watch::Changes;
+use crawler_frontier::Frontier;
+use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
+use crawler_model::crawl::Counts;
+use crawler_model::id::{ResourceId, Run};
+use crawler_model::plugin::{LimitOverrides, Limits};
+use crawler_process::clock::{Clock, SystemClock};
+use crawler_process::task::TaskScope;
+use crawler_sink::Sink;
+use crawler_sink::shared::SharedSink;
+use crawler_sink::stream::{FileSink, StreamSink};
+use crawler_worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
+use crawler_worker::leave::Leave;
+use crawler_worker::put_back;
+use crawler_worker::report::CrawlLog;
+use crawler_worker::starts::Starts;
+
+/// Interval at which progress is shown.
+const PROGRESS: Duration = Duration::from_millis(100);
+/// Time that memory may stay short while nothing is in flight.
+const MEMORY_PATIENCE: Duration = Duration::from_secs(60);
+/// Time that the last lines of the log may take to be printed.
+const LOG_GRACE: Duration = Duration::from_secs(2);
+
+/// Crawls once, or again after each change of the plugin until the command is told to end.
+pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow::Result<()> {
+    if !options.is_watching {
+        return run_once(&options, stop).await.map(drop);
+    }
+    let mut changes = Changes::of(&options.plugin, None)?;
+    loop {
+        let this = stop.child_token();
+        let mut crawl = Box::pin(run_once(&options, this.clone()));
+        let ended = tokio::select! {
+            result = &mut crawl => Some(result),
+            () = changes.next() => None,
+        };
+        match ended {
+            Some(Err(error)) if error.is::<super::Interrupted>() => return Err(error),
+            Some(Ok(Read::No)) => return Ok(()),
+            Some(result) => {
+                if let Err(error) = result {
+                    cli::print_error(&error);
+                }
+                cli::print_waiting(&options.plugin);
+                tokio::select! {
+                    () = changes.next() => {}
+                    () = stop.cancelled() => return Err(super::Interrupted.into()),
+                }
+            }
+            None => {
+                this.cancel();
+                // The crawl was ended because something changed: its result belongs to the version before.
+                let _of_before = crawl.await;
+                if stop.is_cancelled() {
+                    return Err(super::Interrupted.into());
+                }
+            }
+        }
+    }
+}
+
+/// Outcome of a crawl: whether its items were read to their end.
+#[derive(Debug, PartialEq, Eq)]
+enum Read {
+    Yes,
+    No,
+}
+
+/// Returns the limits of calls; refuses invalid settings.
+pub(super) fn checked(options: &RunOptions) -> anyhow::Result<Limits> {
+    let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
+    options.crawl.check()?;
+    Ok(limits)
+}
+
+/// Builds the plugin, crawls, and prints a summary to stderr.
+async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Result<Read> {
+    let limits = checked(options)?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
+    let fetch = parts::fetcher(guard, &options.fetch, &options.hosts, clock.clone())?;
+    let rules = {
+        let rules = parts::rules(&options.plugin, &options.engine);
+        super::unless_stopped(&stop, rules).await?
+    };
+    let sink = SharedSink::new(open_sink(options.output.as_deref()).await?);
+    let scope = TaskScope::new();
+    let memory = parts::watched_memory(&options.engine, &scope);
+    parts::shrink_when_short(&memory, &fetch, None);
+    let seat = memory.seat();
+
+    let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new(MemorySettings {
+        max_urls: options.frontier_urls,
+        ..MemorySettings::default()
+    }));
+    let log = CrawlLog::new(clock.clone());
+    let config = CrawlConfig {
+        limits,
+        settings: options.crawl.clone(),
+    };
+    // The sender stays here: the config does not change while the crawl runs.
+    let (_config, receiver) = watch::channel(config);
+    let crawl_parts = CrawlParts {
+        resource: ResourceId(0),
+        run: Run(1),
+        run_started_at: clock.unix_millis(),
+        params: Arc::new(options.params.clone()),
+        config: receiver,
+        rules,
+        frontier: frontier.clone(),
+        fetch,
+        clock,
+        log: log.clone(),
+        leave: Leave::always(),
+        starts: Starts::default(),
+        part: None,
+        rest_after: None,
+        seat: seat.clone(),
+    };
+    let started = Instant::now();
+    let progress = progress_bar();
+    scope.spawn("log", print_log(log.clone(), progress.clone()));
+    scope.spawn(
+        "progress",
+        show_progress(
+            frontier.clone(),
+            progress.clone(),
+            started,
+            scope.stop_signal(),
+        ),
+    );
+    let mut backoff = put_back::new_backoff();
+    let end = loop {
+        let crawl = crawl::run(crawl_parts.clone(), Box::new(sink.clone()), stop.clone());
+        let end = crawl.await;
+        let CrawlEnd::PutBack(why) = &end else {
+            break end;
+        };
+        let free = put_back::until_free(&seat, &mut backoff, &log, why);
+        let free = tokio::time::timeout(MEMORY_PATIENCE, free);
+        match stop.run_until_cancelled(free).await {
+            Some(Ok(())) => {}
+            // Memory stays short without any page in flight: what the crawl keeps is too much by itself.
+            Some(Err(_elapsed)) => break end,
+            None => break CrawlEnd::Stopped,
+        }
+    };
+    log.close();
+    scope.stop(LOG_GRACE).await;
+    progress.finish_and_clear();
+    summarize(&frontier.counts(), started.elapsed());
+    match end {
+        CrawlEnd::Finished | CrawlEnd::Resting { .. } => {
+            if let Some(path) = &options.output
+                && frontier.counts().items == 0
+            {
+                let emptied = tokio::fs::File::create(path).await;
+                emptied.with_context(|| format!("cannot write {}", path.display()))?;
+            }
+            Ok(Read::Yes)
+        }
+        // The reader of the items has closed the output and wants no more.
+        CrawlEnd::Unread => Ok(Read::No),
+        CrawlEnd::Failed(reason) => anyhow::bail!("the crawl failed: {reason}"),
+        CrawlEnd::PutBack(why) => Err(Failure::new(
+            format!("the crawl needs more memory than there is: {why}"),
+            "raise --memory, or keep fewer URLs: --frontier-urls",
+        )
+        .into()),
+        CrawlEnd::Frontier(error) => Err(error.into()),
+        CrawlEnd::Stopped => Err(super::Interrupted.into()),
+    }
+}
+
+async fn open_sink(output: Option<&Path>) -> anyhow::Result<Box<dyn Sink>> {
+    match output {
+        Some(path) => {
+            let sink = FileSink::open(path).await;
+            let sink = sink.with_context(|| format!("cannot create {}", path.display()))?;
+            Ok(Box::new(sink))
+        }
+        None => Ok(Box::new(StreamSink::new(tokio::io::stdout(), "stdout"))),
+    }
+}
+
+fn progress_bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style =
+        ProgressStyle::with_template("{spinner} {msg}").expect("the template is well formed");
+    ProgressBar::new_spinner().with_style(style)
+}
+
+async fn show_progress(
+    frontier: Arc<dyn Frontier>,
+    progress: ProgressBar,
+    started: Instant,
+    stop: CancellationToken,
+) {
+    let mut tick = tokio::time::interval(PROGRESS);
+    loop {
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = stop.cancelled() => return,
+        }
+        let counts = frontier.counts();
+        let rate = counts.pages() as f64 / started.elapsed().as_secs_f64().max(0.001);
+        let (pages, due, items) = (counts.pages(), counts.due, counts.items);
+        progress.set_message(format!(
+            "{pages} pages, {due} waiting, {items} items, {rate:.0} pages/s"
+        ));
+        progress.tick();
+    }
+}
+
+/// Prints log lines of rules and faults of the crawl, above the progress.
+async fn print_log(log: CrawlLog, progress: ProgressBar) {
+    let mut lines = log.read(true);
+    while let Some(line) = lines.next().await {
+        let place = if line.url.is_empty() {
+            String::new()
+        } else {
+            format!("{} ", line.url)
+        };
+        progress.suspend(|| eprintln!("{}: {place}{}", line.level, line.message));
+    }
+}
+
+fn summarize(counts: &Counts, took: Duration) {
+    let seconds = took.as_secs_f64();
+    let (pages, items, bytes) = (counts.pages(), counts.items, counts.bytes as f64 / 1e6);
+    eprintln!(
+        "{pages} pages, {items} items, {bytes:.1} MB in {seconds:.1} s ({:.0} pages/s)",
+        pages as f64 / seconds.max(0.001)
+    );
+    for (reason, n) in &counts.dead_by_reason {
+        eprintln!("  {n} pages given up: {reason}");
+    }
+    for (reason, n) in &counts.refused_links {
+        eprintln!("  {n} links not followed: {reason}");
+    }
+}

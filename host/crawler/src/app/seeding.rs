@@ -1,0 +1,43 @@
+//! Pushes plugins and adds resources of a config file that are not there yet.
+
+use anyhow::Context as _;
+
+use super::{master_node, parts};
+use crate::cli::plugin::build_plugin;
+use crate::config::FileConfig;
+use crawler_master::ControlError;
+use crawler_master::control::{Control, Push};
+
+/// Runs [`seed`] while this master leads, and again if the lead is lost meanwhile.
+pub(super) async fn seed_as_leader(control: &Control, config: &FileConfig) -> anyhow::Result<()> {
+    loop {
+        master_node::until_leading(control).await;
+        match seed(control, config).await {
+            Err(error) if is_not_leading(&error) => {}
+            seeded => return seeded,
+        }
+    }
+}
+
+fn is_not_leading(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<ControlError>();
+    error.is_some_and(|error| matches!(error, ControlError::NotLeading { .. }))
+}
+
+/// Pushes the plugins and adds the resources of a config file that are not there yet, on the leader.
+pub(super) async fn seed(control: &Control, config: &FileConfig) -> anyhow::Result<()> {
+    for plugin in &config.plugins {
+        let wasm = build_plugin(&plugin.path).await?;
+        let bytes = parts::read(&wasm).await?;
+        let pushed = control.push_plugin(Push::default(), bytes).await;
+        pushed.with_context(|| format!("cannot push {}", plugin.path.display()))?;
+    }
+    for spec in &config.resources {
+        let name = &spec.name;
+        let added = control.seed_resource(spec.clone()).await;
+        if added.with_context(|| format!("cannot add resource {name}"))? {
+            tracing::info!(resource = %name, "resource of the config file added");
+        }
+    }
+    Ok(())
+}

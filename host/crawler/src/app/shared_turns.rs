@@ -1,0 +1,41 @@
+//! Starts the turns of hosts that a worker of a cluster shares with the others.
+
+use std::sync::Arc;
+
+use crawler_api::client::GrpcWorkerCalls;
+use crawler_fetch::http::HttpFetcher;
+use crawler_fetch::turns::Turns;
+use crawler_fetch::turns::call::Life;
+use crawler_model::node::Node;
+use crawler_process::task::TaskScope;
+use crawler_store::catalog::Catalog;
+use crawler_worker::peers;
+
+/// Shares the turns of a worker until `scope` is stopped, if its registration says so. The fetcher asks for
+/// them from here on. The returned turns are for the listener, where other workers ask.
+pub(super) fn begin(
+    node: &Node,
+    catalog: &Catalog,
+    fetch: &HttpFetcher,
+    scope: &TaskScope,
+) -> Option<Turns> {
+    if !node.shares_turns {
+        return None;
+    }
+    let own = Life {
+        worker: node.id.clone(),
+        incarnation: node.incarnation,
+    };
+    let turns = Turns::new(own, Arc::new(GrpcWorkerCalls::new()));
+    fetch.share_turns(turns.clone());
+    let follow = peers::follow(catalog.clone(), turns.clone());
+    let stop = scope.stop_signal();
+    scope.spawn("workers that share turns", async move {
+        stop.run_until_cancelled(follow).await;
+    });
+    let (asking, stop) = (turns.clone(), scope.stop_signal());
+    scope.spawn("turns", async move {
+        stop.run_until_cancelled(asking.run()).await;
+    });
+    Some(turns)
+}

@@ -1,0 +1,75 @@
+//! Calls to workers by masters and other workers: late, lost, or without an answer.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+
+use super::fault::Fault;
+use super::node::World;
+use crawler_master::{WorkerCallError, WorkerCalls};
+use crawler_model::id::{ResourceId, ResourceName};
+use crawler_model::node::Node;
+use crawler_model::status::{CrawlStatus, LogLine};
+use crawler_worker::others::SendLinks;
+use crawler_worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
+
+/// Reaches all workers, by their addresses.
+pub(super) struct Reach {
+    pub(super) world: Arc<World>,
+}
+
+#[async_trait]
+impl WorkerCalls for Reach {
+    async fn status(
+        &self,
+        address: &str,
+        name: Option<&ResourceName>,
+    ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
+        let sky = &self.world.sky;
+        tokio::time::sleep(sky.way()).await;
+        let worker = self.world.workers.lock().unwrap().get(address).cloned();
+        let Some((process, crawls)) = worker.filter(|_| !sky.fault(Fault::Unreached, 3)) else {
+            return Err(WorkerCallError {
+                address: address.to_owned(),
+                why: "no connection".to_owned(),
+            });
+        };
+        if process.is_stopped() {
+            std::future::pending::<()>().await;
+        }
+        Ok(crawls.status(name))
+    }
+
+    async fn logs(
+        &self,
+        _address: &str,
+        _resource: ResourceId,
+        _follow: bool,
+    ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
+        Ok(Box::pin(futures::stream::empty()))
+    }
+}
+
+#[async_trait]
+impl SendLinks for Reach {
+    async fn send(&self, worker: &Node, links: GivenLinks) -> Result<u64, GiveError> {
+        let (sky, address) = (&self.world.sky, worker.address.as_str());
+        tokio::time::sleep(sky.way()).await;
+        let worker = self.world.workers.lock().unwrap().get(address).cloned();
+        let lost = || GiveError::NotNow(format!("{address} does not answer"));
+        let (process, crawls) = worker
+            .filter(|_| !sky.fault(Fault::Unreached, 3))
+            .ok_or_else(lost)?;
+        if process.is_stopped() {
+            tokio::time::sleep(GIVE_DEADLINE).await;
+            return Err(lost());
+        }
+        let given = crawls.give(links).await;
+        tokio::time::sleep(sky.way()).await;
+        match sky.fault(Fault::LostGive, 5) {
+            true => Err(lost()),
+            false => given,
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Pages of known links and items, and the fetcher of each process.
+//!
+//! Each life of a name has hosts of its own, so that a request and an item tell which life they belong to.
+//! The content of a page follows from its number alone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use url::Url;
+
+use super::fault::Fault;
+use super::sky::Sky;
+use crawler_fetch::gate::{Gate, GateSettings, Pace, Paused};
+use crawler_fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared};
+use crawler_model::crawl::{CharsetSource, FetchRecord, Page, PageText, UnixMillis};
+use crawler_model::frontier::DelayBy;
+use crawler_model::headers::Headers;
+use crawler_model::id::Shard;
+use crawler_model::links;
+use crawler_process::clock::Clock;
+
+/// Delay between two requests to a host, for all resources.
+pub(super) const DELAY: Duration = Duration::from_millis(500);
+
+/// Site of one life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Site {
+    pub(super) life: u64,
+    pub(super) n_hosts: u64,
+    pub(super) n_pages: u64,
+    pub(super) n_shards: u32,
+}
+
+impl Site {
+    pub(super) fn params(&self) -> BTreeMap<String, String> {
+        let pairs = [
+            ("life", self.life),
+            ("hosts", self.n_hosts),
+            ("pages", self.n_pages),
+            ("shards", u64::from(self.n_shards)),
+        ];
+        let pairs = pairs.map(|(name, n)| (name.to_owned(), n.to_string()));
+        pairs.into()
+    }
+
+    pub(super) fn of_params(params: &BTreeMap<String, String>) -> Option<Self> {
+        let n = |name| params.get(name)?.parse().ok();
+        Some(Self {
+            life: n("life")?,
+            n_hosts: n("hosts")?,
+            n_pages: n("pages")?,
+            n_shards: u32::try_from(n("shards")?).ok()?,
+        })
+    }
+
+    pub(super) fn host(&self, page: u64) -> String {
+        format!("h{}.l{}.test", page % self.n_hosts, self.life)
+    }
+
+    pub(super) fn url(&self, page: u64) -> Url {
+        let url = format!("http://{}/{page}", self.host(page));
+        url.parse().expect("a URL")
+    }
+
+    /// Returns the shard of a host's pages.
+    pub(super) fn shard_of(&self, host: &str) -> Shard {
+        let url = format!("http://{host}/").parse().expect("a URL");
+        let n_shards = NonZeroU32::new(self.n_shards).unwrap_or(NonZeroU32::MIN);
+        links::shard_of(&url, n_shards)
+    }
+
+    /// Returns the pages that root asks for: one of each host.
+    pub(super) fn roots(&self) -> Vec<u64> {
+        (0..self.n_hosts).collect()
+    }
+
+    pub(super) fn links(&self, page: u64) -> Vec<u64> {
+        let links = [2 * page + 1, 2 * page + 2, mix(page) % self.n_pages];
+        links
+            .into_iter()
+            .filter(|page| *page < self.n_pages)
+            .collect()
+    }
+
+    pub(super) fn n_items(page: u64) -> u64 {
+        mix(page + 1_000) % 3
+    }
+
+    /// Returns true if a page never answers: it is given up after its attempts.
+    pub(super) fn is_broken(&self, page: u64) -> bool {
+        page >= self.n_hosts && mix(page + 7 * self.life).is_multiple_of(19)
+    }
+
+    /// Returns all pages that are reached from the roots if these dead pages are given up.
+    pub(super) fn closure(&self, dead: &BTreeSet<u64>) -> BTreeSet<u64> {
+        let mut reached = BTreeSet::new();
+        let mut open = self.roots();
+        while let Some(page) = open.pop() {
+            if reached.insert(page) && !dead.contains(&page) {
+                open.extend(self.links(page));
+            }
+        }
+        reached
+    }
+
+    pub(super) fn items(&self, page: u64) -> Vec<String> {
+        let item = |n| format!(r#"{{"life":{},"page":{page},"n":{n}}}"#, self.life);
+        (0..Self::n_items(page)).map(item).collect()
+    }
+}
+
+fn mix(n: u64) -> u64 {
+    let n = n.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (n ^ (n >> 29)) >> 8
+}
+
+/// Parses host, life and page of a URL.
+pub(super) fn parse(url: &Url) -> Option<(String, u64, u64)> {
+    let host = url.host_str()?;
+    let life = host.split('.').nth(1)?.strip_prefix('l')?;
+    Some((
+        host.to_owned(),
+        life.parse().ok()?,
+        url.path()[1..].parse().ok()?,
+    ))
+}
+
+/// Fetcher of one process.
+pub(super) struct Web {
+    pub(super) sky: Arc<Sky>,
+    pub(super) gate: Gate,
+    pub(super) clock: Arc<dyn Clock>,
+    /// Label of the process.
+    pub(super) label: String,
+    /// Time until which the answers that precede a host's pages are known.
+    prepared: Mutex<BTreeMap<String, Duration>>,
+}
+
+/// Time for which the answers that precede a host's pages are known.
+const PREPARED_FOR: Duration = Duration::from_secs(20);
+
+impl Web {
+    pub(super) fn new(sky: Arc<Sky>, clock: Arc<dyn Clock>, label: String) -> Self {
+        Self {
+            sky,
+            gate: Gate::new(GateSettings::default()),
+            clock,
+            label,
+            prepared: Mutex::default(),
+        }
+    }
+
+    fn prepared(&self) -> MutexGuard<'_, BTreeMap<String, Duration>> {
+        self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks a host for something when the host has its turn; what the host says of itself counts for all its
+    /// pages.
+    async fn ask<T>(
+        &self,
+        request: &FetchRequest,
+        answer: impl Future<Output = Result<T, FetchError>>,
+    ) -> Result<(T, UnixMillis), Failure> {
+        let (host, life, page) = parse(&request.url).expect("a URL of the site");
+        let delay = request.delay.unwrap_or(DELAY);
+        let pace = Pace::of_delay(delay);
+        let entered = self.gate.enter(&host, &pace, request.asker).await;
+        let permit = entered.map_err(|Paused { pause, .. }| Failure {
+            host_ready_at: self.clock.unix_millis() + in_millis(pause),
+            delay_by: DelayBy::default(),
+            error: FetchError::Paused {
+                host: host.clone(),
+                pause,
+            },
+            is_of_host: false,
+        })?;
+        let sky = &self.sky;
+        sky.note(format_args!("{} asks {host}/{page}", self.label));
+        let found = sky
+            .checker()
+            .on_request(&self.label, life, &host, sky.now());
+        sky.judge(found);
+        let asked = Asked {
+            web: self,
+            host: host.clone(),
+        };
+        let is_of_host = sky.fault(Fault::NoConnection, 2);
+        let answer = match is_of_host {
+            true => {
+                sky.checker().on_host_failure(&host);
+                let why = "refused".to_owned();
+                Err(FetchError::Connection { why })
+            }
+            false => answer.await,
+        };
+        drop(permit);
+        drop(asked);
+        let host_ready_at = self.clock.unix_millis() + in_millis(delay);
+        let failure = |error| Failure {
+            error,
+            host_ready_at,
+            delay_by: DelayBy::default(),
+            is_of_host,
+        };
+        Ok((answer.map_err(failure)?, host_ready_at))
+    }
+
+    async fn answer(&self, url: &Url) -> Result<Page, FetchError> {
+        let sky = &self.sky;
+        if sky.fault(Fault::SlowPage, 1) {
+            let limit = sky.millis(5_000, 20_000);
+            tokio::time::sleep(limit).await;
+            let setting = "timeout";
+            return Err(FetchError::Timeout { limit, setting });
+        }
+        tokio::time::sleep(sky.millis(5, 300)).await;
+        if sky.fault(Fault::Reset, 4) {
+            let why = "reset".to_owned();
+            return Err(FetchError::Connection { why });
+        }
+        let (host, life, page) = parse(url).expect("a URL of the site");
+        let site = sky.checker().site_of(life);
+        let is_broken = site.is_some_and(|site| site.is_broken(page));
+        let body = Bytes::from(format!("{host}/{page}"));
+        Ok(Page {
+            url: url.clone(),
+            requested_url: url.clone(),
+            status: if is_broken { 500 } else { 200 },
+            headers: Headers::default(),
+            redirects: Vec::new(),
+            fetched_at: 1,
+            truncated: false,
+            body,
+            text: PageText {
+                charset: "UTF-8",
+                source: CharsetSource::Valid,
+                decoded: None,
+            },
+            record: FetchRecord::default(),
+        })
+    }
+}
+
+fn in_millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[async_trait]
+impl Fetch for Web {
+    async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
+        let (_, life, page) = parse(&request.url).expect("a URL of the site");
+        let answer = async {
+            let answer = self.answer(&request.url).await;
+            if answer.as_ref().map_or(true, |page| page.status == 500) {
+                self.sky.checker().on_failure(life, page);
+            }
+            answer
+        };
+        let (page, host_ready_at) = self.ask(&request, answer).await?;
+        Ok(Fetched {
+            answer: Answer::Page(Box::new(page)),
+            host_ready_at,
+            delay_by: DelayBy::default(),
+        })
+    }
+
+    fn is_prepared(&self, request: &FetchRequest) -> bool {
+        let (host, ..) = parse(&request.url).expect("a URL of the site");
+        let until = self.prepared().get(&host).copied();
+        until.is_some_and(|until| self.sky.now() < until)
+    }
+
+    async fn prepare(&self, request: FetchRequest) -> Result<Prepared, Failure> {
+        let (host, ..) = parse(&request.url).expect("a URL of the site");
+        let sky = &self.sky;
+        tokio::time::sleep(sky.millis(5, 800)).await;
+        if sky.fault(Fault::NoAddress, 12) {
+            let until = sky.now() + sky.millis(5_000, 90_000);
+            sky.checker().has_no_address(&host, until);
+        }
+        let is_nameless = sky.checker().is_nameless(&host, sky.now());
+        if is_nameless && sky.is_stormy() {
+            sky.checker().on_host_failure(&host);
+            let why = "it has no address".to_owned();
+            return Err(Failure {
+                error: FetchError::Resolve { host, why },
+                host_ready_at: 0,
+                delay_by: DelayBy::default(),
+                is_of_host: true,
+            });
+        }
+        let robots = async {
+            tokio::time::sleep(sky.millis(5, 300)).await;
+            Ok(())
+        };
+        let ((), host_ready_at) = self.ask(&request, robots).await?;
+        let until = sky.now() + PREPARED_FOR;
+        self.prepared().insert(host, until);
+        Ok(Prepared {
+            host_ready_at,
+            delay_by: DelayBy::default(),
+            has_answered: true,
+        })
+    }
+
+    fn per_host(&self, _host: &Url, delay: Option<Duration>) -> u32 {
+        self.gate.parallel(&Pace::of_delay(delay.unwrap_or(DELAY)))
+    }
+}
+
+/// A request that is under way. Its end is recorded however it ends.
+struct Asked<'a> {
+    web: &'a Web,
+    host: String,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let sky = &self.web.sky;
+        sky.checker()
+            .on_answer(&self.web.label, &self.host, sky.now());
+    }
+}

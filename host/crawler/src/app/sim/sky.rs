@@ -1,0 +1,227 @@
+//! State above all nodes: the seed's dice, what is cut off or late at this moment, and the journal.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::fault::Fault;
+use super::{Checker, Report};
+use crawler_frontier::twin::{Event, Lost, Weather};
+
+/// Kind of cut between a node and the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    /// Requests of the node do not reach the store.
+    Requests,
+    /// The store carries out the node's requests, and the answers do not reach the node.
+    Answers,
+}
+
+pub(super) struct Sky {
+    began: Instant,
+    dice: Mutex<StdRng>,
+    is_stormy: AtomicBool,
+    /// Cuts of nodes, by their labels; the empty label is the store itself.
+    cuts: Mutex<BTreeMap<String, Cut>>,
+    /// Nodes whose watches are silent.
+    silent: Mutex<BTreeSet<String>>,
+    changed: watch::Sender<()>,
+    journal: Mutex<Vec<String>>,
+    violation: Mutex<Option<String>>,
+    violated: CancellationToken,
+    checker: Mutex<Checker>,
+    faults: Mutex<BTreeSet<Fault>>,
+}
+
+impl Sky {
+    pub(super) fn new(seed: u64) -> Self {
+        Self {
+            began: Instant::now(),
+            dice: Mutex::new(StdRng::seed_from_u64(seed)),
+            is_stormy: AtomicBool::new(false),
+            cuts: Mutex::default(),
+            silent: Mutex::default(),
+            changed: watch::Sender::new(()),
+            journal: Mutex::default(),
+            violation: Mutex::default(),
+            violated: CancellationToken::new(),
+            checker: Mutex::new(Checker::default()),
+            faults: Mutex::default(),
+        }
+    }
+
+    /// Returns the virtual time since the beginning.
+    pub(super) fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    pub(super) fn storm(&self, is_stormy: bool) {
+        self.is_stormy.store(is_stormy, Ordering::Relaxed);
+        if !is_stormy {
+            self.cuts.lock().unwrap().clear();
+            self.silent.lock().unwrap().clear();
+            self.changed.send_replace(());
+        }
+    }
+
+    pub(super) fn is_stormy(&self) -> bool {
+        self.is_stormy.load(Ordering::Relaxed)
+    }
+
+    /// Returns true with a probability of `percent` in 100.
+    pub(super) fn chance(&self, percent: u32) -> bool {
+        self.below(100) < percent
+    }
+
+    /// Returns true in a storm with a probability of `percent` in 100, and never in calm weather; takes note
+    /// of the fault.
+    pub(super) fn fault(&self, what: Fault, percent: u32) -> bool {
+        let occurs = self.is_stormy() && self.chance(percent);
+        if occurs {
+            self.occurs(what);
+        }
+        occurs
+    }
+
+    /// Takes note that a fault of this kind occurs.
+    pub(super) fn occurs(&self, what: Fault) {
+        self.faults.lock().unwrap().insert(what);
+    }
+
+    pub(super) fn below(&self, n: u32) -> u32 {
+        self.dice.lock().unwrap().random_range(0..n)
+    }
+
+    pub(super) fn millis(&self, from: u32, to: u32) -> Duration {
+        Duration::from_millis(u64::from(from + self.below(to - from)))
+    }
+
+    /// Returns the time that a message is under way.
+    pub(super) fn way(&self) -> Duration {
+        match self.fault(Fault::Delay, 4) {
+            true => self.millis(200, 4_000),
+            false => self.millis(1, 20),
+        }
+    }
+
+    pub(super) fn cut(&self, node: &str, cut: Option<Cut>) {
+        let mut cuts = self.cuts.lock().unwrap();
+        match cut {
+            Some(cut) => _ = cuts.insert(node.to_owned(), cut),
+            None => _ = cuts.remove(node),
+        }
+        drop(cuts);
+        self.changed.send_replace(());
+    }
+
+    pub(super) fn silence(&self, node: &str, is_silent: bool) {
+        let mut silent = self.silent.lock().unwrap();
+        match is_silent {
+            true => silent.insert(node.to_owned()),
+            false => silent.remove(node),
+        };
+        drop(silent);
+        self.changed.send_replace(());
+    }
+
+    /// Returns the cut between the store and this node at this moment.
+    pub(super) fn cut_of(&self, node: &str) -> Option<Cut> {
+        let cuts = self.cuts.lock().unwrap();
+        cuts.get("").or_else(|| cuts.get(node)).copied()
+    }
+
+    pub(super) fn is_silent(&self, node: &str) -> bool {
+        self.cut_of(node).is_some() || self.silent.lock().unwrap().contains(node)
+    }
+
+    /// Returns a receiver that changes when a node is cut off, or is no longer.
+    pub(super) fn changed(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    pub(super) fn checker(&self) -> MutexGuard<'_, Checker> {
+        self.checker.lock().unwrap()
+    }
+
+    pub(super) fn note(&self, line: impl Display) {
+        let now = self.now();
+        let line = format!("{:>9.3} {line}", now.as_secs_f64());
+        self.journal.lock().unwrap().push(line);
+    }
+
+    /// Records a violation; only the first one counts.
+    pub(super) fn violation(&self, what: impl Display) {
+        self.note(format_args!("VIOLATION {what}"));
+        let mut violation = self.violation.lock().unwrap();
+        violation.get_or_insert_with(|| what.to_string());
+        self.violated.cancel();
+    }
+
+    pub(super) fn judge(&self, found: Result<(), String>) {
+        if let Err(what) = found {
+            self.violation(what);
+        }
+    }
+
+    pub(super) async fn violated(&self) {
+        self.violated.cancelled().await;
+    }
+
+    pub(super) fn report(&self) -> Report {
+        Report {
+            journal: std::mem::take(&mut *self.journal.lock().unwrap()),
+            violation: self.violation.lock().unwrap().take(),
+            tally: self.checker().tally.clone(),
+            faults: std::mem::take(&mut *self.faults.lock().unwrap()),
+        }
+    }
+}
+
+/// Weather between workers and the object store.
+impl Weather for Sky {
+    fn delay(&self) -> Duration {
+        self.way()
+    }
+
+    fn lost(&self) -> Option<Lost> {
+        let is_lost = self.is_stormy() && self.chance(2);
+        is_lost.then(|| match self.chance(50) {
+            true => {
+                self.occurs(Fault::LostWrite);
+                Lost::Request
+            }
+            false => {
+                self.occurs(Fault::UnknownWrite);
+                Lost::Answer
+            }
+        })
+    }
+
+    fn tell(&self, event: Event) {
+        match &event {
+            Event::Opened {
+                shard,
+                epoch,
+                storage_epoch,
+                ..
+            } => self.note(format_args!(
+                "opened {shard} epoch {epoch} as {storage_epoch}"
+            )),
+            Event::Durable { .. } => {}
+            Event::Fenced {
+                shard,
+                storage_epoch,
+            } => self.note(format_args!("fenced {shard} as {storage_epoch}")),
+        }
+        let found = self.checker().on_frontier(&event, self.now());
+        self.judge(found);
+    }
+}

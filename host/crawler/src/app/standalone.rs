@@ -1,0 +1,279 @@
+//! `crawler worker --cluster=false`: the resources of a config file, crawled once each, without a master and
+//! without a store. Items go to line files in the data root.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use futures::future::join_all;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tracing::field::display;
+use tracing::{Instrument as _, Span};
+
+use super::{doors, parts, sinks};
+use crate::cli::plugin::build_plugin;
+use crate::cli::{AloneOptions, Failure};
+use crawler_api::requests::{RequestSettings, Requests};
+use crawler_data::DataRoot;
+use crawler_fetch::Fetch;
+use crawler_frontier::Frontier;
+use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler_model::crawl::UnixMillis;
+use crawler_model::id::{Digest, Epoch, PluginRef, ResourceId, Run};
+use crawler_model::plugin::{Description, Limits};
+use crawler_model::resource::{CrawlSettings, DEFAULT_DELAY, ResourceSpec, ShardId, Unchanged};
+use crawler_plugin::Rules;
+use crawler_process::clock::{Clock, SystemClock};
+use crawler_process::memory::{Memory, Seat};
+use crawler_process::task::TaskScope;
+use crawler_sink::lazy::LazySink;
+use crawler_sink::{Delivery, OpenSinks};
+use crawler_worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
+use crawler_worker::leave::Leave;
+use crawler_worker::put_back;
+use crawler_worker::report::CrawlLog;
+use crawler_worker::spans;
+use crawler_worker::starts::Starts;
+
+/// Name that stands in for the id of a cluster, because there is none.
+const CLUSTER: &str = "stand-alone";
+
+/// Parts that every crawl of this process uses.
+struct Shared {
+    data: DataRoot,
+    frontiers: Arc<Frontiers>,
+    sinks: Arc<dyn OpenSinks>,
+    fetch: Arc<dyn Fetch>,
+    clock: Arc<dyn Clock>,
+    plugins: Vec<Loaded>,
+    memory: Memory,
+}
+
+/// A plugin of the config file.
+struct Loaded {
+    digest: Digest,
+    rules: Arc<dyn Rules>,
+}
+
+/// Crawls everything in the config file and ends.
+pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyhow::Result<()> {
+    let config = &options.config;
+    if config.resources.is_empty() {
+        return Err(Failure {
+            what: "there is nothing to crawl: no [[resource]] is configured".to_owned(),
+            hint: "write a crawler.toml here, or name a file with --config".to_owned(),
+        }
+        .into());
+    }
+    let profiles = TaskScope::new();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
+    let fetch = parts::fetcher(guard.clone(), &config.fetch, &config.hosts, clock.clone())?;
+    if let Some(pprof) = options.pprof {
+        let listener = doors::listen(pprof, "--pprof").await?;
+        guard.set_own_nodes([listener.local_addr()?.to_string()]);
+        let requests = Requests::new(RequestSettings::default());
+        doors::serve_profiles(listener, requests, &profiles);
+    }
+    let plugins = super::unless_stopped(&stop, load(&options)).await?;
+    let data = DataRoot::open(&options.data)?;
+    data.probe().await?;
+    let frontiers = parts::frontiers(&data, DurableSettings::default());
+    let watches = TaskScope::new();
+    let memory = parts::watched_memory(&options.engine, &watches);
+    parts::shrink_when_short(&memory, &fetch, Some(&frontiers));
+    let shared = Shared {
+        frontiers,
+        sinks: sinks::sinks(&data),
+        data,
+        fetch,
+        clock,
+        plugins,
+        memory,
+    };
+    let crawls = config.resources.iter().map(|spec| {
+        let span = spans::of_crawl_alone(&spec.name, ShardId::only(id_of(spec)));
+        crawl(&shared, spec, &options, stop.clone()).instrument(span)
+    });
+    let ends: Vec<anyhow::Result<CrawlEnd>> = join_all(crawls).await;
+    let mut n_failed = 0;
+    for (spec, end) in config.resources.iter().zip(ends) {
+        match end {
+            Ok(CrawlEnd::Finished | CrawlEnd::Resting { .. } | CrawlEnd::Unread) => {}
+            Ok(CrawlEnd::Stopped) => return Err(super::Interrupted.into()),
+            Ok(CrawlEnd::Failed(reason) | CrawlEnd::PutBack(reason)) => {
+                n_failed += 1;
+                tracing::error!(resource = %spec.name, reason, "crawl failed");
+            }
+            Ok(CrawlEnd::Frontier(error)) => {
+                n_failed += 1;
+                tracing::error!(resource = %spec.name, %error, "crawl failed");
+            }
+            Err(error) => {
+                n_failed += 1;
+                tracing::error!(resource = %spec.name, error = format!("{error:#}"), "crawl failed");
+            }
+        }
+    }
+    match n_failed {
+        0 => Ok(()),
+        n => bail!(
+            "{n} of {} resources failed; the log above tells why",
+            config.resources.len()
+        ),
+    }
+}
+
+/// Builds and loads the plugins of the config file.
+async fn load(options: &AloneOptions) -> anyhow::Result<Vec<Loaded>> {
+    let engine = parts::engine(parts::engine_settings(&options.engine)).await?;
+    let mut plugins = Vec::new();
+    for plugin in &options.config.plugins {
+        let bytes = parts::read(&build_plugin(&plugin.path).await?).await?;
+        let digest = Digest::of(&bytes);
+        let rules = engine.load(digest, bytes).await;
+        let rules = rules.with_context(|| format!("cannot load {}", plugin.path.display()))?;
+        plugins.push(Loaded { digest, rules });
+    }
+    Ok(plugins)
+}
+
+/// Crawls a resource to its end, however often the crawl is put back.
+async fn crawl(
+    shared: &Shared,
+    spec: &ResourceSpec,
+    options: &AloneOptions,
+    stop: CancellationToken,
+) -> anyhow::Result<CrawlEnd> {
+    let seat = shared.memory.seat();
+    let log = CrawlLog::new(shared.clock.clone());
+    let mut backoff = put_back::new_backoff();
+    loop {
+        let end = crawl_once(shared, spec, options, &seat, &log, &stop).await?;
+        let CrawlEnd::PutBack(why) = end else {
+            return Ok(end);
+        };
+        tracing::warn!(why, "the crawl waits");
+        let free = put_back::until_free(&seat, &mut backoff, &log, &why);
+        if stop.run_until_cancelled(free).await.is_none() {
+            return Ok(CrawlEnd::Stopped);
+        }
+    }
+}
+
+async fn crawl_once(
+    shared: &Shared,
+    spec: &ResourceSpec,
+    options: &AloneOptions,
+    seat: &Seat,
+    log: &CrawlLog,
+    stop: &CancellationToken,
+) -> anyhow::Result<CrawlEnd> {
+    let Loaded { digest, rules } = find(&shared.plugins, &spec.plugin)?;
+    let limits = Limits::default().with(&spec.limits, &options.limit_ceilings)?;
+    let id = id_of(spec);
+    let folder = shared.data.items_folder(id);
+    let shard = ShardId::only(id);
+    let now = shared.clock.unix_millis();
+    let frontier = open(&shared.frontiers, shard, *digest, &spec.crawl, now).await?;
+    let frontier = Arc::new(frontier);
+    let run = frontier.run();
+    Span::current().record("run", display(run));
+    let delivery = Delivery {
+        shard,
+        run,
+        storage_epoch: frontier.storage_epoch(),
+        spec: spec.clone(),
+    };
+    let sink = LazySink::new(shared.sinks.clone(), delivery);
+    let config = CrawlConfig {
+        limits,
+        settings: spec.crawl.clone(),
+    };
+    // The sender stays here: the config does not change while the crawl runs.
+    let (_config, receiver) = watch::channel(config);
+    let parts = CrawlParts {
+        resource: id,
+        run,
+        run_started_at: now,
+        params: Arc::new(spec.params.clone()),
+        config: receiver,
+        rules: rules.clone(),
+        frontier: frontier.clone(),
+        fetch: shared.fetch.clone(),
+        clock: shared.clock.clone(),
+        log: log.clone(),
+        leave: Leave::always(),
+        starts: Starts::default(),
+        part: None,
+        rest_after: None,
+        seat: seat.clone(),
+    };
+    tracing::info!(items = %folder.display(), "crawl starts");
+    let end = crawl::run(parts, Box::new(sink), stop.clone()).await;
+    let counts = frontier.counts();
+    frontier.close().await?;
+    tracing::info!(pages = counts.pages(), items = counts.items, "crawl ends");
+    Ok(end)
+}
+
+/// Opens the frontier of a resource: continues a run that was cut off, or begins the next run if the last one
+/// is over.
+async fn open(
+    frontiers: &Arc<Frontiers>,
+    shard: ShardId,
+    plugin: Digest,
+    settings: &CrawlSettings,
+    now: UnixMillis,
+) -> anyhow::Result<DurableFrontier> {
+    let mut open_as = OpenAs {
+        shard,
+        cluster: CLUSTER.to_owned(),
+        epoch: Epoch(0),
+        run: frontiers.last_run(shard).await?.unwrap_or(Run(1)),
+        plugin,
+        created: false,
+        storage_epoch: frontiers.storage_epoch(shard).await?,
+        now,
+        delay: settings.delay().unwrap_or(DEFAULT_DELAY),
+        carry: (settings.unchanged() == Unchanged::Skip).then_some(Run(1)),
+        division: None,
+    };
+    let frontier = frontiers.open(open_as.clone()).await?;
+    let counts = frontier.counts();
+    let is_over = frontier.roots().is_some() && counts.due == 0;
+    if !is_over {
+        return Ok(frontier);
+    }
+    open_as.run = frontier.run().next();
+    open_as.storage_epoch = frontier.storage_epoch();
+    frontier.close().await?;
+    Ok(frontiers.open(open_as).await?)
+}
+
+/// Returns the plugin that a resource means, among those of the config file.
+fn find<'a>(plugins: &'a [Loaded], wanted: &PluginRef) -> anyhow::Result<&'a Loaded> {
+    let is_meant = |description: &Description| {
+        description.name == wanted.name
+            && wanted
+                .version
+                .as_ref()
+                .is_none_or(|version| description.version == *version)
+    };
+    let meant = plugins
+        .iter()
+        .filter(|loaded| is_meant(loaded.rules.description()));
+    let best = meant.max_by_key(|loaded| &loaded.rules.description().version);
+    best.with_context(|| {
+        format!("no [[plugin]] of the config file is {wanted}; add one with its path")
+    })
+}
+
+/// Derives the id of a resource from its name, because there is no store that issues ids. It stays the same.
+fn id_of(spec: &ResourceSpec) -> ResourceId {
+    let digest = Digest::of(spec.name.as_str().as_bytes());
+    let head: [u8; 8] = digest.as_bytes()[..8]
+        .try_into()
+        .expect("a digest has 32 bytes");
+    ResourceId(u64::from_be_bytes(head) >> 1)
+}

@@ -1,0 +1,278 @@
+//! The command line: arguments parsed into plain options, and the commands that call a master.
+//!
+//! Commands that start parts of the crawler themselves (`up`, `run`, `worker`, `demo`, `plugin test`) come out of
+//! [`Cli::parse`] as options for `app`; the others run here, through [`run`].
+
+#![expect(clippy::print_stderr, reason = "the command line talks to a person")]
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use self::author::AuthorOptions;
+pub use self::nodes::{
+    AloneOptions, ClusterWorkerOptions, MasterOptions, NodeOptions, WantedId, WorkerOptions,
+};
+use self::nodes::{MasterArgs, WorkerArgs};
+use self::options::{DemoArgs, RunArgs, UpArgs};
+pub use self::options::{DemoOptions, RunOptions, UpOptions};
+use self::plugin::PluginCommand;
+pub use self::requests::CallOptions;
+use crate::config::{ConfigError, DEFAULT_MASTER, Environment};
+use crawler_api::client::{Client, ClientError};
+use crawler_master::ControlError;
+use crawler_process::telemetry::chain;
+
+mod args;
+pub mod author;
+mod checks;
+mod crawl;
+pub mod engine;
+mod frontier;
+mod items;
+mod node;
+pub mod nodes;
+pub mod options;
+pub mod plugin;
+mod requests;
+mod resource;
+mod table;
+
+/// Command that the user asked for.
+#[derive(Debug)]
+pub enum Command {
+    /// Starts a master and a worker in this process.
+    Up(Box<UpOptions>),
+    /// Runs one crawl in this terminal.
+    Run(Box<RunOptions>),
+    /// Starts a master of a cluster.
+    Master(Box<MasterOptions>),
+    /// Starts a worker of a cluster, or one alone.
+    Worker(Box<WorkerOptions>),
+    /// Crawls the bundled book shop.
+    Demo(DemoOptions),
+    /// Runs a command for authors of rules.
+    Author(AuthorOptions),
+    /// Calls a master, or builds a plugin: [`run`] does it.
+    Client(ClientCommand),
+}
+
+impl Command {
+    /// Returns the filter of the log unless `CRAWLER_LOG` gives another. A server logs what it does; the
+    /// other commands show it in their output.
+    pub fn default_log(&self) -> &'static str {
+        match self {
+            Command::Up(_) | Command::Master(_) | Command::Worker(_) => "info,slatedb=warn",
+            Command::Run(_) | Command::Demo(_) | Command::Author(_) | Command::Client(_) => "warn",
+        }
+    }
+}
+
+/// Command that runs in this module.
+#[derive(Debug)]
+pub struct ClientCommand {
+    masters: Vec<String>,
+    family: Family,
+}
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "crawler",
+    version,
+    about = "A crawler whose rules are sandboxed WebAssembly components",
+    after_help = "Try it:\n  crawler demo\n\nStart here, the first two lines in a terminal of their own:\n  crawler demo --site-only --port 8000\n  crawler up --allow-networks 127.0.0.0/8\n  crawler plugin push plugins/books\n  crawler resource add books --param start=http://127.0.0.1:8000/catalogue/page-1.html\n  crawler items books --follow\n\nEnvironment:\n  CRAWLER_LOG=crawler=debug        what is logged to stderr; a line for each page with crawler_fetch=debug\n  CRAWLER_LOG_FORMAT=json          one flat object a line: ts, level, target, msg and the fields"
+)]
+struct Args {
+    /// The master to call, or several: the next one where one does not answer [env: CRAWLER_MASTER] [default: http://127.0.0.1:9091]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL,…",
+        value_delimiter = ',',
+        help_heading = "Global options"
+    )]
+    master: Option<Vec<String>>,
+    #[command(subcommand)]
+    command: Typed,
+}
+
+#[derive(Debug, Subcommand)]
+enum Typed {
+    /// Crawl once in this terminal: no server, items to stdout or a file
+    Run(RunArgs),
+    /// Start a master and a worker in one process; its folder survives any restart
+    Up(UpArgs),
+    /// Start a master of a cluster; any number of them, one leads
+    Master(MasterArgs),
+    /// Start a worker of a cluster, or one alone with the resources of a config file
+    Worker(WorkerArgs),
+    #[command(flatten)]
+    Client(Family),
+    /// Fetch a page, and try selectors on it
+    Shell(Box<author::ShellArgs>),
+    /// Crawl the bundled book shop, from the rule's source to items that are compared with the truth
+    Demo(DemoArgs),
+}
+
+#[derive(Debug, Subcommand)]
+enum Family {
+    /// Make, test, push and list plugins: the rules of crawls
+    #[command(subcommand)]
+    Plugin(PluginCommand),
+    /// Add, change, watch and delete resources: named crawls
+    #[command(subcommand)]
+    Resource(resource::ResourceCommand),
+    /// Look at the URLs of a resource: how many, which, why; try dead ones again
+    #[command(subcommand)]
+    Frontier(frontier::FrontierCommand),
+    /// Print the items of a resource, one JSON object a line
+    Items(items::ItemsArgs),
+    /// List masters and workers
+    #[command(subcommand)]
+    Node(node::NodeCommand),
+    /// Print the version
+    Version,
+}
+
+/// Parsed arguments of the program.
+#[derive(Debug)]
+pub struct Cli {
+    /// Command to carry out.
+    pub command: Command,
+}
+
+impl Cli {
+    /// Parses all arguments, the program's name first. Help and versions are "errors" too: [`report`] prints
+    /// each of them on the right stream.
+    pub fn parse(
+        args: impl IntoIterator<Item = OsString>,
+        environment: &Environment,
+    ) -> anyhow::Result<Self> {
+        let args = Args::try_parse_from(args)?;
+        let from_environment = || {
+            let masters = environment.master.as_ref()?.split(',');
+            Some(masters.map(|url| url.trim().to_owned()).collect())
+        };
+        let masters = args.master.or_else(from_environment);
+        let masters = masters.unwrap_or_else(|| vec![DEFAULT_MASTER.to_owned()]);
+        let command = match args.command {
+            Typed::Run(args) => Command::Run(Box::new(args.into_options(environment)?)),
+            Typed::Up(args) => Command::Up(Box::new(args.into_options(environment)?)),
+            Typed::Master(args) => Command::Master(Box::new(args.into_options(environment)?)),
+            Typed::Worker(args) => Command::Worker(Box::new(args.into_options(environment)?)),
+            Typed::Shell(args) => {
+                let options = args.into_options(environment)?;
+                Command::Author(AuthorOptions::Shell(Box::new(options)))
+            }
+            Typed::Demo(args) => Command::Demo(args.into_options()),
+            Typed::Client(Family::Plugin(PluginCommand::Author(command))) => {
+                Command::Author(command.into_options(environment, masters)?)
+            }
+            Typed::Client(family) => Command::Client(ClientCommand { masters, family }),
+        };
+        Ok(Self { command })
+    }
+}
+
+/// Carries out a command that needs nothing but a master to call. Dropping the future ends it.
+pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
+    let ClientCommand { masters, family } = command;
+    let connect = Client::connect_any(&masters);
+    let result = match family {
+        Family::Plugin(command) => plugin::run(command, connect).await,
+        Family::Resource(command) => resource::run(command, connect.await?).await,
+        Family::Frontier(command) => frontier::run(command, connect.await?).await,
+        Family::Items(args) => items::run(args, connect.await?).await,
+        Family::Node(command) => node::run(command, connect.await?).await,
+        Family::Version => Ok(table::print_line(concat!(
+            "crawler ",
+            env!("CARGO_PKG_VERSION")
+        ))?),
+    };
+    match result {
+        // The reader of the output has closed it and wants no more.
+        Err(error) if is_closed_pipe(&error) => Ok(()),
+        result => result,
+    }
+}
+
+/// Returns true if a command failed because nobody reads its output any more.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>();
+    cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Error of a command that cannot be carried out, with a way out.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct Failure {
+    /// Description of the fault and of the thing that it concerns.
+    pub what: String,
+    /// Way out.
+    pub hint: String,
+}
+
+impl Failure {
+    /// Creates a failure from a description and a way out.
+    pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            hint: hint.into(),
+        }
+    }
+}
+
+/// Prints why arguments were not accepted, or the help that was asked for. Returns the exit code.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref::<clap::Error>() {
+        Some(usage) => {
+            // Printing fails only if nobody reads.
+            let _unread = usage.print();
+            ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2))
+        }
+        None => {
+            print_error(error);
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Prints to stderr why a command failed, and a way out.
+pub fn print_error(error: &anyhow::Error) {
+    eprintln!("error: {}", chain(error.as_ref()));
+    let hint = hint(error);
+    if !hint.is_empty() {
+        eprintln!("hint: {hint}");
+    }
+}
+
+/// Prints to stderr that a command goes on when a plugin changes.
+pub fn print_waiting(plugin: &Path) {
+    eprintln!(
+        "\nwaiting for a change of {}; Ctrl-C ends it",
+        plugin.display()
+    );
+}
+
+/// Returns the way out, if one of the causes knows it.
+fn hint(error: &anyhow::Error) -> String {
+    let hints = error.chain().filter_map(|cause| {
+        if let Some(error) = cause.downcast_ref::<Failure>() {
+            Some(error.hint.clone())
+        } else if let Some(error) = cause.downcast_ref::<ClientError>() {
+            Some(error.hint().to_owned())
+        } else if let Some(error) = cause.downcast_ref::<ConfigError>() {
+            Some(error.hint().to_owned())
+        } else {
+            cause.downcast_ref::<ControlError>().map(ControlError::hint)
+        }
+    });
+    let mut hints = hints.filter(|hint| !hint.is_empty());
+    hints.next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

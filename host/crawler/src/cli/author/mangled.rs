@@ -1,0 +1,193 @@
+//! Output of `crawler plugin test --mangle`.
+
+use crawler_extract::mangle::Mangling;
+use serde_json::{Value, json};
+
+use super::show::Told;
+use crate::cli::{Failure, table};
+use crawler_devtools::changes::Tally;
+use crawler_devtools::mangled::{Copies, Withstood};
+
+/// Number of fields that are named in a row of the table.
+const FIELDS: usize = 4;
+
+/// Prints a table of all calls and ways to mangle a page, and the first difference of each.
+pub(super) fn print(all: &[Told], copies: Copies) -> anyhow::Result<()> {
+    let told = || {
+        let each = all.iter();
+        each.flat_map(|told| told.mangled.iter().map(move |withstood| (told, withstood)))
+    };
+    table::print_line(&format!(
+        "\non mangled copies of the pages (--mangle={} --seed={}):",
+        copies.n_each, copies.seed
+    ))?;
+    let rows: Vec<[String; 7]> = told()
+        .map(|(told, withstood)| row(told, withstood))
+        .collect();
+    let head = [
+        "CALL", "MISTAKE", "SAME", "ITEMS", "FIELDS", "REQUESTS", "RESULT",
+    ];
+    if !rows.is_empty() {
+        table::print(head, &rows)?;
+    }
+    for (why, has_outcome) in [
+        ("without a page of HTML", true),
+        ("without an outcome on the page itself", false),
+    ] {
+        let others = all.iter().filter(|told| told.mangled.is_empty());
+        let others = others.filter(|told| told.has_outcome() == has_outcome);
+        let others: Vec<String> = others.map(|told| told.name.to_string()).collect();
+        if !others.is_empty() {
+            table::print_line(&format!("{why}: {}", others.join(", ")))?;
+        }
+    }
+    let firsts: Vec<String> = told()
+        .filter_map(|(told, withstood)| first(told, withstood))
+        .collect();
+    if !firsts.is_empty() {
+        table::print_line(&format!("\nthe first differences:\n{}", firsts.join("\n")))?;
+    }
+    Ok(())
+}
+
+fn row(told: &Told, withstood: &Withstood) -> [String; 7] {
+    let Withstood {
+        n_copies,
+        n_same,
+        changes,
+        ..
+    } = withstood;
+    [
+        told.name.to_string(),
+        withstood.mangling.as_str().to_owned(),
+        match n_copies {
+            0 => "-".to_owned(),
+            n_copies => format!("{n_same} of {n_copies}"),
+        },
+        tally(changes.items),
+        table::plain(&fields(withstood)),
+        tally(changes.requests),
+        result(withstood),
+    ]
+}
+
+/// Returns the result in words.
+fn result(withstood: &Withstood) -> String {
+    let n_differ = withstood.n_copies - withstood.n_same - withstood.n_gave_up - withstood.n_ended;
+    let counts = [
+        (n_differ, "differs"),
+        (withstood.n_gave_up, "gives up"),
+        (withstood.n_ended, "ended"),
+    ];
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| format!("{word} {n}x"))
+        .collect();
+    match counts.is_empty() {
+        true if withstood.n_copies == 0 => "nothing to mangle".to_owned(),
+        true => "same".to_owned(),
+        false => counts.join(", "),
+    }
+}
+
+/// Formats counts such as `2 gone, 1 changed`.
+pub(super) fn tally(tally: Tally) -> String {
+    let counts = [
+        (tally.gone, "gone"),
+        (tally.changed, "changed"),
+        (tally.new, "new"),
+    ];
+    let counts = counts.iter().filter(|(n, _)| *n > 0);
+    let counts: Vec<String> = counts.map(|(n, word)| format!("{n} {word}")).collect();
+    match counts.is_empty() {
+        true => "-".to_owned(),
+        false => counts.join(", "),
+    }
+}
+
+/// Returns the fields that changed most often.
+fn fields(withstood: &Withstood) -> String {
+    let mut fields: Vec<(&String, &usize)> = withstood.changes.fields.iter().collect();
+    fields.sort_by_key(|(name, n)| (std::cmp::Reverse(**n), *name));
+    let shown = fields.iter().take(FIELDS);
+    let mut shown: Vec<String> = shown.map(|(name, n)| format!("{name} {n}x")).collect();
+    match fields.len().saturating_sub(FIELDS) {
+        0 => {}
+        n_more => shown.push(format!("{n_more} more")),
+    }
+    match shown.is_empty() {
+        true => "-".to_owned(),
+        false => shown.join(", "),
+    }
+}
+
+fn first(told: &Told, withstood: &Withstood) -> Option<String> {
+    let begin = |copy: u32| {
+        format!(
+            "{}, {}, copy {copy}: ",
+            told.name,
+            withstood.mangling.as_str()
+        )
+    };
+    let ended = withstood.ended.as_ref().map(|(copy, report)| {
+        let mut text = format!(
+            "{}ended ({}): {}",
+            begin(*copy),
+            report.kill,
+            report.message
+        );
+        if let Some((message, place)) = &report.panic {
+            text += &format!("\n  panicked at {place}: {message}");
+        }
+        text
+    });
+    let differs = withstood.changes.first.as_ref();
+    let differs = differs.map(|first| begin(withstood.first_copy) + first);
+    let lines: Vec<String> = ended.into_iter().chain(differs).collect();
+    (!lines.is_empty()).then(|| table::plain(&lines.join("\n")))
+}
+
+pub(super) fn as_json(withstood: &Withstood) -> Value {
+    let changes = &withstood.changes;
+    let ended = withstood.ended.as_ref();
+    json!({
+        "mistake": withstood.mangling.as_str(),
+        "copies": withstood.n_copies,
+        "same": withstood.n_same,
+        "gave_up": withstood.n_gave_up,
+        "ended": withstood.n_ended,
+        "items": changes.items,
+        "fields": changes.fields,
+        "requests": changes.requests,
+        "first": changes.first.as_ref().map(|what| json!({
+            "copy": withstood.first_copy, "what": what,
+        })),
+        "first_ended": ended.map(|(copy, report)| json!({
+            "copy": copy, "kill": report.kill.to_string(), "message": report.message,
+        })),
+    })
+}
+
+/// Returns an error if a rule does not withstand what it should.
+pub(super) fn check(all: &[Told]) -> anyhow::Result<()> {
+    let faults = || {
+        let each = all.iter().flat_map(|told| &told.mangled);
+        each.filter(|withstood| withstood.is_fault())
+    };
+    let n_ended: u32 = faults().map(|withstood| withstood.n_ended).sum();
+    if n_ended > 0 {
+        let what = format!("the sandbox ended {n_ended} calls on mangled pages");
+        let hint = "a rule should give up what it cannot read, not trap or run on; the first of each is named above";
+        return Err(Failure::new(what, hint).into());
+    }
+    if faults().next().is_some() {
+        let way = Mangling::OptionalEndTags.as_str();
+        let what = format!(
+            "pages without the end tags that HTML lets an author leave out give something else ({way})"
+        );
+        let hint = "a browser sees the same page: select elements by what they are, and trim texts that are taken raw";
+        return Err(Failure::new(what, hint).into());
+    }
+    Ok(())
+}

@@ -1,0 +1,346 @@
+//! Output of the commands for authors.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cli::author::{NewOptions, mangled};
+use crate::cli::{Failure, plugin, table};
+use crawler_devtools::mangled::{Copies, Withstood};
+use crawler_devtools::outcome::Outcome;
+use crawler_devtools::saved::{self, CallName};
+use crawler_devtools::template::{COMPONENTIZE_PY, Language};
+use crawler_devtools::trial::{TrialError, Tried, Verdict};
+use crawler_model::crawl::Page;
+use crawler_model::plugin::{Limits, Param};
+use crawler_plugin::{Admitted, Usage};
+use crawler_process::telemetry::chain;
+
+/// A saved call that was made again, for the output.
+#[derive(Debug)]
+pub struct Told {
+    /// Name of the call.
+    pub name: CallName,
+    /// Rule of the call. If `None`, the call cannot be read.
+    pub rule: Option<String>,
+    /// Result of the call, or the reason why it cannot be made or kept.
+    pub tried: Result<Tried, TrialError>,
+    /// True if the outcome was kept.
+    pub is_kept: bool,
+    /// Results on mangled copies of the call's page. Empty if they were not asked for, or if there is no page
+    /// that can be mangled.
+    pub mangled: Vec<Withstood>,
+}
+
+impl Told {
+    fn verdict(&self) -> Option<&Verdict> {
+        self.tried.as_ref().ok().map(|tried| &tried.verdict)
+    }
+
+    /// Returns true if the call has an outcome: the host did not end it.
+    pub(super) fn has_outcome(&self) -> bool {
+        let tried = self.tried.as_ref();
+        tried.is_ok_and(|tried| tried.outcome.is_some())
+    }
+
+    /// Returns the result in a word.
+    fn result(&self) -> &'static str {
+        match self.verdict() {
+            Some(Verdict::Same) => "same",
+            Some(Verdict::New | Verdict::Differs(_)) if self.is_kept => "kept",
+            Some(Verdict::New) => "new",
+            Some(Verdict::Differs(_)) => "differs",
+            Some(Verdict::Unsteady(_)) => "unsteady",
+            Some(Verdict::Killed(_)) => "ended",
+            None => "not made",
+        }
+    }
+
+    /// Returns true if the user need do nothing about it.
+    fn is_well(&self) -> bool {
+        matches!(self.result(), "same" | "kept")
+    }
+
+    /// Returns the text about the call below the table; `None` if there is nothing new.
+    fn details(&self) -> Option<String> {
+        let name = &self.name;
+        let tried = match &self.tried {
+            Ok(tried) => tried,
+            Err(error) => return Some(format!("{name}: {}\n", chain(error))),
+        };
+        let mut text = match &tried.verdict {
+            Verdict::Same => return None,
+            Verdict::New => {
+                let outcome = tried.outcome.clone().unwrap_or_default();
+                let all = Outcome::default().difference(&outcome);
+                format!("{name}: nothing was kept; this came of it:\n{all}")
+            }
+            Verdict::Differs(lines) => {
+                format!("{name}: - was kept, + came of it now:\n{lines}")
+            }
+            Verdict::Unsteady(how) => format!("{name}: not the same each time:\n{how}\n"),
+            Verdict::Killed(report) => {
+                let mut text = format!("{name}: ended ({}): {}\n", report.kill, report.message);
+                if let Some((message, place)) = &report.panic {
+                    text += &format!("  panicked at {place}: {message}\n");
+                }
+                for function in &report.backtrace {
+                    text += &format!("  in {function}\n");
+                }
+                text
+            }
+        };
+        for log in &tried.logs {
+            text += &format!("  {}: {}\n", log.level.as_str(), log.message);
+        }
+        Some(text)
+    }
+
+    fn row(&self, limits: &Limits) -> [String; 8] {
+        let rule = self.rule.clone().unwrap_or_else(|| "-".to_owned());
+        let tried = self.tried.as_ref().ok();
+        let outcome = tried.and_then(|tried| tried.outcome.as_ref());
+        let n = |n: Option<usize>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
+        let [fuel, memory, time] = match tried {
+            Some(tried) => used(&tried.usage, limits),
+            None => ["-"; 3].map(str::to_owned),
+        };
+        let error = outcome.and_then(|outcome| outcome.error.as_ref());
+        let result = match error {
+            Some(error) => format!("{} ({error})", self.result()),
+            None => self.result().to_owned(),
+        };
+        [
+            self.name.to_string(),
+            table::plain(&rule),
+            n(outcome.map(|outcome| outcome.items.len())),
+            n(outcome.map(|outcome| outcome.requests.len())),
+            fuel,
+            memory,
+            time,
+            table::plain(&result),
+        ]
+    }
+
+    fn as_json(&self) -> Value {
+        let tried = self.tried.as_ref().ok();
+        json!({
+            "call": self.name.to_string(),
+            "rule": self.rule,
+            "result": self.result(),
+            "details": self.details(),
+            "outcome": tried.and_then(|tried| tried.outcome.as_ref()),
+            "fuel": tried.map(|tried| tried.usage.fuel),
+            "memory": tried.map(|tried| tried.usage.peak_memory),
+            "micros": tried.map(|tried| tried.usage.elapsed.as_micros() as u64),
+            "mangled": self.mangled.iter().map(mangled::as_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Returns the usage of a call, with its share of the limits.
+fn used(usage: &Usage, limits: &Limits) -> [String; 3] {
+    let share = |used: f64, limit: f64| {
+        let percent = 100.0 * used / limit;
+        match percent {
+            10.0.. => format!("{percent:.0} %"),
+            1.0.. => format!("{percent:.1} %"),
+            _ => format!("{percent:.2} %"),
+        }
+    };
+    let memory = table::size(usage.peak_memory);
+    let time = usage.elapsed;
+    [
+        format!(
+            "{} ({})",
+            count(usage.fuel),
+            share(usage.fuel as f64, limits.fuel as f64)
+        ),
+        format!(
+            "{memory} ({})",
+            share(usage.peak_memory as f64, limits.memory as f64)
+        ),
+        format!(
+            "{time:.1?} ({})",
+            share(time.as_secs_f64(), limits.timeout.as_secs_f64())
+        ),
+    ]
+}
+
+/// Formats a number, such as `412.3 k`.
+pub(super) fn count(n: u64) -> String {
+    let steps = [(1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];
+    match steps.into_iter().find(|(step, _)| n >= *step) {
+        Some((step, unit)) => format!("{:.1} {unit}", n as f64 / step as f64),
+        None => n.to_string(),
+    }
+}
+
+/// Prints the results of saved calls. It is an error if one of them differs from the one that was kept, or
+/// does not withstand what it should.
+pub fn test_report(
+    all: &[Told],
+    limits: &Limits,
+    copies: Option<Copies>,
+    is_json: bool,
+) -> anyhow::Result<()> {
+    if is_json {
+        let calls: Vec<Value> = all.iter().map(Told::as_json).collect();
+        let seed = copies.map(|copies| copies.seed);
+        table::print_json(&json!({ "calls": calls, "seed": seed }))?;
+    } else {
+        let rows: Vec<[String; 8]> = all.iter().map(|told| told.row(limits)).collect();
+        let head = [
+            "CALL", "RULE", "ITEMS", "REQUESTS", "FUEL", "MEMORY", "TIME", "RESULT",
+        ];
+        table::print(head, &rows)?;
+        for details in all.iter().filter_map(Told::details) {
+            table::print_line("")?;
+            table::print_line(table::plain(&details).trim_end())?;
+        }
+        if let Some(copies) = copies {
+            mangled::print(all, copies)?;
+        }
+    }
+    let bad: Vec<&Told> = all.iter().filter(|told| !told.is_well()).collect();
+    if bad.is_empty() {
+        return mangled::check(all);
+    }
+    let mut n_each = BTreeMap::<&str, usize>::new();
+    for told in &bad {
+        *n_each.entry(told.result()).or_default() += 1;
+    }
+    let each: Vec<String> = n_each
+        .iter()
+        .map(|(word, n)| format!("{n} {word}"))
+        .collect();
+    let can_be_kept = |told: &&Told| matches!(told.result(), "new" | "differs");
+    let hint = match bad.iter().any(can_be_kept) {
+        true => "if that is as it should be, the same command with --update keeps it",
+        false => "what stands with each of them says why",
+    };
+    let what = format!(
+        "not all of {} calls are as kept: {}",
+        all.len(),
+        each.join(", ")
+    );
+    Err(Failure::new(what, hint).into())
+}
+
+/// Prints what a master would say of a plugin, and how long it took to compile.
+pub fn check_report(
+    admitted: &Admitted,
+    plugin_size: u64,
+    took: Duration,
+    compile_time: Duration,
+    is_json: bool,
+) -> anyhow::Result<()> {
+    let description = &admitted.description;
+    if is_json {
+        let answer = json!({
+            "digest": admitted.digest.to_string(),
+            "size": admitted.size,
+            "size_limit": plugin_size,
+            "interface": admitted.interface,
+            "compile_millis": took.as_millis() as u64,
+            "compile_limit_millis": compile_time.as_millis() as u64,
+            "description": description,
+        });
+        return table::print_json(&answer);
+    }
+    let percent = |part: f64, whole: f64| format!("{:.1} %", 100.0 * part / whole);
+    let size = format!(
+        "{}, {} of --plugin-size",
+        table::size(admitted.size),
+        percent(admitted.size as f64, plugin_size as f64)
+    );
+    let compiled = format!(
+        "in {took:.1?}, {} of {compile_time:.0?}",
+        percent(took.as_secs_f64(), compile_time.as_secs_f64())
+    );
+    let plans = description.plans.iter();
+    let plans: Vec<String> = plans
+        .map(|plan| format!("{} ({} fields)", plan.name, plan.fields.len()))
+        .collect();
+    let limits = description.limits.iter();
+    let limits: Vec<String> = limits.map(|(name, n)| format!("{name}={n}")).collect();
+    let rows = [
+        (
+            "plugin",
+            format!("{}@{}", description.name, description.version),
+        ),
+        ("digest", admitted.digest.to_string()),
+        ("interface", format!("crawler:rules@{}", admitted.interface)),
+        ("size", size),
+        ("compiled", compiled),
+        ("rules", description.rules.join(", ")),
+        ("reads", plans.join(", ")),
+        ("hosts", description.hosts.join(", ")),
+        ("limits", limits.join(", ")),
+    ];
+    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        table::print_line(&format!("{name:<10} {value}"))?;
+    }
+    let params = description.params.as_deref().map(Param::schema);
+    plugin::show_params(&params.unwrap_or_default())?;
+    plugin::show_items(&description.schemas)
+}
+
+/// Prints where a fetched page was saved.
+pub fn fetch_report(folder: &Path, name: &CallName, rule: &str, page: &Page) -> anyhow::Result<()> {
+    let kind = page.header("content-type").unwrap_or("no content type");
+    table::print_line(&table::plain(&format!(
+        "saved {} as {}: status {}, {kind}, {}{}",
+        page.url,
+        saved::path_of(folder, name).display(),
+        page.status,
+        table::size(page.body.len() as u64),
+        if page.truncated {
+            ", cut by limit body"
+        } else {
+            ""
+        },
+    )))?;
+    // If the folder is that of a plugin, the hint names it, unless it is the current folder.
+    let plugin = folder.parent().filter(|_| folder.ends_with(super::PAGES));
+    let place = match plugin {
+        Some(plugin) if plugin.as_os_str().is_empty() => String::new(),
+        Some(plugin) => format!(" {}", plugin.display()),
+        None => format!(" --pages {}", folder.display()),
+    };
+    table::print_line(&format!(
+        "crawler plugin test{place} --call {name} shows what rule {rule} makes of it; --update keeps it"
+    ))?;
+    Ok(())
+}
+
+/// Prints where a new plugin is, and the next steps.
+pub fn new_report(options: &NewOptions, sdk: Option<&Path>) -> anyhow::Result<()> {
+    let folder = &options.folder;
+    let shown = std::env::current_dir().ok();
+    let shown = shown.and_then(|here| folder.strip_prefix(here).ok());
+    let shown = shown.unwrap_or(folder).display().to_string();
+    let (shown, step) = match shown.is_empty() {
+        true => (".".to_owned(), String::new()),
+        false => (shown.clone(), format!("  cd {shown}\n")),
+    };
+    let with = match sdk {
+        Some(sdk) => format!("the SDK of {}", sdk.display()),
+        None => "its SDK in src".to_owned(),
+    };
+    let tools = match options.language {
+        Language::Rust => String::new(),
+        Language::JavaScript => {
+            "  npm install            # what makes a component of the rules\n".to_owned()
+        }
+        Language::Python => {
+            format!("  python3 -m venv .venv && .venv/bin/pip install {COMPONENTIZE_PY}\n")
+        }
+    };
+    table::print_line(&format!(
+        "made {shown}, with {with}\n\nnext:\n{step}{tools}  crawler plugin test    # its saved calls, in the sandbox\n  cat README.md          # and then"
+    ))?;
+    Ok(())
+}

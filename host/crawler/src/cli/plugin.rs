@@ -1,0 +1,229 @@
+//! `crawler plugin …`: builds rules from source, and manages the plugins of a cluster.
+
+use std::future::Future;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+use crawler_proto as proto;
+
+pub use self::build::build_plugin;
+use super::args::{Format, OutputArgs};
+use super::author::AuthorCommand;
+use super::table;
+use crawler_api::client::{Client, ClientError};
+use crawler_model::id::PluginRef;
+use crawler_model::plugin::{Param, Schema};
+
+mod build;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PluginCommand {
+    #[command(flatten)]
+    Author(AuthorCommand),
+    /// Build a plugin from its folder, and print where it lies
+    #[command(after_help = "Example:\n  crawler plugin build plugins/books")]
+    Build {
+        /// A folder with a Cargo.toml, a package.json or a pyproject.toml
+        #[arg(default_value = ".")]
+        path: PathBuf,
+    },
+    /// Build a plugin if it is a folder, and push it
+    #[command(
+        after_help = "Examples:\n  crawler plugin push plugins/books\n  crawler plugin push books.wasm --as books@1.2.0"
+    )]
+    Push {
+        /// A folder of source, or a .wasm file
+        #[arg(value_name = "PATH_OR_WASM")]
+        path: PathBuf,
+        /// The name to push as [default: what the plugin says of itself]
+        #[arg(long = "as", value_name = "NAME@VERSION", value_parser = exact)]
+        push_as: Option<PluginRef>,
+        /// Push it though readers of the items of the version before could stumble over its items
+        #[arg(long)]
+        allow_breaking: bool,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// List all plugins and their versions
+    #[command(after_help = "Example:\n  crawler plugin list -o json")]
+    List(OutputArgs),
+    /// Show one plugin: its rules and the shapes of its items
+    #[command(after_help = "Example:\n  crawler plugin get books@1.2.0")]
+    Get {
+        /// The plugin; without a version, its highest one
+        #[arg(value_name = "NAME[@VERSION]")]
+        plugin: PluginRef,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Delete one version of a plugin that no resource runs
+    #[command(after_help = "Example:\n  crawler plugin delete books@1.2.0")]
+    Delete {
+        /// The plugin, with its version
+        #[arg(value_name = "NAME@VERSION", value_parser = exact)]
+        plugin: PluginRef,
+    },
+}
+
+/// Runs the command. It connects only if it needs a master, and only after a build that may fail.
+pub(super) async fn run(
+    command: PluginCommand,
+    connect: impl Future<Output = Result<Client, ClientError>>,
+) -> anyhow::Result<()> {
+    match command {
+        PluginCommand::Author(_) => unreachable!("Cli::parse gives these to app"),
+        PluginCommand::Build { path } => {
+            let wasm = build_plugin(&path).await?;
+            table::print_line(&wasm.display().to_string())?;
+        }
+        PluginCommand::Push {
+            path,
+            push_as,
+            allow_breaking,
+            output,
+        } => {
+            let wasm = build_plugin(&path).await?;
+            let bytes = tokio::fs::read(&wasm).await;
+            let bytes = bytes.with_context(|| format!("cannot read {}", wasm.display()))?;
+            let client = connect.await?;
+            let pushed = client.push_plugin(push_as.as_ref(), allow_breaking, bytes.into());
+            let plugin = pushed.await;
+            let plugin = plugin.with_context(|| format!("cannot push {}", wasm.display()))?;
+            match output.format {
+                Format::Json => table::print_json(&plugin)?,
+                Format::Table => {
+                    table::print_line(&format!(
+                        "pushed {}@{} ({}, digest {})",
+                        plugin.name,
+                        plugin.version,
+                        table::size(plugin.size),
+                        short(&plugin.digest),
+                    ))?;
+                    show_items(&schemas(&plugin))?;
+                }
+            }
+        }
+        PluginCommand::List(output) => list(connect.await?.plugins().await?, &output)?,
+        PluginCommand::Get { plugin, output } => {
+            show(&connect.await?.plugin(&plugin).await?, &output)?;
+        }
+        PluginCommand::Delete { plugin } => {
+            connect.await?.delete_plugin(&plugin).await?;
+            table::print_line(&format!("deleted {plugin}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn list(answer: proto::ListPluginsResponse, output: &OutputArgs) -> anyhow::Result<()> {
+    if output.format == Format::Json {
+        return table::print_json(&answer);
+    }
+    let rows: Vec<[String; 5]> = answer
+        .plugins
+        .into_iter()
+        .map(|plugin| {
+            [
+                plugin.name,
+                plugin.version,
+                table::size(plugin.size),
+                short(&plugin.digest).to_owned(),
+                table::time(plugin.pushed_at),
+            ]
+        })
+        .collect();
+    table::print(["PLUGIN", "VERSION", "SIZE", "DIGEST", "PUSHED"], &rows)?;
+    Ok(())
+}
+
+fn show(plugin: &proto::Plugin, output: &OutputArgs) -> anyhow::Result<()> {
+    if output.format == Format::Json {
+        return table::print_json(plugin);
+    }
+    let items: Vec<&str> = plugin.schemas.iter().map(|s| s.name.as_str()).collect();
+    let rows = [
+        ["plugin", &format!("{}@{}", plugin.name, plugin.version)],
+        ["digest", &plugin.digest],
+        ["size", &table::size(plugin.size)],
+        ["interface", &format!("crawler:rules@{}", plugin.interface)],
+        ["rules", &plugin.rules.join(", ")],
+        ["items", &items.join(", ")],
+        ["pushed", &table::time(plugin.pushed_at)],
+    ];
+    for [name, value] in rows {
+        table::print_line(&format!("{name:<10} {value}"))?;
+    }
+    show_params(&plugin.params_schema)?;
+    show_items(&schemas(plugin))
+}
+
+fn schemas(plugin: &proto::Plugin) -> Vec<Schema> {
+    let schema = |schema: &proto::Schema| Schema {
+        name: schema.name.clone(),
+        json_schema: schema.json_schema.clone(),
+    };
+    plugin.schemas.iter().map(schema).collect()
+}
+
+/// Shows the params of a plugin, by their schema. One that cannot be read comes from a later version.
+pub(super) fn show_params(schema: &str) -> anyhow::Result<()> {
+    let params = match schema {
+        "" => Err("any"),
+        schema => {
+            Param::read(schema).map_err(|_| "declared in a way that this version does not know")
+        }
+    };
+    let params = match params {
+        Ok(params) if !params.is_empty() => params,
+        none => {
+            let word = none.err().unwrap_or("none");
+            table::print_line(&format!("{:<10} {word}", "params"))?;
+            return Ok(());
+        }
+    };
+    let row = |param: Param| {
+        let value = match (param.default, param.required) {
+            (Some(default), _) => default.escape_debug().to_string(),
+            (None, true) => "has to be given".to_owned(),
+            (None, false) => "may be missing".to_owned(),
+        };
+        [param.name, value, param.about.as_str().to_owned()]
+    };
+    let rows: Vec<_> = params.into_iter().map(row).collect();
+    table::print(["PARAM", "DEFAULT", ""], &rows)?;
+    Ok(())
+}
+
+/// Shows the fields of each kind of item.
+pub(super) fn show_items(schemas: &[Schema]) -> anyhow::Result<()> {
+    let mut rows = Vec::new();
+    for schema in schemas {
+        // A schema that cannot be read was pushed before items were checked.
+        let Ok(Some(read)) = schema.read() else {
+            continue;
+        };
+        for (field, kinds, is_required) in read.properties() {
+            let missing = if is_required { "" } else { "may be missing" };
+            let field = field.escape_debug().to_string();
+            rows.push([schema.name.clone(), field, kinds, missing.to_owned()]);
+        }
+    }
+    if !rows.is_empty() {
+        table::print(["ITEM", "FIELD", "KIND", ""], &rows)?;
+    }
+    Ok(())
+}
+
+/// Returns the beginning of a digest: enough to tell plugins apart by eye.
+fn short(digest: &str) -> &str {
+    digest.get(..12).unwrap_or(digest)
+}
+
+fn exact(text: &str) -> Result<PluginRef, String> {
+    let plugin: PluginRef = text.parse().map_err(|e| format!("{e}"))?;
+    match plugin.version {
+        Some(_) => Ok(plugin),
+        None => Err(format!("name its version too: {text}@VERSION")),
+    }
+}

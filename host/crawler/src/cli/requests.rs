@@ -1,0 +1,94 @@
+//! Bounds on the requests of clients: their arguments, and the resulting settings.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::Failure;
+use super::args::size;
+use crawler_api::requests::RequestSettings;
+use crawler_frontier::reader::pool::DEFAULT_READERS;
+
+/// Default number of plugins that are pushed at once; `--uploads` shows it.
+const DEFAULT_UPLOADS: u32 = 4;
+/// Default number of frontiers that are read at once; `--frontier-readers` shows it.
+const DEFAULT_FRONTIER_READERS: u32 = DEFAULT_READERS as u32;
+
+/// Bounds on the work that a master does for clients at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallOptions {
+    /// Number of plugins that are pushed.
+    pub uploads: usize,
+    /// Number of frontiers that are read.
+    pub frontier_readers: usize,
+}
+
+impl Default for CallOptions {
+    fn default() -> Self {
+        Self {
+            uploads: DEFAULT_UPLOADS as usize,
+            frontier_readers: DEFAULT_READERS,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RequestArgs {
+    /// Bytes that the bodies of all requests may hold at once; further requests are told to come again
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size)]
+    request_memory: u64,
+    /// Connections of each listener at once; further ones are told to come again
+    #[arg(long, value_name = "N", default_value_t = 4_096, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    connections: u32,
+    /// How long a client may take for the head of a request, or for the next piece of its body
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration)]
+    stall_timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CallArgs {
+    /// Plugins that are pushed at once; further ones are told to come again
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_UPLOADS, value_parser = clap::value_parser!(u32).range(1..=512))]
+    uploads: u32,
+    /// Frontiers that are read at once, over all calls; further reads wait for their turn
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_FRONTIER_READERS, value_parser = clap::value_parser!(u32).range(2..=4_096))]
+    frontier_readers: u32,
+}
+
+impl RequestArgs {
+    /// Turns the arguments into settings. `largest` is the largest body that has to fit, with the setting
+    /// that allows it.
+    pub(super) fn into_settings(
+        self,
+        (largest, setting): (u64, &str),
+    ) -> Result<RequestSettings, Failure> {
+        let settings = RequestSettings {
+            memory: self.request_memory,
+            connections: self.connections as usize,
+            stall_timeout: self.stall_timeout,
+        };
+        if settings.stall_timeout.is_zero() {
+            let what = "--stall-timeout 0s leaves clients no time to send anything";
+            return Err(Failure::new(what, "use at least 1s"));
+        }
+        if settings.largest_body() < largest {
+            return Err(Failure::new(
+                format!(
+                    "--request-memory of {} bytes is too little for {setting}: {largest} bytes",
+                    settings.memory
+                ),
+                "allow more, or less there; one body may have seven eighths of it at the most",
+            ));
+        }
+        Ok(settings)
+    }
+}
+
+impl CallArgs {
+    pub(super) fn into_options(self) -> CallOptions {
+        CallOptions {
+            uploads: self.uploads as usize,
+            frontier_readers: self.frontier_readers as usize,
+        }
+    }
+}

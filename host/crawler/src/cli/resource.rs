@@ -1,0 +1,349 @@
+//! `crawler resource …`: named crawls.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use crawler_proto as proto;
+use futures::stream::StreamExt as _;
+
+use super::args::{Format, OutputArgs, PlacementArgs, RuleArgs};
+use super::crawl::CrawlArgs;
+use super::table;
+use crawler_api::client::Client;
+use crawler_api::placement_spec;
+use crawler_api::spec::SpecRequest;
+use crawler_model::id::{PluginRef, ResourceName};
+use crawler_model::plugin::LimitName;
+
+mod hosts;
+mod wait;
+
+/// Number of resources that one call of a listing asks for.
+const PAGE: u32 = 200;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ResourceCommand {
+    /// Add a named crawl; it starts as soon as a worker takes it
+    #[command(
+        after_help = "Examples:\n  crawler resource add books --param start=https://books.example/\n  crawler resource add again --plugin books@1.2.0 --max-pages 100 --delay 250ms\n  crawler resource add heavy --weight 5 --selector gpu=true --apart books"
+    )]
+    Add(Box<SpecArgs>),
+    /// Change the settings of a crawl while it runs; what is not named stays
+    #[command(
+        after_help = "Examples:\n  crawler resource update books --max-pages 5000 --limit memory=128MiB\n  crawler resource update books --plugin books@1.2.0\n  crawler resource update heavy --selector gpu= --apart ''\n\nLimits, delays and placement hold at once: a part whose worker does not fit any more moves. Scope and the\nplugin's version hold for pages taken from then on. Params, shards and another plugin need a new run:\n`crawler resource restart`."
+    )]
+    Update(Box<SpecArgs>),
+    /// List all resources
+    #[command(after_help = "Example:\n  crawler resource list")]
+    List(OutputArgs),
+    /// Show one resource: where it stands, its numbers, its settings
+    #[command(after_help = "Example:\n  crawler resource get books -o json")]
+    Get {
+        /// The resource
+        name: ResourceName,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// List the hosts of the present run: what each waits for, and why
+    #[command(
+        after_help = "Examples:\n  crawler resource hosts books\n  crawler resource hosts books --state given-up --limit 1000 -o json"
+    )]
+    Hosts(hosts::HostsArgs),
+    /// Wait until a crawl is over; success only if it finished
+    #[command(
+        after_help = "Example:\n  crawler resource wait books --timeout 1h && crawler items books"
+    )]
+    Wait {
+        /// The resource
+        name: ResourceName,
+        /// How long to wait
+        #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
+        timeout: Duration,
+    },
+    /// Begin a new run, whatever the present one has come to; items of earlier runs stay
+    #[command(
+        after_help = "What is over, failed or under way begins again from its root requests, with the changes that are\nnamed. A restart of the server needs none of this: it goes on in the same run.\n\nExamples:\n  crawler resource restart books && crawler items books --follow\n  crawler resource restart books --shards 4 --param start=https://books.example/new"
+    )]
+    Restart(Box<SpecArgs>),
+    /// Take a crawl from its workers, and keep it as it is
+    #[command(after_help = "Example:\n  crawler resource pause books")]
+    Pause {
+        /// The resource
+        name: ResourceName,
+    },
+    /// Let a paused crawl go on where it was
+    #[command(after_help = "Example:\n  crawler resource resume books")]
+    Resume {
+        /// The resource
+        name: ResourceName,
+    },
+    /// Stop a crawl and forget it; its name is free at once
+    #[command(after_help = "Example:\n  crawler resource delete books --purge")]
+    Delete {
+        /// The resource
+        name: ResourceName,
+        /// Delete its items too
+        #[arg(long)]
+        purge: bool,
+    },
+    /// Print what the crawl logs: refused pages, killed calls, lines of its rules
+    #[command(after_help = "Example:\n  crawler resource logs books --follow")]
+    Logs {
+        /// The resource
+        name: ResourceName,
+        /// Go on as lines come, until the crawl is over
+        #[arg(long)]
+        follow: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SpecArgs {
+    /// The resource
+    name: ResourceName,
+    /// The plugin that runs [default: the one of the resource's name]
+    #[arg(long, value_name = "NAME[@VERSION]")]
+    plugin: Option<PluginRef>,
+    #[command(flatten)]
+    rules: RuleArgs,
+    /// Take a param away, in a restart; may be given several times
+    #[arg(long = "no-param", value_name = "KEY")]
+    no_params: Vec<String>,
+    #[command(flatten)]
+    crawl: CrawlArgs,
+    #[command(flatten)]
+    placement: PlacementArgs,
+}
+
+impl SpecArgs {
+    pub(super) fn into_request(self) -> SpecRequest {
+        SpecRequest {
+            name: self.name,
+            plugin: self.plugin,
+            params: self.rules.params(),
+            no_params: self.no_params.into_iter().collect(),
+            limits: self.rules.limits(),
+            crawl: self.crawl.settings(),
+            placement: self.placement.change(),
+        }
+    }
+}
+
+pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Result<()> {
+    match command {
+        ResourceCommand::Add(args) => {
+            let name = args.name.clone();
+            let placed = client.add_resource(args.into_request()).await?;
+            if placed.id.is_empty() {
+                let reason = client.resource(&name).await?.reason;
+                table::print_line(&format!("resource {name} added; it waits: {reason}"))?;
+            } else {
+                let line = format!("resource {name} added; {} crawls it", placed.id);
+                table::print_line(&line)?;
+            }
+        }
+        ResourceCommand::Update(args) => {
+            let resource = client.update_resource(args.into_request()).await?;
+            let (name, generation) = (resource.spec().name, resource.generation);
+            table::print_line(&format!("resource {name} changed; generation {generation}"))?;
+        }
+        ResourceCommand::List(output) => list(all(&client).await?, &output)?,
+        ResourceCommand::Hosts(args) => hosts::list(&client, args).await?,
+        ResourceCommand::Get { name, output } => {
+            show(&client.resource(&name).await?, &output)?;
+        }
+        ResourceCommand::Wait { name, timeout } => wait::run(&client, &name, timeout).await?,
+        ResourceCommand::Restart(args) => {
+            let name = args.name.clone();
+            let run = client.restart_resource(args.into_request()).await?.run;
+            table::print_line(&format!("resource {name} restarted; run {run}"))?;
+        }
+        ResourceCommand::Pause { name } => {
+            let resource = client.pause_resource(&name, true).await?;
+            table::print_line(&match resource.phase.as_str() {
+                "Paused" => format!("resource {name} is paused"),
+                phase => {
+                    format!("resource {name} is {phase}; a new run of it waits until it is resumed")
+                }
+            })?;
+        }
+        ResourceCommand::Resume { name } => {
+            let phase = client.pause_resource(&name, false).await?.phase;
+            table::print_line(&format!("resource {name} goes on; it is {phase}"))?;
+        }
+        ResourceCommand::Delete { name, purge } => {
+            client.delete_resource(&name, purge).await?;
+            table::print_line(&format!("deleted {name}"))?;
+        }
+        ResourceCommand::Logs { name, follow } => {
+            let mut lines = client.logs(&name, follow).await?;
+            while let Some(line) = lines.next().await {
+                let line = line?;
+                let parts = [
+                    table::time(line.at),
+                    line.level,
+                    line.rule,
+                    line.url,
+                    line.message,
+                ];
+                let parts = parts.into_iter().filter(|part| !part.is_empty());
+                table::print_line(&parts.collect::<Vec<_>>().join(" "))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn all(client: &Client) -> anyhow::Result<Vec<proto::Resource>> {
+    let mut all = Vec::new();
+    let mut token = String::new();
+    loop {
+        let page = client.resources(PAGE, token).await?;
+        all.extend(page.resources);
+        if page.next_page_token.is_empty() {
+            return Ok(all);
+        }
+        token = page.next_page_token;
+    }
+}
+
+fn list(resources: Vec<proto::Resource>, output: &OutputArgs) -> anyhow::Result<()> {
+    if output.format == Format::Json {
+        let next_page_token = String::new();
+        return table::print_json(&proto::ListResourcesResponse {
+            resources,
+            next_page_token,
+        });
+    }
+    let rows: Vec<[String; 7]> = resources
+        .into_iter()
+        .map(|resource| {
+            let (spec, counts) = (resource.spec(), resource.counts());
+            [
+                spec.name,
+                resource.phase,
+                spec.plugin,
+                node_id(&spec.assigned_node).to_owned(),
+                counts.pages().to_string(),
+                counts.items.to_string(),
+                resource.reason,
+            ]
+        })
+        .collect();
+    let head = [
+        "RESOURCE", "PHASE", "PLUGIN", "NODE", "PAGES", "ITEMS", "REASON",
+    ];
+    table::print(head, &rows)?;
+    Ok(())
+}
+
+fn show(resource: &proto::Resource, output: &OutputArgs) -> anyhow::Result<()> {
+    if output.format == Format::Json {
+        return table::print_json(resource);
+    }
+    let (spec, counts) = (resource.spec(), resource.counts());
+    let phase = match resource.reason.as_str() {
+        "" => resource.phase.clone(),
+        reason => format!("{}: {reason}", resource.phase),
+    };
+    let pages = format!(
+        "{} parsed, {} done otherwise, {} dead, {} waiting, {} in flight",
+        counts.parsed, counts.other_done, counts.dead, counts.due, counts.in_flight,
+    );
+    let by_reason = |reasons: &std::collections::BTreeMap<String, u64>| {
+        let reasons: Vec<_> = reasons
+            .iter()
+            .map(|(why, n)| format!("{why} {n}"))
+            .collect();
+        reasons.join(", ")
+    };
+    let plugin = match resource.plugin_version.as_str() {
+        "" => spec.plugin.clone(),
+        version => format!("{} (runs {version})", spec.plugin),
+    };
+    let params: Vec<_> = spec
+        .params
+        .iter()
+        .map(|(k, v)| format!("{k}={v}"))
+        .collect();
+    let place = |limit: &str| {
+        LimitName::ALL
+            .iter()
+            .position(|known| known.as_str() == limit)
+    };
+    let mut limits: Vec<_> = spec.limits.iter().collect();
+    limits.sort_by_key(|(limit, _)| place(limit));
+    let limits: Vec<_> = limits.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let placement = placement_spec(spec.placement.unwrap_or_default())?;
+    let placement = if placement.is_default() {
+        String::new()
+    } else {
+        placement.to_string()
+    };
+    let rows = [
+        ("resource", format!("{} (id {})", spec.name, spec.id)),
+        ("phase", phase),
+        ("node", spec.assigned_node.replace('|', " at ")),
+        ("plugin", plugin),
+        ("params", params.join(" ")),
+        ("limits", limits.join(" ")),
+        ("placement", placement),
+        (
+            "run",
+            format!("{}, generation {}", resource.run, resource.generation),
+        ),
+        ("added", table::time(millis(spec.creation_time))),
+        ("pages", pages),
+        ("hosts", some(counts.hosts)),
+        ("items", counts.items.to_string()),
+        ("bytes", table::size(counts.bytes)),
+        ("dead", by_reason(&counts.dead_by_reason)),
+        ("not taken", by_reason(&counts.refused_links)),
+    ];
+    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        table::print_line(&format!("{name:<10} {value}"))?;
+    }
+    for shard in &resource.shards {
+        table::print_line(&format!("shard {:<4} {}", shard.shard, shard_line(shard)))?;
+        for line in &shard.last_errors {
+            let parts = [&table::time(line.at), &line.level, &line.url, &line.message];
+            let line = parts.map(String::as_str).join(" ");
+            table::print_line(&format!("{:<10} {line}", "log"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns nanoseconds as milliseconds.
+fn millis(nanos: i64) -> u64 {
+    u64::try_from(nanos).unwrap_or_default() / 1_000_000
+}
+
+fn some(n: u64) -> String {
+    match n {
+        0 => String::new(),
+        n => n.to_string(),
+    }
+}
+
+/// Formats the owner and the progress of a shard.
+fn shard_line(shard: &proto::ShardStatus) -> String {
+    let owner = match shard.owner.as_str() {
+        "" => "nobody",
+        owner => owner,
+    };
+    let counts = shard.counts();
+    let (pages, due) = (counts.pages(), counts.due);
+    let reason = match shard.reason.as_str() {
+        "" => String::new(),
+        reason => format!(": {reason}"),
+    };
+    format!(
+        "{owner}, epoch {}, {}, {pages} pages, {due} waiting{reason}",
+        shard.epoch, shard.state
+    )
+}
+
+fn node_id(assigned_node: &str) -> &str {
+    assigned_node.split('|').next().unwrap_or_default()
+}

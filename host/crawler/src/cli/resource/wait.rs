@@ -1,0 +1,93 @@
+//! `crawler resource wait`: progress on a terminal, and an exit code that scripts can trust.
+
+use std::time::Duration;
+
+use crawler_proto as proto;
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::time::{Instant, sleep};
+
+use crate::cli::{Failure, table};
+use crawler_api::client::Client;
+use crawler_model::id::ResourceName;
+
+/// Interval between two looks at the resource.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Waits until the crawl has finished. It is an error if the crawl failed, or is not over in time.
+pub(super) async fn run(
+    client: &Client,
+    name: &ResourceName,
+    timeout: Duration,
+) -> anyhow::Result<()> {
+    let deadline = Instant::now() + timeout;
+    let progress = spinner();
+    let mut seen = String::new();
+    loop {
+        match client.resource(name).await {
+            Ok(resource) => {
+                if let Some(line) = finished(name, &resource)? {
+                    progress.finish_and_clear();
+                    table::print_line(&line)?;
+                    return Ok(());
+                }
+                seen = standing(&resource);
+                progress.set_message(format!("{name}: {seen}"));
+            }
+            // A master that restarts is back in a moment.
+            Err(error) if error.is_transient() && Instant::now() < deadline => {
+                progress.set_message(format!("{name}: {error}"));
+            }
+            Err(error) => return Err(error.into()),
+        }
+        progress.tick();
+        if Instant::now() >= deadline {
+            progress.finish_and_clear();
+            let timeout = humantime::format_duration(timeout);
+            return Err(Failure::new(
+                format!("resource {name} is not over after {timeout}: {seen}"),
+                format!("wait longer with --timeout, or look: `crawler resource get {name}`"),
+            )
+            .into());
+        }
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// Returns the message for a finished crawl; `None` while it is not over.
+fn finished(name: &ResourceName, resource: &proto::Resource) -> Result<Option<String>, Failure> {
+    match resource.phase.as_str() {
+        "Finished" => Ok(Some(format!(
+            "resource {name} finished: {}",
+            numbers(resource)
+        ))),
+        "Failed" => Err(Failure::new(
+            format!("resource {name} failed: {}", resource.reason),
+            format!("`crawler resource logs {name}` shows what led to it"),
+        )),
+        _ => Ok(None),
+    }
+}
+
+fn standing(resource: &proto::Resource) -> String {
+    match resource.reason.as_str() {
+        "" => format!("{}, {}", resource.phase, numbers(resource)),
+        reason => format!("{} ({reason})", resource.phase),
+    }
+}
+
+fn numbers(resource: &proto::Resource) -> String {
+    let counts = resource.counts();
+    let (pages, items) = (counts.pages(), counts.items);
+    match (counts.due + counts.in_flight, counts.dead) {
+        (0, 0) => format!("{pages} pages, {items} items"),
+        (0, dead) => format!("{pages} pages ({dead} dead), {items} items"),
+        (waiting, _) => format!("{pages} pages, {items} items, {waiting} waiting"),
+    }
+}
+
+/// Creates a spinner, which hides itself if stderr is no terminal.
+fn spinner() -> ProgressBar {
+    let style = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
+    ProgressBar::new_spinner().with_style(style)
+}

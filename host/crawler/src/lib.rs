@@ -1,0 +1,98 @@
+//! A crawler whose crawl rules are WebAssembly components.
+//!
+//! Masters hand named *resources* (crawls) to workers and distribute their rules by name. Workers load a rule
+//! into a sandbox when a resource is assigned to them, and crawl. The library is the program without its `main`;
+//! it promises nothing to other crates.
+//!
+//! This text tells a contributor where things are. How the crawler works stands once, in the book: the chapters
+//! below are files of `host/docs/src`.
+//!
+//! | about | chapter | modules |
+//! |---|---|---|
+//! | words such as shard, epoch and outbox | `design/words.md` | [`crawler_model`] |
+//! | parts of the program and their layers | `design/layers.md` | all |
+//! | one crawl from `plugin push` to its end | `design/way-of-a-crawl.md` | [`app`], [`crawler_master::control`], [`crawler_worker`] |
+//! | the leader, placement and hand-over | `design/placement.md` | [`crawler_store::election`], [`crawler_master::placement`], [`crawler_master::balance`], [`crawler_master::replica`] |
+//! | shards, and links between them | `design/shards.md` | [`crawler_model::links`], [`crawler_worker::links`], [`crawler_worker::receive`] |
+//! | hosts, their turns and their failures | `reference/fetch.md` | [`crawler_fetch::gate`], [`crawler_fetch::turns`], [`crawler_worker::peers`] |
+//! | what survives what | `design/survival.md` | [`crawler_frontier::durable`], [`crawler_worker::leave`] |
+//! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
+//! | files of the data root | `operate/data-root.md` | [`crawler_data`], [`crawler_sink`] |
+//! | settings, and what an update changes | `reference/settings.md` | [`crawler_model::settings`], [`config`] |
+//! | calls | `reference/http.md`, `reference/grpc.md`, `reference/cli.md` | [`crawler_api`], [`cli`] |
+//! | the sandbox, and what is behind it | `design/way-of-a-crawl.md`, `reference/limits.md` | [`crawler_plugin`], [`crawler_extract`], [`crawler_process::confine`] |
+//! | files that a change touches | `contribute/where-does-a-line-go.md` | |
+//!
+//! # Layers
+//!
+//! Each line is a crate below `host`, except `app`, `cli`, `config` and `demo`: these are the modules of this
+//! one. Crates depend on those of lower lines only; a test of the manifests checks that.
+//!
+//! ```text
+//! L5  crawler                     composition root: the only place that names backends together
+//! L4  api                         gRPC and HTTP, and the client
+//! L3  master | worker | devtools  never each other
+//! L2  store | plugin | fetch | frontier | sink | data      siblings never depend on each other
+//! L1  process                     clock, confine, task, retry, limiter, memory, telemetry
+//! L0  model                       nouns; no IO
+//! ```
+//!
+//! A crate that needs something from above declares a trait that is implemented there:
+//! [`crawler_master::WorkerCalls`] and [`crawler_plugin::FetchBytes`] over gRPC in `api`,
+//! [`crawler_plugin::LoadRules`] over masters, data root and engine in [`app`].
+//!
+//! # Rules that hold everywhere
+//!
+//! - The desired state is written first and placed later. The write is the message; a watch only wakes a loop
+//!   that looks at the whole state again ([`crawler_store::changes`]).
+//! - Whoever writes a record of the store guards the write by what it has read. Values are JSON that a person
+//!   can read, and carry a `write_id`, so that a write whose answer was lost can be told from a rival's.
+//! - A page has one batch, which is written whole; an item is delivered only once it is durable
+//!   ([`crawler_frontier::durable`]).
+//! - The boundary to plugins, `plugin-sdk/wit/rules.wit`, only grows ([`crawler_plugin::INTERFACE_VERSIONS`]).
+//! - Whatever grows has a bound, and a row in the table below.
+//!
+//! # What grows
+//!
+//! Each row has a bound, a part that removes what is beyond it, and a test of that name.
+//!
+//! | what | bound | removed by | setting | test |
+//! |---|---|---|---|---|
+//! | frontier of a deleted resource | its age since nobody writes to it | the master's loop, with its record | `--frontier-min-age` | `a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read` |
+//! | URL states, seen URLs, hosts, patterns and totals over runs | the present run; states of the one before it too, and hosts that may not be asked yet | a sweep when a run begins | none | `a_new_run_begins_anew_and_what_the_last_left_goes`, `states_hosts_and_patterns_of_earlier_runs_go_once_nothing_needs_them` |
+//! | dead letters | the URLs of the present run | the same sweep; `crawler frontier redrive` | `--max-pages` | `dead_letters_are_tried_again_by_reason` |
+//! | a frontier on disk | 32 GiB over all shards, as of a look every 10 s; links beyond are refused | the sweep of a new run, the collector | `--max-disk` | `links_are_refused_and_counted_while_the_frontier_fills_its_disk`, `a_frontier_knows_how_many_bytes_it_has_on_disk` |
+//! | items that wait for their sink | 100 000 a shard, and 256 MiB over all shards | the sink; no page is taken meanwhile | `--max-undelivered` | `no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening`, `no_page_is_taken_until_the_sink_has_caught_up` |
+//! | links for other shards | those of the present run; 100 000 of a shard may wait | the shard they are for; the same sweep; no page is taken meanwhile | none | `links_of_earlier_runs_go_when_a_run_begins_and_numbers_begin_anew`, `no_page_is_taken_while_too_many_links_wait_before_and_after_an_opening` |
+//! | items | none: they are what is crawled for | `crawler resource delete --purge` | none | `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
+//! | line files | 256 MiB each, and one for each opening of a frontier that brings items | with the items; what does not count, with the frontier | none | `a_file_is_followed_by_the_next_at_its_bound_and_none_is_written_over`, `files_that_were_cut_to_their_marks_are_read_without_them` |
+//! | replaced files of a frontier | logs 10 min and tables 1 h, but no sooner than 15 min after a compaction has replaced them; compactions 1 h, manifests 24 h; none longer than the setting and the time until the next look | the owner's collector | `--frontier-min-age` | `what_a_compaction_has_replaced_goes_at_its_age`, `a_short_age_holds_for_all_files` |
+//! | URLs of a frontier in memory | 65 536, and 1 024 of one host and priority; within a minute 262 144 over all that a process has open: an even share, down to 1 024, and what the others leave; hosts whose turn comes later keep their clock and a cursor, half a kilobyte | the next host that has its turn sooner | none | `where_there_is_no_room_those_whose_turn_comes_last_sleep`, `urls_are_shared_evenly_and_who_has_many_gets_what_others_leave` |
+//! | what waits to be written to a frontier, in memory | 64 MiB; 256 MiB over all that a process has open, down to 4 MiB each | the next write to the object store; no page is committed meanwhile | none | `many_frontiers_share_what_may_wait_to_be_written`, `a_page_larger_than_what_may_wait_to_be_written_is_committed_whole` |
+//! | memory of a process with crawls, altogether | at 7/8 of the setting no page is taken and caches shrink, at all of it crawls are put back ([`crawler_process::memory`]) | the crawl that uses most closes its frontier | `--memory` | `a_hungry_crawl_is_put_back_and_ten_others_finish` |
+//! | memory of all calls that run at once | half of the setting, each call with its limit `memory`; further ones wait | the end of a call | `--memory` | `calls_share_a_budget_of_bytes_and_wait_for_their_turn` |
+//! | memories of calls that are over, kept for the next ones | 4 MiB each, a sixteenth of the setting altogether, one for each slot at the most | the next call | `--memory` | `warm_memories_are_a_part_of_what_calls_may_use` |
+//! | URLs of `crawler run` in memory | 2 000 000; links beyond are refused | the end of the run | `--frontier-urls` | `links_beyond_the_bound_are_refused_and_counted` |
+//! | fences of a frontier | one empty file for each opening | with the frontier | none | `fences_stay_and_a_dead_compaction_is_taken_over_soon` |
+//! | marks of line files, and digests of plugins, in a frontier | one small record for each file; 32 bytes for each version of the plugin that has crawled | with the frontier | none | `a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read` |
+//! | files that were never complete | an hour | a sweep every hour | none | `writes_that_were_cut_off_are_swept_after_an_hour_and_nothing_else_is` |
+//! | compiled code | 2 GiB, the least used goes | the next one that is kept | `--compiled-size` | `the_least_used_code_goes_when_there_is_too_much` |
+//! | plugin bytes | those of plugins that are there, and an hour longer | the leader's sweep every hour | `--plugin-size` each | `bytes_go_with_the_last_version_that_has_them`, `bytes_of_plugins_that_are_not_kept_go_and_other_files_stay` |
+//! | the log of a crawl | 1 000 lines and 1 MiB, in memory; a line of more than 8 KiB is cut | the next line | none | `only_the_last_lines_are_kept`, `r05_the_log_of_a_crawl_is_bounded_in_bytes` |
+//! | calls that a resource remembers | 16, each of 128 bytes | the next one; the deletion's record keeps them for as long as it is there | none | `a_call_that_is_sent_again_is_carried_out_once` |
+//! | bodies of requests in hand, in memory | 256 MiB, the last eighth for small ones | the answer to a request; further ones are refused | `--request-memory` | `r03_bodies_beyond_the_budget_are_refused_until_it_is_free` |
+//! | connections of clients | 4 096 of each listener | their end; one that sends nothing ends after 10 s | `--connections`, `--stall-timeout` | `r03_connections_beyond_the_cap_are_refused_others_go_on` |
+//! | frontiers that are read for clients | 32 | the end of a read; further ones wait | `--frontier-readers` | `r03_reads_of_frontiers_wait_for_one_of_few_readers` |
+//! | robots.txt of sites, in a worker | 65 536 origins and 64 MiB of rules, each of 500 KiB of file | those used least lately, for new ones | none | `those_used_least_lately_go_when_there_are_too_many_or_they_are_too_large` |
+//! | addresses of names, in a worker | 50 000 names, each for as long as DNS says, from 30 s to 1 h; 10 000 answers that a name does not exist, each for 5 min at most | the next one that is asked for; time | `dns-min-ttl`, `dns-ttl` of `[fetch]` | `the_addresses_of_many_names_are_not_remembered_all` |
+//! | hosts whose turns workers share, in a worker | 100 000 that it owns, and 100 000 that it asks for; further ones get no turn | the end of their delay | none | `hosts_beyond_the_bound_get_no_turn_until_there_is_room`, `hosts_that_are_not_asked_any_more_are_forgotten_and_others_bounded` |
+//! | addresses of own nodes, in a worker | those that were registered in the last hour | a look every 30 seconds | none | `an_address_is_given_up_an_hour_after_its_node_left` |
+//! | workers that were told to drain | one small record each | `crawler node drain --undo` | none | `a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_drain_too` |
+//! | numbers of processes | one small record and lease each | an hour after the process was last there | none | `a_number_is_kept_while_its_process_runs_and_an_hour_longer` |
+//! | the history of etcd | twice 100 000 revisions | the leader, where it is that long, and every 10 minutes | `--keep-revisions`, `--compact-interval` | `the_history_is_short_however_much_is_written_between_two_looks` |
+//! | the store's log | 16 MiB beyond its records | a snapshot | none | `the_log_is_replaced_by_a_snapshot_when_it_has_grown` |
+
+pub mod app;
+pub mod cli;
+pub mod config;
+pub mod demo;

@@ -1,0 +1,315 @@
+//! A call of a rule that is kept in a folder: `NAME.call.json`, and the body of its page in a file beside it.
+//!
+//! ```text
+//! pages/
+//!     detail.call.json   rule, params, address, status, headers, and what came of the call
+//!     detail.html        the body, as it came: it can be opened and edited
+//!     root.call.json     a call without a page is one of root
+//! ```
+//!
+//! ```text
+//! name    what a call is called
+//! page    a page without its body, and how it is read as a rule sees it
+//! files   plain files, read to a limit, written whole or not at all
+//! ```
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use self::files::{read, write};
+pub use self::name::CallName;
+pub use self::page::SavedPage;
+use self::page::{BodyFile, charset_of, ending};
+use super::outcome::Outcome;
+use crawler_model::crawl::{Page, UnixMillis};
+
+pub mod files;
+mod name;
+mod page;
+
+/// Ending of the names of files that keep a call.
+const ENDING: &str = ".call.json";
+/// Largest size in bytes of a file that keeps a call: its outcome is limited by `item-bytes`, and its page is
+/// in another file.
+const MAX_CALL: u64 = 256 << 20;
+
+/// A saved call with the params that the user sets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "File", into = "File")]
+pub struct SavedCall {
+    /// Rule or root that is called.
+    pub called: Called,
+    /// Params of the call, as `--param` gives them.
+    pub params: BTreeMap<String, String>,
+    /// Outcome that was kept. If `None`, nothing was kept yet.
+    pub outcome: Option<Outcome>,
+}
+
+/// Target of a call, with its input.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Called {
+    /// Call of `root`.
+    Root {
+        /// Clock that root sees. A rule sees the time of its page.
+        now: UnixMillis,
+    },
+    /// Call of a rule.
+    Rule {
+        /// Name of the rule.
+        rule: String,
+        /// Page that the rule is called for.
+        page: Box<SavedPage>,
+    },
+}
+
+impl Called {
+    /// Returns the name of the rule, or `root`.
+    pub fn name(&self) -> &str {
+        match self {
+            Called::Root { .. } => "root",
+            Called::Rule { rule, .. } => rule,
+        }
+    }
+}
+
+/// A call in the form of its file.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rule: Option<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    params: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    now: UnixMillis,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    page: Option<Box<SavedPage>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
+}
+
+impl TryFrom<File> for SavedCall {
+    type Error = &'static str;
+
+    fn try_from(file: File) -> Result<Self, Self::Error> {
+        let called = match (file.rule, file.page) {
+            (None, None) => Called::Root { now: file.now },
+            (Some(_), Some(_)) if file.now != 0 => {
+                return Err("a rule sees the moment of its page: \"now\" is for root");
+            }
+            (Some(rule), Some(page)) => Called::Rule { rule, page },
+            (Some(_), None) => return Err("a rule is called with a page: \"page\" is missing"),
+            (None, Some(_)) => return Err("a page is for a rule: \"rule\" is missing"),
+        };
+        Ok(Self {
+            called,
+            params: file.params,
+            outcome: file.outcome,
+        })
+    }
+}
+
+impl From<SavedCall> for File {
+    fn from(call: SavedCall) -> Self {
+        let (rule, page, now) = match call.called {
+            Called::Root { now } => (None, None, now),
+            Called::Rule { rule, page } => (Some(rule), Some(page), 0),
+        };
+        Self {
+            rule,
+            params: call.params,
+            now,
+            page,
+            outcome: call.outcome,
+        }
+    }
+}
+
+/// Reason why a saved call cannot be read or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum SavedError {
+    /// A folder or a file cannot be read or written.
+    #[error("cannot {doing} {path}")]
+    Io {
+        /// Operation: `read` or `write`.
+        doing: &'static str,
+        /// Path of the folder or file.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+    /// The file is not a saved call.
+    #[error("{path}: {why}")]
+    Form {
+        /// Path of the file.
+        path: PathBuf,
+        /// Description of the fault.
+        why: String,
+    },
+    /// A file exists that is not to be replaced.
+    #[error("{path} is there already: give another name with --as, or --replace it")]
+    Present {
+        /// Path of the file.
+        path: PathBuf,
+    },
+}
+
+/// Returns the names of all calls of a folder, sorted.
+pub fn names(folder: &Path) -> Result<Vec<CallName>, SavedError> {
+    let failed = |source| SavedError::Io {
+        doing: "read",
+        path: folder.to_owned(),
+        source,
+    };
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if let Some(name) = name.strip_suffix(ENDING) {
+            let name = name.parse().map_err(|why: &str| SavedError::Form {
+                path: path.clone(),
+                why: why.to_owned(),
+            });
+            names.push(name?);
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Returns the folder and the name of the call that a file keeps, by the file's name.
+pub fn call_of(path: &Path) -> Option<(PathBuf, CallName)> {
+    let name = path.file_name()?.to_str()?.strip_suffix(ENDING)?;
+    Some((path.parent()?.to_owned(), name.parse().ok()?))
+}
+
+/// Returns the path of a call's file.
+pub fn path_of(folder: &Path, name: &CallName) -> PathBuf {
+    folder.join(format!("{name}{ENDING}"))
+}
+
+impl SavedCall {
+    /// Reads the call of this name.
+    pub fn read(folder: &Path, name: &CallName) -> Result<Self, SavedError> {
+        let path = path_of(folder, name);
+        let (bytes, is_cut) = read(&path, MAX_CALL)?;
+        let failed = |why| SavedError::Form { path, why };
+        if is_cut {
+            return Err(failed(format!("a call has at most {MAX_CALL} bytes")));
+        }
+        let call = serde_json::from_slice(&bytes);
+        call.map_err(|error| failed(format!("it is no saved call: {error}")))
+    }
+
+    /// Keeps the outcome of the call, unless the file has changed meanwhile. Returns true if the outcome is
+    /// new.
+    pub fn update(
+        &mut self,
+        folder: &Path,
+        name: &CallName,
+        outcome: Outcome,
+    ) -> Result<bool, SavedError> {
+        if Self::read(folder, name)? != *self {
+            let why = "it was changed meanwhile, and is left as it is; try again".to_owned();
+            let path = path_of(folder, name);
+            return Err(SavedError::Form { path, why });
+        }
+        let before = self.clone();
+        self.outcome = Some(outcome);
+        if let Called::Rule { page, .. } = &mut self.called {
+            // A fetch notes the charset; a call that was written by hand gets it here.
+            let (read, _) = page.page(folder, u64::MAX)?;
+            page.charset = charset_of(&read);
+        }
+        let is_new = *self != before;
+        if is_new {
+            self.write(folder, name)?;
+        }
+        Ok(is_new)
+    }
+
+    fn write(&self, folder: &Path, name: &CallName) -> Result<(), SavedError> {
+        let text = serde_json::to_string_pretty(self).expect("a call is plain data");
+        write(&path_of(folder, name), format!("{text}\n").as_bytes(), true)
+    }
+
+    /// Keeps a fetched page for a rule, with its body, under this name. If files are there already, they are
+    /// replaced if allowed; otherwise it is an error. A call that is replaced leaves what a fetch cannot
+    /// tell: its outcome, and how its rule was called.
+    pub fn keep(
+        folder: &Path,
+        name: &CallName,
+        fetched: Fetched<'_>,
+        is_replacing: bool,
+    ) -> Result<Self, SavedError> {
+        let Fetched {
+            rule,
+            params,
+            state,
+            page,
+        } = fetched;
+        std::fs::create_dir_all(folder).map_err(|source| SavedError::Io {
+            doing: "write",
+            path: folder.to_owned(),
+            source,
+        })?;
+        let body = format!("{name}.{}", ending(page.header("content-type")));
+        let path = path_of(folder, name);
+        if !is_replacing && path.exists() {
+            return Err(SavedError::Present { path });
+        }
+        let mut saved = SavedPage::of(page, BodyFile(body.clone()));
+        let (mut params, mut outcome) = (params, None);
+        // An earlier call that cannot be read leaves nothing.
+        if let Ok(earlier) = Self::read(folder, name)
+            && let Called::Rule {
+                rule: same,
+                page: earlier_page,
+            } = earlier.called
+            && same == rule
+        {
+            saved.called_as(&earlier_page);
+            outcome = earlier.outcome;
+            if params.is_empty() {
+                params = earlier.params;
+            }
+        }
+        if let Some(state) = state {
+            saved.set_state(state);
+        }
+        let call = Self {
+            called: Called::Rule {
+                rule: rule.to_owned(),
+                page: Box::new(saved),
+            },
+            params,
+            outcome,
+        };
+        write(&folder.join(&body), &page.body, is_replacing)?;
+        call.write(folder, name)?;
+        Ok(call)
+    }
+}
+
+/// A fetched page that is to be kept.
+#[derive(Debug)]
+pub struct Fetched<'a> {
+    /// Rule that the page is for.
+    pub rule: &'a str,
+    /// Params with which the rule is called.
+    pub params: BTreeMap<String, String>,
+    /// State that the page's request carries.
+    pub state: Option<&'a str>,
+    /// Page as it was fetched.
+    pub page: &'a Page,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,354 @@
+//! The files of a new plugin: rules that fit a small shop, saved calls of them, and their test.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use crawler_model::id::PluginName;
+
+/// Language of a plugin's rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Language {
+    /// Rust, compiled.
+    Rust,
+    /// JavaScript, with the interpreter QuickJS in the component.
+    JavaScript,
+    /// Python, with the interpreter CPython in the component.
+    Python,
+}
+
+impl FromStr for Language {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "rust" => Ok(Self::Rust),
+            "js" => Ok(Self::JavaScript),
+            "python" => Ok(Self::Python),
+            _ => Err("one of rust, js, python"),
+        }
+    }
+}
+
+/// Packages that make components of scripts, in the versions that the SDKs are tested with.
+pub const COMPONENTIZE_PY: &str = "componentize-py==0.25.1";
+const COMPONENTIZE_QJS: &str = "0.4.5";
+
+/// Paths and contents of the files of a new plugin.
+type Files = &'static [(&'static str, &'static str)];
+
+/// Saved calls, the same in each language.
+const PAGES: Files = &[
+    (
+        "pages/root.call.json",
+        include_str!("template/root.call.json"),
+    ),
+    (
+        "pages/list.call.json",
+        include_str!("template/list.call.json"),
+    ),
+    ("pages/list.html", include_str!("template/list.html")),
+    (
+        "pages/detail.call.json",
+        include_str!("template/detail.call.json"),
+    ),
+    ("pages/detail.html", include_str!("template/detail.html")),
+];
+
+const RUST: Files = &[
+    ("Cargo.toml", include_str!("template/rust/Cargo.toml.in")),
+    ("README.md", include_str!("template/rust/README.md.in")),
+    (".gitignore", "/target\n"),
+    ("src/lib.rs", include_str!("template/rust/lib.rs.in")),
+    ("tests/pages.rs", include_str!("template/rust/pages.rs.in")),
+];
+
+const JAVASCRIPT: Files = &[
+    ("package.json", include_str!("template/js/package.json.in")),
+    ("README.md", include_str!("template/js/README.md.in")),
+    (".gitignore", "/node_modules\n/plugin.wasm\n"),
+    ("src/rules.js", include_str!("template/js/rules.js.in")),
+    (
+        "src/crawler.js",
+        include_str!("../../../plugin-sdk/js/crawler.js"),
+    ),
+    WIT,
+];
+
+const PYTHON: Files = &[
+    (
+        "pyproject.toml",
+        include_str!("template/python/pyproject.toml.in"),
+    ),
+    ("README.md", include_str!("template/python/README.md.in")),
+    (".gitignore", "/.venv\n/plugin.wasm\n__pycache__\n"),
+    ("src/rules.py", include_str!("template/python/rules.py.in")),
+    (
+        "src/crawler.py",
+        include_str!("../../../plugin-sdk/python/crawler.py"),
+    ),
+    WIT,
+];
+
+const WIT: (&str, &str) = (
+    "wit/rules.wit",
+    include_str!("../../../plugin-sdk/wit/rules.wit"),
+);
+
+/// Names that no crate can have, or that would clash with its dependencies.
+const TAKEN: &str = "abstract alloc as async await become box break const continue core crate crawler_plugin_sdk \
+    do dyn else enum extern false final fn for gen if impl in let loop macro match mod move mut override \
+    priv proc_macro pub ref return self serde static std struct super test trait true try type typeof unsafe \
+    unsized use virtual where while yield";
+
+/// Reason why there is no new plugin.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// No crate can have the name.
+    #[error("no crate can be called {name}: {why}")]
+    Name {
+        /// Name that was asked for.
+        name: PluginName,
+        /// Reason against the name.
+        why: &'static str,
+    },
+    /// The folder exists and is not empty.
+    #[error("{folder} is there, and not an empty folder")]
+    Present {
+        /// Folder that was asked for.
+        folder: PathBuf,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {path}")]
+    Io {
+        /// Path of the file.
+        path: PathBuf,
+        /// Error of the system.
+        source: io::Error,
+    },
+}
+
+/// Writes a plugin in Rust into a folder that does not exist yet, or is empty. `sdk` is the folder of the
+/// plugin SDK.
+pub fn write_rust(name: &PluginName, folder: &Path, sdk: &Path) -> Result<(), TemplateError> {
+    let crate_name = crate_name(name)?;
+    ensure_empty(folder)?;
+    let sdk_path = way_to(folder, sdk).display().to_string();
+    let parts = [
+        ("{{name}}", name.to_string()),
+        ("{{crate}}", crate_name.clone()),
+        ("{{type}}", type_name(&crate_name)),
+        // Strings of TOML are escaped like those of JSON.
+        ("\"{{sdk}}\"", serde_json::Value::from(sdk_path).to_string()),
+    ];
+    write_files(folder, RUST, &parts)?;
+    // With the lock file that the SDK is tested with, a build looks up no versions.
+    let lock = sdk.parent().map(|tree| tree.join("plugins/Cargo.lock"));
+    match lock.map(fs::read) {
+        Some(Ok(lock)) => write_file(&folder.join("Cargo.lock"), &lock),
+        Some(Err(_)) | None => Ok(()),
+    }
+}
+
+/// Writes a plugin in JavaScript, with its SDK, into a folder that does not exist yet, or is empty.
+pub fn write_javascript(name: &PluginName, folder: &Path) -> Result<(), TemplateError> {
+    ensure_empty(folder)?;
+    let version = COMPONENTIZE_QJS.to_owned();
+    let parts = [
+        ("{{name}}", name.to_string()),
+        ("{{componentize-qjs}}", version),
+    ];
+    write_files(folder, JAVASCRIPT, &parts)
+}
+
+/// Writes a plugin in Python, with its SDK, into a folder that does not exist yet, or is empty.
+pub fn write_python(name: &PluginName, folder: &Path) -> Result<(), TemplateError> {
+    ensure_empty(folder)?;
+    let package = COMPONENTIZE_PY.to_owned();
+    let parts = [
+        ("{{name}}", name.to_string()),
+        ("{{componentize-py}}", package),
+    ];
+    write_files(folder, PYTHON, &parts)
+}
+
+fn ensure_empty(folder: &Path) -> Result<(), TemplateError> {
+    let path = folder.to_owned();
+    match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Ok(false) => Err(TemplateError::Present { folder: path }),
+        Err(source) => Err(TemplateError::Io { path, source }),
+    }
+}
+
+fn write_files(folder: &Path, files: Files, parts: &[(&str, String)]) -> Result<(), TemplateError> {
+    for (file, text) in files.iter().chain(PAGES) {
+        let text = parts
+            .iter()
+            .fold((*text).to_owned(), |text, (part, value)| {
+                text.replace(part, value)
+            });
+        write_file(&folder.join(file), text.as_bytes())?;
+    }
+    Ok(())
+}
+
+/// Returns the folder of the SDK: in the tree that a folder lies in, or else in the one that this program was
+/// built from.
+pub fn find_sdk(folder: &Path) -> Option<PathBuf> {
+    let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let mut trees = folder.ancestors().chain(built_from);
+    trees.find_map(|tree| {
+        let sdk = tree.join("plugin-sdk");
+        is_sdk(&sdk).then_some(sdk)
+    })
+}
+
+/// Returns true if the SDK is in this folder.
+pub fn is_sdk(folder: &Path) -> bool {
+    let manifest = fs::read_to_string(folder.join("Cargo.toml"));
+    manifest.is_ok_and(|manifest| {
+        let mut lines = manifest.lines();
+        lines.any(|line| line.trim() == "name = \"crawler-plugin-sdk\"")
+    })
+}
+
+fn crate_name(name: &PluginName) -> Result<String, TemplateError> {
+    let crate_name = name.as_str().replace(['-', '.'], "_");
+    let why = if !crate_name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        "it has to begin with a letter"
+    } else if TAKEN
+        .split_whitespace()
+        .any(|taken| taken.eq_ignore_ascii_case(&crate_name))
+    {
+        "Rust or the SDK has the name"
+    } else if name.as_str().contains('.') {
+        "it has a dot"
+    } else {
+        return Ok(crate_name);
+    };
+    let name = name.clone();
+    Err(TemplateError::Name { name, why })
+}
+
+/// Returns `book_shop` as `BookShopRules`; nothing else in the file has that name.
+fn type_name(crate_name: &str) -> String {
+    let words = crate_name.split('_').map(|word| {
+        let (first, rest) = word.split_at(word.len().min(1));
+        first.to_ascii_uppercase() + rest
+    });
+    words.collect::<String>() + "Rules"
+}
+
+/// Returns the path from one folder to another: relative within the tree that the SDK lies in, so that the
+/// tree can be moved.
+fn way_to(folder: &Path, sdk: &Path) -> PathBuf {
+    let within = sdk.parent().and_then(|tree| folder.strip_prefix(tree).ok());
+    match within {
+        Some(within) => {
+            let up: PathBuf = within.components().map(|_| "..").collect();
+            up.join(sdk.file_name().unwrap_or_default())
+        }
+        None => sdk.to_owned(),
+    }
+}
+
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), TemplateError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, bytes));
+    written.map_err(|source| TemplateError::Io {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_plugin_has_its_name_everywhere_and_the_sdk_of_its_tree() {
+        let tree = tempfile::tempdir().unwrap();
+        let sdk = tree.path().join("plugin-sdk");
+        fs::create_dir_all(&sdk).unwrap();
+        fs::write(
+            sdk.join("Cargo.toml"),
+            "[package]\nname = \"crawler-plugin-sdk\"\n",
+        )
+        .unwrap();
+        let folder = tree.path().join("crawls/book-shop");
+        assert_eq!(find_sdk(&folder), Some(sdk.clone()));
+        write_rust(&"book-shop".parse().unwrap(), &folder, &sdk).unwrap();
+        let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
+        let manifest = read("Cargo.toml");
+        assert!(manifest.contains("name = \"book-shop\""), "{manifest}");
+        assert!(
+            manifest.contains("path = \"../../plugin-sdk\""),
+            "{manifest}"
+        );
+        assert!(read("src/lib.rs").contains("pub struct BookShopRules;"));
+        assert!(read("tests/pages.rs").contains("use book_shop::BookShopRules;"));
+        for (file, _) in RUST {
+            assert!(!read(file).contains("{{"), "{file}");
+        }
+    }
+
+    #[test]
+    fn a_new_plugin_of_a_script_has_its_sdk_with_it() {
+        let tree = tempfile::tempdir().unwrap();
+        let (js, py) = (tree.path().join("js"), tree.path().join("py"));
+        // No crate could have this name.
+        let name = "7days".parse().unwrap();
+        write_javascript(&name, &js).unwrap();
+        write_python(&name, &py).unwrap();
+        for (folder, files, rules) in [
+            (&js, JAVASCRIPT, "src/rules.js"),
+            (&py, PYTHON, "src/rules.py"),
+        ] {
+            let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
+            assert!(read(rules).contains("\"7days\""), "{}", read(rules));
+            assert!(read("wit/rules.wit").contains("world plugin"));
+            for (file, _) in files {
+                assert!(!read(file).contains("{{"), "{file}");
+            }
+        }
+        let error = write_python(&name, &js).unwrap_err();
+        assert!(matches!(error, TemplateError::Present { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_new_plugin_is_never_written_over_something() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = "shop".parse().unwrap();
+        let sdk = Path::new("/opt/\"crawler\"/plugin-sdk");
+        write_rust(&name, folder.path(), sdk).unwrap();
+        let manifest = fs::read_to_string(folder.path().join("Cargo.toml")).unwrap();
+        assert!(
+            manifest.contains(r#"path = "/opt/\"crawler\"/plugin-sdk""#),
+            "{manifest}"
+        );
+        let error = write_rust(&name, folder.path(), sdk).unwrap_err();
+        assert!(matches!(error, TemplateError::Present { .. }), "{error}");
+        let file = folder.path().join("Cargo.toml");
+        let error = write_rust(&name, &file, sdk).unwrap_err();
+        assert!(matches!(error, TemplateError::Io { .. }), "{error}");
+    }
+
+    #[test]
+    fn what_no_crate_can_be_called_is_refused() {
+        let why = |name: &str| match crate_name(&name.parse().unwrap()) {
+            Err(TemplateError::Name { why, .. }) => Some(why),
+            _ => None,
+        };
+        assert_eq!(why("shop-2"), None);
+        assert_eq!(why("7days"), Some("it has to begin with a letter"));
+        assert_eq!(why("Self"), Some("Rust or the SDK has the name"));
+        assert_eq!(why("self"), Some("Rust or the SDK has the name"));
+        assert_eq!(
+            why("crawler-plugin-sdk"),
+            Some("Rust or the SDK has the name")
+        );
+    }
+}

@@ -1,0 +1,363 @@
+//! Fetching of one page over HTTP: one request at a time, bounded while it streams, with its redirects within
+//! the host.
+//!
+//! Every hop, the first included, is judged by the guard and by the site's robots.txt and waits for its turn
+//! at the gate. Setting `timeout` of the table `[fetch]` bounds the time from sending it to the last byte of
+//! its body. The delay of a host starts when the hop is over, however it ended. A body is measured after its
+//! content-encoding is removed, so a small archive of a large page is cut like the page. Within that timeout,
+//! the headers of an answer and each stretch of its body have bounds of their own.
+//!
+//! The gate is told the outcome of each exchange. The caller, who gets the answer with its headers, decides
+//! when a page is tried again.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+use url::{Host, Url};
+
+use super::gate::{Asker, Gate, Pace};
+use super::guard::Guard;
+use super::resolve::{GuardedResolver, ResolveError};
+use super::robots::Cache;
+use super::turns::Turns;
+use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared, charset};
+use crawler_model::crawl::{Page, UnixMillis, is_same_host};
+use crawler_model::frontier::DelayBy;
+use crawler_model::resource::DEFAULT_DELAY;
+use crawler_model::settings::{AccessName, USUAL_AGENT};
+use crawler_process::clock::Clock;
+use failed::within;
+use hop::{Exchange, Hop, Outcome};
+use judge::Manner;
+use routes::Routes;
+use send::{OPEN_FILES_WAIT, Sent};
+
+mod body;
+mod client;
+mod failed;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod fuzz;
+mod hop;
+mod judge;
+mod routes;
+mod send;
+mod settings;
+mod sign;
+mod told;
+
+pub use client::SetupError;
+pub use routes::ProxySettings;
+pub use settings::FetchSettings;
+pub use sign::retry_after;
+
+/// Fetcher over HTTP/1.1 and HTTP/2.
+pub struct HttpFetcher {
+    settings: FetchSettings,
+    routes: Routes,
+    guard: Arc<Guard>,
+    resolver: GuardedResolver,
+    gate: Arc<Gate>,
+    /// Turns shared with other workers. If not set, no other worker is asked.
+    turns: OnceLock<Turns>,
+    robots: Cache,
+    /// Permits for hosts that are being prepared.
+    preparing: Semaphore,
+    clock: Arc<dyn Clock>,
+    /// True once a site outside the operator's networks was asked without a contact in the user agent.
+    is_nameless: AtomicBool,
+}
+
+impl std::fmt::Debug for HttpFetcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpFetcher")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HttpFetcher {
+    /// Creates a fetcher with its own connections. Guard and gate are those of the process.
+    pub fn new(
+        settings: FetchSettings,
+        guard: Arc<Guard>,
+        gate: Arc<Gate>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, SetupError> {
+        let fixed = settings.hosts.clone();
+        let resolver = GuardedResolver::new(Arc::clone(&guard), fixed, &settings.names);
+        Self::resolving(resolver, settings, guard, gate, clock)
+    }
+
+    fn resolving(
+        resolver: GuardedResolver,
+        settings: FetchSettings,
+        guard: Arc<Guard>,
+        gate: Arc<Gate>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, SetupError> {
+        Ok(Self {
+            routes: Routes::new(&settings, &resolver)?,
+            robots: Cache::new(judge::product_of(&settings.user_agent)),
+            preparing: Semaphore::new(settings.preparing),
+            settings,
+            guard,
+            resolver,
+            gate,
+            turns: OnceLock::new(),
+            clock,
+            is_nameless: AtomicBool::new(false),
+        })
+    }
+
+    /// Forgets the robots.txt of the sites that were asked least recently, to free memory.
+    pub fn shrink(&self) {
+        self.robots.shrink();
+    }
+
+    /// Warns once a process that the user agent has no contact: the owners of a site should know whom to ask
+    /// about a crawl.
+    fn want_contact(&self, url: &Url) {
+        let is_usual = self.settings.user_agent == USUAL_AGENT;
+        if is_usual
+            && !self.resolver.is_inside(url)
+            && !self.is_nameless.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                "sites see {USUAL_AGENT:?} and cannot tell whom to ask about it; set contact of [fetch] in the config file"
+            );
+        }
+    }
+
+    /// Performs one exchange once its host has its turn. Names behind proxies are judged here, because no
+    /// other code does that.
+    async fn exchange(&self, hop: &Hop, max_body: u64) -> Exchange {
+        if hop.pool.is_some() && !self.is_proxys_to_resolve(hop) {
+            let begun = Instant::now();
+            let check = self.resolver.check_name(&hop.url, hop.names_port);
+            if let Err(error) = self.while_connecting(check).await {
+                return Exchange {
+                    outcome: Err(error),
+                    took: begun.elapsed(),
+                    was_not_connected: true,
+                };
+            }
+        }
+        let _want = self.resolver.want(&hop.url, hop.names_port);
+        self.routes.exchange(hop, &self.settings, max_body).await
+    }
+
+    /// Returns true if only the proxy resolves the host's name.
+    fn is_proxys_to_resolve(&self, hop: &Hop) -> bool {
+        hop.pool.is_some() && self.settings.proxy_resolves
+    }
+
+    /// Runs a check of the name that comes before anything is sent, within `connect-timeout`.
+    async fn while_connecting(
+        &self,
+        check: impl Future<Output = Result<(), FetchError>>,
+    ) -> Result<(), FetchError> {
+        within(self.settings.connect_timeout, "connect-timeout", check).await
+    }
+
+    fn delay(&self, url: &Url, asked_for: Option<Duration>) -> Duration {
+        match asked_for {
+            Some(delay) => delay,
+            None if self.resolver.is_inside(url) => Duration::ZERO,
+            None => DEFAULT_DELAY,
+        }
+    }
+
+    /// Returns the manner of the fetch and its first hop.
+    fn prepared(&self, request: FetchRequest) -> Result<(Manner, Hop), FetchError> {
+        let pool = self.routes.pool(request.proxy.as_ref())?;
+        let is_absent = |name: &&AccessName| !self.settings.credentials.contains_key(*name);
+        if let Some(absent) = request.credentials.iter().find(is_absent) {
+            return Err(FetchError::NotSetUp {
+                setting: "credentials",
+                name: absent.to_string(),
+                table: "credentials",
+            });
+        }
+        let manner = Manner::of(&request, pool.clone());
+        Ok((manner, Hop::first(request, pool)?))
+    }
+}
+
+fn after(now: UnixMillis, pause: Duration) -> UnixMillis {
+    now.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
+}
+
+#[async_trait]
+impl Fetch for HttpFetcher {
+    async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
+        let (max_body, max_url_length) = (request.max_body, request.max_url_length);
+        let (manner, mut hop) = self.prepared(request).map_err(Failure::of_page)?;
+        // The hops so far would be lost: the page would begin again from its first URL.
+        let mut asker = manner.asker;
+        let mut on_the_way = Vec::new();
+        // After all hops so far: a later one that is not made gives the host no less time.
+        let (mut host_ready_at, mut delay_by) = (0, DelayBy::default());
+        loop {
+            let request = async {
+                let begun = Instant::now();
+                let sent = match self.judge(&hop.url, &manner).await {
+                    Ok(pace) => self.send(&hop, max_body, &pace, asker).await,
+                    Err(failure) => Sent {
+                        outcome: Err(failure.error),
+                        host_ready_at: failure.host_ready_at,
+                        delay_by: failure.delay_by,
+                        is_of_host: failure.is_of_host,
+                    },
+                };
+                told::tell(&sent.outcome, begun);
+                sent
+            };
+            let sent = request.instrument(told::span(&hop)).await;
+            let Sent {
+                outcome,
+                is_of_host,
+                ..
+            } = sent;
+            if sent.host_ready_at > host_ready_at {
+                (host_ready_at, delay_by) = (sent.host_ready_at, sent.delay_by);
+            }
+            let failure = |error| Failure {
+                error,
+                host_ready_at,
+                delay_by,
+                is_of_host,
+            };
+            let answer = match outcome {
+                // Otherwise the hops so far would be repeated. The rest becomes a page of its own, if that is
+                // possible.
+                Err(error) if error.is_held() && !on_the_way.is_empty() => {
+                    if !is_new_page(&hop, &on_the_way) {
+                        let why = error.to_string();
+                        return Err(failure(FetchError::Interrupted { why }));
+                    }
+                    Answer::Elsewhere { to: hop.url }
+                }
+                Err(error) => return Err(failure(error)),
+                Ok(Outcome::Received(answer)) => {
+                    let now = self.clock.unix_millis();
+                    Answer::Page(Box::new(page(hop.url, on_the_way, answer, now)))
+                }
+                // Another scheme counts as another host: headers of a rule do not go from https to http at
+                // one port.
+                Ok(Outcome::Redirect { to, .. }) if !is_same_host(&to, &hop.url) => {
+                    Answer::Elsewhere { to }
+                }
+                Ok(Outcome::Redirect { .. }) if on_the_way.len() >= self.settings.max_redirects => {
+                    let n = self.settings.max_redirects;
+                    return Err(failure(FetchError::Redirects { n }));
+                }
+                Ok(Outcome::Redirect { to, .. }) if to.as_str().len() > max_url_length as usize => {
+                    let (length, max) = (to.as_str().len(), max_url_length);
+                    return Err(failure(FetchError::UrlLength { length, max }));
+                }
+                Ok(Outcome::Redirect { to, status }) => {
+                    on_the_way.push(hop.redirect(to, status));
+                    asker = Asker::waiting();
+                    continue;
+                }
+            };
+            return Ok(Fetched {
+                answer,
+                host_ready_at,
+                delay_by,
+            });
+        }
+    }
+
+    fn is_prepared(&self, request: &FetchRequest) -> bool {
+        // The fetch reports a proxy that is not set up.
+        let Ok(pool) = self.routes.pool(request.proxy.as_ref()) else {
+            return true;
+        };
+        let way = pool.as_ref().map(|pool| pool.name());
+        // Where no delay is kept, connections are open while a name is looked up anew.
+        let needs_name = pool.is_none() && !self.delay(&request.url, request.delay).is_zero();
+        (!needs_name || self.resolver.is_known(&request.url))
+            && self.is_wanted_known(&request.url, request.robots, way)
+    }
+
+    async fn prepare(&self, request: FetchRequest) -> Result<Prepared, Failure> {
+        let (manner, hop) = self.prepared(request).map_err(Failure::of_page)?;
+        let url = &hop.url;
+        self.guard.check(url).map_err(Failure::of_page)?;
+        // The semaphore is never closed.
+        let _place = self.preparing.acquire().await;
+        if hop.pool.is_none()
+            && let Some(Host::Domain(name)) = url.host()
+        {
+            let found = async {
+                let found = self.resolver.found(name).await;
+                found.map(drop).map_err(ResolveError::into_fetch_error)
+            };
+            let looked_up = self.while_connecting(found).await;
+            looked_up.map_err(|error| match error {
+                FetchError::OpenFiles => Failure {
+                    error,
+                    host_ready_at: after(self.clock.unix_millis(), OPEN_FILES_WAIT),
+                    delay_by: DelayBy::default(),
+                    is_of_host: false,
+                },
+                error => Failure {
+                    error,
+                    host_ready_at: 0,
+                    delay_by: DelayBy::default(),
+                    is_of_host: true,
+                },
+            })?;
+        }
+        if manner.obeys_nothing() {
+            return Ok(Prepared::default());
+        }
+        let (wanted, rest) = self.wanted(url, &manner).await?;
+        Ok(Prepared {
+            host_ready_at: rest.ready_at,
+            delay_by: rest.by,
+            has_answered: wanted.is_new,
+        })
+    }
+
+    fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32 {
+        // The way of the host's pages is not known here; the gate keeps the delay of each way.
+        let ways = self.routes.names().map(Some).chain([None]);
+        let wanted = ways.filter_map(|way| self.robots.delay(host, way)).max();
+        let wanted = wanted.unwrap_or_default();
+        let delay = self.delay(host, delay).max(wanted);
+        self.gate.parallel(&Pace::of_delay(delay))
+    }
+}
+
+/// Returns true if a hop can become a page of its own: it requests a URL that no earlier hop did.
+fn is_new_page(hop: &Hop, on_the_way: &[Url]) -> bool {
+    hop.is_plain() && !on_the_way.contains(&hop.url)
+}
+
+fn page(url: Url, redirects: Vec<Url>, answer: hop::Received, fetched_at: UnixMillis) -> Page {
+    let content_type = answer.headers.get("content-type");
+    let text = charset::decode(&answer.body, content_type, url.domain());
+    Page {
+        requested_url: redirects.first().unwrap_or(&url).clone(),
+        url,
+        status: answer.status,
+        redirects,
+        fetched_at,
+        truncated: answer.truncated,
+        text,
+        headers: answer.headers,
+        body: answer.body,
+        record: answer.record,
+    }
+}
+
+#[cfg(test)]
+mod tests;

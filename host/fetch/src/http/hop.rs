@@ -1,0 +1,387 @@
+//! One request and its answer.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Method, Request, Response, StatusCode, Version};
+use tokio::select;
+use tokio::time::{Instant, sleep_until};
+use url::Url;
+
+use super::super::cookies::CookieJar;
+use super::super::phases::Phases;
+use super::super::{FetchError, FetchRequest, Place};
+use super::FetchSettings;
+use super::body::{ACCEPTED, Body, codings, read};
+use super::failed;
+use super::routes::Pool;
+use crawler_model::headers::Headers;
+use crawler_model::page::FetchRecord;
+use crawler_model::settings::{ContentTypes, CredentialNames};
+use crawler_process::memory::Account;
+
+/// Headers that frame a message or choose its coding; only the client sets them.
+const NOT_FOR_REQUESTS: &[&str] = &[
+    "accept-encoding",
+    "connection",
+    "content-length",
+    "expect",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// A request that is ready to be sent.
+#[derive(Debug)]
+pub(super) struct Hop {
+    pub(super) url: Url,
+    /// True if its resource names the port.
+    pub(super) names_port: bool,
+    method: Method,
+    headers: HeaderMap,
+    cookies: Option<Arc<CookieJar>>,
+    body: Option<Bytes>,
+    content_types: ContentTypes,
+    /// Proxies that the request goes through. If `None`, it goes to the host directly.
+    pub(super) pool: Option<Arc<Pool>>,
+    /// Names of credentials to send to the hosts that they are for.
+    credentials: CredentialNames,
+    /// Memory account that the body of the answer is charged to while it is read.
+    account: Account,
+    /// Place that is given up while the request waits for the turn of a host.
+    pub(super) place: Option<Arc<dyn Place>>,
+}
+
+/// Result of sending a hop once.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) outcome: Result<Outcome, FetchError>,
+    /// Time until its end.
+    pub(super) took: Duration,
+    /// True if it ended before there was a connection, so that nothing was asked.
+    pub(super) was_not_connected: bool,
+}
+
+/// Outcome of an exchange.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// An answer, read as far as the limit.
+    Received(Received),
+    /// A redirect; its body was not read.
+    Redirect {
+        /// Absolute URL without fragment.
+        to: Url,
+        /// Status of the answer, which decides the method of the next hop.
+        status: StatusCode,
+    },
+}
+
+/// An answer.
+#[derive(Debug)]
+pub(super) struct Received {
+    pub(super) status: u16,
+    /// Headers with names in lower case.
+    pub(super) headers: Headers,
+    pub(super) body: Bytes,
+    pub(super) truncated: bool,
+    /// Record of the fetch, without the part before the request was sent.
+    pub(super) record: FetchRecord,
+}
+
+impl Hop {
+    /// Creates a plain GET of a URL.
+    pub(super) fn get(url: Url, names_port: bool, pool: Option<Arc<Pool>>) -> Self {
+        Self {
+            url,
+            names_port,
+            method: Method::GET,
+            headers: HeaderMap::new(),
+            cookies: None,
+            body: None,
+            content_types: ContentTypes::default(),
+            pool,
+            credentials: CredentialNames::default(),
+            account: Account::default(),
+            place: None,
+        }
+    }
+
+    /// Builds the first hop of a request, or returns why it cannot be sent.
+    pub(super) fn first(
+        request: FetchRequest,
+        pool: Option<Arc<Pool>>,
+    ) -> Result<Self, FetchError> {
+        let refused = |why: String| FetchError::Request { why };
+        let method = Method::from_bytes(request.method.as_bytes())
+            .ok()
+            .filter(|method| !matches!(*method, Method::CONNECT | Method::TRACE))
+            .ok_or_else(|| refused(format!("{:?} is not a method for pages", request.method)))?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in request.headers {
+            let valid_name = HeaderName::from_bytes(name.as_bytes())
+                .ok()
+                .filter(|name| !NOT_FOR_REQUESTS.contains(&name.as_str()))
+                .ok_or_else(|| refused(format!("header {name:?} cannot be set")))?;
+            let value = HeaderValue::from_str(&value)
+                .map_err(|_| refused(format!("the value of header {name:?} is not valid")))?;
+            headers.append(valid_name, value);
+        }
+        if let Some(identity) = request.identity {
+            let own = [("user-agent", identity.user_agent.as_str())];
+            for (name, value) in own.iter().chain(identity.headers) {
+                let name = HeaderName::from_static(name);
+                let value = HeaderValue::from_str(value)
+                    .map_err(|_| refused(format!("the value of header {name} is not valid")))?;
+                headers.entry(name).or_insert(value);
+            }
+        }
+        let unless = request.unless.unwrap_or_default();
+        for (name, value) in [
+            (header::IF_NONE_MATCH, unless.etag),
+            (header::IF_MODIFIED_SINCE, unless.last_modified),
+        ] {
+            if let Some(value) = value {
+                let value = HeaderValue::from_str(&value)
+                    .map_err(|_| refused(format!("the value of header {name} is not valid")))?;
+                headers.insert(name, value);
+            }
+        }
+        let mut url = request.url;
+        url.set_fragment(None);
+        Ok(Self {
+            url,
+            names_port: request.names_port,
+            method,
+            headers,
+            cookies: request.cookies,
+            body: request.body,
+            content_types: request.content_types,
+            pool,
+            credentials: request.credentials,
+            account: request.account,
+            place: request.place,
+        })
+    }
+
+    /// Turns the hop into the one that a redirect leads to and returns the URL that it led from. Like in
+    /// browsers, a POST becomes a GET on 301 and 302, and any method but HEAD on 303; 307 and 308 repeat the
+    /// request.
+    pub(super) fn redirect(&mut self, to: Url, status: StatusCode) -> Url {
+        let becomes_get = match status {
+            StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method == Method::POST,
+            StatusCode::SEE_OTHER => self.method != Method::HEAD,
+            _ => false,
+        };
+        if becomes_get {
+            self.method = Method::GET;
+            self.body = None;
+            for name in [
+                header::CONTENT_TYPE,
+                header::CONTENT_ENCODING,
+                header::CONTENT_LANGUAGE,
+                header::CONTENT_LOCATION,
+            ] {
+                self.headers.remove(name);
+            }
+        }
+        // The validators are those of the first URL.
+        for name in [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE] {
+            self.headers.remove(name);
+        }
+        std::mem::replace(&mut self.url, to)
+    }
+
+    /// Returns true if the hop requests a page and has no other effect.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD) && self.body.is_none()
+    }
+
+    /// Sends the request and reads the answer, within the timeouts.
+    pub(super) async fn exchange(
+        &self,
+        client: &Client,
+        settings: &FetchSettings,
+        max_body: u64,
+    ) -> Exchange {
+        let (begun, phases) = (Instant::now(), Arc::default());
+        let outcome = self.answered(client, settings, max_body, begun, &phases);
+        Exchange {
+            outcome: outcome.await,
+            took: begun.elapsed(),
+            was_not_connected: phases.was_not_connected(),
+        }
+    }
+
+    async fn answered(
+        &self,
+        client: &Client,
+        settings: &FetchSettings,
+        max_body: u64,
+        begun: Instant,
+        phases: &Arc<Phases>,
+    ) -> Result<Outcome, FetchError> {
+        let request = self.request(settings)?;
+        let whole = (settings.timeout, "timeout");
+        let (limit, setting) = (settings.first_byte_timeout, "first-byte-timeout").min(whole);
+        // One timer serves both limits, because each timer has to be inserted among all others and removed again.
+        let mut clock = pin!(sleep_until(moment(begun, limit)));
+        let response = select! {
+            biased;
+            sent = Phases::of(phases, client.execute(request)) => {
+                sent.map_err(|error| failed::in_client(error, settings))?
+            }
+            () = &mut clock => return Err(FetchError::Timeout { limit, setting }),
+        };
+        let record = FetchRecord {
+            lookup: phases.lookup(),
+            connect: phases.connect(),
+            first_byte: begun.elapsed(),
+            ..FetchRecord::default()
+        };
+        if let Some(cookies) = &self.cookies {
+            let set = response.headers().get_all(header::SET_COOKIE).iter();
+            cookies.hear(&self.url, set.filter_map(|value| value.to_str().ok()));
+        }
+        let (limit, setting) = whole;
+        clock.as_mut().reset(moment(begun, limit));
+        select! {
+            biased;
+            outcome = self.outcome(response, record, settings, max_body) => outcome,
+            () = &mut clock => Err(FetchError::Timeout { limit, setting }),
+        }
+    }
+
+    fn request(&self, settings: &FetchSettings) -> Result<Request, FetchError> {
+        let mut request = Request::new(self.method.clone(), self.url.clone());
+        *request.body_mut() = self.body.clone().map(Into::into);
+        let mut headers = self.headers.clone();
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+        if let Some(cookies) = &self.cookies
+            && !headers.contains_key(header::COOKIE)
+            && let Some(sent) = cookies.header(&self.url)
+        {
+            let sent = HeaderValue::try_from(sent).map_err(|_| FetchError::Request {
+                why: "the cookies of its host are not a valid header".to_owned(),
+            })?;
+            headers.insert(header::COOKIE, sent);
+        }
+        let named = |name| settings.credentials.get(name);
+        let mut shown = self.credentials.iter().filter_map(named);
+        if !headers.contains_key(header::AUTHORIZATION)
+            && let Some(authorization) = shown.find_map(|shown| shown.for_url(&self.url))
+        {
+            headers.insert(header::AUTHORIZATION, authorization.clone());
+        }
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    /// Returns the outcome once the answer begins, and reads its body.
+    pub(super) async fn outcome(
+        &self,
+        response: Response,
+        mut record: FetchRecord,
+        settings: &FetchSettings,
+        max_body: u64,
+    ) -> Result<Outcome, FetchError> {
+        // Over HTTP/2 the client does not count them.
+        if response.headers().len() > settings.max_headers {
+            let max = settings.max_headers;
+            return Err(FetchError::Headers { max });
+        }
+        if let Some(to) = self.target(&response) {
+            let status = response.status();
+            return Ok(Outcome::Redirect { to, status });
+        }
+        let content_type = response.headers().get(header::CONTENT_TYPE);
+        let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
+        if response.status().is_success() && !self.content_types.want(content_type.as_deref()) {
+            let content_type = content_type.unwrap_or_default().into_owned();
+            return Err(FetchError::ContentType { content_type });
+        }
+        let codings = codings(response.headers());
+        let status = response.status().as_u16();
+        let headers = headers(&response, !codings.is_empty(), settings);
+        record.address = response.remote_addr();
+        record.version = version(response.version());
+        let begun = Instant::now();
+        let Body {
+            body,
+            truncated,
+            n_received,
+        } = read(
+            response,
+            &self.method,
+            &codings,
+            settings,
+            max_body,
+            self.account.hold(0),
+        )
+        .await?;
+        record.body = begun.elapsed();
+        record.n_received = n_received;
+        Ok(Outcome::Received(Received {
+            status,
+            headers,
+            body,
+            truncated,
+            record,
+        }))
+    }
+
+    /// Returns the target of a redirect. A redirect without a target is a page like any other.
+    fn target(&self, response: &Response) -> Option<Url> {
+        let redirects = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+        let location = response.headers().get(header::LOCATION)?;
+        let location = String::from_utf8_lossy(location.as_bytes());
+        let mut to = self.url.join(&location).ok().filter(|_| redirects)?;
+        to.set_fragment(None);
+        Some(to)
+    }
+}
+
+/// Returns the moment `after` the beginning, limited to times that clocks can represent.
+fn moment(begun: Instant, after: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
+    begun + after.min(FAR)
+}
+
+fn version(version: Version) -> Option<&'static str> {
+    match version {
+        Version::HTTP_09 => Some("0.9"),
+        Version::HTTP_10 => Some("1.0"),
+        Version::HTTP_11 => Some("1.1"),
+        Version::HTTP_2 => Some("2"),
+        _ => None,
+    }
+}
+
+/// Returns the headers, without those about a coding that has been removed.
+fn headers(response: &Response, is_encoded: bool, settings: &FetchSettings) -> Headers {
+    let (all, max) = (response.headers(), settings.max_header_bytes);
+    let size = |name: &HeaderName, value: &HeaderValue| name.as_str().len() + value.len();
+    let n_bytes = all.iter().map(|(name, value)| size(name, value)).sum();
+    let mut headers = Headers::with_capacity(all.len(), max.min(n_bytes));
+    let of_coding = [header::CONTENT_ENCODING, header::CONTENT_LENGTH];
+    let mut n_kept = 0;
+    for (name, value) in all {
+        if is_encoded && of_coding.contains(name) {
+            continue;
+        }
+        n_kept += size(name, value);
+        if n_kept > max {
+            break;
+        }
+        headers.push(name.as_str(), &String::from_utf8_lossy(value.as_bytes()));
+    }
+    headers
+}

@@ -1,0 +1,245 @@
+//! Checks before a hop: if the guard and the site's robots.txt allow it, and after which delay.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+use url::Url;
+
+use super::failed::within;
+use super::hop::{Hop, Outcome};
+use super::routes::Pool;
+use super::send::Sent;
+use super::{HttpFetcher, UnixMillis, after, told};
+use crate::gate::{Asker, Pace};
+use crate::robots::{MAX_BYTES, MAX_REDIRECTS, Received, Wanted, Way, product_token};
+use crate::{Failure, FetchError, FetchRequest};
+use crawler_model::crawl::host_of;
+use crawler_model::frontier::DelayBy;
+use crawler_model::settings::{Rates, Robots};
+
+/// Manner in which a request treats the hosts on its way.
+#[derive(Debug, Clone)]
+pub(super) struct Manner {
+    /// Time between the end of an answer and the next request. If `None`, the gate's default applies.
+    delay: Option<Duration>,
+    random_delay: Duration,
+    host_rate: Rates,
+    /// True if its resource names the port of its host.
+    names_port: bool,
+    robots: Robots,
+    max_crawl_delay: Duration,
+    pool: Option<Arc<Pool>>,
+    pub(super) asker: Asker,
+}
+
+impl Manner {
+    pub(super) fn of(request: &FetchRequest, pool: Option<Arc<Pool>>) -> Self {
+        Self {
+            delay: request.delay,
+            random_delay: request.random_delay,
+            host_rate: request.host_rate.clone(),
+            names_port: request.names_port,
+            robots: request.robots,
+            max_crawl_delay: request.max_crawl_delay,
+            pool,
+            asker: request.asker,
+        }
+    }
+
+    /// Returns true if the site's robots.txt is ignored.
+    pub(super) fn obeys_nothing(&self) -> bool {
+        self.robots == Robots::Ignore
+    }
+
+    fn way(&self) -> Way<'_> {
+        self.pool.as_ref().map(|pool| pool.name())
+    }
+
+    fn pace(&self, delay: Duration) -> Pace {
+        Pace {
+            delay,
+            delay_by: DelayBy::Setting,
+            random: self.random_delay,
+            rates: self.host_rate.clone(),
+        }
+    }
+}
+
+/// Time for which a host is left alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Rest {
+    /// Its end; 0 where the host was not asked.
+    pub(super) ready_at: UnixMillis,
+    /// Origin of it.
+    pub(super) by: DelayBy,
+}
+
+impl Rest {
+    fn lengthen(&mut self, ready_at: UnixMillis, by: DelayBy) {
+        if ready_at > self.ready_at {
+            *self = Self { ready_at, by };
+        }
+    }
+}
+
+fn lengthen(rest: &Mutex<Rest>, sent: &Sent) {
+    let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
+    rest.lengthen(sent.host_ready_at, sent.delay_by);
+}
+
+/// The name that a user agent goes by in a robots.txt: `crawler` of `crawler/1.0`.
+pub(super) fn product_of(user_agent: &str) -> String {
+    let token = product_token(user_agent.as_bytes());
+    String::from_utf8_lossy(token).into_owned()
+}
+
+impl HttpFetcher {
+    /// Returns the pace that a hop has to keep, if it may be made at all.
+    pub(super) async fn judge(&self, url: &Url, manner: &Manner) -> Result<Pace, Failure> {
+        if manner.obeys_nothing() {
+            self.guard.check(url).map_err(Failure::of_page)?;
+            return Ok(manner.pace(self.delay(url, manner.delay)));
+        }
+        let (wanted, rest) = self.wanted(url, manner).await?;
+        let judged = self.judged(url, manner, &wanted);
+        judged.map_err(|error| Failure {
+            error,
+            host_ready_at: rest.ready_at,
+            delay_by: rest.by,
+            is_of_host: false,
+        })
+    }
+
+    /// Returns true if the robots.txt of a URL is known, or ignored.
+    pub(super) fn is_wanted_known(&self, url: &Url, robots: Robots, way: Way<'_>) -> bool {
+        robots == Robots::Ignore || self.robots.is_known(url, way)
+    }
+
+    /// Returns what the origin of a URL wants, and how long its host is left alone.
+    pub(super) async fn wanted(
+        &self,
+        url: &Url,
+        manner: &Manner,
+    ) -> Result<(Wanted, Rest), Failure> {
+        self.guard.check(url).map_err(Failure::of_page)?;
+        let rest = Mutex::new(Rest::default());
+        // Seldom, so that it takes no room in the page's future.
+        let get = |robots| self.robots_file(robots, manner, &rest).boxed();
+        let wanted = self.robots.wanted(url, manner.way(), get).await;
+        let mut rest = rest.into_inner().unwrap_or_else(PoisonError::into_inner);
+        wanted.map(|wanted| (wanted, rest)).map_err(|error| {
+            // Until then the same would be said of every page of the host.
+            if let FetchError::RobotsUnavailable { .. } = error {
+                let hold = self.robots.hold(url, manner.way()).unwrap_or_default();
+                rest.lengthen(after(self.clock.unix_millis(), hold), DelayBy::Trouble);
+            }
+            Failure {
+                // Proxies may be to blame for one page and not for the next.
+                is_of_host: manner.pool.is_none() && error.is_transient() && !error.is_held(),
+                error,
+                host_ready_at: rest.ready_at,
+                delay_by: rest.by,
+            }
+        })
+    }
+
+    fn judged(&self, url: &Url, manner: &Manner, wanted: &Wanted) -> Result<Pace, FetchError> {
+        let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
+        if let Some(rule) = wanted.rules.forbidding(path) {
+            return Err(FetchError::Robots {
+                url: format!("{}/robots.txt", url.origin().ascii_serialization()),
+                rule: rule.clone(),
+            });
+        }
+        let crawl_delay = wanted.rules.delay().unwrap_or_default();
+        if wanted.is_new && crawl_delay > manner.max_crawl_delay {
+            tracing::warn!(
+                origin = url.origin().ascii_serialization(),
+                crawl_delay = crawl_delay.as_secs(),
+                kept = manner.max_crawl_delay.as_secs(),
+                "robots.txt asks for a longer crawl-delay than setting max-crawl-delay lets it"
+            );
+        }
+        // The delay is computed now, because the answer may have told if the host is within the allowed networks.
+        let delay = self.delay(url, manner.delay);
+        let crawl_delay = crawl_delay.min(manner.max_crawl_delay);
+        Ok(match crawl_delay > delay {
+            true => Pace {
+                delay_by: DelayBy::Robots,
+                ..manner.pace(crawl_delay)
+            },
+            false => manner.pace(delay),
+        })
+    }
+
+    /// Fetches a robots.txt, redirects included. An error is that of its host; what is wrong elsewhere
+    /// is no error of the page. Each hop keeps the delay of its host; `rest` is that of the first one.
+    async fn robots_file(
+        &self,
+        robots: Url,
+        manner: &Manner,
+        rest: &Mutex<Rest>,
+    ) -> Result<Received, FetchError> {
+        // One byte more tells that the file is longer.
+        let max_body = MAX_BYTES as u64 + 1;
+        let mut hop = Hop::get(robots, manner.names_port, manner.pool.clone());
+        for n_followed in 0..=MAX_REDIRECTS {
+            let pace = manner.pace(self.delay(&hop.url, manner.delay));
+            let is_first = n_followed == 0;
+            let request = async {
+                let begun = Instant::now();
+                let sent = if is_first {
+                    self.send(&hop, max_body, &pace, manner.asker).await
+                } else {
+                    // The time is bounded, however many requests wait for that other host.
+                    let limit = self.settings.timeout;
+                    let sent = self.send(&hop, max_body, &pace, Asker::waiting());
+                    let sent = within(limit, "timeout", sent.map(Ok)).await;
+                    sent.unwrap_or_else(|slow| Sent::nothing(slow, 0))
+                };
+                told::tell(&sent.outcome, begun);
+                sent
+            };
+            let sent = request.instrument(told::span(&hop)).await;
+            if is_first || sent.outcome.as_ref().is_err_and(FetchError::is_held) {
+                lengthen(rest, &sent);
+            }
+            match sent.outcome {
+                Ok(Outcome::Received(answer)) => {
+                    return Ok(match answer.status {
+                        200..=299 => Received::File(answer.body),
+                        // The RFC counts 429 among the answers without rules, but such a site wants fewer
+                        // requests.
+                        429 => unavailable("it answers with status 429"),
+                        400..=499 => Received::None,
+                        status => unavailable(&format!("it answers with status {status}")),
+                    });
+                }
+                Ok(Outcome::Redirect { to, status }) => {
+                    // The port that the resource names is one of that host alone.
+                    hop.names_port &= host_of(&to) == host_of(&hop.url);
+                    hop.redirect(to, status);
+                }
+                // There is a file, but it cannot be read.
+                Err(error @ (FetchError::Encoding { .. } | FetchError::Headers { .. })) => {
+                    return Ok(unavailable(&error.to_string()));
+                }
+                Err(error) if is_first || error.is_held() => return Err(error),
+                Err(error) => {
+                    let url = &hop.url;
+                    return Ok(unavailable(&format!("it leads to {url}: {error}")));
+                }
+            }
+        }
+        Ok(Received::None)
+    }
+}
+
+fn unavailable(why: &str) -> Received {
+    Received::Unavailable {
+        why: why.to_owned(),
+    }
+}

@@ -1,0 +1,243 @@
+//! Sending of one hop when its host has its turn.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::hop::{Exchange, Hop, Outcome};
+use super::{HttpFetcher, after, sign};
+use crate::FetchError;
+use crate::gate::{Address, Asker, PATIENCE, Pace, Paused, Permit, Shared};
+use crate::turns::call::LEASE;
+use crate::turns::{TurnInUse, Turns};
+use crawler_model::crawl::{UnixMillis, clock_of};
+use crawler_model::frontier::DelayBy;
+
+/// The outcome of one hop.
+pub(super) struct Sent {
+    pub(super) outcome: Result<Outcome, FetchError>,
+    /// Time when its host may be asked again; 0 if nothing was asked of it.
+    pub(super) host_ready_at: UnixMillis,
+    /// Origin of the delay until `host_ready_at`.
+    pub(super) delay_by: DelayBy,
+    /// True if the host could not be reached.
+    pub(super) is_of_host: bool,
+}
+
+/// A host that may be asked now.
+pub(super) struct Entered {
+    pub(super) permit: Permit,
+    /// Turn of the host over all workers. If `None`, turns are not shared.
+    pub(super) turn: Option<TurnInUse>,
+}
+
+impl Sent {
+    /// Creates the outcome of a hop that asked nothing of its host.
+    pub(super) fn nothing(error: FetchError, host_ready_at: UnixMillis) -> Self {
+        Self {
+            outcome: Err(error),
+            host_ready_at,
+            delay_by: DelayBy::default(),
+            is_of_host: false,
+        }
+    }
+}
+
+/// Number of delays of a host for which a request that is not retried later waits for its turn over all workers.
+const OTHERS: u32 = 64;
+
+/// The longest wait at the gate while holding a lease. A lease that is unused for longer goes back to its owner.
+const AT_GATE: Duration = Duration::from_millis(100);
+
+/// Wait of a page when no connection can be opened; idle ones are closed meanwhile.
+pub(super) const OPEN_FILES_WAIT: Duration = Duration::from_secs(1);
+
+/// Returns how long the page has to wait for proxies or open files, if that is why it was not sent.
+fn rest_of(error: &FetchError) -> Duration {
+    match error {
+        FetchError::NoProxy { pause, .. } => *pause,
+        FetchError::OpenFiles => OPEN_FILES_WAIT,
+        _ => Duration::ZERO,
+    }
+}
+
+impl HttpFetcher {
+    /// Shares the turns of hosts with other workers from now on, where a delay is kept. Only the first call
+    /// has an effect.
+    pub fn share_turns(&self, turns: Turns) {
+        self.turns.get_or_init(|| turns);
+    }
+
+    /// Sends one hop.
+    pub(super) async fn send(&self, hop: &Hop, max_body: u64, pace: &Pace, asker: Asker) -> Sent {
+        if let Err(denied) = self.guard.check(&hop.url) {
+            return Sent::nothing(denied, 0);
+        }
+        if let Some(pool) = &hop.pool
+            && let Err(resting) = pool.check()
+        {
+            let rest = rest_of(&resting);
+            return Sent::nothing(resting, after(self.clock.unix_millis(), rest));
+        }
+        let may_look_up = !self.is_proxys_to_resolve(hop);
+        // The port is open nearly always, and then no timer is needed.
+        if !self.resolver.is_port_open(&hop.url, hop.names_port) {
+            let check = (self.resolver).check_port(&hop.url, hop.names_port, may_look_up);
+            if let Err(denied) = self.while_connecting(check).await {
+                return Sent::nothing(denied, 0);
+            }
+        }
+        let host = clock_of(&hop.url);
+        let asked = Instant::now();
+        let Entered { permit, turn } = match self.turn(&host, pace, hop, asker).await {
+            Ok(entered) => entered,
+            Err(paused) => {
+                let host_ready_at = after(self.clock.unix_millis(), paused.pause);
+                return Sent::nothing(paused.into_error(host), host_ready_at);
+            }
+        };
+        let Exchange {
+            mut outcome,
+            took,
+            was_not_connected,
+        } = self.exchange(hop, max_body).await;
+        // The warning comes now, because the address of the host is known.
+        if outcome.is_ok() {
+            self.want_contact(&hop.url);
+        }
+        if let Ok(Outcome::Received(answer)) = &mut outcome {
+            answer.record.waited = permit.entered().duration_since(asked);
+        }
+        let now = self.clock.unix_millis();
+        let error = outcome.as_ref().err();
+        let rest = error.map(rest_of).unwrap_or_default();
+        // Proxies may be to blame for one page and not for the next.
+        let is_held = error.is_some_and(FetchError::is_held);
+        let is_of_host = hop.pool.is_none()
+            && was_not_connected
+            && !is_held
+            && error.is_some_and(FetchError::is_transient);
+        // The caller puts off a host that was not reached, because another port of the name may answer.
+        let sign = match is_of_host || is_held {
+            true => None,
+            false => sign::of(&outcome, took, now),
+        };
+        let left_alone = permit.finish(sign);
+        if let Some(turn) = turn {
+            turn.finish(left_alone.time);
+        }
+        Sent {
+            is_of_host,
+            outcome,
+            host_ready_at: after(now, left_alone.time.max(rest)),
+            delay_by: left_alone.by,
+        }
+    }
+
+    /// Returns the address that a hop counts for: the one where its connection is tried first. A connection
+    /// that goes to another address of the name, or that was made when another came first, counts for this
+    /// one all the same. Returns `None` where setting `address-rate` does not bind: within allowed networks,
+    /// where no delay is kept, behind a proxy, and where no address is known before there is a connection.
+    pub(super) async fn address(&self, hop: &Hop, pace: &Pace) -> Option<Address> {
+        if !self.gate.spaces_addresses() || hop.pool.is_some() || !pace.is_spaced() {
+            return None;
+        }
+        let connecting = self.settings.connect_timeout;
+        let first = self.resolver.first_address(&hop.url, hop.names_port);
+        let ip = tokio::time::timeout(connecting, first).await.ok()??;
+        (!self.guard.is_inside(ip)).then(|| Address::of(ip))
+    }
+
+    /// Takes the turn of a hop's host. A redirect gives up its place among the requests in flight while it waits.
+    async fn turn(
+        &self,
+        host: &str,
+        pace: &Pace,
+        hop: &Hop,
+        asker: Asker,
+    ) -> Result<Entered, Paused> {
+        let address = self.address(hop, pace).await;
+        let shared = address.map(|address| Shared {
+            address,
+            is_begun: asker.patience.is_none(),
+        });
+        let Some(place) = hop.place.as_ref().filter(|_| asker.patience.is_none()) else {
+            return self.enter(host, shared, pace, asker).await;
+        };
+        let asker = Asker {
+            patience: Some(Duration::ZERO),
+            ..asker
+        };
+        loop {
+            match self.enter(host, shared, pace, asker).await {
+                Err(paused) if !paused.is_in_trouble || paused.pause <= PATIENCE => {
+                    place.leave();
+                    tokio::time::sleep(paused.pause).await;
+                    // The turn is taken while holding the place, because nothing else waits for this page
+                    // meanwhile.
+                    place.take().await;
+                }
+                entered => return entered,
+            }
+        }
+    }
+
+    /// Takes the turn of a host, first over all workers and then at the gate of this one. Longer waits are
+    /// made at neither of them, so that no lease is lost while waiting at the gate; a lease that runs out all
+    /// the same gives the place back.
+    pub(super) async fn enter(
+        &self,
+        host: &str,
+        shared: Option<Shared>,
+        pace: &Pace,
+        asker: Asker,
+    ) -> Result<Entered, Paused> {
+        let Some(turns) = self.turns.get().filter(|_| pace.is_spaced()) else {
+            let permit = self.gate.enter_at(host, shared, pace, asker).await?;
+            return Ok(Entered { permit, turn: None });
+        };
+        let delay = match pace.delay {
+            Duration::ZERO => pace.random,
+            delay => delay,
+        };
+        // A host that is left alone for longer than several other requests need is left alone for another reason.
+        let longest = LEASE + PATIENCE + delay * OTHERS;
+        let asked = Instant::now();
+        let at_gate = Asker {
+            patience: Some(asker.patience.unwrap_or(AT_GATE).min(AT_GATE)),
+            ..asker
+        };
+        loop {
+            let entered = match turns.turn(host, delay) {
+                Ok(()) => self.gate.enter_at(host, shared, pace, at_gate).await,
+                Err(pause) => Err(Paused {
+                    pause,
+                    is_in_trouble: pause > longest,
+                    address: None,
+                }),
+            };
+            let paused = match entered {
+                Err(paused) => paused,
+                Ok(permit) => match turns.begin(host, delay) {
+                    Some(turn) => {
+                        let turn = Some(turn);
+                        return Ok(Entered { permit, turn });
+                    }
+                    None => {
+                        permit.give_back();
+                        continue;
+                    }
+                },
+            };
+            let ready_at = Instant::now() + paused.pause;
+            let waits = match asker.patience {
+                Some(patience) => ready_at <= asked + patience,
+                None => !paused.is_in_trouble || paused.pause <= PATIENCE,
+            };
+            if !waits {
+                return Err(paused);
+            }
+            tokio::time::sleep_until(ready_at).await;
+        }
+    }
+}

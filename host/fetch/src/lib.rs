@@ -1,0 +1,190 @@
+//! Fetching: layers around one trait, outermost first.
+//!
+//! ```text
+//! guard   what may be reached: http and https, public addresses, never our own nodes
+//! robots  what the site wants left alone
+//! turns   whose turn it is: the clock of each host, shared by all workers of a cluster
+//! gate    when: the clock and the connections of each host, shared by all resources
+//! http    how: one request, limits while streaming, redirects within the host, through which proxy
+//! ```
+//!
+//! No rule and no resource can widen what addresses the guard lets through; only the operator's
+//! `--allow-networks` does. A resource can name ports of hosts that are public.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use url::Url;
+
+use agents::Identity;
+use cookies::CookieJar;
+use crawler_model::crawl::{Page, UnixMillis};
+use crawler_model::frontier::{DelayBy, Validators};
+use crawler_model::settings::{ContentTypes, CredentialNames, ProxyChoice, Rates, Robots};
+use crawler_process::memory::Account;
+use gate::Asker;
+
+pub mod agents;
+pub mod charset;
+pub mod cookies;
+pub mod credentials;
+mod error;
+pub mod gate;
+pub mod guard;
+pub mod http;
+mod phases;
+mod proxies;
+mod resolve;
+pub mod robots;
+pub mod turns;
+
+pub use error::FetchError;
+pub use resolve::{NameSettings, Resolver};
+
+/// One page to fetch.
+#[derive(Debug, Clone)]
+pub struct FetchRequest {
+    /// Absolute URL of the page.
+    pub url: Url,
+    /// True if the resource itself names the port; any port is allowed then.
+    pub names_port: bool,
+    /// HTTP method in capital letters.
+    pub method: Cow<'static, str>,
+    /// Headers beyond those that every request carries.
+    pub headers: Vec<(String, String)>,
+    /// User agent to present; headers of the request override it. If `None`, the process's own name is sent.
+    pub identity: Option<Identity>,
+    /// Cookies of the crawl: sent with the request, and updated from the answer. If `None`, cookies are
+    /// neither sent nor stored.
+    pub cookies: Option<Arc<CookieJar>>,
+    /// Proxies to use. If `None`, the proxies called `default` are used, if there are any.
+    pub proxy: Option<ProxyChoice>,
+    /// Names of credentials to send to the hosts that they are for, unless the headers already have an
+    /// `authorization`.
+    pub credentials: CredentialNames,
+    /// Body of the request, sent unchanged.
+    pub body: Option<Bytes>,
+    /// Maximum length in bytes, without the fragment, of a URL that a redirect leads to: setting `max-url-length`.
+    pub max_url_length: u32,
+    /// Content types that are wanted. Bodies of other types are not read.
+    pub content_types: ContentTypes,
+    /// Maximum length of the body in bytes. Longer bodies are cut there and marked.
+    pub max_body: u64,
+    /// Time between the end of an answer and the next request to the host. If `None`, the gate's default applies.
+    pub delay: Option<Duration>,
+    /// Upper bound of a random time that is added to the delay.
+    pub random_delay: Duration,
+    /// Number of requests that one host may get within each period.
+    pub host_rate: Rates,
+    /// The page is wanted only if it has changed since; if not, the answer has status 304. Redirects
+    /// are followed without this condition, because it is not about the URL they lead to.
+    pub unless: Option<Validators>,
+    /// Treatment of the site's robots.txt.
+    pub robots: Robots,
+    /// The longest `crawl-delay` that is honoured; a longer one is reduced to it.
+    pub max_crawl_delay: Duration,
+    /// Memory account that the body is charged to while it is read.
+    pub account: Account,
+    /// Crawl or other caller that asks for the turn of the host.
+    pub asker: Asker,
+    /// Place of the request among the requests in flight. If `None`, it occupies no place.
+    pub place: Option<Arc<dyn Place>>,
+}
+
+/// A place among the requests in flight. It is given up while a redirect waits for its host.
+#[async_trait]
+pub trait Place: std::fmt::Debug + Send + Sync {
+    /// Gives the place up.
+    fn leave(&self);
+
+    /// Waits until there is a free place again and takes it. A caller that stops waiting has no place.
+    async fn take(&self);
+}
+
+/// Result of a fetch.
+#[derive(Debug, Clone)]
+pub struct Fetched {
+    /// The answer, or the URL that it redirects to.
+    pub answer: Answer,
+    /// Time before which the host gets no further request.
+    pub host_ready_at: UnixMillis,
+    /// Origin of the delay until `host_ready_at`.
+    pub delay_by: DelayBy,
+}
+
+/// The answer, or the URL that it redirects to.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// An answer of any status, after redirects within the host.
+    Page(Box<Page>),
+    /// A redirect to another host, or to a URL of the same host while that host is left alone. The target is
+    /// to be fetched by a request of its own.
+    Elsewhere {
+        /// The target.
+        to: Url,
+    },
+}
+
+/// Findings about a host before its pages are fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Prepared {
+    /// Time before which the host gets no further request; 0 if nothing was asked of it.
+    pub host_ready_at: UnixMillis,
+    /// Origin of the delay until then.
+    pub delay_by: DelayBy,
+    /// True if the host has answered now; what is known of it may be older.
+    pub has_answered: bool,
+}
+
+/// Fetches pages. Called by many tasks at once.
+#[async_trait]
+pub trait Fetch: Send + Sync + 'static {
+    /// Fetches one page and tells when the host may be asked again. It does the work of
+    /// [`prepare`](Self::prepare) itself where that is still to be done.
+    async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure>;
+
+    /// Returns true if everything that must be known before fetching a page of the request's host is known:
+    /// the addresses of its name and its robots.txt. It is always true where nothing has to be known.
+    fn is_prepared(&self, _request: &FetchRequest) -> bool {
+        true
+    }
+
+    /// Looks up the host's name and reads its robots.txt, where these are not known. An error that no further
+    /// attempt can mend concerns this page alone, and [`fetch`](Self::fetch) returns.
+    async fn prepare(&self, _request: FetchRequest) -> Result<Prepared, Failure> {
+        Ok(Prepared::default())
+    }
+
+    /// Returns the number of requests to one host that may run at once, given the delay that a resource asks for.
+    fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32;
+}
+
+/// A failed fetch, with the time when the host may be asked again.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct Failure {
+    /// Cause of the failure.
+    #[source]
+    pub error: FetchError,
+    /// Time before which the host gets no further request; 0 if nothing was asked of it.
+    pub host_ready_at: UnixMillis,
+    /// Origin of the delay until `host_ready_at`.
+    pub delay_by: DelayBy,
+    /// True if the host could not be reached, so that all of its pages would fail in the same way.
+    pub is_of_host: bool,
+}
+
+impl Failure {
+    /// Creates a failure that concerns one page alone: nothing was asked of its host.
+    pub(crate) fn of_page(error: FetchError) -> Self {
+        Self {
+            error,
+            host_ready_at: 0,
+            delay_by: DelayBy::default(),
+            is_of_host: false,
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! A frontier on an object store, in an LSM tree: everything that is durable survives any crash, and memory
+//! stays flat however large the crawl.
+//!
+//! Each shard has one database with one writer at a time. The writer epoch of the database is the fencing
+//! token: a process that opens it with the epoch that it found plus one ends the writing of the owner before.
+//! `opening` of the worker describes the order of these steps.
+//!
+//! ```text
+//! settings   bounds, and the settings of the database
+//! room       memory that all open frontiers of the process share
+//! blocks     what was read of their files, as long as there is memory for it
+//! clock      the database's time, which must not go back
+//! open       opening: fencing whoever had it, giving poison up
+//! load       whose it is, whether it is whole, what an earlier life has left
+//! moved      hosts that another shard had before
+//! state      what is known in memory, and how a commit changes it and its batch
+//! links      which links of a page are new
+//! peers      links to other shards and from them
+//! hosts      hosts that could not be reached
+//! group      pages that come to their end, with one batch for those that do so at the same time
+//! writer     one batch at a time, numbered; what is durable
+//! scan       entries in the order of their keys
+//! keeper     in the background: reads URLs in, hears what is durable, forgets idle hosts
+//! outbox     items on their way out
+//! disk       how many bytes it has there
+//! suspects   pages that may have ended the process
+//! root       the same for calls of `root`
+//! sweep      what earlier runs have left
+//! redrive    dead letters, tried again
+//! ```
+//!
+//! A commit changes the memory and its batch in one step, under one lock, and then hands the batch to the
+//! database, one batch at a time. The order of batches is therefore the order in which the memory changed. A
+//! crash loses only the last batches, so the remaining state is one that the memory once had. After an error
+//! of the database, or a commit that was cut off while it had the turn, this object does nothing more: the
+//! frontier is opened again and read anew. A commit that is dropped while it waits for the turn may still be
+//! made by the task that has it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use object_store::ObjectStore;
+use slatedb::{Db, DbStatus};
+use tokio::sync::{Notify, Semaphore, watch};
+use url::Url;
+
+use super::seen::{Opening, SeenCache};
+use super::{
+    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostNews, LinkBatch,
+    LinkBounds, LinkPolicy, NewRequest, OpenFrontier, OutboxBatch, Take, TakeFrom, URL_BYTES,
+};
+use crawler_model::crawl::{Counts, Request, UnixMillis};
+use crawler_model::frontier::{KeptCookies, SinkMark};
+use crawler_model::id::{Run, Shard};
+use crawler_model::resource::{LinkTotals, Redrive, ShardId};
+use crawler_process::task::TaskScope;
+
+mod blocks;
+mod clock;
+mod disk;
+mod group;
+mod hosts;
+mod keeper;
+mod links;
+mod load;
+mod moved;
+mod open;
+mod outbox;
+mod peers;
+mod redrive;
+mod room;
+mod root;
+mod scan;
+mod settings;
+mod state;
+mod suspects;
+mod sweep;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use super::OpenAs;
+use blocks::Blocks;
+use clock::DatabaseClock;
+use group::Queued;
+use room::{Room, Rooms};
+pub use settings::DurableSettings;
+use state::State;
+pub(super) use writer::{decode, failed};
+
+/// Time that background work may take to notice that the frontier is closed.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// Returns the extractor that tells keys apart by their segments.
+pub fn segments() -> Arc<dyn slatedb::PrefixExtractor> {
+    Arc::new(super::keys::Kinds)
+}
+
+/// Function that says why the object store cannot be used at present, if that is known.
+pub type LastFault = Arc<dyn Fn() -> Option<String> + Send + Sync>;
+
+/// Resources that all frontiers of one process share.
+pub struct Frontiers {
+    objects: Arc<dyn ObjectStore>,
+    settings: DurableSettings,
+    blocks: Arc<Blocks>,
+    seen: SeenCache,
+    last_fault: LastFault,
+    n_opened: AtomicUsize,
+    /// Number that tells this process from earlier ones; never 0.
+    process: u64,
+    /// Permit to try a page alone, so that an end of the process counts against one page only.
+    alone: Arc<Semaphore>,
+    /// Memory that the open frontiers share.
+    rooms: Arc<Rooms>,
+    /// Openings and closings, which go on even if their callers stop waiting.
+    background: TaskScope,
+    /// Milliseconds by which tests set the clock of the machine back.
+    #[cfg(test)]
+    clock_ahead: i64,
+}
+
+impl Frontiers {
+    /// Creates the frontiers of this object store.
+    pub fn new(objects: Arc<dyn ObjectStore>, settings: DurableSettings) -> Self {
+        Self {
+            blocks: Arc::new(Blocks::new(settings.clone())),
+            seen: SeenCache::new(settings.seen_cache_bytes),
+            objects,
+            settings,
+            last_fault: Arc::new(|| None),
+            n_opened: AtomicUsize::new(1),
+            process: rand::random::<u64>() | 1,
+            alone: Arc::new(Semaphore::new(1)),
+            rooms: Arc::default(),
+            background: TaskScope::new(),
+            #[cfg(test)]
+            clock_ahead: 0,
+        }
+    }
+
+    /// Frees memory while it is short: drops caches that can be read again, and keeps no more URLs in memory
+    /// than each frontier needs until the shortage is over.
+    pub fn shrink(&self, is_short: bool) {
+        if is_short {
+            self.blocks.forget();
+            self.seen.forget();
+        }
+        self.rooms.shrink(is_short);
+    }
+
+    /// Sets the function that says why the object store does not answer.
+    #[must_use]
+    pub fn with_last_fault(mut self, last_fault: LastFault) -> Self {
+        self.last_fault = last_fault;
+        self
+    }
+}
+
+/// The frontier of one shard, open for writing.
+pub struct DurableFrontier {
+    inner: Arc<Inner>,
+    keeper: TaskScope,
+}
+
+/// State that the calls of a frontier and its keeper share.
+struct Inner {
+    shard: ShardId,
+    run: Run,
+    db: Db,
+    clock: Arc<DatabaseClock>,
+    status: watch::Receiver<DbStatus>,
+    /// Writer epoch of the database; part of the names of item files.
+    storage_epoch: u64,
+    frontiers: Arc<Frontiers>,
+    room: Arc<Room>,
+    opening: Opening,
+    /// Number of the plugin that the crawl runs now, as used in records.
+    plugin: u32,
+    state: Mutex<State>,
+    /// Lock held while a batch is made and handed to the database.
+    writer: tokio::sync::Mutex<()>,
+    /// Pages that wait for their batch.
+    queue: Mutex<VecDeque<Queued>>,
+    broken: Mutex<Option<FrontierError>>,
+    /// Size in bytes on disk at the last measurement.
+    disk_bytes: AtomicU64,
+    /// Signals that URLs are to be read in.
+    hungry: Notify,
+    take_changed: Notify,
+    outbox_changed: Notify,
+    links_changed: Notify,
+}
+
+impl Inner {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check(&self) -> Result<(), FrontierError> {
+        let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        broken.clone().map_or(Ok(()), Err)
+    }
+
+    /// Records the first error; after it nothing more is done here.
+    fn broken(&self, error: FrontierError) {
+        let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        broken.get_or_insert(error);
+        drop(broken);
+        self.notify();
+    }
+
+    fn notify(&self) {
+        self.take_changed.notify_one();
+        self.outbox_changed.notify_one();
+        self.links_changed.notify_one();
+    }
+}
+
+impl DurableFrontier {
+    /// Returns the writer epoch of the database under this opening.
+    pub fn storage_epoch(&self) -> u64 {
+        self.inner.storage_epoch
+    }
+
+    /// Returns the run that the frontier is in.
+    pub fn run(&self) -> Run {
+        self.inner.run
+    }
+
+    /// Tries dead letters again and returns their number.
+    pub async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {
+        self.inner.redrive(order).await
+    }
+}
+
+#[async_trait]
+impl Frontier for DurableFrontier {
+    async fn seed_part(
+        &self,
+        roots: Vec<Url>,
+        requests: Vec<NewRequest>,
+    ) -> Result<Committed, FrontierError> {
+        self.inner.seed_part(roots, requests).await
+    }
+
+    fn roots(&self) -> Option<Vec<Url>> {
+        self.inner.state().roots()
+    }
+
+    fn root_ends(&self) -> u32 {
+        self.inner.state().head.n_root_ends
+    }
+
+    async fn root_turn(&self) {
+        self.inner.root_turn().await;
+    }
+
+    async fn enter_root(&self) -> Result<(), FrontierError> {
+        self.inner.enter_root().await
+    }
+
+    async fn leave_root(&self) -> Result<(), FrontierError> {
+        self.inner.leave_root().await
+    }
+
+    fn n_ready_hosts(&self) -> usize {
+        self.inner.state().bench.n_ready()
+    }
+
+    fn take_from(&self, now: UnixMillis, may: TakeFrom) -> Result<Take, FrontierError> {
+        self.inner.check()?;
+        let (take, is_hungry) = self.inner.state().take(now, may);
+        if is_hungry {
+            self.inner.hungry.notify_one();
+        }
+        Ok(take)
+    }
+
+    async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError> {
+        self.inner.suspect(claim).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError> {
+        self.inner.commit(commit).await
+    }
+
+    fn cookies(&self) -> Option<KeptCookies> {
+        self.inner.state().cookies.clone()
+    }
+
+    fn give_back(&self, claim: Box<Claim>, news: HostNews) {
+        self.inner.state().give_back(*claim, news);
+    }
+
+    async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError> {
+        self.inner.put_off(*claim, &failure).await
+    }
+
+    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
+        self.inner.outbox(max).await
+    }
+
+    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
+        self.inner.clear_outbox(end, mark).await
+    }
+
+    fn peers(&self) -> Vec<Shard> {
+        self.inner.state().peers.waiting()
+    }
+
+    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError> {
+        self.inner.links_for(peer, bounds).await
+    }
+
+    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
+        self.inner.delivered(peer, end).await
+    }
+
+    async fn apply(
+        &self,
+        from: Shard,
+        batch: LinkBatch,
+        policy: LinkPolicy<'_>,
+    ) -> Result<u64, FrontierError> {
+        self.inner.apply(from, batch, policy).await
+    }
+
+    fn link_totals(&self) -> LinkTotals {
+        self.inner.state().peers.totals()
+    }
+
+    async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
+        self.inner.knows(request).await
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.inner.disk_bytes.load(Ordering::Relaxed)
+    }
+
+    fn undelivered_bytes(&self) -> u64 {
+        self.inner.state().last.outbox_bytes
+    }
+
+    fn counts(&self) -> Counts {
+        self.inner.state().counts()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.state().n_in_flight()
+    }
+
+    async fn take_changed(&self) {
+        self.inner.take_changed.notified().await;
+    }
+
+    async fn outbox_changed(&self) {
+        self.inner.outbox_changed.notified().await;
+    }
+
+    async fn links_changed(&self) {
+        self.inner.links_changed.notified().await;
+    }
+
+    async fn settle(&self) -> Result<(), FrontierError> {
+        self.inner.settle().await
+    }
+
+    async fn check_empty(&self) -> Result<(), FrontierError> {
+        self.inner.check_empty().await
+    }
+
+    fn held_bytes(&self) -> u64 {
+        // Data that waits to be written is known to the database alone; `room` bounds it.
+        (self.inner.state().bench.n_buffered() * URL_BYTES) as u64
+    }
+
+    fn stalled(&self) -> Option<String> {
+        self.inner.stalled()
+    }
+
+    async fn close(&self) -> Result<(), FrontierError> {
+        self.keeper.stop(STOP_GRACE).await;
+        self.inner.close().await
+    }
+}
+
+#[async_trait]
+impl OpenFrontier for DurableFrontier {
+    fn storage_epoch(&self) -> u64 {
+        DurableFrontier::storage_epoch(self)
+    }
+
+    async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {
+        DurableFrontier::redrive(self, order).await
+    }
+}

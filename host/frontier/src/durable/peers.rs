@@ -1,0 +1,316 @@
+//! Links to other shards of the resource and from them.
+//!
+//! A link for another shard is kept from its page's batch on, under the next number of that shard, until that
+//! shard has stored it. A link from another shard is stored in one batch with its number, by which it is
+//! recognised when it comes again. The numbers of a run go from 1 without gaps on both sides; a new run
+//! begins again at 1.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use prost::Message as _;
+use slatedb::WriteBatch;
+
+use super::Inner;
+use super::links::{Around, LinkOut, Sorted};
+use super::state::State;
+use super::writer::CutOff;
+use crate::{FrontierError, LinkBatch, LinkBounds, LinkPolicy, NewRequest, keys, records};
+use crawler_model::id::Shard;
+use crawler_model::resource::LinkTotals;
+
+/// Progress of the links to and from other shards.
+#[derive(Debug)]
+pub(super) struct Peers {
+    out: BTreeMap<Shard, Out>,
+    /// Number of the last stored link from each shard.
+    applied: BTreeMap<Shard, u64>,
+    max: u64,
+}
+
+/// Numbers of the links for one other shard.
+#[derive(Debug, Clone, Copy)]
+struct Out {
+    /// First number that the shard does not have yet.
+    first: u64,
+    /// Number below which all links are durable here.
+    durable_next: u64,
+    next: u64,
+}
+
+impl Peers {
+    pub(super) fn new(max: u64) -> Self {
+        Self {
+            out: BTreeMap::new(),
+            applied: BTreeMap::new(),
+            max,
+        }
+    }
+
+    pub(super) fn n_waiting(&self) -> u64 {
+        self.out.values().map(|out| out.next - out.first).sum()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.n_waiting() >= self.max
+    }
+
+    /// Returns the numbers that the next links will get.
+    pub(super) fn next(&self) -> Vec<(Shard, u64)> {
+        let next = self.out.iter().map(|(peer, out)| (*peer, out.next));
+        next.collect()
+    }
+
+    pub(super) fn durable_to(&mut self, next: &[(Shard, u64)]) {
+        for (peer, next) in next {
+            if let Some(out) = self.out.get_mut(peer) {
+                out.durable_next = *next;
+            }
+        }
+    }
+
+    /// Returns the shards for which there are durable links.
+    pub(super) fn waiting(&self) -> Vec<Shard> {
+        let durable = self
+            .out
+            .iter()
+            .filter(|(_, out)| out.first < out.durable_next);
+        durable.map(|(peer, _)| *peer).collect()
+    }
+
+    /// Returns the number of the last link of another shard that is stored.
+    fn last_applied(&self, from: Shard) -> u64 {
+        self.applied.get(&from).copied().unwrap_or(0)
+    }
+
+    pub(super) fn totals(&self) -> LinkTotals {
+        let sent = self.out.iter().map(|(peer, out)| (peer.0, out.next - 1));
+        let applied = self.applied.iter().map(|(peer, last)| (peer.0, *last));
+        LinkTotals {
+            sent: sent.collect(),
+            applied: applied.collect(),
+        }
+    }
+
+    fn save(&self, run: u64, peer: Shard, batch: &mut WriteBatch) {
+        if let Some(out) = self.out.get(&peer) {
+            let (first, next) = (out.first, out.next);
+            let record = records::Peer { run, first, next };
+            batch.put(keys::peer(peer), record.encode_to_vec());
+        }
+    }
+}
+
+impl State {
+    /// Stores links for other shards and returns their number.
+    pub(super) fn send(&mut self, links: Vec<LinkOut>, batch: &mut WriteBatch) -> u64 {
+        let mut peers = BTreeSet::new();
+        let n_sent = links.len() as u64;
+        for link in links {
+            let out = self.peers.out.entry(link.to).or_insert(Out {
+                first: 1,
+                durable_next: 1,
+                next: 1,
+            });
+            let record = records::Link {
+                request: (&link.new.request).into(),
+                depth: link.new.depth,
+            };
+            let key = keys::link(self.run, link.to, out.next);
+            batch.put(key, record.encode_to_vec());
+            out.next += 1;
+            let to = Some(link.to.0);
+            let seen = keys::seen(self.run, link.host, link.fingerprint);
+            batch.put(seen, records::Seen { to }.encode_to_vec());
+            peers.insert(link.to);
+        }
+        for peer in peers {
+            self.peers.save(self.run.0, peer, batch);
+        }
+        n_sent
+    }
+}
+
+impl Inner {
+    /// Loads the state that an earlier opening has left.
+    pub(super) async fn load_peers(&self, state: &mut State) -> Result<(), FrontierError> {
+        let too_short = || self.damaged("a key of another shard is too short".to_owned());
+        let mut found = self.scan_prefix(keys::PEERS).await?;
+        while let Some((key, value)) = found.next().await? {
+            let peer = keys::parse_shard(&key).ok_or_else(too_short)?;
+            let record: records::Peer = self.decode(&value, "peer")?;
+            let out = Out {
+                first: record.first,
+                durable_next: record.next,
+                next: record.next,
+            };
+            if record.run == self.run.0 {
+                state.peers.out.insert(peer, out);
+            }
+        }
+        let mut found = self.scan_prefix(&keys::applied_of(self.run)).await?;
+        while let Some((key, value)) = found.next().await? {
+            let peer = keys::parse_shard(&key).ok_or_else(too_short)?;
+            let last: records::Number = self.decode(&value, "last link")?;
+            state.peers.applied.insert(peer, last.n);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn links_for(
+        &self,
+        peer: Shard,
+        bounds: LinkBounds,
+    ) -> Result<LinkBatch, FrontierError> {
+        self.check()?;
+        let out = self.state().peers.out.get(&peer).copied();
+        let Some(out) = out else {
+            return Ok(LinkBatch::default());
+        };
+        let mut links = Vec::new();
+        let mut n_bytes = 0;
+        let key_of = |sequence| keys::link(self.run, peer, sequence);
+        let mut found = self
+            .scan(key_of(out.first)..key_of(out.durable_next))
+            .await?;
+        for sequence in (out.first..out.durable_next).take(bounds.n) {
+            let entry = found.next().await?;
+            let Some((_, value)) = entry.filter(|(key, _)| *key == key_of(sequence)) else {
+                // The link may have been delivered meanwhile.
+                self.check_waiting(peer, sequence)?;
+                break;
+            };
+            n_bytes += value.len();
+            if n_bytes > bounds.bytes && !links.is_empty() {
+                break;
+            }
+            let link: records::Link = self.decode(&value, "link")?;
+            let request = link.request.into_request();
+            links.push(NewRequest {
+                request: request.map_err(|why| self.damaged(why))?,
+                depth: link.depth,
+            });
+        }
+        Ok(LinkBatch {
+            first: out.first,
+            links,
+        })
+    }
+
+    /// Returns an error if this link should still be there.
+    fn check_waiting(&self, peer: Shard, sequence: u64) -> Result<(), FrontierError> {
+        let first = self.state().peers.out.get(&peer).map(|out| out.first);
+        if first.is_some_and(|first| first <= sequence) {
+            return Err(self.damaged(format!("link {sequence} for shard {peer} is missing")));
+        }
+        Ok(())
+    }
+
+    pub(super) async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
+        self.check()?;
+        let turn = self.writer.lock().await;
+        let mut batch = WriteBatch::new();
+        {
+            let mut state = self.state();
+            let Some(out) = state.peers.out.get_mut(&peer) else {
+                return Ok(());
+            };
+            let end = end.min(out.durable_next);
+            if end <= out.first {
+                return Ok(());
+            }
+            for sequence in out.first..end {
+                batch.delete(keys::link(self.run, peer, sequence));
+            }
+            out.first = end;
+            state.peers.save(self.run.0, peer, &mut batch);
+        }
+        self.write(&turn, batch, 0).await?;
+        self.take_changed.notify_one();
+        Ok(())
+    }
+
+    pub(super) async fn apply(
+        &self,
+        from: Shard,
+        links: LinkBatch,
+        policy: LinkPolicy<'_>,
+    ) -> Result<u64, FrontierError> {
+        self.check()?;
+        let (first, end) = (links.first, links.end());
+        let n_stored = |last: u64| (last + 1).saturating_sub(first);
+        // All work that does not need the turn is done before: other writers wait while it is held.
+        let n_passed_over = n_stored(self.state().peers.last_applied(from));
+        let new = links.links.into_iter().skip(n_passed_over as usize);
+        let (new, refused) = policy.part(new);
+        let new = self.links(new, Vec::new());
+        let turn = self.writer.lock().await;
+        // The task that had the turn before may have been cut off.
+        self.check()?;
+        let last = {
+            let state = self.state();
+            let shard = self.shard;
+            if !state.head.is_seeded {
+                return Err(FrontierError::Unseeded { shard });
+            }
+            state.peers.last_applied(from)
+        };
+        let expected = last + 1;
+        if first > expected {
+            return Err(FrontierError::LinkGap {
+                from,
+                first,
+                expected,
+            });
+        }
+        // Links that another call has stored meanwhile are among the new ones; the rest of them comes again.
+        if end <= expected || n_stored(last) != n_passed_over {
+            return Ok(last);
+        }
+        let mut cut_off = CutOff {
+            inner: self,
+            is_armed: true,
+        };
+        let around = Around {
+            growth: Some(policy.growth),
+            ..Around::default()
+        };
+        let sorted = self.sort_out(new, around).await;
+        cut_off.is_armed = false;
+        let sorted = sorted.inspect_err(|_| self.state().patterns.clear())?;
+        let stored = self.seen_keys(&sorted);
+        let batch = self.store_of(from, end - 1, sorted, refused);
+        self.write(&turn, batch, 0).await?;
+        self.remember(stored);
+        drop(turn);
+        self.take_changed.notify_one();
+        Ok(end - 1)
+    }
+
+    /// Builds the batch for links of another shard; `last` is the number of the last of them.
+    fn store_of(
+        &self,
+        from: Shard,
+        last: u64,
+        sorted: Sorted,
+        refused: BTreeMap<&'static str, u64>,
+    ) -> WriteBatch {
+        let mut batch = WriteBatch::new();
+        let mut state = self.state();
+        let state = &mut *state;
+        for (reason, n) in refused.into_iter().chain(sorted.over_bounds()) {
+            if n > 0 {
+                let refused = state.counts.refused_links.entry(reason.to_owned());
+                *refused.or_default() += n;
+            }
+        }
+        let mut hosts = BTreeSet::new();
+        state.store(sorted.links, self.plugin, &mut hosts, &mut batch);
+        for host in hosts {
+            state.save_host(host, &mut batch);
+        }
+        state.peers.applied.insert(from, last);
+        let number = records::Number { n: last };
+        batch.put(keys::applied(self.run, from), number.encode_to_vec());
+        batch
+    }
+}

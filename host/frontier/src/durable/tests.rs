@@ -1,0 +1,452 @@
+//! The suite of all frontiers, and tests of a frontier that survives its process.
+
+use std::sync::Arc;
+
+use object_store::memory::InMemory;
+
+use super::*;
+use crate::suite::{
+    self, commit_of, cookies, item_of, make_ready, new, parsed, ready, retry, take,
+};
+use crate::{Ended, Take};
+use crawler_model::id::{Digest, Epoch, ResourceId};
+
+mod group;
+mod growth;
+mod hosts;
+mod memory;
+mod moved;
+mod peers;
+mod refused;
+mod reopening;
+mod runs;
+mod suspects;
+mod sweep;
+
+fn shard() -> ShardId {
+    ShardId::only(ResourceId(7))
+}
+
+fn settings() -> DurableSettings {
+    DurableSettings {
+        flush_interval: Duration::from_millis(5),
+        ..DurableSettings::default()
+    }
+}
+
+/// Returns the arguments that tests open a frontier with.
+async fn open_as(frontiers: &Arc<Frontiers>, run: u64) -> OpenAs {
+    let storage_epoch = frontiers.storage_epoch(shard()).await.unwrap();
+    OpenAs {
+        shard: shard(),
+        cluster: "c1".into(),
+        epoch: Epoch(1),
+        run: Run(run),
+        plugin: Digest::of(b"plugin"),
+        created: storage_epoch > 0,
+        storage_epoch,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: None,
+        division: None,
+    }
+}
+
+fn frontiers_in(objects: &Arc<InMemory>, settings: DurableSettings) -> Arc<Frontiers> {
+    Arc::new(Frontiers::new(objects.clone(), settings))
+}
+
+async fn open(objects: &Arc<InMemory>, run: u64) -> Arc<DurableFrontier> {
+    let frontiers = frontiers_in(objects, settings());
+    let open_as = open_as(&frontiers, run).await;
+    Arc::new(frontiers.open(open_as).await.unwrap())
+}
+
+async fn fresh() -> Arc<dyn Frontier> {
+    open(&Arc::new(InMemory::new()), 1).await
+}
+
+/// Reopens a frontier that was not closed: the new one opens while the old one is still there.
+async fn reopen(objects: &Arc<InMemory>, run: u64) -> Arc<dyn Frontier> {
+    open(objects, run).await
+}
+
+macro_rules! suite {
+    ($($name:ident)*) => {
+        $(
+            #[tokio::test]
+            async fn $name() {
+                suite::$name(fresh().await).await;
+            }
+        )*
+    };
+}
+
+suite! {
+    the_run_is_over_only_after_the_last_page_in_flight
+    f03_a_second_seed_changes_nothing
+    f24_a_failed_page_is_not_lost
+    f26_failures_are_tried_again_at_their_time_and_hold_up_nothing
+    f25_a_url_is_stored_once_unless_it_asks_to_be_reloaded
+    a_claim_that_is_given_back_is_as_it_was
+    cookies_are_kept_with_a_page_until_others_are
+    r11_older_cookies_do_not_replace_newer_ones
+    a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_back
+    a_claim_ends_once
+    a_host_is_left_alone_until_its_clock
+    hosts_that_are_ready_have_places_of_their_own
+    a_host_that_was_asked_while_it_became_ready_waits
+    a_host_that_could_not_be_reached_waits_with_all_its_urls
+    a_host_that_is_given_up_brings_its_urls_at_once
+    a_failure_from_before_an_answer_puts_nothing_off
+    a_host_has_as_many_in_flight_as_it_may
+    items_stay_in_the_outbox_in_order_until_cleared
+    where_redirects_led_to_is_known_like_a_stored_url
+    f25_links_of_one_pattern_are_stored_up_to_their_bound
+    links_to_new_hosts_end_at_their_bound
+    a_run_is_not_over_while_links_wait_or_come
+    a_shard_without_root_requests_of_its_own_is_over_until_links_come
+    links_of_another_shard_are_stored_once_as_those_of_a_page_are
+    r14_links_that_a_policy_refuses_are_counted_and_do_not_come_again
+    links_of_other_shards_are_kept_once_in_order_until_they_are_there
+    links_that_ask_for_a_reload_are_sent_each_time
+}
+
+macro_rules! openings {
+    ($($name:ident)*) => {
+        $(
+            #[tokio::test]
+            async fn $name() {
+                let objects = Arc::new(InMemory::new());
+                let first = frontiers_in(&objects, settings());
+                suite::$name([first, frontiers_in(&objects, settings())]).await;
+            }
+        )*
+    };
+}
+
+openings! {
+    each_opening_has_a_writer_epoch_of_its_own
+    whoever_is_overtaken_writes_nothing_more
+    an_epoch_that_was_read_too_early_opens_nothing
+    what_was_durable_is_there_in_the_next_opening
+    what_was_created_and_is_gone_is_missing
+    hosts_that_were_divided_anew_rest_for_one_delay
+}
+
+#[tokio::test]
+async fn any_order_of_calls_gives_what_a_plain_list_gives() {
+    for seed in 0..3 {
+        suite::any_order_of_calls_gives_what_a_plain_list_gives(fresh().await, seed).await;
+    }
+}
+
+fn urls(names: &[&str]) -> Vec<NewRequest> {
+    names
+        .iter()
+        .map(|name| new(&format!("http://a/{name}")))
+        .collect()
+}
+
+/// Returns the next URL or moment, once everything that is to be read in is in memory.
+async fn next(frontier: &Arc<dyn Frontier>, now: UnixMillis) -> Take {
+    loop {
+        match frontier.take(now, 1).unwrap() {
+            Take::Blocked => frontier.take_changed().await,
+            other => return other,
+        }
+    }
+}
+
+/// Takes and parses until no page is ready; returns the paths in their order.
+async fn crawl(frontier: &Arc<dyn Frontier>) -> Vec<String> {
+    let mut paths = Vec::new();
+    while let Take::Ready(claim) = take(frontier, 1_000_000, 1).await {
+        paths.push(claim.request.url.path().to_owned());
+        frontier.commit(parsed(claim)).await.unwrap();
+    }
+    paths
+}
+
+#[tokio::test]
+async fn f23_a_crash_loses_neither_urls_nor_items_nor_what_was_seen() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 9).await));
+    commit.items = vec![item_of(&commit.claim, 0)];
+    commit.requests = urls(&["2", "4"]);
+    commit.bytes = 10;
+    frontier.commit(commit).await.unwrap();
+    let in_flight = ready(take(&frontier, 0, 9).await);
+    assert_eq!(in_flight.request.url.path(), "/2");
+    frontier.settle().await.unwrap();
+
+    let again = reopen(&objects, 1).await;
+    assert_eq!(again.roots().unwrap().len(), 3);
+    let counts = again.counts();
+    assert_eq!(
+        (counts.parsed, counts.due, counts.items, counts.bytes),
+        (1, 3, 1, 10)
+    );
+    assert_eq!(again.outbox(9).await.unwrap().items.len(), 1);
+    assert!(again.knows(&new("http://a/4").request).await.unwrap());
+    assert_eq!(
+        crawl(&again).await,
+        ["/2", "/3", "/4"],
+        "what was in flight too"
+    );
+    let batch = again.outbox(9).await.unwrap();
+    again.clear_outbox(batch.end, None).await.unwrap();
+    again.check_empty().await.unwrap();
+    assert_eq!(take(&again, 0, 1).await, Take::Empty);
+}
+
+#[tokio::test]
+async fn retries_keep_their_time_and_their_reason_over_a_restart() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let failed = commit_of(ready(take(&frontier, 100, 1).await), retry(5_000));
+    frontier.commit(failed).await.unwrap();
+    frontier.settle().await.unwrap();
+    let again = reopen(&objects, 1).await;
+    assert_eq!(next(&again, 4_999).await, Take::WaitUntil(5_000));
+    assert_eq!(ready(next(&again, 5_000).await).attempt, 2);
+    let again = reopen(&objects, 1).await;
+    assert_eq!(ready(next(&again, 5_000).await).attempt, 2);
+}
+
+#[tokio::test]
+async fn a_clock_set_back_a_day_delays_nothing() {
+    const DAY: u64 = 86_400_000;
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 2 * DAY, 1).await));
+    commit.requests = urls(&["3"]);
+    commit.host_ready_at = 2 * DAY + 1_000;
+    frontier.commit(commit).await.unwrap();
+    assert_eq!(take(&frontier, DAY, 1).await, Take::WaitUntil(DAY + 1_000));
+    frontier.settle().await.unwrap();
+    let frontiers = frontiers_in(&objects, settings());
+    let open_as = OpenAs {
+        now: DAY,
+        ..open_as(&frontiers, 1).await
+    };
+    let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    assert_eq!(next(&again, DAY).await, Take::WaitUntil(DAY + 1_000));
+    ready(next(&again, DAY + 1_000).await);
+}
+
+#[tokio::test]
+async fn after_an_opening_no_host_is_asked_sooner_than_its_delay() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier
+        .seed(vec![
+            new("http://a/1"),
+            new("http://a/2"),
+            new("http://b/1"),
+        ])
+        .await
+        .unwrap();
+    let mut commit = parsed(ready(take(&frontier, 10_000, 1).await));
+    commit.host_ready_at = 10_300;
+    frontier.commit(commit).await.unwrap();
+    frontier.settle().await.unwrap();
+    let frontiers = frontiers_in(&objects, settings());
+    let open_as = OpenAs {
+        now: 50_000,
+        delay: Duration::from_millis(700),
+        ..open_as(&frontiers, 1).await
+    };
+    let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    assert_eq!(next(&again, 50_000).await, Take::WaitUntil(50_300));
+    ready(next(&again, 50_300).await);
+    assert_eq!(next(&again, 50_300).await, Take::WaitUntil(50_700));
+}
+
+#[tokio::test]
+async fn dead_letters_are_tried_again_by_reason() {
+    let objects = Arc::new(InMemory::new());
+    let durable = open(&objects, 1).await;
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
+    for reason in ["timeout", "trapped", "timeout"] {
+        let dead = Ended::Dead {
+            reason: reason.into(),
+        };
+        let claim = ready(take(&frontier, 0, 1).await);
+        frontier.commit(commit_of(claim, dead)).await.unwrap();
+    }
+    assert_eq!(take(&frontier, 0, 1).await, Take::Empty);
+    let order = |reason: &str| Redrive::of(Some(reason));
+    assert_eq!(durable.redrive(&order("nothing")).await.unwrap(), 0);
+    assert_eq!(durable.redrive(&order("timeout")).await.unwrap(), 2);
+    let counts = frontier.counts();
+    assert_eq!((counts.dead, counts.due), (1, 2));
+    assert_eq!(crawl(&frontier).await, ["/1", "/3"]);
+    assert_eq!(durable.redrive(&Redrive::default()).await.unwrap(), 1);
+    assert_eq!(crawl(&frontier).await, ["/2"]);
+    assert!(frontier.counts().dead_by_reason.is_empty());
+}
+
+#[tokio::test]
+async fn items_that_memory_does_not_hold_are_read_back_in_order() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    commit.items = (0..10).map(|n| item_of(&commit.claim, n)).collect();
+    let keys: Vec<_> = commit.items.iter().map(|item| item.key.clone()).collect();
+    frontier.commit(commit).await.unwrap();
+    frontier.settle().await.unwrap();
+    let mark = SinkMark {
+        key: "file".into(),
+        value: "length".into(),
+    };
+    frontier.clear_outbox(3, Some(mark.clone())).await.unwrap();
+    frontier.settle().await.unwrap();
+    let again = reopen(&objects, 1).await;
+    let batch = again.outbox(4).await.unwrap();
+    let found: Vec<_> = batch.items.iter().map(|item| item.key.clone()).collect();
+    assert_eq!((found.as_slice(), batch.end), (&keys[3..7], 7));
+    again.clear_outbox(10, None).await.unwrap();
+    assert!(again.outbox(4).await.unwrap().items.is_empty());
+    let reader = crate::reader::FrontierReader::open(objects, shard()).await;
+    assert_eq!(reader.unwrap().unwrap().marks().await.unwrap(), [mark]);
+}
+
+#[tokio::test]
+async fn no_more_pages_are_taken_than_may_be_lost() {
+    let objects = Arc::new(InMemory::new());
+    let settings = DurableSettings {
+        max_undurable: 3,
+        flush_interval: Duration::from_secs(3_600),
+        ..settings()
+    };
+    let frontiers = frontiers_in(&objects, settings);
+    let open_as = open_as(&frontiers, 1).await;
+    let durable = Arc::new(frontiers.open(open_as).await.unwrap());
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    let all: Vec<String> = (0..50).map(|n| n.to_string()).collect();
+    let names: Vec<&str> = all.iter().map(String::as_str).collect();
+    frontier.seed(urls(&names)).await.unwrap();
+    make_ready(&frontier, 1);
+    let mut claims = Vec::new();
+    for _ in 0..3 {
+        claims.push(ready(frontier.take(0, 9).unwrap()));
+    }
+    assert_eq!(frontier.take(0, 9), Ok(Take::Blocked));
+    while frontier.counts().due > 0 {
+        match frontier.take(0, 9).unwrap() {
+            Take::Ready(claim) => claims.push(claim),
+            Take::Blocked if claims.is_empty() => frontier.settle().await.unwrap(),
+            Take::Blocked => frontier
+                .commit(parsed(claims.remove(0)))
+                .await
+                .map(drop)
+                .unwrap(),
+            other => panic!("{other:?}"),
+        }
+        let state = durable.inner.state();
+        assert!(state.n_in_flight() + state.n_undurable <= 3);
+    }
+}
+
+#[tokio::test]
+async fn after_a_commit_that_was_cut_off_nothing_more_is_written() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    commit.items = vec![item_of(&commit.claim, 0)];
+    frontier.commit(commit).await.unwrap();
+    frontier.settle().await.unwrap();
+    let claim = ready(take(&frontier, 0, 1).await);
+    {
+        let cut_off = std::pin::pin!(frontier.commit(parsed(claim)));
+        assert!(futures::poll!(cut_off).is_pending());
+    }
+    let shard = shard();
+    let closed = FrontierError::Closed { shard };
+    assert_eq!(frontier.clear_outbox(1, None).await, Err(closed.clone()));
+    assert_eq!(frontier.take(0, 1), Err(closed));
+    let again = reopen(&objects, 1).await;
+    let counts = again.counts();
+    assert_eq!(counts.parsed + counts.due, 2);
+    // The sink was not told to have the item, whatever happened to the page.
+    assert_eq!(again.outbox(9).await.unwrap().items.len(), 1);
+}
+
+#[tokio::test]
+async fn pages_that_are_led_to_one_place_at_once_give_its_items_once() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    let claims = [
+        ready(take(&frontier, 0, 9).await),
+        ready(take(&frontier, 0, 9).await),
+    ];
+    for claim in claims {
+        let mut commit = parsed(claim);
+        commit.items = vec![item_of(&commit.claim, 0)];
+        commit.requests = urls(&["3"]);
+        commit.final_url = Some(urls(&["target"])[0].request.clone());
+        frontier.commit(commit).await.unwrap();
+    }
+    let counts = frontier.counts();
+    assert_eq!((counts.parsed, counts.other_done), (1, 1));
+    assert_eq!((counts.items, counts.due), (1, 1));
+}
+
+fn dead(reason: &str) -> Ended {
+    Ended::Dead {
+        reason: reason.to_owned(),
+    }
+}
+
+/// Returns a frontier with a URL that was given up for `timeout` and is taken for its second visit.
+async fn visited_again() -> (Arc<DurableFrontier>, Arc<dyn Frontier>, Box<Claim>) {
+    let durable = open(&Arc::new(InMemory::new()), 1).await;
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    frontier.seed(urls(&["1", "2"])).await.unwrap();
+    let commit = commit_of(ready(take(&frontier, 0, 1).await), dead("timeout"));
+    frontier.commit(commit).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    commit.requests = urls(&["1"]);
+    commit.requests[0].request.reload = true;
+    frontier.commit(commit).await.unwrap();
+    let claim = ready(take(&frontier, 0, 1).await);
+    assert_eq!(claim.visit, 1);
+    (durable, frontier, claim)
+}
+
+#[tokio::test]
+async fn a_url_that_is_given_up_twice_is_one_dead_letter() {
+    let (durable, frontier, claim) = visited_again().await;
+    frontier
+        .commit(commit_of(claim, dead("trapped")))
+        .await
+        .unwrap();
+    let counts = frontier.counts();
+    assert_eq!(counts.dead, 1);
+    assert_eq!(
+        counts.dead_by_reason.keys().collect::<Vec<_>>(),
+        ["trapped"]
+    );
+    assert_eq!(durable.redrive(&Redrive::default()).await.unwrap(), 1);
+    assert_eq!(frontier.counts().dead, 0);
+}
+
+#[tokio::test]
+async fn a_letter_is_not_tried_again_once_a_later_visit_has_come() {
+    let (durable, frontier, claim) = visited_again().await;
+    frontier.commit(parsed(claim)).await.unwrap();
+    // Going back to the first visit would give later items the keys of stored ones.
+    assert_eq!(durable.redrive(&Redrive::default()).await.unwrap(), 0);
+    let counts = frontier.counts();
+    assert_eq!((counts.dead, counts.due, counts.parsed), (0, 0, 2));
+    assert_eq!(durable.redrive(&Redrive::default()).await.unwrap(), 0);
+}

@@ -1,0 +1,141 @@
+//! Tests of hosts on disk: their records while they are not in memory, and their lists.
+
+use super::*;
+use crate::keys;
+use crate::reader::{FrontierReader, HostPage};
+use crate::{HostFailure, HostNews};
+use crawler_model::frontier::{DelayBy, HostState};
+
+/// Ends a page of a host that has answered and has a crawl-delay, with these links.
+async fn end(
+    frontier: &Arc<dyn Frontier>,
+    claim: Box<Claim>,
+    ready_at: UnixMillis,
+    links: &[&str],
+) {
+    let mut commit = parsed(claim);
+    commit.host_answered = true;
+    commit.delay_by = DelayBy::Robots;
+    (commit.answered_at, commit.host_ready_at) = (ready_at.saturating_sub(500), ready_at);
+    commit.requests = links.iter().map(|url| new(url)).collect();
+    frontier.commit(commit).await.unwrap();
+}
+
+fn url_of(claim: &Claim) -> &str {
+    claim.request.url.as_str()
+}
+
+#[tokio::test]
+async fn a_forgotten_host_is_known_again_by_the_next_link() {
+    let objects = Arc::new(InMemory::new());
+    let durable = open(&objects, 1).await;
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    frontier
+        .seed(vec![new("http://a/1"), new("http://b/1")])
+        .await
+        .unwrap();
+    let claims = [
+        take(&frontier, 1_000, 1).await,
+        take(&frontier, 1_000, 1).await,
+    ]
+    .map(ready);
+    let (a, b): (Vec<_>, Vec<_>) = claims.into_iter().partition(|c| url_of(c) == "http://a/1");
+    for claim in a {
+        end(&frontier, claim, 1_500, &[]).await;
+    }
+    // The clock of the host is over, and none of its URLs is left.
+    let id = keys::host_of(&new("http://a/1").request);
+    ready_none(take(&frontier, 2_000, 0).await);
+    durable.inner.state().bench.forget_idle(2_000);
+    assert!(!durable.inner.state().bench.knows(id));
+    for claim in b {
+        end(&frontier, claim, 2_500, &["http://a/2"]).await;
+    }
+    assert_eq!(frontier.counts().hosts, 2);
+    let again = ready(take(&frontier, 2_000, 1).await);
+    assert_eq!(url_of(&again), "http://a/2");
+    assert!(again.host.has_answered);
+    drop(frontier);
+
+    // The same holds after a restart, when no cache knows which hosts were met.
+    let frontier: Arc<dyn Frontier> = reopen(&objects, 1).await;
+    let again = ready(next(&frontier, 5_000).await);
+    end(
+        &frontier,
+        again,
+        5_500,
+        &["http://a/3", "http://b/2", "http://c/1"],
+    )
+    .await;
+    assert_eq!(frontier.counts().hosts, 3);
+}
+
+fn ready_none(take: Take) {
+    assert!(!matches!(take, Take::Ready(_)), "{take:?}");
+}
+
+#[tokio::test]
+async fn hosts_are_listed_with_what_each_waits_for() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    let hosts = ["asked", "done", "lost", "new", "off"];
+    let roots = hosts.map(|host| new(&format!("http://{host}:81/")));
+    frontier.seed(roots.into()).await.unwrap();
+    let mut claims = Vec::new();
+    for _ in hosts {
+        claims.push(ready(take(&frontier, 10_000, 1).await));
+    }
+    for claim in claims {
+        let failure = |gives_up| HostFailure {
+            until: 90_000,
+            reason: "resolve".to_owned(),
+            gives_up,
+        };
+        match claim.request.url.host_str().unwrap() {
+            "asked" => end(&frontier, claim, 70_000, &["http://asked:81/1"]).await,
+            "done" => end(&frontier, claim, 10_500, &[]).await,
+            "lost" => frontier.put_off(claim, failure(true)).await.unwrap(),
+            "off" => frontier.put_off(claim, failure(false)).await.unwrap(),
+            _ => frontier.give_back(claim, HostNews::None),
+        }
+    }
+    frontier.close().await.unwrap();
+    let reader = FrontierReader::open(objects.clone(), shard()).await;
+    let reader = reader.unwrap().unwrap();
+    let list = async |only, from, max| reader.hosts(only, from, max, 20_000).await.unwrap();
+    let mut found = Vec::new();
+    let mut from = None;
+    loop {
+        let HostPage { entries, next } = list(None, from, 2).await;
+        found.extend(entries);
+        from = next;
+        if from.is_none() {
+            break;
+        }
+    }
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    let told = found.iter().map(|host| {
+        let state = host.state.as_str();
+        let (n_due, n_failures, reason) = (host.n_due, host.n_failures, &host.reason);
+        let (name, delay, by) = (&host.name, host.delay_ms, host.delay_by.as_str());
+        format!("{name} {state} {n_due} {delay} {by} {n_failures} {reason}")
+    });
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [
+            "asked:81 waiting 1 60000 robots 0 ",
+            "done:81 idle 0 500 robots 0 ",
+            "lost:81 given-up 1 0 setting 1 resolve",
+            "new:81 ready 1 0 setting 0 ",
+            "off:81 backing-off 1 0 setting 1 resolve",
+        ]
+    );
+    let lost = list(Some(HostState::GivenUp), None, 9).await;
+    assert_eq!(lost.entries, found[2..3]);
+    assert_eq!(lost.next, None);
+    let stats = reader.stats(20_000).await.unwrap();
+    assert_eq!(stats.n_hosts, 4);
+    assert!(stats.hosts_by_state.values().all(|n| *n == 1), "{stats:?}");
+    assert_eq!(stats.hosts_by_state.len(), HostState::ALL.len());
+    reader.close().await;
+}

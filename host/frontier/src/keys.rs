@@ -1,0 +1,273 @@
+//! Keys of a frontier's database; no other file spells them.
+//!
+//! Numbers are big-endian, so that keys sort like the values that they stand for. The first byte is the kind,
+//! and the database keeps each kind in a segment of its own.
+//!
+//! ```text
+//! m h                                  head: whose it is, its run, its roots
+//! m b <n mod 16384>                    number n of a batch, with what else every batch changes
+//! m k                                  cookies
+//! m s <fingerprint>                    suspect: a page that had entered its rule
+//! s <run> <host> <fingerprint>         seen in this run
+//! u <host> <fingerprint>               state of a URL
+//! r <run> <host> <priority> <due> <entry>   ready, or in flight
+//! h <host>                             clock, and a cursor for each priority
+//! n <host>                             name
+//! o <sequence>                         item that no sink has yet
+//! p <key>                              mark of a sink: key and value are its own
+//! d <run> <host> <fingerprint>         dead letter
+//! c t <run>                            totals
+//! c p <run> <pattern>                  URLs stored per pattern of paths
+//! x <run> <shard> <sequence>           link for another shard that has not got it yet
+//! m x <shard>                          the next such link of that shard, and how many there were
+//! i <run> <shard>                      the last link of another shard that is stored here
+//! ```
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use slatedb::{PrefixExtractor, PrefixTarget};
+
+use super::workbench::{HostId, LaneId, Turn};
+use crawler_model::crawl::{Fingerprint, Request};
+use crawler_model::id::{Run, Shard};
+use crawler_model::links::host_hash;
+
+/// Number of batch numbers that are kept.
+pub(super) const RING: u64 = 16_384;
+
+pub(super) const HEAD: &[u8] = b"mh";
+pub(super) const BATCHES: &[u8] = b"mb";
+pub(super) const COOKIES: &[u8] = b"mk";
+pub(super) const SUSPECTS: &[u8] = b"ms";
+pub(super) const PEERS: &[u8] = b"mx";
+pub(super) const READY: &[u8] = b"r";
+pub(super) const STATES: &[u8] = b"u";
+pub(super) const HOSTS: &[u8] = b"h";
+pub(super) const NAMES: &[u8] = b"n";
+pub(super) const OUTBOX: &[u8] = b"o";
+pub(super) const MARKS: &[u8] = b"p";
+
+/// Extractor of the segment of a key, which is its kind.
+pub(super) struct Kinds;
+
+impl PrefixExtractor for Kinds {
+    fn name(&self) -> &str {
+        "kind"
+    }
+
+    fn prefix_len(&self, target: &PrefixTarget) -> Option<usize> {
+        let bytes = match target {
+            PrefixTarget::Point(bytes) | PrefixTarget::Prefix(bytes) => bytes,
+        };
+        (!bytes.is_empty()).then_some(1)
+    }
+}
+
+/// Returns the host of a request, as used in keys.
+pub(super) fn host_of(request: &Request) -> HostId {
+    HostId(host_hash(&request.url))
+}
+
+fn key(parts: &[&[u8]]) -> Bytes {
+    parts.concat().into()
+}
+
+pub(super) fn batch(n: u64) -> Bytes {
+    key(&[BATCHES, &((n % RING) as u16).to_be_bytes()])
+}
+
+pub(super) fn suspect(fingerprint: Fingerprint) -> Bytes {
+    key(&[SUSPECTS, &fingerprint.0])
+}
+
+/// Parses the fingerprint of a suspect key.
+pub(super) fn parse_suspect(key: &[u8]) -> Option<Fingerprint> {
+    let fingerprint = key.get(SUSPECTS.len()..)?.try_into().ok()?;
+    Some(Fingerprint(fingerprint))
+}
+
+pub(super) fn seen(run: Run, host: HostId, fingerprint: Fingerprint) -> Bytes {
+    key(&[&seen_of(run), &host.0.to_be_bytes(), &fingerprint.0])
+}
+
+pub(super) fn seen_of(run: Run) -> Bytes {
+    key(&[b"s", &run.0.to_be_bytes()])
+}
+
+pub(super) fn state(host: HostId, fingerprint: Fingerprint) -> Bytes {
+    key(&[STATES, &host.0.to_be_bytes(), &fingerprint.0])
+}
+
+pub(super) fn ready(run: Run, lane: LaneId, turn: Turn) -> Bytes {
+    let (due, entry) = (turn.due.to_be_bytes(), turn.entry.to_be_bytes());
+    key(&[&ready_of_lane(run, lane), &due, &entry])
+}
+
+pub(super) fn ready_of(run: Run) -> Bytes {
+    key(&[b"r", &run.0.to_be_bytes()])
+}
+
+pub(super) fn ready_of_host(run: Run, host: HostId) -> Bytes {
+    key(&[&ready_of(run), &host.0.to_be_bytes()])
+}
+
+/// Returns the prefix of a lane's ready keys. Higher priorities sort first.
+pub(super) fn ready_of_lane(run: Run, lane: LaneId) -> Bytes {
+    let priority = (i64::from(i32::MAX) - i64::from(lane.priority)) as u32;
+    key(&[&ready_of_host(run, lane.host), &priority.to_be_bytes()])
+}
+
+/// Parses host, priority and turn of a ready key.
+pub(super) fn parse_ready(key: &[u8]) -> Option<(LaneId, Turn)> {
+    let rest = key.get(9..)?;
+    let (host, rest) = rest.split_first_chunk::<8>()?;
+    let (priority, rest) = rest.split_first_chunk::<4>()?;
+    let (due, rest) = rest.split_first_chunk::<8>()?;
+    let (entry, _) = rest.split_first_chunk::<8>()?;
+    let lane = LaneId {
+        host: HostId(u64::from_be_bytes(*host)),
+        priority: (i64::from(i32::MAX) - i64::from(u32::from_be_bytes(*priority))) as i32,
+    };
+    let turn = Turn {
+        due: u64::from_be_bytes(*due),
+        entry: u64::from_be_bytes(*entry),
+    };
+    Some((lane, turn))
+}
+
+/// Returns the range of a lane's keys that come after one turn.
+pub(super) fn ready_behind(run: Run, lane: LaneId, after: Turn) -> Range<Bytes> {
+    let next = Turn {
+        entry: after.entry.saturating_add(1),
+        ..after
+    };
+    ready(run, lane, next)..end_of(&ready_of_lane(run, lane))
+}
+
+pub(super) fn host(host: HostId) -> Bytes {
+    key(&[HOSTS, &host.0.to_be_bytes()])
+}
+
+pub(super) fn host_name(host: HostId) -> Bytes {
+    key(&[NAMES, &host.0.to_be_bytes()])
+}
+
+/// Parses the host of a key of hosts, of names, or of states.
+pub(super) fn parse_host(key: &[u8]) -> Option<HostId> {
+    let (host, _) = key.get(1..)?.split_first_chunk::<8>()?;
+    Some(HostId(u64::from_be_bytes(*host)))
+}
+
+pub(super) fn item(sequence: u64) -> Bytes {
+    key(&[OUTBOX, &sequence.to_be_bytes()])
+}
+
+pub(super) fn mark(of_sink: &[u8]) -> Bytes {
+    key(&[MARKS, of_sink])
+}
+
+pub(super) fn dead_letter(run: Run, host: HostId, fingerprint: Fingerprint) -> Bytes {
+    key(&[&dead_letters_of(run), &host.0.to_be_bytes(), &fingerprint.0])
+}
+
+pub(super) fn dead_letters_of(run: Run) -> Bytes {
+    key(&[b"d", &run.0.to_be_bytes()])
+}
+
+pub(super) fn totals(run: Run) -> Bytes {
+    key(&[b"ct", &run.0.to_be_bytes()])
+}
+
+pub(super) fn pattern(run: Run, pattern: [u8; 8]) -> Bytes {
+    key(&[&patterns_of(run), &pattern])
+}
+
+pub(super) fn patterns_of(run: Run) -> Bytes {
+    key(&[b"cp", &run.0.to_be_bytes()])
+}
+
+pub(super) fn link(run: Run, to: Shard, sequence: u64) -> Bytes {
+    let (to, sequence) = (to.0.to_be_bytes(), sequence.to_be_bytes());
+    key(&[&links_of(run), &to, &sequence])
+}
+
+pub(super) fn links_of(run: Run) -> Bytes {
+    key(&[b"x", &run.0.to_be_bytes()])
+}
+
+pub(super) fn peer(to: Shard) -> Bytes {
+    key(&[PEERS, &to.0.to_be_bytes()])
+}
+
+pub(super) fn applied(run: Run, from: Shard) -> Bytes {
+    key(&[&applied_of(run), &from.0.to_be_bytes()])
+}
+
+pub(super) fn applied_of(run: Run) -> Bytes {
+    key(&[b"i", &run.0.to_be_bytes()])
+}
+
+/// Parses the shard that a key ends with: that of a peer, or of a last link applied.
+pub(super) fn parse_shard(key: &[u8]) -> Option<Shard> {
+    let (_, shard) = key.split_last_chunk::<4>()?;
+    Some(Shard(u32::from_be_bytes(*shard)))
+}
+
+/// Returns the first key after this one.
+pub(super) fn after(key: &[u8]) -> Bytes {
+    self::key(&[key, &[0]])
+}
+
+/// Returns the first key that does not start with this prefix. Prefixes here never consist of 0xff bytes only.
+pub(super) fn end_of(prefix: &[u8]) -> Bytes {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            break;
+        }
+    }
+    end.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lane(priority: i32) -> LaneId {
+        LaneId {
+            host: HostId(7),
+            priority,
+        }
+    }
+
+    #[test]
+    fn ready_keys_sort_by_priority_then_due_time_then_age_and_are_read_back() {
+        let turn = |due, entry| Turn { due, entry };
+        let order = [
+            (lane(i32::MAX), turn(900, 9)),
+            (lane(3), turn(0, 2)),
+            (lane(3), turn(1, 1)),
+            (lane(0), turn(0, 4)),
+            (lane(-5), turn(0, 3)),
+            (lane(i32::MIN), turn(u64::MAX, 5)),
+        ];
+        let keys: Vec<Bytes> = order.iter().map(|(l, t)| ready(Run(1), *l, *t)).collect();
+        assert!(keys.is_sorted());
+        for (key, (lane, turn)) in keys.iter().zip(order) {
+            assert_eq!(parse_ready(key), Some((lane, turn)));
+            assert!(ready_behind(Run(1), lane, turn).start > *key);
+        }
+        let behind = ready_behind(Run(1), lane(3), turn(0, 2));
+        assert!(behind.contains(&keys[2]) && !behind.contains(&keys[3]));
+    }
+
+    #[test]
+    fn a_run_ends_where_the_next_begins() {
+        let last = seen(Run(255), HostId(u64::MAX), Fingerprint([u8::MAX; 16]));
+        assert!(last < end_of(&seen_of(Run(255))));
+        assert!(end_of(&seen_of(Run(255))) <= seen_of(Run(256)));
+        assert_eq!(end_of(b"a\xff"), Bytes::from_static(b"b"));
+    }
+}

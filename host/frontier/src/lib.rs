@@ -1,0 +1,392 @@
+//! The frontier: all URLs of one shard with their state, its seen-set, host clocks and outbox.
+//!
+//! The contract of every backend:
+//!
+//! - A page is *taken* in memory only. It stays due until its batch is committed, so a crash costs at most
+//!   fetching it again.
+//! - The result of a page is one atomic [`Commit`]: its end, the new URLs, the items, the host's clock.
+//!   Batches become durable in the order of their commits, a moment after [`Frontier::commit`] has returned.
+//!   The number of pages that wait for that is bounded.
+//! - A URL is stored once per run, by its fingerprint, unless it asks to be reloaded. A reload of a URL that
+//!   still waits is ignored, because it will be fetched anyway.
+//! - The outbox returns an item only once it is durable, and keeps it until the sink says that it is durable
+//!   there. While the outbox is above its bound, [`Frontier::take`] returns no page.
+//! - A link for another shard of the resource is kept, from the batch of its page on, until that shard has
+//!   stored it. Its numbers there have no gaps from 1 in each run, and by them that shard skips what it has
+//!   stored already. A link is therefore stored once, however often it is sent.
+//! - If nothing is left to do or to send, nothing is in flight and everything is durable, the answer is
+//!   [`Take::Empty`]: the run is over, unless another shard has links for this one.
+//!
+//! Backends: [`durable`], on an object store, which survives any crash, and [`memory`], which is bounded and
+//! gone with the process.
+
+use async_trait::async_trait;
+use object_store::path::Path as ObjectPath;
+use url::Url;
+
+use crawler_model::crawl::{Counts, Fingerprint, Request, UnixMillis};
+use crawler_model::frontier::{DelayBy, KeptCookies, SinkMark, Validators};
+use crawler_model::id::{ResourceId, Shard};
+use crawler_model::resource::{FRONTIER_MISSING, LinkTotals, ShardId};
+
+mod commit;
+pub mod durable;
+mod keys;
+pub mod memory;
+mod opening;
+mod out;
+pub mod reader;
+mod records;
+mod seen;
+mod steady;
+#[cfg(any(test, feature = "testing"))]
+#[allow(missing_docs, clippy::unwrap_used, reason = "code of tests")]
+pub mod suite;
+#[cfg(any(test, feature = "testing"))]
+#[allow(missing_docs, clippy::unwrap_used, reason = "code of tests")]
+pub mod twin;
+mod workbench;
+
+pub use commit::{Commit, Committed, Ended};
+pub use opening::{OpenAs, OpenFrontier, OpenFrontiers};
+pub use out::{LinkBatch, LinkBounds, LinkPolicy, OutboxBatch};
+pub use workbench::{HostFailure, HostStanding, TakeFrom};
+
+/// Approximate size in bytes of a waiting URL in memory.
+const URL_BYTES: usize = 512;
+
+/// Returns the path of a shard's frontier in the data root.
+pub fn path_of(shard: ShardId) -> ObjectPath {
+    let folder = folder_of(shard.resource);
+    folder
+        .parts()
+        .chain([shard.shard.to_string().into()])
+        .collect()
+}
+
+/// Returns the folder of the frontiers of all shards of a resource.
+fn folder_of(resource: ResourceId) -> ObjectPath {
+    ObjectPath::from_iter(["frontiers".to_owned(), resource.to_string()])
+}
+
+/// A request on its way into the frontier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRequest {
+    /// Request to fetch.
+    pub request: Request,
+    /// Number of links between the root requests (0) and this one.
+    pub depth: u32,
+}
+
+/// A URL that was taken: it is in flight until it is committed or given back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claim {
+    /// Request to fetch.
+    pub request: Request,
+    /// Depth of the request that first stored the URL.
+    pub depth: u32,
+    /// Number of the attempt; 1 for the first.
+    pub attempt: u32,
+    /// Number that grows each time a URL is stored anew by a reload; part of item keys.
+    pub visit: u32,
+    /// Fingerprint that identifies the URL.
+    pub fingerprint: Fingerprint,
+    /// Number of the entry, given by the backend.
+    pub entry: u64,
+    /// True if the process may have ended because of this page: no other page is in flight beside it.
+    pub alone: bool,
+    /// Validators of the page from an earlier run.
+    pub validators: Option<Box<Validators>>,
+    /// Standing of its host.
+    pub host: HostStanding,
+}
+
+/// News about its host that a claim brings when it is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostNews {
+    /// No news: the host may or may not have been asked.
+    None,
+    /// The host was not asked, and it is not asked before this moment.
+    NotBefore(UnixMillis),
+    /// Everything that must be known before pages of the host are fetched is known.
+    Ready {
+        /// Time before which the host is not asked; 0 if nothing was asked of it.
+        not_before: UnixMillis,
+        /// Origin of the delay until then.
+        delay_by: DelayBy,
+        /// True if it has answered.
+        has_answered: bool,
+    },
+    /// Something that must be known before pages of the host are fetched is not known any more.
+    Unready,
+}
+
+/// Next step of a crawl, as told by the frontier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Take {
+    /// The page that is to be fetched next.
+    Ready(Box<Claim>),
+    /// No page is ready before this moment; a commit may make one ready earlier.
+    WaitUntil(UnixMillis),
+    /// No page is ready until a page in flight is committed, the outbox has room, other shards have got their
+    /// links, or the root requests are stored.
+    Blocked,
+    /// No page is left and none is in flight. Links of other shards may still come.
+    Empty,
+}
+
+/// Frontier of one shard. It is shared by the tasks of one crawl; every call is safe to make at any time.
+#[async_trait]
+pub trait Frontier: Send + Sync + 'static {
+    /// Stores the root requests together with the mark that `root` ran. It is called once per run; a second
+    /// call changes nothing.
+    async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {
+        let roots = requests.iter().map(|new| new.request.url.clone()).collect();
+        self.seed_part(roots, requests).await
+    }
+
+    /// Stores those of the root requests that belong to this shard, like [`seed`](Self::seed); `roots` are
+    /// the URLs of all that `root` returned.
+    async fn seed_part(
+        &self,
+        roots: Vec<Url>,
+        requests: Vec<NewRequest>,
+    ) -> Result<Committed, FrontierError>;
+
+    /// Returns the URLs that `root` returned in this run, for all shards together, or `None` if it has not
+    /// run yet.
+    fn roots(&self) -> Option<Vec<Url>>;
+
+    /// Returns the number of times that the process has ended while this run's `root` was being called and
+    /// nothing else was to blame. It is 0 where nothing survives the process.
+    fn root_ends(&self) -> u32;
+
+    /// Waits, if `root` is suspected of ending the process, until no other suspect is being tried alone. This
+    /// call is cancel-safe, unlike those that follow it.
+    async fn root_turn(&self);
+
+    /// Records durably that `root` is about to be called, so that one that ends the process can be told from
+    /// one that fails. The record is cleared by [`leave_root`](Self::leave_root), and by closing.
+    async fn enter_root(&self) -> Result<(), FrontierError>;
+
+    /// Records durably that `root` has returned, with any result.
+    async fn leave_root(&self) -> Result<(), FrontierError>;
+
+    /// Returns the next URL, by host clock, priority and age, of the hosts that are wanted; ready hosts come
+    /// first. The number of URLs of one host in flight is bounded by `may`. The call uses memory only.
+    fn take_from(&self, now: UnixMillis, may: TakeFrom) -> Result<Take, FrontierError>;
+
+    /// Calls [`take_from`](Self::take_from) for all hosts alike.
+    fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError> {
+        self.take_from(now, TakeFrom::all(per_host.max(1)))
+    }
+
+    /// Returns the number of hosts that are ready and have URLs waiting in memory.
+    fn n_ready_hosts(&self) -> usize;
+
+    /// Records that this page is about to enter its rule, so that one that ends the process can be told from
+    /// those that do not. The record is cleared by the page's commit, and by giving the page back.
+    async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError>;
+
+    /// Returns the cookies of the crawl as they were stored last, in any run.
+    fn cookies(&self) -> Option<KeptCookies>;
+
+    /// Commits one atomic batch. Its new URLs can be taken when this returns.
+    async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError>;
+
+    /// Puts a claim back unchanged, with the news about its host. A claim that is not in flight is ignored,
+    /// with a warning.
+    fn give_back(&self, claim: Box<Claim>, news: HostNews);
+
+    /// Puts a claim back unchanged, and puts its host off with all of its URLs, because it could not be
+    /// reached. The failure is counted once for all claims that were taken before it was known, and the count
+    /// ends with a page or other answer of the host. A claim that is not in flight is ignored, with a
+    /// warning.
+    async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError>;
+
+    /// Returns at most `max` of the oldest durable items of the outbox; they stay there.
+    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError>;
+
+    /// Removes all items before `end`, because the sink has them, and stores in the same batch the sink's
+    /// mark.
+    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError>;
+
+    /// Returns the other shards for which there are durable links.
+    fn peers(&self) -> Vec<Shard>;
+
+    /// Returns the oldest durable links for another shard; they stay there.
+    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError>;
+
+    /// Removes all links for another shard before `end`, because they are durable there.
+    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError>;
+
+    /// Stores links of another shard in one batch like those of a page, with the depths that they have. Links
+    /// that were stored already are skipped, and so are those that `policy` leaves out. Returns the number of
+    /// the last link that is stored. It may be smaller than that of the last link of this batch if another
+    /// call brings links of the same shard at the same time. The links are durable once
+    /// [`settle`](Self::settle) has returned after this.
+    ///
+    /// This call is not cancel-safe: if it is cut off, it may end the use of the frontier.
+    async fn apply(
+        &self,
+        from: Shard,
+        batch: LinkBatch,
+        policy: LinkPolicy<'_>,
+    ) -> Result<u64, FrontierError>;
+
+    /// Returns the numbers of links to and from other shards in this run.
+    fn link_totals(&self) -> LinkTotals;
+
+    /// Returns true if this run has stored the request, was redirected to it, or has sent it to another shard.
+    async fn knows(&self, request: &Request) -> Result<bool, FrontierError>;
+
+    /// Returns the size in bytes on disk, measured some seconds ago; 0 before the first measurement and for
+    /// frontiers in memory.
+    fn disk_bytes(&self) -> u64;
+
+    /// Returns the size in bytes of the items that wait for their sink.
+    fn undelivered_bytes(&self) -> u64;
+
+    /// Returns the totals of this run.
+    fn counts(&self) -> Counts;
+
+    /// Returns the number of pages that are taken and neither committed nor given back.
+    fn in_flight(&self) -> usize;
+
+    /// Waits until [`Frontier::take`] may answer differently although no page has changed anything: URLs were
+    /// read in, a batch has become durable, or links of other shards have come. For one task at a time.
+    async fn take_changed(&self);
+
+    /// Waits until [`Frontier::outbox`] may return more, because a batch has become durable. For one task at
+    /// a time.
+    async fn outbox_changed(&self);
+
+    /// Waits until [`Frontier::links_for`] may return more, because a batch has become durable. For one task
+    /// at a time.
+    async fn links_changed(&self);
+
+    /// Waits until everything that was committed is durable.
+    async fn settle(&self) -> Result<(), FrontierError>;
+
+    /// Searches every queue from its head and returns an error if anything is left.
+    async fn check_empty(&self) -> Result<(), FrontierError>;
+
+    /// Returns the approximate size in bytes of its memory, to tell a frontier that takes much from others.
+    fn held_bytes(&self) -> u64;
+
+    /// Returns the reason why nothing becomes durable at present, or `None` if there is no problem.
+    fn stalled(&self) -> Option<String>;
+
+    /// Ends the use of this frontier. Everything that was committed is durable when this returns; pages in
+    /// flight stay due.
+    async fn close(&self) -> Result<(), FrontierError>;
+}
+
+/// Failure of a frontier.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FrontierError {
+    /// The claim is not in flight: it was committed or given back already.
+    #[error("{url} is not in flight")]
+    NotInFlight {
+        /// URL of the claim.
+        url: String,
+    },
+    /// Links of another shard are missing.
+    #[error("links from shard {from} go on at {first}, and {expected} is next")]
+    LinkGap {
+        /// Shard that sent the links.
+        from: Shard,
+        /// Number of the first link that was given.
+        first: u64,
+        /// Number that follows the last stored link.
+        expected: u64,
+    },
+    /// The root requests have not been stored here yet; they come before links of other shards.
+    #[error("the frontier {shard} has no root requests yet")]
+    Unseeded {
+        /// Shard of the frontier.
+        shard: ShardId,
+    },
+    /// A frontier that existed is gone.
+    #[error(
+        "the frontier {shard} was there and is gone from the data root; restore it from a copy, or crawl anew with `crawler resource restart`"
+    )]
+    Missing {
+        /// Shard of the frontier.
+        shard: ShardId,
+    },
+    /// The stored data is not what was written.
+    #[error(
+        "the frontier {shard} is damaged: {why}; restore it from a copy, or delete the resource and add it again"
+    )]
+    Damaged {
+        /// Shard of the frontier.
+        shard: ShardId,
+        /// Description of the damage.
+        why: String,
+    },
+    /// The frontier was written by another version.
+    #[error(
+        "the frontier {shard} has format {found} and this version knows {known}; use the version that wrote it, or delete the resource and add it again"
+    )]
+    Format {
+        /// Shard of the frontier.
+        shard: ShardId,
+        /// Format of the frontier.
+        found: u32,
+        /// Format that this version knows.
+        known: u32,
+    },
+    /// The frontier belongs to another shard or cluster.
+    #[error(
+        "the frontier {shard} in the data root belongs to {found}, not to {expected}; was the folder copied?"
+    )]
+    Foreign {
+        /// Shard whose frontier was expected.
+        shard: ShardId,
+        /// Owner found in the data root.
+        found: String,
+        /// Owner that was expected.
+        expected: String,
+    },
+    /// Another process has opened the frontier; nothing more can be written here.
+    #[error("another process has opened the frontier {shard}")]
+    Fenced {
+        /// Shard of the frontier.
+        shard: ShardId,
+    },
+    /// The object store does not answer, or refuses.
+    #[error("cannot {doing} the frontier {shard}: {why}")]
+    Unavailable {
+        /// Verb that completes the message: "open", "write", "read".
+        doing: &'static str,
+        /// Shard of the frontier.
+        shard: ShardId,
+        /// Description of the cause.
+        why: String,
+    },
+    /// The frontier was closed by this process.
+    #[error("the frontier {shard} is closed")]
+    Closed {
+        /// Shard of the frontier.
+        shard: ShardId,
+    },
+}
+
+impl FrontierError {
+    /// Returns the name of the condition of a resource that has this error.
+    pub fn condition(&self) -> &'static str {
+        match self {
+            FrontierError::Missing { .. } => FRONTIER_MISSING,
+            FrontierError::Damaged { .. } => "FrontierDamaged",
+            FrontierError::Format { .. } => "FrontierFormat",
+            FrontierError::Foreign { .. } => "FrontierForeign",
+            FrontierError::Fenced { .. } => "FrontierFenced",
+            FrontierError::Unavailable { .. } => "StorageUnavailable",
+            FrontierError::NotInFlight { .. }
+            | FrontierError::LinkGap { .. }
+            | FrontierError::Unseeded { .. }
+            | FrontierError::Closed { .. } => "FrontierClosed",
+        }
+    }
+}

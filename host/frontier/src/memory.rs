@@ -1,0 +1,395 @@
+//! A frontier in memory: bounded, and gone with the process.
+//!
+//! This backend keeps the contract of [`Frontier`] except that "durable" means "until this process ends". A
+//! crash starts the run over, which costs requests and no correctness: item keys repeat.
+//!
+//! These are bounded: URLs known to one run ([`MemorySettings::max_urls`], beyond which links are refused and
+//! counted), pages in flight, the outbox and the links for other shards, above whose limits no page is taken.
+//! Pages in flight at that moment may still add to them.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::Notify;
+use url::Url;
+
+use super::steady::SteadyTime;
+use super::workbench::{HostId, HostLife, LaneId, Next, Turn, Workbench};
+use super::{
+    Claim, Commit, Committed, Ended, Frontier, FrontierError, HostFailure, HostNews, LinkBatch,
+    LinkBounds, LinkPolicy, NewRequest, OutboxBatch, Take, TakeFrom, URL_BYTES,
+};
+use crawler_model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
+use crawler_model::frontier::{KeptCookies, SinkMark};
+use crawler_model::id::{ResourceId, Shard};
+use crawler_model::resource::{LinkTotals, ShardId};
+use crawler_model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
+use outbox::Outbox;
+use patterns::Patterns;
+use peers::Peers;
+
+mod changes;
+mod outbox;
+mod patterns;
+pub(super) mod peers;
+
+/// Reason that links refused for lack of room are counted by, and the setting of `crawler run` that helps.
+pub const NO_ROOM: &str = "frontier-urls";
+
+/// Approximate size in bytes of the record of a stored URL.
+const SEEN_BYTES: usize = 64;
+
+/// Default maximum number of URLs known to one run.
+pub const DEFAULT_MAX_URLS: u64 = 2_000_000;
+
+/// Limits of one shard's frontier.
+#[derive(Debug, Clone)]
+pub struct MemorySettings {
+    /// Maximum number of URLs known to one run: setting `frontier-urls`.
+    pub max_urls: u64,
+    /// Number of items in the outbox above which no page is taken.
+    pub max_outbox_items: usize,
+    /// Size in bytes of the outbox above which no page is taken.
+    pub max_outbox_bytes: usize,
+    /// Number of links for other shards above which no page is taken.
+    pub max_links: usize,
+    /// Maximum number of pages in flight.
+    pub max_undurable: usize,
+}
+
+impl Default for MemorySettings {
+    fn default() -> Self {
+        Self {
+            max_urls: DEFAULT_MAX_URLS,
+            max_outbox_items: 100_000,
+            max_outbox_bytes: 256 << 20,
+            max_links: 100_000,
+            max_undurable: 512,
+        }
+    }
+}
+
+/// A frontier in memory.
+#[derive(Debug)]
+pub struct MemoryFrontier {
+    settings: MemorySettings,
+    state: Mutex<State>,
+    take_changed: Notify,
+    links_changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// URLs of the root requests. `None` before `root` ran.
+    roots: Option<Vec<Url>>,
+    workbench: Workbench<Waiting>,
+    /// Hosts by name and port, numbered in the order of their arrival.
+    hosts: HashMap<String, HostId>,
+    time: SteadyTime,
+    cookies: Option<KeptCookies>,
+    seen: HashMap<Fingerprint, Seen>,
+    patterns: Patterns,
+    /// Pages in flight by entry.
+    in_flight: HashMap<u64, InFlight>,
+    /// Number of claims in flight whose hosts are not ready.
+    n_preparing: usize,
+    next_entry: u64,
+    outbox: Outbox,
+    peers: Peers,
+    counts: Counts,
+}
+
+#[derive(Debug)]
+struct Seen {
+    depth: u32,
+    /// Number of the latest visit that was stored.
+    visit: u32,
+    /// Number of its visits that wait; a reload of one that waits would change nothing.
+    n_waiting: u32,
+}
+
+/// A URL that waits.
+#[derive(Debug)]
+struct Waiting {
+    request: Request,
+    fingerprint: Fingerprint,
+    /// Depth of the request that first stored the URL.
+    depth: u32,
+    /// Number of the next attempt, from 1.
+    attempt: u32,
+    /// Number of times that the URL was stored anew.
+    visit: u32,
+}
+
+/// Data that tells a claim in flight from an earlier one, and puts it back unchanged.
+#[derive(Debug)]
+struct InFlight {
+    fingerprint: Fingerprint,
+    attempt: u32,
+    lane: LaneId,
+    turn: Turn,
+    /// True if its host is not ready, so that the claim will be put back before it is parsed.
+    is_preparing: bool,
+}
+
+impl MemoryFrontier {
+    /// Creates an empty frontier for one run of one shard.
+    pub fn new(settings: MemorySettings) -> Self {
+        Self {
+            settings,
+            state: Mutex::default(),
+            take_changed: Notify::new(),
+            links_changed: Notify::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Frontier for MemoryFrontier {
+    async fn seed_part(
+        &self,
+        roots: Vec<Url>,
+        requests: Vec<NewRequest>,
+    ) -> Result<Committed, FrontierError> {
+        let requests = fingerprinted(requests);
+        let mut state = self.state();
+        if state.roots.is_some() {
+            return Ok(Committed::default());
+        }
+        state.roots = Some(roots);
+        Ok(state.store(requests, self.settings.max_urls, None))
+    }
+
+    fn roots(&self) -> Option<Vec<Url>> {
+        self.state().roots.clone()
+    }
+
+    fn root_ends(&self) -> u32 {
+        0
+    }
+
+    async fn root_turn(&self) {}
+
+    /// Does nothing, because no record would survive a crash.
+    async fn enter_root(&self) -> Result<(), FrontierError> {
+        Ok(())
+    }
+
+    async fn leave_root(&self) -> Result<(), FrontierError> {
+        Ok(())
+    }
+
+    fn n_ready_hosts(&self) -> usize {
+        self.state().workbench.n_ready()
+    }
+
+    fn take_from(&self, now: UnixMillis, may: TakeFrom) -> Result<Take, FrontierError> {
+        let mut state = self.state();
+        if state.roots.is_none() {
+            return Ok(Take::Blocked);
+        }
+        let now = state.time.now(now);
+        if state.workbench.n_buffered() == 0 {
+            let is_over = state.in_flight.is_empty() && state.peers.n_waiting() == 0;
+            return Ok(if is_over { Take::Empty } else { Take::Blocked });
+        }
+        if state.in_flight.len() - state.n_preparing >= self.settings.max_undurable
+            || state.outbox.items.len() >= self.settings.max_outbox_items
+            || state.outbox.n_bytes >= self.settings.max_outbox_bytes
+            || state.peers.n_waiting() >= self.settings.max_links
+        {
+            return Ok(Take::Blocked);
+        }
+        Ok(match state.workbench.take(now, may) {
+            Next::Url(lane, turn, waiting) => Take::Ready(state.claim(lane, turn, waiting, now)),
+            Next::At(at) => Take::WaitUntil(state.time.to_wall(at)),
+            Next::Full => Take::Blocked,
+        })
+    }
+
+    /// Does nothing, because no record would survive a crash.
+    async fn suspect(&self, _claim: &Claim) -> Result<(), FrontierError> {
+        Ok(())
+    }
+
+    async fn commit(&self, mut commit: Commit) -> Result<Committed, FrontierError> {
+        // Hashing is most of the work, and needs no lock.
+        let requests = fingerprinted(std::mem::take(&mut commit.requests));
+        let for_others = std::mem::take(&mut commit.for_others).into_iter();
+        let for_others = for_others.map(|(to, new)| (to, new.request.fingerprint(), new));
+        let for_others = for_others.collect();
+        let growth = Some(commit.growth);
+        let mut state = self.state();
+        let host = state.land(&commit.claim, commit.host_ready_at)?.lane.host;
+        if commit.host_answered {
+            state.workbench.live(host, HostLife::answer);
+        }
+        state.end(commit);
+        let (n_sent, n_unsent) = state.send(for_others, self.settings.max_urls);
+        let mut committed = state.store(requests, self.settings.max_urls, growth);
+        drop(state);
+        self.links_changed.notify_one();
+        committed.n_sent = n_sent;
+        committed.n_no_room += n_unsent;
+        Ok(committed)
+    }
+
+    fn cookies(&self) -> Option<KeptCookies> {
+        self.state().cookies.clone()
+    }
+
+    fn give_back(&self, claim: Box<Claim>, news: HostNews) {
+        self.state().give_back(*claim, news);
+    }
+
+    async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError> {
+        self.state().put_off(*claim, &failure);
+        Ok(())
+    }
+
+    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
+        let state = self.state();
+        let items: Vec<ItemRecord> = state.outbox.items.iter().take(max).cloned().collect();
+        Ok(OutboxBatch {
+            end: state.outbox.first + items.len() as u64,
+            items,
+        })
+    }
+
+    async fn clear_outbox(&self, end: u64, _mark: Option<SinkMark>) -> Result<(), FrontierError> {
+        self.state().outbox.clear(end);
+        Ok(())
+    }
+
+    fn peers(&self) -> Vec<Shard> {
+        self.state().peers.waiting()
+    }
+
+    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError> {
+        Ok(self.state().peers.links_for(peer, bounds))
+    }
+
+    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
+        self.state().peers.delivered(peer, end);
+        self.take_changed.notify_one();
+        Ok(())
+    }
+
+    async fn apply(
+        &self,
+        from: Shard,
+        batch: LinkBatch,
+        policy: LinkPolicy<'_>,
+    ) -> Result<u64, FrontierError> {
+        let mut state = self.state();
+        if state.roots.is_none() {
+            // The frontier is in memory only, and has no name.
+            let shard = ShardId::only(ResourceId(0));
+            return Err(FrontierError::Unseeded { shard });
+        }
+        let last = state.peers.applied.get(&from).copied().unwrap_or(0);
+        let (expected, first, end) = (last + 1, batch.first, batch.end());
+        if first > expected {
+            return Err(FrontierError::LinkGap {
+                from,
+                first,
+                expected,
+            });
+        }
+        if end <= expected {
+            return Ok(last);
+        }
+        let new = batch.links.into_iter().skip((expected - first) as usize);
+        let (new, refused) = policy.part(new);
+        let growth = Some(policy.growth);
+        state.store(fingerprinted(new), self.settings.max_urls, growth);
+        for (reason, n) in refused {
+            *state
+                .counts
+                .refused_links
+                .entry(reason.to_owned())
+                .or_default() += n;
+        }
+        state.peers.applied.insert(from, end - 1);
+        drop(state);
+        self.take_changed.notify_one();
+        Ok(end - 1)
+    }
+
+    fn link_totals(&self) -> LinkTotals {
+        self.state().peers.totals()
+    }
+
+    async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
+        Ok(self.state().seen.contains_key(&request.fingerprint()))
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        0
+    }
+
+    fn undelivered_bytes(&self) -> u64 {
+        self.state().outbox.n_bytes as u64
+    }
+
+    fn counts(&self) -> Counts {
+        let state = self.state();
+        let mut counts = state.counts.clone();
+        counts.due = (state.workbench.n_buffered() + state.in_flight.len()) as u64;
+        counts
+    }
+
+    fn in_flight(&self) -> usize {
+        self.state().in_flight.len()
+    }
+
+    /// Waits for a call, because only calls change this frontier.
+    async fn take_changed(&self) {
+        self.take_changed.notified().await;
+    }
+
+    async fn outbox_changed(&self) {
+        std::future::pending().await
+    }
+
+    async fn links_changed(&self) {
+        self.links_changed.notified().await;
+    }
+
+    async fn settle(&self) -> Result<(), FrontierError> {
+        Ok(())
+    }
+
+    async fn check_empty(&self) -> Result<(), FrontierError> {
+        Ok(())
+    }
+
+    fn held_bytes(&self) -> u64 {
+        let state = self.state();
+        let n_links = state.workbench.n_buffered() + state.peers.n_waiting();
+        (state.seen.len() * SEEN_BYTES + n_links * URL_BYTES + state.outbox.n_bytes) as u64
+    }
+
+    fn stalled(&self) -> Option<String> {
+        None
+    }
+
+    async fn close(&self) -> Result<(), FrontierError> {
+        Ok(())
+    }
+}
+
+fn fingerprinted(requests: Vec<NewRequest>) -> Vec<(Fingerprint, NewRequest)> {
+    requests
+        .into_iter()
+        .map(|new| (new.request.fingerprint(), new))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,241 @@
+//! Conversions between records and values of the model.
+
+use bytes::Bytes;
+
+use super::{Header, Host, ReasonCount, RequestRecord, Stage, Totals, Trouble, ValidatorsRecord};
+use crate::workbench::{self, Cursor, HostLife, Turn};
+use crawler_model::crawl::{Counts, Done, Request, UnixMillis};
+use crawler_model::frontier::{ContentHash, DelayBy, HostState, Validators};
+use crawler_model::id::Run;
+
+impl Host {
+    /// Returns true if this run has, or had, a URL of the host. The record may also exist for its clock
+    /// alone, from an earlier run or another shard.
+    pub(crate) fn is_of(&self, run: Run) -> bool {
+        let is_met = !self.lanes.is_empty() || self.has_answered || self.trouble.is_some();
+        self.run == run.0 && is_met
+    }
+
+    /// Returns the life of the host in the run of the record.
+    pub(crate) fn life(&self) -> HostLife {
+        let trouble = self.trouble.clone().map(workbench::Trouble::from);
+        let mut life = HostLife::restored(!self.lanes.is_empty(), self.has_answered, trouble);
+        life.delay_by = self.delay_by();
+        life
+    }
+
+    /// Returns the origin of the delay. Origins that only a later version knows become the default.
+    pub(crate) fn delay_by(&self) -> DelayBy {
+        let place = usize::try_from(self.delay_by).unwrap_or(usize::MAX);
+        DelayBy::ALL.get(place).copied().unwrap_or_default()
+    }
+
+    /// Returns what the host waits for at a moment.
+    pub(crate) fn state(&self, now: UnixMillis) -> HostState {
+        let is_held = self.clock > now;
+        match &self.trouble {
+            _ if self.lanes.is_empty() => HostState::Idle,
+            Some(trouble) if is_held && trouble.is_given_up => HostState::GivenUp,
+            Some(_) if is_held => HostState::BackingOff,
+            None if is_held => HostState::Waiting,
+            Some(_) | None => HostState::Ready,
+        }
+    }
+
+    /// Returns the starts of the lanes of that run.
+    pub(crate) fn cursors(&self) -> Vec<Cursor> {
+        let lanes = self.lanes.iter();
+        let cursors = lanes.map(|lane| Cursor {
+            priority: lane.priority,
+            at: Turn {
+                due: lane.due,
+                entry: lane.entry,
+            },
+        });
+        cursors.collect()
+    }
+}
+
+impl From<workbench::Trouble> for Trouble {
+    fn from(trouble: workbench::Trouble) -> Self {
+        Self {
+            n: trouble.n,
+            reason: trouble.reason,
+            is_given_up: trouble.is_given_up,
+        }
+    }
+}
+
+impl From<Trouble> for workbench::Trouble {
+    fn from(record: Trouble) -> Self {
+        Self {
+            n: record.n,
+            reason: record.reason,
+            is_given_up: record.is_given_up,
+        }
+    }
+}
+
+impl From<&Request> for RequestRecord {
+    fn from(request: &Request) -> Self {
+        let header = |(name, value): &(String, String)| Header {
+            name: name.clone(),
+            value: value.clone(),
+        };
+        Self {
+            url: request.url.as_str().to_owned(),
+            method: match &*request.method {
+                "GET" => String::new(),
+                method => method.to_owned(),
+            },
+            headers: request.headers.iter().map(header).collect(),
+            body: request.body.clone(),
+            rule: request.rule.to_string(),
+            priority: request.priority,
+            state: request.state.clone(),
+            reload: request.reload,
+        }
+    }
+}
+
+impl RequestRecord {
+    /// Decodes the request. The error tells what is wrong with the record.
+    pub(crate) fn into_request(self) -> Result<Request, String> {
+        let url = url::Url::parse(&self.url).map_err(|e| format!("URL {:?}: {e}", self.url))?;
+        Ok(Request {
+            url,
+            method: match self.method.as_str() {
+                "" => "GET".into(),
+                _ => self.method.into(),
+            },
+            headers: self
+                .headers
+                .into_iter()
+                .map(|h| (h.name, h.value))
+                .collect(),
+            body: self.body,
+            rule: self.rule.into(),
+            priority: self.priority,
+            state: self.state,
+            reload: self.reload,
+        })
+    }
+}
+
+impl From<&Validators> for ValidatorsRecord {
+    fn from(validators: &Validators) -> Self {
+        let content = validators.content.as_ref();
+        Self {
+            etag: validators.etag.clone(),
+            last_modified: validators.last_modified.clone(),
+            content: content.map(|hash| Bytes::copy_from_slice(&hash.0)),
+        }
+    }
+}
+
+impl From<ValidatorsRecord> for Validators {
+    fn from(record: ValidatorsRecord) -> Self {
+        let content = record.content.and_then(|bytes| bytes[..].try_into().ok());
+        Self {
+            etag: record.etag,
+            last_modified: record.last_modified,
+            content: content.map(ContentHash),
+        }
+    }
+}
+
+impl From<Done> for Stage {
+    fn from(done: Done) -> Self {
+        match done {
+            Done::Parsed => Stage::Parsed,
+            Done::Skipped => Stage::Skipped,
+            Done::NotModified => Stage::NotModified,
+            Done::Redirected => Stage::Redirected,
+            Done::Duplicate => Stage::Duplicate,
+            Done::Gone => Stage::Gone,
+            Done::Denied => Stage::Denied,
+        }
+    }
+}
+
+impl Stage {
+    /// Returns how a URL ended, or `None` if it is due or dead.
+    pub(crate) fn done(self) -> Option<Done> {
+        match self {
+            Stage::Due | Stage::Dead => None,
+            Stage::Parsed => Some(Done::Parsed),
+            Stage::Skipped => Some(Done::Skipped),
+            Stage::NotModified => Some(Done::NotModified),
+            Stage::Redirected => Some(Done::Redirected),
+            Stage::Duplicate => Some(Done::Duplicate),
+            Stage::Gone => Some(Done::Gone),
+            Stage::Denied => Some(Done::Denied),
+        }
+    }
+}
+
+impl From<&Counts> for Totals {
+    fn from(counts: &Counts) -> Self {
+        let reasons = |map: &std::collections::BTreeMap<String, u64>| {
+            let count = |(reason, n): (&String, &u64)| ReasonCount {
+                reason: reason.clone(),
+                n: *n,
+            };
+            map.iter().map(count).collect()
+        };
+        Self {
+            parsed: counts.parsed,
+            other_done: counts.other_done,
+            dead: counts.dead,
+            retries: counts.retries,
+            items: counts.items,
+            bytes: counts.bytes,
+            due: counts.due,
+            hosts: counts.hosts,
+            refused_links: reasons(&counts.refused_links),
+            dead_by_reason: reasons(&counts.dead_by_reason),
+        }
+    }
+}
+
+impl From<Totals> for Counts {
+    fn from(totals: Totals) -> Self {
+        let map =
+            |reasons: Vec<ReasonCount>| reasons.into_iter().map(|r| (r.reason, r.n)).collect();
+        Self {
+            parsed: totals.parsed,
+            other_done: totals.other_done,
+            dead: totals.dead,
+            retries: totals.retries,
+            items: totals.items,
+            bytes: totals.bytes,
+            due: totals.due,
+            hosts: totals.hosts,
+            refused_links: map(totals.refused_links),
+            dead_by_reason: map(totals.dead_by_reason),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn origins_of_delays_keep_their_numbers() {
+        let words = ["setting", "robots", "other-crawl", "answers", "trouble"];
+        for (number, word) in (0..).zip(words) {
+            let record = Host {
+                delay_by: number,
+                ..Host::default()
+            };
+            let origin = record.delay_by();
+            assert_eq!((origin.as_str(), origin as u32), (word, number));
+        }
+        let later = Host {
+            delay_by: 99,
+            ..Host::default()
+        };
+        assert_eq!(later.delay_by(), DelayBy::Setting);
+    }
+}

@@ -1,0 +1,113 @@
+//! The suite of all frontiers, with that for openings.
+
+use super::*;
+use crate::Frontier;
+use crate::suite;
+use crawler_model::id::{Digest, Run, Shard};
+
+fn twin() -> Arc<FrontiersTwin> {
+    Arc::new(FrontiersTwin::new(Arc::new(Calm)))
+}
+
+/// Opens a shard's frontier, which fences its present owner.
+async fn open(twin: &Arc<FrontiersTwin>, shard: u32) -> Arc<dyn Frontier> {
+    let shard = ShardId {
+        shard: Shard(shard),
+        ..ShardId::only(ResourceId(7))
+    };
+    let storage_epoch = twin.storage_epoch(shard).await.unwrap();
+    let open = OpenAs {
+        shard,
+        cluster: "c1".into(),
+        epoch: Epoch(1),
+        run: Run(1),
+        plugin: Digest::of(b"plugin"),
+        created: storage_epoch > 0,
+        storage_epoch,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: None,
+        division: None,
+    };
+    twin.clone().open(open).await.unwrap()
+}
+
+async fn fresh() -> Arc<dyn Frontier> {
+    open(&twin(), 0).await
+}
+
+fn two() -> suite::Two {
+    let twin = twin();
+    [twin.clone(), twin]
+}
+
+macro_rules! passes {
+    ($of:expr => $($statement:ident)*) => {$(
+        #[tokio::test(start_paused = true)]
+        async fn $statement() {
+            suite::$statement($of).await;
+        }
+    )*};
+}
+
+passes! { fresh().await =>
+    the_run_is_over_only_after_the_last_page_in_flight
+    f03_a_second_seed_changes_nothing
+    f24_a_failed_page_is_not_lost
+    f25_a_url_is_stored_once_unless_it_asks_to_be_reloaded
+    f26_failures_are_tried_again_at_their_time_and_hold_up_nothing
+    a_claim_that_is_given_back_is_as_it_was
+    cookies_are_kept_with_a_page_until_others_are
+    r11_older_cookies_do_not_replace_newer_ones
+    a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_back
+    a_claim_ends_once
+    a_host_is_left_alone_until_its_clock
+    hosts_that_are_ready_have_places_of_their_own
+    a_host_that_was_asked_while_it_became_ready_waits
+    a_host_that_could_not_be_reached_waits_with_all_its_urls
+    a_host_that_is_given_up_brings_its_urls_at_once
+    a_failure_from_before_an_answer_puts_nothing_off
+    a_host_has_as_many_in_flight_as_it_may
+    items_stay_in_the_outbox_in_order_until_cleared
+    f25_links_of_one_pattern_are_stored_up_to_their_bound
+    links_to_new_hosts_end_at_their_bound
+    where_redirects_led_to_is_known_like_a_stored_url
+    a_run_is_not_over_while_links_wait_or_come
+    a_shard_without_root_requests_of_its_own_is_over_until_links_come
+    links_of_another_shard_are_stored_once_as_those_of_a_page_are
+    r14_links_that_a_policy_refuses_are_counted_and_do_not_come_again
+    links_of_other_shards_are_kept_once_in_order_until_they_are_there
+    links_that_ask_for_a_reload_are_sent_each_time
+}
+
+passes! { two() =>
+    each_opening_has_a_writer_epoch_of_its_own
+    whoever_is_overtaken_writes_nothing_more
+    an_epoch_that_was_read_too_early_opens_nothing
+    what_was_durable_is_there_in_the_next_opening
+    what_was_created_and_is_gone_is_missing
+    hosts_that_were_divided_anew_rest_for_one_delay
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_order_of_calls_gives_what_a_plain_list_gives() {
+    for seed in 0..3 {
+        suite::any_order_of_calls_gives_what_a_plain_list_gives(fresh().await, seed).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crawl_of_several_shards_gives_each_page_once_however_often_they_are_killed() {
+    for seed in 0..20 {
+        let twin = twin();
+        let mut frontiers = Vec::new();
+        for shard in 0..3 {
+            frontiers.push(open(&twin, shard).await);
+        }
+        let shards = suite::links::Shards {
+            frontiers,
+            reopen: Some(&|shard| Box::pin(open(&twin, shard))),
+        };
+        suite::links::a_crawl_of_several_shards_gives_each_page_once(shards, seed).await;
+    }
+}

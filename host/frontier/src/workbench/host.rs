@@ -1,0 +1,226 @@
+//! A host: its clock, and the lanes of its URLs.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::lane::{Lane, Turn};
+use super::life::HostLife;
+use crawler_model::crawl::UnixMillis;
+
+/// Time at which a host may be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct HostClock {
+    /// Time before which the host is not asked.
+    pub(crate) at: UnixMillis,
+    /// Milliseconds between its last answer and that time.
+    pub(crate) delay: u64,
+}
+
+impl HostClock {
+    /// Records an answer after which the host is not asked before this moment. A moment that was set before
+    /// may be later, for another reason than the host's delay, and stays then.
+    pub(crate) fn land(&mut self, not_before: UnixMillis, delay: u64) {
+        if not_before >= self.at {
+            *self = Self {
+                at: not_before,
+                delay,
+            };
+        } else {
+            self.delay = self.delay.max(delay);
+        }
+    }
+
+    /// Postpones the host to this moment, unless it waits for longer.
+    pub(crate) fn postpone(&mut self, until: UnixMillis) {
+        self.at = self.at.max(until);
+    }
+}
+
+/// Level of hosts among which turns go by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Level {
+    pub(super) kind: Kind,
+    pub(super) n_in_flight: u32,
+}
+
+/// Work that a URL of a host needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// The URL can be fetched.
+    Ready,
+    /// Facts about its host have to be found out first.
+    Unready,
+}
+
+/// Index of hosts that a host belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The host has no URLs in memory, or those in memory have to wait for others that are read in.
+    Nowhere,
+    /// The host may be asked for another URL from this moment on.
+    Turn(Level, UnixMillis),
+    /// The host's URLs need not be in memory before this moment.
+    Asleep(UnixMillis),
+    /// The host has no URLs left, and may be asked again from this moment on.
+    Idle(UnixMillis),
+}
+
+impl Place {
+    /// Returns the place of a host without URLs in memory, the first of which is due at `due`, if any is left.
+    pub(super) fn at_rest(clock: HostClock, life: &HostLife, due: Option<UnixMillis>) -> Self {
+        match due {
+            Some(due) => Place::Asleep(turn_at(clock, life, due)),
+            None => Place::Idle(clock.at),
+        }
+    }
+}
+
+/// Returns the moment from which a URL that is due at `due` may be taken.
+fn turn_at(clock: HostClock, life: &HostLife, due: UnixMillis) -> UnixMillis {
+    match life.is_given_up() {
+        // The URLs are not fetched, so the clock does not matter.
+        true => due,
+        false => due.max(clock.at),
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Host<T> {
+    pub(super) clock: HostClock,
+    pub(super) life: HostLife,
+    pub(super) n_in_flight: u32,
+    /// Lanes by priority, the highest first. They are boxed, because most hosts have one, and a node of the
+    /// tree has room for many.
+    pub(super) lanes: BTreeMap<Reverse<i32>, Box<Lane<T>>>,
+    /// Moment at which a URL of its lanes is due, if the host sleeps.
+    asleep: Option<UnixMillis>,
+    n_buffered: usize,
+    n_hungry: usize,
+}
+
+/// Contribution of a host to the sums over all.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sums {
+    pub(super) n_lanes: usize,
+    pub(super) n_buffered: usize,
+    pub(super) n_hungry: usize,
+}
+
+impl<T> Default for Host<T> {
+    fn default() -> Self {
+        Self {
+            clock: HostClock::default(),
+            life: HostLife::default(),
+            n_in_flight: 0,
+            lanes: BTreeMap::new(),
+            asleep: None,
+            n_buffered: 0,
+            n_hungry: 0,
+        }
+    }
+}
+
+impl<T> Host<T> {
+    pub(super) fn sums(&self) -> Sums {
+        Sums {
+            n_lanes: self.lanes.len(),
+            n_buffered: self.n_buffered,
+            n_hungry: self.n_hungry,
+        }
+    }
+
+    pub(super) fn place(&self) -> Place {
+        let is_over = self.lanes.is_empty() && self.n_in_flight == 0;
+        if is_over || self.is_asleep() {
+            let due = self.asleep.filter(|_| !is_over);
+            return Place::at_rest(self.clock, &self.life, due);
+        }
+        let mut first: Option<UnixMillis> = None;
+        for lane in self.lanes.values() {
+            if lane.is_dry() {
+                break;
+            }
+            if let Some(turn) = lane.first() {
+                first = Some(first.map_or(turn.due, |due| due.min(turn.due)));
+            }
+        }
+        let kind = match self.life.is_ready() {
+            true => Kind::Ready,
+            false => Kind::Unready,
+        };
+        let n_in_flight = self.n_in_flight;
+        let level = Level { kind, n_in_flight };
+        let at = |due| turn_at(self.clock, &self.life, due);
+        first.map_or(Place::Nowhere, |due| Place::Turn(level, at(due)))
+    }
+
+    pub(super) fn pop(&mut self, now: UnixMillis) -> Option<(i32, Turn, T)> {
+        for (priority, lane) in &mut self.lanes {
+            if lane.is_dry() {
+                return None;
+            }
+            if let Some((turn, url)) = lane.pop(now) {
+                self.n_buffered -= 1;
+                return Some((priority.0, turn, url));
+            }
+        }
+        None
+    }
+
+    pub(super) fn in_lane<R>(
+        &mut self,
+        priority: i32,
+        change: impl FnOnce(&mut Lane<T>) -> R,
+    ) -> R {
+        let lane = self.lanes.entry(Reverse(priority)).or_default();
+        let (n_buffered, is_hungry) = (lane.n_buffered(), lane.is_hungry());
+        let result = change(lane);
+        self.n_buffered = self.n_buffered + lane.n_buffered() - n_buffered;
+        self.n_hungry = self.n_hungry + usize::from(lane.is_hungry()) - usize::from(is_hungry);
+        if lane.is_over() {
+            self.lanes.remove(&Reverse(priority));
+        }
+        result
+    }
+
+    /// Returns the priorities of lanes that have few URLs and become hungry now, up to the first that is dry:
+    /// those after it are not used before that.
+    pub(super) fn become_hungry(&mut self, few: usize) -> Vec<i32> {
+        let mut hungry = Vec::new();
+        if self.is_asleep() {
+            return hungry;
+        }
+        for (priority, lane) in &mut self.lanes {
+            if lane.becomes_hungry(few) {
+                hungry.push(priority.0);
+            }
+            if lane.is_dry() {
+                break;
+            }
+        }
+        self.n_hungry += hungry.len();
+        hungry
+    }
+
+    pub(super) fn is_hungry(&self) -> bool {
+        self.n_hungry > 0
+    }
+
+    pub(super) fn is_asleep(&self) -> bool {
+        self.asleep.is_some()
+    }
+
+    /// Removes all URLs from memory, until the host is woken.
+    pub(super) fn sleep(&mut self) {
+        let begins = self.lanes.values().filter_map(|lane| lane.begins());
+        self.asleep = begins.map(|turn| turn.due).min();
+        for lane in self.lanes.values_mut() {
+            lane.spill();
+        }
+        (self.n_buffered, self.n_hungry) = (0, 0);
+    }
+
+    pub(super) fn wake(&mut self) {
+        self.asleep = None;
+    }
+}

@@ -1,0 +1,221 @@
+//! Life of a host in one run of one shard, apart from its clock.
+//!
+//! ```text
+//!            ready                 page answered
+//! unknown ──────────▶ ready ◀──────────────────────┐
+//!    ▲                 │  └──────────────────────────┘
+//!    │ unready         │ could not be reached
+//!    └───────────┬─────┘
+//!                ▼            one time too many
+//!           backing off ─────────────────────────▶ given up
+//!                │ time is over                       │ time is over
+//!                └──────────▶ unknown ◀───────────────┘
+//! ```
+//!
+//! Ready means that everything is known that must be known before its pages are fetched: the addresses of its
+//! name, and its robots.txt. This is known in this process only, so each opening begins with `unknown`;
+//! failures are stored. The URLs of a host that is given up come one by one, so that each is given up for the
+//! host's reason without being fetched. Once the time is over, a single try decides for the next such time.
+
+use crate::HostNews;
+use crawler_model::crawl::UnixMillis;
+use crawler_model::frontier::DelayBy;
+
+/// Knowledge about a host beyond its clock.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct HostLife {
+    is_ready: bool,
+    /// True if this run has, or had, a URL of it.
+    pub(crate) is_met: bool,
+    /// True if it has answered in this run. This is forgotten with a host that has no URLs left.
+    pub(crate) has_answered: bool,
+    /// Origin of the delay after its last answer.
+    pub(crate) delay_by: DelayBy,
+    /// Failures since the host last answered. `None` if there are none.
+    pub(crate) trouble: Option<Box<Trouble>>,
+}
+
+/// Consecutive failures of a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    pub(crate) n: u32,
+    /// Word by which the last failure is counted.
+    pub(crate) reason: String,
+    pub(crate) is_given_up: bool,
+}
+
+/// Facts about its host that a claim carries.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HostStanding {
+    /// True if everything that must be known before its pages are fetched is known.
+    pub is_ready: bool,
+    /// True if it has answered in this run.
+    pub has_answered: bool,
+    /// Number of consecutive failures to reach it.
+    pub n_failures: u32,
+    /// Reason for which the host, with its URLs, is given up at present.
+    pub given_up: Option<String>,
+}
+
+/// Failure to reach a host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostFailure {
+    /// Time before which the host is not asked.
+    pub until: UnixMillis,
+    /// Word by which the failure is counted and dead letters are recorded.
+    pub reason: String,
+    /// True if the URLs of the host are given up until that moment.
+    pub gives_up: bool,
+}
+
+impl HostLife {
+    /// Restores the life of a host of this run, as an earlier opening has left it.
+    pub(crate) fn restored(is_met: bool, has_answered: bool, trouble: Option<Trouble>) -> Self {
+        Self {
+            is_ready: false,
+            is_met,
+            has_answered,
+            delay_by: DelayBy::default(),
+            trouble: trouble.map(Box::new),
+        }
+    }
+
+    /// Returns true if everything that must be known before its pages are fetched is known.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// Returns true if its URLs come whatever its clock says, to be given up.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.trouble
+            .as_ref()
+            .is_some_and(|trouble| trouble.is_given_up)
+    }
+
+    /// Returns the standing for a claim that is taken at `now`, of a host that is not asked before `clock`.
+    pub(crate) fn standing(&self, clock: UnixMillis, now: UnixMillis) -> HostStanding {
+        let trouble = self.trouble.as_deref();
+        let given_up = trouble.filter(|trouble| trouble.is_given_up && now < clock);
+        HostStanding {
+            is_ready: self.is_ready,
+            has_answered: self.has_answered,
+            n_failures: trouble.map_or(0, |trouble| trouble.n),
+            given_up: given_up.map(|trouble| trouble.reason.clone()),
+        }
+    }
+
+    /// Records the news of a claim that is given back.
+    pub(crate) fn hear(&mut self, news: HostNews) {
+        // The host was not given up, or this claim would not come back; the next failure gives it up again.
+        if let Some(trouble) = &mut self.trouble {
+            trouble.is_given_up = false;
+        }
+        match news {
+            HostNews::None | HostNews::NotBefore(_) => {}
+            HostNews::Ready { has_answered, .. } => {
+                self.is_ready = true;
+                if has_answered {
+                    self.answer();
+                }
+            }
+            HostNews::Unready => self.is_ready = false,
+        }
+    }
+
+    /// Records an answer, which ends the failures.
+    pub(crate) fn answer(&mut self) {
+        self.has_answered = true;
+        self.trouble = None;
+    }
+
+    /// Records a failure to reach the host, by a claim that was told of `n_before` failures. Returns true if
+    /// it counts: requests that fail side by side count once.
+    pub(crate) fn fail(&mut self, n_before: u32, failure: &HostFailure) -> bool {
+        self.is_ready = false;
+        let n = self.trouble.as_ref().map_or(0, |trouble| trouble.n);
+        if n != n_before {
+            return false;
+        }
+        self.trouble = Some(Box::new(Trouble {
+            n: n.saturating_add(1),
+            reason: failure.reason.clone(),
+            is_given_up: failure.gives_up,
+        }));
+        true
+    }
+
+    /// Forgets the failures: the URLs are to be tried again.
+    pub(crate) fn forgive(&mut self) {
+        self.trouble = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READY: HostNews = HostNews::Ready {
+        not_before: 0,
+        delay_by: DelayBy::Setting,
+        has_answered: false,
+    };
+
+    fn failure(until: UnixMillis, gives_up: bool) -> HostFailure {
+        HostFailure {
+            until,
+            reason: "resolve".to_owned(),
+            gives_up,
+        }
+    }
+
+    #[test]
+    fn failures_side_by_side_count_once_and_an_answer_ends_them() {
+        let mut life = HostLife::default();
+        for _ in 0..3 {
+            life.fail(0, &failure(10, false));
+        }
+        assert_eq!(life.standing(10, 0).n_failures, 1);
+        life.fail(1, &failure(20, false));
+        assert_eq!(life.standing(20, 0).n_failures, 2);
+        life.answer();
+        let standing = life.standing(20, 0);
+        assert_eq!((standing.n_failures, standing.has_answered), (0, true));
+        // A claim that was told of failures before the answer says nothing new.
+        life.fail(2, &failure(30, true));
+        assert_eq!(life.standing(30, 0).n_failures, 0);
+    }
+
+    #[test]
+    fn a_host_is_given_up_until_its_time_is_over() {
+        let mut life = HostLife::default();
+        life.hear(READY);
+        life.fail(0, &failure(100, true));
+        assert!(!life.is_ready() && life.is_given_up());
+        assert_eq!(life.standing(100, 99).given_up.as_deref(), Some("resolve"));
+        assert_eq!(life.standing(100, 100).given_up, None);
+        // A single try decides for the next time.
+        life.fail(1, &failure(200, true));
+        assert_eq!(life.standing(200, 150).given_up.as_deref(), Some("resolve"));
+        life.forgive();
+        assert_eq!(life.standing(200, 150), HostStanding::default());
+    }
+
+    #[test]
+    fn an_opening_knows_failures_and_finds_out_the_rest_anew() {
+        let mut life = HostLife::default();
+        life.hear(READY);
+        life.answer();
+        life.fail(0, &failure(10, false));
+        let trouble = life.trouble.clone().map(|trouble| *trouble);
+        let opened = HostLife::restored(true, life.has_answered, trouble);
+        let standing = opened.standing(10, 0);
+        assert_eq!(
+            (
+                standing.is_ready,
+                standing.has_answered,
+                standing.n_failures
+            ),
+            (false, true, 1)
+        );
+    }
+}

@@ -1,0 +1,381 @@
+//! Calls that read the items of a resource: those that count, according to its frontiers.
+//!
+//! Frontiers are read beside their owners. While a caller follows, readers stay open and are asked again after
+//! a pause; a reader that fails is opened anew. The final extent of a finished run is read from newly opened
+//! readers: one that stayed open may be a moment behind.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
+
+use super::*;
+use crawler_frontier::FrontierError;
+use crawler_frontier::reader::pool::{PooledReader, Readers};
+use crawler_model::crawl::ItemRecord;
+use crawler_model::id::{ResourceId, Run, Shard};
+use crawler_model::resource::{Deleting, Phase, ShardId, ShardRecord};
+use crawler_sink::items::{Extent, Extents, ItemStore, ReadItems};
+
+mod place;
+
+pub use place::{ItemPlace, PlacedItem};
+
+/// Number of items read at once.
+const ITEMS_AT_ONCE: usize = 500;
+/// Pause between two questions to the frontiers while a caller follows.
+const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
+
+/// Source of the extents of a resource's items.
+#[async_trait]
+trait Sources: Send {
+    /// True if no item of this run will be written from now on.
+    async fn is_over(&mut self, run: Run) -> Result<bool, ControlError>;
+
+    /// Returns the extent of each shard's items. If `last` is set, they are not even a moment behind.
+    async fn extents(&mut self, last: bool) -> Result<Arc<Extents>, ControlError>;
+}
+
+impl Control {
+    /// Returns the items of a resource's present run; if an id is given, those of a deleted resource. With
+    /// `follow`, further items come until the run is over. A reader that was interrupted names the position
+    /// `after` which to continue: in the run that it was reading, whatever has become of the resource.
+    pub async fn items(
+        &self,
+        name: &str,
+        follow: bool,
+        after: Option<ItemPlace>,
+    ) -> Result<BoxStream<'static, Result<PlacedItem, ControlError>>, ControlError> {
+        let present = self.present_by_text(name).await?;
+        let (id, run, mut frontiers) = match (present, after) {
+            (Some(resource), after) if after.is_none_or(|place| place.resource == resource.id) => {
+                let run = after.map_or(resource.run, |place| place.run);
+                let frontiers = self.frontiers(resource.id, Some(resource.spec.name));
+                (resource.id, run, frontiers)
+            }
+            (_, Some(place)) => (
+                place.resource,
+                place.run,
+                self.frontiers(place.resource, None),
+            ),
+            (_, None) => self.deleted(name).await?,
+        };
+        let reader = self.parts.items.reader(id, run);
+        // A faulty frontier is reported as the answer, not at the end of a partial one.
+        let first = match follow {
+            true => None,
+            false => Some(frontiers.extents(true).await?),
+        };
+        let items = read(reader, run, Box::new(frontiers), first);
+        let start = ItemPlace {
+            resource: id,
+            run,
+            n_before: after.map_or(0, |place| place.n_before),
+        };
+        Ok(placed(items, start))
+    }
+
+    async fn present_by_text(&self, name: &str) -> Result<Option<Resource>, ControlError> {
+        let Ok(name) = name.parse() else {
+            return Ok(None);
+        };
+        let present = self.present(&name).await?;
+        Ok(present.map(|resource| resource.value))
+    }
+
+    /// Returns the newest run of a resource that is given by its id and may no longer have a name.
+    async fn deleted(&self, text: &str) -> Result<(ResourceId, Run, Frontiers), ControlError> {
+        let no_resource = || ControlError::NoResource {
+            name: text.to_owned(),
+        };
+        let id = ResourceId(text.parse().map_err(|_| no_resource())?);
+        let mut frontiers = self.frontiers(id, None);
+        let extents = frontiers.extents(true).await?;
+        let newest = self.parts.items.newest_run(id, &extents).await?;
+        let run = newest.ok_or_else(no_resource)?;
+        Ok((id, run, frontiers))
+    }
+
+    fn frontiers(&self, id: ResourceId, name: Option<ResourceName>) -> Frontiers {
+        Frontiers {
+            catalog: self.parts.catalog.clone(),
+            data: self.parts.data.clone(),
+            items: self.parts.items.clone(),
+            open: self.readers.clone(),
+            id,
+            name,
+            readers: BTreeMap::new(),
+        }
+    }
+}
+
+/// Returns the items after a position, each with the position after it.
+fn placed(
+    items: BoxStream<'static, Result<ItemRecord, ControlError>>,
+    start: ItemPlace,
+) -> BoxStream<'static, Result<PlacedItem, ControlError>> {
+    let mut n_before = 0;
+    // Errors are not items: an error among the skipped ones is still reported.
+    let items = items.map_ok(move |item| {
+        n_before += 1;
+        let next = ItemPlace { n_before, ..start };
+        PlacedItem { item, next }
+    });
+    items
+        .try_skip_while(move |item| {
+            futures::future::ready(Ok(item.next.n_before <= start.n_before))
+        })
+        .boxed()
+}
+
+/// State of a stream of items.
+struct Reading {
+    reader: Box<dyn ReadItems>,
+    run: Run,
+    sources: Box<dyn Sources>,
+    look: Look,
+}
+
+/// Next step of a stream of items.
+enum Look {
+    /// The sources are asked.
+    Ask,
+    /// The items within these extents are read; true if these were the final extents.
+    Read(Arc<Extents>, bool),
+}
+
+/// Returns the items within `extents`. If `None`, returns items as they come until the run is over.
+fn read(
+    reader: Box<dyn ReadItems>,
+    run: Run,
+    sources: Box<dyn Sources>,
+    extents: Option<Arc<Extents>>,
+) -> BoxStream<'static, Result<ItemRecord, ControlError>> {
+    let reading = Reading {
+        reader,
+        run,
+        sources,
+        look: extents.map_or(Look::Ask, |extents| Look::Read(extents, true)),
+    };
+    stream::try_unfold(reading, |mut reading| async move {
+        let batch = reading.next().await?;
+        Ok::<_, ControlError>(batch.map(|batch| (batch, reading)))
+    })
+    .map_ok(|items| stream::iter(items.into_iter().map(Ok)))
+    .try_flatten()
+    .boxed()
+}
+
+impl Reading {
+    /// Returns the next items, or `None` at the end.
+    async fn next(&mut self) -> Result<Option<Vec<ItemRecord>>, ControlError> {
+        loop {
+            let (extents, is_last) = match &self.look {
+                Look::Ask => {
+                    // This is checked before the frontiers are asked, so that items written before the end are
+                    // read below.
+                    let is_last = self.sources.is_over(self.run).await?;
+                    (self.sources.extents(is_last).await?, is_last)
+                }
+                Look::Read(extents, is_last) => (extents.clone(), *is_last),
+            };
+            let batch = self.reader.read(&extents, ITEMS_AT_ONCE).await?;
+            let (is_end, items) = (batch.is_end, batch.items);
+            self.look = if is_end && !is_last {
+                Look::Ask
+            } else {
+                Look::Read(extents, is_last)
+            };
+            if !items.is_empty() {
+                return Ok(Some(items));
+            }
+            if is_end && is_last {
+                return Ok(None);
+            }
+            if is_end {
+                tokio::time::sleep(FOLLOW_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Frontiers of one resource, and the records of its shards.
+struct Frontiers {
+    catalog: Catalog,
+    data: Arc<DataRoot>,
+    items: Arc<dyn ItemStore>,
+    /// Pool of readers, whose number is bounded over all calls together.
+    open: Arc<Readers>,
+    id: ResourceId,
+    /// Name of the resource; `None` if it was asked for by its id.
+    name: Option<ResourceName>,
+    /// Readers that stay open between two looks, shared with other callers that follow.
+    readers: BTreeMap<Shard, Arc<PooledReader>>,
+}
+
+#[async_trait]
+impl Sources for Frontiers {
+    async fn is_over(&mut self, run: Run) -> Result<bool, ControlError> {
+        let Some(name) = &self.name else {
+            return Ok(true);
+        };
+        let keys = self.catalog.keys();
+        let Some(resource) = self.catalog.read::<Resource>(&keys.resource(name)).await? else {
+            return Ok(true);
+        };
+        if resource.value.id != self.id {
+            return Ok(true);
+        }
+        let shards: Vec<(String, Versioned<ShardRecord>)> =
+            records(&self.catalog, &keys.shards_of(self.id)).await?;
+        let present: Vec<&ShardRecord> = shards.iter().map(|(_, shard)| &shard.value).collect();
+        let phase = phase::phase(&resource.value, &present, &Candidates::default());
+        if matches!(phase, Phase::Finished | Phase::Failed(_)) {
+            return Ok(true);
+        }
+        if resource.value.run == run {
+            return Ok(false);
+        }
+        // Another run was requested. Items of this one may still be on their way.
+        for (key, shard) in &shards {
+            if let Some(id) = keys.parse_shard(key)
+                && shard.value.created
+                // A shard of an earlier run, which had more of them, has nothing left.
+                && resource.value.has_shard(id)
+                && !self.is_done_with(id.shard, run).await
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    async fn extents(&mut self, last: bool) -> Result<Arc<Extents>, ControlError> {
+        if last {
+            self.close().await;
+        }
+        Ok(Arc::new(self.ask(last).await?))
+    }
+}
+
+impl Frontiers {
+    async fn ask(&mut self, last: bool) -> Result<Extents, ControlError> {
+        let keys = self.catalog.keys();
+        let shards: Vec<(String, Versioned<ShardRecord>)> =
+            records(&self.catalog, &keys.shards_of(self.id)).await?;
+        let mut extents = Extents::new();
+        for (key, shard) in &shards {
+            if let Some(id) = self.catalog.keys().parse_shard(key) {
+                let extent = match shard.value.created {
+                    true => self.extent(id, last).await?,
+                    false => Some(Extent::Marks(Vec::new())),
+                };
+                let extent = extent.ok_or(FrontierError::Missing { shard: id })?;
+                extents.insert(id.shard, extent);
+            }
+        }
+        if shards.is_empty() {
+            extents = self.extents_of_deleted(last).await?;
+        }
+        Ok(extents)
+    }
+
+    async fn extents_of_deleted(&mut self, last: bool) -> Result<Extents, ControlError> {
+        let is_cut = self.deleting().await?.is_some_and(|d| d.items_cut);
+        let mut extents = Extents::new();
+        let shards = self.items.shards(self.id).await?;
+        self.data.check().await?;
+        for shard in shards {
+            let id = ShardId {
+                resource: self.id,
+                shard,
+            };
+            let extent = match is_cut {
+                true => None,
+                false => match self.extent(id, last).await {
+                    Ok(extent) => extent,
+                    // The frontier may have been removed in the meantime.
+                    Err(_) if self.deleting().await?.is_none_or(|d| d.items_cut) => None,
+                    Err(error) => return Err(error),
+                },
+            };
+            extents.insert(shard, extent.unwrap_or(Extent::Whole));
+        }
+        Ok(extents)
+    }
+
+    /// Returns the record of a deleted resource. Once its items are cut, the frontier is being removed and can
+    /// no longer be asked.
+    async fn deleting(&self) -> Result<Option<Deleting>, ControlError> {
+        let key = self.catalog.keys().deleting(self.id);
+        let deleting = self.catalog.read::<Deleting>(&key).await?;
+        Ok(deleting.map(|deleting| deleting.value))
+    }
+
+    /// Returns the extent according to a frontier, or `None` if there is no frontier. The `last` look uses a
+    /// reader that was opened for it.
+    async fn extent(&mut self, id: ShardId, last: bool) -> Result<Option<Extent>, ControlError> {
+        if last {
+            let Some(reader) = self.open.open(id).await? else {
+                return Ok(None);
+            };
+            let marks = reader.marks().await;
+            reader.close().await;
+            return Ok(Some(Extent::Marks(marks?)));
+        }
+        if let Some(reader) = self.readers.remove(&id.shard) {
+            match reader.marks().await {
+                Ok(marks) => {
+                    self.readers.insert(id.shard, reader);
+                    return Ok(Some(Extent::Marks(marks)));
+                }
+                Err(error) => {
+                    tracing::debug!(shard = %id, %error, "opening a frontier anew to look at it");
+                    self.open.give_up(&reader);
+                    close(reader).await;
+                }
+            }
+        }
+        let Some(reader) = self.open.follow(id).await? else {
+            return Ok(None);
+        };
+        let marks = match reader.marks().await {
+            Ok(marks) => marks,
+            Err(error) => {
+                self.open.give_up(&reader);
+                return Err(error.into());
+            }
+        };
+        match reader.may_be_kept() {
+            true => drop(self.readers.insert(id.shard, reader)),
+            false => close(reader).await,
+        }
+        Ok(Some(Extent::Marks(marks)))
+    }
+
+    /// True if an open frontier is known to be done with a run. A faulty frontier shows when it is asked for
+    /// its marks.
+    async fn is_done_with(&self, shard: Shard, run: Run) -> bool {
+        match self.readers.get(&shard) {
+            Some(reader) => reader.is_done_with(run).await.unwrap_or(false),
+            None => false,
+        }
+    }
+
+    async fn close(&mut self) {
+        for (_, reader) in std::mem::take(&mut self.readers) {
+            close(reader).await;
+        }
+    }
+}
+
+/// Closes a reader, unless other callers still use it.
+async fn close(reader: Arc<PooledReader>) {
+    if let Some(reader) = Arc::into_inner(reader) {
+        reader.close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,333 @@
+//! Tests of the item streams that a caller sees, with a twin of the frontiers and real line files.
+
+use std::sync::Mutex;
+
+use futures::FutureExt as _;
+use serde_json::value::RawValue;
+
+use super::super::tests::bench::{Bench, bench, check_refused};
+use super::*;
+use crate::Code;
+use crawler_frontier::Frontier as _;
+use crawler_frontier::durable::{DurableSettings, Frontiers, OpenAs};
+use crawler_model::crawl::ItemKey;
+use crawler_model::id::Epoch;
+use crawler_sink::Sink as _;
+use crawler_sink::lines::{LineFiles, LineFolders, LineSettings};
+use crawler_store::catalog::encode;
+
+/// Answers of the frontiers.
+#[derive(Default)]
+struct Said {
+    /// Extents according to readers that stay open, a moment behind.
+    extents: Extents,
+    /// Extents according to readers that are opened now.
+    fresh: Extents,
+    is_over: bool,
+    fails: bool,
+    n_asked: u32,
+}
+
+#[derive(Clone, Default)]
+struct Twin(Arc<Mutex<Said>>);
+
+#[async_trait]
+impl Sources for Twin {
+    async fn is_over(&mut self, _run: Run) -> Result<bool, ControlError> {
+        Ok(self.0.lock().unwrap().is_over)
+    }
+
+    async fn extents(&mut self, last: bool) -> Result<Arc<Extents>, ControlError> {
+        let mut said = self.0.lock().unwrap();
+        said.n_asked += 1;
+        if said.fails {
+            return Err(FrontierError::Missing { shard: shard(7) }.into());
+        }
+        let extents = if last { &said.fresh } else { &said.extents };
+        Ok(Arc::new(extents.clone()))
+    }
+}
+
+fn shard(id: u64) -> ShardId {
+    ShardId::only(ResourceId(id))
+}
+
+fn record(n: usize) -> ItemRecord {
+    ItemRecord {
+        key: ItemKey(format!("key-{n}")),
+        url: "http://a.test/".into(),
+        rule: "page".into(),
+        schema: "thing".into(),
+        run: Run(1),
+        fetched_at: 7,
+        item: RawValue::from_string("{}".into()).unwrap(),
+    }
+}
+
+/// Writes items, and makes them visible to readers that are opened from now on.
+async fn write(twin: &Twin, files: &mut LineFiles, range: std::ops::Range<usize>) {
+    let records: Vec<ItemRecord> = range.map(record).collect();
+    let mark = files.write(&records).await.unwrap().unwrap();
+    let mut said = twin.0.lock().unwrap();
+    let extent = said.fresh.entry(Shard(0));
+    let Extent::Marks(marks) = extent.or_insert(Extent::Marks(Vec::new())) else {
+        panic!("marks")
+    };
+    marks.retain(|known| known.key != mark.key);
+    marks.push(mark);
+}
+
+/// Makes the items visible to open readers too.
+fn catch_up(twin: &Twin) {
+    let mut said = twin.0.lock().unwrap();
+    said.extents = said.fresh.clone();
+}
+
+type Items = BoxStream<'static, Result<ItemRecord, ControlError>>;
+
+async fn next(items: &mut Items, n: usize) -> Vec<String> {
+    let items = items.take(n).map_ok(|item| item.key.0);
+    items.try_collect().await.unwrap()
+}
+
+fn keys(range: std::ops::Range<usize>) -> Vec<String> {
+    range.map(|n| format!("key-{n}")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_follows_gets_each_item_once_across_owners_and_the_last_ones_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |storage_epoch| {
+        let folder = folder.path().join("7/0");
+        LineFiles::open(folder, storage_epoch, LineSettings::default())
+    };
+    let twin = Twin::default();
+    let lines = LineFolders::new(folder.path().to_owned(), LineSettings::default());
+    let reader = lines.reader(ResourceId(7), Run(1));
+    let mut items = read(reader, Run(1), Box::new(twin.clone()), None);
+    assert!(items.next().now_or_never().is_none());
+    let mut first = open(9);
+    write(&twin, &mut first, 0..1_200).await;
+    catch_up(&twin);
+    assert_eq!(next(&mut items, 1_200).await, keys(0..1_200));
+    // The owner ends without a mark for these items; the next one writes them again.
+    first.write(&[record(1_200), record(1_201)]).await.unwrap();
+    let mut second = open(10);
+    write(&twin, &mut second, 1_200..1_203).await;
+    catch_up(&twin);
+    assert_eq!(next(&mut items, 3).await, keys(1_200..1_203));
+    let n_asked = twin.0.lock().unwrap().n_asked;
+    assert!(n_asked < 10, "asked {n_asked} times");
+    write(&twin, &mut second, 1_203..1_205).await;
+    twin.0.lock().unwrap().is_over = true;
+    assert_eq!(next(&mut items, 9).await, keys(1_203..1_205));
+    assert!(items.next().await.is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frontier_that_cannot_be_read_ends_the_items_with_its_condition() {
+    let folder = tempfile::tempdir().unwrap();
+    let twin = Twin::default();
+    twin.0.lock().unwrap().fails = true;
+    let lines = LineFolders::new(folder.path().to_owned(), LineSettings::default());
+    let reader = lines.reader(ResourceId(7), Run(1));
+    let mut items = read(reader, Run(1), Box::new(twin), None);
+    let error = items.next().await.unwrap().unwrap_err();
+    assert_eq!(error.code(), Code::FailedPrecondition);
+    assert!(
+        error.to_string().starts_with("FrontierMissing: "),
+        "{error}"
+    );
+    assert!(items.next().await.is_none());
+}
+
+#[tokio::test]
+async fn a_resource_that_no_worker_began_has_no_items() {
+    let bench = Bench::new().await;
+    bench.push("books@1.0.0").await.unwrap();
+    bench.add("a").await.unwrap();
+    let items = bench.control.items("a", false, None).await.unwrap();
+    assert_eq!(items.count().await, 0);
+    for unknown in ["b", "12345", "a/b"] {
+        check_refused(
+            bench.control.items(unknown, false, None).await.map(drop),
+            Code::NotFound,
+            &format!("there is no resource {unknown}"),
+        );
+    }
+}
+
+/// Brings a deletion as far as cutting the line files.
+async fn cut(bench: &Bench, id: ResourceId) {
+    let key = bench.catalog().keys().deleting(id);
+    let deleting: Versioned<Deleting> = bench.catalog().read(&key).await.unwrap().unwrap();
+    let deleting = Deleting {
+        items_cut: true,
+        ..deleting.value
+    };
+    bench.write(Txn::new().put(key, encode(&deleting))).await;
+}
+
+#[tokio::test]
+async fn items_of_a_deleted_resource_are_read_by_its_id_while_its_frontier_is_taken_apart() {
+    let bench = bench().await;
+    let id = bench.add("a").await.unwrap().resource.id;
+    let folder = bench.control.parts.data.items_folder(id).join("0");
+    let mut files = LineFiles::open(folder, 4, LineSettings::default());
+    files.write(&[record(0), record(1)]).await.unwrap();
+    bench.delete("a").await.unwrap();
+    cut(&bench, id).await;
+    let items = bench.control.items(&id.to_string(), true, None).await;
+    let mut items = items.unwrap().map_ok(|placed| placed.item).boxed();
+    assert_eq!(next(&mut items, 9).await, keys(0..2));
+}
+
+#[tokio::test]
+async fn a_reader_that_was_cut_off_goes_on_in_its_run_whatever_became_of_the_resource() {
+    let bench = bench().await;
+    let id = bench.add("a").await.unwrap().resource.id;
+    let folder = bench.control.parts.data.items_folder(id).join("0");
+    let mut files = LineFiles::open(folder, 4, LineSettings::default());
+    let records: Vec<ItemRecord> = (0..1_200).map(record).collect();
+    files.write(&records).await.unwrap();
+    bench.delete("a").await.unwrap();
+    cut(&bench, id).await;
+    let next = |name: &'static str, follow, after: Option<String>| {
+        let bench = &bench;
+        async move {
+            let after = after.map(|text| text.parse().unwrap());
+            let items = bench.control.items(name, follow, after).await.unwrap();
+            let items = items.map_ok(|placed| (placed.item.key.0, placed.next.to_string()));
+            items.try_collect::<Vec<_>>().await.unwrap()
+        }
+    };
+    let behind = |n: u64| Some(format!("{id}.1.{n}"));
+    let rest = next("a", true, behind(1_190)).await;
+    let expected = keys(1_190..1_200).into_iter().zip(1_191..);
+    let expected: Vec<_> = expected
+        .map(|(key, n)| (key, format!("{id}.1.{n}")))
+        .collect();
+    assert_eq!(rest, expected);
+    assert_eq!(next("a", true, behind(1_200)).await, []);
+    assert_eq!(next("a", true, behind(9_999)).await, []);
+    // Another resource of the same name has its own items.
+    bench.add("a").await.unwrap();
+    assert_eq!(next("a", true, behind(1_199)).await, expected[9..]);
+    assert_eq!(next("a", false, None).await, []);
+}
+
+#[tokio::test]
+async fn an_error_among_the_items_that_are_passed_over_is_told() {
+    let error = || ControlError::Frontier(FrontierError::Missing { shard: shard(7) });
+    let items = stream::iter([Ok(record(0)), Err(error()), Ok(record(1))]).boxed();
+    let start = ItemPlace {
+        resource: ResourceId(7),
+        run: Run(1),
+        n_before: 5,
+    };
+    let first = placed(items, start).next().await.unwrap();
+    assert!(matches!(first, Err(ControlError::Frontier(_))));
+}
+
+#[tokio::test]
+async fn items_of_a_deleted_resource_are_read_by_its_id_before_and_after_its_frontier_goes() {
+    let bench = bench().await;
+    let id = bench.add("a").await.unwrap().resource.id;
+    let data = bench.control.parts.data.clone();
+    let shard = ShardId::only(id);
+    crate::reconcile::crawl(&data, shard).await;
+    bench.delete("a").await.unwrap();
+    let count = || async {
+        let items = bench.control.items(&id.to_string(), false, None).await;
+        items.unwrap().try_collect::<Vec<_>>().await.unwrap().len()
+    };
+    assert_eq!(count().await, 2);
+    let mut reconciler = bench.reconciler();
+    reconciler.parts.deletion.frontier_min_age = Duration::ZERO;
+    let scope = crawler_process::task::TaskScope::new();
+    scope.spawn("reconciler", reconciler.run(scope.stop_signal()));
+    let key = bench.catalog().keys().deleting(id);
+    let gone = async {
+        while bench
+            .catalog()
+            .read::<Deleting>(&key)
+            .await
+            .unwrap()
+            .is_some()
+        {
+            // The third item waits for its sink; the leader delivers it in the end.
+            assert!((2..=3).contains(&count().await));
+            tokio::task::yield_now().await;
+        }
+    };
+    let deadline = Duration::from_secs(60);
+    tokio::time::timeout(deadline, gone)
+        .await
+        .expect("taken apart");
+    assert!(
+        !data
+            .folder()
+            .join("frontiers")
+            .join(id.to_string())
+            .exists()
+    );
+    assert_eq!(count().await, 3);
+    scope.stop(deadline).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_follows_a_run_gets_its_last_items_though_another_was_asked_for_meanwhile() {
+    let bench = bench().await;
+    let id = bench.add("a").await.unwrap().resource.id;
+    let data = bench.control.parts.data.clone();
+    let shard = shard(id.0);
+    // One of three items is not delivered yet.
+    crate::reconcile::crawl(&data, shard).await;
+    bench.record("a", |record| record.created = true).await;
+    let mut items = bench.control.items("a", true, None).await.unwrap();
+    bench.restart("a").await.unwrap();
+    let mut next = async |n| {
+        let next = tokio::time::timeout(FOLLOW_PAUSE * 20, items.next());
+        let next = next.await.map(|item| item.map(|item| item.unwrap().next));
+        let expected = ItemPlace {
+            resource: id,
+            run: Run(1),
+            n_before: n,
+        };
+        match next {
+            Ok(place) => {
+                assert_eq!(place, Some(expected));
+                true
+            }
+            Err(_elapsed) => false,
+        }
+    };
+    assert!(next(1).await && next(2).await && !next(3).await);
+    let settings = DurableSettings::default();
+    let frontiers = Arc::new(Frontiers::new(data.object_store(), settings));
+    let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
+    let open_as = OpenAs {
+        shard,
+        cluster: "c1".into(),
+        epoch: Epoch(2),
+        run: Run(2),
+        plugin: Digest::of(b"plugin"),
+        created: true,
+        storage_epoch,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: None,
+        division: None,
+    };
+    let frontier = Box::pin(frontiers.open(open_as)).await.unwrap();
+    assert!(!next(3).await);
+    let batch = frontier.outbox(9).await.unwrap();
+    let folder = data.items_folder(id).join("0");
+    let mut files = LineFiles::open(folder, frontier.storage_epoch(), LineSettings::default());
+    let mark = files.write(&batch.items).await.unwrap();
+    frontier.clear_outbox(batch.end, mark).await.unwrap();
+    assert!(next(3).await);
+    let end = tokio::time::timeout(FOLLOW_PAUSE * 20, items.next());
+    assert!(end.await.expect("the end").is_none());
+    frontier.close().await.unwrap();
+}

@@ -1,0 +1,399 @@
+//! Errors of the calls, with their codes and hints.
+
+use std::collections::BTreeMap;
+
+use super::WorkerCallError;
+use crawler_frontier::FrontierError;
+use crawler_model::id::{Digest, PluginRef, PluginVersion, ResourceName, Run, Shard};
+use crawler_model::plugin::ParamError;
+use crawler_plugin::PluginError;
+use crawler_sink::SinkError;
+use crawler_store::StoreError;
+use crawler_store::election::Standing;
+
+/// Class of an error, by what a caller can do; the API maps each to one gRPC and one HTTP status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names of the gRPC status codes")]
+pub enum Code {
+    InvalidArgument,
+    NotFound,
+    AlreadyExists,
+    FailedPrecondition,
+    ResourceExhausted,
+    Unavailable,
+    Internal,
+}
+
+/// Reason why a call was not carried out. Nothing is half-written.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// A field has a value that makes no sense.
+    #[error("{why}")]
+    Invalid {
+        /// Name of the field in the API.
+        field: &'static str,
+        /// Fault of the value.
+        why: String,
+    },
+    /// The params of a resource do not fit what its plugin declares.
+    #[error("plugin {plugin} {error}")]
+    Params {
+        /// Name and version of the plugin.
+        plugin: Box<PluginRef>,
+        /// Fault of the params.
+        error: Box<ParamError>,
+    },
+    /// No resource has this name.
+    #[error("there is no resource {name}")]
+    NoResource {
+        /// Name of the resource.
+        name: String,
+    },
+    /// A resource of this name exists already.
+    #[error("resource {name} exists already")]
+    ResourceExists {
+        /// Name of the resource.
+        name: ResourceName,
+    },
+    /// This same call added or changed the resource, which has been deleted since.
+    #[error("resource {name} was added or changed by this call, and deleted since")]
+    DeletedSince {
+        /// Name of the resource.
+        name: ResourceName,
+    },
+    /// The plugin that a resource should run does not exist.
+    #[error("there is no plugin {plugin}")]
+    NoPluginFor {
+        /// The plugin, as requested.
+        plugin: PluginRef,
+        /// Name of the resource that should run it.
+        resource: ResourceName,
+    },
+    /// No plugin has this name or version.
+    #[error("there is no plugin {plugin}")]
+    NoPlugin {
+        /// The plugin, as requested.
+        plugin: String,
+    },
+    /// The plugin version exists with other bytes; a version never changes its bytes.
+    #[error("plugin {plugin} exists with other bytes: digest {present}, pushed {pushed}")]
+    OtherBytes {
+        /// Name and version.
+        plugin: Box<PluginRef>,
+        /// Digest of the existing bytes.
+        present: Digest,
+        /// Digest of the pushed bytes.
+        pushed: Digest,
+    },
+    /// The items of this version could break readers of the items of the version before.
+    #[error(
+        "the items of {plugin} differ from those of version {before}: {}",
+        told(changes)
+    )]
+    ItemsDiffer {
+        /// Name and version.
+        plugin: Box<PluginRef>,
+        /// Highest version below the pushed one.
+        before: PluginVersion,
+        /// Differences, one line each.
+        changes: Vec<String>,
+    },
+    /// A resource runs the plugin.
+    #[error("plugin {plugin} is used by resource {resource}")]
+    PluginInUse {
+        /// Name and version.
+        plugin: PluginRef,
+        /// One of the resources that run it.
+        resource: ResourceName,
+    },
+    /// The change cannot be made while a run goes on.
+    #[error("{field} of resource {name} cannot be changed while a run goes on")]
+    NeedsRestart {
+        /// Name of the resource.
+        name: ResourceName,
+        /// Name of the field in the API.
+        field: &'static str,
+        /// Argument of the command that makes the change with a new run.
+        argument: String,
+    },
+    /// No worker has this id.
+    #[error("there is no worker {id}")]
+    NoWorker {
+        /// The id, as requested.
+        id: String,
+    },
+    /// The plugin has more bytes than allowed.
+    #[error("the plugin has more than {max} bytes")]
+    PluginTooLarge {
+        /// Value of the setting `plugin-size`.
+        max: u64,
+    },
+    /// The bytes of a pushed plugin disappeared before it was recorded.
+    #[error("the bytes of plugin {digest} are not in the data root any more")]
+    PluginGone {
+        /// Digest of the bytes.
+        digest: Digest,
+    },
+    /// The bytes are not a plugin, or this host cannot check them.
+    #[error("cannot take the plugin")]
+    Plugin(#[from] PluginError),
+    /// Other writes changed the same record at the same time, again and again.
+    #[error("{what} was changed by others at the same time")]
+    Contended {
+        /// Description of the record.
+        what: String,
+    },
+    /// This master does not lead, and only the leader changes anything.
+    #[error("this master does not lead, and {leader}")]
+    NotLeading {
+        /// Description of the leader, in words.
+        leader: String,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The data root failed.
+    #[error(transparent)]
+    Data(#[from] crawler_data::DataError),
+    /// The data root did not answer in time.
+    #[error("the data root gave no answer within {seconds} s")]
+    DataSlow {
+        /// The deadline in seconds.
+        seconds: u64,
+    },
+    /// The items could not be read.
+    #[error(transparent)]
+    Items(#[from] SinkError),
+    /// No frontier has been opened yet.
+    #[error("resource {name} was never crawled: it has no frontier yet")]
+    NoFrontier {
+        /// Name of the resource.
+        name: ResourceName,
+    },
+    /// The run has no dead letters to try again.
+    #[error("run {run} of resource {name} has no dead letters{}", given_up(.reason.as_deref()))]
+    NoDeadLetters {
+        /// Name of the resource.
+        name: ResourceName,
+        /// The present run.
+        run: Run,
+        /// Reason of the requested dead letters, if one was given.
+        reason: Option<String>,
+        /// Number of dead letters by reason.
+        present: BTreeMap<String, u64>,
+    },
+    /// A run with fewer shards was requested, but a shard that would be dropped may have something that is nowhere
+    /// else.
+    #[error(
+        "shard {shard} of resource {name} is at work, or has items that its sink does not have yet; a run with fewer shards begins when this one is over"
+    )]
+    ShardBusy {
+        /// Name of the resource.
+        name: ResourceName,
+        /// The shard that would be dropped.
+        shard: Shard,
+        /// Present number of shards.
+        shards: u32,
+    },
+    /// The frontier cannot be read; the message names the condition that it is in.
+    #[error("{condition}: {_0}", condition = .0.condition())]
+    Frontier(FrontierError),
+    /// The worker that knows the answer cannot be reached.
+    #[error(transparent)]
+    Worker(#[from] WorkerCallError),
+}
+
+// This is not derived: the message contains the cause, so the cause is not a source as well.
+impl From<FrontierError> for ControlError {
+    fn from(error: FrontierError) -> Self {
+        ControlError::Frontier(error)
+    }
+}
+
+/// Joins as many changes as fit in a message.
+fn told(changes: &[String]) -> String {
+    const MOST: usize = 8;
+    const LENGTH: usize = 150;
+    let told = changes.iter().take(MOST);
+    let told = told.map(|change| change.chars().take(LENGTH).collect());
+    let told = told.collect::<Vec<String>>().join("; ");
+    match changes.len().saturating_sub(MOST) {
+        0 => told,
+        n => format!("{told}; and {n} more"),
+    }
+}
+
+impl ControlError {
+    /// Returns the error of a call that only the leader carries out, given the state of the election.
+    pub fn not_leading(standing: &Standing) -> Self {
+        let leader = match (&standing.leader, &standing.fault) {
+            // The fault is about this master's own candidacy, which is over.
+            (Some(leader), _) if standing.own.is_none() => {
+                format!("{} at {} does", leader.id, leader.address)
+            }
+            (_, Some(fault)) => format!("who does is not known: {fault}"),
+            (_, None) => "nobody does at present".to_owned(),
+        };
+        ControlError::NotLeading { leader }
+    }
+
+    /// Returns the class of the error.
+    pub fn code(&self) -> Code {
+        match self {
+            ControlError::Invalid { .. }
+            | ControlError::Params { .. }
+            | ControlError::Plugin(PluginError::Refused { .. }) => Code::InvalidArgument,
+            ControlError::NoResource { .. }
+            | ControlError::NoWorker { .. }
+            | ControlError::DeletedSince { .. }
+            | ControlError::NoPlugin { .. } => Code::NotFound,
+            ControlError::ResourceExists { .. } | ControlError::OtherBytes { .. } => {
+                Code::AlreadyExists
+            }
+            ControlError::NoPluginFor { .. }
+            | ControlError::PluginInUse { .. }
+            | ControlError::ItemsDiffer { .. }
+            | ControlError::NoFrontier { .. }
+            | ControlError::NoDeadLetters { .. }
+            | ControlError::ShardBusy { .. }
+            | ControlError::NeedsRestart { .. } => Code::FailedPrecondition,
+            ControlError::PluginTooLarge { .. } => Code::ResourceExhausted,
+            ControlError::Contended { .. }
+            | ControlError::NotLeading { .. }
+            | ControlError::PluginGone { .. }
+            | ControlError::DataSlow { .. }
+            | ControlError::Worker(_) => Code::Unavailable,
+            ControlError::Frontier(e) => match e {
+                FrontierError::Unavailable { .. }
+                | FrontierError::Fenced { .. }
+                | FrontierError::Closed { .. }
+                | FrontierError::LinkGap { .. }
+                | FrontierError::Unseeded { .. }
+                | FrontierError::NotInFlight { .. } => Code::Unavailable,
+                FrontierError::Missing { .. }
+                | FrontierError::Damaged { .. }
+                | FrontierError::Format { .. }
+                | FrontierError::Foreign { .. } => Code::FailedPrecondition,
+            },
+            ControlError::Store(e) if e.is_transient() => Code::Unavailable,
+            ControlError::Store(StoreError::TooLarge { .. }) => Code::InvalidArgument,
+            ControlError::Plugin(PluginError::Host { .. })
+            | ControlError::Store(_)
+            | ControlError::Data(_)
+            | ControlError::Items(_) => Code::Internal,
+        }
+    }
+
+    /// Returns advice in one sentence; empty if the message says it all.
+    pub fn hint(&self) -> String {
+        match self {
+            ControlError::NoResource { .. } => {
+                "`crawler resource list` shows those there are".into()
+            }
+            ControlError::DeletedSince { .. } => "call again under another request id".into(),
+            ControlError::ResourceExists { name } => {
+                format!("change it with `crawler resource update {name}`, or delete it first")
+            }
+            ControlError::NoPluginFor { plugin, resource } => format!(
+                "push it first: `crawler plugin push PATH --as {plugin}{}`, or name another with --plugin when adding {resource}",
+                if plugin.version.is_some() {
+                    ""
+                } else {
+                    "@VERSION"
+                },
+            ),
+            ControlError::NoPlugin { .. } => "`crawler plugin list` shows those there are".into(),
+            ControlError::OtherBytes { .. } => {
+                "raise the version in the plugin's Cargo.toml, or push with --as NAME@VERSION"
+                    .into()
+            }
+            ControlError::ItemsDiffer { .. } => {
+                "raise the first number of its version that is not 0, or say that it is meant with --allow-breaking"
+                    .into()
+            }
+            ControlError::PluginInUse { resource, .. } => {
+                format!("delete the resource first: `crawler resource delete {resource}`")
+            }
+            ControlError::NeedsRestart { name, argument, .. } => {
+                format!("`crawler resource restart {name} {argument}` begins a new run with it")
+            }
+            ControlError::NoWorker { .. } => "`crawler node list` shows those there are".into(),
+            ControlError::PluginTooLarge { .. } => {
+                "build it in release mode, or raise --plugin-size".into()
+            }
+            ControlError::Contended { .. }
+            | ControlError::NotLeading { .. }
+            | ControlError::DataSlow { .. }
+            | ControlError::Worker(_) => "try again".into(),
+            ControlError::PluginGone { .. } => {
+                "push it again, and see that --data is the same on all masters".into()
+            }
+            ControlError::NoFrontier { name } => {
+                format!("`crawler resource get {name}` shows what it waits for")
+            }
+            ControlError::NoDeadLetters { name, present, .. } if present.is_empty() => {
+                format!("`crawler frontier stats {name}` shows what became of its URLs")
+            }
+            ControlError::NoDeadLetters { present, .. } => {
+                let reasons = present.iter().map(|(reason, n)| format!("{reason} ({n})"));
+                format!("there are {}", reasons.collect::<Vec<_>>().join(", "))
+            }
+            ControlError::ShardBusy { name, shards, .. } => format!(
+                "`crawler resource wait {name}` waits until then; or begin it with --shards {shards}"
+            ),
+            ControlError::Frontier(_) if self.code() == Code::Unavailable => {
+                "try again; the master's log and `crawler resource get` tell more".into()
+            }
+            ControlError::Params { error, .. } => error.hint(),
+            // The message of a frontier error contains the advice.
+            ControlError::Frontier(_)
+            | ControlError::Invalid { .. }
+            | ControlError::Plugin(_)
+            | ControlError::Store(_)
+            | ControlError::Data(_)
+            | ControlError::Items(_) => String::new(),
+        }
+    }
+}
+
+fn given_up(reason: Option<&str>) -> String {
+    reason.map_or_else(String::new, |reason| format!(" given up for {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawler_model::id::ResourceId;
+    use crawler_model::resource::ShardId;
+
+    #[track_caller]
+    fn check(error: FrontierError, code: Code, text: &str) {
+        let error = ControlError::from(error);
+        assert_eq!((error.code(), error.to_string().as_str()), (code, text));
+        assert!(std::error::Error::source(&error).is_none(), "said twice");
+    }
+
+    #[test]
+    fn a_frontier_that_cannot_be_read_is_named_by_its_condition_and_cause() {
+        let shard = ShardId::only(ResourceId(7));
+        let why = "no space left".to_owned();
+        check(
+            FrontierError::Unavailable {
+                doing: "read",
+                shard,
+                why,
+            },
+            Code::Unavailable,
+            "StorageUnavailable: cannot read the frontier 7/0: no space left",
+        );
+        check(
+            FrontierError::Damaged {
+                shard,
+                why: "a batch is missing".to_owned(),
+            },
+            Code::FailedPrecondition,
+            "FrontierDamaged: the frontier 7/0 is damaged: a batch is missing; \
+             restore it from a copy, or delete the resource and add it again",
+        );
+    }
+}

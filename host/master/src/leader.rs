@@ -1,0 +1,90 @@
+//! Duties of a leader besides answering calls: it places shards, removes deleted resources, and looks after the
+//! data root and the history of the store.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::control::Control;
+use super::housekeeping::{self, Compaction};
+use super::reconcile::{ReconcileParts, Reconciler};
+use crawler_store::election::{Leadership, Standing};
+
+/// Logs the leader whenever it is another master than before.
+pub async fn tell(mut standing: watch::Receiver<Standing>, stop: CancellationToken) {
+    let mut told = None;
+    loop {
+        let present = standing.borrow_and_update().clone();
+        // The leader itself logs that it leads.
+        if let Some(leader) = present.leader.as_ref().filter(|_| present.own.is_none())
+            && told.as_ref() != Some(&leader.id)
+        {
+            tracing::info!(leader = %leader.id, address = leader.address, "another master leads");
+        }
+        // While no leader is known, the last one remains the last that was logged.
+        told = present.leader.map(|leader| leader.id).or(told);
+        match stop.run_until_cancelled(standing.changed()).await {
+            Some(Ok(())) => {}
+            Some(Err(_)) | None => return,
+        }
+    }
+}
+
+/// Parts that a leader works with.
+pub struct Leader {
+    /// Parts of the reconciler.
+    pub reconcile: ReconcileParts,
+    /// Compaction of the store's history. If `None`, something else looks after it.
+    pub compaction: Option<Compaction>,
+    /// Calls of this master; they know the state of the election.
+    pub control: Arc<Control>,
+}
+
+impl Leader {
+    /// Does the duties in each term of this master, until `stop`.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut standing = self.control.standing().clone();
+        while let Some(Ok(leadership)) = stop
+            .run_until_cancelled(async {
+                let leads = standing.wait_for(|s| s.leadership().is_some()).await;
+                leads.map(|standing| standing.leadership().cloned())
+            })
+            .await
+        {
+            // The leadership is already lost again.
+            let Some(leadership) = leadership else {
+                continue;
+            };
+            tracing::info!("this master leads");
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = leadership.lost().cancelled() => {
+                    tracing::warn!("this master leads no longer");
+                }
+                () = self.term(&leadership, &stop) => {}
+            }
+        }
+    }
+
+    /// Does the duties of one term. Ends only if it is cancelled or `stop` comes.
+    async fn term(&self, leadership: &Leadership, stop: &CancellationToken) {
+        let ReconcileParts {
+            catalog,
+            remains,
+            clock,
+            replica,
+            ..
+        } = &self.reconcile;
+        let reconciler = Reconciler {
+            parts: self.reconcile.clone(),
+            leadership: leadership.clone(),
+        };
+        tokio::join!(
+            reconciler.run(stop.clone()),
+            housekeeping::sweep(&**remains, &**clock, &self.control),
+            housekeeping::compact(catalog, replica, self.compaction),
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! Lists that calls read from the store, one prefix at a time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::de::DeserializeOwned;
+
+use super::placement::{Candidates, Strategy};
+use crawler_model::id::{NodeId, ResourceName};
+use crawler_model::node::{Node, Role};
+use crawler_model::resource::{Assignment, Resource, ShardId};
+use crawler_process::telemetry;
+use crawler_store::StoreError;
+use crawler_store::catalog::{Catalog, Scan, Versioned};
+
+/// Assignments by worker and shard; a worker's assignments are its load. `None` if the record does not decode.
+pub(super) type Assignments = BTreeMap<(NodeId, ShardId), Option<Assignment>>;
+
+/// Reads the live workers and their loads.
+pub(super) async fn candidates(
+    catalog: &Catalog,
+    strategy: Strategy,
+) -> Result<Candidates, StoreError> {
+    let nodes = nodes(catalog, Role::Worker).await?;
+    let assignments = assignments(catalog).await?;
+    Ok(weigh(strategy, nodes.into_values(), &assignments))
+}
+
+/// Computes the loads of these workers.
+pub(super) fn weigh(
+    strategy: Strategy,
+    nodes: impl Iterator<Item = Node>,
+    assignments: &Assignments,
+) -> Candidates {
+    let assignments = assignments
+        .iter()
+        .map(|((worker, _), assignment)| (worker, assignment.as_ref()));
+    Candidates::new(strategy, nodes, assignments)
+}
+
+/// Reads the live nodes of a role.
+pub(super) async fn nodes(
+    catalog: &Catalog,
+    role: Role,
+) -> Result<BTreeMap<NodeId, Node>, StoreError> {
+    let nodes: Vec<(String, Versioned<Node>)> =
+        records(catalog, &catalog.keys().nodes(role)).await?;
+    let is_its_own = |(key, node): &(String, Versioned<Node>)| {
+        let own = catalog.keys().node(role, &node.value.id);
+        if *key != own {
+            tracing::error!(key, id = %node.value.id, "passing over a node under the key of another");
+        }
+        *key == own
+    };
+    let nodes = nodes.into_iter().filter(is_its_own);
+    let draining = match role {
+        Role::Worker => draining(catalog).await?,
+        Role::Master => BTreeSet::new(),
+    };
+    let nodes = nodes.map(|(_, node)| Node {
+        draining: node.value.draining || draining.contains(&node.value.id),
+        ..node.value
+    });
+    Ok(nodes.map(|node| (node.id.clone(), node)).collect())
+}
+
+/// Reads the ids of the workers that are told to drain. The keys alone hold them.
+pub(super) async fn draining(catalog: &Catalog) -> Result<BTreeSet<NodeId>, StoreError> {
+    let prefix = catalog.keys().draining_all();
+    let listing = catalog.store().list(&prefix).await?;
+    let ids = listing.entries.iter();
+    let ids = ids.filter_map(|entry| entry.key.strip_prefix(&prefix)?.parse().ok());
+    Ok(ids.collect())
+}
+
+/// Reads all records below a prefix. A record that does not decode is logged and skipped.
+pub(super) async fn records<T: DeserializeOwned>(
+    catalog: &Catalog,
+    prefix: &str,
+) -> Result<Vec<(String, Versioned<T>)>, StoreError> {
+    Ok(told(catalog.scan::<T>(prefix).await?).records)
+}
+
+/// Reads the resources with the first `max` names after this one. Returns the last of these names if there are
+/// more.
+pub(super) async fn resources_after(
+    catalog: &Catalog,
+    after: Option<&ResourceName>,
+    max: usize,
+) -> Result<(Vec<Resource>, Option<ResourceName>), StoreError> {
+    let prefix = catalog.keys().resources();
+    let after = after.map(|name| catalog.keys().resource(name));
+    let (scan, last) = catalog
+        .scan_after(&prefix, after.as_deref().unwrap_or(&prefix), max)
+        .await?;
+    let resources = told(scan).records.into_iter();
+    let last = last.and_then(|key| key.strip_prefix(&prefix)?.parse().ok());
+    Ok((
+        resources.map(|(_, resource)| resource.value).collect(),
+        last,
+    ))
+}
+
+/// Logs the records that do not decode.
+fn told<T>(scan: Scan<T>) -> Scan<T> {
+    for error in &scan.broken {
+        let error = telemetry::chain(error);
+        tracing::error!(error, "passing over a record that does not decode");
+    }
+    scan
+}
+
+/// Reads the assignments. The key holds worker and shard; the record holds the weight.
+pub(super) async fn assignments(catalog: &Catalog) -> Result<Assignments, StoreError> {
+    let listing = catalog.store().list(&catalog.keys().assignments()).await?;
+    let entries = listing.entries.iter();
+    Ok(entries
+        .filter_map(|entry| {
+            let key = catalog.keys().parse_assignment(&entry.key)?;
+            let assignment = serde_json::from_slice(&entry.value)
+                .inspect_err(|error| {
+                    tracing::error!(key = entry.key, %error, "passing over a record that does not decode");
+                })
+                .ok();
+            Some((key, assignment))
+        })
+        .collect())
+}

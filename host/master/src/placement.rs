@@ -1,0 +1,167 @@
+//! Choice of a worker for a shard: a pure function of registrations and assignments.
+//!
+//! The algorithm filters, then scores. A worker is ruled out if it drains, is at capacity, lacks a label of the
+//! selector, supports no plugin interface as new as the plugin's, or has a resource that must stay apart from
+//! this one, whichever of the two asks for it. Among the remaining workers, those with the resource that this
+//! one wants to be near come first; then the strategy decides; then the fewest shards of the same resource;
+//! ties are broken by a hash of the shard, so that the same state always gives the same answer and many ties
+//! spread. Workers are kept in the order of their turns, so that most shards examine one worker, however many
+//! there are.
+//!
+//! The load is the sum of the assignments in the store. It is counted nowhere else, so it cannot drift.
+//! Capacity counts shards, load counts their weights.
+
+use std::sync::OnceLock;
+
+use crawler_model::id::{NodeId, PluginVersion, ResourceName};
+use crawler_model::node::Node;
+use crawler_model::resource::{PlacementSpec, Resource, ShardId};
+
+mod candidates;
+mod strategy;
+#[cfg(any(test, feature = "testing"))]
+#[allow(missing_docs, clippy::unwrap_used, reason = "code of tests")]
+pub mod testing;
+#[cfg(test)]
+mod tests;
+mod unplaceable;
+
+use candidates::hash_of;
+pub use candidates::{Candidate, Candidates};
+pub use strategy::{Strategy, UnknownStrategy};
+use unplaceable::Objection;
+pub use unplaceable::Unplaceable;
+
+/// A shard to be placed, and its requirements.
+#[derive(Debug, Clone)]
+pub struct Wish<'a> {
+    shard: ShardId,
+    name: &'a ResourceName,
+    placement: &'a PlacementSpec,
+    interface: Option<Interface<'a>>,
+}
+
+/// Plugin interface that a shard needs. It is parsed once, and only if it differs from the worker's.
+#[derive(Debug, Clone)]
+struct Interface<'a> {
+    text: &'a str,
+    version: OnceLock<Option<PluginVersion>>,
+}
+
+impl Interface<'_> {
+    /// True if the worker is known to support only older interfaces. A worker that does not say is tried.
+    fn is_too_new_for(&self, candidate: &Candidate) -> bool {
+        let Some(newest) = &candidate.interface else {
+            return false;
+        };
+        let version = || self.version.get_or_init(|| self.text.parse().ok());
+        self.text != candidate.node.interface
+            && version().as_ref().is_some_and(|needed| needed > newest)
+    }
+}
+
+impl<'a> Wish<'a> {
+    /// Collects the requirements of a shard of this resource.
+    pub fn of(shard: ShardId, resource: &'a Resource) -> Self {
+        let pinned = resource.pinned.as_ref();
+        Self {
+            shard,
+            name: &resource.spec.name,
+            placement: &resource.spec.placement,
+            interface: pinned.map(|pinned| Interface {
+                text: &pinned.interface,
+                version: OnceLock::new(),
+            }),
+        }
+    }
+
+    /// Returns the id of the shard.
+    pub fn shard(&self) -> ShardId {
+        self.shard
+    }
+
+    pub(super) fn weight(&self) -> u32 {
+        self.placement.weight
+    }
+}
+
+/// Returns the worker that takes this shard.
+pub fn place<'c>(wish: &Wish<'_>, candidates: &'c Candidates) -> Result<&'c Node, Unplaceable> {
+    best(wish, candidates, |_| true).ok_or_else(|| {
+        let objections = candidates.iter().flat_map(|c| objections(wish, c));
+        Unplaceable::by(objections, candidates.len())
+    })
+}
+
+/// Returns the worker that takes this shard, other than its owner.
+pub(super) fn place_beside<'c>(
+    wish: &Wish<'_>,
+    candidates: &'c Candidates,
+    owner: &NodeId,
+) -> Option<&'c Node> {
+    best(wish, candidates, |candidate| candidate.node.id != *owner)
+}
+
+fn best<'c>(
+    wish: &Wish<'_>,
+    candidates: &'c Candidates,
+    is_asked: impl Fn(&Candidate) -> bool,
+) -> Option<&'c Node> {
+    let hash = hash_of(wish.shard);
+    let first = |is_near: &dyn Fn(&Candidate) -> bool| {
+        let is_fit = |c: &Candidate| is_asked(c) && is_near(c) && is_fit(wish, c);
+        candidates.first(hash, wish.name, is_fit)
+    };
+    let near = wish.placement.near.as_ref();
+    let near = near.and_then(|near| first(&|candidate| candidate.n_of(near) > 0));
+    let best = near.or_else(|| first(&|_| true));
+    best.map(|candidate| &candidate.node)
+}
+
+/// Returns this worker if nothing rules it out. A worker that has come back gets its shards again.
+pub(super) fn place_on<'c>(
+    wish: &Wish<'_>,
+    node: &NodeId,
+    candidates: &'c Candidates,
+) -> Option<&'c Node> {
+    let candidate = candidates.get(node)?;
+    is_fit(wish, candidate).then_some(&candidate.node)
+}
+
+/// True if a worker may not go on with a shard that it has. Being at capacity is no reason.
+pub(super) fn must_leave(wish: &Wish<'_>, candidate: &Candidate) -> bool {
+    let full = Objection::AtCapacity;
+    objections(wish, candidate).any(|objection| objection != full)
+}
+
+/// True if the worker has the resource that this one wants to be near.
+pub(super) fn leaves_friend(wish: &Wish<'_>, candidate: &Candidate) -> bool {
+    let near = wish.placement.near.as_ref();
+    near.is_some_and(|near| candidate.n_of(near) > 0)
+}
+
+fn is_fit(wish: &Wish<'_>, candidate: &Candidate) -> bool {
+    objections(wish, candidate).next().is_none()
+}
+
+/// Returns all objections to a worker, with one for each label that it lacks.
+fn objections<'a>(
+    wish: &'a Wish<'_>,
+    candidate: &'a Candidate,
+) -> impl Iterator<Item = Objection<'a>> {
+    let node = &candidate.node;
+    let draining = node.draining.then_some(Objection::Draining);
+    let full = (candidate.n_shards >= node.capacity).then_some(Objection::AtCapacity);
+    let selector = wish.placement.selector.iter();
+    let labels = selector.filter_map(|(key, value)| match node.label(key) {
+        Some(present) if present == value => None,
+        Some(_) => Some(Objection::OtherValue { key, value }),
+        None => Some(Objection::NoLabel { key }),
+    });
+    let needed = wish.interface.iter();
+    let needed = needed.filter(|needed| needed.is_too_new_for(candidate));
+    let interface = needed.map(|needed| Objection::Interface(needed.text));
+    let apart = candidate.kept_apart(wish).map(Objection::Apart);
+    let rest = interface.chain(apart);
+    draining.into_iter().chain(full).chain(labels).chain(rest)
+}

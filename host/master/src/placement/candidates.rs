@@ -1,0 +1,299 @@
+//! The live workers and the shards of each, according to the assignments in the store.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use imbl::{OrdMap, OrdSet};
+
+use super::{Strategy, Wish};
+use crawler_model::id::{NodeId, PluginVersion, ResourceName};
+use crawler_model::node::Node;
+use crawler_model::resource::{Assignment, ShardId};
+
+/// A live worker and its shards.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// The registration.
+    pub node: Node,
+    /// Total weight of the shards assigned to the worker that are not over.
+    pub load: u64,
+    /// Number of these shards.
+    pub n_shards: u32,
+    /// Newest plugin interface that the worker supports; `None` if unknown.
+    pub(super) interface: Option<PluginVersion>,
+    /// Number of shards here, by resource.
+    resources: BTreeMap<ResourceName, u32>,
+    /// Resources that must not come here, with the resources here that ask for it, once for each of their
+    /// shards.
+    kept_away: BTreeMap<ResourceName, Vec<ResourceName>>,
+}
+
+/// All live workers, and the strategy that chooses among them. Cheap to clone, whatever their number.
+#[derive(Debug, Clone, Default)]
+pub struct Candidates {
+    strategy: Strategy,
+    workers: OrdMap<NodeId, Arc<Candidate>>,
+    /// Workers in the order of their turns.
+    order: OrdSet<Place>,
+}
+
+/// Position of a worker in the order of turns.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    turn: u64,
+    /// Id of the worker; `None` sorts before all others.
+    node: Option<NodeId>,
+}
+
+impl Place {
+    fn of(candidate: &Candidate, strategy: Strategy) -> Self {
+        Self {
+            turn: strategy.turn(candidate),
+            node: Some(candidate.node.id.clone()),
+        }
+    }
+
+    /// Returns a position before all workers of this turn.
+    fn before(turn: u64) -> Self {
+        Self { turn, node: None }
+    }
+}
+
+impl Candidates {
+    /// Collects these workers with these assignments; each names its worker and the record, if it decodes. An
+    /// assignment that does not decode weighs as much as one of a resource with the default weight.
+    pub fn new<'a>(
+        strategy: Strategy,
+        workers: impl IntoIterator<Item = Node>,
+        assignments: impl IntoIterator<Item = (&'a NodeId, Option<&'a Assignment>)>,
+    ) -> Self {
+        let mut candidates = Self {
+            strategy,
+            ..Self::default()
+        };
+        for node in workers {
+            candidates.present(node);
+        }
+        for (worker, assignment) in assignments {
+            candidates.assigned(worker, assignment);
+        }
+        candidates
+    }
+
+    /// Takes note that a worker is present, or has changed. A new worker has no shards yet.
+    pub(crate) fn present(&mut self, node: Node) {
+        if self.workers.contains_key(&node.id) {
+            let id = node.id.clone();
+            self.change(&id, |candidate| {
+                candidate.interface = node.interface.parse().ok();
+                candidate.node = node;
+            });
+            return;
+        }
+        let candidate = Candidate::new(node);
+        self.order.insert(Place::of(&candidate, self.strategy));
+        let id = candidate.node.id.clone();
+        self.workers.insert(id, Arc::new(candidate));
+    }
+
+    /// Takes note that a worker has gone.
+    pub(crate) fn absent(&mut self, node: &NodeId) {
+        if let Some(gone) = self.workers.remove(node) {
+            self.order.remove(&Place::of(&gone, self.strategy));
+        }
+    }
+
+    /// Takes note of an assignment; the record is given if it decodes.
+    pub(crate) fn assigned(&mut self, node: &NodeId, assignment: Option<&Assignment>) {
+        self.change(node, |candidate| match assignment {
+            Some(a) => candidate.take(&a.name, a.weight, a.apart.as_ref()),
+            None => candidate.add(1),
+        });
+    }
+
+    /// Applies a change to a worker and updates its turn. All changes go through here.
+    fn change(&mut self, node: &NodeId, change: impl FnOnce(&mut Candidate)) {
+        let Some(candidate) = self.workers.get_mut(node).map(Arc::make_mut) else {
+            return;
+        };
+        let before = Place::of(candidate, self.strategy);
+        change(candidate);
+        let after = Place::of(candidate, self.strategy);
+        if after != before {
+            self.order.remove(&before);
+            self.order.insert(after);
+        }
+    }
+
+    /// Returns the first worker in the order of turns that is fit. Among workers with the same turn, it chooses
+    /// one with the fewest shards of the same resource; among those, the first from the position that `hash`
+    /// selects.
+    pub(super) fn first(
+        &self,
+        hash: u64,
+        name: &ResourceName,
+        is_fit: impl Fn(&Candidate) -> bool,
+    ) -> Option<&Candidate> {
+        let mut turn = self.order.get_min()?.turn;
+        loop {
+            let from = |turn| self.order.range(Place::before(turn)..);
+            let together = || from(turn).take_while(|place| place.turn == turn);
+            // Counting the workers does not touch their records.
+            let n = together().count();
+            let start = usize::try_from(hash % n.max(1) as u64).unwrap_or(0);
+            let ring = together().skip(start).chain(together().take(start));
+            let mut best: Option<(u32, &Candidate)> = None;
+            for place in ring {
+                let candidate = place.node.as_ref().and_then(|node| self.get(node));
+                let Some(candidate) = candidate.filter(|candidate| is_fit(candidate)) else {
+                    continue;
+                };
+                let n_same = candidate.n_of(name);
+                if n_same == 0 {
+                    return Some(candidate);
+                }
+                if best.is_none_or(|(least, _)| n_same < least) {
+                    best = Some((n_same, candidate));
+                }
+            }
+            if let Some((_, best)) = best {
+                return Some(best);
+            }
+            turn = from(turn.checked_add(1)?).next()?.turn;
+        }
+    }
+
+    /// Iterates over the workers in the order of their ids.
+    pub fn iter(&self) -> impl Iterator<Item = &Candidate> {
+        self.workers.values().map(|candidate| &**candidate)
+    }
+
+    /// Returns one worker.
+    pub fn get(&self, node: &NodeId) -> Option<&Candidate> {
+        self.workers.get(node).map(|candidate| &**candidate)
+    }
+
+    /// Number of workers.
+    pub fn len(&self) -> usize {
+        self.workers.len()
+    }
+
+    /// True if there is no worker.
+    pub fn is_empty(&self) -> bool {
+        self.workers.is_empty()
+    }
+
+    pub(crate) fn strategy(&self) -> Strategy {
+        self.strategy
+    }
+
+    /// Counts a shard at this worker for the following decisions.
+    pub(crate) fn take(&mut self, node: &NodeId, wish: &Wish<'_>) {
+        self.change(node, |candidate| candidate.take_up(wish));
+    }
+
+    /// Stops counting a shard at this worker for the following decisions.
+    pub(crate) fn give_up(&mut self, node: &NodeId, wish: &Wish<'_>) {
+        self.change(node, |candidate| candidate.give_up(wish));
+    }
+
+    /// Stops counting an assignment that is about to be replaced.
+    pub(crate) fn release(&mut self, node: &NodeId, assignment: Option<&Assignment>) {
+        self.change(node, |candidate| candidate.release(assignment));
+    }
+}
+
+impl Candidate {
+    fn new(node: Node) -> Self {
+        Self {
+            load: 0,
+            n_shards: 0,
+            interface: node.interface.parse().ok(),
+            resources: BTreeMap::new(),
+            kept_away: BTreeMap::new(),
+            node,
+        }
+    }
+
+    /// Returns the number of shards of this resource on the worker.
+    pub(super) fn n_of(&self, name: &ResourceName) -> u32 {
+        self.resources.get(name).copied().unwrap_or(0)
+    }
+
+    /// Returns a resource here that must stay apart from this one, whichever of the two asks for it.
+    pub(super) fn kept_apart<'a>(&'a self, wish: &Wish<'_>) -> Option<&'a ResourceName> {
+        let apart = wish.placement.apart.as_ref();
+        let asked_for = apart.and_then(|apart| self.resources.get_key_value(apart));
+        match asked_for {
+            Some((name, _)) => Some(name),
+            None => self.kept_away.get(wish.name)?.first(),
+        }
+    }
+
+    /// Counts this shard.
+    fn take_up(&mut self, wish: &Wish<'_>) {
+        let placement = wish.placement;
+        self.take(wish.name, placement.weight, placement.apart.as_ref());
+    }
+
+    /// Stops counting this shard.
+    fn give_up(&mut self, wish: &Wish<'_>) {
+        let placement = wish.placement;
+        self.drop(wish.name, placement.weight, placement.apart.as_ref());
+    }
+
+    fn take(&mut self, name: &ResourceName, weight: u32, apart: Option<&ResourceName>) {
+        self.add(weight);
+        *self.resources.entry(name.clone()).or_default() += 1;
+        if let Some(apart) = apart {
+            let by = self.kept_away.entry(apart.clone()).or_default();
+            by.push(name.clone());
+        }
+    }
+
+    fn add(&mut self, weight: u32) {
+        self.load += u64::from(weight);
+        self.n_shards += 1;
+    }
+
+    fn release(&mut self, assignment: Option<&Assignment>) {
+        match assignment {
+            Some(a) => self.drop(&a.name, a.weight, a.apart.as_ref()),
+            None => self.subtract(1),
+        }
+    }
+
+    fn drop(&mut self, name: &ResourceName, weight: u32, apart: Option<&ResourceName>) {
+        self.subtract(weight);
+        if let Some(n) = self.resources.get_mut(name) {
+            *n -= 1;
+            if *n == 0 {
+                self.resources.remove(name);
+            }
+        }
+        let by = apart.and_then(|apart| self.kept_away.get_mut(apart));
+        if let Some(by) = by
+            && let Some(at) = by.iter().position(|present| present == name)
+        {
+            by.remove(at);
+        }
+    }
+
+    fn subtract(&mut self, weight: u32) {
+        self.load = self.load.saturating_sub(u64::from(weight));
+        self.n_shards = self.n_shards.saturating_sub(1);
+    }
+}
+
+/// Returns the position at which the search among workers with the same turn begins: the same wherever it is
+/// computed, and evenly spread over shards.
+pub(super) fn hash_of(shard: ShardId) -> u64 {
+    mixed(shard.resource.0 ^ u64::from(shard.shard.0).rotate_left(32))
+}
+
+/// Returns bits that depend on all given bits (the finalizer of splitmix64).
+fn mixed(bits: u64) -> u64 {
+    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}

@@ -1,0 +1,271 @@
+//! Reconciler: loops that bring the actual state to the desired one.
+//!
+//! One loop places shards, the other removes deleted resources, so that a data root that does not answer holds
+//! up only the latter. Each turn looks at all records, lets the pure `plan` compute the differences, and writes
+//! each as one guarded transaction; an action that loses its guards is left to the next turn. Changes only wake
+//! the loops.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::WorkerCalls;
+use super::balance::BalanceSettings;
+use super::observed::Observed;
+use super::placement::Strategy;
+use super::remains::Remains;
+use super::replica::Replica;
+use crawler_process::clock::Clock;
+use crawler_process::retry::Backoff;
+use crawler_process::telemetry;
+use crawler_store::catalog::Catalog;
+use crawler_store::election::Leadership;
+use crawler_store::{Outcome, StoreError, Txn};
+
+pub(super) use actions::assignment_txn;
+pub use deletion::DeletionSettings;
+use deletion::Silent;
+#[cfg(test)]
+pub(super) use deletion::tests::{crawl, line_folders};
+
+mod actions;
+mod deletion;
+mod losses;
+mod plan;
+
+use losses::{Losses, Lost};
+use plan::{Action, Seen, plan};
+
+/// Longest interval between two looks of a loop at all records.
+const RESYNC: Duration = Duration::from_secs(60);
+/// Pause before a loop looks again after a write that lost to another.
+pub(super) const LOST_PAUSE: Duration = Duration::from_millis(200);
+
+/// Length of the rest after a turn, as a multiple of the turn: however much there is to look at, and however
+/// often it changes, looking takes no more than a fifth of a core.
+const REST_SHARE: u32 = 4;
+
+/// Parts that the loops work with, whoever leads.
+#[derive(Clone)]
+pub struct ReconcileParts {
+    /// The records in the store: desired and actual state.
+    pub catalog: Catalog,
+    /// Remains of deleted resources.
+    pub remains: Arc<dyn Remains>,
+    /// Wall-clock time.
+    pub clock: Arc<dyn Clock>,
+    /// Settings for the removal of deleted resources.
+    pub deletion: DeletionSettings,
+    /// Calls to workers, to ask whether they still write.
+    pub workers: Arc<dyn WorkerCalls>,
+    /// Replica of the state, for decisions.
+    pub replica: Replica,
+    /// Settings for placing and moving shards.
+    pub placement: PlacementSettings,
+    /// Time for which a silent worker still counts as present.
+    pub lease_ttl: Duration,
+}
+
+/// Settings for placing and moving shards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacementSettings {
+    /// Strategy that chooses a worker for a shard: setting `--strategy`.
+    pub strategy: Strategy,
+    /// Time that an owner gets to give a shard back: setting `--handover-timeout`.
+    pub handover_timeout: Duration,
+    /// Settings for the balancing of loads.
+    pub balance: BalanceSettings,
+}
+
+impl Default for PlacementSettings {
+    fn default() -> Self {
+        Self {
+            strategy: Strategy::default(),
+            handover_timeout: Duration::from_secs(10),
+            balance: BalanceSettings::default(),
+        }
+    }
+}
+
+/// Result of a turn.
+#[derive(Debug)]
+struct Turn {
+    /// Time until something has been waited for long enough.
+    look_again: Option<Duration>,
+    /// Time to rest before the next look.
+    rest: Duration,
+    /// Actions that lost their guards, or whose outcome is unknown.
+    lost: Vec<Action>,
+}
+
+/// Reconciler for one term of a leader.
+pub struct Reconciler {
+    /// Parts that the loops work with.
+    pub parts: ReconcileParts,
+    /// Leadership under which every write is made.
+    pub leadership: Leadership,
+}
+
+impl Reconciler {
+    /// Runs both loops until `stop`. Errors of the store are logged and waited out.
+    pub async fn run(self, stop: CancellationToken) {
+        tokio::join!(self.keep_placing(&stop), self.keep_taking_apart(&stop));
+    }
+
+    async fn keep_placing(&self, stop: &CancellationToken) {
+        let parts = &self.parts;
+        let mut seen = Seen::new(parts.lease_ttl, &parts.placement, Instant::now());
+        let mut backoff = new_backoff();
+        loop {
+            let result = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                result = self.place_on_changes(&mut seen, &mut backoff) => result,
+            };
+            let Err(error) = result;
+            wait_out(&error, &mut backoff, stop).await;
+        }
+    }
+
+    async fn keep_taking_apart(&self, stop: &CancellationToken) {
+        let mut backoff = new_backoff();
+        loop {
+            let result = tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                result = self.take_apart_on_changes(&mut backoff) => result,
+            };
+            let Err(error) = result;
+            wait_out(&error, &mut backoff, stop).await;
+        }
+    }
+
+    /// Takes a turn, and another one after each change. Cancelling leaves no transaction half-done.
+    async fn place_on_changes(
+        &self,
+        seen: &mut Seen,
+        backoff: &mut Backoff,
+    ) -> Result<Infallible, StoreError> {
+        let mut replica = self.parts.replica.clone();
+        let mut observed = replica.after(None).await;
+        let mut lost = Losses::default();
+        loop {
+            let turn = self.place(&observed, seen).await?;
+            backoff.reset();
+            tokio::time::sleep(turn.rest).await;
+            let n_changes = Some(observed.n_changes);
+            let pause = turn.look_again.map_or(RESYNC, |wait| wait.min(RESYNC));
+            let pause = match lost.again(turn.lost, Instant::now()) {
+                Lost::Nothing => pause,
+                Lost::Lately => LOST_PAUSE,
+                Lost::ForLong => {
+                    // The record that stands in the way is not in the replica.
+                    replica.doubt();
+                    LOST_PAUSE
+                }
+            };
+            tokio::select! {
+                biased;
+                other = replica.after(n_changes) => observed = other,
+                () = tokio::time::sleep(pause) => observed = replica.after(None).await,
+            }
+        }
+    }
+
+    /// Takes a turn, and another one after each change of a deletion.
+    async fn take_apart_on_changes(&self, backoff: &mut Backoff) -> Result<Infallible, StoreError> {
+        let mut replica = self.parts.replica.clone();
+        let mut observed = replica.after(None).await;
+        let silent = Silent::default();
+        loop {
+            let pause = self.take_apart(&observed, &silent).await?;
+            backoff.reset();
+            // Writes of this turn are changes too, once they are in view.
+            let pause = pause.max(LOST_PAUSE);
+            tokio::select! {
+                biased;
+                other = replica.after_deletions(observed.deletions.n_changes) => observed = other,
+                () = tokio::time::sleep(pause) => observed = replica.after(None).await,
+            }
+        }
+    }
+
+    /// Carries out the present plan, for as long as the workers stay those that it was made for.
+    async fn place(&self, observed: &Observed, seen: &mut Seen) -> Result<Turn, StoreError> {
+        let now = Instant::now();
+        for worker in seen.look(observed, now) {
+            tracing::warn!(%worker, "what a missing worker has waits a lease time for it");
+        }
+        let plan = plan(observed, seen, now).await;
+        if plan.levels {
+            seen.balance.looked(now);
+        }
+        let mut turn = Turn {
+            look_again: plan.look_again,
+            rest: plan.took * REST_SHARE,
+            lost: Vec::new(),
+        };
+        for action in plan.actions {
+            if self.parts.replica.has_other_workers(observed) {
+                break;
+            }
+            let done = match &action {
+                Action::Pin(name, plugin) => self.pin(observed, name, plugin.clone()).await,
+                Action::Assign(id, node) => self.assign(observed, *id, node).await,
+                Action::Revoke(id, next) => self.revoke(observed, *id, next.as_ref()).await,
+                Action::Free(id) => self.free(observed, *id).await,
+                Action::Vacate(name) => self.vacate(observed, name).await,
+                Action::Finish(id) => self.finish(observed, *id).await,
+                Action::Unassign(worker, id) => self.unassign(observed, worker, *id).await,
+            };
+            match done {
+                Ok(true) => {}
+                // A record that it depends on has changed, or the outcome is unknown.
+                Ok(false) => turn.lost.push(action),
+                Err(error) if error.is_transient() || matches!(error, StoreError::Deposed) => {
+                    return Err(error);
+                }
+                // The error concerns this record alone.
+                Err(error) => {
+                    let error = telemetry::chain(&error);
+                    tracing::error!(error, ?action, "something cannot be made as it should be");
+                }
+            }
+        }
+        Ok(turn)
+    }
+
+    /// Takes one turn of a leader that has seen nothing before. Returns the number of lost actions.
+    #[cfg(test)]
+    pub(super) async fn turn(&self, observed: &Observed) -> usize {
+        let (parts, now) = (&self.parts, Instant::now());
+        let mut seen = Seen::new(parts.lease_ttl, &parts.placement, now);
+        let turn = self.place(observed, &mut seen).await;
+        turn.expect("the store answers").lost.len()
+    }
+
+    /// Carries out a transaction. Returns false if it lost its guards, which the next turn deals with.
+    async fn commit(&self, txn: Txn) -> Result<bool, StoreError> {
+        let store = &**self.parts.catalog.store();
+        let outcome = self.leadership.commit(store, txn).await?;
+        Ok(matches!(outcome, Outcome::Done(_)))
+    }
+}
+
+fn new_backoff() -> Backoff {
+    Backoff::new(Duration::from_millis(100), Duration::from_secs(1))
+}
+
+/// Waits for a while after an error of the store, unless `stop` comes.
+async fn wait_out(error: &StoreError, backoff: &mut Backoff, stop: &CancellationToken) {
+    let error = telemetry::chain(error);
+    tracing::warn!(error, "reconciling waits for the store");
+    let pause = tokio::time::sleep(backoff.next_delay());
+    stop.run_until_cancelled(pause).await;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! Nouns of the crawler: plain values that every layer shares.
+//!
+//! This crate does no IO, never waits, and knows neither WebAssembly nor gRPC. A value that can be wrong is
+//! parsed once, here, into a type that cannot be; the layers above never check it again.
+
+pub mod canonical;
+mod counts;
+pub mod crawl;
+pub mod frontier;
+pub mod guest_text;
+pub mod headers;
+pub mod id;
+pub mod links;
+pub mod node;
+pub mod page;
+pub mod pattern;
+pub mod placement;
+pub mod plugin;
+pub mod resource;
+pub mod scope;
+pub mod settings;
+mod shard;
+pub mod status;
+pub mod suffix;
+pub mod suggest;
+mod text;

@@ -1,0 +1,266 @@
+//! `page.extract`: reads the page of this call by a plan. The page is read once for each plan, however often
+//! and by whatever host call it is asked for.
+//!
+//! The work is the host's: its fuel is charged by formula, its time is bounded by limit `cpu`, and its memory
+//! by a part of limit `memory`. Long pages are read away from the executor.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use crawler_extract::{
+    Budget, Captures, CompiledPlan, ExtractError, extract, fuel, processor_time,
+};
+use tokio::sync::Semaphore;
+use url::Url;
+
+use super::{CallState, Ended, Scene};
+use crate::LogLevel;
+use crate::bindings::crawler::rules::types;
+use crawler_model::crawl::{Kill, Page};
+use crawler_model::page::base_of;
+use crawler_model::plugin::{LimitName, Limits, Plan};
+use crawler_process::task::spawn_blocking;
+
+/// Size in bytes of a page that is read on the executor's thread, in a few milliseconds. A longer page is
+/// read away from the executor, whose other tasks would wait.
+const MAX_AT_ONCE: usize = 1 << 20;
+/// Largest product of a page's bytes and the plan's work with each that is read on the executor's thread.
+const MAX_WORK_AT_ONCE: usize = 16 << 20;
+/// Divisor of limit `memory` that gives the memory which reading may take beside the captures. Memory that a
+/// plugin asks for is not counted, so a page reads the same in every language.
+const MEMORY_SHARE: u64 = 32;
+/// Factor by which a body may grow when it becomes text: a byte of no charset becomes U+FFFD, which has
+/// three.
+const GROWTH: u64 = 3;
+
+/// Plans of a plugin, ready to read pages.
+pub(crate) type Plans = Arc<[CompiledPlan]>;
+
+/// Permits for reading long pages: no more threads than there are processors, because the store and the sinks
+/// need threads for blocking work too. A reader holds its permit until it is done, even if its call has ended
+/// meanwhile.
+static LONG: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
+    let n = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    Arc::new(Semaphore::new(n))
+});
+
+/// Readings of the page so far. All plans together have the limits of one call.
+#[derive(Debug, Default)]
+pub(super) struct Reads {
+    /// Bytes that one reading may take beside the captures.
+    memory: u64,
+    /// Results by the plans' numbers.
+    done: BTreeMap<u32, Result<Arc<Reading>, types::ExtractError>>,
+    /// Plans whose captures the rule was given, or whose cut was logged.
+    told: BTreeSet<u32>,
+    n_captures: u64,
+    n_bytes: u64,
+    /// Processor time that reading took.
+    time: Duration,
+}
+
+impl Reads {
+    /// Creates a state without readings. The limits are those of the resource.
+    pub(super) fn within(limits: &Limits) -> Self {
+        Self {
+            memory: limits.memory / MEMORY_SHARE,
+            ..Self::default()
+        }
+    }
+}
+
+/// Captures of a page by one plan.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) captures: Captures,
+    /// Base of the page's relative addresses.
+    pub(super) base: Url,
+}
+
+impl Reading {
+    /// Returns the captures for the rule, without those of fields that it does not read.
+    pub(super) fn shown(&self, plan: &Plan) -> types::Captures {
+        let captures = &self.captures;
+        let kept = plan.fields.iter().map(|field| field.keep);
+        let columns = captures.columns.iter().zip(kept).map(|(column, is_kept)| {
+            let part = |numbers: &[u32]| {
+                if is_kept {
+                    numbers.to_vec()
+                } else {
+                    Vec::new()
+                }
+            };
+            types::Column {
+                rows: part(&column.rows),
+                spans: part(&column.spans),
+            }
+        });
+        types::Captures {
+            text: captures.text[..captures.n_kept as usize].to_owned(),
+            groups: captures.groups.clone(),
+            columns: columns.collect(),
+            base: captures.base.as_ref().map(|_| self.base.to_string()),
+            truncated: captures.truncated,
+        }
+    }
+}
+
+/// Returns the number of bytes that cross to the guest with captures.
+pub(super) fn n_bytes(captures: &types::Captures) -> usize {
+    let columns = captures.columns.iter();
+    let n_numbers: usize = captures.groups.iter().map(Vec::len).sum::<usize>()
+        + columns.map(|c| c.rows.len() + c.spans.len()).sum::<usize>();
+    let base = captures.base.as_ref().map_or(0, String::len);
+    captures.text.len() + base + n_numbers * size_of::<u32>()
+}
+
+impl CallState {
+    /// Takes note that the rule is given the captures of this plan, with the mark if they are cut.
+    pub(super) fn is_shown(&mut self, plan: u32) {
+        self.reads.told.insert(plan);
+    }
+
+    /// Logs that captures are cut. A rule that follows a field it never looked at cannot know that there is
+    /// more.
+    pub(super) fn warn_if_cut(&mut self, plan: u32, name: &str, captures: &Captures) {
+        if captures.truncated && self.reads.told.insert(plan) {
+            let line = format!(
+                "what `{name}` reads of this page is cut: limit captures or capture-bytes is used up"
+            );
+            self.logs.push(LogLevel::Warn, &line);
+        }
+    }
+
+    /// Reads the page of this call by this plan.
+    pub(super) async fn read(
+        &mut self,
+        plan: u32,
+    ) -> wasmtime::Result<Result<Arc<Reading>, types::ExtractError>> {
+        if let Some(read) = self.reads.done.get(&plan) {
+            return Ok(read.clone());
+        }
+        let n_bytes = self.page(|_, _| 0)?.0.text_bytes();
+        if plan as usize >= self.plans.len() {
+            let n = self.plans.len();
+            let why = format!("plan {plan} does not exist; the plugin describes {n}");
+            return Ok(Err(types::ExtractError::UnknownPlan(why)));
+        }
+        self.meter.charge(fuel(n_bytes, &Captures::default()));
+        self.check_fuel()?;
+        let Scene::Parse(page, _) = &self.scene else {
+            return Err(no_page().into());
+        };
+        let (page, plans) = (Arc::clone(page), Arc::clone(&self.plans));
+        let work = plans[plan as usize].work();
+        let budget = budget(&self.limits, &self.reads);
+        let read = move || read(&plans[plan as usize], &page, &budget);
+        let (read, took) = if is_long(n_bytes, work) {
+            let permit = Arc::clone(&LONG).acquire_owned().await?;
+            let read = move || {
+                let _permit = permit;
+                read()
+            };
+            spawn_blocking(read).await?
+        } else {
+            let (read, took) = read();
+            self.time.set_aside(took);
+            // A call may read by many plans in a row.
+            tokio::task::yield_now().await;
+            (read, took)
+        };
+        self.reads.time += took;
+        let read = match read {
+            Ok(reading) => Ok(Arc::new(reading)),
+            Err(ExtractError::TooSlow { .. }) => return Err(too_slow().into()),
+            Err(error) => Err(refused(&error)),
+        };
+        if let Ok(reading) = &read {
+            self.reads.n_captures += reading.captures.n_captures() as u64;
+            self.reads.n_bytes += reading.captures.text.len() as u64;
+            self.meter.charge(fuel(0, &reading.captures));
+            self.check_fuel()?;
+        }
+        self.reads.done.insert(plan, read.clone());
+        Ok(read)
+    }
+}
+
+/// Returns true if reading a page of `n_bytes`, by a plan that does `work` with each, would make others wait.
+fn is_long(n_bytes: usize, work: usize) -> bool {
+    n_bytes > MAX_AT_ONCE || n_bytes.saturating_mul(work) > MAX_WORK_AT_ONCE
+}
+
+fn no_page() -> Ended {
+    Ended::new(Kill::Denied, "there is no page to be read")
+}
+
+fn too_slow() -> Ended {
+    Ended::new(
+        Kill::OutOfCpu,
+        "reading the page took the processor for too long",
+    )
+}
+
+/// Reads a page by a plan, and returns the time that it took.
+fn read(
+    plan: &CompiledPlan,
+    page: &Page,
+    budget: &Budget,
+) -> (Result<Reading, ExtractError>, Duration) {
+    let begun = processor_time();
+    let captures = extract(plan, &page.text(), budget);
+    let reading = captures.map(|captures| Reading {
+        base: base_of(captures.base.as_deref(), &page.url),
+        captures,
+    });
+    (reading, processor_time().saturating_sub(begun))
+}
+
+/// Returns the part of the limits that is left for one more plan.
+fn budget(limits: &Limits, reads: &Reads) -> Budget {
+    let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    Budget {
+        page_bytes: size(limits.body.saturating_mul(GROWTH)),
+        n_captures: size(limits.captures.saturating_sub(reads.n_captures)),
+        captured_bytes: size(limits.capture_bytes.saturating_sub(reads.n_bytes)),
+        memory: size(reads.memory),
+        deadline: limits.cpu.saturating_sub(reads.time),
+    }
+}
+
+/// Returns the error for a rule, with the limit to raise.
+fn refused(error: &ExtractError) -> types::ExtractError {
+    let raise = |limit: LimitName| format!("raise it with --limit {limit}=VALUE, or skip the page");
+    match error {
+        ExtractError::TooDeep { memory, .. } => types::ExtractError::TooDeep(format!(
+            "too many elements are open in each other: reading the page takes more than {memory} bytes, a {MEMORY_SHARE}nd of limit memory, 4 MiB at the most; {}",
+            raise(LimitName::Memory)
+        )),
+        ExtractError::TooLarge { n_bytes, limit } => types::ExtractError::TooLarge(format!(
+            "the text of the page has {n_bytes} bytes, and {limit} is the most, {GROWTH} times limit body; {}",
+            raise(LimitName::Body)
+        )),
+        other => types::ExtractError::Other((0, other.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_over_a_mebibyte_and_those_that_are_much_work_are_read_away_from_the_executor() {
+        for (n_bytes, work, expected) in [
+            (0, usize::MAX, false),
+            (1 << 20, 1, false),
+            (1 << 20, 16, false),
+            ((1 << 20) + 1, 1, true),
+            (1 << 20, 17, true),
+            (1 << 10, 1 << 15, true),
+        ] {
+            assert_eq!(is_long(n_bytes, work), expected, "{n_bytes} {work}");
+        }
+    }
+}

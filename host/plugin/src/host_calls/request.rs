@@ -1,0 +1,235 @@
+//! Checks of one request that a rule wants to follow.
+
+use bytes::Bytes;
+use url::Url;
+
+use super::up_to;
+use crate::bindings::crawler::rules::types;
+use crate::bindings::crawler::rules::types::OutputError;
+use crawler_model::crawl::{Request, STATE_MAX, URL_MAX};
+use crawler_model::plugin::Description;
+
+/// Largest length of a method, in bytes.
+const METHOD_MAX: usize = 32;
+/// Number of headers that one request may have.
+const HEADERS_MAX: usize = 64;
+/// Headers that belong to the connection and not to the request.
+const HOST_HEADERS: [&str; 9] = [
+    "connection",
+    "content-length",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Returns the number of bytes of a request.
+pub(super) fn n_bytes(request: &types::Request) -> usize {
+    request.url.len()
+        + request.method.len()
+        + super::named_bytes(&request.headers)
+        + request.body.as_ref().map_or(0, Vec::len)
+        + request.state.len()
+        + super::named_bytes(&request.hints)
+}
+
+/// Resolves a URL against `base`; the error ends a sentence that starts with the URL.
+pub(super) fn url(text: &str, base: Option<&Url>) -> Result<Url, String> {
+    let url = match base {
+        Some(base) => base.join(text),
+        None => Url::parse(text),
+    };
+    let url = url.map_err(|e| match (e, base) {
+        (url::ParseError::RelativeUrlWithoutBase, None) => {
+            "is relative, and in root there is no page to resolve it against".to_owned()
+        }
+        (e, _) => format!("does not parse: {e}"),
+    })?;
+    if url.as_str().len() > URL_MAX {
+        return Err(format!(
+            "is {} bytes long; at most {URL_MAX} are allowed",
+            url.as_str().len()
+        ));
+    }
+    Ok(url)
+}
+
+/// Checks a request, and returns it in the model's form.
+pub(super) fn checked(
+    request: types::Request,
+    url: Url,
+    description: &Description,
+) -> Result<Request, OutputError> {
+    let refused = |why: String| Err(OutputError::Refused(why));
+    let Some(rule) = description.rules.get(request.rule as usize) else {
+        return refused(format!(
+            "rule {} does not exist; the plugin describes {}",
+            request.rule,
+            description.rules.len()
+        ));
+    };
+    if request.state.len() > STATE_MAX {
+        return refused(format!(
+            "state is {} bytes long; at most {STATE_MAX} are allowed",
+            request.state.len()
+        ));
+    }
+    if request.method.len() > METHOD_MAX || !is_token(&request.method) {
+        return refused(format!(
+            "method {:?} is not a method; write one like GET or POST",
+            up_to(&request.method, METHOD_MAX)
+        ));
+    }
+    if request.headers.len() > HEADERS_MAX {
+        return refused(format!(
+            "{} headers; at most {HEADERS_MAX} are allowed",
+            request.headers.len()
+        ));
+    }
+    for (name, value) in &request.headers {
+        if !is_token(name) {
+            return refused(format!("header name {:?} is not a token", up_to(name, 64)));
+        }
+        if HOST_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
+            return refused(format!(
+                "header {name} is set by the crawler, not by a rule"
+            ));
+        }
+        if value.chars().any(|c| c.is_control() && c != '\t') {
+            return refused(format!(
+                "the value of header {} has a control character",
+                up_to(name, 64)
+            ));
+        }
+    }
+    Ok(Request {
+        url,
+        method: match request.method.as_str() {
+            "GET" => "GET".into(),
+            other => other.to_ascii_uppercase().into(),
+        },
+        headers: request.headers,
+        body: request.body.map(Bytes::from),
+        rule: rule.clone(),
+        priority: request.priority,
+        state: Bytes::from(request.state),
+        reload: request.reload,
+    })
+}
+
+/// Returns true if the text is an HTTP token, which methods and header names are made of.
+fn is_token(text: &str) -> bool {
+    !text.is_empty()
+        && text
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn description() -> Description {
+        Description {
+            name: "books".parse().unwrap(),
+            version: "1.0.0".parse().unwrap(),
+            rules: vec!["list".into()],
+            schemas: Vec::new(),
+            plans: Vec::new(),
+            hosts: Vec::new(),
+            params: None,
+            limits: BTreeMap::new(),
+        }
+    }
+
+    fn get(text: &str) -> types::Request {
+        types::Request {
+            url: text.to_owned(),
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            body: None,
+            rule: 0,
+            priority: 0,
+            state: Vec::new(),
+            reload: false,
+            hints: Vec::new(),
+        }
+    }
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut types::Request), expected: &str) {
+        let mut request = get("http://a.test/");
+        change(&mut request);
+        let url = url(&request.url, None).unwrap();
+        match checked(request, url, &description()) {
+            Ok(request) => assert_eq!(format!("{} {}", request.method, request.rule), expected),
+            Err(OutputError::Refused(why)) => assert_eq!(why, expected),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_request_is_refused_for_what_is_wrong_with_it() {
+        check(|_| (), "GET list");
+        check(|r| r.method = "post".into(), "POST list");
+        check(
+            |r| r.rule = 1,
+            "rule 1 does not exist; the plugin describes 1",
+        );
+        check(
+            |r| r.state = vec![0; 4097],
+            "state is 4097 bytes long; at most 4096 are allowed",
+        );
+        check(
+            |r| r.method = "GET /x".into(),
+            "method \"GET /x\" is not a method; write one like GET or POST",
+        );
+        check(
+            |r| r.headers = vec![("a b".into(), "c".into())],
+            "header name \"a b\" is not a token",
+        );
+        check(
+            |r| r.headers = vec![("Content-Length".into(), "9".into())],
+            "header Content-Length is set by the crawler, not by a rule",
+        );
+        check(
+            |r| r.headers = vec![("x".into(), "a\r\nhost: b".into())],
+            "the value of header x has a control character",
+        );
+        check(
+            |r| r.headers = vec![("x".into(), "y".into()); 65],
+            "65 headers; at most 64 are allowed",
+        );
+    }
+
+    #[test]
+    fn links_resolve_against_the_page() {
+        let base = Url::parse("http://a.test/x/y?z").unwrap();
+        assert_eq!(
+            url("../b#c", Some(&base)).unwrap().as_str(),
+            "http://a.test/b#c"
+        );
+        assert_eq!(
+            url("//c.test", Some(&base)).unwrap().as_str(),
+            "http://c.test/"
+        );
+        assert_eq!(
+            url("http://[", Some(&base)).unwrap_err(),
+            "does not parse: invalid IPv6 address"
+        );
+        assert_eq!(
+            url("b", None).unwrap_err(),
+            "is relative, and in root there is no page to resolve it against"
+        );
+        let long = format!("http://a.test/{}", "x".repeat(URL_MAX));
+        assert_eq!(
+            url(&long, None).unwrap_err(),
+            "is 8206 bytes long; at most 8192 are allowed"
+        );
+    }
+}

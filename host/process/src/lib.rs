@@ -1,0 +1,12 @@
+//! Parts that every process of the crawler has: clock, rights, tasks, retries, rates, memory and log.
+//!
+//! Nothing here knows what a crawl is. The modules do not depend on each other, except that the log tells its
+//! lines' time by the clock.
+
+pub mod clock;
+pub mod confine;
+pub mod limiter;
+pub mod memory;
+pub mod retry;
+pub mod task;
+pub mod telemetry;

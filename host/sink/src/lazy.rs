@@ -1,0 +1,93 @@
+//! A sink that is opened when the first items come, so that a sink that cannot be opened is handled as one that
+//! cannot be written to.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::{Delivery, OpenSinks, Sink, SinkError};
+use crawler_model::crawl::ItemRecord;
+use crawler_model::frontier::SinkMark;
+
+/// Sink that each write opens, until that has succeeded once.
+pub struct LazySink {
+    sinks: Arc<dyn OpenSinks>,
+    delivery: Delivery,
+    opened: Option<Box<dyn Sink>>,
+}
+
+impl LazySink {
+    /// Creates a sink for this delivery. Nothing is opened yet.
+    pub fn new(sinks: Arc<dyn OpenSinks>, delivery: Delivery) -> Self {
+        Self {
+            sinks,
+            delivery,
+            opened: None,
+        }
+    }
+}
+
+#[async_trait]
+impl Sink for LazySink {
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+        let sink = match &mut self.opened {
+            Some(sink) => sink,
+            opened => opened.insert(self.sinks.open(&self.delivery).await?),
+        };
+        sink.write(items).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use super::*;
+    use crate::lines::tests::record;
+    use crate::stream::StreamSink;
+    use crawler_model::id::{ResourceId, Run};
+    use crawler_model::resource::ShardId;
+
+    fn delivery() -> Delivery {
+        let spec = r#"{"name":"books","plugin":"books"}"#;
+        Delivery {
+            shard: ShardId::only(ResourceId(7)),
+            run: Run(1),
+            storage_epoch: 1,
+            spec: serde_json::from_str(spec).unwrap(),
+        }
+    }
+
+    /// Sinks that can be opened at the third try.
+    #[derive(Default)]
+    struct ThirdTry {
+        n_tries: AtomicU32,
+    }
+
+    #[async_trait]
+    impl OpenSinks for ThirdTry {
+        async fn open(&self, _delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError> {
+            match self.n_tries.fetch_add(1, Ordering::Relaxed) {
+                0 | 1 => Err(SinkError::Retry {
+                    message: "there are no credentials".to_owned(),
+                    source: None,
+                }),
+                _ => Ok(Box::new(StreamSink::new(Vec::new(), "memory"))),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn each_write_tries_to_open_the_sink_until_it_is_open() {
+        let sinks = Arc::new(ThirdTry::default());
+        let mut sink = LazySink::new(sinks.clone(), delivery());
+        for _ in 0..2 {
+            let error = sink.write(&[record(1, "{}")]).await.unwrap_err();
+            assert_eq!(error.to_string(), "there are no credentials");
+        }
+        for n in 1..=2 {
+            sink.write(&[record(n, "{}")]).await.unwrap();
+        }
+        assert_eq!(sinks.n_tries.load(Ordering::Relaxed), 3);
+    }
+}

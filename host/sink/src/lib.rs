@@ -1,0 +1,103 @@
+//! Sinks: the destinations of items.
+//!
+//! A sink gets only items that the frontier has stored, in order. It gets them again after a crash between
+//! its own write and the frontier's note of it; item keys make that harmless.
+//!
+//! Workers and masters know the traits of this crate and of [`items`] only. Which kinds of sinks a process
+//! has is decided in `app`. Present sinks: [`lines`] (JSON lines in the data root) and [`stream`] (a pipe or
+//! file given by the user of `crawler run`).
+
+use std::error::Error;
+
+use async_trait::async_trait;
+
+use crawler_model::crawl::ItemRecord;
+use crawler_model::frontier::SinkMark;
+use crawler_model::id::Run;
+use crawler_model::resource::{ResourceSpec, ShardId};
+
+pub mod items;
+pub mod lazy;
+pub mod lines;
+pub mod shared;
+pub mod stream;
+
+/// Destination of one shard's items. One task writes to it.
+#[async_trait]
+pub trait Sink: Send {
+    /// Writes the items; they are durable at the destination when this returns. The returned mark is kept in
+    /// the batch that removes them from the outbox.
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError>;
+}
+
+/// Opens the sinks of shards for their owners.
+#[async_trait]
+pub trait OpenSinks: Send + Sync + 'static {
+    /// Opens the sink of a shard, as its resource wants it. An error counts as one of a write, which is tried
+    /// again. A sink is dropped when the delivery ends; there is no call that closes it.
+    async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError>;
+}
+
+/// Delivery of one shard's items in one life of its frontier.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Id of the shard; it contains the id of the resource.
+    pub shard: ShardId,
+    /// Run of the crawl. Items of an earlier run may still wait.
+    pub run: Run,
+    /// Storage epoch of the frontier: it grows with each life of it, and no two lives have the same.
+    pub storage_epoch: u64,
+    /// Specification of the resource, with its name.
+    pub spec: ResourceSpec,
+}
+
+/// Reason why a sink did not do its work; its message and source are the sink's own. The caller of a write
+/// keeps the items.
+#[derive(Debug, thiserror::Error)]
+pub enum SinkError {
+    /// Another try may succeed, perhaps only after somebody has acted.
+    #[error("{message}")]
+    Retry {
+        /// Description of what failed, and where.
+        message: String,
+        /// Cause, if another error is it.
+        #[source]
+        source: Option<BoxError>,
+    },
+    /// Another try would fail in the same way.
+    #[error("{message}")]
+    Permanent {
+        /// Description of what failed, and where.
+        message: String,
+        /// Cause, if another error is it.
+        #[source]
+        source: Option<BoxError>,
+    },
+    /// The reader of a pipe has closed it.
+    #[error("the reader of the items has closed its end")]
+    Closed,
+}
+
+/// Error of a backend.
+type BoxError = Box<dyn Error + Send + Sync>;
+
+impl SinkError {
+    /// Returns the error of an operation on a file, such as "write". Another try may succeed.
+    pub fn of_file(doing: &str, path: impl std::fmt::Display, source: std::io::Error) -> Self {
+        Self::Retry {
+            message: format!("cannot {doing} {path}"),
+            source: Some(source.into()),
+        }
+    }
+}
+
+/// Ends the JSON value that was written from `start` on, as one line. Line breaks are removed: between the
+/// tokens of a value a line break is only white space, and inside a string JSON has none.
+fn end_line(lines: &mut Vec<u8>, start: usize) {
+    for byte in &mut lines[start..] {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    lines.push(b'\n');
+}

@@ -1,0 +1,337 @@
+//! Items as JSON lines in a folder, one folder for each shard.
+//!
+//! ```text
+//! items/<resource id>/<shard>/<storage epoch>-<n>.jsonl    one item record a line
+//! ```
+//!
+//! Each opening of a frontier has a storage epoch of its own, so no two lives ever write to one file. A batch
+//! is appended and synced, with the folder if the file is new. Then the answer tells how much of the file
+//! counts, and the frontier keeps that in the batch that empties its outbox. Bytes behind that length do not
+//! count: the reader stops there, and they are cut off before the next append. So a batch can be tried
+//! again without a torn or doubled line. If somebody removes a file or cuts it short, the next file follows.
+//!
+//! In the end, the leader delivers the items that a deleted resource's frontier holds and no sink has. It
+//! writes them into files of storage epochs that no frontier has, in a folder that readers skip until
+//! everything is written.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+
+use super::{Sink, SinkError, end_line};
+use crawler_model::crawl::ItemRecord;
+use crawler_model::frontier::SinkMark;
+use crawler_model::id::Run;
+
+use mark::LineMark;
+use names::FileId;
+use reader::LineReader;
+
+pub use folders::LineFolders;
+
+mod cut;
+mod folders;
+mod mark;
+mod names;
+mod reader;
+#[cfg(test)]
+pub(crate) mod tests;
+
+/// Bounds of line files.
+#[derive(Debug, Clone)]
+pub struct LineSettings {
+    /// Size in bytes beyond which the next file follows. One batch is never split.
+    pub max_file_bytes: u64,
+}
+
+impl Default for LineSettings {
+    fn default() -> Self {
+        Self {
+            max_file_bytes: 256 << 20,
+        }
+    }
+}
+
+/// Line files of one shard, written in one life of its frontier.
+#[derive(Debug)]
+pub struct LineFiles {
+    folder: PathBuf,
+    storage_epoch: u64,
+    settings: LineSettings,
+    /// File and length that the last answer confirmed. If the caller of a write went away, the write
+    /// confirmed nothing, so the next one takes back the bytes that it wrote.
+    present: Option<Present>,
+    /// Number of writes so far.
+    n_writes: u64,
+    /// Writer, locked on the blocking threads only: a write whose caller went away goes on there.
+    writer: Arc<Mutex<Writer>>,
+}
+
+#[derive(Debug, Default)]
+struct Writer {
+    /// Number of the latest write that has begun; an earlier one that comes late must not undo it.
+    latest: u64,
+    open: Option<Open>,
+}
+
+/// File that is written to.
+#[derive(Debug, Clone)]
+struct Present {
+    n: u64,
+    /// Number of bytes that an answer has confirmed.
+    length: u64,
+    /// First and last run in the file.
+    runs: (Run, Run),
+}
+
+/// An open file, and its number.
+#[derive(Debug)]
+struct Open {
+    n: u64,
+    file: File,
+    /// True if its name is durable in the folder.
+    is_named: bool,
+}
+
+impl LineFiles {
+    /// Opens the files of a shard's folder in the life of this storage epoch. Nothing is made before the
+    /// first write. That makes the folder and the one above it, but none further up: a data root that was
+    /// taken away must not come back half-empty.
+    pub fn open(folder: PathBuf, storage_epoch: u64, settings: LineSettings) -> Self {
+        Self {
+            folder,
+            storage_epoch,
+            settings,
+            present: None,
+            n_writes: 0,
+            writer: Arc::default(),
+        }
+    }
+}
+
+#[async_trait]
+impl Sink for LineFiles {
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+        let runs = items.iter().map(|record| record.run);
+        let (Some(first), Some(last)) = (runs.clone().min(), runs.max()) else {
+            return Ok(None);
+        };
+        let mut lines = Vec::new();
+        for record in items {
+            let start = lines.len();
+            serde_json::to_writer(&mut lines, record)
+                .map_err(|e| failed("encode", Path::new(&record.url))(e.into()))?;
+            end_line(&mut lines, start);
+        }
+        let append = Append {
+            folder: self.folder.clone(),
+            storage_epoch: self.storage_epoch,
+            max_file_bytes: self.settings.max_file_bytes,
+            present: self.present.clone(),
+        };
+        self.n_writes += 1;
+        let (nth, writer) = (self.n_writes, Arc::clone(&self.writer));
+        let present = blocking(&self.folder, move || {
+            let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+            if nth < writer.latest {
+                let late = io::Error::new(ErrorKind::Interrupted, "a later write was quicker");
+                return Err(failed("write", &append.folder)(late));
+            }
+            writer.latest = nth;
+            append.run(&mut writer.open, &lines, (first, last))
+        })
+        .await?;
+        let mark = LineMark {
+            file: FileId {
+                storage_epoch: self.storage_epoch,
+                n: present.n,
+            },
+            length: present.length,
+            runs: present.runs,
+        };
+        self.present = Some(present);
+        Ok(Some(mark.encode()))
+    }
+}
+
+/// A batch on its way into the files.
+struct Append {
+    folder: PathBuf,
+    storage_epoch: u64,
+    max_file_bytes: u64,
+    present: Option<Present>,
+}
+
+impl Append {
+    fn run(
+        self,
+        open: &mut Option<Open>,
+        lines: &[u8],
+        (first, last): (Run, Run),
+    ) -> Result<Present, SinkError> {
+        let n_bytes = lines.len() as u64;
+        let continued = self
+            .present
+            .as_ref()
+            .filter(|present| present.length + n_bytes <= self.max_file_bytes);
+        let answered = self.present.as_ref().map(|present| present.n);
+        let file = match (continued, open.take()) {
+            (Some(present), Some(file)) if file.n == present.n => file,
+            // The file was made by a write that confirmed nothing.
+            (_, Some(file)) if Some(file.n) != answered => file,
+            (Some(present), _) => match self.reopen(present)? {
+                Some(file) => file,
+                None => self.create(present.n + 1)?,
+            },
+            (None, _) => self.create(answered.map_or(0, |n| n + 1))?,
+        };
+        let (length, runs) = match continued.filter(|present| present.n == file.n) {
+            Some(present) => (
+                present.length,
+                (present.runs.0.min(first), present.runs.1.max(last)),
+            ),
+            None => (0, (first, last)),
+        };
+        let file = open.insert(file);
+        let (n, path) = (file.n, self.path_of(file.n));
+        if let Err(error) = cut(&mut file.file, length) {
+            *open = None;
+            return Err(failed("cut", &path)(error));
+        }
+        file.file.write_all(lines).map_err(failed("write", &path))?;
+        file.file.sync_data().map_err(failed("sync", &path))?;
+        if !file.is_named {
+            sync_folder(&self.folder)?;
+            file.is_named = true;
+        }
+        if let Err(error) = check_name(&file.file, &path) {
+            *open = None;
+            return Err(failed("write", &path)(error));
+        }
+        Ok(Present {
+            n,
+            length: length + n_bytes,
+            runs,
+        })
+    }
+
+    fn path_of(&self, n: u64) -> PathBuf {
+        self.folder.join(names::file(self.storage_epoch, n))
+    }
+
+    /// Returns the present file, or `None` if it is gone or has lost confirmed lines. The lost lines stay
+    /// lost; the next items must not wait for them.
+    fn reopen(&self, present: &Present) -> Result<Option<Open>, SinkError> {
+        let path = self.path_of(present.n);
+        let file = match OpenOptions::new().write(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                tracing::error!(path = %path.display(), "a file of items was removed");
+                return Ok(None);
+            }
+            Err(error) => return Err(failed("open", &path)(error)),
+        };
+        let length = file.metadata().map_err(failed("open", &path))?.len();
+        if length < present.length {
+            tracing::error!(path = %path.display(), "a file of items was cut short");
+            return Ok(None);
+        }
+        // A write to it was confirmed once, so its name is durable.
+        Ok(Some(Open {
+            n: present.n,
+            file,
+            is_named: true,
+        }))
+    }
+
+    /// Creates the first file from `n` on that does not exist yet. A file that no answer has confirmed does
+    /// no harm: it has no mark.
+    fn create(&self, mut n: u64) -> Result<Open, SinkError> {
+        create_folder(&self.folder)?;
+        loop {
+            let path = self.path_of(n);
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(file) => {
+                    return Ok(Open {
+                        n,
+                        file,
+                        is_named: false,
+                    });
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => n += 1,
+                Err(error) => return Err(failed("create", &path)(error)),
+            }
+        }
+    }
+}
+
+/// Cuts a file to `length` bytes, and moves its cursor there.
+fn cut(file: &mut File, length: u64) -> io::Result<()> {
+    let present = file.metadata()?.len();
+    if present < length {
+        return Err(io::Error::new(
+            ErrorKind::InvalidData,
+            format!("it has {present} of the {length} bytes that were committed"),
+        ));
+    }
+    if present > length {
+        file.set_len(length)?;
+    }
+    file.seek(SeekFrom::Start(length)).map(drop)
+}
+
+/// Checks that the path still leads to the open file. A file can be written to after its name was removed,
+/// but nobody would ever read it.
+fn check_name(file: &File, path: &Path) -> io::Result<()> {
+    let (ours, named) = (file.metadata()?, std::fs::metadata(path)?);
+    if (ours.dev(), ours.ino()) == (named.dev(), named.ino()) {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        ErrorKind::NotFound,
+        "another file was put in its place",
+    ))
+}
+
+fn sync_folder(folder: &Path) -> Result<(), SinkError> {
+    let sync = || File::open(folder)?.sync_all();
+    sync().map_err(failed("sync", folder))
+}
+
+/// Makes a shard's folder and its resource's, each durable in the one above. A folder that exists may have
+/// been made a moment before a crash, so it is synced as well.
+fn create_folder(folder: &Path) -> Result<(), SinkError> {
+    for folder in folder.parent().into_iter().chain([folder]) {
+        match std::fs::create_dir(folder) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed("create", folder)(error)),
+        }
+        if let Some(above) = folder.parent() {
+            sync_folder(above)?;
+        }
+    }
+    Ok(())
+}
+
+fn failed(doing: &str, path: &Path) -> impl FnOnce(io::Error) -> SinkError {
+    move |source| SinkError::of_file(doing, path.display(), source)
+}
+
+/// Runs file work on a thread that may block.
+async fn blocking<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T, SinkError> + Send + 'static,
+) -> Result<T, SinkError> {
+    match crawler_process::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(stopping) => Err(failed("reach", path)(io::Error::other(stopping))),
+        },
+    }
+}

@@ -1,0 +1,191 @@
+//! Embedded store of a single process: all records in memory, and every change first in a log on disk.
+//!
+//! A transaction is answered when its log frame is synced; transactions that arrive during a sync share the
+//! next one. Readers see only durable records. When the log has grown by [`Settings::snapshot_bytes`], it is
+//! replaced by a new one that starts with all keys.
+//!
+//! - Only one process uses the folder at a time, by a lock on a file in it that names the holder.
+//! - A last frame that a crash cut short was never acknowledged and is dropped on open. Any other failed check
+//!   is [`StoreError::Damaged`]: nothing is guessed.
+//! - A write that fails is undone and the store continues, so a full disk costs only the transactions that did
+//!   not fit. After a failed sync, the contents of the disk are unknown: its transactions are
+//!   [`Outcome::Unknown`] and all later ones are refused until the store is opened again.
+//! - Leases end with the process: keys under a lease are gone when the folder is opened again.
+//!
+//! One task makes all changes; it ends when the store is dropped, which releases the folder.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use self::log::Log;
+use self::state::State;
+use self::watch::QueueReader;
+use self::writer::{Answer, Closed, Command, Files};
+use super::{Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch};
+use crawler_process::retry::Backoff;
+use crawler_process::task::TaskScope;
+
+mod frame;
+mod lock;
+mod log;
+mod state;
+mod watch;
+mod writer;
+
+/// Largest number of transactions that wait for the log; further callers wait.
+const QUEUE_MAX: usize = 1024;
+
+/// Bounds of the embedded store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Bytes by which the log grows before it is replaced by a snapshot.
+    pub snapshot_bytes: u64,
+    /// Bytes of the latest changes that are kept for watches that begin in the past.
+    pub history_bytes: usize,
+    /// Number of changes that one watch may lag behind; beyond that, it is told to start over.
+    pub n_watch_buffer: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            snapshot_bytes: 16 << 20,
+            history_bytes: 8 << 20,
+            n_watch_buffer: 4096,
+        }
+    }
+}
+
+/// A [`Store`] in a folder of this machine. Dropping it waits for the sync under way.
+#[derive(Debug)]
+pub struct EmbeddedStore {
+    state: SharedState,
+    files: Files,
+    commands: mpsc::Sender<Command>,
+    /// Task that makes changes, and one task for each lease, which ends the lease if it is not renewed.
+    tasks: TaskScope,
+}
+
+#[derive(Debug, Clone)]
+struct SharedState(Arc<Mutex<State>>);
+
+impl SharedState {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl EmbeddedStore {
+    /// Opens the store of this folder, which is created if missing. This reads the whole log, so call it at
+    /// start, not while requests wait, and within a tokio runtime.
+    pub fn open(folder: &Path, settings: Settings) -> Result<Self, StoreError> {
+        let folder_lock = lock::acquire(folder)?;
+        let (log, replayed) = Log::open(folder, settings.snapshot_bytes)?;
+        let state = SharedState(Arc::new(Mutex::new(State::new(replayed, &settings))));
+        let files = Files::new(log, folder_lock);
+        let (commands, received) = mpsc::channel(QUEUE_MAX);
+        let tasks = TaskScope::new();
+        tasks.spawn("store", writer::run(files.clone(), state.clone(), received));
+        Ok(Self {
+            state,
+            files,
+            commands,
+            tasks,
+        })
+    }
+
+    /// Returns a token that is cancelled when a task of the store has panicked: a bug, so the process should
+    /// end.
+    pub fn failed(&self) -> CancellationToken {
+        self.tasks.failed()
+    }
+}
+
+impl Drop for EmbeddedStore {
+    fn drop(&mut self) {
+        self.files.close();
+        self.state.lock().close_watches();
+    }
+}
+
+async fn ask(
+    commands: &mpsc::Sender<Command>,
+    command: impl FnOnce(oneshot::Sender<Answer>) -> Command,
+) -> Answer {
+    let (reply, answer) = oneshot::channel();
+    let sent = commands.send(command(reply)).await;
+    sent.map_err(|_closed| Closed)?;
+    answer.await.map_err(|_dropped| Closed)?
+}
+
+#[async_trait]
+impl Store for EmbeddedStore {
+    async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        Ok(self.state.lock().get(key))
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Listing, StoreError> {
+        Ok(self.state.lock().list(prefix))
+    }
+
+    async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {
+        txn.check()?;
+        ask(&self.commands, |reply| Command::Commit { txn, reply }).await
+    }
+
+    async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError> {
+        let queue = self.state.lock().watch(prefix, from);
+        Ok(Box::new(QueueReader::new(queue)))
+    }
+
+    async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, StoreError> {
+        let lease = self.state.lock().grant(ttl, Instant::now());
+        let expiry = expire_in_time(lease, self.state.clone(), self.commands.clone());
+        self.tasks
+            .spawn(format!("expiry of lease {}", lease.0), expiry);
+        Ok(lease)
+    }
+
+    async fn renew_lease(&self, lease: LeaseId) -> Result<(), StoreError> {
+        self.state.lock().renew(lease, Instant::now())
+    }
+
+    async fn revoke_lease(&self, lease: LeaseId) -> Result<(), StoreError> {
+        if self.state.lock().end(lease) {
+            ask(&self.commands, |reply| Command::EndLease { lease, reply }).await?;
+        }
+        Ok(())
+    }
+
+    /// Does nothing: [`Settings::history_bytes`] bounds the history.
+    async fn compact(&self, _keep: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+/// Waits until the lease is due and ends it. Repeats the try as often as necessary: a full disk may refuse it.
+async fn expire_in_time(lease: LeaseId, state: SharedState, commands: mpsc::Sender<Command>) {
+    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(10));
+    loop {
+        let Some(deadline) = state.lock().deadline(lease) else {
+            return;
+        };
+        tokio::time::sleep_until(deadline).await;
+        if !state.lock().end_if_due(lease, Instant::now()) {
+            continue;
+        }
+        if let Err(error) = ask(&commands, |reply| Command::EndLease { lease, reply }).await {
+            tracing::warn!(lease = lease.0, ?error, "cannot end a lease yet");
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

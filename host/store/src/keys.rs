@@ -1,0 +1,299 @@
+//! Keys of the store; no other module spells them. Their layout is documented in `lib.rs`.
+
+use super::LeaseId;
+use crawler_model::id::{
+    NodeId, PluginName, PluginVersion, RequestId, ResourceId, ResourceName, Shard,
+};
+use crawler_model::node::Role;
+use crawler_model::resource::ShardId;
+
+/// Subject of a key, among those that masters base decisions on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// The registration of a worker.
+    Worker(NodeId),
+    /// The order that a worker drain.
+    Draining(NodeId),
+    /// A plugin version.
+    Plugin,
+    /// A resource.
+    Resource(ResourceName),
+    /// A shard.
+    Shard(ShardId),
+    /// The assignment of a shard to a worker.
+    Assignment(NodeId, ShardId),
+    /// A resource that is being removed.
+    Deleting(ResourceId),
+}
+
+/// Layout of the keys, under a prefix that lets several clusters share a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Keys {
+    prefix: String,
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Self {
+            prefix: "/crawler".to_owned(),
+        }
+    }
+}
+
+impl Keys {
+    /// Prefix of all keys.
+    pub fn all(&self) -> String {
+        format!("{}/", self.prefix)
+    }
+
+    /// Key of the cluster's identity.
+    pub fn cluster(&self) -> String {
+        format!("{}/cluster", self.prefix)
+    }
+
+    /// Prefix of all masters that lead or are ready to lead.
+    pub fn election(&self) -> String {
+        format!("{}/election/", self.prefix)
+    }
+
+    /// Key of one contender, for as long as its lease lives.
+    pub fn contender(&self, lease: LeaseId) -> String {
+        format!("{}/election/{:x}", self.prefix, lease.0)
+    }
+
+    /// Prefix of all nodes.
+    pub fn all_nodes(&self) -> String {
+        format!("{}/nodes/", self.prefix)
+    }
+
+    /// Prefix of all nodes of a role.
+    pub fn nodes(&self, role: Role) -> String {
+        format!("{}/nodes/{role}/", self.prefix)
+    }
+
+    /// Key of one node's registration.
+    pub fn node(&self, role: Role, id: &NodeId) -> String {
+        format!("{}/nodes/{role}/{id}", self.prefix)
+    }
+
+    /// Prefix of all ids of a role that processes are about to register under.
+    pub fn reserved_all(&self, role: Role) -> String {
+        format!("{}/reserved/{role}/", self.prefix)
+    }
+
+    /// Key of one such id, for as long as its lease lives.
+    pub fn reserved(&self, role: Role, id: &NodeId) -> String {
+        format!("{}{id}", self.reserved_all(role))
+    }
+
+    /// Prefix of all workers that are told to drain.
+    pub fn draining_all(&self) -> String {
+        format!("{}/draining/", self.prefix)
+    }
+
+    /// Key of one worker that is told to drain.
+    pub fn draining(&self, worker: &NodeId) -> String {
+        format!("{}/draining/{worker}", self.prefix)
+    }
+
+    /// Prefix of all plugin versions.
+    pub fn plugins(&self) -> String {
+        format!("{}/plugins/", self.prefix)
+    }
+
+    /// Prefix of all versions of one plugin.
+    pub fn plugin_versions(&self, name: &PluginName) -> String {
+        format!("{}/plugins/{name}/", self.prefix)
+    }
+
+    /// Key of one plugin version.
+    pub fn plugin(&self, name: &PluginName, version: &PluginVersion) -> String {
+        format!("{}/plugins/{name}/{version}", self.prefix)
+    }
+
+    /// Prefix of all resources.
+    pub fn resources(&self) -> String {
+        format!("{}/resources/", self.prefix)
+    }
+
+    /// Key of one resource.
+    pub fn resource(&self, name: &ResourceName) -> String {
+        format!("{}/resources/{name}", self.prefix)
+    }
+
+    /// Prefix of all shards of all resources.
+    pub fn shards(&self) -> String {
+        format!("{}/shards/", self.prefix)
+    }
+
+    /// Prefix of all shards of one resource.
+    pub fn shards_of(&self, id: ResourceId) -> String {
+        format!("{}/shards/{id}/", self.prefix)
+    }
+
+    /// Key of one shard.
+    pub fn shard(&self, id: ShardId) -> String {
+        format!("{}/shards/{id}", self.prefix)
+    }
+
+    /// Returns the shard that a key names.
+    pub fn parse_shard(&self, key: &str) -> Option<ShardId> {
+        parse_shard_id(key.strip_prefix(&self.shards())?)
+    }
+
+    /// Prefix of all assignments.
+    pub fn assignments(&self) -> String {
+        format!("{}/assignments/", self.prefix)
+    }
+
+    /// Prefix of the assignments of one worker.
+    pub fn assignments_of(&self, worker: &NodeId) -> String {
+        format!("{}/assignments/{worker}/", self.prefix)
+    }
+
+    /// Key of one worker's assignment of one shard.
+    pub fn assignment(&self, worker: &NodeId, id: ShardId) -> String {
+        format!("{}/assignments/{worker}/{id}", self.prefix)
+    }
+
+    /// Returns the worker and the shard that an assignment key names.
+    pub fn parse_assignment(&self, key: &str) -> Option<(NodeId, ShardId)> {
+        let (worker, shard) = key.strip_prefix(&self.assignments())?.split_once('/')?;
+        Some((worker.parse().ok()?, parse_shard_id(shard)?))
+    }
+
+    /// Key of the totals of one worker.
+    pub fn status(&self, worker: &NodeId) -> String {
+        format!("{}{worker}", self.statuses())
+    }
+
+    /// Prefix of the totals of all workers.
+    pub fn statuses(&self) -> String {
+        format!("{}/status/", self.prefix)
+    }
+
+    /// Prefix of all resources whose name is already free and whose data is being removed.
+    pub fn deleting_all(&self) -> String {
+        format!("{}/deleting/", self.prefix)
+    }
+
+    /// Key of one such resource.
+    pub fn deleting(&self, id: ResourceId) -> String {
+        format!("{}/deleting/{id}", self.prefix)
+    }
+
+    /// Key of one call about an ended life of this name, for as long as its deletion is remembered.
+    pub fn ended(&self, name: &ResourceName, request: &RequestId) -> String {
+        format!("{}/ended/{name}/{}", self.prefix, request.as_str())
+    }
+
+    /// Returns the subject of a key, or `None` if masters do not base decisions on it.
+    pub fn subject(&self, key: &str) -> Option<Subject> {
+        let rest = key.strip_prefix(&self.prefix)?.strip_prefix('/')?;
+        let (kind, name) = rest.split_once('/')?;
+        Some(match kind {
+            "nodes" => Subject::Worker(name.strip_prefix("worker/")?.parse().ok()?),
+            "draining" => Subject::Draining(name.parse().ok()?),
+            "plugins" => Subject::Plugin,
+            "resources" => Subject::Resource(name.parse().ok()?),
+            "shards" => Subject::Shard(parse_shard_id(name)?),
+            "assignments" => {
+                let (worker, shard) = name.split_once('/')?;
+                Subject::Assignment(worker.parse().ok()?, parse_shard_id(shard)?)
+            }
+            "deleting" => Subject::Deleting(ResourceId(name.parse().ok()?)),
+            _ => return None,
+        })
+    }
+
+    /// Key of the mark below which no id is issued again.
+    pub fn ids(&self) -> String {
+        format!("{}/ids", self.prefix)
+    }
+}
+
+fn parse_shard_id(text: &str) -> Option<ShardId> {
+    let (resource, shard) = text.split_once('/')?;
+    Some(ShardId {
+        resource: ResourceId(resource.parse().ok()?),
+        shard: Shard(shard.parse().ok()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f13_no_prefix_reaches_into_a_longer_name() {
+        let keys = Keys::default();
+        let (short, long) = ("a".parse().unwrap(), "ab".parse().unwrap());
+        let version = "1.0.0".parse().unwrap();
+        assert!(
+            !keys
+                .plugin(&long, &version)
+                .starts_with(&keys.plugin_versions(&short))
+        );
+        let (one, eleven) = (ResourceId(1), ShardId::only(ResourceId(11)));
+        assert!(!keys.shard(eleven).starts_with(&keys.shards_of(one)));
+        let (one, eleven) = ("worker-1".parse().unwrap(), "worker-11".parse().unwrap());
+        let shard = ShardId::only(ResourceId(1));
+        assert!(
+            !keys
+                .assignment(&eleven, shard)
+                .starts_with(&keys.assignments_of(&one))
+        );
+    }
+
+    #[test]
+    fn the_subject_of_a_key_is_what_it_was_made_of() {
+        let keys = Keys::default();
+        let shard = ShardId {
+            resource: ResourceId(7),
+            shard: Shard(3),
+        };
+        let worker: NodeId = "worker-1".parse().unwrap();
+        let books: ResourceName = "books".parse().unwrap();
+        let plugin = keys.plugin(&"books".parse().unwrap(), &"1.0.0".parse().unwrap());
+        for (key, subject) in [
+            (
+                keys.node(Role::Worker, &worker),
+                Subject::Worker(worker.clone()),
+            ),
+            (keys.draining(&worker), Subject::Draining(worker.clone())),
+            (plugin, Subject::Plugin),
+            (keys.resource(&books), Subject::Resource(books.clone())),
+            (keys.shard(shard), Subject::Shard(shard)),
+            (
+                keys.assignment(&worker, shard),
+                Subject::Assignment(worker.clone(), shard),
+            ),
+            (
+                keys.deleting(ResourceId(7)),
+                Subject::Deleting(ResourceId(7)),
+            ),
+        ] {
+            assert_eq!(keys.subject(&key), Some(subject), "{key}");
+        }
+        let master = keys.node(Role::Master, &"master-1".parse().unwrap());
+        for key in [keys.cluster(), keys.ids(), keys.status(&worker), master] {
+            assert_eq!(keys.subject(&key), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn keys_are_read_back() {
+        let keys = Keys::default();
+        let shard = ShardId {
+            resource: ResourceId(7),
+            shard: Shard(3),
+        };
+        assert_eq!(keys.parse_shard(&keys.shard(shard)), Some(shard));
+        let worker: NodeId = "worker-1".parse().unwrap();
+        assert_eq!(
+            keys.parse_assignment(&keys.assignment(&worker, shard)),
+            Some((worker, shard))
+        );
+        assert_eq!(keys.parse_shard("/crawler/shards/x/0"), None);
+    }
+}

@@ -1,0 +1,3 @@
+//! Helpers that unit tests of several crates share, and no program depends on.
+
+pub mod book;

@@ -1,0 +1,220 @@
+//! A frontier in memory with faults, which records the calls of a crawl.
+
+use super::*;
+use crawler_frontier::{HostFailure, HostNews, TakeFrom};
+
+/// A frontier with a fault, or with knowledge of an earlier run.
+#[derive(Default)]
+pub(crate) struct FrontierTwin {
+    pub(super) inner: Inner,
+    pub(super) panics_on_commit: bool,
+    pub(super) fails_on_commit: bool,
+    pub(super) fails_on_suspect: bool,
+    /// True if all of its pages are tried alone.
+    pub(super) is_alone: bool,
+    /// Validators of the earlier run, for every page.
+    pub(super) known: Option<Validators>,
+    /// Pages that were about to enter their rule, in order. `left` has the validators of each that ended.
+    pub(super) suspects: Mutex<Vec<String>>,
+    pub(super) left: Mutex<Vec<(String, Option<Validators>)>>,
+    pub(super) n_settles: AtomicUsize,
+    /// Number of ends of the process that are attributed to `root`.
+    pub(super) root_ends: u32,
+    pub(super) n_entered_root: AtomicUsize,
+    /// Size on disk that the frontier reports, in bytes.
+    pub(super) disk_bytes: u64,
+}
+
+impl FrontierTwin {
+    /// Returns how often a caller waited for durability.
+    pub(crate) fn n_settles(&self) -> usize {
+        self.n_settles.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of recorded calls of `root`.
+    pub(super) fn n_entered_root(&self) -> usize {
+        self.n_entered_root.load(Ordering::Relaxed)
+    }
+}
+
+pub(super) fn closed() -> FrontierError {
+    let (resource, shard) = (ResourceId(1), Shard(0));
+    FrontierError::Closed {
+        shard: ShardId { resource, shard },
+    }
+}
+
+pub(super) struct Inner(MemoryFrontier);
+
+impl Default for Inner {
+    fn default() -> Self {
+        Self(MemoryFrontier::new(MemorySettings::default()))
+    }
+}
+
+#[async_trait]
+impl Frontier for FrontierTwin {
+    async fn seed_part(
+        &self,
+        roots: Vec<Url>,
+        requests: Vec<NewRequest>,
+    ) -> Result<Committed, FrontierError> {
+        self.inner.0.seed_part(roots, requests).await
+    }
+
+    fn roots(&self) -> Option<Vec<Url>> {
+        self.inner.0.roots()
+    }
+
+    fn root_ends(&self) -> u32 {
+        self.root_ends
+    }
+
+    async fn root_turn(&self) {
+        self.inner.0.root_turn().await;
+    }
+
+    async fn enter_root(&self) -> Result<(), FrontierError> {
+        self.n_entered_root.fetch_add(1, Ordering::Relaxed);
+        self.inner.0.enter_root().await
+    }
+
+    async fn leave_root(&self) -> Result<(), FrontierError> {
+        self.inner.0.leave_root().await
+    }
+
+    fn n_ready_hosts(&self) -> usize {
+        self.inner.0.n_ready_hosts()
+    }
+
+    fn take_from(&self, now: u64, may: TakeFrom) -> Result<Take, FrontierError> {
+        let take = self.inner.0.take_from(now, may)?;
+        Ok(match take {
+            Take::Ready(mut claim) => {
+                claim.alone = self.is_alone;
+                claim.validators = self.known.clone().map(Box::new);
+                Take::Ready(claim)
+            }
+            other @ (Take::WaitUntil(_) | Take::Blocked | Take::Empty) => other,
+        })
+    }
+
+    async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError> {
+        if self.fails_on_suspect {
+            return Err(closed());
+        }
+        let path = claim.request.url.path().to_owned();
+        self.suspects.lock().unwrap().push(path);
+        self.inner.0.suspect(claim).await
+    }
+
+    async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError> {
+        assert!(!self.panics_on_commit, "on purpose");
+        if self.fails_on_commit {
+            return Err(closed());
+        }
+        let path = commit.claim.request.url.path().to_owned();
+        let left = (path, commit.validators.clone());
+        self.left.lock().unwrap().push(left);
+        self.inner.0.commit(commit).await
+    }
+
+    fn cookies(&self) -> Option<KeptCookies> {
+        self.inner.0.cookies()
+    }
+
+    fn give_back(&self, claim: Box<Claim>, news: HostNews) {
+        self.inner.0.give_back(claim, news);
+    }
+
+    async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError> {
+        assert!(!claim.alone, "it would keep all others waiting");
+        self.inner.0.put_off(claim, failure).await
+    }
+
+    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
+        self.inner.0.outbox(max).await
+    }
+
+    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
+        self.inner.0.clear_outbox(end, mark).await
+    }
+
+    fn peers(&self) -> Vec<Shard> {
+        self.inner.0.peers()
+    }
+
+    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError> {
+        self.inner.0.links_for(peer, bounds).await
+    }
+
+    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
+        self.inner.0.delivered(peer, end).await
+    }
+
+    async fn apply(
+        &self,
+        from: Shard,
+        batch: LinkBatch,
+        policy: LinkPolicy<'_>,
+    ) -> Result<u64, FrontierError> {
+        self.inner.0.apply(from, batch, policy).await
+    }
+
+    fn link_totals(&self) -> LinkTotals {
+        self.inner.0.link_totals()
+    }
+
+    async fn links_changed(&self) {
+        self.inner.0.links_changed().await;
+    }
+
+    async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
+        self.inner.0.knows(request).await
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.disk_bytes
+    }
+
+    fn undelivered_bytes(&self) -> u64 {
+        self.inner.0.undelivered_bytes()
+    }
+
+    fn counts(&self) -> Counts {
+        self.inner.0.counts()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.0.in_flight()
+    }
+
+    async fn take_changed(&self) {
+        self.inner.0.take_changed().await;
+    }
+
+    async fn outbox_changed(&self) {
+        self.inner.0.outbox_changed().await;
+    }
+
+    async fn settle(&self) -> Result<(), FrontierError> {
+        self.n_settles.fetch_add(1, Ordering::Relaxed);
+        self.inner.0.settle().await
+    }
+
+    async fn check_empty(&self) -> Result<(), FrontierError> {
+        self.inner.0.check_empty().await
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.inner.0.held_bytes()
+    }
+
+    fn stalled(&self) -> Option<String> {
+        self.inner.0.stalled()
+    }
+
+    async fn close(&self) -> Result<(), FrontierError> {
+        self.inner.0.close().await
+    }
+}

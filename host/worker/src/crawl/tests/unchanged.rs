@@ -1,0 +1,108 @@
+//! Tests of crawls that know what an earlier run saw; every page has the body `body` and the etag `v1`.
+
+use super::*;
+use crawler_model::frontier::ContentHash;
+use crawler_model::resource::Unchanged;
+
+fn known(etag: Option<&str>, body: &[u8]) -> Validators {
+    Validators {
+        etag: etag.map(str::to_owned),
+        last_modified: None,
+        content: Some(ContentHash::of(body)),
+    }
+}
+
+struct Recrawl {
+    ended: Ended,
+    suspects: Vec<String>,
+    left: Vec<(String, Option<Validators>)>,
+}
+
+async fn recrawl(root: &'static str, unchanged: Unchanged, known: Option<Validators>) -> Recrawl {
+    let frontier = Arc::new(FrontierTwin {
+        known,
+        ..FrontierTwin::default()
+    });
+    let settings = CrawlSettings {
+        unchanged: Some(unchanged),
+        ..CrawlSettings::default()
+    };
+    let stop = CancellationToken::new();
+    let ended = crawl_on(frontier.clone(), &[root], settings, Kept::default(), stop).await;
+    assert_eq!(ended.end, CrawlEnd::Finished);
+    Recrawl {
+        ended,
+        suspects: frontier.suspects.lock().unwrap().clone(),
+        left: frontier.left.lock().unwrap().clone(),
+    }
+}
+
+#[tokio::test]
+async fn f25_a_page_that_the_server_calls_unchanged_is_not_parsed_again() {
+    let seen = known(Some("v1"), b"other");
+    let recrawl = recrawl("/etag", Unchanged::Skip, Some(seen.clone())).await;
+    assert_eq!(recrawl.ended.conditions, [Some(seen.clone())]);
+    assert_eq!(
+        (recrawl.ended.n_items, recrawl.ended.counts.other_done),
+        (0, 1)
+    );
+    assert!(recrawl.suspects.is_empty(), "{:?}", recrawl.suspects);
+    assert_eq!(recrawl.left, [("/etag".to_owned(), Some(seen))]);
+}
+
+#[tokio::test]
+async fn f25_a_page_with_the_same_content_is_not_parsed_again() {
+    let seen = known(None, b"body");
+    let recrawl = recrawl("/b", Unchanged::Skip, Some(seen)).await;
+    assert_eq!(recrawl.ended.conditions, [None]);
+    assert_eq!(
+        (recrawl.ended.n_items, recrawl.ended.counts.other_done),
+        (0, 1)
+    );
+    let left = known(Some("v1"), b"body");
+    assert_eq!(recrawl.left, [("/b".to_owned(), Some(left))]);
+}
+
+#[tokio::test]
+async fn a_page_that_has_changed_is_parsed_and_known_by_what_it_is_now() {
+    let seen = known(Some("v0"), b"other");
+    let recrawl = recrawl("/etag", Unchanged::Skip, Some(seen)).await;
+    assert_eq!((recrawl.ended.n_items, recrawl.ended.counts.parsed), (1, 1));
+    assert_eq!(recrawl.suspects, ["/etag"]);
+    let left = known(Some("v1"), b"body");
+    assert_eq!(recrawl.left, [("/etag".to_owned(), Some(left))]);
+}
+
+#[tokio::test]
+async fn unless_asked_to_skip_a_crawl_parses_every_page_and_keeps_what_tells_for_later() {
+    let seen = known(Some("v1"), b"body");
+    let recrawl = recrawl("/etag", Unchanged::Parse, Some(seen.clone())).await;
+    assert_eq!(recrawl.ended.conditions, [None]);
+    assert_eq!((recrawl.ended.n_items, recrawl.ended.counts.parsed), (1, 1));
+    assert_eq!(recrawl.left, [("/etag".to_owned(), Some(seen))]);
+}
+
+#[tokio::test]
+async fn a_page_that_a_rule_has_skipped_is_known_and_one_that_failed_is_not() {
+    for (path, left) in [
+        ("/skip", Some(known(Some("v1"), b"body"))),
+        ("/fuel", None),
+        ("/gone", None),
+    ] {
+        let recrawl = recrawl(path, Unchanged::Skip, None).await;
+        assert_eq!(recrawl.left, [(path.to_owned(), left)]);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_nothing_has_changed_where_nothing_was_known_is_an_error_of_the_site() {
+    for seen in [None, Some(known(None, b"x"))] {
+        let recrawl = recrawl("/rude", Unchanged::Skip, seen).await;
+        let dead = BTreeMap::from([("status-304".to_owned(), 1)]);
+        assert_eq!(recrawl.ended.counts.dead_by_reason, dead);
+    }
+    // The target of a redirect is requested without a condition.
+    let seen = known(Some("v1"), b"body");
+    let recrawl = recrawl("/moved-rude", Unchanged::Skip, Some(seen)).await;
+    assert_eq!(recrawl.ended.counts.dead_by_reason["status-304"], 1);
+}

@@ -1,0 +1,379 @@
+//! Result of an attempt at a page: fetched, judged by its status, parsed by its rule.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::value::RawValue;
+
+use super::crawl::CrawlConfig;
+use super::report::note_logs;
+use super::request::fetch_request;
+use super::shared::Shared;
+use super::slot::Held;
+use super::unchanged;
+use super::verdict::{self, Attempt, Verdict};
+use crawler_fetch::{Answer, Failure, FetchError, Fetched, Prepared};
+use crawler_frontier::{Claim, Ended, FrontierError, HostFailure, HostNews, NewRequest};
+use crawler_model::crawl::{
+    Done, Item, ItemKey, ItemRecord, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
+};
+use crawler_model::frontier::{DelayBy, Validators};
+use crawler_model::id::Shard;
+use crawler_plugin::CallFailure;
+
+/// Time for which a host waits for something that its worker has not set up.
+const NOT_SET_UP_WAIT_MS: u64 = 30_000;
+
+/// Result of an attempt, before it is committed.
+pub(super) struct Harvest {
+    pub(super) ended: Ended,
+    pub(super) detail: String,
+    pub(super) bytes: u64,
+    pub(super) requests: Vec<NewRequest>,
+    pub(super) for_others: Vec<(Shard, NewRequest)>,
+    pub(super) refused: Vec<(&'static str, u64)>,
+    pub(super) items: Vec<ItemRecord>,
+    pub(super) host_ready_at: UnixMillis,
+    pub(super) delay_by: DelayBy,
+    pub(super) host_answered: bool,
+    pub(super) final_url: Option<Request>,
+    pub(super) validators: Option<Validators>,
+}
+
+impl Harvest {
+    pub(super) fn nothing(ended: Ended, host_ready_at: UnixMillis) -> Self {
+        Self {
+            ended,
+            detail: String::new(),
+            bytes: 0,
+            requests: Vec::new(),
+            for_others: Vec::new(),
+            refused: Vec::new(),
+            items: Vec::new(),
+            host_ready_at,
+            delay_by: DelayBy::default(),
+            host_answered: false,
+            final_url: None,
+            validators: None,
+        }
+    }
+}
+
+/// Reason why an attempt has no result, so that its page is put back.
+pub(super) enum Unended {
+    Frontier(FrontierError),
+    /// The page is to be taken again; this is known of its host.
+    NotNow(HostNews),
+    /// The host could not be reached.
+    PutOff(HostFailure),
+}
+
+impl Unended {
+    /// Puts the page back, with its host left alone until this moment; 0 leaves the host's clock unchanged.
+    fn not_before(moment: UnixMillis) -> Self {
+        Self::NotNow(match moment {
+            0 => HostNews::None,
+            moment => HostNews::NotBefore(moment),
+        })
+    }
+}
+
+impl From<FrontierError> for Unended {
+    fn from(error: FrontierError) -> Self {
+        Self::Frontier(error)
+    }
+}
+
+/// Finds out what must be known before the pages of a claim's host are fetched.
+pub(super) async fn prepare(
+    shared: &Shared,
+    slot: &Held,
+    claim: &Claim,
+    config: &CrawlConfig,
+    answered_at: &AtomicU64,
+) -> Result<Harvest, Unended> {
+    let prepare = shared
+        .parts
+        .fetch
+        .prepare(fetch_request(shared, slot, claim, config));
+    let prepared = shared.parts.leave.while_given(prepare).await;
+    answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
+    match prepared {
+        None => Err(Unended::NotNow(HostNews::None)),
+        Some(Ok(Prepared {
+            host_ready_at,
+            delay_by,
+            has_answered,
+        })) => Err(Unended::NotNow(HostNews::Ready {
+            not_before: host_ready_at,
+            delay_by,
+            has_answered,
+        })),
+        Some(Err(failure)) => failed(shared, claim, config, failure),
+    }
+}
+
+/// Fetches the page, records when that was over, and parses it.
+pub(super) async fn harvest(
+    shared: &Shared,
+    slot: &Held,
+    claim: &Claim,
+    config: &CrawlConfig,
+    answered_at: &AtomicU64,
+) -> Result<Harvest, Unended> {
+    let plugin = shared.parts.rules.description();
+    if !plugin.rules.contains(&claim.request.rule) {
+        let ended = Ended::Dead {
+            reason: NO_RULE.to_owned(),
+        };
+        return Ok(Harvest::nothing(ended, 0));
+    }
+    let request = fetch_request(shared, slot, claim, config);
+    // The knowledge from when the host became ready may have been forgotten since.
+    if !claim.alone && !shared.parts.fetch.is_prepared(&request) {
+        return Err(Unended::NotNow(HostNews::Unready));
+    }
+    let fetch = shared.parts.fetch.fetch(request);
+    let fetched = shared.parts.leave.while_given(fetch).await;
+    answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
+    match fetched {
+        None => Err(Unended::NotNow(HostNews::None)),
+        Some(Ok(fetched)) => Ok(Harvest {
+            host_answered: true,
+            delay_by: fetched.delay_by,
+            ..answered(shared, claim, config, fetched).await?
+        }),
+        Some(Err(failure)) => failed(shared, claim, config, failure),
+    }
+}
+
+/// Returns the result of a request without an answer.
+fn failed(
+    shared: &Shared,
+    claim: &Claim,
+    config: &CrawlConfig,
+    failure: Failure,
+) -> Result<Harvest, Unended> {
+    let (request, now) = (&claim.request, shared.parts.clock.unix_millis());
+    let tell = |level, message| {
+        let (log, url) = (&shared.parts.log, request.url.as_str());
+        log.on_page(level, url, &request.rule, message);
+    };
+    let error = &failure.error;
+    if error.is_held() {
+        return Err(Unended::not_before(failure.host_ready_at));
+    }
+    // The operator can set it up, or another worker may have it: no page is lost by that.
+    if let FetchError::NotSetUp { .. } = error {
+        tell("error", error.to_string());
+        return Err(Unended::not_before(now.saturating_add(NOT_SET_UP_WAIT_MS)));
+    }
+    // A page that is tried alone keeps all others waiting, so it ends by its own attempts.
+    if failure.is_of_host && !claim.alone {
+        let host = &claim.host;
+        let put_off = verdict::of_host(error, host, &config.settings, now, failure.host_ready_at);
+        let (n, name) = (host.n_failures.saturating_add(1), request.host());
+        tell(
+            "warn",
+            format!("{name} could not be reached, attempt {n}: {error}"),
+        );
+        return Err(Unended::PutOff(put_off));
+    }
+    let message = format!("attempt {} failed: {error}", claim.attempt);
+    tell("warn", message);
+    let attempt = Attempt::ended(claim.attempt, &config.settings, now);
+    let ended = verdict::of_fetch_error(error, attempt);
+    let left_out = (ended == Ended::Done(Done::Denied)).then(|| (error.reason(), 1));
+    Ok(Harvest {
+        detail: error.detail(),
+        delay_by: failure.delay_by,
+        refused: left_out.into_iter().collect(),
+        ..Harvest::nothing(ended, failure.host_ready_at)
+    })
+}
+
+/// Returns the result of an answer.
+async fn answered(
+    shared: &Shared,
+    claim: &Claim,
+    config: &CrawlConfig,
+    fetched: Fetched,
+) -> Result<Harvest, Unended> {
+    let request = &claim.request;
+    let page = match fetched.answer {
+        Answer::Page(page) => Arc::new(*page),
+        Answer::Elsewhere { to } => {
+            // A reload would be redirected to itself without end.
+            let depth = claim.depth + u32::from(request.is_same_host(&to));
+            let target = request.redirected(to);
+            let bounds = shared.bounds(&config.settings);
+            let part = shared.parts.part.as_ref();
+            let sorted = verdict::of_links(bounds, part, vec![target], depth);
+            let ended = Ended::Done(Done::Redirected);
+            return Ok(Harvest {
+                requests: sorted.requests,
+                for_others: sorted.for_others,
+                refused: sorted.refused.into_iter().collect(),
+                ..Harvest::nothing(ended, fetched.host_ready_at)
+            });
+        }
+    };
+    let _held = shared.parts.seat.account().hold(page.body.len() as u64);
+    if let Some(known) = unchanged::condition(claim, &config.settings)
+        && page.status == 304
+        && page.redirects.is_empty()
+    {
+        let ended = Ended::Done(Done::NotModified);
+        return Ok(Harvest {
+            validators: Some(known.clone()),
+            ..Harvest::nothing(ended, fetched.host_ready_at)
+        });
+    }
+    let now = shared.parts.clock.unix_millis();
+    let attempt = Attempt::ended(claim.attempt, &config.settings, now);
+    let mut harvest = match verdict::of_status(&page, attempt) {
+        Verdict::End(ended) => Harvest::nothing(ended, fetched.host_ready_at),
+        Verdict::Parse => parse(shared, claim, config, &page, fetched.host_ready_at).await?,
+    };
+    harvest.bytes = page.body.len() as u64;
+    Ok(harvest)
+}
+
+async fn parse(
+    shared: &Shared,
+    claim: &Claim,
+    config: &CrawlConfig,
+    page: &Arc<Page>,
+    host_ready_at: UnixMillis,
+) -> Result<Harvest, FrontierError> {
+    let (request, frontier) = (&claim.request, &shared.parts.frontier);
+    let led_to = (page.url != request.url).then(|| Request {
+        url: page.url.clone(),
+        ..request.clone()
+    });
+    if let Some(led_to) = &led_to
+        && led_to.fingerprint() != claim.fingerprint
+        && !request.reload
+        && frontier.knows(led_to).await?
+    {
+        let ended = Ended::Done(Done::Duplicate);
+        return Ok(Harvest::nothing(ended, host_ready_at));
+    }
+    let validators = (request.method == "GET").then(|| Validators::of(page));
+    if let Some(validators) = &validators
+        && unchanged::is_as_known(claim, &config.settings, validators)
+    {
+        return Ok(Harvest {
+            final_url: led_to,
+            validators: Some(validators.clone()),
+            ..Harvest::nothing(Ended::Done(Done::NotModified), host_ready_at)
+        });
+    }
+    frontier.suspect(claim).await?;
+    let context = PageContext {
+        depth: claim.depth,
+        attempt: claim.attempt,
+        state: request.state.clone(),
+    };
+    let call = shared.call_config(config.limits);
+    let report = shared
+        .parts
+        .rules
+        .parse(call, &request.rule, page.clone(), context)
+        .await;
+    note_logs(
+        &shared.parts.log,
+        request.url.as_str(),
+        &request.rule,
+        &report,
+    );
+    let now = shared.parts.clock.unix_millis();
+    let attempt = Attempt::ended(claim.attempt, &config.settings, now);
+    let output = match report.result {
+        Ok(output) => output,
+        Err(CallFailure::Rule(error)) => {
+            shared.parts.log.on_page(
+                "warn",
+                request.url.as_str(),
+                &request.rule,
+                error.to_string(),
+            );
+            if let RuleError::Fatal(why) = &error {
+                shared.fail(format!(
+                    "rule {} gave up at {}: {why}",
+                    request.rule, request.url
+                ));
+            }
+            let ended = verdict::of_rule_error(&error, attempt);
+            return Ok(Harvest {
+                validators: validators.filter(|_| ended == Ended::Done(Done::Skipped)),
+                ..Harvest::nothing(ended, host_ready_at)
+            });
+        }
+        Err(CallFailure::Killed(kill)) => {
+            let ended = verdict::of_kill(kill.kill, attempt);
+            return Ok(Harvest::nothing(ended, host_ready_at));
+        }
+    };
+    let bounds = shared.bounds(&config.settings);
+    let depth = claim.depth.saturating_add(1);
+    let part = shared.parts.part.as_ref();
+    let sorted = verdict::of_links(bounds, part, output.requests, depth);
+    let mut refused: Vec<(&'static str, u64)> = sorted.refused.into_iter().collect();
+    if output.n_bad_urls > 0 {
+        refused.push(("bad-url", output.n_bad_urls));
+    }
+    Ok(match records(shared, claim, page, output.items) {
+        Ok(items) => Harvest {
+            requests: sorted.requests,
+            for_others: sorted.for_others,
+            refused,
+            items,
+            final_url: led_to,
+            validators,
+            ..Harvest::nothing(Ended::Done(Done::Parsed), host_ready_at)
+        },
+        Err(e) => {
+            let message = format!("an item is not JSON after all: {e}");
+            shared
+                .parts
+                .log
+                .on_page("error", request.url.as_str(), &request.rule, message);
+            Harvest::nothing(
+                Ended::Dead {
+                    reason: "bad-item".to_owned(),
+                },
+                host_ready_at,
+            )
+        }
+    })
+}
+
+fn records(
+    shared: &Shared,
+    claim: &Claim,
+    page: &Page,
+    items: Vec<Item>,
+) -> Result<Vec<ItemRecord>, serde_json::Error> {
+    let parts = &shared.parts;
+    let rule = &claim.request.rule;
+    let record = |(ordinal, item): (u32, Item)| {
+        Ok(ItemRecord {
+            key: ItemKey::of(
+                parts.resource,
+                parts.run,
+                claim.fingerprint,
+                claim.visit,
+                rule,
+                ordinal,
+            ),
+            url: page.url.to_string(),
+            rule: rule.to_string(),
+            schema: item.schema,
+            run: parts.run,
+            fetched_at: page.fetched_at,
+            item: RawValue::from_string(item.json)?,
+        })
+    };
+    (0..).zip(items).map(record).collect()
+}

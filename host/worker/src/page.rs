@@ -1,0 +1,208 @@
+//! One attempt at one page: fetch, parse, commit; and the preparation of a host before its first page. Every
+//! attempt ends in one commit, or with the page put back if the crawl stops or its frontier fails.
+
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Once};
+
+use futures::FutureExt as _;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::crawl::CrawlConfig;
+use super::harvest::{self, Harvest, Unended, harvest};
+use super::shared::Shared;
+use super::slot::Held;
+use crawler_frontier::{Claim, Commit, Ended, FrontierError, HostNews};
+use crawler_model::crawl::UnixMillis;
+use crawler_model::scope::Refusal;
+use crawler_model::settings::CrawlSettings;
+
+/// Fetches, parses and commits one page that was counted as begun at `start`; on `stop` puts it back.
+pub(super) async fn attempt(
+    shared: Arc<Shared>,
+    slot: Held,
+    start: Instant,
+    claim: Box<Claim>,
+    stop: CancellationToken,
+) {
+    let config = shared.config();
+    let answered_at = AtomicU64::new(0);
+    let harvest = Box::pin(harvest(&shared, &slot, &claim, &config, &answered_at));
+    let harvest = until_stop(harvest, &stop).await;
+    if let Ok(Err(Unended::NotNow(HostNews::NotBefore(_) | HostNews::Unready))) = &harvest {
+        shared.parts.starts.take_back(start);
+    }
+    end(&shared, &config, claim, harvest, answered_at.into_inner()).await;
+    drop(slot);
+}
+
+/// Finds out what must be known before the pages of a claim's host are fetched, and puts the claim back with
+/// that. If the host is given up, so is the page.
+pub(super) async fn prepare(
+    shared: Arc<Shared>,
+    slot: Held,
+    claim: Box<Claim>,
+    stop: CancellationToken,
+) {
+    let config = shared.config();
+    let answered_at = AtomicU64::new(0);
+    let prepared = match claim.host.given_up.clone() {
+        Some(reason) => {
+            answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
+            Ok(Ok(Harvest {
+                detail: format!("{} cannot be reached", claim.request.host()),
+                ..Harvest::nothing(Ended::Dead { reason }, 0)
+            }))
+        }
+        None => {
+            let prepare = Box::pin(harvest::prepare(
+                &shared,
+                &slot,
+                &claim,
+                &config,
+                &answered_at,
+            ));
+            until_stop(prepare, &stop).await
+        }
+    };
+    end(&shared, &config, claim, prepared, answered_at.into_inner()).await;
+    drop(slot);
+}
+
+/// Result of an attempt; the outer error is a panic.
+type Caught = Result<Result<Harvest, Unended>, Box<dyn Any + Send>>;
+
+async fn until_stop(
+    harvest: impl Future<Output = Result<Harvest, Unended>>,
+    stop: &CancellationToken,
+) -> Caught {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => Ok(Err(Unended::NotNow(HostNews::None))),
+        harvest = AssertUnwindSafe(harvest).catch_unwind() => harvest,
+    }
+}
+
+/// Commits the result of an attempt, or puts its page back.
+async fn end(
+    shared: &Shared,
+    config: &CrawlConfig,
+    claim: Box<Claim>,
+    harvest: Caught,
+    mut answered_at: UnixMillis,
+) {
+    let frontier = &shared.parts.frontier;
+    let mut harvest = match harvest {
+        Ok(Ok(harvest)) => harvest,
+        Ok(Err(Unended::NotNow(news))) => return frontier.give_back(claim, news),
+        Ok(Err(Unended::PutOff(failure))) => {
+            if let Err(error) = frontier.put_off(claim, failure).await {
+                shared.lost_frontier(error);
+            }
+            return;
+        }
+        Ok(Err(Unended::Frontier(error))) => {
+            shared.lost_frontier(error);
+            return frontier.give_back(claim, HostNews::None);
+        }
+        // A panic here is a bug of the host. It costs this page and is logged; the crawl goes on.
+        Err(_panic) => {
+            tracing::error!(url = %claim.request.url, "handling a page panicked");
+            let ended = Ended::Dead {
+                reason: "host-panic".to_owned(),
+            };
+            // It is unknown if the host was asked before.
+            answered_at = 0;
+            Harvest::nothing(ended, 0)
+        }
+    };
+    if let Ended::Dead { reason } = &harvest.ended {
+        let request = &claim.request;
+        let message = format!("given up after attempt {}: {reason}", claim.attempt);
+        shared
+            .parts
+            .log
+            .on_page("warn", request.url.as_str(), &request.rule, message);
+    }
+    if shared.is_disk_full(&config.settings) {
+        refuse_links(shared, &config.settings, &mut harvest);
+    }
+    let has_items = !harvest.items.is_empty();
+    // A page that was given up with its host was not requested.
+    let is_over = !matches!(harvest.ended, Ended::Retry { .. }) && claim.host.given_up.is_none();
+    let commit = Commit {
+        claim,
+        ended: harvest.ended,
+        detail: harvest.detail,
+        bytes: harvest.bytes,
+        requests: harvest.requests,
+        for_others: harvest.for_others,
+        growth: shared.growth(&config.settings),
+        refused: harvest.refused,
+        items: harvest.items,
+        host_ready_at: harvest.host_ready_at,
+        delay_by: harvest.delay_by,
+        host_answered: harvest.host_answered,
+        answered_at,
+        final_url: harvest.final_url,
+        validators: harvest.validators,
+        cookies: shared.cookies.unsaved(),
+    };
+    // The count rises before the commit, which takes the page out of flight: between the two it would be
+    // counted nowhere, and a page more than --max-pages would be taken.
+    if is_over {
+        shared.n_ended.fetch_add(1, Ordering::Relaxed);
+    }
+    shared.n_bytes.fetch_add(commit.bytes, Ordering::Relaxed);
+    match shared.parts.frontier.commit(commit).await {
+        Ok(committed) => {
+            let settings = &config.settings;
+            if committed.n_over_pattern > 0 {
+                let max = settings.max_pattern_urls();
+                tell_once(
+                    shared,
+                    &shared.told_of_pattern,
+                    Refusal::PatternUrls { max },
+                );
+            }
+            if committed.n_over_hosts > 0 {
+                let max = settings.max_hosts();
+                tell_once(shared, &shared.told_of_hosts, Refusal::Hosts { max });
+            }
+            if has_items {
+                shared.items.notify_one();
+            }
+        }
+        Err(FrontierError::NotInFlight { url }) => {
+            shared.fail(format!("a page was committed twice: {url}"));
+        }
+        Err(error) => shared.lost_frontier(error),
+    }
+}
+
+/// Logs why a link is not followed: once for all such links of the crawl.
+fn tell_once(shared: &Shared, told: &Once, refusal: Refusal) {
+    told.call_once(|| {
+        let message = format!("a link is not followed, and others may not be: {refusal}");
+        shared.parts.log.note("warn", message);
+    });
+}
+
+/// Counts the links of a page as refused, because its frontier has as many bytes on disk as it may.
+fn refuse_links(shared: &Shared, settings: &CrawlSettings, harvest: &mut Harvest) {
+    let n_links = harvest.requests.len() + harvest.for_others.len();
+    if n_links == 0 {
+        return;
+    }
+    harvest.requests.clear();
+    harvest.for_others.clear();
+    let max = settings.max_disk();
+    let refusal = Refusal::Disk { max };
+    harvest.refused.push((refusal.as_str(), n_links as u64));
+    shared.told_of_disk.call_once(|| {
+        let message = format!("links are not followed from here on: {refusal}");
+        shared.parts.log.note("warn", message);
+    });
+}

@@ -1,0 +1,155 @@
+//! State that the tasks of one crawl share, and its reports about the crawl as a whole.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::crawl::{CrawlConfig, CrawlEnd, CrawlParts};
+use super::slot::Places;
+use crawler_fetch::cookies::CookieJar;
+use crawler_fetch::gate::Asker;
+use crawler_frontier::FrontierError;
+use crawler_model::crawl::UnixMillis;
+use crawler_model::plugin::Limits;
+use crawler_model::resource::{Cookies, CrawlSettings};
+use crawler_model::scope::{Bounds, GrowthBounds, RootHosts};
+use crawler_plugin::CallConfig;
+
+/// State that the tasks of one crawl share.
+pub(super) struct Shared {
+    pub(super) parts: CrawlParts,
+    /// Hosts of the root requests, as the scope needs them.
+    pub(super) root_hosts: RootHosts,
+    pub(super) cookies: Arc<CookieJar>,
+    /// Signals that a page has ended, or the outbox has room, so that the loop looks again.
+    pub(super) progress: Arc<Notify>,
+    /// Signals that the outbox has items.
+    pub(super) items: Notify,
+    /// Number of pages that came to an end in this run.
+    pub(super) n_ended: AtomicU64,
+    /// Size in bytes of all bodies in this run.
+    pub(super) n_bytes: AtomicU64,
+    /// Guard for logging once that a pattern has as many URLs as it may.
+    pub(super) told_of_pattern: Once,
+    /// Guard for logging once that there are as many hosts as there may be.
+    pub(super) told_of_hosts: Once,
+    /// Guard for logging once that the frontier has as many bytes on disk as it may.
+    pub(super) told_of_disk: Once,
+    pub(super) early_end: Mutex<Option<CrawlEnd>>,
+    /// Identity and patience of the crawl when it asks for the turns of hosts.
+    pub(super) asker: Asker,
+    /// Places of pages that are fetched, parsed or committed.
+    pub(super) pages: Arc<Places>,
+    /// Places of claims whose hosts are being prepared.
+    pub(super) preparing: Arc<Places>,
+}
+
+impl Shared {
+    /// Ends the crawl as failed; the first end stays.
+    pub(super) fn fail(&self, reason: String) {
+        self.end(CrawlEnd::Failed(reason));
+    }
+
+    /// Ends the crawl because its frontier cannot be used; completed work is stored or is repeated.
+    pub(super) fn lost_frontier(&self, error: FrontierError) {
+        self.end(CrawlEnd::Frontier(error));
+    }
+
+    /// Ends the crawl early; the first end stays.
+    pub(super) fn end(&self, end: CrawlEnd) {
+        self.early_end
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(end);
+        self.progress.notify_one();
+    }
+
+    pub(super) fn early_end(&self) -> Option<CrawlEnd> {
+        self.early_end
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(super) fn may_rest(&self, until: UnixMillis) -> bool {
+        let now = self.parts.clock.unix_millis();
+        let wait = Duration::from_millis(until.saturating_sub(now));
+        self.parts.rest_after.is_some_and(|after| wait > after)
+    }
+
+    pub(super) fn config(&self) -> CrawlConfig {
+        self.parts.config.borrow().clone()
+    }
+
+    pub(super) fn cookies(&self, settings: &CrawlSettings) -> Option<Arc<CookieJar>> {
+        match settings.cookies() {
+            Cookies::Keep => Some(Arc::clone(&self.cookies)),
+            Cookies::Ignore => None,
+        }
+    }
+
+    pub(super) fn bounds<'a>(&'a self, settings: &'a CrawlSettings) -> Bounds<'a> {
+        Bounds {
+            root_hosts: &self.root_hosts,
+            settings,
+        }
+    }
+
+    /// Returns this shard's share of a limit of the whole resource.
+    fn share(&self, max: u64) -> u64 {
+        match &self.parts.part {
+            Some(part) => part.share(max),
+            None => max,
+        }
+    }
+
+    pub(super) fn growth(&self, settings: &CrawlSettings) -> GrowthBounds {
+        GrowthBounds {
+            pattern_urls: settings.max_pattern_urls(),
+            hosts: self.share(settings.max_hosts()),
+        }
+    }
+
+    /// Returns true if no more links are to be stored: setting `max-disk`.
+    pub(super) fn is_disk_full(&self, settings: &CrawlSettings) -> bool {
+        self.parts.frontier.disk_bytes() >= self.share(settings.max_disk())
+    }
+
+    /// Returns the log message about why no page is taken until the sink has caught up, if that is so.
+    pub(super) fn is_behind(&self, settings: &CrawlSettings) -> Option<String> {
+        let max = self.share(settings.max_undelivered());
+        let n_bytes = self.parts.frontier.undelivered_bytes();
+        (n_bytes >= max).then(|| {
+            format!(
+                "no page is taken until the sink has caught up: {n_bytes} bytes of items wait for it, and --max-undelivered allows {max} here"
+            )
+        })
+    }
+
+    /// Returns the log message about the limit of the run that leaves no room for another page, if one is reached.
+    pub(super) fn spent(&self, settings: &CrawlSettings, in_flight: u64) -> Option<String> {
+        let max_pages = self.share(settings.max_pages());
+        let max_bytes = self.share(settings.max_bytes());
+        if self.n_ended.load(Ordering::Relaxed) + in_flight >= max_pages {
+            return Some(format!(
+                "stopped at {max_pages} pages, the limit set by --max-pages"
+            ));
+        }
+        let n_bytes = self.n_bytes.load(Ordering::Relaxed);
+        (n_bytes >= max_bytes).then(|| {
+            format!(
+                "stopped at {n_bytes} bytes, the limit of {max_bytes} set by --max-bytes is reached"
+            )
+        })
+    }
+
+    pub(super) fn call_config(&self, limits: Limits) -> CallConfig {
+        CallConfig {
+            params: self.parts.params.clone(),
+            limits,
+            account: self.parts.seat.account().clone(),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Totals of all crawls of this worker, in the store for all nodes to read.
+//!
+//! The totals are written when a crawl begins, waits, goes on or ends, and every half minute, but never more
+//! often than once a second: every one of these writes is a write of the whole cluster. The record is under
+//! the node's lease, so that of a worker that is gone is never read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::agent::AgentParts;
+use crawler_model::status::WorkerStatus;
+use crawler_process::telemetry;
+use crawler_store::catalog::encode;
+use crawler_store::lease::Term;
+use crawler_store::{Outcome, StoreError, Txn};
+
+/// The longest time between two writes.
+const AT_LEAST_EVERY: Duration = Duration::from_secs(30);
+/// The shortest time between two writes.
+const AT_MOST_EVERY: Duration = Duration::from_secs(1);
+
+/// Writes the totals until `stop`.
+pub(super) async fn run(parts: Arc<AgentParts>, stop: CancellationToken) {
+    let _stopped = stop.run_until_cancelled(tell_on(&parts)).await;
+}
+
+async fn tell_on(parts: &AgentParts) {
+    let mut registered = parts.registered.clone();
+    let mut has_failed = false;
+    loop {
+        let term = registered.borrow_and_update().clone();
+        if let Some(term) = term.filter(Term::is_held) {
+            let told = tell(parts, &term).await;
+            if let Err(error) = &told
+                && !has_failed
+            {
+                let error = telemetry::chain(error);
+                tracing::warn!(error, "the worker's totals cannot be told");
+            }
+            has_failed = told.is_err();
+        }
+        tokio::time::sleep(AT_MOST_EVERY).await;
+        tokio::select! {
+            biased;
+            () = parts.crawls.changed() => {}
+            Ok(()) = registered.changed() => {}
+            () = tokio::time::sleep(AT_LEAST_EVERY - AT_MOST_EVERY) => {}
+        }
+    }
+}
+
+async fn tell(parts: &AgentParts, term: &Term) -> Result<(), StoreError> {
+    let node = &parts.node;
+    let crawls = parts.crawls.status(None);
+    let status = WorkerStatus::of(node.incarnation, parts.clock.unix_millis(), &crawls);
+    let key = parts.catalog.keys().status(&node.id);
+    let txn = Txn::new().put_leased(key, encode(&status), term.id());
+    match parts.catalog.store().commit(txn).await? {
+        // The next write repeats all of it.
+        Outcome::Done(_) | Outcome::Lost(_) | Outcome::Unknown => Ok(()),
+    }
+}
