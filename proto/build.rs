@@ -1,4 +1,4 @@
-//! Generates the code with a compiler of `.proto` files written in Rust, so that nobody installs one.
+//! Generates the code. `.cargo/protoc` finds the compiler of `.proto` files, so that nobody installs one.
 
 use tonic_prost_build::Builder;
 
@@ -41,7 +41,7 @@ const FIELDS: [(&str, &str); 18] = [
         "ResourceSpec.creation_time",
         r#"serialize_with = "crate::json::text""#,
     ),
-    // These two are of requests only.
+    // Only requests have these two.
     ("ResourceSpec.no_params", "skip"),
     ("ResourceSpec.purge", "skip"),
     // A message is never absent where every answer has it.
@@ -85,14 +85,11 @@ const IF_SET: &str = r#"skip_serializing_if = "crate::json::is_unset""#;
 )]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=proto/crawler.proto");
-    let descriptors = protox::compile(["crawler.proto"], ["proto"])?;
-    let out = std::path::PathBuf::from(std::env::var("OUT_DIR")?);
-    std::fs::write(
-        out.join("crawler.bin"),
-        prost::Message::encode_to_vec(&descriptors),
-    )?;
-    // A map that is shown has an order.
-    let builder = tonic_prost_build::configure().btree_map(".");
+    let descriptors = std::path::PathBuf::from(std::env::var("OUT_DIR")?).join("crawler.bin");
+    // Maps are sorted, so that their JSON has a stable order.
+    let builder = tonic_prost_build::configure()
+        .file_descriptor_set_path(descriptors)
+        .btree_map(".");
     let builder = SHOWN.iter().fold(builder, |builder, message| {
         builder.message_attribute(message, "#[derive(serde::Serialize)]")
     });
@@ -100,6 +97,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         builder.field_attribute(field, format!("#[serde({attribute})]"))
     };
     let builder = FIELDS.iter().fold(builder, with_serde);
-    builder.compile_fds(descriptors)?;
+    builder.compile_protos(&["proto/crawler.proto"], &["proto"])?;
     Ok(())
 }
