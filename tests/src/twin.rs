@@ -25,7 +25,7 @@ use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::Seat;
 use crawler_sink::{Sink, SinkError};
 use crawler_worker::crawl::{CrawlConfig, CrawlEnd, CrawlParts, run};
-use crawler_worker::leave::Leave;
+use crawler_worker::permit::Always;
 use crawler_worker::report::CrawlLog;
 use crawler_worker::starts::Starts;
 use tokio::sync::watch;
@@ -108,7 +108,7 @@ impl Tree {
             fetch: Arc::new(self.clone()),
             log: CrawlLog::new(Arc::clone(&clock)),
             clock,
-            leave: Leave::always(),
+            permit: Arc::new(Always),
             starts: Starts::default(),
             part: None,
             rest_after: None,

@@ -28,7 +28,7 @@ use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::Seat;
 use crawler_sink::{Sink, SinkError};
 use crawler_worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
-use crawler_worker::leave::Leave;
+use crawler_worker::permit::Always;
 use crawler_worker::report::CrawlLog;
 use crawler_worker::starts::Starts;
 use tokio::runtime::Runtime;
@@ -211,7 +211,7 @@ impl Wide {
             fetch: Arc::new(fetcher),
             log: CrawlLog::new(clock.clone()),
             clock,
-            leave: Leave::always(),
+            permit: Arc::new(Always),
             rest_after: None,
             seat: Seat::default(),
             starts: Starts::default(),

@@ -20,10 +20,11 @@ use super::assigned::{self, Assigned};
 use super::crawl::CrawlConfig;
 use super::ending;
 use super::give_back::{self, Ending};
-use super::leave::{Leave, Registered};
+use super::lease_permit::{LeasePermit, Registered};
 use super::look::Look;
 use super::opening::OwnShard;
 use super::others::SendLinks;
+use super::permit::FetchPermit;
 use super::spans;
 use super::starts::Starts;
 use super::totals;
@@ -84,7 +85,7 @@ pub struct AgentParts {
 /// State of an agent.
 struct Known {
     registered: Registered,
-    /// Lease under which it last looked at its assignments; all crawls have their leave by it.
+    /// Lease under which it last looked at its assignments; all crawls have their permit by it.
     granted: watch::Sender<Option<Term>>,
     /// Records that could not be used at the last look; each is logged once.
     told: BTreeSet<String>,
@@ -206,8 +207,8 @@ async fn look(
             Some(started) => started.change(id, &resource, parts),
             None => {
                 let after = known.ending.remove(&id).map(|ending| ending.ended);
-                let leave = Leave::under(known.granted.subscribe());
-                let started = start(parts, scope, id, &assignment, resource, leave, after);
+                let permit = Arc::new(LeasePermit(known.granted.subscribe()));
+                let started = start(parts, scope, id, &assignment, resource, permit, after);
                 known.crawls.insert(id, started);
             }
         }
@@ -325,7 +326,7 @@ fn start(
     id: ShardId,
     assignment: &Assignment,
     resource: Resource,
-    leave: Leave,
+    permit: Arc<dyn FetchPermit>,
     after: Option<CancellationToken>,
 ) -> Started {
     let config = config_of(&resource.spec, &parts.limit_ceilings);
@@ -344,7 +345,7 @@ fn start(
         },
         resource,
         config: receiver,
-        leave,
+        permit,
         refused: config.err(),
         after,
         live: live.clone(),

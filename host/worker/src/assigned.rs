@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::agent::AgentParts;
 use super::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
-use super::leave::Leave;
 use super::links::Part;
 use super::opening::{self, OwnShard, StepError};
+use super::permit::FetchPermit;
 use super::receive::Receiver;
 use super::report::CrawlLog;
 use super::starts::Starts;
@@ -44,7 +44,7 @@ pub(super) struct Assigned {
     pub(super) shard: OwnShard,
     pub(super) resource: Resource,
     pub(super) config: watch::Receiver<CrawlConfig>,
-    pub(super) leave: Leave,
+    pub(super) permit: Arc<dyn FetchPermit>,
     /// Limits that the resource asks for and this worker does not give.
     pub(super) refused: Option<LimitError>,
     /// Cancelled once an earlier assignment of the shard to this worker has ended and closed its frontier.
@@ -217,7 +217,7 @@ impl Assigned {
             fetch: self.parts.fetch.clone(),
             clock: self.parts.clock.clone(),
             log: log.clone(),
-            leave: self.leave.clone(),
+            permit: self.permit.clone(),
             starts: self.starts.clone(),
             part,
             rest_after: Some(REST_AFTER),

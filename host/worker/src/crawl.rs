@@ -16,8 +16,8 @@ use tracing::Instrument as _;
 use url::Url;
 
 use super::at_rest::{is_all_delivered, may_rest};
-use super::leave::Leave;
 use super::links::{self, Part};
+use super::permit::FetchPermit;
 use super::report::CrawlLog;
 use super::roots::roots_or_put_back;
 use super::shared::Shared;
@@ -72,8 +72,8 @@ pub struct CrawlParts {
     pub clock: Arc<dyn Clock>,
     /// Log for messages of rules and for killed calls.
     pub log: CrawlLog,
-    /// Leave to fetch. Without it nothing is fetched; everything else goes on.
-    pub leave: Leave,
+    /// Permit to fetch. Without it nothing is fetched; everything else goes on.
+    pub permit: Arc<dyn FetchPermit>,
     /// Pages that the crawl has begun before.
     pub starts: Starts,
     /// Part of the resource that this shard is. `None` if the resource has one shard.
@@ -237,10 +237,10 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         }
         // The count is read before the frontier is looked at, so that nothing that comes meanwhile is missed.
         let n_ends = shared.parts.part.as_ref().map(|part| part.quiet.n_ends());
-        if !shared.parts.leave.is_given() {
+        if !shared.parts.permit.is_given() {
             tokio::select! {
                 biased;
-                () = shared.parts.leave.given() => {}
+                () = shared.parts.permit.given() => {}
                 () = wait(shared, None, &tasks) => {}
             }
             continue;

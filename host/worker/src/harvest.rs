@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::value::RawValue;
 
 use super::crawl::CrawlConfig;
+use super::permit::while_given;
 use super::report::note_logs;
 use super::request::fetch_request;
 use super::shared::Shared;
@@ -96,7 +97,7 @@ pub(super) async fn prepare(
         .parts
         .fetch
         .prepare(fetch_request(shared, slot, claim, config));
-    let prepared = shared.parts.leave.while_given(prepare).await;
+    let prepared = while_given(&*shared.parts.permit, prepare).await;
     answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
     match prepared {
         None => Err(Unended::NotNow(HostNews::None)),
@@ -134,7 +135,7 @@ pub(super) async fn harvest(
         return Err(Unended::NotNow(HostNews::Unready));
     }
     let fetch = shared.parts.fetch.fetch(request);
-    let fetched = shared.parts.leave.while_given(fetch).await;
+    let fetched = while_given(&*shared.parts.permit, fetch).await;
     answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
     match fetched {
         None => Err(Unended::NotNow(HostNews::None)),

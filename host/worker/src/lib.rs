@@ -10,7 +10,8 @@
 //! verdict   pure: what becomes of an answer, of links, of a rule's errors
 //! give_back a shard that is to go to another, or to nobody
 //! put_back  a crawl that uses too much memory waits until there is more
-//! leave     until when pages may be fetched
+//! permit    whether pages may be fetched
+//! lease_permit  the permit of a worker, which ends with its lease
 //! roots     the root requests of a run
 //! drain     the outbox into the sink
 //! links     links to the other shards, to those who have them
@@ -47,13 +48,14 @@ mod ending;
 mod give_back;
 mod harvest;
 mod judge;
-pub mod leave;
+pub mod lease_permit;
 pub mod links;
 mod look;
 mod opening;
 pub mod others;
 mod page;
 pub mod peers;
+pub mod permit;
 pub mod put_back;
 pub mod receive;
 pub mod report;

@@ -17,7 +17,7 @@ use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::Seat;
 use crawler_sink::lines::{LineFiles, LineSettings};
 use crawler_worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
-use crawler_worker::leave::Leave;
+use crawler_worker::permit::Always;
 use crawler_worker::report::CrawlLog;
 use crawler_worker::starts::Starts;
 use tokio::sync::watch;
@@ -68,7 +68,7 @@ impl Crawler {
             fetch: Arc::new(fetcher(clock.clone())),
             log: CrawlLog::new(clock.clone()),
             clock,
-            leave: Leave::always(),
+            permit: Arc::new(Always),
             rest_after: None,
             seat: Seat::default(),
             starts: Starts::default(),

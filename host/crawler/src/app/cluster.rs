@@ -37,8 +37,9 @@ use crawler_store::Store;
 use crawler_store::catalog::Catalog;
 use crawler_store::etcd::EtcdStore;
 use crawler_store::keys::Keys;
+use crawler_worker::Crawls;
 use crawler_worker::agent::{self, AgentParts};
-use crawler_worker::{Crawls, leave};
+use crawler_worker::lease_permit::Registered;
 
 /// Time that everything may take to end after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(15);
@@ -346,7 +347,7 @@ pub(super) async fn start_worker(
     let make_agent = {
         let (node, data) = (base.node.clone(), base.data);
         let limit_ceilings = options.node.limit_ceilings.clone();
-        move |cluster, registered: leave::Registered| AgentParts {
+        move |cluster, registered: Registered| AgentParts {
             node,
             registered,
             catalog: base.catalog,

@@ -30,7 +30,7 @@ use crawler_sink::Sink;
 use crawler_sink::shared::SharedSink;
 use crawler_sink::stream::{FileSink, StreamSink};
 use crawler_worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
-use crawler_worker::leave::Leave;
+use crawler_worker::permit::Always;
 use crawler_worker::put_back;
 use crawler_worker::report::CrawlLog;
 use crawler_worker::starts::Starts;
@@ -132,7 +132,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         fetch,
         clock,
         log: log.clone(),
-        leave: Leave::always(),
+        permit: Arc::new(Always),
         starts: Starts::default(),
         part: None,
         rest_after: None,

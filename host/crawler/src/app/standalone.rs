@@ -29,7 +29,7 @@ use crawler_process::task::TaskScope;
 use crawler_sink::lazy::LazySink;
 use crawler_sink::{Delivery, OpenSinks};
 use crawler_worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
-use crawler_worker::leave::Leave;
+use crawler_worker::permit::Always;
 use crawler_worker::put_back;
 use crawler_worker::report::CrawlLog;
 use crawler_worker::spans;
@@ -203,7 +203,7 @@ async fn crawl_once(
         fetch: shared.fetch.clone(),
         clock: shared.clock.clone(),
         log: log.clone(),
-        leave: Leave::always(),
+        permit: Arc::new(Always),
         starts: Starts::default(),
         part: None,
         rest_after: None,

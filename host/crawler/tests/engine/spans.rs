@@ -14,7 +14,7 @@ use crawler_process::memory::Seat;
 use crawler_process::task::TaskScope;
 use crawler_sink::stream::StreamSink;
 use crawler_worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
-use crawler_worker::leave::Leave;
+use crawler_worker::permit::Always;
 use crawler_worker::report::CrawlLog;
 use crawler_worker::spans;
 use crawler_worker::starts::Starts;
@@ -135,7 +135,7 @@ async fn crawl_one_page() -> String {
         fetch: Arc::new(fetcher.expect("it has no odd settings")),
         log: CrawlLog::new(clock.clone()),
         clock,
-        leave: Leave::always(),
+        permit: Arc::new(Always),
         starts: Starts::default(),
         part: None,
         rest_after: None,

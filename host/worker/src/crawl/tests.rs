@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 
 use super::*;
+use crate::permit::Always;
 use crawler_fetch::{Answer, Failure, FetchError, FetchRequest, Fetched};
 use crawler_frontier::NewRequest;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};

@@ -9,7 +9,7 @@ use object_store::memory::InMemory;
 use super::*;
 use crate::crawl::tests::{page, report};
 use crate::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
-use crate::leave::Leave;
+use crate::permit::Always;
 use crate::report::CrawlLog;
 use crate::starts::Starts;
 use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
@@ -227,7 +227,7 @@ fn parts(frontier: Arc<dyn Frontier>, part: Option<Part>, settings: CrawlSetting
         fetch: Arc::new(Site),
         log: CrawlLog::new(clock.clone()),
         clock,
-        leave: Leave::always(),
+        permit: Arc::new(Always),
         starts: Starts::default(),
         part,
         rest_after: None,

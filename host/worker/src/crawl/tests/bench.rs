@@ -346,7 +346,7 @@ pub(super) fn parts(
         fetch,
         log: CrawlLog::new(clock.clone()),
         clock,
-        leave: Leave::always(),
+        permit: Arc::new(Always),
         starts: Starts::default(),
         part: None,
         rest_after: None,
