@@ -17,13 +17,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 use super::assigned::{self, Assigned};
-use super::crawl::CrawlConfig;
 use super::ending;
 use super::give_back::{self, Ending};
 use super::lease_permit::{LeasePermit, Registered};
 use super::look::Look;
 use super::opening::OwnShard;
 use super::others::SendLinks;
+use super::parts::CrawlConfig;
 use super::permit::FetchPermit;
 use super::spans;
 use super::starts::Starts;

@@ -12,9 +12,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::AgentParts;
-use super::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
-use super::links::Part;
+use super::crawl;
+use super::end::CrawlEnd;
 use super::opening::{self, OwnShard, StepError};
+use super::part::Part;
+use super::parts::{CrawlConfig, CrawlParts};
 use super::permit::FetchPermit;
 use super::receive::Receiver;
 use super::report::CrawlLog;

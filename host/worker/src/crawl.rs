@@ -4,38 +4,29 @@
 //! from the outbox into the sink. This module knows no store and no master: the caller of [`run`] decides
 //! what its end means.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use url::Url;
 
 use super::at_rest::{is_all_delivered, may_rest};
-use super::links::{self, Part};
-use super::permit::FetchPermit;
-use super::report::CrawlLog;
+use super::end::CrawlEnd;
+use super::links;
+use super::parts::CrawlParts;
 use super::roots::roots_or_put_back;
 use super::shared::Shared;
 use super::slot::{Places, n_preparing};
-use super::starts::Starts;
 use super::{drain, page, spans};
-use crawler_fetch::Fetch;
 use crawler_fetch::cookies::CookieJar;
 use crawler_fetch::gate::Asker;
-use crawler_frontier::{Frontier, FrontierError, Take, TakeFrom};
-use crawler_model::crawl::UnixMillis;
-use crawler_model::id::{ResourceId, Run};
-use crawler_model::plugin::Limits;
-use crawler_model::resource::{CrawlSettings, Robots};
+use crawler_frontier::{Take, TakeFrom};
+use crawler_model::resource::Robots;
 use crawler_model::scope::RootHosts;
-use crawler_plugin::Rules;
-use crawler_process::clock::Clock;
-use crawler_process::memory::Seat;
 use crawler_process::task::TaskScope;
 use crawler_sink::Sink;
 
@@ -48,73 +39,6 @@ const TELL_AGAIN: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Number of root requests by which the connections per host are judged.
 const JUDGED_ROOTS: usize = 8;
-
-/// Dependencies and settings of a crawl.
-#[derive(Clone)]
-pub struct CrawlParts {
-    /// Id of the resource; part of every item key.
-    pub resource: ResourceId,
-    /// Number of the run.
-    pub run: Run,
-    /// Time when the run began, the same for all shards: `root` sees it as the present moment.
-    pub run_started_at: UnixMillis,
-    /// Parameters that are passed to the rules.
-    pub params: Arc<BTreeMap<String, String>>,
-    /// Settings that may change while the crawl runs.
-    pub config: watch::Receiver<CrawlConfig>,
-    /// The plugin.
-    pub rules: Arc<dyn Rules>,
-    /// Frontier of the crawl. No other task writes to it.
-    pub frontier: Arc<dyn Frontier>,
-    /// Fetcher, shared with all crawls of the process.
-    pub fetch: Arc<dyn Fetch>,
-    /// Wall clock.
-    pub clock: Arc<dyn Clock>,
-    /// Log for messages of rules and for killed calls.
-    pub log: CrawlLog,
-    /// Permit to fetch. Without it nothing is fetched; everything else goes on.
-    pub permit: Arc<dyn FetchPermit>,
-    /// Pages that the crawl has begun before.
-    pub starts: Starts,
-    /// Part of the resource that this shard is. `None` if the resource has one shard.
-    pub part: Option<Part>,
-    /// Time without work after which the crawl ends as resting. If `None`, it waits.
-    pub rest_after: Option<Duration>,
-    /// Seat of the crawl among those that share the memory of the process.
-    pub seat: Seat,
-}
-
-/// Settings that may change while a crawl runs; they apply to pages taken from then on.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CrawlConfig {
-    /// Limits of each call of a rule.
-    pub limits: Limits,
-    /// Settings of how far and how fast to crawl.
-    pub settings: CrawlSettings,
-}
-
-/// End of a crawl.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CrawlEnd {
-    /// End of a run: no work is left, and every item is at its sink.
-    Finished,
-    /// The crawl cannot go on, for this reason.
-    Failed(String),
-    /// Rest until this moment: there is no work before it, and every item is at its sink.
-    Resting {
-        /// Moment of the wall clock.
-        until: UnixMillis,
-    },
-    /// The frontier cannot be used any more.
-    Frontier(FrontierError),
-    /// The process has too little memory: the crawl is to begin again once the seat is free. Pages in flight
-    /// stay due.
-    PutBack(String),
-    /// The reader of its items has gone away.
-    Unread,
-    /// The crawl was told to stop.
-    Stopped,
-}
 
 /// Crawls until nothing is left, the crawl fails, or `stop` is cancelled.
 ///
@@ -253,7 +177,10 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
         let in_flight = shared.pages.n_tasks() + shared.preparing.n_tasks();
         let may_fly = u64::from(shared.parts.seat.share(settings.concurrency()));
         shared.pages.set_max(may_fly);
-        shared.preparing.set_max(n_preparing(shared, may_fly));
+        let n_ready_hosts = frontier.n_ready_hosts();
+        shared
+            .preparing
+            .set_max(n_preparing(n_ready_hosts, may_fly));
         let (has_slot, may_prepare) = (shared.pages.is_free(), shared.preparing.is_free());
         // A crawl with nothing left ends, however short memory is.
         let has_more = || in_flight > 0 || frontier.counts().due > 0;
@@ -287,7 +214,7 @@ async fn run_pages(shared: &Arc<Shared>, root_urls: &[Url], stop: &CancellationT
             continue;
         }
         if frontier.counts().due > 0
-            && let Some(until) = starts.next_at(&settings, &shared.parts)
+            && let Some(until) = shared.next_start_at(&settings)
         {
             match may_rest(shared, in_flight, until).await {
                 Ok(true) => break CrawlEnd::Resting { until },

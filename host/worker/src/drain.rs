@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::crawl::CrawlEnd;
+use super::end::CrawlEnd;
 use super::shared::Shared;
 use crawler_process::retry::Backoff;
 use crawler_process::telemetry;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::value::RawValue;
 
-use super::crawl::CrawlConfig;
+use super::parts::CrawlConfig;
 use super::permit::while_given;
 use super::report::note_logs;
 use super::request::fetch_request;

@@ -14,7 +14,10 @@
 //! lease_permit  the permit of a worker, which ends with its lease
 //! roots     the root requests of a run
 //! drain     the outbox into the sink
+//! part      a shard among those of its resource
 //! links     links to the other shards, to those who have them
+//! parts     what a crawl is given
+//! end       how a crawl ends
 //! others    who has them, and how they are reached
 //! peers     the workers that share the turns of hosts
 //! receive   links of the other shards, and whether there is anything to do
@@ -44,16 +47,19 @@ mod assigned;
 mod at_rest;
 pub mod crawl;
 mod drain;
+mod end;
 mod ending;
 mod give_back;
 mod harvest;
 mod judge;
 pub mod lease_permit;
-pub mod links;
+mod links;
 mod look;
 mod opening;
 pub mod others;
 mod page;
+pub mod part;
+mod parts;
 pub mod peers;
 pub mod permit;
 pub mod put_back;
@@ -70,6 +76,8 @@ mod totals;
 mod unchanged;
 mod verdict;
 
+pub use end::CrawlEnd;
+pub use parts::{CrawlConfig, CrawlParts};
 use receive::Mailbox;
 use report::CrawlLog;
 

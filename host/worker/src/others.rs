@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::agent::AgentParts;
-use super::links::{HandOver, HandOverError};
+use super::part::{HandOver, HandOverError};
 use super::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
 use crawler_frontier::LinkBatch;
 use crawler_model::id::{Epoch, Run, Shard};

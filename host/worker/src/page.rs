@@ -10,8 +10,8 @@ use futures::FutureExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::crawl::CrawlConfig;
 use super::harvest::{self, Harvest, Unended, harvest};
+use super::parts::CrawlConfig;
 use super::shared::Shared;
 use super::slot::Held;
 use crawler_frontier::{Claim, Commit, Ended, FrontierError, HostNews};

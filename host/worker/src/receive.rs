@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::Crawls;
 use super::assigned::{Assigned, REST_AFTER, Stop};
-use super::crawl::CrawlEnd;
+use super::end::CrawlEnd;
 use super::judge::Judge;
-use super::links::{MAX_LINKS, Part, Quiet};
 use super::others::Others;
+use super::part::{MAX_LINKS, Part, Quiet};
 use crawler_frontier::{Frontier, FrontierError, LinkBatch, LinkPolicy, OpenFrontier};
 use crawler_model::id::{Epoch, Run, Shard};
 use crawler_model::resource::{ShardId, ShardState};

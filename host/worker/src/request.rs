@@ -1,6 +1,6 @@
 //! Requests for pages.
 
-use super::crawl::CrawlConfig;
+use super::parts::CrawlConfig;
 use super::shared::Shared;
 use super::slot::Held;
 use super::unchanged;

@@ -5,7 +5,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::crawl::{CrawlConfig, CrawlEnd, CrawlParts};
+use super::end::CrawlEnd;
+use super::parts::{CrawlConfig, CrawlParts};
 use super::report::note_logs;
 use crawler_frontier::NewRequest;
 use crawler_model::crawl::{Kill, Request, RuleError};

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
-use super::crawl::{CrawlConfig, CrawlEnd, CrawlParts};
+use super::end::CrawlEnd;
+use super::parts::{CrawlConfig, CrawlParts};
 use super::slot::Places;
 use crawler_fetch::cookies::CookieJar;
 use crawler_fetch::gate::Asker;
@@ -77,6 +78,14 @@ impl Shared {
         let now = self.parts.clock.unix_millis();
         let wait = Duration::from_millis(until.saturating_sub(now));
         self.parts.rest_after.is_some_and(|after| wait > after)
+    }
+
+    /// Returns the moment before which no page is begun, or `None` if one may be begun now.
+    pub(super) fn next_start_at(&self, settings: &CrawlSettings) -> Option<UnixMillis> {
+        let n_shards = self.parts.part.as_ref();
+        let n_shards = n_shards.map_or(1, |part| part.n_shards.get());
+        let now = self.parts.clock.unix_millis();
+        self.parts.starts.next_at(settings, n_shards, now)
     }
 
     pub(super) fn config(&self) -> CrawlConfig {

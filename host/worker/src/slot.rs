@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-use super::shared::Shared;
 use crawler_fetch::Place;
 
 /// Number of ready hosts that wait for their turn above which few others are prepared, because they would
@@ -145,12 +144,12 @@ impl Drop for Held {
 }
 
 /// Returns the number of hosts that may be prepared at once. Ready hosts come first, but leave the others a share.
-pub(super) fn n_preparing(shared: &Shared, may_fly: u64) -> u64 {
+pub(super) fn n_preparing(n_ready_hosts: usize, may_fly: u64) -> u64 {
     let max = match may_fly {
         0 => return 0,
         n => (PREPARING_PER_PAGE * n).max(MIN_PREPARING),
     };
-    match shared.parts.frontier.n_ready_hosts() < HOSTS_AHEAD {
+    match n_ready_hosts < HOSTS_AHEAD {
         true => max,
         false => max / SHARE_ABOVE,
     }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::crawl::CrawlParts;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::resource::{CrawlSettings, Rates};
 use crawler_process::limiter::Limiter;
@@ -24,16 +23,15 @@ struct Begun {
 }
 
 impl Starts {
-    /// Returns the moment before which no page is begun, or `None` if one may be begun now.
+    /// Returns the moment before which no page is begun, or `None` if one may be begun now, which is `wall`.
     pub(super) fn next_at(
         &self,
         settings: &CrawlSettings,
-        parts: &CrawlParts,
+        n_shards: u32,
+        wall: UnixMillis,
     ) -> Option<UnixMillis> {
-        let n_shards = parts.part.as_ref().map_or(1, |part| part.n_shards.get());
         let mut begun = self.begun();
         begun.set(settings.rate.as_ref(), n_shards);
-        let wall = parts.clock.unix_millis();
         let hours = settings.hours.as_ref();
         let opens_at = hours.and_then(|hours| hours.begin_after(wall));
         let now = Instant::now();

@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::links::Part;
+use super::part::Part;
 use crawler_fetch::FetchError;
 use crawler_fetch::http::retry_after;
 use crawler_frontier::{Ended, HostFailure, HostStanding, NewRequest};

@@ -9,7 +9,7 @@ use crawler_model::crawl::Counts;
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_tests::twin::{Kept, Tree};
-use crawler_worker::crawl::CrawlEnd;
+use crawler_worker::CrawlEnd;
 use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 use tokio_util::sync::CancellationToken;

@@ -9,7 +9,7 @@ use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers};
 use crawler_tests::faulty::{Fault, Faults, FaultyStore};
 use crawler_tests::random::Random;
 use crawler_tests::twin::{Kept, Tree};
-use crawler_worker::crawl::CrawlEnd;
+use crawler_worker::CrawlEnd;
 use object_store::memory::InMemory;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;

@@ -29,11 +29,11 @@ use crawler_process::task::TaskScope;
 use crawler_sink::Sink;
 use crawler_sink::shared::SharedSink;
 use crawler_sink::stream::{FileSink, StreamSink};
-use crawler_worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_worker::permit::Always;
 use crawler_worker::put_back;
 use crawler_worker::report::CrawlLog;
 use crawler_worker::starts::Starts;
+use crawler_worker::{CrawlConfig, CrawlEnd, CrawlParts, crawl};
 
 /// Interval at which progress is shown.
 const PROGRESS: Duration = Duration::from_millis(100);

@@ -28,12 +28,12 @@ use crawler_process::memory::{Memory, Seat};
 use crawler_process::task::TaskScope;
 use crawler_sink::lazy::LazySink;
 use crawler_sink::{Delivery, OpenSinks};
-use crawler_worker::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_worker::permit::Always;
 use crawler_worker::put_back;
 use crawler_worker::report::CrawlLog;
 use crawler_worker::spans;
 use crawler_worker::starts::Starts;
+use crawler_worker::{CrawlConfig, CrawlEnd, CrawlParts, crawl};
 
 /// Name that stands in for the id of a cluster, because there is none.
 const CLUSTER: &str = "stand-alone";

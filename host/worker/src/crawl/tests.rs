@@ -1,32 +1,42 @@
 //! Tests of whole crawls against twins of fetcher, rules and sink.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt as _;
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use url::Url;
 
-use super::*;
+use super::run;
+use crate::end::CrawlEnd;
+use crate::parts::{CrawlConfig, CrawlParts};
 use crate::permit::Always;
-use crawler_fetch::{Answer, Failure, FetchError, FetchRequest, Fetched};
-use crawler_frontier::NewRequest;
+use crate::report::CrawlLog;
+use crate::starts::Starts;
+use crawler_fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched};
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_frontier::{
-    Claim, Commit, Committed, FrontierError, LinkBatch, LinkBounds, LinkPolicy, OutboxBatch,
+    Claim, Commit, Committed, Frontier, FrontierError, LinkBatch, LinkBounds, LinkPolicy,
+    NewRequest, OutboxBatch, Take,
 };
 use crawler_model::crawl::{
     CharsetSource, Counts, FetchRecord, Item, ItemRecord, Kill, NO_RULE, Page, PageContext,
-    PageText, Request, RuleError,
+    PageText, Request, RuleError, UnixMillis,
 };
 use crawler_model::frontier::{DelayBy, KeptCookies, SinkMark, Validators};
-use crawler_model::id::Shard;
-use crawler_model::resource::{LinkTotals, ShardId};
-use crawler_process::clock::SystemClock;
-
-use crawler_model::plugin::Description;
-use crawler_plugin::{CallConfig, CallFailure, CallOutput, CallReport, KillReport, Usage};
-use crawler_sink::SinkError;
+use crawler_model::id::{ResourceId, Run, Shard};
+use crawler_model::plugin::{Description, Limits};
+use crawler_model::resource::{CrawlSettings, LinkTotals, Robots, ShardId};
+use crawler_plugin::{CallConfig, CallFailure, CallOutput, CallReport, KillReport, Rules, Usage};
+use crawler_process::clock::{Clock, SystemClock};
+use crawler_process::memory::Seat;
+use crawler_sink::{Sink, SinkError};
 
 mod bench;
 mod memory;

@@ -1,14 +1,20 @@
 //! Tests of crawls of several shards in one process, over a site of many hosts.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use async_trait::async_trait;
 use object_store::memory::InMemory;
+use url::Url;
 
 use super::*;
+use crate::crawl;
 use crate::crawl::tests::{page, report};
-use crate::crawl::{self, CrawlConfig, CrawlEnd, CrawlParts};
+use crate::end::CrawlEnd;
+use crate::part::{HandOver, HandOverError, Quiet};
+use crate::parts::{CrawlConfig, CrawlParts};
 use crate::permit::Always;
 use crate::report::CrawlLog;
 use crate::starts::Starts;
@@ -16,7 +22,7 @@ use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
 use crawler_frontier::durable::{DurableSettings, Frontiers};
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_frontier::suite::links::ALL;
-use crawler_frontier::{Frontier, OpenAs, OpenFrontiers as _};
+use crawler_frontier::{Frontier, LinkBatch, OpenAs, OpenFrontiers as _};
 use crawler_model::crawl::{Item, ItemRecord, Page, PageContext, Request};
 use crawler_model::frontier::{DelayBy, SinkMark};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
@@ -300,18 +306,6 @@ impl Process {
         }
         stop.cancel();
     }
-}
-
-#[test]
-fn quiet_does_not_begin_by_a_look_that_something_came_after() {
-    let quiet = Quiet::default();
-    let before = quiet.n_ends();
-    // Work was announced while the crawl was busy: a look that began before may have missed it.
-    quiet.end();
-    quiet.begin_after(before);
-    assert!(!quiet.is_on());
-    quiet.begin_after(quiet.n_ends());
-    assert!(quiet.is_on());
 }
 
 #[tokio::test]

@@ -1,0 +1,65 @@
+//! Parts and settings that a crawl gets when it begins.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::part::Part;
+use super::permit::FetchPermit;
+use super::report::CrawlLog;
+use super::starts::Starts;
+use crawler_fetch::Fetch;
+use crawler_frontier::Frontier;
+use crawler_model::crawl::UnixMillis;
+use crawler_model::id::{ResourceId, Run};
+use crawler_model::plugin::Limits;
+use crawler_model::resource::CrawlSettings;
+use crawler_plugin::Rules;
+use crawler_process::clock::Clock;
+use crawler_process::memory::Seat;
+
+/// Dependencies and settings of a crawl.
+#[derive(Clone)]
+pub struct CrawlParts {
+    /// Id of the resource; part of every item key.
+    pub resource: ResourceId,
+    /// Number of the run.
+    pub run: Run,
+    /// Time when the run began, the same for all shards: `root` sees it as the present moment.
+    pub run_started_at: UnixMillis,
+    /// Parameters that are passed to the rules.
+    pub params: Arc<BTreeMap<String, String>>,
+    /// Settings that may change while the crawl runs.
+    pub config: watch::Receiver<CrawlConfig>,
+    /// The plugin.
+    pub rules: Arc<dyn Rules>,
+    /// Frontier of the crawl. No other task writes to it.
+    pub frontier: Arc<dyn Frontier>,
+    /// Fetcher, shared with all crawls of the process.
+    pub fetch: Arc<dyn Fetch>,
+    /// Wall clock.
+    pub clock: Arc<dyn Clock>,
+    /// Log for messages of rules and for killed calls.
+    pub log: CrawlLog,
+    /// Permit to fetch. Without it nothing is fetched; everything else goes on.
+    pub permit: Arc<dyn FetchPermit>,
+    /// Pages that the crawl has begun before.
+    pub starts: Starts,
+    /// Part of the resource that this shard is. `None` if the resource has one shard.
+    pub part: Option<Part>,
+    /// Time without work after which the crawl ends as resting. If `None`, it waits.
+    pub rest_after: Option<Duration>,
+    /// Seat of the crawl among those that share the memory of the process.
+    pub seat: Seat,
+}
+
+/// Settings that may change while a crawl runs; they apply to pages taken from then on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CrawlConfig {
+    /// Limits of each call of a rule.
+    pub limits: Limits,
+    /// Settings of how far and how fast to crawl.
+    pub settings: CrawlSettings,
+}
