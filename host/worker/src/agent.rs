@@ -266,7 +266,7 @@ impl Known {
             // The next assignment of the shard waits for the same end.
             let (worker, crawl) = (parts.node.id.clone(), self.ending.get(id).cloned());
             let give_back = give_back::run(shard, worker, crawl, scope.stop_signal());
-            let span = spans::of_return(name, *id, *epoch);
+            let span = give_back::span(name, *id, *epoch);
             scope.spawn(format!("giving back {id}"), give_back.instrument(span));
         }
     }

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use super::Live;
 use super::opening::{OwnShard, StepError};
-use crawler_model::id::NodeId;
-use crawler_model::resource::{ShardRecord, ShardState};
+use crawler_model::id::{Epoch, NodeId, ResourceName};
+use crawler_model::resource::{ShardId, ShardRecord, ShardState};
 use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
 use crawler_store::catalog::encode;
@@ -21,6 +22,11 @@ pub(super) struct Ending {
     pub(super) ended: CancellationToken,
     /// Its last state.
     pub(super) live: Live,
+}
+
+/// Returns the span of the return of a shard, after the end of its crawl.
+pub(super) fn span(resource: &ResourceName, shard: ShardId, epoch: Epoch) -> Span {
+    tracing::error_span!(target: "spans", "return", %resource, %shard, %epoch)
 }
 
 /// Gives a shard back once the crawl has ended. It ends early if the shard is not ours any more, or if `stop`

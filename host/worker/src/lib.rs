@@ -9,7 +9,8 @@
 //! page      one attempt at one page
 //! verdict   pure: what becomes of an answer, of links, of a rule's errors
 //! give_back a shard that is to go to another, or to nobody
-//! put_back  a crawl that uses too much memory waits until there is more
+//! put_back  the pause of a crawl that uses too much memory
+//! memory_wait  the same for an assignment
 //! permit    whether pages may be fetched
 //! lease_permit  the permit of a worker, which ends with its lease
 //! roots     the root requests of a run
@@ -55,6 +56,7 @@ mod judge;
 pub mod lease_permit;
 mod links;
 mod look;
+mod memory_wait;
 mod opening;
 pub mod others;
 mod page;
@@ -78,13 +80,12 @@ mod verdict;
 
 pub use end::CrawlEnd;
 pub use parts::{CrawlConfig, CrawlParts};
+use put_back::MEMORY_SHORT;
 use receive::Mailbox;
 use report::CrawlLog;
 
 /// Name of the state of a crawl whose frontier is open and whose batches or items do not become durable.
 const STALLED: &str = "StorageUnavailable";
-/// Name of the state of a crawl that waits because its worker is close to its memory limit.
-const MEMORY_SHORT: &str = "MemoryShort";
 /// Maximum number of log lines that are shown with a crawl's counts.
 const LAST_ERRORS: usize = 5;
 /// Maximum number of logs kept of crawls that are over.

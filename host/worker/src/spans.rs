@@ -21,11 +21,6 @@ pub fn of_crawl_alone(resource: &ResourceName, shard: ShardId) -> Span {
     tracing::error_span!(target: "spans", "crawl", %resource, %shard, run = Empty)
 }
 
-/// Returns the span of the return of a shard, after the end of its crawl.
-pub(super) fn of_return(resource: &ResourceName, shard: ShardId, epoch: Epoch) -> Span {
-    tracing::error_span!(target: "spans", "return", %resource, %shard, %epoch)
-}
-
 /// Returns the span of one attempt at a page.
 pub(super) fn of_page(claim: &Claim) -> Span {
     tracing::debug_span!("page", url = %claim.request.url, attempt = claim.attempt)

@@ -1,0 +1,28 @@
+//! Wait of an assignment whose crawl was put back for want of memory. The shard stays with the worker, and the
+//! crawl goes on once memory is free.
+
+use super::Live;
+use super::assigned::{Assigned, Stop};
+use super::put_back::MEMORY_SHORT;
+use super::report::CrawlLog;
+use crawler_model::resource::Waits;
+use crawler_process::retry::Backoff;
+
+impl Assigned {
+    /// Shows why the crawl was put back, and waits until it may go on.
+    pub(super) async fn wait_for_memory(
+        &self,
+        why: String,
+        backoff: &mut Backoff,
+        live: &Live,
+        log: &CrawlLog,
+    ) -> Result<(), Stop> {
+        let condition = MEMORY_SHORT.to_owned();
+        let waits = Waits { condition, why };
+        self.wait(backoff, &waits, live, log).await?;
+        let free = self.stop.run_until_cancelled(self.seat.free());
+        free.await.ok_or(Stop::Told)?;
+        log.note("info", "memory is free again");
+        Ok(())
+    }
+}
