@@ -11,6 +11,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use crawler_crawl::permit::Always;
+use crawler_crawl::report::CrawlLog;
+use crawler_crawl::starts::Starts;
+use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, run};
 use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
 use crawler_frontier::Frontier;
 use crawler_model::crawl::{
@@ -24,11 +28,6 @@ use crawler_plugin::{CallConfig, CallOutput, CallReport, Rules, Usage};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::Seat;
 use crawler_sink::{Sink, SinkError};
-use crawler_worker::crawl::run;
-use crawler_worker::permit::Always;
-use crawler_worker::report::CrawlLog;
-use crawler_worker::starts::Starts;
-use crawler_worker::{CrawlConfig, CrawlEnd, CrawlParts};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;

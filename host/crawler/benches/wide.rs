@@ -13,6 +13,10 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::response::Html;
 use axum::routing::get;
+use crawler_crawl::permit::Always;
+use crawler_crawl::report::CrawlLog;
+use crawler_crawl::starts::Starts;
+use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_fetch::gate::{Gate, GateSettings};
 use crawler_fetch::guard::Guard;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
@@ -27,10 +31,6 @@ use crawler_plugin::{CallConfig, CallOutput, CallReport, Rules, Usage};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::Seat;
 use crawler_sink::{Sink, SinkError};
-use crawler_worker::permit::Always;
-use crawler_worker::report::CrawlLog;
-use crawler_worker::starts::Starts;
-use crawler_worker::{CrawlConfig, CrawlEnd, CrawlParts, crawl};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -218,7 +218,7 @@ impl Wide {
             part: None,
         };
         let began = Instant::now();
-        let end = crawl::run(parts, Box::new(Nowhere), CancellationToken::new()).await;
+        let end = crawler_crawl::run(parts, Box::new(Nowhere), CancellationToken::new()).await;
         assert_eq!(end, CrawlEnd::Finished);
         let last = rules
             .last

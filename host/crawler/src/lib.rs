@@ -11,11 +11,11 @@
 //! |---|---|---|
 //! | words such as shard, epoch and outbox | `design/words.md` | [`crawler_model`] |
 //! | parts of the program and their layers | `design/layers.md` | all |
-//! | one crawl from `plugin push` to its end | `design/way-of-a-crawl.md` | [`app`], [`crawler_master::control`], [`crawler_worker`] |
+//! | one crawl from `plugin push` to its end | `design/way-of-a-crawl.md` | [`app`], [`crawler_master::control`], [`crawler_worker`], [`crawler_crawl`] |
 //! | the leader, placement and hand-over | `design/placement.md` | [`crawler_store::election`], [`crawler_master::placement`], [`crawler_master::balance`], [`crawler_master::replica`] |
-//! | shards, and links between them | `design/shards.md` | [`crawler_model::links`], [`crawler_worker::part`], [`crawler_worker::receive`] |
+//! | shards, and links between them | `design/shards.md` | [`crawler_model::links`], [`crawler_crawl::part`], [`crawler_worker::receive`] |
 //! | hosts, their turns and their failures | `reference/fetch.md` | [`crawler_fetch::gate`], [`crawler_fetch::turns`], [`crawler_worker::peers`] |
-//! | what survives what | `design/survival.md` | [`crawler_frontier::durable`], [`crawler_worker::lease_permit`] |
+//! | what survives what | `design/survival.md` | [`crawler_frontier::durable`], [`crawler_crawl::permit`], [`crawler_worker::lease_permit`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
 //! | files of the data root | `operate/data-root.md` | [`crawler_data`], [`crawler_sink`] |
 //! | settings, and what an update changes | `reference/settings.md` | [`crawler_model::settings`], [`config`] |
@@ -29,9 +29,10 @@
 //! one. Crates depend on those of lower lines only; a test of the manifests checks that.
 //!
 //! ```text
-//! L5  crawler                     composition root: the only place that names backends together
-//! L4  api                         gRPC and HTTP, and the client
-//! L3  master | worker | devtools  never each other
+//! L6  crawler                     composition root: the only place that names backends together
+//! L5  api                         gRPC and HTTP, and the client
+//! L4  master | worker | devtools  never each other
+//! L3  crawl                       one run of one shard; without a store
 //! L2  store | plugin | fetch | frontier | sink | data      siblings never depend on each other
 //! L1  process                     clock, confine, task, retry, limiter, memory, telemetry
 //! L0  model                       nouns; no IO
@@ -39,7 +40,8 @@
 //!
 //! A crate that needs something from above declares a trait that is implemented there:
 //! [`crawler_master::WorkerCalls`] and [`crawler_plugin::FetchBytes`] over gRPC in `api`,
-//! [`crawler_plugin::LoadRules`] over masters, data root and engine in [`app`].
+//! [`crawler_plugin::LoadRules`] over masters, data root and engine in [`app`],
+//! [`crawler_crawl::permit::FetchPermit`] by the lease of a worker in `worker`.
 //!
 //! # Rules that hold everywhere
 //!

@@ -12,17 +12,15 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::agent::AgentParts;
-use super::crawl;
-use super::end::CrawlEnd;
 use super::opening::{self, OwnShard, StepError};
-use super::part::Part;
-use super::parts::{CrawlConfig, CrawlParts};
-use super::permit::FetchPermit;
 use super::receive::Receiver;
-use super::report::CrawlLog;
-use super::starts::Starts;
 use super::told::ToldSink;
-use super::{Live, Running, put_back};
+use super::{Live, Running};
+use crawler_crawl::part::Part;
+use crawler_crawl::permit::FetchPermit;
+use crawler_crawl::report::CrawlLog;
+use crawler_crawl::starts::Starts;
+use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, put_back};
 use crawler_frontier::{FrontierError, OpenAs, OpenFrontier};
 use crawler_model::plugin::LimitError;
 use crawler_model::resource::{
@@ -225,7 +223,7 @@ impl Assigned {
             rest_after: Some(REST_AFTER),
             seat: self.seat.clone(),
         };
-        crawl::run(parts, Box::new(sink), stop).await
+        crawler_crawl::run(parts, Box::new(sink), stop).await
     }
 
     /// Loads the plugin; waits if this machine, not the plugin, is at fault.

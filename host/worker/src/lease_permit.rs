@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use super::permit::FetchPermit;
+use crawler_crawl::permit::FetchPermit;
 use crawler_store::lease::Term;
 
 /// Lease that a node is registered under, as its registration tells; `None` before the first.

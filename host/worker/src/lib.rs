@@ -1,34 +1,23 @@
 //! The worker: watches its assignments, loads each resource's plugin, and crawls.
 //!
 //! ```text
-//! agent     compares its assignments with its crawls, starts and stops; knows the store
-//! look      what is assigned at this moment
-//! assigned  one assignment from start to end: what a crawl needs, and what its end means
-//! opening   the order in which a frontier is opened
-//! crawl     one run of one shard: root, then take, fetch, parse, commit until nothing is left
-//! page      one attempt at one page
-//! verdict   pure: what becomes of an answer, of links, of a rule's errors
-//! give_back a shard that is to go to another, or to nobody
-//! put_back  the pause of a crawl that uses too much memory
-//! memory_wait  the same for an assignment
-//! permit    whether pages may be fetched
-//! lease_permit  the permit of a worker, which ends with its lease
-//! roots     the root requests of a run
-//! drain     the outbox into the sink
-//! part      a shard among those of its resource
-//! links     links to the other shards, to those who have them
-//! parts     what a crawl is given
-//! end       how a crawl ends
-//! others    who has them, and how they are reached
-//! peers     the workers that share the turns of hosts
-//! receive   links of the other shards, and whether there is anything to do
-//! told      what is wrong with the sink, as others see it
-//! totals    what all crawls come to, in the store
-//! report    the log of a crawl
-//! spans     what the lines of the process's log tell of their crawl
+//! agent        compares its assignments with its crawls, starts and stops; knows the store
+//! look         what is assigned at this moment
+//! assigned     one assignment from start to end: what a crawl needs, and what its end means
+//! opening      the order in which a frontier is opened
+//! ending       why a crawl has ended here
+//! give_back    a shard that is to go to another, or to nobody
+//! memory_wait  a crawl that uses too much memory waits until there is more
+//! lease_permit until when pages may be fetched
+//! others       shards of other workers, and how they are reached
+//! peers        the workers that share the turns of hosts
+//! receive      links of the other shards, and whether there is anything to do
+//! judge        which of these links are followed
+//! told         what is wrong with the sink, as others see it
+//! totals       what all crawls come to, in the store
 //! ```
 //!
-//! `crawl` and below run without a store and without a master: `crawler run` uses them as they are.
+//! The crawl itself is the crate [`crawler_crawl`], which knows neither store nor master.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,6 +25,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::Notify;
 
+use crawler_crawl::put_back::MEMORY_SHORT;
+use crawler_crawl::report::CrawlLog;
 use crawler_frontier::Frontier;
 use crawler_model::crawl::Counts;
 use crawler_model::id::{Epoch, ResourceId, ResourceName, Run};
@@ -45,44 +36,20 @@ use crawler_process::memory::Seat;
 
 pub mod agent;
 mod assigned;
-mod at_rest;
-pub mod crawl;
-mod drain;
-mod end;
 mod ending;
 mod give_back;
-mod harvest;
 mod judge;
 pub mod lease_permit;
-mod links;
 mod look;
 mod memory_wait;
 mod opening;
 pub mod others;
-mod page;
-pub mod part;
-mod parts;
 pub mod peers;
-pub mod permit;
-pub mod put_back;
 pub mod receive;
-pub mod report;
-mod request;
-mod roots;
-mod shared;
-mod slot;
-pub mod spans;
-pub mod starts;
 mod told;
 mod totals;
-mod unchanged;
-mod verdict;
 
-pub use end::CrawlEnd;
-pub use parts::{CrawlConfig, CrawlParts};
-use put_back::MEMORY_SHORT;
 use receive::Mailbox;
-use report::CrawlLog;
 
 /// Name of the state of a crawl whose frontier is open and whose batches or items do not become durable.
 const STALLED: &str = "StorageUnavailable";

@@ -3,8 +3,8 @@
 
 use super::Live;
 use super::assigned::{Assigned, Stop};
-use super::put_back::MEMORY_SHORT;
-use super::report::CrawlLog;
+use crawler_crawl::put_back::MEMORY_SHORT;
+use crawler_crawl::report::CrawlLog;
 use crawler_model::resource::Waits;
 use crawler_process::retry::Backoff;
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::agent::AgentParts;
-use super::part::{HandOver, HandOverError};
 use super::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
+use crawler_crawl::part::{HandOver, HandOverError};
 use crawler_frontier::LinkBatch;
 use crawler_model::id::{Epoch, Run, Shard};
 use crawler_model::node::{Node, Role};

@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::Crawls;
 use super::assigned::{Assigned, REST_AFTER, Stop};
-use super::end::CrawlEnd;
 use super::judge::Judge;
 use super::others::Others;
-use super::part::{MAX_LINKS, Part, Quiet};
+use crawler_crawl::CrawlEnd;
+use crawler_crawl::part::{MAX_LINKS, Part, Quiet};
 use crawler_frontier::{Frontier, FrontierError, LinkBatch, LinkPolicy, OpenFrontier};
 use crawler_model::id::{Epoch, Run, Shard};
 use crawler_model::resource::{ShardId, ShardState};
@@ -361,8 +361,8 @@ async fn store(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crawl::tests::FrontierTwin;
     use crate::judge::tests::judge_of_one;
+    use crawler_crawl::twin::FrontierTwin;
     use crawler_frontier::NewRequest;
     use crawler_frontier::suite::new;
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crawler_crawl::CrawlEnd;
 use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
 use crawler_frontier::{Frontier as _, FrontierError};
 use crawler_model::crawl::Counts;
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_tests::twin::{Kept, Tree};
-use crawler_worker::CrawlEnd;
 use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 use tokio_util::sync::CancellationToken;

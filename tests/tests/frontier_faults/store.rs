@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crawler_crawl::CrawlEnd;
 use crawler_frontier::Frontier as _;
 use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers};
 use crawler_tests::faulty::{Fault, Faults, FaultyStore};
 use crawler_tests::random::Random;
 use crawler_tests::twin::{Kept, Tree};
-use crawler_worker::CrawlEnd;
 use object_store::memory::InMemory;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;

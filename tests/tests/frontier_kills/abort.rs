@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use crawler_crawl::CrawlEnd;
 use crawler_frontier::Frontier as _;
 use crawler_frontier::durable::DurableSettings;
 use crawler_tests::twin::{Call, KeptFile, Tree};
 use crawler_tests::{PATIENCE, child};
-use crawler_worker::CrawlEnd;
 use tokio_util::sync::CancellationToken;
 
 use crate::open;

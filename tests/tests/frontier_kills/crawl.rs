@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crawler_crawl::CrawlEnd;
 use crawler_frontier::Frontier as _;
 use crawler_frontier::durable::DurableSettings;
 use crawler_tests::random::Random;
 use crawler_tests::twin::{Call, KeptFile, Tree};
 use crawler_tests::{PATIENCE, child, until};
-use crawler_worker::CrawlEnd;
 use tokio_util::sync::CancellationToken;
 
 use crate::open;

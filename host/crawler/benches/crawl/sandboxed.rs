@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use crawler_crawl::permit::Always;
+use crawler_crawl::report::CrawlLog;
+use crawler_crawl::starts::Starts;
+use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_fetch::gate::{Gate, GateSettings};
 use crawler_fetch::guard::Guard;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
@@ -16,10 +20,6 @@ use crawler_plugin::engine::{Engine, EngineSettings, Plugin};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::Seat;
 use crawler_sink::lines::{LineFiles, LineSettings};
-use crawler_worker::permit::Always;
-use crawler_worker::report::CrawlLog;
-use crawler_worker::starts::Starts;
-use crawler_worker::{CrawlConfig, CrawlEnd, CrawlParts, crawl};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -74,7 +74,7 @@ impl Crawler {
             starts: Starts::default(),
             part: None,
         };
-        let end = crawl::run(parts, sink, CancellationToken::new()).await;
+        let end = crawler_crawl::run(parts, sink, CancellationToken::new()).await;
         assert_eq!(end, CrawlEnd::Finished);
         frontier.close().await.expect("it closes");
         let counts = frontier.counts();

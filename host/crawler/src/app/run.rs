@@ -18,6 +18,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::parts;
 use crate::cli::{self, Failure, RunOptions};
+use crawler_crawl::permit::Always;
+use crawler_crawl::put_back;
+use crawler_crawl::report::CrawlLog;
+use crawler_crawl::starts::Starts;
+use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_devtools::watch::Changes;
 use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
@@ -29,11 +34,6 @@ use crawler_process::task::TaskScope;
 use crawler_sink::Sink;
 use crawler_sink::shared::SharedSink;
 use crawler_sink::stream::{FileSink, StreamSink};
-use crawler_worker::permit::Always;
-use crawler_worker::put_back;
-use crawler_worker::report::CrawlLog;
-use crawler_worker::starts::Starts;
-use crawler_worker::{CrawlConfig, CrawlEnd, CrawlParts, crawl};
 
 /// Interval at which progress is shown.
 const PROGRESS: Duration = Duration::from_millis(100);
@@ -152,7 +152,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     );
     let mut backoff = put_back::new_backoff();
     let end = loop {
-        let crawl = crawl::run(crawl_parts.clone(), Box::new(sink.clone()), stop.clone());
+        let crawl = crawler_crawl::run(crawl_parts.clone(), Box::new(sink.clone()), stop.clone());
         let end = crawl.await;
         let CrawlEnd::PutBack(why) = &end else {
             break end;

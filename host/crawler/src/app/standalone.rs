@@ -14,6 +14,12 @@ use super::{doors, parts, sinks};
 use crate::cli::plugin::build_plugin;
 use crate::cli::{AloneOptions, Failure};
 use crawler_api::requests::{RequestSettings, Requests};
+use crawler_crawl::permit::Always;
+use crawler_crawl::put_back;
+use crawler_crawl::report::CrawlLog;
+use crawler_crawl::spans;
+use crawler_crawl::starts::Starts;
+use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_data::DataRoot;
 use crawler_fetch::Fetch;
 use crawler_frontier::Frontier;
@@ -28,12 +34,6 @@ use crawler_process::memory::{Memory, Seat};
 use crawler_process::task::TaskScope;
 use crawler_sink::lazy::LazySink;
 use crawler_sink::{Delivery, OpenSinks};
-use crawler_worker::permit::Always;
-use crawler_worker::put_back;
-use crawler_worker::report::CrawlLog;
-use crawler_worker::spans;
-use crawler_worker::starts::Starts;
-use crawler_worker::{CrawlConfig, CrawlEnd, CrawlParts, crawl};
 
 /// Name that stands in for the id of a cluster, because there is none.
 const CLUSTER: &str = "stand-alone";
@@ -210,7 +210,7 @@ async fn crawl_once(
         seat: seat.clone(),
     };
     tracing::info!(items = %folder.display(), "crawl starts");
-    let end = crawl::run(parts, Box::new(sink), stop.clone()).await;
+    let end = crawler_crawl::run(parts, Box::new(sink), stop.clone()).await;
     let counts = frontier.counts();
     frontier.close().await?;
     tracing::info!(pages = counts.pages(), items = counts.items, "crawl ends");

@@ -2,6 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 
+use crawler_crawl::permit::Always;
+use crawler_crawl::report::CrawlLog;
+use crawler_crawl::spans;
+use crawler_crawl::starts::Starts;
+use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_fetch::gate::{Gate, GateSettings};
 use crawler_fetch::guard::Guard;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
@@ -13,11 +18,6 @@ use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::Seat;
 use crawler_process::task::TaskScope;
 use crawler_sink::stream::StreamSink;
-use crawler_worker::permit::Always;
-use crawler_worker::report::CrawlLog;
-use crawler_worker::spans;
-use crawler_worker::starts::Starts;
-use crawler_worker::{CrawlConfig, CrawlEnd, CrawlParts, crawl};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -145,7 +145,7 @@ async fn crawl_one_page() -> String {
     let name = "books".parse().expect("it is a name");
     let span = spans::of_crawl(&name, shard, Epoch(2), parts.run);
     let sink = Box::new(StreamSink::new(tokio::io::sink(), "nowhere"));
-    let crawl = crawl::run(parts, sink, CancellationToken::new());
+    let crawl = crawler_crawl::run(parts, sink, CancellationToken::new());
     assert_eq!(crawl.instrument(span).await, CrawlEnd::Finished);
     site
 }

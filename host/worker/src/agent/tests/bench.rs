@@ -13,8 +13,8 @@ use url::Url;
 
 use super::super::*;
 use super::faulty_store::FaultyStore;
-use crate::crawl::tests::{page, report, requests};
 use crate::receive::{GiveError, GivenLinks};
+use crawler_crawl::twin::{page, report, requests};
 use crawler_data::DataRoot;
 use crawler_fetch::{Answer, Failure, FetchRequest, Fetched};
 use crawler_frontier::FrontierError;

@@ -5,9 +5,9 @@ use std::num::NonZeroU32;
 
 use super::bench::{Wanted, data_in, stay_registered};
 use super::*;
-use crate::links::tests::{Graph, Site, settings, whole};
 use crate::others::SendLinks;
 use crate::receive::{GiveError, GivenLinks};
+use crawler_crawl::twin::{Graph, Site, settings, whole};
 use crawler_data::DataRoot;
 use crawler_frontier::{LinkBatch, NewRequest};
 use crawler_model::crawl::{Counts, ItemRecord, Request};
@@ -32,7 +32,7 @@ struct OnlyGraph;
 #[async_trait]
 impl LoadRules for OnlyGraph {
     async fn load(&self, _digest: Digest) -> Result<Arc<dyn Rules>, PluginError> {
-        Ok(Arc::new(Graph::new()))
+        Ok(Arc::new(Graph::default()))
     }
 }
 

@@ -59,7 +59,7 @@ impl Part {
 }
 
 /// Returns a shard's share of a limit of a resource of `n_shards` shards.
-pub(super) fn share_of(max: u64, shard: Shard, n_shards: NonZeroU32) -> u64 {
+pub fn share_of(max: u64, shard: Shard, n_shards: NonZeroU32) -> u64 {
     let n_shards = u64::from(n_shards.get());
     max / n_shards + u64::from(u64::from(shard.0) < max % n_shards)
 }

@@ -23,7 +23,8 @@ struct Begun {
 }
 
 impl Starts {
-    /// Returns the moment before which no page is begun, or `None` if one may be begun now, which is `wall`.
+    /// Returns the moment before which no page is begun, or `None` if one may be begun now. `wall` is the
+    /// present time of the wall clock.
     pub(super) fn next_at(
         &self,
         settings: &CrawlSettings,

@@ -139,4 +139,4 @@ impl Delivery<'_> {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

@@ -19,21 +19,18 @@ use crate::parts::{CrawlConfig, CrawlParts};
 use crate::permit::Always;
 use crate::report::CrawlLog;
 use crate::starts::Starts;
+use crate::twin::{FrontierTwin, closed, page, report, requests};
 use crawler_fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched};
+use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
-use crawler_frontier::{
-    Claim, Commit, Committed, Frontier, FrontierError, LinkBatch, LinkBounds, LinkPolicy,
-    NewRequest, OutboxBatch, Take,
-};
 use crawler_model::crawl::{
-    CharsetSource, Counts, FetchRecord, Item, ItemRecord, Kill, NO_RULE, Page, PageContext,
-    PageText, Request, RuleError, UnixMillis,
+    Counts, Item, ItemRecord, Kill, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
-use crawler_model::frontier::{DelayBy, KeptCookies, SinkMark, Validators};
-use crawler_model::id::{ResourceId, Run, Shard};
+use crawler_model::frontier::{DelayBy, SinkMark, Validators};
+use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::{Description, Limits};
-use crawler_model::resource::{CrawlSettings, LinkTotals, Robots, ShardId};
-use crawler_plugin::{CallConfig, CallFailure, CallOutput, CallReport, KillReport, Rules, Usage};
+use crawler_model::resource::{CrawlSettings, Robots};
+use crawler_plugin::{CallConfig, CallFailure, CallOutput, CallReport, KillReport, Rules};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::Seat;
 use crawler_sink::{Sink, SinkError};
@@ -41,14 +38,10 @@ use crawler_sink::{Sink, SinkError};
 mod bench;
 mod memory;
 mod quotas;
-mod twin;
 mod unchanged;
 mod wide;
 
 use bench::*;
-pub(crate) use bench::{page, report, requests};
-pub(crate) use twin::FrontierTwin;
-use twin::closed;
 
 #[tokio::test]
 async fn every_page_in_scope_is_fetched_once_and_its_items_are_kept() {

@@ -7,146 +7,24 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use object_store::memory::InMemory;
-use url::Url;
 
 use super::*;
-use crate::crawl;
-use crate::crawl::tests::{page, report};
 use crate::end::CrawlEnd;
 use crate::part::{HandOver, HandOverError, Quiet};
-use crate::parts::{CrawlConfig, CrawlParts};
-use crate::permit::Always;
-use crate::report::CrawlLog;
-use crate::starts::Starts;
-use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
+use crate::parts::CrawlParts;
+use crate::run::run;
+use crate::twin::{Graph, Kept, in_time, memory, parts, report, settings, whole};
 use crawler_frontier::durable::{DurableSettings, Frontiers};
-use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_frontier::suite::links::ALL;
 use crawler_frontier::{Frontier, LinkBatch, OpenAs, OpenFrontiers as _};
-use crawler_model::crawl::{Item, ItemRecord, Page, PageContext, Request};
-use crawler_model::frontier::{DelayBy, SinkMark};
+use crawler_model::crawl::{Page, PageContext};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
-use crawler_model::plugin::{Description, Limits};
+use crawler_model::plugin::Description;
 use crawler_model::resource::{CrawlSettings, ShardId};
-use crawler_plugin::{CallConfig, CallOutput, CallReport, Rules};
-use crawler_process::clock::{Clock, SystemClock};
-use crawler_process::memory::Seat;
+use crawler_plugin::{CallConfig, CallReport, Rules};
 use crawler_process::task::TaskScope;
-use crawler_sink::{Sink, SinkError};
 
 mod nobody;
-
-const N_PAGES: u64 = 300;
-const N_HOSTS: u64 = 64;
-
-fn url_of(page: u64) -> String {
-    format!("http://host-{}.test/{page}", page % N_HOSTS)
-}
-
-fn number(url: &Url) -> u64 {
-    url.path()[1..].parse().unwrap()
-}
-
-/// Site that has every page; one in ten is a redirect to another host.
-pub(crate) struct Site;
-
-#[async_trait]
-impl Fetch for Site {
-    async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
-        let url = &request.url;
-        let n = number(url);
-        // Others have their turn meanwhile.
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        let answer = match n % 10 {
-            7 => Answer::Elsewhere {
-                to: url_of(n + 1).parse().unwrap(),
-            },
-            _ => Answer::Page(page(url, url, 200)),
-        };
-        Ok(Fetched {
-            answer,
-            host_ready_at: 0,
-            delay_by: DelayBy::default(),
-        })
-    }
-
-    fn per_host(&self, _host: &Url, _delay: Option<Duration>) -> u32 {
-        2
-    }
-}
-
-/// Plugin with one item per page, and links to pages of other hosts; some ask for a reload of the first page.
-pub(crate) struct Graph(Description);
-
-impl Graph {
-    pub(crate) fn new() -> Self {
-        Self(Description {
-            name: "graph".parse().unwrap(),
-            version: "1.0.0".parse().unwrap(),
-            rules: vec!["page".into()],
-            schemas: Vec::new(),
-            plans: Vec::new(),
-            hosts: Vec::new(),
-            params: None,
-            limits: BTreeMap::new(),
-        })
-    }
-}
-
-#[async_trait]
-impl Rules for Graph {
-    fn description(&self) -> &Description {
-        &self.0
-    }
-
-    async fn root(&self, _config: CallConfig, _now: u64) -> CallReport {
-        let roots = [0, 1, 2].map(|n| Request::get(url_of(n).parse().unwrap(), "page"));
-        report(Ok(CallOutput {
-            requests: roots.into(),
-            ..CallOutput::default()
-        }))
-    }
-
-    async fn parse(
-        &self,
-        _config: CallConfig,
-        _rule: &str,
-        page: Arc<Page>,
-        context: PageContext,
-    ) -> CallReport {
-        let n = number(&page.url);
-        let links = (1..5).map(|k| (n * 31 + k * k * 17 + 5) % N_PAGES);
-        let links = links.map(|link| Request::get(url_of(link).parse().unwrap(), "page"));
-        report(Ok(CallOutput {
-            items: vec![Item {
-                schema: "page".into(),
-                json: format!(r#"{{"n":{n},"is_root":{}}}"#, context.depth == 0),
-            }],
-            requests: links.collect(),
-            n_bad_urls: 0,
-        }))
-    }
-}
-
-#[derive(Clone, Default)]
-struct Kept(Arc<Mutex<Vec<ItemRecord>>>);
-
-#[async_trait]
-impl Sink for Kept {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
-        self.0.lock().unwrap().extend_from_slice(items);
-        Ok(None)
-    }
-}
-
-impl Kept {
-    /// Returns the items by their keys.
-    fn items(&self) -> BTreeMap<String, String> {
-        let items = self.0.lock().unwrap();
-        let item = |item: &ItemRecord| (item.key.0.clone(), item.item.get().to_owned());
-        items.iter().map(item).collect()
-    }
-}
 
 /// Owners of the shards; every third call has no answer, and every fifth does not arrive.
 struct Process {
@@ -212,56 +90,6 @@ impl Process {
     }
 }
 
-pub(crate) fn settings() -> CrawlSettings {
-    CrawlSettings {
-        scope: vec!["*".parse().unwrap()],
-        ..CrawlSettings::default()
-    }
-}
-
-fn parts(frontier: Arc<dyn Frontier>, part: Option<Part>, settings: CrawlSettings) -> CrawlParts {
-    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let limits = Limits::default();
-    CrawlParts {
-        resource: ResourceId(1),
-        run: Run(1),
-        run_started_at: 0,
-        params: Arc::default(),
-        config: watch::channel(CrawlConfig { limits, settings }).1,
-        rules: Arc::new(Graph::new()),
-        frontier,
-        fetch: Arc::new(Site),
-        log: CrawlLog::new(clock.clone()),
-        clock,
-        permit: Arc::new(Always),
-        starts: Starts::default(),
-        part,
-        rest_after: None,
-        seat: Seat::default(),
-    }
-}
-
-fn memory() -> Arc<dyn Frontier> {
-    Arc::new(MemoryFrontier::new(MemorySettings::default()))
-}
-
-async fn in_time<T>(future: impl Future<Output = T>) -> T {
-    let deadline = Duration::from_secs(60);
-    tokio::time::timeout(deadline, future)
-        .await
-        .expect("it ends")
-}
-
-/// Returns the result of a crawl with one shard.
-pub(crate) async fn whole() -> (BTreeMap<String, String>, usize) {
-    let kept = Kept::default();
-    let parts = parts(memory(), None, settings());
-    let crawl = crawl::run(parts, Box::new(kept.clone()), CancellationToken::new());
-    assert_eq!(in_time(crawl).await, CrawlEnd::Finished);
-    let n = kept.0.lock().unwrap().len();
-    (kept.items(), n)
-}
-
 /// Creates a process with these frontiers.
 fn process(frontiers: Vec<Arc<dyn Frontier>>) -> Arc<Process> {
     Arc::new(Process {
@@ -296,7 +124,7 @@ impl Process {
     ) -> CrawlEnd {
         let frontier = self.frontiers.lock().unwrap()[own as usize].clone();
         let parts = parts(frontier, Some(self.part(own)), settings);
-        crawl::run(parts, Box::new(kept), stop).await
+        run(parts, Box::new(kept), stop).await
     }
 
     /// Ends all crawls once everything is done.
@@ -318,7 +146,7 @@ async fn several_shards_give_what_one_gives() {
     let crawls = join_all(crawls);
     let (ends, ()) = in_time(async { tokio::join!(crawls, process.stop_when_over(&stop)) }).await;
     assert_eq!(ends, vec![CrawlEnd::Stopped; 4]);
-    let n_items = kept.0.lock().unwrap().len();
+    let n_items = kept.n_items();
     assert_eq!((kept.items(), n_items), (expected, n_expected));
     let sent = process.frontiers.lock().unwrap()[0].link_totals().sent;
     assert_eq!(sent.len(), 3, "each other has links of it: {sent:?}");

@@ -10,25 +10,6 @@ pub(super) struct Site {
     pub(super) flaky: AtomicU32,
 }
 
-pub(crate) fn page(url: &Url, requested: &Url, status: u16) -> Box<Page> {
-    Box::new(Page {
-        url: url.clone(),
-        requested_url: requested.clone(),
-        status,
-        headers: [("etag", "v1")].into_iter().collect(),
-        redirects: Vec::new(),
-        fetched_at: 1,
-        truncated: false,
-        body: Bytes::from_static(b"body"),
-        text: PageText {
-            charset: "UTF-8",
-            source: CharsetSource::Valid,
-            decoded: None,
-        },
-        record: FetchRecord::default(),
-    })
-}
-
 #[async_trait]
 impl Fetch for Site {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
@@ -131,23 +112,6 @@ impl Fetch for Site {
 pub(super) struct Links {
     pub(super) description: Description,
     pub(super) roots: Vec<&'static str>,
-}
-
-pub(crate) fn report(result: Result<CallOutput, CallFailure>) -> CallReport {
-    CallReport {
-        result,
-        logs: Vec::new(),
-        n_logs_dropped: 0,
-        usage: Usage::default(),
-    }
-}
-
-pub(crate) fn requests(base: &str, links: &[&str]) -> Vec<Request> {
-    let base: Url = base.parse().unwrap();
-    links
-        .iter()
-        .map(|link| Request::get(base.join(link).unwrap(), "page"))
-        .collect()
 }
 
 pub(super) fn kill(kill: Kill) -> CallFailure {

@@ -310,4 +310,4 @@ async fn wait(shared: &Shared, until: Option<u64>, tasks: &TaskScope) {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

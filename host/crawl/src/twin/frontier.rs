@@ -1,50 +1,69 @@
 //! A frontier in memory with faults, which records the calls of a crawl.
 
-use super::*;
-use crawler_frontier::{HostFailure, HostNews, TakeFrom};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use url::Url;
+
+use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
+use crawler_frontier::{
+    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostNews, LinkBatch,
+    LinkBounds, LinkPolicy, NewRequest, OutboxBatch, Take, TakeFrom,
+};
+use crawler_model::crawl::{Counts, Request};
+use crawler_model::frontier::{KeptCookies, SinkMark, Validators};
+use crawler_model::id::{ResourceId, Shard};
+use crawler_model::resource::{LinkTotals, ShardId};
 
 /// A frontier with a fault, or with knowledge of an earlier run.
 #[derive(Default)]
-pub(crate) struct FrontierTwin {
-    pub(super) inner: Inner,
-    pub(super) panics_on_commit: bool,
-    pub(super) fails_on_commit: bool,
-    pub(super) fails_on_suspect: bool,
+pub struct FrontierTwin {
+    pub(crate) inner: Inner,
+    /// True if a commit panics.
+    pub panics_on_commit: bool,
+    /// True if no commit succeeds.
+    pub fails_on_commit: bool,
+    /// True if no page can be noted as about to enter its rule.
+    pub fails_on_suspect: bool,
     /// True if all of its pages are tried alone.
-    pub(super) is_alone: bool,
+    pub is_alone: bool,
     /// Validators of the earlier run, for every page.
-    pub(super) known: Option<Validators>,
-    /// Pages that were about to enter their rule, in order. `left` has the validators of each that ended.
-    pub(super) suspects: Mutex<Vec<String>>,
-    pub(super) left: Mutex<Vec<(String, Option<Validators>)>>,
-    pub(super) n_settles: AtomicUsize,
+    pub known: Option<Validators>,
+    /// Pages that were about to enter their rule, in order.
+    pub suspects: Mutex<Vec<String>>,
+    /// Pages that ended, in order, with the validators of each.
+    pub left: Mutex<Vec<(String, Option<Validators>)>>,
+    /// Number of times that a caller waited for durability.
+    pub(crate) n_settles: AtomicUsize,
     /// Number of ends of the process that are attributed to `root`.
-    pub(super) root_ends: u32,
-    pub(super) n_entered_root: AtomicUsize,
+    pub root_ends: u32,
+    pub(crate) n_entered_root: AtomicUsize,
     /// Size on disk that the frontier reports, in bytes.
-    pub(super) disk_bytes: u64,
+    pub disk_bytes: u64,
 }
 
 impl FrontierTwin {
     /// Returns how often a caller waited for durability.
-    pub(crate) fn n_settles(&self) -> usize {
+    pub fn n_settles(&self) -> usize {
         self.n_settles.load(Ordering::Relaxed)
     }
 
     /// Returns the number of recorded calls of `root`.
-    pub(super) fn n_entered_root(&self) -> usize {
+    pub fn n_entered_root(&self) -> usize {
         self.n_entered_root.load(Ordering::Relaxed)
     }
 }
 
-pub(super) fn closed() -> FrontierError {
+/// Returns the error of a twin that fails.
+pub(crate) fn closed() -> FrontierError {
     let (resource, shard) = (ResourceId(1), Shard(0));
     FrontierError::Closed {
         shard: ShardId { resource, shard },
     }
 }
 
-pub(super) struct Inner(MemoryFrontier);
+pub(crate) struct Inner(MemoryFrontier);
 
 impl Default for Inner {
     fn default() -> Self {
@@ -104,7 +123,7 @@ impl Frontier for FrontierTwin {
             return Err(closed());
         }
         let path = claim.request.url.path().to_owned();
-        self.suspects.lock().unwrap().push(path);
+        lock(&self.suspects).push(path);
         self.inner.0.suspect(claim).await
     }
 
@@ -115,7 +134,7 @@ impl Frontier for FrontierTwin {
         }
         let path = commit.claim.request.url.path().to_owned();
         let left = (path, commit.validators.clone());
-        self.left.lock().unwrap().push(left);
+        lock(&self.left).push(left);
         self.inner.0.commit(commit).await
     }
 
@@ -217,4 +236,8 @@ impl Frontier for FrontierTwin {
     async fn close(&self) -> Result<(), FrontierError> {
         self.inner.0.close().await
     }
+}
+
+fn lock<T>(list: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
+    list.lock().unwrap_or_else(PoisonError::into_inner)
 }

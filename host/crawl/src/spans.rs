@@ -43,7 +43,7 @@ mod tests {
         let shop = "shop".parse().unwrap();
         let span = of_crawl_alone(&shop, ShardId::only(ResourceId(1)));
         span.in_scope(|| tracing::debug!(target: "crawler_frontier", "open"));
-        span.in_scope(|| tracing::info!(target: "crawler_worker", "not shown"));
+        span.in_scope(|| tracing::info!(target: "crawler_crawl", "not shown"));
         let lines = log.lines();
         assert!(
             lines.len() == 1 && lines[0].contains("resource=shop"),

@@ -31,7 +31,7 @@ async fn links_to_a_shard_without_an_owner_wait_and_the_crawl_is_not_over() {
     let quiet = Quiet::default();
     let (kept, stop) = (Kept::default(), CancellationToken::new());
     let parts = parts(frontier.clone(), Some(part(&quiet)), settings());
-    let crawl = crawl::run(parts, Box::new(kept), stop.clone());
+    let crawl = run(parts, Box::new(kept), stop.clone());
     let all_done = async {
         while frontier.counts().parsed == 0 || frontier.counts().due > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -59,7 +59,7 @@ async fn a_crawl_that_rests_goes_on_at_its_time_though_a_link_waits_that_was_not
         rest_after: Some(Duration::from_millis(100)),
         ..parts(frontier.clone(), Some(part(&Quiet::default())), settings)
     };
-    let crawl = crawl::run(parts, Box::new(Kept::default()), stop.clone());
+    let crawl = run(parts, Box::new(Kept::default()), stop.clone());
     let goes_on = async {
         let links_wait = || !frontier.peers().is_empty();
         let mut n_with_links = 0;
@@ -111,12 +111,12 @@ async fn a_crawl_that_fails_ends_though_links_wait_for_a_shard_that_nobody_has()
     let frontier = memory();
     let parts = CrawlParts {
         rules: Arc::new(Fatal {
-            graph: Graph::new(),
+            graph: Graph::default(),
             n_pages: AtomicUsize::new(0),
         }),
         ..parts(frontier.clone(), Some(part(&Quiet::default())), settings())
     };
-    let crawl = crawl::run(parts, Box::new(Kept::default()), CancellationToken::new());
+    let crawl = run(parts, Box::new(Kept::default()), CancellationToken::new());
     let end = in_time(crawl).await;
     assert!(matches!(end, CrawlEnd::Failed(_)), "{end:?}");
     assert_eq!(frontier.peers(), [Shard(1)], "they are still there");
