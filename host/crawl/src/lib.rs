@@ -3,6 +3,7 @@
 //! ```text
 //! run       one run: what its tasks share, the order of its end
 //! roots     the root requests of a run
+//! pages     the loop: takes URLs and starts a task for each
 //! page      one attempt at one page, and the preparation of a host
 //! harvest   the result of an attempt: fetched, judged, parsed
 //! request   the request for a page
@@ -33,6 +34,7 @@ mod end;
 mod harvest;
 mod links;
 mod page;
+mod pages;
 pub mod part;
 mod parts;
 pub mod permit;
