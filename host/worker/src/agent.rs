@@ -22,27 +22,19 @@ use super::give_back::{self, Ending};
 use super::lease_permit::{LeasePermit, Registered};
 use super::look::Look;
 use super::opening::OwnShard;
-use super::others::SendLinks;
+use super::parts::AgentParts;
 use super::totals;
 use super::{Crawls, Live};
 use crawler_crawl::permit::FetchPermit;
 use crawler_crawl::starts::Starts;
 use crawler_crawl::{CrawlConfig, spans};
-use crawler_fetch::Fetch;
-use crawler_frontier::OpenFrontiers;
 use crawler_model::id::{Epoch, Generation};
-use crawler_model::node::Node;
 use crawler_model::plugin::{LimitError, LimitOverrides, Limits};
 use crawler_model::resource::{Assignment, Order, Resource, ResourceSpec, ShardId};
-use crawler_plugin::LoadRules;
-use crawler_process::clock::Clock;
-use crawler_process::memory::Memory;
 use crawler_process::retry::Backoff;
 use crawler_process::task::TaskScope;
 use crawler_process::telemetry;
-use crawler_sink::OpenSinks;
 use crawler_store::StoreError;
-use crawler_store::catalog::Catalog;
 use crawler_store::changes::Changes;
 use crawler_store::lease::Term;
 
@@ -50,36 +42,6 @@ use crawler_store::lease::Term;
 const RESYNC: Duration = Duration::from_secs(60);
 /// Time that crawls have to end: pages are put back at once, and items in the outbox are delivered.
 const STOP_GRACE: Duration = Duration::from_secs(10);
-
-/// Dependencies of an agent.
-pub struct AgentParts {
-    /// The node as it is registered.
-    pub node: Node,
-    /// Lease of the node. While it is held the worker may fetch, once it has looked at its assignments under it.
-    pub registered: Registered,
-    /// Access to its assignments in the store.
-    pub catalog: Catalog,
-    /// Sinks of items.
-    pub sinks: Arc<dyn OpenSinks>,
-    /// Plugins by digest.
-    pub plugins: Arc<dyn LoadRules>,
-    /// Fetcher, shared by all crawls.
-    pub fetch: Arc<dyn Fetch>,
-    /// Wall clock.
-    pub clock: Arc<dyn Clock>,
-    /// Id of the cluster that the data root belongs to.
-    pub cluster: String,
-    /// Frontiers of all crawls.
-    pub frontiers: Arc<dyn OpenFrontiers>,
-    /// Transport of links to shards of other workers.
-    pub links: Arc<dyn SendLinks>,
-    /// Ceilings to which resources may raise limits.
-    pub limit_ceilings: LimitOverrides,
-    /// List of crawls, read by the API.
-    pub crawls: Crawls,
-    /// Memory of the process, shared by all crawls.
-    pub memory: Memory,
-}
 
 /// State of an agent.
 struct Known {

@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::agent::AgentParts;
 use super::opening::{self, OwnShard, StepError};
+use super::parts::AgentParts;
 use super::receive::Receiver;
 use super::told::ToldSink;
 use super::{Live, Running};

@@ -1,6 +1,7 @@
 //! The worker: watches its assignments, loads each resource's plugin, and crawls.
 //!
 //! ```text
+//! parts        what a worker is given
 //! agent        compares its assignments with its crawls, starts and stops; knows the store
 //! look         what is assigned at this moment
 //! assigned     one assignment from start to end: what a crawl needs, and what its end means
@@ -44,11 +45,13 @@ mod look;
 mod memory_wait;
 mod opening;
 pub mod others;
+mod parts;
 pub mod peers;
 pub mod receive;
 mod told;
 mod totals;
 
+pub use parts::AgentParts;
 use receive::Mailbox;
 
 /// Name of the state of a crawl whose frontier is open and whose batches or items do not become durable.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::agent::AgentParts;
+use super::parts::AgentParts;
 use crawler_model::resource::{Assignment, Resource, ShardId};
 use crawler_process::telemetry;
 use crawler_store::StoreError;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::agent::AgentParts;
+use super::parts::AgentParts;
 use super::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
 use crawler_crawl::part::{HandOver, HandOverError};
 use crawler_frontier::LinkBatch;

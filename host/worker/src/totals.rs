@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::agent::AgentParts;
+use super::parts::AgentParts;
 use crawler_model::status::WorkerStatus;
 use crawler_process::telemetry;
 use crawler_store::catalog::encode;

@@ -37,9 +37,8 @@ use crawler_store::Store;
 use crawler_store::catalog::Catalog;
 use crawler_store::etcd::EtcdStore;
 use crawler_store::keys::Keys;
-use crawler_worker::Crawls;
-use crawler_worker::agent::{self, AgentParts};
 use crawler_worker::lease_permit::Registered;
+use crawler_worker::{AgentParts, Crawls, agent};
 
 /// Time that everything may take to end after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(15);

@@ -27,7 +27,7 @@ use crawler_process::task::TaskScope;
 use crawler_store::catalog::Catalog;
 use crawler_store::embedded::{EmbeddedStore, Settings as StoreSettings};
 use crawler_store::keys::Keys;
-use crawler_worker::{Crawls, agent};
+use crawler_worker::{AgentParts, Crawls, agent};
 
 /// Time that everything may take to end after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(15);
@@ -168,7 +168,7 @@ impl Up {
         }
         master_node.contend(&registrations);
         master_node::until_leading(&control).await;
-        let agent_parts = agent::AgentParts {
+        let agent_parts = AgentParts {
             node: worker,
             registered: registered.context("the worker is among the nodes")?,
             catalog: catalog.clone(),

@@ -7,12 +7,12 @@ use tokio::runtime::Handle;
 use url::Url;
 
 use super::*;
-use crawler_fetch::{Failure, FetchRequest, Fetched};
+use crawler_fetch::{Failure, Fetch, FetchRequest, Fetched};
 use crawler_frontier::FrontierError;
 use crawler_frontier::suite::hanging::Hangs;
 use crawler_model::id::Digest;
 use crawler_model::resource::{CrawlSettings, ShardRecord};
-use crawler_plugin::{PluginError, Rules};
+use crawler_plugin::{LoadRules, PluginError, Rules};
 
 mod assignments;
 mod bench;

@@ -38,8 +38,7 @@ use crawler_process::task::process::Process;
 use crawler_store::catalog::Catalog;
 use crawler_store::keys::Keys;
 use crawler_store::twin::StoreTwin;
-use crawler_worker::Crawls;
-use crawler_worker::agent::{self, AgentParts};
+use crawler_worker::{AgentParts, Crawls, agent};
 
 /// Minimum age of the remains of deleted resources: longer than any process is stopped, or any client repeats
 /// its call, whatever the clocks are set to.

@@ -13,24 +13,28 @@ use url::Url;
 
 use super::super::*;
 use super::faulty_store::FaultyStore;
+use crate::others::SendLinks;
 use crate::receive::{GiveError, GivenLinks};
 use crawler_crawl::twin::{page, report, requests};
 use crawler_data::DataRoot;
-use crawler_fetch::{Answer, Failure, FetchRequest, Fetched};
-use crawler_frontier::FrontierError;
+use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
+use crawler_frontier::{FrontierError, OpenFrontiers as _};
 use crawler_frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crawler_frontier::suite::hanging::{Hanging, Hangs};
 use crawler_model::crawl::{Item, Page, PageContext, RuleError, UnixMillis};
 use crawler_model::frontier::DelayBy;
 use crawler_model::id::{Digest, Incarnation, ResourceId, ResourceName, Run, Shard};
-use crawler_model::node::{CallToken, Role};
+use crawler_model::node::{CallToken, Node, Role};
 use crawler_model::plugin::Description;
 use crawler_model::resource::{CrawlSettings, Order, Owner, PinnedPlugin, ShardRecord, ShardState};
-use crawler_plugin::{CallConfig, CallFailure, CallOutput, CallReport, PluginError, Rules};
-use crawler_process::clock::SystemClock;
+use crawler_plugin::{
+    CallConfig, CallFailure, CallOutput, CallReport, LoadRules, PluginError, Rules,
+};
+use crawler_process::clock::{Clock, SystemClock};
+use crawler_process::memory::Memory;
 use crawler_sink::lines::{LineFolders, LineSettings};
 use crawler_store::Txn;
-use crawler_store::catalog::encode;
+use crawler_store::catalog::{Catalog, encode};
 use crawler_store::embedded::{EmbeddedStore, Settings};
 use crawler_store::keys::Keys;
 use crawler_store::lease::LeaseKeeper;

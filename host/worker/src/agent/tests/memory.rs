@@ -16,6 +16,7 @@ use crawler_model::id::ResourceId;
 use crawler_model::plugin::Description;
 use crawler_model::resource::ShardState;
 use crawler_plugin::{CallConfig, CallOutput, CallReport};
+use crawler_process::clock::Clock as _;
 use crawler_process::memory::{self, Memory};
 
 const MIB: u64 = 1 << 20;

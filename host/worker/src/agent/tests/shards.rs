@@ -13,8 +13,9 @@ use crawler_frontier::{LinkBatch, NewRequest};
 use crawler_model::crawl::{Counts, ItemRecord, Request};
 use crawler_model::id::{ResourceId, Run, Shard};
 use crawler_model::links::shard_of;
-use crawler_model::node::Role;
+use crawler_model::node::{Node, Role};
 use crawler_model::resource::{DEFAULT_DELAY, LinkTotals, ShardState, Unchanged, is_complete};
+use crawler_process::memory::Memory;
 use crawler_store::Txn;
 use crawler_store::catalog::encode;
 
