@@ -14,51 +14,15 @@ use super::slot::Held;
 use super::unchanged;
 use super::verdict::{self, Attempt, Verdict};
 use crawler_fetch::{Answer, Failure, FetchError, Fetched, Prepared};
-use crawler_frontier::{Claim, Ended, FrontierError, HostFailure, HostNews, NewRequest};
+use crawler_frontier::{Claim, Ended, FrontierError, HostFailure, HostNews, PageResult};
 use crawler_model::crawl::{
     Done, Item, ItemKey, ItemRecord, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
-use crawler_model::frontier::{DelayBy, Validators};
-use crawler_model::id::Shard;
+use crawler_model::frontier::Validators;
 use crawler_plugin::CallFailure;
 
 /// Time for which a host waits for something that its worker has not set up.
 const NOT_SET_UP_WAIT_MS: u64 = 30_000;
-
-/// Result of an attempt, before it is committed.
-pub(super) struct Harvest {
-    pub(super) ended: Ended,
-    pub(super) detail: String,
-    pub(super) bytes: u64,
-    pub(super) requests: Vec<NewRequest>,
-    pub(super) for_others: Vec<(Shard, NewRequest)>,
-    pub(super) refused: Vec<(&'static str, u64)>,
-    pub(super) items: Vec<ItemRecord>,
-    pub(super) host_ready_at: UnixMillis,
-    pub(super) delay_by: DelayBy,
-    pub(super) host_answered: bool,
-    pub(super) final_url: Option<Request>,
-    pub(super) validators: Option<Validators>,
-}
-
-impl Harvest {
-    pub(super) fn nothing(ended: Ended, host_ready_at: UnixMillis) -> Self {
-        Self {
-            ended,
-            detail: String::new(),
-            bytes: 0,
-            requests: Vec::new(),
-            for_others: Vec::new(),
-            refused: Vec::new(),
-            items: Vec::new(),
-            host_ready_at,
-            delay_by: DelayBy::default(),
-            host_answered: false,
-            final_url: None,
-            validators: None,
-        }
-    }
-}
 
 /// Reason why an attempt has no result, so that its page is put back.
 pub(super) enum Unended {
@@ -92,7 +56,7 @@ pub(super) async fn prepare(
     claim: &Claim,
     config: &CrawlConfig,
     answered_at: &AtomicU64,
-) -> Result<Harvest, Unended> {
+) -> Result<PageResult, Unended> {
     let prepare = shared
         .parts
         .fetch
@@ -121,13 +85,13 @@ pub(super) async fn harvest(
     claim: &Claim,
     config: &CrawlConfig,
     answered_at: &AtomicU64,
-) -> Result<Harvest, Unended> {
+) -> Result<PageResult, Unended> {
     let plugin = shared.parts.rules.description();
     if !plugin.rules.contains(&claim.request.rule) {
         let ended = Ended::Dead {
             reason: NO_RULE.to_owned(),
         };
-        return Ok(Harvest::nothing(ended, 0));
+        return Ok(PageResult::new(ended, 0));
     }
     let request = fetch_request(shared, slot, claim, config);
     // The knowledge from when the host became ready may have been forgotten since.
@@ -139,7 +103,7 @@ pub(super) async fn harvest(
     answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
     match fetched {
         None => Err(Unended::NotNow(HostNews::None)),
-        Some(Ok(fetched)) => Ok(Harvest {
+        Some(Ok(fetched)) => Ok(PageResult {
             host_answered: true,
             delay_by: fetched.delay_by,
             ..answered(shared, claim, config, fetched).await?
@@ -154,7 +118,7 @@ fn failed(
     claim: &Claim,
     config: &CrawlConfig,
     failure: Failure,
-) -> Result<Harvest, Unended> {
+) -> Result<PageResult, Unended> {
     let (request, now) = (&claim.request, shared.parts.clock.unix_millis());
     let tell = |level, message| {
         let (log, url) = (&shared.parts.log, request.url.as_str());
@@ -185,11 +149,11 @@ fn failed(
     let attempt = Attempt::ended(claim.attempt, &config.settings, now);
     let ended = verdict::of_fetch_error(error, attempt);
     let left_out = (ended == Ended::Done(Done::Denied)).then(|| (error.reason(), 1));
-    Ok(Harvest {
+    Ok(PageResult {
         detail: error.detail(),
         delay_by: failure.delay_by,
         refused: left_out.into_iter().collect(),
-        ..Harvest::nothing(ended, failure.host_ready_at)
+        ..PageResult::new(ended, failure.host_ready_at)
     })
 }
 
@@ -199,7 +163,7 @@ async fn answered(
     claim: &Claim,
     config: &CrawlConfig,
     fetched: Fetched,
-) -> Result<Harvest, Unended> {
+) -> Result<PageResult, Unended> {
     let request = &claim.request;
     let page = match fetched.answer {
         Answer::Page(page) => Arc::new(*page),
@@ -211,11 +175,11 @@ async fn answered(
             let part = shared.parts.part.as_ref();
             let sorted = verdict::of_links(bounds, part, vec![target], depth);
             let ended = Ended::Done(Done::Redirected);
-            return Ok(Harvest {
+            return Ok(PageResult {
                 requests: sorted.requests,
                 for_others: sorted.for_others,
                 refused: sorted.refused.into_iter().collect(),
-                ..Harvest::nothing(ended, fetched.host_ready_at)
+                ..PageResult::new(ended, fetched.host_ready_at)
             });
         }
     };
@@ -225,19 +189,19 @@ async fn answered(
         && page.redirects.is_empty()
     {
         let ended = Ended::Done(Done::NotModified);
-        return Ok(Harvest {
+        return Ok(PageResult {
             validators: Some(known.clone()),
-            ..Harvest::nothing(ended, fetched.host_ready_at)
+            ..PageResult::new(ended, fetched.host_ready_at)
         });
     }
     let now = shared.parts.clock.unix_millis();
     let attempt = Attempt::ended(claim.attempt, &config.settings, now);
-    let mut harvest = match verdict::of_status(&page, attempt) {
-        Verdict::End(ended) => Harvest::nothing(ended, fetched.host_ready_at),
+    let mut result = match verdict::of_status(&page, attempt) {
+        Verdict::End(ended) => PageResult::new(ended, fetched.host_ready_at),
         Verdict::Parse => parse(shared, claim, config, &page, fetched.host_ready_at).await?,
     };
-    harvest.bytes = page.body.len() as u64;
-    Ok(harvest)
+    result.bytes = page.body.len() as u64;
+    Ok(result)
 }
 
 async fn parse(
@@ -246,7 +210,7 @@ async fn parse(
     config: &CrawlConfig,
     page: &Arc<Page>,
     host_ready_at: UnixMillis,
-) -> Result<Harvest, FrontierError> {
+) -> Result<PageResult, FrontierError> {
     let (request, frontier) = (&claim.request, &shared.parts.frontier);
     let led_to = (page.url != request.url).then(|| Request {
         url: page.url.clone(),
@@ -258,16 +222,16 @@ async fn parse(
         && frontier.knows(led_to).await?
     {
         let ended = Ended::Done(Done::Duplicate);
-        return Ok(Harvest::nothing(ended, host_ready_at));
+        return Ok(PageResult::new(ended, host_ready_at));
     }
     let validators = (request.method == "GET").then(|| Validators::of(page));
     if let Some(validators) = &validators
         && unchanged::is_as_known(claim, &config.settings, validators)
     {
-        return Ok(Harvest {
+        return Ok(PageResult {
             final_url: led_to,
             validators: Some(validators.clone()),
-            ..Harvest::nothing(Ended::Done(Done::NotModified), host_ready_at)
+            ..PageResult::new(Ended::Done(Done::NotModified), host_ready_at)
         });
     }
     frontier.suspect(claim).await?;
@@ -306,14 +270,14 @@ async fn parse(
                 ));
             }
             let ended = verdict::of_rule_error(&error, attempt);
-            return Ok(Harvest {
+            return Ok(PageResult {
                 validators: validators.filter(|_| ended == Ended::Done(Done::Skipped)),
-                ..Harvest::nothing(ended, host_ready_at)
+                ..PageResult::new(ended, host_ready_at)
             });
         }
         Err(CallFailure::Killed(kill)) => {
             let ended = verdict::of_kill(kill.kill, attempt);
-            return Ok(Harvest::nothing(ended, host_ready_at));
+            return Ok(PageResult::new(ended, host_ready_at));
         }
     };
     let bounds = shared.bounds(&config.settings);
@@ -325,14 +289,14 @@ async fn parse(
         refused.push(("bad-url", output.n_bad_urls));
     }
     Ok(match records(shared, claim, page, output.items) {
-        Ok(items) => Harvest {
+        Ok(items) => PageResult {
             requests: sorted.requests,
             for_others: sorted.for_others,
             refused,
             items,
             final_url: led_to,
             validators,
-            ..Harvest::nothing(Ended::Done(Done::Parsed), host_ready_at)
+            ..PageResult::new(Ended::Done(Done::Parsed), host_ready_at)
         },
         Err(e) => {
             let message = format!("an item is not JSON after all: {e}");
@@ -340,7 +304,7 @@ async fn parse(
                 .parts
                 .log
                 .on_page("error", request.url.as_str(), &request.rule, message);
-            Harvest::nothing(
+            PageResult::new(
                 Ended::Dead {
                     reason: "bad-item".to_owned(),
                 },

@@ -10,11 +10,11 @@ use futures::FutureExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::harvest::{self, Harvest, Unended, harvest};
+use super::harvest::{self, Unended, harvest};
 use super::parts::CrawlConfig;
 use super::shared::Shared;
 use super::slot::Held;
-use crawler_frontier::{Claim, Commit, Ended, FrontierError, HostNews};
+use crawler_frontier::{Claim, Commit, Ended, FrontierError, HostNews, PageResult};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::scope::Refusal;
 use crawler_model::settings::CrawlSettings;
@@ -30,11 +30,11 @@ pub(super) async fn attempt(
     let config = shared.config();
     let answered_at = AtomicU64::new(0);
     let harvest = Box::pin(harvest(&shared, &slot, &claim, &config, &answered_at));
-    let harvest = until_stop(harvest, &stop).await;
-    if let Ok(Err(Unended::NotNow(HostNews::NotBefore(_) | HostNews::Unready))) = &harvest {
+    let caught = until_stop(harvest, &stop).await;
+    if let Ok(Err(Unended::NotNow(HostNews::NotBefore(_) | HostNews::Unready))) = &caught {
         shared.parts.starts.take_back(start);
     }
-    end(&shared, &config, claim, harvest, answered_at.into_inner()).await;
+    end(&shared, &config, claim, caught, answered_at.into_inner()).await;
     drop(slot);
 }
 
@@ -48,12 +48,12 @@ pub(super) async fn prepare(
 ) {
     let config = shared.config();
     let answered_at = AtomicU64::new(0);
-    let prepared = match claim.host.given_up.clone() {
+    let caught = match claim.host.given_up.clone() {
         Some(reason) => {
             answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
-            Ok(Ok(Harvest {
+            Ok(Ok(PageResult {
                 detail: format!("{} cannot be reached", claim.request.host()),
-                ..Harvest::nothing(Ended::Dead { reason }, 0)
+                ..PageResult::new(Ended::Dead { reason }, 0)
             }))
         }
         None => {
@@ -67,21 +67,21 @@ pub(super) async fn prepare(
             until_stop(prepare, &stop).await
         }
     };
-    end(&shared, &config, claim, prepared, answered_at.into_inner()).await;
+    end(&shared, &config, claim, caught, answered_at.into_inner()).await;
     drop(slot);
 }
 
 /// Result of an attempt; the outer error is a panic.
-type Caught = Result<Result<Harvest, Unended>, Box<dyn Any + Send>>;
+type Caught = Result<Result<PageResult, Unended>, Box<dyn Any + Send>>;
 
 async fn until_stop(
-    harvest: impl Future<Output = Result<Harvest, Unended>>,
+    attempt: impl Future<Output = Result<PageResult, Unended>>,
     stop: &CancellationToken,
 ) -> Caught {
     tokio::select! {
         biased;
         () = stop.cancelled() => Ok(Err(Unended::NotNow(HostNews::None))),
-        harvest = AssertUnwindSafe(harvest).catch_unwind() => harvest,
+        caught = AssertUnwindSafe(attempt).catch_unwind() => caught,
     }
 }
 
@@ -90,12 +90,12 @@ async fn end(
     shared: &Shared,
     config: &CrawlConfig,
     claim: Box<Claim>,
-    harvest: Caught,
+    caught: Caught,
     mut answered_at: UnixMillis,
 ) {
     let frontier = &shared.parts.frontier;
-    let mut harvest = match harvest {
-        Ok(Ok(harvest)) => harvest,
+    let mut result = match caught {
+        Ok(Ok(result)) => result,
         Ok(Err(Unended::NotNow(news))) => return frontier.give_back(claim, news),
         Ok(Err(Unended::PutOff(failure))) => {
             if let Err(error) = frontier.put_off(claim, failure).await {
@@ -115,10 +115,10 @@ async fn end(
             };
             // It is unknown if the host was asked before.
             answered_at = 0;
-            Harvest::nothing(ended, 0)
+            PageResult::new(ended, 0)
         }
     };
-    if let Ended::Dead { reason } = &harvest.ended {
+    if let Ended::Dead { reason } = &result.ended {
         let request = &claim.request;
         let message = format!("given up after attempt {}: {reason}", claim.attempt);
         shared
@@ -127,27 +127,17 @@ async fn end(
             .on_page("warn", request.url.as_str(), &request.rule, message);
     }
     if shared.is_disk_full(&config.settings) {
-        refuse_links(shared, &config.settings, &mut harvest);
+        refuse_links(shared, &config.settings, &mut result);
     }
-    let has_items = !harvest.items.is_empty();
+    let has_items = !result.items.is_empty();
     // A page that was given up with its host was not requested.
-    let is_over = !matches!(harvest.ended, Ended::Retry { .. }) && claim.host.given_up.is_none();
+    let is_over = !matches!(result.ended, Ended::Retry { .. }) && claim.host.given_up.is_none();
+    let n_bytes = result.bytes;
     let commit = Commit {
         claim,
-        ended: harvest.ended,
-        detail: harvest.detail,
-        bytes: harvest.bytes,
-        requests: harvest.requests,
-        for_others: harvest.for_others,
+        result,
         growth: shared.growth(&config.settings),
-        refused: harvest.refused,
-        items: harvest.items,
-        host_ready_at: harvest.host_ready_at,
-        delay_by: harvest.delay_by,
-        host_answered: harvest.host_answered,
         answered_at,
-        final_url: harvest.final_url,
-        validators: harvest.validators,
         cookies: shared.cookies.unsaved(),
     };
     // The count rises before the commit, which takes the page out of flight: between the two it would be
@@ -155,7 +145,7 @@ async fn end(
     if is_over {
         shared.n_ended.fetch_add(1, Ordering::Relaxed);
     }
-    shared.n_bytes.fetch_add(commit.bytes, Ordering::Relaxed);
+    shared.n_bytes.fetch_add(n_bytes, Ordering::Relaxed);
     match shared.parts.frontier.commit(commit).await {
         Ok(committed) => {
             let settings = &config.settings;
@@ -191,16 +181,16 @@ fn tell_once(shared: &Shared, told: &Once, refusal: Refusal) {
 }
 
 /// Counts the links of a page as refused, because its frontier has as many bytes on disk as it may.
-fn refuse_links(shared: &Shared, settings: &CrawlSettings, harvest: &mut Harvest) {
-    let n_links = harvest.requests.len() + harvest.for_others.len();
+fn refuse_links(shared: &Shared, settings: &CrawlSettings, result: &mut PageResult) {
+    let n_links = result.requests.len() + result.for_others.len();
     if n_links == 0 {
         return;
     }
-    harvest.requests.clear();
-    harvest.for_others.clear();
+    result.requests.clear();
+    result.for_others.clear();
     let max = settings.max_disk();
     let refusal = Refusal::Disk { max };
-    harvest.refused.push((refusal.as_str(), n_links as u64));
+    result.refused.push((refusal.as_str(), n_links as u64));
     shared.told_of_disk.call_once(|| {
         let message = format!("links are not followed from here on: {refusal}");
         shared.parts.log.note("warn", message);

@@ -13,9 +13,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
 use crawler_frontier::reader::FrontierReader;
-use crawler_frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, Take};
+use crawler_frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, PageResult, Take};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
-use crawler_model::frontier::{ContentHash, DelayBy, SinkMark, UrlFilter, UrlState, Validators};
+use crawler_model::frontier::{ContentHash, SinkMark, UrlFilter, UrlState, Validators};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_model::scope::GrowthBounds;
@@ -110,19 +110,11 @@ fn mark() -> SinkMark {
 fn end(claim: Box<Claim>, ended: Ended) -> Commit {
     Commit {
         claim,
-        ended,
-        detail: String::new(),
-        bytes: 10,
-        requests: Vec::new(),
-        for_others: Vec::new(),
-        refused: Vec::new(),
-        items: Vec::new(),
-        host_ready_at: 1_000_500,
-        delay_by: DelayBy::default(),
-        host_answered: false,
+        result: PageResult {
+            bytes: 10,
+            ..PageResult::new(ended, 1_000_500)
+        },
         answered_at: 0,
-        final_url: None,
-        validators: None,
         cookies: None,
         growth: GrowthBounds {
             pattern_urls: 100,
@@ -149,10 +141,10 @@ async fn write(folder: &Path) {
     frontier.seed(roots.into()).await.unwrap();
 
     let mut commit = end(take(&frontier, 1_000_000).await, Ended::Done(Done::Parsed));
-    commit.refused = vec![("out-of-scope", 4)];
-    commit.items = (0..3).map(|n| item(&commit.claim, n)).collect();
-    commit.validators = Some(validators());
-    commit.final_url = Some(new("led-to", 0).request);
+    commit.result.refused = vec![("out-of-scope", 4)];
+    commit.result.items = (0..3).map(|n| item(&commit.claim, n)).collect();
+    commit.result.validators = Some(validators());
+    commit.result.final_url = Some(new("led-to", 0).request);
     frontier.commit(commit).await.unwrap();
 
     let reason = "timeout".to_owned();
@@ -163,7 +155,7 @@ async fn write(folder: &Path) {
         take(&frontier, 1_002_000).await,
         Ended::Retry { at, reason },
     );
-    retried.requests = vec![
+    retried.result.requests = vec![
         NewRequest {
             request: form(),
             depth: 1,

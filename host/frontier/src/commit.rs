@@ -25,11 +25,9 @@ pub enum Ended {
     },
 }
 
-/// Full result of one attempt: one atomic batch.
+/// Result of one attempt at a page.
 #[derive(Debug)]
-pub struct Commit {
-    /// Claim of the page.
-    pub claim: Box<Claim>,
+pub struct PageResult {
     /// End of the attempt.
     pub ended: Ended,
     /// Details beyond the reason, for the record of a page that is given up; mostly empty.
@@ -41,8 +39,6 @@ pub struct Commit {
     /// Links whose hosts belong to other shards, never to this one. Of the links that this run has had
     /// before, only reloads are sent again.
     pub for_others: Vec<(Shard, NewRequest)>,
-    /// Limits on what the links may add to this run; a link beyond them is not stored.
-    pub growth: GrowthBounds,
     /// Numbers of links that were refused, by reason.
     pub refused: Vec<(&'static str, u64)>,
     /// Items for the outbox.
@@ -53,14 +49,45 @@ pub struct Commit {
     pub delay_by: DelayBy,
     /// True if the host has answered in any way: its failures so far do not count any more.
     pub host_answered: bool,
-    /// Time when the host had answered, or failed to, or it was known that it is not asked; 0 if unknown. The
-    /// difference to `host_ready_at` is the delay that the host gets after the frontier is reopened, however
-    /// late this commit comes.
-    pub answered_at: UnixMillis,
     /// Target of redirects within the host, which is known from here on like a URL that was stored.
     pub final_url: Option<Request>,
     /// Validators by which the next run can tell if the page has changed.
     pub validators: Option<Validators>,
+}
+
+impl PageResult {
+    /// Creates the result of an attempt that brought neither items nor links.
+    pub fn new(ended: Ended, host_ready_at: UnixMillis) -> Self {
+        Self {
+            ended,
+            detail: String::new(),
+            bytes: 0,
+            requests: Vec::new(),
+            for_others: Vec::new(),
+            refused: Vec::new(),
+            items: Vec::new(),
+            host_ready_at,
+            delay_by: DelayBy::default(),
+            host_answered: false,
+            final_url: None,
+            validators: None,
+        }
+    }
+}
+
+/// End of a page's attempt, with everything that is stored with it: one atomic batch.
+#[derive(Debug)]
+pub struct Commit {
+    /// Claim of the page.
+    pub claim: Box<Claim>,
+    /// Result of the attempt.
+    pub result: PageResult,
+    /// Limits on what the links may add to this run; a link beyond them is not stored.
+    pub growth: GrowthBounds,
+    /// Time when the host had answered, or failed to, or it was known that it is not asked; 0 if unknown. The
+    /// difference to `host_ready_at` is the delay that the host gets after the frontier is reopened, however
+    /// late this commit comes.
+    pub answered_at: UnixMillis,
     /// Cookies of the crawl, if they are to be stored as they are now. Pages end in any order: a record older
     /// than the stored one is ignored.
     pub cookies: Option<KeptCookies>,

@@ -47,7 +47,7 @@ pub mod suite;
 pub mod twin;
 mod workbench;
 
-pub use commit::{Commit, Committed, Ended};
+pub use commit::{Commit, Committed, Ended, PageResult};
 pub use opening::{OpenAs, OpenFrontier, OpenFrontiers};
 pub use out::{LinkBatch, LinkBounds, LinkPolicy, OutboxBatch};
 pub use workbench::{HostFailure, HostStanding, TakeFrom};

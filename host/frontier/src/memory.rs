@@ -219,14 +219,17 @@ impl Frontier for MemoryFrontier {
 
     async fn commit(&self, mut commit: Commit) -> Result<Committed, FrontierError> {
         // Hashing is most of the work, and needs no lock.
-        let requests = fingerprinted(std::mem::take(&mut commit.requests));
-        let for_others = std::mem::take(&mut commit.for_others).into_iter();
+        let requests = fingerprinted(std::mem::take(&mut commit.result.requests));
+        let for_others = std::mem::take(&mut commit.result.for_others).into_iter();
         let for_others = for_others.map(|(to, new)| (to, new.request.fingerprint(), new));
         let for_others = for_others.collect();
         let growth = Some(commit.growth);
         let mut state = self.state();
-        let host = state.land(&commit.claim, commit.host_ready_at)?.lane.host;
-        if commit.host_answered {
+        let host = state
+            .land(&commit.claim, commit.result.host_ready_at)?
+            .lane
+            .host;
+        if commit.result.host_answered {
             state.workbench.live(host, HostLife::answer);
         }
         state.end(commit);

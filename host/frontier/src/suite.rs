@@ -10,11 +10,11 @@ use prost::Message as _;
 
 use super::records::{FORMAT, Head};
 use super::{
-    Claim, Commit, Committed, Ended, Frontier, FrontierError, HostNews, NewRequest, Take, keys,
-    path_of,
+    Claim, Commit, Committed, Ended, Frontier, FrontierError, HostNews, NewRequest, PageResult,
+    Take, keys, path_of,
 };
 use crawler_model::crawl::{Done, Item, ItemKey, ItemRecord, Request, UnixMillis};
-use crawler_model::frontier::{DelayBy, KeptCookies};
+use crawler_model::frontier::KeptCookies;
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_model::scope::GrowthBounds;
@@ -89,20 +89,9 @@ pub fn item_of(claim: &Claim, ordinal: u32) -> ItemRecord {
 pub fn commit_of(claim: Box<Claim>, ended: Ended) -> Commit {
     Commit {
         claim,
-        ended,
-        detail: String::new(),
-        bytes: 0,
-        requests: Vec::new(),
-        for_others: Vec::new(),
+        result: PageResult::new(ended, 0),
         growth: GrowthBounds::NONE,
-        refused: Vec::new(),
-        items: Vec::new(),
-        host_ready_at: 0,
-        delay_by: DelayBy::default(),
-        host_answered: false,
         answered_at: 0,
-        final_url: None,
-        validators: None,
         cookies: None,
     }
 }
@@ -203,7 +192,7 @@ pub async fn f25_a_url_is_stored_once_unless_it_asks_to_be_reloaded(frontier: Ar
     let mut reload = new("http://a/");
     reload.request.reload = true;
     reload.depth = 7;
-    commit.requests = vec![new("http://a/"), reload.clone(), reload];
+    commit.result.requests = vec![new("http://a/"), reload.clone(), reload];
     let committed = frontier.commit(commit).await.unwrap();
     assert_eq!(committed, Committed::default());
     let again = ready(take(&frontier, 0, 1).await);
@@ -280,7 +269,7 @@ pub async fn a_claim_ends_once(frontier: Arc<dyn Frontier>) {
     frontier.commit(failed).await.unwrap();
     let again = ready(take(&frontier, 0, 1).await);
     let mut late = parsed(claim.clone());
-    late.items = vec![item_of(&late.claim, 0)];
+    late.result.items = vec![item_of(&late.claim, 0)];
     let error = frontier.commit(late).await.unwrap_err();
     assert!(
         matches!(error, FrontierError::NotInFlight { .. }),
@@ -296,8 +285,8 @@ pub async fn a_host_is_left_alone_until_its_clock(frontier: Arc<dyn Frontier>) {
     let urls = vec![new("http://a/1"), new("http://a/2")];
     frontier.seed(urls).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
-    commit.host_ready_at = 1_000;
-    commit.requests = vec![new("http://a:8080/")];
+    commit.result.host_ready_at = 1_000;
+    commit.result.requests = vec![new("http://a:8080/")];
     frontier.commit(commit).await.unwrap();
     let other_port = ready(take(&frontier, 10, 1).await);
     assert_eq!(other_port.request.url.as_str(), "http://a:8080/");
@@ -322,8 +311,13 @@ pub async fn a_host_has_as_many_in_flight_as_it_may(frontier: Arc<dyn Frontier>)
 pub async fn items_stay_in_the_outbox_in_order_until_cleared(frontier: Arc<dyn Frontier>) {
     frontier.seed(vec![new("http://a/")]).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
-    commit.items = (0..5).map(|n| item_of(&commit.claim, n)).collect();
-    let keys: Vec<ItemKey> = commit.items.iter().map(|item| item.key.clone()).collect();
+    commit.result.items = (0..5).map(|n| item_of(&commit.claim, n)).collect();
+    let keys: Vec<ItemKey> = commit
+        .result
+        .items
+        .iter()
+        .map(|item| item.key.clone())
+        .collect();
     frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
     for _ in 0..2 {
@@ -350,8 +344,8 @@ pub async fn where_redirects_led_to_is_known_like_a_stored_url(frontier: Arc<dyn
     frontier.seed(vec![new("http://a/moved")]).await.unwrap();
     assert!(!frontier.knows(&request).await.unwrap());
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
-    commit.final_url = Some(request.clone());
-    commit.requests = vec![target];
+    commit.result.final_url = Some(request.clone());
+    commit.result.requests = vec![target];
     frontier.commit(commit).await.unwrap();
     assert!(frontier.knows(&request).await.unwrap());
     assert_eq!(take(&frontier, 0, 1).await, Take::Empty);

@@ -6,9 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crawler_frontier::durable::DurableSettings;
-use crawler_frontier::{Commit, Ended, Frontier as _, NewRequest, Take};
+use crawler_frontier::{Commit, Ended, Frontier as _, NewRequest, PageResult, Take};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
-use crawler_model::frontier::DelayBy;
 use crawler_model::id::Run;
 use crawler_model::scope::GrowthBounds;
 use crawler_tests::process::Process;
@@ -145,20 +144,14 @@ fn write(folder: &Path, l0_bytes: usize, is_calm: bool) {
                 Take::Ready(claim) => {
                     let new = (0..N_LINKS).map(|n| new(1_000 + n_pages * N_LINKS + n));
                     let commit = Commit {
-                        ended: Ended::Done(Done::Parsed),
-                        detail: String::new(),
-                        bytes: 1,
-                        requests: new.collect(),
-                        for_others: Vec::new(),
-                        refused: Vec::new(),
-                        items: vec![item(&claim.request)],
-                        host_ready_at: 0,
-                        delay_by: DelayBy::default(),
-                        host_answered: false,
-                        answered_at: 0,
-                        final_url: None,
+                        result: PageResult {
+                            bytes: 1,
+                            requests: new.collect(),
+                            items: vec![item(&claim.request)],
+                            ..PageResult::new(Ended::Done(Done::Parsed), 0)
+                        },
                         growth: GrowthBounds::NONE,
-                        validators: None,
+                        answered_at: 0,
                         cookies: None,
                         claim,
                     };

@@ -133,7 +133,7 @@ impl Frontier for FrontierTwin {
             return Err(closed());
         }
         let path = commit.claim.request.url.path().to_owned();
-        let left = (path, commit.validators.clone());
+        let left = (path, commit.result.validators.clone());
         lock(&self.left).push(left);
         self.inner.0.commit(commit).await
     }

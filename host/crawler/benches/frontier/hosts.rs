@@ -52,9 +52,9 @@ async fn small_hosts(n_big: u64) -> Duration {
     for links in pages {
         let claim = work::take(&frontier, 1).await;
         let mut commit = work::commit(claim, links);
-        commit.items = Vec::new();
+        commit.result.items = Vec::new();
         let reason = "again".to_owned();
-        commit.ended = Ended::Retry { at: 1, reason };
+        commit.result.ended = Ended::Retry { at: 1, reason };
         frontier.commit(commit).await.expect("it is open");
     }
     frontier.settle().await.expect("it is open");
@@ -78,7 +78,7 @@ async fn small_hosts(n_big: u64) -> Duration {
         let is_small = host != "host-0.test:80";
         n_left -= u64::from(is_small);
         let mut commit = work::commit(claim, Vec::new());
-        commit.host_ready_at = now() + DELAY_MS;
+        commit.result.host_ready_at = now() + DELAY_MS;
         frontier.commit(commit).await.expect("it is open");
         if n_left.is_multiple_of(500) {
             work::drain(&frontier).await;

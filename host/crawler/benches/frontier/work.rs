@@ -5,9 +5,8 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
-use crawler_frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, Take};
+use crawler_frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, PageResult, Take};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
-use crawler_model::frontier::DelayBy;
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_model::scope::GrowthBounds;
@@ -85,21 +84,15 @@ pub(crate) fn commit(claim: Box<Claim>, requests: Vec<NewRequest>) -> Commit {
     };
     Commit {
         claim,
-        ended: Ended::Done(Done::Parsed),
-        detail: String::new(),
-        bytes: 55_000,
-        for_others: Vec::new(),
-        requests,
-        refused: Vec::new(),
-        items: vec![item],
-        host_ready_at: 0,
-        delay_by: DelayBy::default(),
-        host_answered: false,
-        answered_at: 0,
-        final_url: None,
-        validators: None,
-        cookies: None,
+        result: PageResult {
+            bytes: 55_000,
+            requests,
+            items: vec![item],
+            ..PageResult::new(Ended::Done(Done::Parsed), 0)
+        },
         growth: GrowthBounds::NONE,
+        answered_at: 0,
+        cookies: None,
     }
 }
 

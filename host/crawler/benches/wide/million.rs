@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crawler_frontier::durable::DurableFrontier;
-use crawler_frontier::{Commit, Ended, Frontier, NewRequest, Take};
+use crawler_frontier::{Commit, Ended, Frontier, NewRequest, PageResult, Take};
 use crawler_model::crawl::Request;
-use crawler_model::frontier::DelayBy;
 use crawler_model::scope::GrowthBounds;
 use tokio::runtime::Runtime;
 
@@ -101,21 +100,13 @@ async fn fill(folder: &Path, port: u16) {
         let reason = "again".to_owned();
         let commit = Commit {
             claim,
-            ended: Ended::Retry { at: 1, reason },
-            detail: String::new(),
-            bytes: 0,
-            for_others: Vec::new(),
-            requests: links,
-            refused: Vec::new(),
-            items: Vec::new(),
-            host_ready_at: 0,
-            delay_by: DelayBy::default(),
-            host_answered: false,
-            answered_at: 0,
-            final_url: None,
-            validators: None,
-            cookies: None,
+            result: PageResult {
+                requests: links,
+                ..PageResult::new(Ended::Retry { at: 1, reason }, 0)
+            },
             growth: GrowthBounds::NONE,
+            answered_at: 0,
+            cookies: None,
         };
         frontier.commit(commit).await.expect("it is open");
     }

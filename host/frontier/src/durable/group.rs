@@ -56,8 +56,8 @@ impl Inner {
 
     pub(super) async fn commit(&self, mut commit: Commit) -> Answer {
         self.check()?;
-        let requests = std::mem::take(&mut commit.requests);
-        let links = self.links(requests, std::mem::take(&mut commit.for_others));
+        let requests = std::mem::take(&mut commit.result.requests);
+        let links = self.links(requests, std::mem::take(&mut commit.result.for_others));
         let (tell, mut told) = oneshot::channel();
         self.queue().push_back(Queued {
             commit,
@@ -132,20 +132,21 @@ impl Inner {
             (state.find(claim)?.lane.host, has_reloads)
         };
         let led_to = commit
+            .result
             .final_url
             .as_ref()
             .map(|request| (request.fingerprint(), self.seen_key(request)));
-        if let (Some(request), Some((led_to, _))) = (&commit.final_url, led_to)
+        if let (Some(request), Some((led_to, _))) = (&commit.result.final_url, led_to)
             && !claim.request.reload
             && led_to != fingerprint
             && (group.stored_here.contains(&led_to) || self.knows(request).await?)
         {
             // Another page was redirected there meanwhile, and its items are stored.
-            commit.ended = Ended::Done(Done::Duplicate);
-            commit.items.clear();
+            commit.result.ended = Ended::Done(Done::Duplicate);
+            commit.result.items.clear();
             links = Links::default();
         }
-        let earlier_death = match (&commit.ended, has_reloads) {
+        let earlier_death = match (&commit.result.ended, has_reloads) {
             (Ended::Dead { .. }, true) => self.dead_letter(host, fingerprint).await?,
             _ => None,
         };

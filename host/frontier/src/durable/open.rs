@@ -15,9 +15,10 @@ use super::suspects::MAX_ALONE;
 use super::writer::{failed, in_time};
 use super::{DurableFrontier, Frontiers, Inner, disk, keeper, sweep};
 use crate::reader::FrontierReader;
-use crate::{Commit, Ended, FrontierError, OpenAs, OpenFrontier, OpenFrontiers, path_of, records};
+use crate::{
+    Commit, Ended, FrontierError, OpenAs, OpenFrontier, OpenFrontiers, PageResult, path_of, records,
+};
 use crawler_model::crawl::Counts;
-use crawler_model::frontier::DelayBy;
 use crawler_model::id::Run;
 use crawler_model::resource::ShardId;
 use crawler_model::scope::GrowthBounds;
@@ -211,21 +212,10 @@ impl DurableFrontier {
             inner
                 .commit(Commit {
                     claim,
-                    ended: Ended::Dead { reason },
-                    detail: String::new(),
-                    bytes: 0,
-                    requests: Vec::new(),
-                    for_others: Vec::new(),
-                    refused: Vec::new(),
-                    items: Vec::new(),
-                    host_ready_at: 0,
-                    delay_by: DelayBy::default(),
-                    host_answered: false,
-                    answered_at: 0,
-                    final_url: None,
-                    validators: None,
-                    cookies: None,
+                    result: PageResult::new(Ended::Dead { reason }, 0),
                     growth: GrowthBounds::NONE,
+                    answered_at: 0,
+                    cookies: None,
                 })
                 .await?;
         }

@@ -174,9 +174,9 @@ async fn f23_a_crash_loses_neither_urls_nor_items_nor_what_was_seen() {
     let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
     frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 9).await));
-    commit.items = vec![item_of(&commit.claim, 0)];
-    commit.requests = urls(&["2", "4"]);
-    commit.bytes = 10;
+    commit.result.items = vec![item_of(&commit.claim, 0)];
+    commit.result.requests = urls(&["2", "4"]);
+    commit.result.bytes = 10;
     frontier.commit(commit).await.unwrap();
     let in_flight = ready(take(&frontier, 0, 9).await);
     assert_eq!(in_flight.request.url.path(), "/2");
@@ -224,8 +224,8 @@ async fn a_clock_set_back_a_day_delays_nothing() {
     let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
     frontier.seed(urls(&["1", "2"])).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 2 * DAY, 1).await));
-    commit.requests = urls(&["3"]);
-    commit.host_ready_at = 2 * DAY + 1_000;
+    commit.result.requests = urls(&["3"]);
+    commit.result.host_ready_at = 2 * DAY + 1_000;
     frontier.commit(commit).await.unwrap();
     assert_eq!(take(&frontier, DAY, 1).await, Take::WaitUntil(DAY + 1_000));
     frontier.settle().await.unwrap();
@@ -252,7 +252,7 @@ async fn after_an_opening_no_host_is_asked_sooner_than_its_delay() {
         .await
         .unwrap();
     let mut commit = parsed(ready(take(&frontier, 10_000, 1).await));
-    commit.host_ready_at = 10_300;
+    commit.result.host_ready_at = 10_300;
     frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
     let frontiers = frontiers_in(&objects, settings());
@@ -298,8 +298,13 @@ async fn items_that_memory_does_not_hold_are_read_back_in_order() {
     let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
     frontier.seed(urls(&["1"])).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
-    commit.items = (0..10).map(|n| item_of(&commit.claim, n)).collect();
-    let keys: Vec<_> = commit.items.iter().map(|item| item.key.clone()).collect();
+    commit.result.items = (0..10).map(|n| item_of(&commit.claim, n)).collect();
+    let keys: Vec<_> = commit
+        .result
+        .items
+        .iter()
+        .map(|item| item.key.clone())
+        .collect();
     frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
     let mark = SinkMark {
@@ -361,7 +366,7 @@ async fn after_a_commit_that_was_cut_off_nothing_more_is_written() {
     let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
     frontier.seed(urls(&["1", "2"])).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
-    commit.items = vec![item_of(&commit.claim, 0)];
+    commit.result.items = vec![item_of(&commit.claim, 0)];
     frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
     let claim = ready(take(&frontier, 0, 1).await);
@@ -391,9 +396,9 @@ async fn pages_that_are_led_to_one_place_at_once_give_its_items_once() {
     ];
     for claim in claims {
         let mut commit = parsed(claim);
-        commit.items = vec![item_of(&commit.claim, 0)];
-        commit.requests = urls(&["3"]);
-        commit.final_url = Some(urls(&["target"])[0].request.clone());
+        commit.result.items = vec![item_of(&commit.claim, 0)];
+        commit.result.requests = urls(&["3"]);
+        commit.result.final_url = Some(urls(&["target"])[0].request.clone());
         frontier.commit(commit).await.unwrap();
     }
     let counts = frontier.counts();
@@ -415,8 +420,8 @@ async fn visited_again() -> (Arc<DurableFrontier>, Arc<dyn Frontier>, Box<Claim>
     let commit = commit_of(ready(take(&frontier, 0, 1).await), dead("timeout"));
     frontier.commit(commit).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
-    commit.requests = urls(&["1"]);
-    commit.requests[0].request.reload = true;
+    commit.result.requests = urls(&["1"]);
+    commit.result.requests[0].request.reload = true;
     frontier.commit(commit).await.unwrap();
     let claim = ready(take(&frontier, 0, 1).await);
     assert_eq!(claim.visit, 1);

@@ -133,13 +133,13 @@ impl State {
             cookies.replace(&mut self.cookies);
         }
         let counts = &mut self.counts;
-        counts.bytes += commit.bytes;
-        counts.items += commit.items.len() as u64;
-        for (reason, n) in commit.refused {
+        counts.bytes += commit.result.bytes;
+        counts.items += commit.result.items.len() as u64;
+        for (reason, n) in commit.result.refused {
             *counts.refused_links.entry(reason.to_owned()).or_default() += n;
         }
-        self.outbox.push(commit.items);
-        if let Some(final_url) = commit.final_url {
+        self.outbox.push(commit.result.items);
+        if let Some(final_url) = commit.result.final_url {
             let final_url = final_url.fingerprint();
             let depth = commit.claim.depth;
             self.seen.entry(final_url).or_insert(Seen {
@@ -148,7 +148,7 @@ impl State {
                 n_waiting: 0,
             });
         }
-        match commit.ended {
+        match commit.result.ended {
             Ended::Done(Done::Parsed) => counts.parsed += 1,
             Ended::Done(
                 Done::Skipped

@@ -80,7 +80,7 @@ async fn no_page_is_taken_while_too_many_links_wait() {
     let roots = (0..2).map(|n| new(&format!("http://a/{n}"))).collect();
     frontier.seed(roots).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 9).await));
-    commit.for_others = vec![(Shard(1), new("http://b/"))];
+    commit.result.for_others = vec![(Shard(1), new("http://b/"))];
     frontier.commit(commit).await.unwrap();
     assert_eq!(take(&frontier, 0, 9).await, Take::Blocked);
     frontier.delivered(Shard(1), 2).await.unwrap();
@@ -101,8 +101,8 @@ async fn links_beyond_the_bound_are_refused_and_counted() {
     };
     assert_eq!(frontier.seed(roots).await.unwrap(), expected);
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
-    commit.refused = vec![("scope", 4)];
-    commit.requests = vec![new("http://a/1"), new("http://a/9")];
+    commit.result.refused = vec![("scope", 4)];
+    commit.result.requests = vec![new("http://a/1"), new("http://a/9")];
     frontier.commit(commit).await.unwrap();
     let counts = frontier.counts();
     assert_eq!(counts.refused_links[NO_ROOM], 4);
@@ -115,7 +115,7 @@ async fn check_full(settings: MemorySettings) {
     let roots = (0..3).map(|n| new(&format!("http://a/{n}"))).collect();
     frontier.seed(roots).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 9).await));
-    commit.items = (0..4).map(|n| item_of(&commit.claim, n)).collect();
+    commit.result.items = (0..4).map(|n| item_of(&commit.claim, n)).collect();
     frontier.commit(commit).await.unwrap();
     assert_eq!(take(&frontier, 0, 9).await, Take::Blocked);
     frontier.clear_outbox(2, None).await.unwrap();
@@ -144,7 +144,7 @@ async fn a_run_with_a_full_outbox_and_no_page_left_is_over() {
     });
     frontier.seed(vec![new("http://a/")]).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 9).await));
-    commit.items = vec![item_of(&commit.claim, 0)];
+    commit.result.items = vec![item_of(&commit.claim, 0)];
     frontier.commit(commit).await.unwrap();
     assert_eq!(take(&frontier, 0, 9).await, Take::Empty);
 }
@@ -199,7 +199,7 @@ async fn a_host_with_many_urls_does_not_slow_the_others() {
     for now in 1..=200 {
         let mut commit = parsed(ready(take(&frontier, now, 1).await));
         n_small += u32::from(commit.claim.request.url.host_str() == Some("small"));
-        commit.host_ready_at = now;
+        commit.result.host_ready_at = now;
         frontier.commit(commit).await.unwrap();
     }
     assert_eq!(n_small, 100);

@@ -74,7 +74,7 @@ pub async fn whoever_is_overtaken_writes_nothing_more([first, second]: Two) {
     let claim = ready(old.take(0, 1).unwrap());
     let new = open(&second).await;
     let mut commit = parsed(claim);
-    commit.items = vec![item_of(&commit.claim, 0)];
+    commit.result.items = vec![item_of(&commit.claim, 0)];
     let mut error = old.commit(commit).await.err();
     if error.is_none() {
         error = old.settle().await.err();
@@ -117,8 +117,8 @@ pub async fn what_was_durable_is_there_in_the_next_opening([first, second]: Two)
     frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
     frontier.settle().await.unwrap();
     let mut commit = parsed(ready(frontier.take(0, 9).unwrap()));
-    commit.items = (0..3).map(|n| item_of(&commit.claim, n)).collect();
-    commit.requests = urls(&["2", "4"]);
+    commit.result.items = (0..3).map(|n| item_of(&commit.claim, n)).collect();
+    commit.result.requests = urls(&["2", "4"]);
     frontier.commit(commit).await.unwrap();
     let failed = commit_of(ready(frontier.take(0, 9).unwrap()), retry(500));
     frontier.commit(failed).await.unwrap();

@@ -122,7 +122,7 @@ pub async fn a_host_that_could_not_be_reached_waits_with_all_its_urls(frontier: 
         ("/1", 1, 1)
     );
     let mut answered = parsed(again);
-    answered.host_answered = true;
+    answered.result.host_answered = true;
     frontier.commit(answered).await.unwrap();
     let last = ready(take(&frontier, 500, 2).await);
     assert_eq!((path(&last), last.host.n_failures), ("/2", 0));
@@ -170,7 +170,7 @@ pub async fn a_failure_from_before_an_answer_puts_nothing_off(frontier: Arc<dyn 
         ready(take(&frontier, 10, 3).await),
     );
     let mut answered = parsed(well);
-    answered.host_answered = true;
+    answered.result.host_answered = true;
     frontier.commit(answered).await.unwrap();
     frontier.put_off(late, failure(9_000, true)).await.unwrap();
     let again = ready(take(&frontier, 10, 3).await);

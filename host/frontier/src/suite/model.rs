@@ -99,11 +99,11 @@ pub async fn any_order_of_calls_gives_what_a_plain_list_gives(
             parsed(claim)
         };
         if !draining {
-            commit.requests = links(&mut rng, &mut list, heard);
+            commit.result.requests = links(&mut rng, &mut list, heard);
         }
-        commit.host_ready_at = now + rng.random_range(0..30);
+        commit.result.host_ready_at = now + rng.random_range(0..30);
         let clock = clocks.entry(commit.claim.request.host()).or_default();
-        *clock = commit.host_ready_at.max(*clock);
+        *clock = commit.result.host_ready_at.max(*clock);
         frontier.commit(commit).await.unwrap();
     }
     assert_eq!(list, [], "left over, seed {seed}");

@@ -12,8 +12,9 @@ pub async fn f25_links_of_one_pattern_are_stored_up_to_their_bound(frontier: Arc
     frontier.seed(roots).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 9).await));
     commit.growth.pattern_urls = 2;
-    commit.requests = all(&["http://a/2", "http://a/3", "http://a/4", "http://a/5"]);
+    commit.result.requests = all(&["http://a/2", "http://a/3", "http://a/4", "http://a/5"]);
     commit
+        .result
         .requests
         .extend(all(&["http://a/name", "http://b/3"]));
     let committed = frontier.commit(commit).await.unwrap();
@@ -21,7 +22,7 @@ pub async fn f25_links_of_one_pattern_are_stored_up_to_their_bound(frontier: Arc
     assert!(!frontier.knows(&new("http://a/5").request).await.unwrap());
     let mut commit = parsed(ready(take(&frontier, 0, 9).await));
     commit.growth.pattern_urls = 3;
-    commit.requests = all(&["http://a/3", "http://a/5", "http://a/6"]);
+    commit.result.requests = all(&["http://a/3", "http://a/5", "http://a/6"]);
     let committed = frontier.commit(commit).await.unwrap();
     assert_eq!((committed.n_new, committed.n_over_pattern), (1, 1));
     let counts = frontier.counts();
@@ -39,7 +40,7 @@ pub async fn links_to_new_hosts_end_at_their_bound(frontier: Arc<dyn Frontier>) 
     assert_eq!(frontier.counts().hosts, 2);
     let mut commit = parsed(ready(take(&frontier, 0, 9).await));
     commit.growth.hosts = 3;
-    commit.requests = all(&["http://c/", "http://c/1", "http://a/1", "http://b:8080/"]);
+    commit.result.requests = all(&["http://c/", "http://c/1", "http://a/1", "http://b:8080/"]);
     let committed = frontier.commit(commit).await.unwrap();
     // The page's links are processed in any order: one of the two hosts is refused with all its links.
     assert_eq!(committed.n_over_hosts + committed.n_new, 4);
@@ -50,7 +51,7 @@ pub async fn links_to_new_hosts_end_at_their_bound(frontier: Arc<dyn Frontier>) 
     // Known hosts get further links.
     let mut commit = parsed(ready(take(&frontier, 0, 9).await));
     commit.growth.hosts = 1;
-    commit.requests = all(&["http://a/2", "http://b/2", "http://d/"]);
+    commit.result.requests = all(&["http://a/2", "http://b/2", "http://d/"]);
     let committed = frontier.commit(commit).await.unwrap();
     assert_eq!((committed.n_new, committed.n_over_hosts), (2, 1));
     assert_eq!(frontier.counts().hosts, 3);

@@ -155,7 +155,7 @@ impl Frontier for Opened {
         self.shared.check()?;
         self.shared.change(|state| {
             state.land(&commit.claim)?;
-            state.has_unsure_clocks |= commit.host_ready_at == 0 && commit.answered_at == 0;
+            state.has_unsure_clocks |= commit.result.host_ready_at == 0 && commit.answered_at == 0;
             Ok(state.plain.end(commit))
         })
     }

@@ -176,25 +176,25 @@ impl Plain {
 
     /// Applies a page's end and its results.
     pub(super) fn end(&mut self, commit: Commit) -> Committed {
-        let (ready_at, answered_at) = (commit.host_ready_at, commit.answered_at);
+        let (ready_at, answered_at) = (commit.result.host_ready_at, commit.answered_at);
         self.land(&commit.claim.request.host(), ready_at, answered_at);
-        if commit.host_answered {
+        if commit.result.host_answered {
             self.life(commit.claim.request.host()).answer();
         }
         if let Some(cookies) = commit.cookies {
             cookies.replace(&mut self.cookies);
         }
-        self.counts.bytes += commit.bytes;
-        self.counts.items += commit.items.len() as u64;
-        for (reason, n) in commit.refused {
+        self.counts.bytes += commit.result.bytes;
+        self.counts.items += commit.result.items.len() as u64;
+        for (reason, n) in commit.result.refused {
             *self
                 .counts
                 .refused_links
                 .entry(reason.to_owned())
                 .or_default() += n;
         }
-        self.outbox.extend(commit.items);
-        if let Some(request) = commit.final_url {
+        self.outbox.extend(commit.result.items);
+        if let Some(request) = commit.result.final_url {
             let depth = commit.claim.depth;
             let seen = Seen { depth, visit: 0 };
             self.seen.entry(request.fingerprint()).or_insert(seen);
@@ -202,7 +202,7 @@ impl Plain {
         let time = self.time;
         let known = self.urls.get_mut(&commit.claim.entry);
         let known = known.expect("what is in flight is known");
-        match commit.ended {
+        match commit.result.ended {
             Ended::Done(done) => {
                 known.stage = Stage::Done(done);
                 match done {
@@ -220,10 +220,10 @@ impl Plain {
                 self.counts.retries += 1;
             }
         }
-        let n_sent = self.send(commit.for_others);
+        let n_sent = self.send(commit.result.for_others);
         Committed {
             n_sent,
-            ..self.store(commit.requests, Some(commit.growth))
+            ..self.store(commit.result.requests, Some(commit.growth))
         }
     }
 

@@ -42,12 +42,12 @@ impl State {
         // This belongs to the same step: the page must always be counted as in flight somewhere.
         self.n_undurable += 1;
         let (lane, now) = (page.lane, self.time.latest());
-        let ready_at = match commit.host_ready_at {
+        let ready_at = match commit.result.host_ready_at {
             0 => 0,
             wall => self.time.of_wall(wall),
         };
         // It is unknown if the host was asked.
-        self.has_unsure_clocks |= commit.host_ready_at == 0 && commit.answered_at == 0;
+        self.has_unsure_clocks |= commit.result.host_ready_at == 0 && commit.answered_at == 0;
         let answered = match commit.answered_at {
             0 => now,
             wall => self.time.of_wall(wall).min(now),
@@ -56,9 +56,9 @@ impl State {
         self.note_origin(
             lane.host,
             ready_at.saturating_sub(answered),
-            commit.delay_by,
+            commit.result.delay_by,
         );
-        if commit.host_answered {
+        if commit.result.host_answered {
             self.bench.live(lane.host, HostLife::answer);
         }
         batch.delete(keys::ready(self.run, lane, page.turn));
@@ -72,8 +72,8 @@ impl State {
                 self.last.cookies_version = version;
             }
         }
-        self.counts.bytes += commit.bytes;
-        for (reason, n) in commit.refused {
+        self.counts.bytes += commit.result.bytes;
+        for (reason, n) in commit.result.refused {
             *self
                 .counts
                 .refused_links
@@ -95,11 +95,11 @@ impl State {
             request: None,
             validators: None,
         };
-        match commit.ended {
+        match commit.result.ended {
             Ended::Done(done) => {
                 state.stage = Stage::from(done) as i32;
                 state.request = Some((&claim.request).into());
-                state.validators = match (&commit.validators, &claim.validators) {
+                state.validators = match (&commit.result.validators, &claim.validators) {
                     (Some(validators), _) => Some(validators.into()),
                     (None, Some(earlier)) if done == Done::NotModified => Some((&**earlier).into()),
                     (None, _) => None,
@@ -124,7 +124,7 @@ impl State {
                     reason: reason.clone(),
                     since: state.since,
                     plugin: page.plugin,
-                    detail: commit.detail,
+                    detail: commit.result.detail,
                 };
                 let key = keys::dead_letter(self.run, lane.host, claim.fingerprint);
                 batch.put(key, letter.encode_to_vec());
@@ -161,7 +161,7 @@ impl State {
             let key = keys::state(lane.host, claim.fingerprint);
             batch.put(key, state.encode_to_vec());
         }
-        if let Some(request) = &commit.final_url {
+        if let Some(request) = &commit.result.final_url {
             let host = keys::host_of(request);
             batch.put(keys::seen(self.run, host, request.fingerprint()), []);
         }
@@ -177,9 +177,9 @@ impl State {
             n_sent: self.send(sorted.for_others, batch),
             ..self.store(sorted.links, plugin, &mut hosts, batch)
         };
-        self.counts.items += commit.items.len() as u64;
+        self.counts.items += commit.result.items.len() as u64;
         self.outbox
-            .push(commit.items, plugin, &mut self.last, batch);
+            .push(commit.result.items, plugin, &mut self.last, batch);
         for host in hosts {
             self.save_host(host, batch);
         }

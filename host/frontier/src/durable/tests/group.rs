@@ -23,7 +23,7 @@ async fn seeded(objects: &Arc<InMemory>, names: &[&str]) -> (Arc<DurableFrontier
     let mut commits = Vec::new();
     for _ in names {
         let mut commit = parsed(ready(take(&frontier, 0, 9).await));
-        commit.items = vec![item_of(&commit.claim, 0)];
+        commit.result.items = vec![item_of(&commit.claim, 0)];
         commits.push(commit);
     }
     (durable, commits)
@@ -34,7 +34,7 @@ async fn pages_that_end_at_once_share_a_batch_and_store_a_link_once() {
     let objects = Arc::new(InMemory::new());
     let (durable, mut commits) = seeded(&objects, &["1", "2", "3"]).await;
     for (n, commit) in commits.iter_mut().enumerate() {
-        commit.requests = urls(&["1", "shared", &format!("own-{n}")]);
+        commit.result.requests = urls(&["1", "shared", &format!("own-{n}")]);
     }
     let n_batches = durable.inner.state().last.n;
     let n_new: u64 = end_at_once(&durable, commits)
@@ -77,7 +77,7 @@ async fn of_pages_that_end_at_once_and_are_led_to_one_place_one_gives_its_items(
     let objects = Arc::new(InMemory::new());
     let (durable, mut commits) = seeded(&objects, &["1", "2", "3"]).await;
     for commit in &mut commits {
-        commit.final_url = Some(urls(&["target"])[0].request.clone());
+        commit.result.final_url = Some(urls(&["target"])[0].request.clone());
     }
     for committed in end_at_once(&durable, commits).await {
         committed.unwrap();
@@ -90,8 +90,8 @@ async fn of_pages_that_end_at_once_and_are_led_to_one_place_one_gives_its_items(
 async fn a_reload_of_a_page_that_ends_beside_it_is_a_visit_of_its_own() {
     let objects = Arc::new(InMemory::new());
     let (durable, mut commits) = seeded(&objects, &["1", "2"]).await;
-    commits[1].requests = urls(&["1"]);
-    commits[1].requests[0].request.reload = true;
+    commits[1].result.requests = urls(&["1"]);
+    commits[1].result.requests[0].request.reload = true;
     for committed in end_at_once(&durable, commits).await {
         committed.unwrap();
     }

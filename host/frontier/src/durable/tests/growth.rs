@@ -41,7 +41,7 @@ async fn what_a_compaction_has_replaced_goes_at_its_age() {
         loop {
             n_pages += 1;
             let mut commit = parsed(ready(next(&frontier, 0).await));
-            commit.requests = urls(&[&n_pages.to_string()]);
+            commit.result.requests = urls(&[&n_pages.to_string()]);
             frontier.commit(commit).await.unwrap();
             frontier.settle().await.unwrap();
             let mut all_go = true;

@@ -14,10 +14,10 @@ async fn end(
     links: &[&str],
 ) {
     let mut commit = parsed(claim);
-    commit.host_answered = true;
-    commit.delay_by = DelayBy::Robots;
-    (commit.answered_at, commit.host_ready_at) = (ready_at.saturating_sub(500), ready_at);
-    commit.requests = links.iter().map(|url| new(url)).collect();
+    commit.result.host_answered = true;
+    commit.result.delay_by = DelayBy::Robots;
+    (commit.answered_at, commit.result.host_ready_at) = (ready_at.saturating_sub(500), ready_at);
+    commit.result.requests = links.iter().map(|url| new(url)).collect();
     frontier.commit(commit).await.unwrap();
 }
 

@@ -154,7 +154,7 @@ async fn hosts_that_are_read_in_together_give_each_of_their_urls_once() {
                 if !url.ends_with("/more") {
                     // Others of its host may be read in at the moment.
                     let url = format!("{url}/more");
-                    commit.requests = vec![new(&url)];
+                    commit.result.requests = vec![new(&url)];
                     all.insert(url);
                 }
                 frontier.commit(commit).await.unwrap();

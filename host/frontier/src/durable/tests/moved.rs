@@ -69,7 +69,7 @@ async fn four(objects: &Arc<InMemory>) -> ([NewRequest; 4], Arc<dyn Frontier>) {
         let mut commit = parsed(ready(take(&frontier, 10_000, 1).await));
         let url = &commit.claim.request.url;
         let n = hosts.iter().position(|new| new.request.url == *url);
-        (commit.answered_at, commit.host_ready_at) = (10_000, ready_at[n.unwrap()]);
+        (commit.answered_at, commit.result.host_ready_at) = (10_000, ready_at[n.unwrap()]);
         frontier.commit(commit).await.unwrap();
     }
     frontier.settle().await.unwrap();

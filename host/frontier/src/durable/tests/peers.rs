@@ -34,7 +34,7 @@ async fn open_with(
 /// Ends a page of the sender, which leads to this link of shard 1.
 async fn send(sender: &Arc<dyn Frontier>, link: NewRequest) {
     let mut commit = parsed(ready(take(sender, 0, 9).await));
-    commit.for_others = vec![(Shard(1), link)];
+    commit.result.for_others = vec![(Shard(1), link)];
     sender.commit(commit).await.unwrap();
 }
 

@@ -18,7 +18,7 @@ async fn open_with(objects: &Arc<InMemory>, now: UnixMillis, delay: u64) -> Arc<
 
 async fn ask_once(frontier: &Arc<dyn Frontier>, now: UnixMillis, ready_at: UnixMillis) {
     let mut commit = parsed(ready(next(frontier, now).await));
-    commit.host_ready_at = ready_at;
+    commit.result.host_ready_at = ready_at;
     frontier.commit(commit).await.unwrap();
 }
 
@@ -90,11 +90,11 @@ async fn a_page_that_was_not_asked_for_leaves_the_moments_of_its_host_as_they_ar
     let frontier = open_with(&objects, 0, 500).await;
     frontier.seed(urls(&["1", "2", "3", "4"])).await.unwrap();
     let mut commit = parsed(ready(next(&frontier, 10_000).await));
-    (commit.answered_at, commit.host_ready_at) = (10_000, 10_500);
+    (commit.answered_at, commit.result.host_ready_at) = (10_000, 10_500);
     frontier.commit(commit).await.unwrap();
     let forbidden = async |frontier: &Arc<dyn Frontier>, now| {
         let mut commit = parsed(ready(next(frontier, now).await));
-        (commit.answered_at, commit.host_ready_at) = (now, 0);
+        (commit.answered_at, commit.result.host_ready_at) = (now, 0);
         frontier.commit(commit).await.unwrap();
     };
     forbidden(&frontier, 20_000).await;
@@ -115,7 +115,7 @@ async fn what_a_host_is_given_after_an_opening_is_no_less_because_its_page_took_
     frontier.seed(urls(&["1", "2"])).await.unwrap();
     let mut commit = parsed(ready(next(&frontier, 10_000).await));
     // The host answered at once, and the page was parsed for most of the host's delay.
-    (commit.answered_at, commit.host_ready_at) = (10_000, 10_500);
+    (commit.answered_at, commit.result.host_ready_at) = (10_000, 10_500);
     assert_eq!(frontier.take(10_450, 1).unwrap(), Take::Blocked);
     frontier.commit(commit).await.unwrap();
     frontier.give_back(ready(next(&frontier, 20_000).await), HostNews::None);
@@ -134,8 +134,8 @@ async fn what_comes_late_and_goes_first_does_so_after_an_opening_too() {
     // Host b is saved already, with a lane of another priority.
     let mut commit = parsed(ready(next(&frontier, 0).await));
     assert_eq!(commit.claim.request.url.as_str(), "http://a/1");
-    commit.requests = vec![new("http://b/urgent")];
-    commit.requests[0].request.priority = 5;
+    commit.result.requests = vec![new("http://b/urgent")];
+    commit.result.requests[0].request.priority = 5;
     frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
     let frontier = open_with(&objects, 0, 0).await;
@@ -150,7 +150,7 @@ async fn what_is_found_after_the_clock_was_set_back_is_crawled_after_an_opening_
     frontier.seed(urls(&["1", "2"])).await.unwrap();
     ask_once(&frontier, 2 * DAY, 0).await;
     let mut commit = parsed(ready(next(&frontier, DAY).await));
-    commit.requests = urls(&["3", "4"]);
+    commit.result.requests = urls(&["3", "4"]);
     frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
     let frontier = open_with(&objects, DAY, 0).await;
@@ -176,7 +176,7 @@ async fn no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening()
     let frontier: Arc<dyn Frontier> = Arc::new(opened);
     frontier.seed(urls(&["1", "2"])).await.unwrap();
     let mut commit = parsed(ready(next(&frontier, 0).await));
-    commit.items = vec![item_of(&commit.claim, 0), item_of(&commit.claim, 1)];
+    commit.result.items = vec![item_of(&commit.claim, 0), item_of(&commit.claim, 1)];
     frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
     assert_eq!(frontier.take(0, 1).unwrap(), Take::Blocked);
@@ -204,7 +204,7 @@ async fn items_are_given_once_they_are_durable_and_not_before() {
     frontier.seed(urls(&["1", "2"])).await.unwrap();
     for n_durable in 0..2 {
         let mut commit = parsed(ready(next(&frontier, 0).await));
-        commit.items = vec![item_of(&commit.claim, 0)];
+        commit.result.items = vec![item_of(&commit.claim, 0)];
         frontier.commit(commit).await.unwrap();
         assert_eq!(frontier.outbox(9).await.unwrap().items.len(), n_durable);
         frontier.settle().await.unwrap();
@@ -303,8 +303,8 @@ async fn items_that_are_read_back_are_bounded_by_their_bytes_too() {
     let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
     frontier.seed(urls(&["1"])).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
-    commit.items = (0..24).map(|n| item_of(&commit.claim, n)).collect();
-    for item in &mut commit.items {
+    commit.result.items = (0..24).map(|n| item_of(&commit.claim, n)).collect();
+    for item in &mut commit.result.items {
         item.url += &"x".repeat(1 << 20);
     }
     frontier.commit(commit).await.unwrap();
@@ -334,8 +334,8 @@ async fn a_page_larger_than_what_may_wait_to_be_written_is_committed_whole() {
     frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
     for _ in 0..3 {
         let mut commit = parsed(ready(next(&frontier, 0).await));
-        commit.items = (0..4).map(|n| item_of(&commit.claim, n)).collect();
-        for item in &mut commit.items {
+        commit.result.items = (0..4).map(|n| item_of(&commit.claim, n)).collect();
+        for item in &mut commit.result.items {
             item.url += &"x".repeat(256 << 10);
         }
         frontier.commit(commit).await.unwrap();
@@ -372,7 +372,7 @@ async fn a_frontier_knows_how_many_bytes_it_has_on_disk() {
     let mut item = item_of(&commit.claim, 0);
     let long = format!("\"{}\"", "x".repeat(100_000));
     item.item = serde_json::value::RawValue::from_string(long).unwrap();
-    commit.items = vec![item];
+    commit.result.items = vec![item];
     frontier.commit(commit).await.unwrap();
     assert!(frontier.undelivered_bytes() > 100_000);
     frontier.settle().await.unwrap();

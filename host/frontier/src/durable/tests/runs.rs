@@ -65,7 +65,7 @@ async fn a_run_that_carries_on_asks_again_for_all_that_the_last_knew_with_its_va
         etag: Some("e".into()),
         ..Default::default()
     };
-    commit.validators = Some(validators.clone());
+    commit.result.validators = Some(validators.clone());
     frontier.commit(commit).await.unwrap();
     let gone = Ended::Done(crawler_model::crawl::Done::Gone);
     frontier
@@ -172,9 +172,9 @@ async fn a_url_that_an_earlier_run_left_due_is_reloaded_where_redirects_led_to_i
     frontier.seed(urls(&["a"])).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
     let [mut link] = urls(&["b"]).try_into().unwrap();
-    commit.final_url = Some(link.request.clone());
+    commit.result.final_url = Some(link.request.clone());
     link.request.reload = true;
-    commit.requests = vec![link];
+    commit.result.requests = vec![link];
     assert_eq!(frontier.commit(commit).await.unwrap().n_new, 0);
     assert_eq!(
         crawl(&frontier).await,
@@ -187,11 +187,11 @@ async fn a_url_that_an_earlier_run_left_due_is_reloaded_where_redirects_led_to_i
     frontier.seed(urls(&["a", "c"])).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
     let [mut link] = urls(&["b"]).try_into().unwrap();
-    commit.final_url = Some(link.request.clone());
+    commit.result.final_url = Some(link.request.clone());
     frontier.commit(commit).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
     link.request.reload = true;
-    commit.requests = vec![link];
+    commit.result.requests = vec![link];
     frontier.commit(commit).await.unwrap();
     assert_eq!(crawl(&frontier).await, ["/b"]);
 }

@@ -86,7 +86,7 @@ async fn a_suspect_whose_host_must_wait_holds_up_no_other() {
         first = ready(take(&frontier, 0, 9).await);
     }
     let mut commit = parsed(first);
-    commit.host_ready_at = 60_000;
+    commit.result.host_ready_at = 60_000;
     frontier.commit(commit).await.unwrap();
     while let Take::Ready(claim) = take(&frontier, 60_000, 9).await {
         others.push(claim);

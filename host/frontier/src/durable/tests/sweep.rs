@@ -29,10 +29,10 @@ async fn crawl_run(objects: &Arc<InMemory>, run: u64, roots: &[&str]) -> Arc<Dur
         let url = claim.request.url.clone();
         let mut commit = parsed(claim);
         if url.path() == "/" {
-            commit.requests = vec![new(&format!("{url}list/{run}"))];
+            commit.result.requests = vec![new(&format!("{url}list/{run}"))];
         }
         if url.as_str() == BUSY {
-            commit.host_ready_at = LONG;
+            commit.result.host_ready_at = LONG;
         }
         frontier.commit(commit).await.unwrap();
     }

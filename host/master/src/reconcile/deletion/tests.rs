@@ -262,7 +262,7 @@ pub(crate) async fn crawl(data: &DataRoot, shard: ShardId) {
     let frontier: Arc<dyn Frontier> = Arc::new(frontier);
     frontier.seed(vec![new("http://a.test/")]).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
-    commit.items = (0..3).map(|n| item_of(&commit.claim, n)).collect();
+    commit.result.items = (0..3).map(|n| item_of(&commit.claim, n)).collect();
     frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
     let batch = frontier.outbox(9).await.unwrap();
