@@ -2,12 +2,9 @@
 
 use url::Url;
 
-use crawler_fetch::agents::identity;
-use crawler_fetch::gate::Asker;
 use crawler_fetch::{Answer, Failure, Fetch, FetchError, FetchRequest};
 use crawler_model::crawl::{Page, Request};
 use crawler_model::settings::CrawlSettings;
-use crawler_process::memory::Account;
 
 /// Redirects from host to host that are followed; the fetcher follows those within a host.
 const MAX_HOSTS: usize = 10;
@@ -42,28 +39,9 @@ pub async fn page(
     let mut request = wanted.clone();
     for n_before in 0..=MAX_HOSTS {
         let fetch_request = FetchRequest {
-            url: request.url.clone(),
             // A user who types an address may name its port; a redirect may not.
             names_port: n_before == 0,
-            method: request.method.clone(),
-            headers: request.headers.clone(),
-            identity: identity(&settings.user_agents, &request.url, 1),
-            cookies: None,
-            proxy: settings.proxy.clone(),
-            credentials: settings.credentials.clone().unwrap_or_default(),
-            body: request.body.clone(),
-            max_url_length: settings.max_url_length(),
-            content_types: settings.content_types.clone().unwrap_or_default(),
-            max_body,
-            delay: settings.delay(),
-            random_delay: settings.random_delay(),
-            host_rate: settings.host_rate.clone().unwrap_or_default(),
-            unless: None,
-            robots: settings.robots(),
-            max_crawl_delay: settings.max_crawl_delay(),
-            account: Account::default(),
-            asker: Asker::waiting(),
-            place: None,
+            ..FetchRequest::new(&request, settings, 1, max_body)
         };
         let fetched = fetch.fetch(fetch_request).await;
         let fetched = fetched.map_err(|Failure { error, .. }| NoPage::Failed {

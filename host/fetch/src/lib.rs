@@ -19,11 +19,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use url::Url;
 
-use agents::Identity;
+use agents::{Identity, identity};
 use cookies::CookieJar;
-use crawler_model::crawl::{Page, UnixMillis};
+use crawler_model::crawl::{Page, Request, UnixMillis};
 use crawler_model::frontier::{DelayBy, Validators};
-use crawler_model::settings::{ContentTypes, CredentialNames, ProxyChoice, Rates, Robots};
+use crawler_model::settings::{
+    ContentTypes, CrawlSettings, CredentialNames, ProxyChoice, Rates, Robots,
+};
 use crawler_process::memory::Account;
 use gate::Asker;
 
@@ -92,6 +94,37 @@ pub struct FetchRequest {
     pub asker: Asker,
     /// Place of the request among the requests in flight. If `None`, it occupies no place.
     pub place: Option<Arc<dyn Place>>,
+}
+
+impl FetchRequest {
+    /// Builds the request for a page by the settings of its resource, for this attempt, counted from 1. Its body
+    /// is cut after `max_body` bytes. It has neither cookies nor a condition nor a place, and waits for the turn
+    /// of its host.
+    pub fn new(request: &Request, settings: &CrawlSettings, attempt: u32, max_body: u64) -> Self {
+        Self {
+            url: request.url.clone(),
+            names_port: false,
+            method: request.method.clone(),
+            headers: request.headers.clone(),
+            identity: identity(&settings.user_agents, &request.url, attempt),
+            cookies: None,
+            proxy: settings.proxy.clone(),
+            credentials: settings.credentials.clone().unwrap_or_default(),
+            body: request.body.clone(),
+            max_url_length: settings.max_url_length(),
+            content_types: settings.content_types.clone().unwrap_or_default(),
+            max_body,
+            delay: settings.delay(),
+            random_delay: settings.random_delay(),
+            host_rate: settings.host_rate.clone().unwrap_or_default(),
+            unless: None,
+            robots: settings.robots(),
+            max_crawl_delay: settings.max_crawl_delay(),
+            account: Account::default(),
+            asker: Asker::waiting(),
+            place: None,
+        }
+    }
 }
 
 /// A place among the requests in flight. It is given up while a redirect waits for its host.
