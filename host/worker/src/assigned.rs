@@ -11,11 +11,12 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::crawls::Running;
+use super::live::Live;
 use super::opening::{self, OwnShard, StepError};
 use super::parts::AgentParts;
 use super::receive::Receiver;
 use super::told::ToldSink;
-use super::{Live, Running};
 use crawler_crawl::part::Part;
 use crawler_crawl::permit::FetchPermit;
 use crawler_crawl::report::CrawlLog;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::Live;
+use super::live::Live;
 use super::opening::{OwnShard, StepError};
 use crawler_model::id::{Epoch, NodeId, ResourceName};
 use crawler_model::resource::{ShardId, ShardRecord, ShardState};

@@ -1,8 +1,8 @@
 //! Wait of an assignment whose crawl was put back for want of memory. The shard stays with the worker, and the
 //! crawl goes on once memory is free.
 
-use super::Live;
 use super::assigned::{Assigned, Stop};
+use super::live::Live;
 use crawler_crawl::put_back::MEMORY_SHORT;
 use crawler_crawl::report::CrawlLog;
 use crawler_model::resource::Waits;

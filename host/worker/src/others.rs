@@ -5,21 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
+use super::links::{GIVE_DEADLINE, GivenLinks};
 use super::parts::AgentParts;
-use super::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
 use crawler_crawl::part::{HandOver, HandOverError};
 use crawler_frontier::LinkBatch;
 use crawler_model::id::{Epoch, Run, Shard};
 use crawler_model::node::{Node, Role};
 use crawler_model::resource::{ShardId, ShardRecord};
 use crawler_process::telemetry;
-
-/// Transport that gives links to another worker.
-#[async_trait]
-pub trait SendLinks: Send + Sync + 'static {
-    /// Sends links and returns the number of the last link that is durable there.
-    async fn send(&self, worker: &Node, links: GivenLinks) -> Result<u64, GiveError>;
-}
 
 /// The other shards of a resource, for one assignment of this one.
 pub(super) struct Others {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Crawls;
+use super::crawls::Crawls;
 use super::lease_permit::Registered;
-use super::others::SendLinks;
+use super::links::SendLinks;
 use crawler_fetch::Fetch;
 use crawler_frontier::OpenFrontiers;
 use crawler_model::node::Node;

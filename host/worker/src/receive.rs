@@ -9,117 +9,22 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::Crawls;
 use super::assigned::{Assigned, REST_AFTER, Stop};
 use super::judge::Judge;
+use super::links::GiveError;
+use super::mailbox::{Answer, Incoming, MAX_WAITING, Mailbox};
 use super::others::Others;
 use crawler_crawl::CrawlEnd;
-use crawler_crawl::part::{MAX_LINKS, Part, Quiet};
-use crawler_frontier::{Frontier, FrontierError, LinkBatch, LinkPolicy, OpenFrontier};
-use crawler_model::id::{Epoch, Run, Shard};
-use crawler_model::resource::{ShardId, ShardState};
+use crawler_crawl::part::{Part, Quiet};
+use crawler_frontier::{Frontier, FrontierError, LinkPolicy, OpenFrontier};
+use crawler_model::resource::ShardState;
 
 /// Time without work after which a shard says that it is idle. A shard that gets links again and again would
 /// otherwise write two records for each.
 const IDLE_AFTER: Duration = Duration::from_millis(500);
-/// Maximum number of calls that wait for one shard; a further one is refused, and comes again. All waiting
-/// calls are made durable together.
-const MAX_WAITING: usize = 64;
-/// Time that links may take to become durable before the sender sends them again.
-pub const GIVE_DEADLINE: Duration = Duration::from_secs(10);
-
-/// Links of one shard for another, sent by its owner to the other's owner.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GivenLinks {
-    /// Shard that is to store them.
-    pub to: ShardId,
-    /// Epoch of the assignment that they are given to.
-    pub epoch: Epoch,
-    /// Run that they belong to.
-    pub run: Run,
-    /// Shard that sends them.
-    pub from: Shard,
-    /// Links in order.
-    pub batch: LinkBatch,
-}
-
-/// Reason why links were not taken. Links that are stored all the same are skipped when they come again.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum GiveError {
-    /// No worker would ever take them.
-    #[error("{0}")]
-    Refused(String),
-    /// The links cannot be taken here, or not now.
-    #[error("{0}")]
-    NotNow(String),
-}
-
-/// Mailbox for the links for one assignment.
-#[derive(Clone)]
-pub(super) struct Mailbox {
-    n_shards: NonZeroU32,
-    incoming: mpsc::Sender<Incoming>,
-}
-
-/// One call with links.
-pub(super) struct Incoming {
-    from: Shard,
-    batch: LinkBatch,
-    answer: Answer,
-}
-
-type Answer = oneshot::Sender<Result<u64, GiveError>>;
-
-impl Crawls {
-    /// Gives links to a shard that is crawled here. Returns the number of the sending shard's last link that
-    /// is durable.
-    pub async fn give(&self, links: GivenLinks) -> Result<u64, GiveError> {
-        let (to, from) = (links.to, links.from);
-        let refused = |why: String| Err(GiveError::Refused(why));
-        let n_links = links.batch.links.len();
-        if n_links > MAX_LINKS {
-            return refused(format!("{n_links} links at once, at most {MAX_LINKS}"));
-        }
-        if links.batch.first == 0 {
-            return refused("links are numbered from 1".to_owned());
-        }
-        if from == to.shard {
-            return refused(format!("shard {to} gives links to itself"));
-        }
-        let not_now = |why: String| GiveError::NotNow(why);
-        let mailbox = {
-            let known = self.known();
-            let running = known.running.get(&to);
-            let running = running
-                .filter(|running| running.epoch == links.epoch && running.run == links.run)
-                .ok_or_else(|| not_now(format!("shard {to} is not crawled here")))?;
-            running.mailbox.clone()
-        };
-        let n_shards = mailbox.as_ref().map_or(1, |mailbox| mailbox.n_shards.get());
-        let Some(mailbox) = mailbox.filter(|_| from.0.max(to.shard.0) < n_shards) else {
-            let resource = to.resource;
-            return refused(format!(
-                "resource {resource} has {n_shards} shards, and no {from}"
-            ));
-        };
-        let (answer, answered) = oneshot::channel();
-        let incoming = Incoming {
-            from,
-            batch: links.batch,
-            answer,
-        };
-        let sent = mailbox.incoming.try_send(incoming);
-        sent.map_err(|_| not_now(format!("shard {to} has enough to do")))?;
-        match tokio::time::timeout(GIVE_DEADLINE, answered).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(_gone)) => Err(not_now(format!("shard {to} is not crawled here any more"))),
-            Err(_elapsed) => Err(not_now(format!("shard {to} is busy"))),
-        }
-    }
-}
 
 /// Receiving end of one assignment, for as long as the assignment lasts.
 pub(super) struct Receiver {
@@ -155,11 +60,7 @@ impl Receiver {
         if n_shards.get() == 1 {
             return (None, None);
         }
-        let (sender, incoming) = mpsc::channel(MAX_WAITING);
-        let mailbox = Mailbox {
-            n_shards,
-            incoming: sender,
-        };
+        let (mailbox, incoming) = Mailbox::new(n_shards);
         let receiver = Self {
             incoming,
             waiting: None,
@@ -363,8 +264,10 @@ mod tests {
     use super::*;
     use crate::judge::tests::judge_of_one;
     use crawler_crawl::twin::FrontierTwin;
-    use crawler_frontier::NewRequest;
     use crawler_frontier::suite::new;
+    use crawler_frontier::{LinkBatch, NewRequest};
+    use crawler_model::id::Shard;
+    use tokio::sync::oneshot;
 
     fn links(urls: &[&str], first: u64) -> LinkBatch {
         let links: Vec<NewRequest> = urls.iter().map(|url| new(url)).collect();

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::Live;
+use super::live::Live;
 use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
 use crawler_process::telemetry;

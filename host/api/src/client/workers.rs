@@ -20,8 +20,7 @@ use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::node::Node;
 use crawler_model::status::{CrawlStatus, LogLine};
 use crawler_process::telemetry::chain;
-use crawler_worker::others::SendLinks;
-use crawler_worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
+use crawler_worker::links::{GIVE_DEADLINE, GiveError, GivenLinks, SendLinks};
 
 /// Metadata key of the called worker's token, in a call with links or about turns.
 pub(crate) const CALL_TOKEN: &str = "crawler-call-token";

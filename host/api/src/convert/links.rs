@@ -6,7 +6,7 @@ use crawler_frontier::{LinkBatch, NewRequest};
 use crawler_model::crawl::{Request, STATE_MAX, URL_MAX};
 use crawler_model::id::{Epoch, ResourceId, Run, Shard};
 use crawler_model::resource::ShardId;
-use crawler_worker::receive::{GiveError, GivenLinks};
+use crawler_worker::links::{GiveError, GivenLinks};
 
 pub(crate) fn links_message(links: GivenLinks) -> proto::ApplyLinksRequest {
     proto::ApplyLinksRequest {

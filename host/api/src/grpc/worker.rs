@@ -15,7 +15,7 @@ use crate::spec::resource_name;
 use crawler_fetch::turns::Turns;
 use crawler_model::id::ResourceId;
 use crawler_worker::Crawls;
-use crawler_worker::receive::GiveError;
+use crawler_worker::links::GiveError;
 
 pub(super) struct Worker {
     pub(super) crawls: Crawls,

@@ -11,8 +11,7 @@ use crawler_master::{WorkerCallError, WorkerCalls};
 use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::node::Node;
 use crawler_model::status::{CrawlStatus, LogLine};
-use crawler_worker::others::SendLinks;
-use crawler_worker::receive::{GIVE_DEADLINE, GiveError, GivenLinks};
+use crawler_worker::links::{GIVE_DEADLINE, GiveError, GivenLinks, SendLinks};
 
 /// Reaches all workers, by their addresses.
 pub(super) struct Reach {

@@ -13,14 +13,14 @@ use url::Url;
 
 use super::super::*;
 use super::faulty_store::FaultyStore;
-use crate::others::SendLinks;
-use crate::receive::{GiveError, GivenLinks};
+use crate::crawls::Crawls;
+use crate::links::{GiveError, GivenLinks, SendLinks};
 use crawler_crawl::twin::{page, report, requests};
 use crawler_data::DataRoot;
 use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
-use crawler_frontier::{FrontierError, OpenFrontiers as _};
 use crawler_frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crawler_frontier::suite::hanging::{Hanging, Hangs};
+use crawler_frontier::{FrontierError, OpenFrontiers as _};
 use crawler_model::crawl::{Item, Page, PageContext, RuleError, UnixMillis};
 use crawler_model::frontier::DelayBy;
 use crawler_model::id::{Digest, Incarnation, ResourceId, ResourceName, Run, Shard};
@@ -316,9 +316,7 @@ impl Bench {
     }
 
     pub(super) fn is_open(&self) -> bool {
-        let known = self.parts.crawls.known();
-        let running = known.running.get(&shard());
-        running.is_some_and(|crawl| crawl.live.standing().frontier.is_some())
+        self.parts.crawls.is_open(shard())
     }
 
     pub(super) fn n_asked(&self) -> usize {

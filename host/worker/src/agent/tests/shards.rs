@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 
 use super::bench::{Wanted, data_in, stay_registered};
 use super::*;
-use crate::others::SendLinks;
-use crate::receive::{GiveError, GivenLinks};
+use crate::crawls::Crawls;
+use crate::links::{GiveError, GivenLinks, SendLinks};
 use crawler_crawl::twin::{Graph, Site, settings, whole};
 use crawler_data::DataRoot;
 use crawler_frontier::{LinkBatch, NewRequest};
@@ -338,9 +338,7 @@ async fn record_of(bench: &Bench, shard: u32) -> ShardRecord {
 fn is_open(bench: &Bench, shard: u32) -> bool {
     let resource = bench::shard().resource;
     let shard = Shard(shard);
-    let known = bench.parts.crawls.known();
-    let crawl = known.running.get(&ShardId { resource, shard });
-    crawl.is_some_and(|crawl| crawl.live.standing().frontier.is_some())
+    bench.parts.crawls.is_open(ShardId { resource, shard })
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,278 @@
+//! Crawls of this process: their status, their logs, and links that come for them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::stream::{self, BoxStream, StreamExt as _};
+use tokio::sync::Notify;
+
+use super::links::{GiveError, GivenLinks};
+use super::live::Live;
+use super::mailbox::Mailbox;
+use crawler_crawl::part::MAX_LINKS;
+use crawler_crawl::report::CrawlLog;
+use crawler_model::id::{Epoch, ResourceId, ResourceName, Run};
+use crawler_model::resource::ShardId;
+use crawler_model::status::{CrawlStatus, LogLine};
+
+/// Maximum number of log lines that are shown with a crawl's counts.
+const LAST_ERRORS: usize = 5;
+/// Maximum number of logs kept of crawls that are over.
+const KEPT_LOGS: usize = 256;
+
+/// Crawls of this process, for the API. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Crawls {
+    shared: Arc<Mutex<Known>>,
+    /// Signals that a crawl has begun or ended, or waits, or goes on.
+    pub(super) changed: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Known {
+    running: BTreeMap<ShardId, Running>,
+    /// Logs of the last crawl of each shard, running or over.
+    logs: BTreeMap<ShardId, CrawlLog>,
+    /// Shards in `logs` whose crawl is over.
+    over: BTreeSet<ShardId>,
+}
+
+impl Known {
+    /// Drops logs of crawls that are over, those of the oldest resources first, until no more than
+    /// [`KEPT_LOGS`] are left.
+    fn trim_logs(&mut self) {
+        while self.logs.len() > KEPT_LOGS
+            && let Some(oldest) = self.over.pop_first()
+        {
+            self.logs.remove(&oldest);
+        }
+    }
+}
+
+/// A crawl that is assigned here.
+pub(super) struct Running {
+    pub(super) log: CrawlLog,
+    pub(super) name: ResourceName,
+    pub(super) epoch: Epoch,
+    pub(super) run: Run,
+    pub(super) live: Live,
+    /// Mailbox for links of other shards. `None` for a resource of one shard.
+    pub(super) mailbox: Option<Mailbox>,
+}
+
+impl Crawls {
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the status of all crawls, or of those of one resource.
+    pub fn status(&self, name: Option<&ResourceName>) -> Vec<CrawlStatus> {
+        let known = self.known();
+        let asked = known
+            .running
+            .iter()
+            .filter(|(_, crawl)| name.is_none_or(|n| crawl.name == *n));
+        asked
+            .map(|(id, crawl)| CrawlStatus {
+                name: crawl.name.clone(),
+                id: id.resource,
+                shard: id.shard,
+                epoch: crawl.epoch,
+                run: crawl.run,
+                counts: crawl.live.counts(),
+                in_flight: crawl.live.in_flight() as u64,
+                waits: crawl.live.waits(),
+                last_errors: match name {
+                    Some(_) => crawl.log.last_errors(LAST_ERRORS),
+                    None => Vec::new(),
+                },
+            })
+            .collect()
+    }
+
+    /// Returns the log of the last crawl of a resource, of all its shards; with `follow`, also its lines to
+    /// come until the crawl is over. The resource is given by id, because an earlier one with the same name
+    /// has a log of its own.
+    pub fn logs(&self, resource: ResourceId, follow: bool) -> BoxStream<'static, LogLine> {
+        let known = self.known();
+        let own = known.logs.range(ShardId::only(resource)..);
+        let own = own.take_while(|(id, _)| id.resource == resource);
+        let own: Vec<_> = own.map(|(_, log)| log.read(follow)).collect();
+        stream::select_all(own).boxed()
+    }
+
+    /// Gives links to a shard that is crawled here. Returns the number of the sending shard's last link that
+    /// is durable.
+    pub async fn give(&self, links: GivenLinks) -> Result<u64, GiveError> {
+        let (to, from) = (links.to, links.from);
+        let refused = |why: String| Err(GiveError::Refused(why));
+        let n_links = links.batch.links.len();
+        if n_links > MAX_LINKS {
+            return refused(format!("{n_links} links at once, at most {MAX_LINKS}"));
+        }
+        if links.batch.first == 0 {
+            return refused("links are numbered from 1".to_owned());
+        }
+        if from == to.shard {
+            return refused(format!("shard {to} gives links to itself"));
+        }
+        let mailbox = {
+            let known = self.known();
+            let running = known.running.get(&to);
+            let running = running
+                .filter(|running| running.epoch == links.epoch && running.run == links.run)
+                .ok_or_else(|| GiveError::NotNow(format!("shard {to} is not crawled here")))?;
+            running.mailbox.clone()
+        };
+        let n_shards = mailbox.as_ref().map_or(1, |mailbox| mailbox.n_shards());
+        let Some(mailbox) = mailbox.filter(|_| from.0.max(to.shard.0) < n_shards) else {
+            let resource = to.resource;
+            return refused(format!(
+                "resource {resource} has {n_shards} shards, and no {from}"
+            ));
+        };
+        mailbox.give(to, from, links.batch).await
+    }
+
+    /// Creates the state of a crawl that is not listed yet.
+    pub(super) fn live(&self) -> Live {
+        Live::new(self.changed.clone())
+    }
+
+    /// Waits until a crawl has begun or ended, or waits, or goes on. For one task at a time.
+    pub(super) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
+    /// Returns true if the frontier of a shard is open here.
+    #[cfg(test)]
+    pub(super) fn is_open(&self, id: ShardId) -> bool {
+        let known = self.known();
+        known
+            .running
+            .get(&id)
+            .is_some_and(|crawl| crawl.live.is_open())
+    }
+
+    pub(super) fn enter(&self, id: ShardId, crawl: Running) {
+        self.changed.notify_one();
+        let mut known = self.known();
+        known.logs.insert(id, crawl.log.clone());
+        known.over.remove(&id);
+        known.running.insert(id, crawl);
+        known.trim_logs();
+    }
+
+    /// Adds a line to the log of a running crawl.
+    pub(super) fn note(&self, id: ShardId, level: &'static str, message: String) {
+        if let Some(crawl) = self.known().running.get(&id) {
+            crawl.log.note(level, message);
+        }
+    }
+
+    /// Removes a crawl that was entered under this epoch; the shard's next assignment may be running already.
+    pub(super) fn leave(&self, id: ShardId, epoch: Epoch) {
+        let mut known = self.known();
+        if known
+            .running
+            .get(&id)
+            .is_some_and(|crawl| crawl.epoch == epoch)
+        {
+            known.running.remove(&id);
+            known.over.insert(id);
+            known.trim_logs();
+            self.changed.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawler_model::id::Shard;
+    use crawler_process::clock::SystemClock;
+
+    #[test]
+    fn a_crawl_that_ends_late_does_not_hide_the_next_one_of_its_shard() {
+        let crawls = Crawls::default();
+        let id = ShardId::only(ResourceId(1));
+        for epoch in [Epoch(1), Epoch(2)] {
+            let running = Running {
+                log: CrawlLog::new(Arc::new(SystemClock)),
+                name: "books".parse().unwrap(),
+                epoch,
+                run: Run(epoch.0),
+                live: Live::default(),
+                mailbox: None,
+            };
+            crawls.enter(id, running);
+        }
+        crawls.leave(id, Epoch(1));
+        let epochs: Vec<Epoch> = crawls.status(None).iter().map(|c| c.epoch).collect();
+        assert_eq!(epochs, [Epoch(2)]);
+        crawls.leave(id, Epoch(2));
+        assert!(crawls.status(None).is_empty());
+    }
+
+    fn running(name: &str) -> Running {
+        Running {
+            log: CrawlLog::new(Arc::new(SystemClock)),
+            name: name.parse().unwrap(),
+            epoch: Epoch(1),
+            run: Run(1),
+            live: Live::default(),
+            mailbox: None,
+        }
+    }
+
+    #[test]
+    fn logs_of_crawls_that_run_stay_and_of_those_that_are_over_the_latest() {
+        let crawls = Crawls::default();
+        let id = |n: u64| ShardId::only(ResourceId(n));
+        let n_all = KEPT_LOGS as u64 + 10;
+        for n in 0..n_all {
+            crawls.enter(id(n), running(&format!("crawl-{n}")));
+        }
+        let kept = || {
+            let known = crawls.known();
+            let ids = known.logs.keys().map(|id| id.resource.0);
+            ids.collect::<BTreeSet<u64>>()
+        };
+        assert_eq!(kept(), (0..n_all).collect());
+        // There are ten more than are kept, but none is dropped while all run.
+        for n in (0..30).rev() {
+            crawls.leave(id(n), Epoch(1));
+        }
+        assert_eq!(kept(), (0..20).chain(30..n_all).collect());
+        // A crawl that goes on is not over.
+        crawls.enter(id(3), running("crawl-3"));
+        assert_eq!(crawls.known().over.len(), 19);
+    }
+
+    #[tokio::test]
+    async fn logs_of_an_earlier_resource_are_none_of_a_later_one_of_its_name() {
+        let crawls = Crawls::default();
+        let enter = |resource, shard, said: &str| {
+            let id = ShardId {
+                resource: ResourceId(resource),
+                shard: Shard(shard),
+            };
+            crawls.enter(id, running("books"));
+            crawls.note(id, "info", said.to_owned());
+            crawls.leave(id, Epoch(1));
+        };
+        enter(1, 0, "first");
+        enter(1, 1, "first");
+        enter(2, 0, "second");
+        enter(2, 1, "second");
+        enter(1, 1, "late");
+        let said = async |resource| {
+            let lines = crawls.logs(ResourceId(resource), false);
+            let lines: BTreeSet<String> = lines.map(|line| line.message).collect().await;
+            lines.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(said(1).await, ["first", "late"]);
+        assert_eq!(said(2).await, ["second"]);
+        assert!(said(3).await.is_empty());
+    }
+}

@@ -1,0 +1,112 @@
+//! Present state of an assignment, for others to see.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crawler_crawl::put_back::MEMORY_SHORT;
+use crawler_frontier::Frontier;
+use crawler_model::crawl::Counts;
+use crawler_model::resource::Waits;
+use crawler_process::memory::Seat;
+
+/// Name of the state of a crawl whose frontier is open and whose batches or items do not become durable.
+const STALLED: &str = "StorageUnavailable";
+
+/// Present state of an assignment. Cheap to clone.
+#[derive(Clone, Default)]
+pub(super) struct Live {
+    shared: Arc<Mutex<Standing>>,
+    changed: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Standing {
+    /// The frontier. `None` while it is not open.
+    frontier: Option<Arc<dyn Frontier>>,
+    /// Counts from the last time that the frontier was open. `None` before the first time: only the counts in
+    /// the shard's record are known then.
+    counts: Option<Counts>,
+    waits: Option<Waits>,
+    /// Reason why items were not written at the last try.
+    sink_fault: Option<String>,
+    /// Seat of the crawl among those that share the memory of the process.
+    seat: Option<Seat>,
+}
+
+impl Live {
+    /// Creates the state of an assignment that has not begun. Changes of it are told through `changed`.
+    pub(super) fn new(changed: Arc<Notify>) -> Self {
+        Self {
+            shared: Arc::default(),
+            changed,
+        }
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_open(&self) -> bool {
+        self.standing().frontier.is_some()
+    }
+
+    pub(super) fn seated(&self, seat: Seat) {
+        self.standing().seat = Some(seat);
+    }
+
+    pub(super) fn opened(&self, frontier: Arc<dyn Frontier>) {
+        let mut standing = self.standing();
+        standing.frontier = Some(frontier);
+        (standing.waits, standing.sink_fault) = (None, None);
+        self.changed.notify_one();
+    }
+
+    pub(super) fn closed(&self, waits: Option<Waits>) {
+        let mut standing = self.standing();
+        if let Some(frontier) = standing.frontier.take() {
+            standing.counts = Some(frontier.counts());
+        }
+        (standing.waits, standing.sink_fault) = (waits, None);
+        self.changed.notify_one();
+    }
+
+    pub(super) fn sink_fault(&self, fault: Option<String>) {
+        let present = &mut self.standing().sink_fault;
+        if present.is_some() != fault.is_some() {
+            self.changed.notify_one();
+        }
+        *present = fault;
+    }
+
+    pub(super) fn counts(&self) -> Option<Counts> {
+        let standing = self.standing();
+        let present = standing.frontier.as_ref().map(|frontier| frontier.counts());
+        present.or_else(|| standing.counts.clone())
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        let standing = self.standing();
+        let frontier = standing.frontier.as_ref();
+        frontier.map_or(0, |frontier| frontier.in_flight())
+    }
+
+    pub(super) fn waits(&self) -> Option<Waits> {
+        let standing = self.standing();
+        let frontier = standing.frontier.as_ref();
+        let stalled = frontier.and_then(|frontier| frontier.stalled());
+        let stalled = stalled.or_else(|| standing.sink_fault.clone());
+        let stalled = stalled.map(|why| Waits {
+            condition: STALLED.to_owned(),
+            why,
+        });
+        let short = || {
+            let seat = standing.seat.as_ref();
+            let why = frontier.and(seat).and_then(Seat::short)?;
+            let condition = MEMORY_SHORT.to_owned();
+            Some(Waits { condition, why })
+        };
+        stalled.or_else(|| standing.waits.clone()).or_else(short)
+    }
+}
