@@ -16,10 +16,11 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
-use super::assigned::{self, Assigned};
+use super::assigned::Assigned;
 use super::ending;
 use super::give_back::{self, Ending};
 use super::lease_permit::{LeasePermit, Registered};
+use super::lifecycle;
 use super::live::Live;
 use super::look::Look;
 use super::opening::OwnShard;
@@ -316,7 +317,7 @@ fn start(
     };
     let over = ended.clone().drop_guard();
     let run = async move {
-        let end = assigned::run(&crawl).await;
+        let end = lifecycle::run(&crawl).await;
         // Tasks that wait for its end do not wait for the log.
         drop(over);
         ending::tell(&crawl, &end).await;

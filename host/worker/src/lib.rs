@@ -4,7 +4,8 @@
 //! parts        what a worker is given
 //! agent        compares its assignments with its crawls, starts and stops; knows the store
 //! look         what is assigned at this moment
-//! assigned     one assignment from start to end: what a crawl needs, and what its end means
+//! assigned     an assignment, and its writes in the shard's record
+//! lifecycle    one assignment from start to end: what a crawl needs, and what its end means
 //! opening      the order in which a frontier is opened
 //! ending       why a crawl has ended here
 //! give_back    a shard that is to go to another, or to nobody
@@ -31,6 +32,7 @@ mod ending;
 mod give_back;
 mod judge;
 pub mod lease_permit;
+mod lifecycle;
 pub mod links;
 mod live;
 mod look;

@@ -1,0 +1,292 @@
+//! One assignment, from its start to the record of its end.
+//!
+//! A crawl that cannot go on is not given up: it is shown as waiting, with the name of its state and the reason,
+//! and tried again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::assigned::{Assigned, LONGEST_WAIT, REST_AFTER, Stop, new_backoff};
+use super::crawls::Running;
+use super::live::Live;
+use super::opening::{self, StepError};
+use super::receive::Receiver;
+use super::told::ToldSink;
+use crawler_crawl::part::Part;
+use crawler_crawl::report::CrawlLog;
+use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, put_back};
+use crawler_frontier::{FrontierError, OpenAs, OpenFrontier};
+use crawler_model::resource::{DEFAULT_DELAY, PinnedPlugin, ShardState, Unchanged, Waits};
+use crawler_plugin::{PluginError, Rules};
+use crawler_sink::lazy::LazySink;
+use crawler_sink::{Delivery, SinkError};
+
+/// Crawls what was assigned, records how it ended, and returns that.
+pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
+    // This holds even if the crawl was told to stop: as long as the earlier one writes, the end of this one
+    // must not show the shard as being at rest.
+    if let Some(after) = &assigned.after {
+        after.cancelled().await;
+    }
+    let name = &assigned.resource.spec.name;
+    let id = assigned.shard.id;
+    let log = CrawlLog::new(assigned.parts.clock.clone());
+    let live = assigned.live.clone();
+    let (mailbox, mut receiver) = Receiver::of(assigned.resource.spec.placement.n_shards());
+    let running = Running {
+        log: log.clone(),
+        name: name.clone(),
+        epoch: assigned.shard.epoch,
+        run: assigned.resource.run,
+        live: live.clone(),
+        mailbox,
+    };
+    live.seated(assigned.seat.clone());
+    assigned.parts.crawls.enter(id, running);
+    tracing::info!("crawl starts");
+    let end = assigned.crawl(&mut receiver, &live, &log).await;
+    let state = match &end {
+        Ok(()) => Some(ShardState::Idle),
+        Err(Stop::Failed(reason)) => {
+            tracing::error!(reason, "crawl failed");
+            log.note("error", format!("the crawl failed: {reason}"));
+            let reason = reason.clone();
+            Some(ShardState::Failed { reason })
+        }
+        Err(Stop::Lost | Stop::Told) => None,
+    };
+    if let Some(state) = state {
+        let counts = live.counts();
+        let ended = assigned.record(|record| {
+            (record.state, record.waits) = (state, None);
+            if let Some(counts) = counts {
+                record.counts = counts;
+            }
+        });
+        if ended.await.is_err() {
+            tracing::warn!("the crawl's end was not recorded: the shard is not ours");
+        }
+    }
+    log.close();
+    assigned.parts.crawls.leave(id, assigned.shard.epoch);
+    end
+}
+
+impl Assigned {
+    /// Crawls until the assignment ends. It returns `Ok` only if the resource has one shard: one of several
+    /// is told when the run is over.
+    async fn crawl(
+        &self,
+        receiver: &mut Option<Receiver>,
+        live: &Live,
+        log: &CrawlLog,
+    ) -> Result<(), Stop> {
+        if self.stop.is_cancelled() {
+            return Err(Stop::Told);
+        }
+        if let Some(error) = &self.refused {
+            return Err(Stop::Failed(error.to_string()));
+        }
+        let Some(pinned) = &self.resource.pinned else {
+            return Err(Stop::Failed("it was assigned without a plugin".to_owned()));
+        };
+        let rules = self.load(pinned, live, log).await?;
+        let mut backoff = new_backoff();
+        let mut put_back = put_back::new_backoff();
+        loop {
+            let frontier = self.open(pinned, live, log).await?;
+            log.note("info", format!("run {} goes on", self.resource.run));
+            live.opened(frontier.clone());
+            let since = Instant::now();
+            let mut settings = self.config.clone();
+            settings.mark_unchanged();
+            let crawl = |part| self.crawl_on(&frontier, rules.clone(), part, live, log);
+            let end = match receiver {
+                Some(receiver) => self.crawl_among(receiver, &*frontier, crawl).await,
+                None => Ok(Some(crawl((None, self.stop.clone())).await)),
+            };
+            live.closed(None);
+            opening::close(&*frontier).await;
+            let Some(end) = end? else {
+                self.rest(receiver, None, settings).await?;
+                continue;
+            };
+            match end {
+                CrawlEnd::Finished => {
+                    log.note("info", format!("run {} is finished", self.resource.run));
+                    return Ok(());
+                }
+                CrawlEnd::Failed(reason) => return Err(Stop::Failed(reason)),
+                CrawlEnd::Unread => return Err(Stop::Failed(SinkError::Closed.to_string())),
+                CrawlEnd::Stopped => return Err(Stop::Told),
+                CrawlEnd::Resting { until } => self.rest(receiver, Some(until), settings).await?,
+                CrawlEnd::PutBack(why) => {
+                    drop(frontier);
+                    if since.elapsed() > LONGEST_WAIT {
+                        put_back.reset();
+                    }
+                    self.wait_for_memory(why, &mut put_back, live, log).await?;
+                }
+                CrawlEnd::Frontier(error) => {
+                    // The frontier frees its share of the process while this crawl waits.
+                    drop(frontier);
+                    if since.elapsed() > LONGEST_WAIT {
+                        backoff.reset();
+                    }
+                    self.wait(&mut backoff, &waits_for(&error), live, log)
+                        .await?;
+                }
+            }
+        }
+    }
+
+    async fn crawl_on(
+        &self,
+        frontier: &Arc<dyn OpenFrontier>,
+        rules: Arc<dyn Rules>,
+        (part, stop): (Option<Part>, CancellationToken),
+        live: &Live,
+        log: &CrawlLog,
+    ) -> CrawlEnd {
+        let delivery = Delivery {
+            shard: self.shard.id,
+            run: self.resource.run,
+            storage_epoch: frontier.storage_epoch(),
+            spec: self.resource.spec.clone(),
+        };
+        let sink = LazySink::new(self.parts.sinks.clone(), delivery);
+        let sink = ToldSink::new(sink, live.clone());
+        let parts = CrawlParts {
+            resource: self.resource.id,
+            run: self.resource.run,
+            run_started_at: self
+                .resource
+                .run_started_at
+                .unwrap_or_else(|| self.parts.clock.unix_millis()),
+            params: Arc::new(self.resource.spec.params.clone()),
+            config: self.config.clone(),
+            rules,
+            frontier: frontier.clone(),
+            fetch: self.parts.fetch.clone(),
+            clock: self.parts.clock.clone(),
+            log: log.clone(),
+            permit: self.permit.clone(),
+            starts: self.starts.clone(),
+            part,
+            rest_after: Some(REST_AFTER),
+            seat: self.seat.clone(),
+        };
+        crawler_crawl::run(parts, Box::new(sink), stop).await
+    }
+
+    /// Loads the plugin; waits if this machine, not the plugin, is at fault.
+    async fn load(
+        &self,
+        pinned: &PinnedPlugin,
+        live: &Live,
+        log: &CrawlLog,
+    ) -> Result<Arc<dyn Rules>, Stop> {
+        let mut backoff = new_backoff();
+        loop {
+            let loaded = self
+                .stop
+                .run_until_cancelled(self.parts.plugins.load(pinned.digest));
+            match loaded.await.ok_or(Stop::Told)? {
+                Ok(rules) => return Ok(rules),
+                Err(error @ PluginError::Refused { .. }) => {
+                    let plugin = &self.resource.spec.plugin.name;
+                    return Err(Stop::Failed(format!(
+                        "plugin {plugin}@{}: {error}",
+                        pinned.version
+                    )));
+                }
+                Err(error @ PluginError::Host { .. }) => {
+                    let waits = Waits {
+                        condition: "PluginUnavailable".to_owned(),
+                        why: error.to_string(),
+                    };
+                    self.wait(&mut backoff, &waits, live, log).await?;
+                }
+            }
+        }
+    }
+
+    /// Opens the frontier as its owner; waits for as long as that takes.
+    async fn open(
+        &self,
+        pinned: &PinnedPlugin,
+        live: &Live,
+        log: &CrawlLog,
+    ) -> Result<Arc<dyn OpenFrontier>, Stop> {
+        let mut backoff = new_backoff();
+        loop {
+            let settings = self.config.borrow().settings.clone();
+            let as_of = |storage_epoch, created| OpenAs {
+                shard: self.shard.id,
+                cluster: self.parts.cluster.clone(),
+                epoch: self.shard.epoch,
+                run: self.resource.run,
+                plugin: pinned.digest,
+                created,
+                storage_epoch,
+                now: self.parts.clock.unix_millis(),
+                delay: settings.delay().unwrap_or(DEFAULT_DELAY),
+                carry: (settings.unchanged() == Unchanged::Skip)
+                    .then_some(self.resource.resharded_at),
+                division: self.resource.division(),
+            };
+            match self.shard.open(&self.parts.frontiers, as_of).await {
+                Ok(frontier) => return Ok(frontier),
+                Err(StepError::Lost) => return Err(Stop::Lost),
+                Err(StepError::Raced) => {}
+                Err(StepError::Store(error)) => self.pause(&mut backoff, &error).await?,
+                Err(StepError::Frontier(error)) => {
+                    self.wait(&mut backoff, &waits_for(&error), live, log)
+                        .await?;
+                }
+            }
+        }
+    }
+
+    /// Waits until this moment, or until the settings change or other shards have links for this one.
+    async fn rest(
+        &self,
+        receiver: &mut Option<Receiver>,
+        until: Option<u64>,
+        mut settings: watch::Receiver<CrawlConfig>,
+    ) -> Result<(), Stop> {
+        let now = self.parts.clock.unix_millis();
+        let come = async {
+            match receiver {
+                Some(receiver) => receiver.wait().await,
+                None => std::future::pending().await,
+            }
+        };
+        let moment = async {
+            match until {
+                Some(until) => {
+                    tokio::time::sleep(Duration::from_millis(until.saturating_sub(now))).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Err(Stop::Told),
+            () = come => Ok(()),
+            () = moment => Ok(()),
+            Ok(()) = settings.changed(), if until.is_some() => Ok(()),
+        }
+    }
+}
+
+fn waits_for(error: &FrontierError) -> Waits {
+    Waits {
+        condition: error.condition().to_owned(),
+        why: error.to_string(),
+    }
+}
