@@ -90,7 +90,7 @@ async fn check(options: &CheckOptions) -> anyhow::Result<()> {
         cache_folder: None,
         ..EngineSettings::default()
     };
-    let engine = parts::engine(settings).await?;
+    let engine = parts::engine_with(settings).await?;
     let began = Instant::now();
     let admitted = engine.admit(bytes).await;
     let admitted = admitted.with_context(|| format!("{} is no plugin", wasm.display()))?;

@@ -206,7 +206,7 @@ async fn base(
     .await?;
     let data = Arc::new(DataRoot::open(&options.data)?);
     data.probe().await?;
-    let engine = parts::engine(parts::engine_settings(&options.engine)).await?;
+    let engine = parts::engine(&options.engine).await?;
     let catalog = Catalog::new(store, Keys::default());
     let identity = Identity::find(role, &options.id, &options.engine.state, &catalog).await?;
     let advertised = options.advertise.clone();
@@ -335,8 +335,7 @@ pub(super) async fn start_worker(
         ..DurableSettings::default()
     };
     let frontiers = parts::frontiers(&base.data, frontiers);
-    let memory = parts::watched_memory(&options.node.engine, &scopes.work);
-    parts::shrink_when_short(&memory, &fetch, Some(&frontiers));
+    let memory = parts::memory(&options.node.engine, &fetch, Some(&frontiers), &scopes.work);
     let masters = MasterPlugins::new(
         base.catalog.clone(),
         options.node.engine.plugin_size,

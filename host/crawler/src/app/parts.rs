@@ -95,7 +95,7 @@ pub(super) fn node(
 }
 
 /// Returns the settings of the sandbox: compiled code is kept in the state folder.
-pub(super) fn engine_settings(options: &EngineOptions) -> EngineSettings {
+fn engine_settings(options: &EngineOptions) -> EngineSettings {
     let usual = EngineSettings::default();
     EngineSettings {
         plugin_size: options.plugin_size,
@@ -116,8 +116,28 @@ fn allowed_memory(options: &EngineOptions) -> Option<u64> {
     options.memory.or_else(memory::limit::usual)
 }
 
-/// Returns the memory that the crawls of this process share; it is watched until the scope ends.
-pub(super) fn watched_memory(options: &EngineOptions, scope: &TaskScope) -> Memory {
+/// Returns the memory that the crawls of this process share. It is watched until the scope ends; the caches of the
+/// fetcher and of the frontiers shrink when it is short.
+pub(super) fn memory(
+    options: &EngineOptions,
+    fetch: &Arc<HttpFetcher>,
+    frontiers: Option<&Arc<Frontiers>>,
+    scope: &TaskScope,
+) -> Memory {
+    let memory = watched_memory(options, scope);
+    let fetch = Arc::clone(fetch);
+    memory.shrinks(move |is_short| {
+        if is_short {
+            fetch.shrink();
+        }
+    });
+    if let Some(frontiers) = frontiers.cloned() {
+        memory.shrinks(move |is_short| frontiers.shrink(is_short));
+    }
+    memory
+}
+
+fn watched_memory(options: &EngineOptions, scope: &TaskScope) -> Memory {
     let Some(allowed) = allowed_memory(options) else {
         tracing::warn!(
             "this system does not tell how much memory there is: no crawl is held back when it becomes short"
@@ -131,26 +151,13 @@ pub(super) fn watched_memory(options: &EngineOptions, scope: &TaskScope) -> Memo
     memory
 }
 
-/// Lets these shrink their caches when memory is short.
-pub(super) fn shrink_when_short(
-    memory: &Memory,
-    fetch: &Arc<HttpFetcher>,
-    frontiers: Option<&Arc<Frontiers>>,
-) {
-    let fetch = Arc::clone(fetch);
-    memory.shrinks(move |is_short| {
-        if is_short {
-            fetch.shrink();
-        }
-    });
-    if let Some(frontiers) = frontiers {
-        let frontiers = Arc::clone(frontiers);
-        memory.shrinks(move |is_short| frontiers.shrink(is_short));
-    }
+/// Creates the sandbox of a process that runs plugins.
+pub(super) async fn engine(options: &EngineOptions) -> anyhow::Result<Engine> {
+    engine_with(engine_settings(options)).await
 }
 
-/// Creates the sandbox. It reserves address space, which takes a moment.
-pub(super) async fn engine(settings: EngineSettings) -> anyhow::Result<Engine> {
+/// Creates a sandbox with these settings. It reserves address space, which takes a moment.
+pub(super) async fn engine_with(settings: EngineSettings) -> anyhow::Result<Engine> {
     if settings.confinement == Confinement::Off {
         tracing::warn!(
             "not confined, as set by --confinement off: a plugin that broke out of the sandbox would have all rights of this user"
@@ -167,7 +174,7 @@ pub(super) async fn rules(
 ) -> anyhow::Result<Arc<dyn Rules>> {
     let wasm = build_plugin(plugin).await?;
     let bytes = read(&wasm).await?;
-    let engine = engine(engine_settings(options)).await?;
+    let engine = engine(options).await?;
     let digest = Digest::of(&bytes);
     let rules = engine.load(digest, bytes).await;
     Ok(rules.with_context(|| format!("cannot load {}", wasm.display()))?)

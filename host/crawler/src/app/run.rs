@@ -106,9 +106,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     };
     let sink = SharedSink::new(open_sink(options.output.as_deref()).await?);
     let scope = TaskScope::new();
-    let memory = parts::watched_memory(&options.engine, &scope);
-    parts::shrink_when_short(&memory, &fetch, None);
-    let seat = memory.seat();
+    let seat = parts::memory(&options.engine, &fetch, None, &scope).seat();
 
     let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new(MemorySettings {
         max_urls: options.frontier_urls,

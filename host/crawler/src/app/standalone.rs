@@ -80,8 +80,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     data.probe().await?;
     let frontiers = parts::frontiers(&data, DurableSettings::default());
     let watches = TaskScope::new();
-    let memory = parts::watched_memory(&options.engine, &watches);
-    parts::shrink_when_short(&memory, &fetch, Some(&frontiers));
+    let memory = parts::memory(&options.engine, &fetch, Some(&frontiers), &watches);
     let shared = Shared {
         frontiers,
         sinks: sinks::sinks(&data),
@@ -126,7 +125,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
 
 /// Builds and loads the plugins of the config file.
 async fn load(options: &AloneOptions) -> anyhow::Result<Vec<Loaded>> {
-    let engine = parts::engine(parts::engine_settings(&options.engine)).await?;
+    let engine = parts::engine(&options.engine).await?;
     let mut plugins = Vec::new();
     for plugin in &options.config.plugins {
         let bytes = parts::read(&build_plugin(&plugin.path).await?).await?;

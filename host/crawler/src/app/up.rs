@@ -100,11 +100,9 @@ impl Up {
         };
         let frontiers = parts::frontiers(&data, frontiers);
 
-        let engine = parts::engine(parts::engine_settings(&options.engine));
-        let engine = engine.await?;
+        let engine = parts::engine(&options.engine).await?;
         let scope = TaskScope::new();
-        let memory = parts::watched_memory(&options.engine, &scope);
-        parts::shrink_when_short(&memory, &fetch, Some(&frontiers));
+        let memory = parts::memory(&options.engine, &fetch, Some(&frontiers), &scope);
         let node = |role: Role, id: &str| -> anyhow::Result<Node> {
             Ok(parts::node(
                 role,

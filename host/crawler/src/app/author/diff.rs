@@ -22,7 +22,7 @@ use crawler_plugin::engine::Engine;
 
 pub(super) async fn run(options: &DiffOptions) -> anyhow::Result<()> {
     let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
-    let engine = parts::engine(parts::engine_settings(&options.engine)).await?;
+    let engine = parts::engine(&options.engine).await?;
     let before = rules(&engine, &options.before, options).await?;
     let after = rules(&engine, &options.after, options).await?;
     let trial = |rules: &Arc<dyn Rules>| Trial {
