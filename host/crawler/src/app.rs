@@ -9,6 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{self, Command, WorkerOptions};
+use crawler_process::task::TaskScope;
 
 mod author;
 mod cluster;
@@ -24,6 +25,7 @@ mod membership;
 mod open_files;
 mod own_nodes;
 mod parts;
+mod process;
 mod registration;
 mod run;
 mod seeding;
@@ -99,6 +101,18 @@ async fn unless_stopped<T>(
         result = part => result,
         () = stop.cancelled() => Err(Interrupted.into()),
     }
+}
+
+/// Starts a task that is dropped where it is when `scope` is stopped.
+fn spawn_until_stopped(
+    scope: &TaskScope,
+    name: &str,
+    work: impl Future<Output = ()> + Send + 'static,
+) {
+    let stop = scope.stop_signal();
+    scope.spawn(name, async move {
+        stop.run_until_cancelled(work).await;
+    });
 }
 
 /// Receives Ctrl-C and SIGTERM. A signal that comes while nobody waits is kept.

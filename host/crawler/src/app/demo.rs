@@ -19,7 +19,7 @@ use url::Url;
 
 use super::doors;
 use super::parts;
-use super::up::Up;
+use super::up;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{DemoOptions, UpOptions};
 use crate::demo::show::{Story, compare};
@@ -80,8 +80,9 @@ async fn in_folder(
         allow_networks: vec!["127.0.0.0/8".parse()?],
         ..UpOptions::in_folder(&path)
     };
-    let up = Up::start(&up_options).await?;
-    let result = super::unless_stopped(stop, Box::pin(crawl(&up, shop, base, &wasm, &path))).await;
+    let (up, _) = up::start(&up_options).await?;
+    let result =
+        super::unless_stopped(stop, Box::pin(crawl(up.grpc, shop, base, &wasm, &path))).await;
     // A part that still writes would keep the folder from being removed.
     up.stop().await;
     if options.keep {
@@ -105,8 +106,14 @@ fn source() -> anyhow::Result<PathBuf> {
     Ok(path.canonicalize()?)
 }
 
-async fn crawl(up: &Up, shop: &Shop, base: &Url, wasm: &Path, folder: &Path) -> anyhow::Result<()> {
-    let client = Client::connect(&format!("http://{}", up.grpc)).await?;
+async fn crawl(
+    grpc: SocketAddr,
+    shop: &Shop,
+    base: &Url,
+    wasm: &Path,
+    folder: &Path,
+) -> anyhow::Result<()> {
+    let client = Client::connect(&format!("http://{grpc}")).await?;
     let bytes = parts::read(wasm).await?;
     let plugin_bytes = bytes.len();
     let plugin = client.push_plugin(None, false, bytes).await?;

@@ -110,10 +110,7 @@ impl Identity {
             return;
         }
         let kept = keep_reserved(role, self.id.clone(), self.reserved, catalog.clone());
-        let stop = scope.stop_signal();
-        scope.spawn("reservation of a number", async move {
-            stop.run_until_cancelled(kept).await;
-        });
+        super::spawn_until_stopped(scope, "reservation of a number", kept);
     }
 
     /// Forgets an id that another process has: the next start finds another one. Does nothing if the id was

@@ -1,16 +1,15 @@
-//! Makes a process belong to a cluster, and adds what its config file asks for.
+//! Makes a process belong to a cluster.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use tokio::sync::oneshot;
 
 use super::leaving::Leaving;
+use super::parts;
 use super::registration::{RegisterError, Registration};
-use super::{master_node, parts, seeding};
-use crate::config::FileConfig;
 use crawler_data::{DataError, DataRoot};
-use crawler_master::control::Control;
 use crawler_model::node::Node;
 use crawler_process::retry::Backoff;
 use crawler_process::task::TaskScope;
@@ -21,32 +20,36 @@ use crawler_store::catalog::Catalog;
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
 /// Parts that joining a cluster takes.
-pub(super) struct Member {
-    pub(super) node: Node,
+pub(super) struct Membership {
+    /// Nodes of the process. They register in this order.
+    pub(super) nodes: Vec<Node>,
     pub(super) catalog: Catalog,
     pub(super) data: Arc<DataRoot>,
     pub(super) lease_ttl: Duration,
     pub(super) leaving: Leaving,
+    /// True if store and data root may be away for a while: joining waits for them.
+    pub(super) waits: bool,
 }
 
-impl Member {
+impl Membership {
     /// Joins the cluster, begins what needs that, and stays registered until `scope` is stopped; `end`
     /// follows then. The receiver gets the reason if the process cannot go on.
     pub(super) fn keep(
         self,
         scope: &TaskScope,
-        begin: impl FnOnce(String, &Registration) + Send + 'static,
+        begin: impl FnOnce(String, &[Registration]) + Send + 'static,
         end: impl Future<Output = ()> + Send + 'static,
     ) -> oneshot::Receiver<anyhow::Error> {
         let stop = scope.stop_signal();
         let (failed, fault) = oneshot::channel();
         scope.spawn("membership", async move {
             let kept = match stop.run_until_cancelled(self.join()).await {
-                Some(Ok((cluster, registration))) => {
-                    begin(cluster, &registration);
-                    let kept = registration.keep(stop).await;
+                Some(Ok((cluster, registrations))) => {
+                    begin(cluster, &registrations);
+                    let kept = registrations.into_iter().map(|r| r.keep(stop.clone()));
+                    let kept = try_join_all(kept).await;
                     end.await;
-                    kept.map_err(anyhow::Error::from)
+                    kept.map(drop).map_err(anyhow::Error::from)
                 }
                 Some(Err(error)) => Err(error),
                 None => Ok(()),
@@ -58,14 +61,14 @@ impl Member {
         fault
     }
 
-    /// Returns the cluster's identity and this node's registration there; waits for the store and for the
-    /// data root. An error is one that waiting does not mend.
-    async fn join(&self) -> anyhow::Result<(String, Registration)> {
+    /// Returns the cluster's identity and the registrations of the nodes there. Waits for the store and for the
+    /// data root if they may be away; an error is one that waiting does not mend.
+    async fn join(&self) -> anyhow::Result<(String, Vec<Registration>)> {
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
         let mut is_late = false;
         loop {
             match self.try_join().await {
-                Err(error) if is_transient(&error) => {
+                Err(error) if self.waits && is_transient(&error) => {
                     let error = format!("{error:#}");
                     // The store may be connected in a moment.
                     match std::mem::replace(&mut is_late, true) {
@@ -79,12 +82,16 @@ impl Member {
         }
     }
 
-    async fn try_join(&self) -> anyhow::Result<(String, Registration)> {
+    async fn try_join(&self) -> anyhow::Result<(String, Vec<Registration>)> {
         let cluster = parts::cluster_id(&self.catalog).await?;
         self.data.bind_cluster(&cluster).await?;
-        let (catalog, node) = (self.catalog.clone(), self.node.clone());
-        let registration = Registration::new(catalog, node, self.lease_ttl).await?;
-        Ok((cluster, registration.with_leaving(self.leaving.clone())))
+        let mut registrations = Vec::new();
+        for node in &self.nodes {
+            let (catalog, node) = (self.catalog.clone(), node.clone());
+            let registration = Registration::new(catalog, node, self.lease_ttl).await?;
+            registrations.push(registration.with_leaving(self.leaving.clone()));
+        }
+        Ok((cluster, registrations))
     }
 }
 
@@ -97,26 +104,4 @@ fn is_transient(error: &anyhow::Error) -> bool {
             || data.is_some_and(|e| e.is_transient())
             || register.is_some_and(RegisterError::is_transient)
     })
-}
-
-/// Adds what the config file asks for whenever this master begins to lead.
-pub(super) async fn seed_when_leading(control: Arc<Control>, config: FileConfig) {
-    if config.plugins.is_empty() && config.resources.is_empty() {
-        return;
-    }
-    let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
-    loop {
-        let leadership = master_node::until_leading(&control).await;
-        match seeding::seed(&control, &config).await {
-            Ok(()) => {
-                backoff.reset();
-                leadership.lost().cancelled().await;
-            }
-            Err(error) => {
-                let error = format!("{error:#}");
-                tracing::error!(error, "what the config file asks for is not there yet");
-                tokio::time::sleep(backoff.next_delay()).await;
-            }
-        }
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::spawn_until_stopped;
 use crawler_api::client::GrpcWorkerCalls;
 use crawler_fetch::http::HttpFetcher;
 use crawler_fetch::turns::Turns;
@@ -29,13 +30,8 @@ pub(super) fn begin(
     let turns = Turns::new(own, Arc::new(GrpcWorkerCalls::new()));
     fetch.share_turns(turns.clone());
     let follow = peers::follow(catalog.clone(), turns.clone());
-    let stop = scope.stop_signal();
-    scope.spawn("workers that share turns", async move {
-        stop.run_until_cancelled(follow).await;
-    });
-    let (asking, stop) = (turns.clone(), scope.stop_signal());
-    scope.spawn("turns", async move {
-        stop.run_until_cancelled(asking.run()).await;
-    });
+    spawn_until_stopped(scope, "workers that share turns", follow);
+    let asking = turns.clone();
+    spawn_until_stopped(scope, "turns", async move { asking.run().await });
     Some(turns)
 }

@@ -1,8 +1,10 @@
 //! Tests of masters and workers in one process, on one embedded store, with clocks that a test turns.
 
-use std::net::Ipv4Addr;
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use super::*;
 use crate::cli::engine::EngineOptions;
@@ -13,7 +15,9 @@ use crawler_master::reconcile::PlacementSettings;
 use crawler_model::node::Contender;
 use crawler_model::plugin::LimitOverrides;
 use crawler_store::Revision;
+use crawler_store::catalog::Catalog;
 use crawler_store::embedded::{EmbeddedStore, Settings};
+use crawler_store::keys::Keys;
 
 const TTL: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -9,7 +9,8 @@ use tokio::net::TcpStream;
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::app::up::Up;
+use crate::app::process::Process;
+use crate::app::up;
 use crate::cli::UpOptions;
 use crawler_api::client::{FetchDeadlines, MasterPlugins};
 use crawler_model::id::Incarnation;
@@ -30,7 +31,7 @@ fn plugin() -> Bytes {
 
 /// A master whose data root has these bytes under the plugin's digest.
 struct Master {
-    up: Up,
+    up: Process,
     _folder: tempfile::TempDir,
 }
 
@@ -38,7 +39,7 @@ impl Master {
     async fn with(bytes: Option<Bytes>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options = UpOptions::in_folder(folder.path());
-        let up = Up::start(&options).await.unwrap();
+        let (up, _) = up::start(&options).await.unwrap();
         if let Some(bytes) = bytes {
             let plugins = folder.path().join("data/plugins");
             std::fs::create_dir_all(&plugins).unwrap();

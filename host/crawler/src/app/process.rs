@@ -1,0 +1,121 @@
+//! A process of a cluster: a master, a worker, or both in one.
+//!
+//! [`Base`] puts the parts of a process together; its [`start`](Base::start) returns the running process.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::select_all;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::identity::Identity;
+use super::leaving::Leaving;
+use super::registration::is_id_taken;
+use crawler_model::id::NodeId;
+use crawler_process::task::TaskScope;
+use crawler_store::catalog::Catalog;
+
+mod base;
+
+pub(super) use base::{Backend, Base, fetcher};
+
+/// Time that everything may take to end after a stop.
+const STOP_GRACE: Duration = Duration::from_secs(15);
+
+/// A running process of a cluster. It ends with [`Process::stop`]; dropping it ends it without grace.
+pub(super) struct Process {
+    /// Address of gRPC.
+    pub(super) grpc: SocketAddr,
+    /// Address of HTTP.
+    pub(super) http: SocketAddr,
+    identities: Vec<Identity>,
+    catalog: Catalog,
+    leaving: Leaving,
+    /// Id of the worker, and the time that it may take to give its shards away.
+    drain: Option<(NodeId, Duration)>,
+    scopes: Scopes,
+    /// Cancelled when the store of this process has failed.
+    store_failed: CancellationToken,
+    /// Receives the reason why the process cannot go on.
+    fault: oneshot::Receiver<anyhow::Error>,
+}
+
+/// Scopes of the tasks, in the order in which they end.
+#[derive(Default)]
+struct Scopes {
+    /// Tasks of crawls.
+    work: Arc<TaskScope>,
+    /// Tasks of the registrations.
+    membership: TaskScope,
+    /// Tasks of the election and of the leader's duties. They begin and end with the registrations.
+    election: Arc<TaskScope>,
+    /// Tasks of the calls, and of what calls need.
+    doors: TaskScope,
+}
+
+impl Process {
+    /// Goes on until a stop, an error of `beside`, or a fault, and then ends the process.
+    pub(super) async fn serve(
+        mut self,
+        beside: impl Future<Output = anyhow::Result<Infallible>>,
+        stop: CancellationToken,
+    ) -> anyhow::Result<()> {
+        let (leaving, catalog) = (self.leaving.clone(), self.catalog.clone());
+        let drain = self.drain.clone();
+        let told = async {
+            stop.cancelled().await;
+            if let Some((worker, within)) = drain {
+                leaving.give_all_away(&catalog, &worker, within).await;
+            }
+        };
+        let result = tokio::select! {
+            result = beside => result.map(|never| match never {}),
+            () = told => Ok(()),
+            error = self.fault() => Err(error),
+        };
+        tracing::info!("stopping");
+        if result.as_ref().is_err_and(is_id_taken) {
+            self.identities.iter().for_each(Identity::forget);
+        }
+        self.stop().await;
+        result
+    }
+
+    /// Returns the ids of the nodes of this process, for messages.
+    pub(super) fn ids(&self) -> String {
+        let ids = self.identities.iter().map(|identity| identity.id.as_str());
+        ids.collect::<Vec<_>>().join(",")
+    }
+
+    /// Waits until the process cannot go on, and returns the reason.
+    pub(super) async fn fault(&mut self) -> anyhow::Error {
+        let Scopes {
+            work,
+            membership,
+            election,
+            doors,
+        } = &self.scopes;
+        let scopes: [&TaskScope; 4] = [work, membership, election, doors];
+        let failed = scopes.map(TaskScope::failed);
+        let failed = failed.iter().chain([&self.store_failed]);
+        let failed = select_all(failed.map(|failed| Box::pin(failed.cancelled())));
+        tokio::select! {
+            biased;
+            _ = failed => anyhow::anyhow!("a part of the program failed; the log above tells which"),
+            Ok(error) = &mut self.fault => error,
+        }
+    }
+
+    /// Ends crawls, gives the leases back, answers the calls in hand, and closes the store.
+    pub(super) async fn stop(self) {
+        self.scopes.work.stop(STOP_GRACE).await;
+        self.scopes.membership.stop(STOP_GRACE).await;
+        self.scopes.doors.stop(STOP_GRACE).await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,319 @@
+//! The parts of a process of a cluster, put together.
+//!
+//! They come together in three steps. [`Base::open`] takes the ports, and opens data root, store and engine.
+//! [`Base::master`] and [`Base::worker`] make the nodes over them. [`Base::start`] answers calls from then on, joins
+//! the cluster, and begins the work of the nodes once they are registered. `crawler master` and `crawler worker` have
+//! one node each, over a store that processes share; `crawler up` has both, over a store of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Process, STOP_GRACE, Scopes};
+use crate::app::doors::Doors;
+use crate::app::identity::Identity;
+use crate::app::leaving::Leaving;
+use crate::app::master_node::{self, MasterNode, MasterParts, MasterSettings};
+use crate::app::membership::Membership;
+use crate::app::parts::{self, DataPlugins};
+use crate::app::registration::Registration;
+use crate::app::{own_nodes, shared_turns, sinks, spawn_until_stopped};
+use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
+use crawler_api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
+use crawler_api::grpc::WorkerDoor;
+use crawler_data::DataRoot;
+use crawler_fetch::guard::Guard;
+use crawler_fetch::http::HttpFetcher;
+use crawler_frontier::durable::DurableSettings;
+use crawler_master::control::Control;
+use crawler_model::id::NodeId;
+use crawler_model::node::{Node, Role};
+use crawler_plugin::FetchBytes;
+use crawler_plugin::engine::Engine;
+use crawler_process::clock::Clock;
+use crawler_process::task::TaskScope;
+use crawler_store::Store;
+use crawler_store::catalog::Catalog;
+use crawler_store::embedded::{EmbeddedStore, Settings as StoreSettings};
+use crawler_store::keys::Keys;
+use crawler_worker::lease_permit::Registered;
+use crawler_worker::{AgentParts, Crawls, agent};
+
+/// Store of a process.
+pub(in crate::app) enum Backend {
+    /// Store that other processes use too. It may be away for a while.
+    Shared(Arc<dyn Store>),
+    /// Store in the data root. Nobody else opens it, so this process is the whole cluster.
+    Embedded,
+}
+
+/// Parts of a process that it has before it belongs to the cluster.
+pub(in crate::app) struct Base {
+    doors: Doors,
+    /// Address under which others reach gRPC.
+    address: String,
+    data: Arc<DataRoot>,
+    catalog: Catalog,
+    /// Cancelled when the embedded store has failed. `None` if the store is shared.
+    embedded_failed: Option<CancellationToken>,
+    engine: Engine,
+    clock: Arc<dyn Clock>,
+    lease_ttl: Duration,
+    scopes: Scopes,
+    /// Nodes that were made; a worker is the last one.
+    nodes: Vec<Node>,
+    identities: Vec<Identity>,
+}
+
+/// A worker that answers no calls yet.
+pub(in crate::app) struct Worker {
+    door: WorkerDoor,
+    /// Id of the worker, and the time that it may take to give its shards away.
+    drain: (NodeId, Duration),
+    /// Makes the agent's parts of the cluster's id and the lease of the worker.
+    agent: Box<dyn FnOnce(String, Registered) -> AgentParts + Send>,
+}
+
+/// Returns the fetcher of a worker, and the guard that it asks. They come before [`Base::open`], so that wrong
+/// settings take no port.
+pub(in crate::app) fn fetcher(
+    options: &ClusterWorkerOptions,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<(Arc<Guard>, Arc<HttpFetcher>)> {
+    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
+    let config = &options.node.config;
+    let fetch = parts::fetcher(guard.clone(), &config.fetch, &config.hosts, clock)?;
+    Ok((guard, fetch))
+}
+
+impl Base {
+    /// Takes the ports, and opens the data root, the store and the engine.
+    pub(in crate::app) async fn open(
+        options: &NodeOptions,
+        backend: Backend,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Self> {
+        let ports = (options.grpc, options.http, options.pprof);
+        let doors = Doors::take(ports, &options.requests).await?;
+        let data = Arc::new(DataRoot::open(&options.data)?);
+        data.probe().await?;
+        let mut scopes = Scopes::default();
+        let (store, embedded_failed): (Arc<dyn Store>, _) = match backend {
+            Backend::Shared(store) => (store, None),
+            Backend::Embedded => {
+                // The leader must not act on the end of its own worker.
+                scopes.election = Arc::new(TaskScope::under(&scopes.membership.stop_signal()));
+                let folder = data.folder().join("store");
+                let store = EmbeddedStore::open(&folder, StoreSettings::default())?;
+                let failed = store.failed();
+                (Arc::new(store), Some(failed))
+            }
+        };
+        let catalog = Catalog::new(store, Keys::default());
+        if embedded_failed.is_some() {
+            // Nothing has to be waited for, so a data root of another cluster is refused before anything begins.
+            let cluster = parts::cluster_id(&catalog).await?;
+            data.bind_cluster(&cluster).await?;
+        }
+        let engine = parts::engine(&options.engine).await?;
+        let advertised = options.advertise.clone();
+        Ok(Self {
+            address: advertised.unwrap_or_else(|| doors.grpc_at.to_string()),
+            doors,
+            data,
+            catalog,
+            embedded_failed,
+            engine,
+            clock,
+            lease_ttl: options.lease_ttl,
+            scopes,
+            nodes: Vec::new(),
+            identities: Vec::new(),
+        })
+    }
+
+    /// Makes the master of this process. If it has no id yet, this waits for the store.
+    pub(in crate::app) async fn master(
+        &mut self,
+        options: &MasterOptions,
+    ) -> anyhow::Result<MasterNode> {
+        let node = self.identify(Role::Master, &options.node).await?;
+        self.nodes.push(node.clone());
+        Ok(MasterNode::new(MasterParts {
+            node,
+            catalog: self.catalog.clone(),
+            remains: parts::remains(&self.data),
+            items: sinks::items(&self.data),
+            data: self.data.clone(),
+            admission: Arc::new(self.engine.clone()),
+            workers: Arc::new(GrpcWorkerCalls::new()),
+            clock: self.clock.clone(),
+            settings: MasterSettings {
+                lease_ttl: options.node.lease_ttl,
+                limit_ceilings: options.node.limit_ceilings.clone(),
+                plugin_size: options.node.engine.plugin_size,
+                calls: options.calls.clone(),
+                frontier_min_age: options.node.frontier_min_age,
+                compaction: options.compaction,
+                placement: options.placement.clone(),
+            },
+        }))
+    }
+
+    /// Makes the worker of this process, in the same way.
+    pub(in crate::app) async fn worker(
+        &mut self,
+        options: &ClusterWorkerOptions,
+        (guard, fetch): (Arc<Guard>, Arc<HttpFetcher>),
+    ) -> anyhow::Result<Worker> {
+        let node = Node {
+            labels: options.labels.clone(),
+            capacity: options.capacity,
+            shares_turns: options.shared_turns,
+            ..self.identify(Role::Worker, &options.node).await?
+        };
+        self.nodes.push(node.clone());
+        let (catalog, data, scopes) = (self.catalog.clone(), self.data.clone(), &self.scopes);
+        let crawls = Crawls::default();
+        let door = WorkerDoor {
+            crawls: crawls.clone(),
+            call_token: node.call_token.clone(),
+            turns: shared_turns::begin(&node, &catalog, &fetch, &scopes.membership),
+        };
+        let members = options.node.etcd.members();
+        let always = members.chain(self.doors.addresses()).collect();
+        let own_nodes = own_nodes::keep_told(guard, catalog.clone(), always);
+        spawn_until_stopped(&scopes.work, "own nodes", own_nodes);
+        let frontiers = DurableSettings {
+            min_age: options.node.frontier_min_age,
+            ..DurableSettings::default()
+        };
+        let frontiers = parts::frontiers(&data, frontiers);
+        let engine = &options.node.engine;
+        let memory = parts::memory(engine, &fetch, Some(&frontiers), &scopes.work);
+        // The master of an embedded store is in this process, and has the same data root.
+        let is_apart = self.embedded_failed.is_none();
+        let masters = is_apart.then(|| {
+            let deadlines = FetchDeadlines::default();
+            let masters = MasterPlugins::new(catalog.clone(), engine.plugin_size, deadlines);
+            Arc::new(masters) as Arc<dyn FetchBytes>
+        });
+        let (engine, clock) = (self.engine.clone(), self.clock.clone());
+        let limit_ceilings = options.node.limit_ceilings.clone();
+        Ok(Worker {
+            door,
+            drain: (node.id.clone(), options.drain_timeout),
+            agent: Box::new(move |cluster, registered| AgentParts {
+                node,
+                registered,
+                catalog,
+                sinks: sinks::sinks(&data),
+                plugins: Arc::new(DataPlugins {
+                    masters,
+                    data,
+                    engine,
+                }),
+                fetch,
+                clock,
+                cluster,
+                frontiers,
+                links: Arc::new(GrpcWorkerCalls::new()),
+                limit_ceilings,
+                crawls,
+                memory,
+            }),
+        })
+    }
+
+    async fn identify(&mut self, role: Role, options: &NodeOptions) -> anyhow::Result<Node> {
+        let state = &options.engine.state;
+        let identity = Identity::find(role, &options.id, state, &self.catalog).await?;
+        let (id, address) = (identity.id.clone(), self.address.clone());
+        self.identities.push(identity);
+        Ok(parts::node(
+            role,
+            id,
+            address,
+            self.doors.http_at,
+            &*self.clock,
+        ))
+    }
+
+    /// Starts a task that goes on for as long as the process belongs to the cluster.
+    pub(in crate::app) fn spawn(
+        &self,
+        name: &str,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        spawn_until_stopped(&self.scopes.membership, name, work);
+    }
+
+    /// Starts the process. It answers calls when this returns, and belongs to the cluster later.
+    pub(in crate::app) fn start(
+        self,
+        master: Option<MasterNode>,
+        worker: Option<Worker>,
+    ) -> Process {
+        let scopes = self.scopes;
+        let (grpc, http) = (self.doors.grpc_at, self.doors.http_at);
+        let api = master.as_ref().map(|master| master.api(&scopes.doors));
+        let door = worker.as_ref().map(|worker| worker.door.clone());
+        self.doors.open(api, door, &scopes.doors);
+        for (identity, node) in self.identities.iter().zip(&self.nodes) {
+            identity.keep(node.role, &self.catalog, &scopes.membership);
+        }
+        let leaving = Leaving::new();
+        let membership = Membership {
+            nodes: self.nodes,
+            catalog: self.catalog.clone(),
+            data: self.data,
+            lease_ttl: self.lease_ttl,
+            leaving: leaving.clone(),
+            waits: self.embedded_failed.is_none(),
+        };
+        let (drain, agent) = worker.map(|worker| (worker.drain, worker.agent)).unzip();
+        let (election, work) = (scopes.election.clone(), scopes.work.clone());
+        let begin = move |cluster, registrations: &[Registration]| {
+            let control = master.map(|master| {
+                let control = master.control.clone();
+                master.contend(&election);
+                control
+            });
+            if let (Some(agent), Some(registration)) = (agent, registrations.last()) {
+                let parts = agent(cluster, registration.registered());
+                work.spawn("agent", run_agent(parts, control, work.stop_signal()));
+            }
+        };
+        let ended = scopes.election.clone();
+        let end = async move {
+            ended.stop(STOP_GRACE).await;
+        };
+        Process {
+            grpc,
+            http,
+            fault: membership.keep(&scopes.membership, begin, end),
+            identities: self.identities,
+            catalog: self.catalog,
+            leaving,
+            drain,
+            scopes,
+            store_failed: self.embedded_failed.unwrap_or_default(),
+        }
+    }
+}
+
+/// Runs the agent of a worker until `stop`. If the process has a master too, this waits until it leads.
+async fn run_agent(parts: AgentParts, master: Option<Arc<Control>>, stop: CancellationToken) {
+    // The process may have been stopped while it joined.
+    if stop.is_cancelled() {
+        return;
+    }
+    if let Some(control) = master {
+        let leads = master_node::until_leading(&control);
+        if stop.run_until_cancelled(leads).await.is_none() {
+            return;
+        }
+    }
+    agent::run(Arc::new(parts), stop).await;
+}
