@@ -92,4 +92,4 @@ async fn start_worker(
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

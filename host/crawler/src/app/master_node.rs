@@ -1,22 +1,19 @@
 //! The master of a process, whatever its store: the calls, the election and the leader's duties.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::cli::CallOptions;
+use crate::cli::MasterOptions;
 use crawler_api::Api;
 use crawler_data::DataRoot;
 use crawler_master::WorkerCalls;
 use crawler_master::control::{Control, ControlParts};
-use crawler_master::housekeeping::Compaction;
 use crawler_master::leader::{self, Leader};
-use crawler_master::reconcile::{DeletionSettings, PlacementSettings, ReconcileParts};
+use crawler_master::reconcile::{DeletionSettings, ReconcileParts};
 use crawler_master::remains::Remains;
 use crawler_master::replica::{Feeder, Replica};
 use crawler_master::roster;
 use crawler_model::id::NodeId;
 use crawler_model::node::{Contender, Node};
-use crawler_model::plugin::LimitOverrides;
 use crawler_plugin::Admit;
 use crawler_process::clock::Clock;
 use crawler_process::task::TaskScope;
@@ -40,22 +37,7 @@ pub(super) struct MasterParts {
     /// Makes calls to workers.
     pub(super) workers: Arc<dyn WorkerCalls>,
     pub(super) clock: Arc<dyn Clock>,
-    pub(super) settings: MasterSettings,
-}
-
-/// Settings of a master.
-#[derive(Debug, Clone)]
-pub(super) struct MasterSettings {
-    pub(super) lease_ttl: Duration,
-    pub(super) limit_ceilings: LimitOverrides,
-    pub(super) plugin_size: u64,
-    /// Bounds on the calls that clients make at once.
-    pub(super) calls: CallOptions,
-    pub(super) frontier_min_age: Duration,
-    /// Compaction of the store's history. If `None`, it is left to others.
-    pub(super) compaction: Option<Compaction>,
-    /// Settings for placing and moving shards.
-    pub(super) placement: PlacementSettings,
+    pub(super) options: MasterOptions,
 }
 
 /// A master that answers calls. It contends for the lead from [`MasterNode::contend`] on.
@@ -79,15 +61,21 @@ impl MasterNode {
             admission,
             workers,
             clock,
-            settings,
+            options,
         } = parts;
+        let MasterOptions {
+            node: options,
+            calls,
+            compaction,
+            placement,
+        } = options;
         let id = node.id.clone();
         let contender = Contender {
             id: node.id,
             address: node.address,
         };
-        let (election, standing) = Election::new(catalog.clone(), contender, settings.lease_ttl);
-        let strategy = settings.placement.strategy;
+        let (election, standing) = Election::new(catalog.clone(), contender, options.lease_ttl);
+        let strategy = placement.strategy;
         let (replica, feeder) = Replica::new(catalog.clone(), strategy);
         let control = Arc::new(Control::new(ControlParts {
             standing,
@@ -99,31 +87,31 @@ impl MasterNode {
             clock: clock.clone(),
             workers: workers.clone(),
             replica: replica.clone(),
-            limit_ceilings: settings.limit_ceilings,
-            max_plugin_size: settings.plugin_size,
+            limit_ceilings: options.limit_ceilings,
+            max_plugin_size: options.engine.plugin_size,
             strategy,
-            frontier_readers: settings.calls.frontier_readers,
+            frontier_readers: calls.frontier_readers,
         }));
         let reconcile = ReconcileParts {
             catalog,
             remains,
             clock,
             deletion: DeletionSettings {
-                frontier_min_age: settings.frontier_min_age,
+                frontier_min_age: options.frontier_min_age,
             },
             workers,
             replica,
-            placement: settings.placement,
-            lease_ttl: settings.lease_ttl,
+            placement,
+            lease_ttl: options.lease_ttl,
         };
         let leader = Leader {
             reconcile,
-            compaction: settings.compaction,
+            compaction,
             control: control.clone(),
         };
         Self {
             id,
-            uploads: settings.calls.uploads,
+            uploads: calls.uploads,
             control,
             election,
             feeder,

@@ -87,9 +87,9 @@ impl Membership {
         self.data.bind_cluster(&cluster).await?;
         let mut registrations = Vec::new();
         for node in &self.nodes {
-            let (catalog, node) = (self.catalog.clone(), node.clone());
-            let registration = Registration::new(catalog, node, self.lease_ttl).await?;
-            registrations.push(registration.with_leaving(self.leaving.clone()));
+            let (catalog, leaving) = (self.catalog.clone(), self.leaving.clone());
+            let registration = Registration::new(catalog, node.clone(), self.lease_ttl, leaving);
+            registrations.push(registration.await?);
         }
         Ok((cluster, registrations))
     }

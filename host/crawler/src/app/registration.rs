@@ -100,6 +100,7 @@ impl Registration {
         catalog: Catalog,
         node: Node,
         ttl: Duration,
+        leaving: Leaving,
     ) -> Result<Self, RegisterError> {
         let scope = TaskScope::new();
         let deadline = Instant::now() + ttl * 9 / 4;
@@ -124,21 +125,16 @@ impl Registration {
             tokio::time::sleep(backoff.next_delay()).await;
         };
         tracing::info!(node = %node.id, address = node.address, "joined");
+        leaving.registered(node.draining);
         Ok(Self {
             registered: watch::Sender::new(Some(lease.term())),
             catalog,
             node,
             ttl,
             lease,
-            leaving: Leaving::new(),
+            leaving,
             scope,
         })
-    }
-
-    /// Returns the registration with this state of leaving.
-    pub(super) fn with_leaving(self, leaving: Leaving) -> Self {
-        leaving.registered(self.node.draining);
-        Self { leaving, ..self }
     }
 
     /// Returns the lease that the node is registered under; it is another one each time the node has

@@ -33,64 +33,55 @@ pub(super) async fn run(options: UpOptions, stop: CancellationToken) -> anyhow::
 /// error. The returned control is for calls within this process.
 pub(super) async fn start(options: &UpOptions) -> anyhow::Result<(Process, Arc<Control>)> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let (master, worker) = (master(options)?, worker(options)?);
+    let (master, worker) = self::options(options)?;
     let fetcher = process::fetcher(&worker, clock.clone())?;
     let mut base = Base::open(&master.node, Backend::Embedded, clock).await?;
     let master = base.master(&master).await?;
     let worker = base.worker(&worker, fetcher).await?;
     let control = master.control.clone();
     let mut up = base.start(Some(master), Some(worker));
-    let led = tokio::select! {
-        _leadership = master_node::until_leading(&control) => Ok(()),
-        error = up.fault() => Err(error),
-    };
-    match led {
-        Ok(()) => Ok((up, control)),
-        Err(error) => {
-            up.stop().await;
-            Err(error)
-        }
+    tokio::select! {
+        _leadership = master_node::until_leading(&control) => {}
+        error = up.fault() => return Err(error),
     }
+    Ok((up, control))
 }
 
-/// Returns the options of the master of this process.
-fn master(options: &UpOptions) -> anyhow::Result<MasterOptions> {
-    Ok(MasterOptions {
-        node: node(options, "master-1")?,
-        calls: options.calls.clone(),
-        compaction: None,
-        placement: PlacementSettings::default(),
-    })
-}
-
-/// Returns the options of the worker of this process.
-fn worker(options: &UpOptions) -> anyhow::Result<ClusterWorkerOptions> {
-    Ok(ClusterWorkerOptions {
-        node: node(options, "worker-1")?,
+/// Returns the options of the master and of the worker of this process.
+fn options(up: &UpOptions) -> anyhow::Result<(MasterOptions, ClusterWorkerOptions)> {
+    let node = NodeOptions {
+        id: WantedId::Is("master-1".parse()?),
+        http: up.http,
+        grpc: up.grpc,
+        pprof: up.pprof,
+        advertise: up.advertise.clone(),
+        etcd: EtcdConfig::default(),
+        data: up.data.clone(),
+        config: up.config.clone(),
+        engine: up.engine.clone(),
+        requests: up.requests.clone(),
+        lease_ttl: up.lease_ttl,
+        limit_ceilings: up.limit_ceilings.clone(),
+        frontier_min_age: up.frontier_min_age,
+    };
+    let worker = ClusterWorkerOptions {
+        node: NodeOptions {
+            id: WantedId::Is("worker-1".parse()?),
+            ..node.clone()
+        },
         capacity: CAPACITY,
         labels: BTreeMap::new(),
-        allow_networks: options.allow_networks.clone(),
-        allow_ports: options.allow_ports.clone(),
-        // Nobody else opens its store, so there is nobody to give shards to, or to share turns with.
+        allow_networks: up.allow_networks.clone(),
+        allow_ports: up.allow_ports.clone(),
+        // There is no other worker to give shards to, or to share turns with.
         drain_timeout: Duration::ZERO,
         shared_turns: false,
-    })
-}
-
-fn node(options: &UpOptions, id: &str) -> anyhow::Result<NodeOptions> {
-    Ok(NodeOptions {
-        id: WantedId::Is(id.parse()?),
-        http: options.http,
-        grpc: options.grpc,
-        pprof: options.pprof,
-        advertise: options.advertise.clone(),
-        etcd: EtcdConfig::default(),
-        data: options.data.clone(),
-        config: options.config.clone(),
-        engine: options.engine.clone(),
-        requests: options.requests.clone(),
-        lease_ttl: options.lease_ttl,
-        limit_ceilings: options.limit_ceilings.clone(),
-        frontier_min_age: options.frontier_min_age,
-    })
+    };
+    let master = MasterOptions {
+        node,
+        calls: up.calls.clone(),
+        compaction: None,
+        placement: PlacementSettings::default(),
+    };
+    Ok((master, worker))
 }

@@ -36,7 +36,7 @@ impl Clock for TurnedClock {
     }
 }
 
-fn options(folder: &Path, id: &str) -> NodeOptions {
+pub(in crate::app) fn options(folder: &Path, id: &str) -> NodeOptions {
     let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     NodeOptions {
         id: WantedId::Is(id.parse().unwrap()),

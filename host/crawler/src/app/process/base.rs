@@ -14,7 +14,7 @@ use super::{Process, STOP_GRACE, Scopes};
 use crate::app::doors::Doors;
 use crate::app::identity::Identity;
 use crate::app::leaving::Leaving;
-use crate::app::master_node::{self, MasterNode, MasterParts, MasterSettings};
+use crate::app::master_node::{self, MasterNode, MasterParts};
 use crate::app::membership::Membership;
 use crate::app::parts::{self, DataPlugins};
 use crate::app::registration::Registration;
@@ -51,8 +51,6 @@ pub(in crate::app) enum Backend {
 /// Parts of a process that it has before it belongs to the cluster.
 pub(in crate::app) struct Base {
     doors: Doors,
-    /// Address under which others reach gRPC.
-    address: String,
     data: Arc<DataRoot>,
     catalog: Catalog,
     /// Cancelled when the embedded store has failed. `None` if the store is shared.
@@ -117,9 +115,7 @@ impl Base {
             data.bind_cluster(&cluster).await?;
         }
         let engine = parts::engine(&options.engine).await?;
-        let advertised = options.advertise.clone();
         Ok(Self {
-            address: advertised.unwrap_or_else(|| doors.grpc_at.to_string()),
             doors,
             data,
             catalog,
@@ -149,15 +145,7 @@ impl Base {
             admission: Arc::new(self.engine.clone()),
             workers: Arc::new(GrpcWorkerCalls::new()),
             clock: self.clock.clone(),
-            settings: MasterSettings {
-                lease_ttl: options.node.lease_ttl,
-                limit_ceilings: options.node.limit_ceilings.clone(),
-                plugin_size: options.node.engine.plugin_size,
-                calls: options.calls.clone(),
-                frontier_min_age: options.node.frontier_min_age,
-                compaction: options.compaction,
-                placement: options.placement.clone(),
-            },
+            options: options.clone(),
         }))
     }
 
@@ -229,7 +217,9 @@ impl Base {
     async fn identify(&mut self, role: Role, options: &NodeOptions) -> anyhow::Result<Node> {
         let state = &options.engine.state;
         let identity = Identity::find(role, &options.id, state, &self.catalog).await?;
-        let (id, address) = (identity.id.clone(), self.address.clone());
+        let advertised = options.advertise.clone();
+        let address = advertised.unwrap_or_else(|| self.doors.grpc_at.to_string());
+        let id = identity.id.clone();
         self.identities.push(identity);
         Ok(parts::node(
             role,

@@ -1,6 +1,7 @@
 //! One process: a master or a worker, made of the parts that real ones have.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -18,9 +19,11 @@ use super::rules::{self, OnePlugin};
 use super::sinks::Sinks;
 use super::site::Web;
 use super::sky::Sky;
+use crate::app::cluster;
 use crate::app::leaving::Leaving;
-use crate::app::master_node::{MasterNode, MasterParts, MasterSettings};
+use crate::app::master_node::{MasterNode, MasterParts};
 use crate::app::registration::{RegisterError, Registration};
+use crate::cli::{CallOptions, MasterOptions, NodeOptions};
 use crawler_data::DataRoot;
 use crawler_frontier::twin::FrontiersTwin;
 use crawler_master::control::Control;
@@ -246,12 +249,13 @@ impl Start {
                 world: world.clone(),
             }),
             clock: self.clock.clone(),
-            settings: MasterSettings {
-                lease_ttl: LEASE_TTL,
-                limit_ceilings: LimitOverrides::default(),
-                plugin_size: 1,
-                calls: crate::cli::CallOptions::default(),
-                frontier_min_age: FRONTIER_MIN_AGE,
+            options: MasterOptions {
+                node: NodeOptions {
+                    lease_ttl: LEASE_TTL,
+                    frontier_min_age: FRONTIER_MIN_AGE,
+                    ..cluster::tests::options(Path::new(""), self.registered.id.as_str())
+                },
+                calls: CallOptions::default(),
                 compaction: Some(Compaction {
                     keep: 50,
                     interval: Duration::from_secs(20),
@@ -324,9 +328,11 @@ impl Start {
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         loop {
             let (catalog, node) = (self.catalog.clone(), self.registered.clone());
-            let joined = stop.run_until_cancelled(Registration::new(catalog, node, LEASE_TTL));
+            let leaving = self.leaving.clone();
+            let joining = Registration::new(catalog, node, LEASE_TTL, leaving);
+            let joined = stop.run_until_cancelled(joining);
             match joined.await? {
-                Ok(registration) => return Some(registration.with_leaving(self.leaving.clone())),
+                Ok(registration) => return Some(registration),
                 Err(error) if RegisterError::is_transient(&error) => {}
                 Err(_taken) => {
                     self.ended.cancel();
