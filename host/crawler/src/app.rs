@@ -16,7 +16,6 @@ mod cluster;
 mod confined;
 mod demo;
 mod doors;
-mod files;
 mod identity;
 mod late_store;
 mod leaving;
@@ -35,7 +34,7 @@ mod standalone;
 mod up;
 
 pub use confined::confined;
-pub use files::open_more_files;
+pub use open_files::open_more_files;
 
 /// Error of a command that Ctrl-C or SIGTERM ended before it was done.
 #[derive(Debug, thiserror::Error)]
