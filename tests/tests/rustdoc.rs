@@ -21,10 +21,10 @@ const DEADLINE: Duration = Duration::from_secs(300);
 /// Deadline for all of the documentation.
 const LONG_DEADLINE: Duration = Duration::from_secs(3_600);
 const N_KILLS: usize = 3;
-/// Number of pages that a kill may cost: 16 that are being fetched, and those that are not durable yet. The latter
+/// Number of pages that a kill may cost: 64 that are being fetched, and those that are not durable yet. The latter
 /// are at most those of two flushes, 100 ms, at 640 pages a second, which a program without optimisation does not
 /// reach.
-const N_LOST: usize = 16 + 64;
+const N_LOST: usize = 64 + 64;
 /// Divisor for the HTML files of the site: links lead to more than this part of them.
 const LINKED: usize = 2;
 /// Limits so wide that none takes effect.

@@ -33,8 +33,9 @@
 
 use std::time::Duration;
 
-/// Number of pages in flight at once, for one resource.
-pub const DEFAULT_CONCURRENCY: u32 = 16;
+/// Number of pages in flight at once, for one resource: as many as one host without a delay gets at once. The
+/// chapter "My crawl is slow" of the book has measurements.
+pub const DEFAULT_CONCURRENCY: u32 = 64;
 /// Number of attempts at one page before it is given up.
 pub const DEFAULT_MAX_ATTEMPTS: u32 = 5;
 /// Longest `crawl-delay` that is kept.
