@@ -176,7 +176,7 @@ fn a_crawl_that_obeys_robots_finds_what_a_walk_finds_that_does() {
 }
 
 #[test]
-fn rustdoc_kills_leave_what_an_undisturbed_crawl_finds() {
+fn rustdoc_crashes_leave_what_an_undisturbed_crawl_finds() {
     let Some((folder, web)) = open() else { return };
     let (starts, below) = match soak() {
         true => (vec!["/std/index.html"], vec!["/"]),
@@ -211,7 +211,7 @@ fn rustdoc_kills_leave_what_an_undisturbed_crawl_finds() {
     ]);
     let add = ["resource", "add", "docs", "--plugin=rustdoc"].map(str::to_owned);
     up.ok(add.into_iter().chain(arguments));
-    let mut random = Random::new("rustdoc kills");
+    let mut random = Random::new("rustdoc crashes");
     for nth in 1..=N_KILLS {
         let part = n_needed / (N_KILLS + 1);
         let within = usize::try_from(random.below(part as u64)).expect("fewer than pages");

@@ -29,7 +29,7 @@ const MAX_LOOKS: usize = 5;
 const N_SHOWN: usize = 20;
 
 #[test]
-fn politeness_outlasts_kills_stops_and_moves() {
+fn politeness_outlasts_crashes_stops_and_moves() {
     // A killed worker is back after a lease; the delay is longer, so that what it had asked still counts.
     let delay = Duration::from_secs(3);
     let (n_hosts, time) = match soak() {

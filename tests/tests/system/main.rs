@@ -6,7 +6,7 @@
 
 mod access;
 mod alone;
-mod authors;
+mod devtools;
 mod frontier;
 mod grpc;
 mod guests;

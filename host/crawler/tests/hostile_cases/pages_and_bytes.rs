@@ -63,5 +63,5 @@ pub(crate) const CASES: &[Case] = &[
     case(72, "params of another resource", own(Params), ""),
     case(73, "root that traps, loops or asks for a page", own(Root), "f31_root_has_no_page_and_no_more_time_than_parse"),
     case(73, "a job after root has failed", elsewhere(&["f31_a_root_that_does_not_end_or_gives_nothing_fails_the_resource_with_the_reason", "a_root_without_requests_fails_the_crawl"]), ""),
-    case(74, "kill in the middle of a page", elsewhere(&["kills_lose_nothing_that_was_answered", "the_kill_loop_loses_nothing_and_repeats_little", "f23_a_crash_loses_neither_urls_nor_items_nor_what_was_seen"]), ""),
+    case(74, "kill in the middle of a page", elsewhere(&["crashes_lose_nothing_that_was_answered", "the_crash_soak_loses_nothing_and_repeats_little", "f23_a_crash_loses_neither_urls_nor_items_nor_what_was_seen"]), ""),
 ];

@@ -58,8 +58,8 @@ fn a_crawl_that_nobody_disturbs_finds_the_known_pages_and_items() {
 }
 
 #[test]
-fn the_kill_loop_loses_nothing_and_repeats_little() {
-    let mut random = Random::new("kill loop");
+fn the_crash_soak_loses_nothing_and_repeats_little() {
+    let mut random = Random::new("crash soak");
     let (n_pages, n_kills) = if soak() { (10_000, 100) } else { (1_000, 10) };
     let closure = Closure::open(plan(&mut random, n_pages, PACE));
     let home = Home::new();

@@ -23,16 +23,16 @@ const N_LINKS: u64 = 20;
 const N_AT_ONCE: u64 = 50;
 
 #[test]
-fn kills_in_quick_succession_let_something_be_acknowledged_within_a_second() {
-    let name = "quick::kills_in_quick_succession_let_something_be_acknowledged_within_a_second";
+fn crashes_in_quick_succession_let_something_be_acknowledged_within_a_second() {
+    let name = "quick::crashes_in_quick_succession_let_something_be_acknowledged_within_a_second";
     check(name, 1 << 20, Duration::from_secs(1), 30);
 }
 
 /// The files are so small that compaction is always behind. The next life may have to wait until the worker of the
 /// last one counts as dead: a few seconds, and not half a minute.
 #[test]
-fn kills_in_the_middle_of_compactions_bring_writing_to_no_halt() {
-    let name = "quick::kills_in_the_middle_of_compactions_bring_writing_to_no_halt";
+fn crashes_in_the_middle_of_compactions_bring_writing_to_no_halt() {
+    let name = "quick::crashes_in_the_middle_of_compactions_bring_writing_to_no_halt";
     check(name, 128 << 10, Duration::from_secs(12), 15);
 }
 

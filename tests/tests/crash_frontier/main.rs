@@ -32,7 +32,7 @@ async fn open(folder: &Path, settings: DurableSettings) -> Arc<DurableFrontier> 
     let storage_epoch = frontiers.storage_epoch(shard()).await.unwrap();
     let open = OpenAs {
         shard: shard(),
-        cluster: "kills".to_owned(),
+        cluster: "crashes".to_owned(),
         epoch: Epoch(1),
         run: Run(1),
         plugin: Digest::of(b"plugin"),

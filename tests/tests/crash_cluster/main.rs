@@ -63,7 +63,7 @@ struct Up {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn kills_lose_nothing_that_was_answered() {
+async fn crashes_lose_nothing_that_was_answered() {
     let scope = TaskScope::new();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base: Url = format!("http://{}/", listener.local_addr().unwrap())
@@ -74,7 +74,7 @@ async fn kills_lose_nothing_that_was_answered() {
     let serving = demo::serve(listener, shop, scope.stop_signal());
     scope.spawn("shop", async move { serving.await.unwrap() });
 
-    let mut random = Random::new("kills");
+    let mut random = Random::new("crashes");
     let start = base.join(START).unwrap().to_string();
     let callers = (0..N_CALLERS).map(|n| Caller::new(n, random.fork(), &start));
     let mut world = World {
