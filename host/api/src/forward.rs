@@ -19,7 +19,7 @@ use super::problem::{Problem, Reason};
 use crawler_master::{Code, ControlError};
 use crawler_model::id::{NAME_MAX, NodeId, RequestId};
 use crawler_model::node::Contender;
-use crawler_store::election::Standing;
+use crawler_store::election::ElectionStatus;
 
 /// gRPC metadata key of the request's id.
 pub(super) const REQUEST_ID: &str = "request-id";
@@ -60,16 +60,16 @@ impl Origin {
 pub(super) struct Forward {
     /// Id of this master.
     id: NodeId,
-    standing: watch::Receiver<Standing>,
+    election_status: watch::Receiver<ElectionStatus>,
     /// Connection that was used last.
     kept: Mutex<Option<(String, Client)>>,
 }
 
 impl Forward {
-    pub(super) fn new(id: NodeId, standing: watch::Receiver<Standing>) -> Self {
+    pub(super) fn new(id: NodeId, election_status: watch::Receiver<ElectionStatus>) -> Self {
         Self {
             id,
-            standing,
+            election_status,
             kept: Mutex::default(),
         }
     }
@@ -82,7 +82,7 @@ impl Forward {
         result: &Result<T, Problem>,
     ) {
         // Cloned: the election does not wait for the log.
-        let leader = self.standing.borrow().leader.clone();
+        let leader = self.election_status.borrow().leader.clone();
         let leader = leader.as_ref().map(|leader| leader.id.as_str());
         let through = origin.through.as_ref().map(NodeId::as_str);
         let caller = origin.caller.map(tracing::field::display);
@@ -121,16 +121,16 @@ impl Forward {
         Theirs: Future<Output = Result<T, ClientError>>,
     {
         let started = Instant::now();
-        let mut standing = self.standing.clone();
+        let mut election_status = self.election_status.clone();
         loop {
-            let present = standing.borrow_and_update().clone();
+            let present = election_status.borrow_and_update().clone();
             let tried = match (present.leadership(), &present.leader) {
                 (Some(_), _) => own().await,
                 (None, Some(leader)) if present.own.is_none() && origin.through.is_none() => {
                     tokio::select! {
                         tried = self.ask(leader, origin, &theirs) => tried,
                         // A leader that does not answer may have lost the lead meanwhile.
-                        () = replaced(&mut standing, leader) => continue,
+                        () = replaced(&mut election_status, leader) => continue,
                     }
                 }
                 (None, _) => Err(nobody(&present)),
@@ -146,7 +146,7 @@ impl Forward {
             if origin.through.is_some() || started.elapsed() > patience {
                 return Err(problem);
             }
-            let changed = tokio::time::timeout(PAUSE, standing.changed()).await;
+            let changed = tokio::time::timeout(PAUSE, election_status.changed()).await;
             if let Ok(Err(_election_is_over)) = changed {
                 return Err(problem);
             }
@@ -190,13 +190,14 @@ impl Forward {
 }
 
 /// Waits until another master leads, or none.
-async fn replaced(standing: &mut watch::Receiver<Standing>, leader: &Contender) {
-    let is_other = |standing: &Standing| standing.leader.as_ref() != Some(leader);
-    if standing.wait_for(is_other).await.is_err() {
+async fn replaced(election_status: &mut watch::Receiver<ElectionStatus>, leader: &Contender) {
+    let is_other =
+        |election_status: &ElectionStatus| election_status.leader.as_ref() != Some(leader);
+    if election_status.wait_for(is_other).await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-fn nobody(standing: &Standing) -> Problem {
-    ControlError::not_leading(standing).into()
+fn nobody(election_status: &ElectionStatus) -> Problem {
+    ControlError::not_leading(election_status).into()
 }

@@ -267,7 +267,7 @@ fn url(entry: UrlEntry) -> proto::UrlEntry {
 
 pub(super) fn explanation(explanation: Explanation) -> proto::UrlExplanation {
     proto::UrlExplanation {
-        state: explanation.standing.as_str().to_owned(),
+        state: explanation.status.as_str().to_owned(),
         text: explanation.text,
         entry: explanation.entry.map(url),
     }

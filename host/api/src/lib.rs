@@ -86,7 +86,7 @@ impl Api {
     /// `stop` is cancelled.
     pub fn new(id: NodeId, control: Arc<Control>, uploads: usize, stop: CancellationToken) -> Self {
         Self {
-            forward: Arc::new(Forward::new(id, control.standing().clone())),
+            forward: Arc::new(Forward::new(id, control.election_status().clone())),
             control,
             calls: Calls::new("master"),
             uploads: Uploads::new(uploads),

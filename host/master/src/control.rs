@@ -24,7 +24,7 @@ use crawler_plugin::Admit;
 use crawler_process::clock::Clock;
 use crawler_sink::items::ItemStore;
 use crawler_store::catalog::{Catalog, Versioned};
-use crawler_store::election::{Leadership, Standing};
+use crawler_store::election::{ElectionStatus, Leadership};
 use crawler_store::ids::IdIssuer;
 use crawler_store::{Outcome, Revision, StoreError, Txn};
 
@@ -46,7 +46,7 @@ const MAX_TRIES: usize = 20;
 /// Parts that the calls work with.
 pub struct ControlParts {
     /// State of the election, as this master sees it.
-    pub standing: watch::Receiver<Standing>,
+    pub election_status: watch::Receiver<ElectionStatus>,
     /// The records in the store.
     pub catalog: Catalog,
     /// Plugin bytes and frontiers.
@@ -104,15 +104,15 @@ impl Control {
     }
 
     /// State of the election, as this master sees it.
-    pub fn standing(&self) -> &watch::Receiver<Standing> {
-        &self.parts.standing
+    pub fn election_status(&self) -> &watch::Receiver<ElectionStatus> {
+        &self.parts.election_status
     }
 
     /// Returns the leadership, which every change requires. It is an error if this master does not lead.
     fn leadership(&self) -> Result<Leadership, ControlError> {
-        let standing = self.parts.standing.borrow();
-        let leadership = standing.leadership().cloned();
-        leadership.ok_or_else(|| ControlError::not_leading(&standing))
+        let election_status = self.parts.election_status.borrow();
+        let leadership = election_status.leadership().cloned();
+        leadership.ok_or_else(|| ControlError::not_leading(&election_status))
     }
 
     /// Writes a decision. Returns false if another write came first, or if the outcome is unknown; looking
@@ -125,9 +125,9 @@ impl Control {
                 Ok(true)
             }
             Ok(Outcome::Lost(_) | Outcome::Unknown) => Ok(false),
-            Err(StoreError::Deposed) => {
-                Err(ControlError::not_leading(&self.parts.standing.borrow()))
-            }
+            Err(StoreError::Deposed) => Err(ControlError::not_leading(
+                &self.parts.election_status.borrow(),
+            )),
             Err(error) => Err(error.into()),
         }
     }

@@ -9,7 +9,7 @@ use crawler_model::plugin::ParamError;
 use crawler_plugin::PluginError;
 use crawler_sink::SinkError;
 use crawler_store::StoreError;
-use crawler_store::election::Standing;
+use crawler_store::election::ElectionStatus;
 
 /// Class of an error, by what a caller can do; the API maps each to one gRPC and one HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -225,10 +225,10 @@ fn told(changes: &[String]) -> String {
 
 impl ControlError {
     /// Returns the error of a call that only the leader carries out, given the state of the election.
-    pub fn not_leading(standing: &Standing) -> Self {
-        let leader = match (&standing.leader, &standing.fault) {
+    pub fn not_leading(election_status: &ElectionStatus) -> Self {
+        let leader = match (&election_status.leader, &election_status.fault) {
             // The fault is about this master's own candidacy, which is over.
-            (Some(leader), _) if standing.own.is_none() => {
+            (Some(leader), _) if election_status.own.is_none() => {
                 format!("{} at {} does", leader.id, leader.address)
             }
             (_, Some(fault)) => format!("who does is not known: {fault}"),

@@ -61,7 +61,7 @@ pub(super) fn held_up(resource: &Resource, shard: &ShardRecord) -> Option<String
 
 /// State of a URL in the present run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum UrlStatus {
     /// The URL waits, or is in flight.
     Due,
     /// The URL came to an end that is not a failure.
@@ -76,16 +76,16 @@ pub enum Standing {
     Unseen,
 }
 
-impl Standing {
+impl UrlStatus {
     /// Returns the word that the API uses.
     pub fn as_str(self) -> &'static str {
         match self {
-            Standing::Due => "due",
-            Standing::Done => "done",
-            Standing::Dead => "dead",
-            Standing::Sent => "sent",
-            Standing::Refused => "refused",
-            Standing::Unseen => "unseen",
+            UrlStatus::Due => "due",
+            UrlStatus::Done => "done",
+            UrlStatus::Dead => "dead",
+            UrlStatus::Sent => "sent",
+            UrlStatus::Refused => "refused",
+            UrlStatus::Unseen => "unseen",
         }
     }
 }
@@ -94,7 +94,7 @@ impl Standing {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Explanation {
     /// State of the URL.
-    pub standing: Standing,
+    pub status: UrlStatus,
     /// Explanation in one sentence.
     pub text: String,
     /// The frontier's record of the URL; that of an earlier run if the present one has not reached it.
@@ -104,18 +104,18 @@ pub struct Explanation {
 /// Answers a question.
 pub(super) fn explain(question: Question<'_>) -> Explanation {
     let entry = question.entry.as_ref();
-    let (standing, text) = match entry.filter(|entry| entry.run == question.run) {
+    let (status, text) = match entry.filter(|entry| entry.run == question.run) {
         Some(entry) => stored(&question, entry),
         None => not_stored(&question),
     };
     Explanation {
-        standing,
+        status,
         text,
         entry: question.entry,
     }
 }
 
-fn stored(question: &Question<'_>, entry: &UrlEntry) -> (Standing, String) {
+fn stored(question: &Question<'_>, entry: &UrlEntry) -> (UrlStatus, String) {
     let since = time(entry.since);
     match &entry.state {
         UrlState::Due {
@@ -141,7 +141,7 @@ fn stored(question: &Question<'_>, entry: &UrlEntry) -> (Standing, String) {
             if let Some(why) = &question.held_up {
                 text.push_str(&format!("; nothing is fetched now: {why}"));
             }
-            (Standing::Due, text)
+            (UrlStatus::Due, text)
         }
         UrlState::Done(done) => {
             let run = entry.run;
@@ -156,7 +156,7 @@ fn stored(question: &Question<'_>, entry: &UrlEntry) -> (Standing, String) {
                     format!("done: {}{why} at {since} in run {run}", done.as_str())
                 }
             };
-            (Standing::Done, text)
+            (UrlStatus::Done, text)
         }
         UrlState::Dead { reason, detail } => {
             let name = question.resource;
@@ -168,27 +168,27 @@ fn stored(question: &Question<'_>, entry: &UrlEntry) -> (Standing, String) {
                 "dead: {reason}{detail}, given up at {since} in run {}; `crawler frontier redrive {name} --reason {reason}` tries again",
                 entry.run
             );
-            (Standing::Dead, text)
+            (UrlStatus::Dead, text)
         }
         UrlState::Sent { to } => {
             let text = format!("sent to shard {to}, to which its host belongs");
-            (Standing::Sent, text)
+            (UrlStatus::Sent, text)
         }
     }
 }
 
-fn not_stored(question: &Question<'_>) -> (Standing, String) {
+fn not_stored(question: &Question<'_>) -> (UrlStatus, String) {
     let run = question.run;
     let stats = question
         .stats
         .filter(|stats| stats.run == run && stats.seeded);
     let Some(stats) = stats else {
         let text = format!("unseen: root has not run in run {run} yet, so no URL of it is known");
-        return (Standing::Unseen, earlier(question, text));
+        return (UrlStatus::Unseen, earlier(question, text));
     };
     if let Some(rule) = question.refusal {
         let text = format!("refused: {}", refused(question, rule, stats));
-        return (Standing::Refused, earlier(question, text));
+        return (UrlStatus::Refused, earlier(question, text));
     }
     let mut text = format!("unseen: no page of run {run} has led to it so far");
     let unsure = UNSURE.iter().filter_map(|rule| {
@@ -202,7 +202,7 @@ fn not_stored(question: &Question<'_>) -> (Standing, String) {
             ", unless it was among the links that were refused: {unsure}"
         ));
     }
-    (Standing::Unseen, earlier(question, text))
+    (UrlStatus::Unseen, earlier(question, text))
 }
 
 /// Returns the reason why a rule refuses a link, and a setting that would admit it.
@@ -291,7 +291,7 @@ mod tests {
         entry: Option<UrlEntry>,
         stats: Option<FrontierStats>,
         refusal: Option<Refusal>,
-        standing: Standing,
+        status: UrlStatus,
         text: &str,
     ) {
         let url = match refusal {
@@ -314,7 +314,7 @@ mod tests {
             now: MOMENT,
         });
         let expected = Explanation {
-            standing,
+            status,
             text: text.to_owned(),
             entry,
         };
@@ -322,25 +322,25 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_stored(state: UrlState, standing: Standing, text: &str) {
-        check(Some(entry(state, 2)), Some(stats()), None, standing, text);
+    fn check_stored(state: UrlState, status: UrlStatus, text: &str) {
+        check(Some(entry(state, 2)), Some(stats()), None, status, text);
     }
 
     #[test]
     fn a_stored_url_is_told_its_state_and_what_comes_next() {
         check_stored(
             due(1, 0, ""),
-            Standing::Due,
+            UrlStatus::Due,
             "due: not tried yet, as soon as its turn comes",
         );
         check_stored(
             due(3, MOMENT + 1_000, "status-503"),
-            Standing::Due,
+            UrlStatus::Due,
             "due: attempt 3 not before 2023-11-14T22:13:21Z, after status-503",
         );
         check_stored(
             due(3, MOMENT, "status-503"),
-            Standing::Due,
+            UrlStatus::Due,
             "due: attempt 3 as soon as its turn comes, after status-503",
         );
         for (n, until, text) in [
@@ -375,16 +375,20 @@ mod tests {
                 failure,
                 host,
             };
-            check_stored(state, Standing::Due, &format!("due: not tried yet, {text}"));
+            check_stored(
+                state,
+                UrlStatus::Due,
+                &format!("due: not tried yet, {text}"),
+            );
         }
         check_stored(
             UrlState::Done(Done::Parsed),
-            Standing::Done,
+            UrlStatus::Done,
             "done: parsed at 2023-11-14T22:13:20Z in run 2",
         );
         check_stored(
             UrlState::Done(Done::Denied),
-            Standing::Done,
+            UrlStatus::Done,
             "done: denied (setting content-types leaves out what it is) at 2023-11-14T22:13:20Z in run 2",
         );
         let led_to = UrlEntry {
@@ -392,19 +396,19 @@ mod tests {
             ..entry(UrlState::Done(Done::Duplicate), 2)
         };
         let text = "done: a redirect led to it in run 2";
-        check(Some(led_to), Some(stats()), None, Standing::Done, text);
+        check(Some(led_to), Some(stats()), None, UrlStatus::Done, text);
         let dead = |reason: &str, detail: &str| UrlState::Dead {
             reason: reason.to_owned(),
             detail: detail.to_owned(),
         };
         check_stored(
             dead("timeout", ""),
-            Standing::Dead,
+            UrlStatus::Dead,
             "dead: timeout, given up at 2023-11-14T22:13:20Z in run 2; `crawler frontier redrive books --reason timeout` tries again",
         );
         check_stored(
             dead("robots", "line 3, Disallow: /x"),
-            Standing::Dead,
+            UrlStatus::Dead,
             "dead: robots (line 3, Disallow: /x), given up at 2023-11-14T22:13:20Z in run 2; `crawler frontier redrive books --reason robots` tries again",
         );
     }
@@ -412,14 +416,14 @@ mod tests {
     #[test]
     fn a_url_that_was_never_stored_is_told_why_it_cannot_be_or_that_nothing_led_to_it() {
         let unseen = "unseen: no page of run 2 has led to it so far";
-        check(None, Some(stats()), None, Standing::Unseen, unseen);
+        check(None, Some(stats()), None, UrlStatus::Unseen, unseen);
         let mut refused = stats();
         refused.counts.refused_links = [("max-depth", 14), ("scheme", 1), (PATTERN_URLS, 0)]
             .map(|(rule, n)| (rule.to_owned(), n))
             .into();
         let text =
             format!("{unseen}, unless it was among the links that were refused: max-depth 14");
-        check(None, Some(refused), None, Standing::Unseen, &text);
+        check(None, Some(refused), None, UrlStatus::Unseen, &text);
         for (rule, text) in [
             (Refusal::Scheme, "refused: only http and https are fetched"),
             (
@@ -431,28 +435,28 @@ mod tests {
                 "refused: its path has one segment more than 3 times, and setting max-segment-repeats allows no more",
             ),
         ] {
-            check(None, Some(stats()), Some(rule), Standing::Refused, text);
+            check(None, Some(stats()), Some(rule), UrlStatus::Refused, text);
         }
     }
 
     #[test]
     fn before_root_has_run_nothing_is_known_and_what_an_earlier_run_knew_is_told() {
         let not_yet = "unseen: root has not run in run 2 yet, so no URL of it is known";
-        check(None, None, None, Standing::Unseen, not_yet);
+        check(None, None, None, UrlStatus::Unseen, not_yet);
         let unseeded = FrontierStats {
             seeded: false,
             ..stats()
         };
-        check(None, Some(unseeded), None, Standing::Unseen, not_yet);
+        check(None, Some(unseeded), None, UrlStatus::Unseen, not_yet);
         let behind = FrontierStats {
             run: Run(1),
             ..stats()
         };
         let before = || Some(entry(UrlState::Done(Done::Gone), 1));
         let text = format!("{not_yet}; run 1 had it as done");
-        check(before(), Some(behind), None, Standing::Unseen, &text);
+        check(before(), Some(behind), None, UrlStatus::Unseen, &text);
         let text = "unseen: no page of run 2 has led to it so far; run 1 had it as done";
-        check(before(), Some(stats()), None, Standing::Unseen, text);
+        check(before(), Some(stats()), None, UrlStatus::Unseen, text);
     }
 
     #[test]

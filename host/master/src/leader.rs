@@ -9,13 +9,13 @@ use tokio_util::sync::CancellationToken;
 use super::control::Control;
 use super::housekeeping::{self, Compaction};
 use super::reconcile::{ReconcileParts, Reconciler};
-use crawler_store::election::{Leadership, Standing};
+use crawler_store::election::{ElectionStatus, Leadership};
 
 /// Logs the leader whenever it is another master than before.
-pub async fn tell(mut standing: watch::Receiver<Standing>, stop: CancellationToken) {
+pub async fn tell(mut election_status: watch::Receiver<ElectionStatus>, stop: CancellationToken) {
     let mut told = None;
     loop {
-        let present = standing.borrow_and_update().clone();
+        let present = election_status.borrow_and_update().clone();
         // The leader itself logs that it leads.
         if let Some(leader) = present.leader.as_ref().filter(|_| present.own.is_none())
             && told.as_ref() != Some(&leader.id)
@@ -24,7 +24,7 @@ pub async fn tell(mut standing: watch::Receiver<Standing>, stop: CancellationTok
         }
         // While no leader is known, the last one remains the last that was logged.
         told = present.leader.map(|leader| leader.id).or(told);
-        match stop.run_until_cancelled(standing.changed()).await {
+        match stop.run_until_cancelled(election_status.changed()).await {
             Some(Ok(())) => {}
             Some(Err(_)) | None => return,
         }
@@ -44,11 +44,11 @@ pub struct Leader {
 impl Leader {
     /// Does the duties in each term of this master, until `stop`.
     pub async fn run(self, stop: CancellationToken) {
-        let mut standing = self.control.standing().clone();
+        let mut election_status = self.control.election_status().clone();
         while let Some(Ok(leadership)) = stop
             .run_until_cancelled(async {
-                let leads = standing.wait_for(|s| s.leadership().is_some()).await;
-                leads.map(|standing| standing.leadership().cloned())
+                let leads = election_status.wait_for(|s| s.leadership().is_some()).await;
+                leads.map(|election_status| election_status.leadership().cloned())
             })
             .await
         {

@@ -13,7 +13,7 @@ use crawler_model::resource::{Assignment, Owner, Resource, ShardId, ShardRecord,
 use crawler_process::telemetry;
 use crawler_store::catalog::{Catalog, Versioned, decode};
 use crawler_store::keys::{Keys, Subject};
-use crawler_store::{Entry, Listed, Revision, StoreError};
+use crawler_store::{Entry, ListingVisitor, Revision, StoreError};
 
 mod deletions;
 
@@ -318,7 +318,7 @@ struct Reading<'a> {
     before: Arc<Observed>,
 }
 
-impl Listed for Reading<'_> {
+impl ListingVisitor for Reading<'_> {
     fn begin(&mut self) {
         self.observed = Observed::nothing(self.strategy);
     }

@@ -75,7 +75,7 @@ impl Leadership {
 
 /// State of the election, as one contender sees it.
 #[derive(Debug, Clone, Default)]
-pub struct Standing {
+pub struct ElectionStatus {
     /// The leader. `None` if nobody leads, or if the leader is not known.
     pub leader: Option<Contender>,
     /// The right to lead, while this contender leads.
@@ -84,7 +84,7 @@ pub struct Standing {
     pub fault: Option<String>,
 }
 
-impl Standing {
+impl ElectionStatus {
     /// Returns this contender's right to lead, unless it was lost since.
     pub fn leadership(&self) -> Option<&Leadership> {
         self.own.as_ref().filter(|leadership| leadership.is_held())
@@ -96,7 +96,7 @@ pub struct Election {
     catalog: Catalog,
     contender: Contender,
     ttl: Duration,
-    standing: watch::Sender<Standing>,
+    election_status: watch::Sender<ElectionStatus>,
 }
 
 impl Election {
@@ -105,13 +105,13 @@ impl Election {
         catalog: Catalog,
         contender: Contender,
         ttl: Duration,
-    ) -> (Self, watch::Receiver<Standing>) {
-        let (standing, receiver) = watch::channel(Standing::default());
+    ) -> (Self, watch::Receiver<ElectionStatus>) {
+        let (election_status, receiver) = watch::channel(ElectionStatus::default());
         let election = Self {
             catalog,
             contender,
             ttl,
-            standing,
+            election_status,
         };
         (election, receiver)
     }
@@ -128,13 +128,13 @@ impl Election {
                         self.revoke(dead).await;
                     }
                     self.contend(&lease, &stop, &mut backoff).await;
-                    self.know_nothing(Some("its lease in the election was lost".to_owned()));
+                    self.publish_unknown(Some("its lease in the election was lost".to_owned()));
                     left_behind = self.give_back(lease).await;
                 }
                 Some(Err(error)) => {
                     let error = telemetry::chain(&error);
                     tracing::warn!(error, "cannot contend for the lead yet");
-                    self.know_nothing(Some(error));
+                    self.publish_unknown(Some(error));
                 }
                 None => break,
             }
@@ -161,8 +161,8 @@ impl Election {
                 };
                 let error = telemetry::chain(&error);
                 tracing::warn!(error, "the election cannot be watched");
-                self.standing
-                    .send_modify(|standing| standing.fault = Some(error));
+                self.election_status
+                    .send_modify(|election_status| election_status.fault = Some(error));
                 tokio::time::sleep(backoff.next_delay()).await;
             }
         };
@@ -207,12 +207,12 @@ impl Election {
             let Some((_, own)) = scan.records.iter().find(|(k, _)| k == key) else {
                 return Ok(());
             };
-            self.show(key, own, &scan.records, lease, lost);
+            self.publish(key, own, &scan.records, lease, lost);
             changes.next().await?;
         }
     }
 
-    fn show(
+    fn publish(
         &self,
         key: &str,
         own: &Versioned<Contender>,
@@ -222,7 +222,7 @@ impl Election {
     ) {
         let first = contenders.iter().min_by_key(|(_, c)| c.created);
         let leads = first.is_some_and(|(first, _)| first == key);
-        let standing = Standing {
+        let election_status = ElectionStatus {
             leader: first.map(|(_, leader)| leader.value.clone()),
             own: leads.then(|| Leadership {
                 key: key.into(),
@@ -232,23 +232,23 @@ impl Election {
             }),
             fault: None,
         };
-        self.standing.send_if_modified(|present| {
-            let is_news = present.leader != standing.leader
-                || present.own.is_some() != standing.own.is_some()
+        self.election_status.send_if_modified(|present| {
+            let is_news = present.leader != election_status.leader
+                || present.own.is_some() != election_status.own.is_some()
                 || present.fault.is_some();
             if is_news {
-                *present = standing;
+                *present = election_status;
             }
             is_news
         });
     }
 
-    fn know_nothing(&self, fault: Option<String>) {
-        let standing = Standing {
+    fn publish_unknown(&self, fault: Option<String>) {
+        let election_status = ElectionStatus {
             fault,
-            ..Standing::default()
+            ..ElectionStatus::default()
         };
-        self.standing.send_replace(standing);
+        self.election_status.send_replace(election_status);
     }
 
     /// Revokes a lease, so that no dead key stays in the queue for the time of a lease. Returns its id if that
@@ -278,7 +278,7 @@ impl Election {
 /// Takes the leadership of a store without contenders, for tests that need one.
 #[cfg(any(test, feature = "testing"))]
 #[allow(clippy::unwrap_used, reason = "code of tests")]
-pub async fn take_lead(catalog: &Catalog) -> watch::Receiver<Standing> {
+pub async fn take_lead(catalog: &Catalog) -> watch::Receiver<ElectionStatus> {
     let key = format!("{}test", catalog.keys().election());
     let leader = Contender {
         id: "master-1".parse().unwrap(),
@@ -294,12 +294,12 @@ pub async fn take_lead(catalog: &Catalog) -> watch::Receiver<Standing> {
         lease: None,
         lost: CancellationToken::new(),
     };
-    let standing = Standing {
+    let election_status = ElectionStatus {
         leader: Some(leader),
         own: Some(own),
         fault: None,
     };
-    watch::channel(standing).1
+    watch::channel(election_status).1
 }
 
 /// Returns the leader, for callers that do not contend.

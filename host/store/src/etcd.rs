@@ -25,7 +25,9 @@ use self::endpoints::Endpoints;
 use self::fault::Fault;
 use self::watch::EtcdWatch;
 use super::keys::Keys;
-use super::{Entry, LeaseId, Listed, Listing, Outcome, Revision, Store, StoreError, Txn, Watch};
+use super::{
+    Entry, LeaseId, Listing, ListingVisitor, Outcome, Revision, Store, StoreError, Txn, Watch,
+};
 
 mod commit;
 mod endpoints;
@@ -195,9 +197,9 @@ impl Store for EtcdStore {
     async fn list_into(
         &self,
         prefix: &str,
-        listed: &mut dyn Listed,
+        visitor: &mut dyn ListingVisitor,
     ) -> Result<Revision, StoreError> {
-        let read = kv::list_into(&self.endpoints, prefix, listed).await;
+        let read = kv::list_into(&self.endpoints, prefix, visitor).await;
         read.map_err(|fault| self.endpoints.error(fault))
     }
 

@@ -101,7 +101,7 @@ pub trait Watch: Send {
 }
 
 /// Receiver of a listing, entry by entry.
-pub trait Listed: Send {
+pub trait ListingVisitor: Send {
     /// Begins the listing, again if the store had to start over. Earlier entries are void.
     fn begin(&mut self);
 
@@ -131,17 +131,17 @@ pub trait Store: Send + Sync + 'static {
         Ok(listing)
     }
 
-    /// Passes all keys with `prefix` to `listed`, without holding them all at the same time. Returns the
+    /// Passes all keys with `prefix` to `visitor`, without holding them all at the same time. Returns the
     /// revision.
     async fn list_into(
         &self,
         prefix: &str,
-        listed: &mut dyn Listed,
+        visitor: &mut dyn ListingVisitor,
     ) -> Result<Revision, StoreError> {
         let listing = self.list(prefix).await?;
-        listed.begin();
+        visitor.begin();
         for entry in listing.entries {
-            listed.entry(entry);
+            visitor.entry(entry);
         }
         Ok(listing.revision)
     }
@@ -373,7 +373,7 @@ impl StoreError {
 
 #[cfg(any(test, feature = "testing"))]
 #[allow(missing_docs, clippy::unwrap_used, reason = "code of tests")]
-pub mod overtaken;
+pub mod racing_store;
 #[cfg(any(test, feature = "testing"))]
 #[allow(missing_docs, clippy::unwrap_used, reason = "code of tests")]
 pub mod twin;

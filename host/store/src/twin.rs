@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{
-    Entry, Guard, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch, WatchEvent,
+    Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch, WatchEvent,
 };
 use crawler_process::task::{TaskScope, process};
 
@@ -21,21 +21,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-use state::{Lease, State};
-pub use state::{Stored, entry};
-
-/// Changes that were carried out at one revision.
-#[derive(Debug)]
-pub struct Carried<'a> {
-    /// Process that asked for the changes; empty if a lease has ended.
-    pub author: &'a str,
-    pub guards: &'a [Guard],
-    pub events: &'a [WatchEvent],
-    /// Entries right before the changes.
-    pub before: &'a BTreeMap<String, Stored>,
-}
-
-type Observer = Box<dyn Fn(Revision, Carried<'_>) + Send + Sync>;
+pub use state::{CommittedTxn, Stored, entry};
+use state::{Lease, Observer, State};
 
 /// Store that all connections share. Cheap to clone.
 #[derive(Clone)]
@@ -56,12 +43,6 @@ pub struct Cursor {
     /// The last revision it has seen.
     seen: Revision,
     starts_over: bool,
-}
-
-/// Events of one revision for a watch.
-#[derive(Debug, Clone)]
-pub struct News {
-    pub events: Vec<WatchEvent>,
 }
 
 impl Default for StoreTwin {
@@ -105,9 +86,9 @@ impl StoreTwin {
         self.lock().lateness = lateness;
     }
 
-    /// Passes the present entries to `look`.
-    pub fn look<T>(&self, look: impl FnOnce(&BTreeMap<String, Stored>) -> T) -> T {
-        look(&self.lock().entries)
+    /// Passes the present entries to `inspect`.
+    pub fn inspect<T>(&self, inspect: impl FnOnce(&BTreeMap<String, Stored>) -> T) -> T {
+        inspect(&self.lock().entries)
     }
 
     pub fn apply(&self, author: &str, txn: Txn) -> Result<Outcome, StoreError> {
@@ -172,13 +153,12 @@ impl StoreTwin {
         }
     }
 
-    /// Returns the next revision that changes something for this watch, if there is one.
-    pub fn news(&self, cursor: &mut Cursor) -> Option<News> {
+    /// Returns the events of the next revision that changes something for this watch, if there is one.
+    pub fn next_events(&self, cursor: &mut Cursor) -> Option<Vec<WatchEvent>> {
         let state = self.lock();
         if cursor.starts_over || cursor.seen < state.forgotten {
             (cursor.starts_over, cursor.seen) = (false, state.revision);
-            let events = vec![WatchEvent::StartOver];
-            return Some(News { events });
+            return Some(vec![WatchEvent::StartOver]);
         }
         let after = Revision(cursor.seen.0 + 1);
         for (revision, events) in state.history.range(after..) {
@@ -186,13 +166,13 @@ impl StoreTwin {
             let below = |event: &&WatchEvent| key_of(event).starts_with(&cursor.prefix);
             let events: Vec<WatchEvent> = events.iter().filter(below).cloned().collect();
             if !events.is_empty() {
-                return Some(News { events });
+                return Some(events);
             }
         }
         None
     }
 
-    /// Returns a signal that there may be news.
+    /// Returns a signal that there may be events.
     pub fn present(&self) -> watch::Receiver<Revision> {
         self.present.subscribe()
     }
@@ -269,8 +249,8 @@ impl Watch for Direct {
                 return Ok(self.pending.remove(0));
             }
             self.present.mark_unchanged();
-            match self.twin.news(&mut self.cursor) {
-                Some(news) => self.pending = news.events,
+            match self.twin.next_events(&mut self.cursor) {
+                Some(events) => self.pending = events,
                 None => self
                     .present
                     .changed()
@@ -286,7 +266,7 @@ impl Watch for Direct {
 #[async_trait]
 impl Store for StoreTwin {
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
-        Ok(self.look(|entries| entries.get(key).map(|stored| entry(key, stored))))
+        Ok(self.inspect(|entries| entries.get(key).map(|stored| entry(key, stored))))
     }
 
     async fn list(&self, prefix: &str) -> Result<Listing, StoreError> {

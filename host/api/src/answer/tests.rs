@@ -12,7 +12,7 @@ use super::*;
 use crate::frontier;
 use crawler_master::control::frontier::{HostsFrom, HostsPage, UrlsFrom, UrlsPage};
 use crawler_master::control::items::ItemPlace;
-use crawler_master::explain::{Explanation, Standing};
+use crawler_master::explain::{Explanation, UrlStatus};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::frontier::{
     DelayBy, FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter, UrlState,
@@ -266,7 +266,7 @@ fn frontiers(found: &mut Answers) {
     };
     found.insert("url, bare", json(&bare.urls));
     let explanation = |entry| Explanation {
-        standing: Standing::Dead,
+        status: UrlStatus::Dead,
         text: "it took too long".into(),
         entry,
     };

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
 use crawler_store::{
-    Entry, LeaseId, Listed, Listing, Outcome, Revision, Store, StoreError, Txn, Watch,
+    Entry, LeaseId, Listing, ListingVisitor, Outcome, Revision, Store, StoreError, Txn, Watch,
 };
 
 /// Pauses between two tries, at first and at the most.
@@ -97,9 +97,9 @@ impl Store for LateStore {
     async fn list_into(
         &self,
         prefix: &str,
-        listed: &mut dyn Listed,
+        visitor: &mut dyn ListingVisitor,
     ) -> Result<Revision, StoreError> {
-        self.store()?.list_into(prefix, listed).await
+        self.store()?.list_into(prefix, visitor).await
     }
 
     async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {

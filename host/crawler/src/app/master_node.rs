@@ -74,11 +74,12 @@ impl MasterNode {
             id: node.id,
             address: node.address,
         };
-        let (election, standing) = Election::new(catalog.clone(), contender, options.lease_ttl);
+        let (election, election_status) =
+            Election::new(catalog.clone(), contender, options.lease_ttl);
         let strategy = placement.strategy;
         let (replica, feeder) = Replica::new(catalog.clone(), strategy);
         let control = Arc::new(Control::new(ControlParts {
-            standing,
+            election_status,
             catalog: catalog.clone(),
             data,
             items,
@@ -131,19 +132,25 @@ impl MasterNode {
         let roster = roster::run(self.leader.reconcile.catalog.clone(), stop.clone());
         scope.spawn("roster", roster);
         scope.spawn("replica", self.feeder.run(stop.clone()));
-        let standing = self.control.standing().clone();
+        let election_status = self.control.election_status().clone();
         scope.spawn("leader", self.leader.run(stop.clone()));
-        scope.spawn("word of the leader", leader::tell(standing, stop.clone()));
+        scope.spawn(
+            "word of the leader",
+            leader::tell(election_status, stop.clone()),
+        );
         scope.spawn("election", self.election.run(stop));
     }
 }
 
 /// Waits until this master leads.
 pub(super) async fn until_leading(control: &Control) -> Leadership {
-    let mut standing = control.standing().clone();
+    let mut election_status = control.election_status().clone();
     loop {
-        let leads = standing.wait_for(|standing| standing.leadership().is_some());
-        let leadership = leads.await.map(|standing| standing.leadership().cloned());
+        let leads =
+            election_status.wait_for(|election_status| election_status.leadership().is_some());
+        let leadership = leads
+            .await
+            .map(|election_status| election_status.leadership().cloned());
         match leadership {
             Ok(Some(leadership)) => return leadership,
             // The lead is lost again already.

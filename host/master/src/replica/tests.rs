@@ -15,7 +15,7 @@ use crawler_store::Txn;
 use crawler_store::catalog::encode;
 use crawler_store::embedded::{EmbeddedStore, Settings};
 use crawler_store::keys::Keys;
-use crawler_store::overtaken::{Overtaken, Read};
+use crawler_store::racing_store::{RacingStore, Read};
 
 const SOON: Duration = Duration::from_secs(30);
 
@@ -205,8 +205,8 @@ async fn f04_a_replica_misses_nothing_between_its_list_and_its_watch() {
     let node = worker(worker_id(1).as_str(), 10, &[]);
     let key = Keys::default().node(Role::Worker, &node.id);
     let store = EmbeddedStore::open(folder.path(), Settings::default()).unwrap();
-    let store = Overtaken::new(Arc::new(store));
-    store.overtake(Read::Range, 1, Txn::new().put(key, encode(&node)));
+    let store = RacingStore::new(Arc::new(store));
+    store.race_after(Read::Range, 1, Txn::new().put(key, encode(&node)));
     let catalog = Catalog::new(Arc::new(store), Keys::default());
     let (mut replica, feeder) = Replica::new(catalog, Strategy::LeastLoad);
     let scope = TaskScope::new();

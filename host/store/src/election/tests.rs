@@ -18,7 +18,7 @@ fn catalog(folder: &tempfile::TempDir) -> Catalog {
 }
 
 struct Master {
-    standing: watch::Receiver<Standing>,
+    election_status: watch::Receiver<ElectionStatus>,
     scope: TaskScope,
 }
 
@@ -28,15 +28,19 @@ impl Master {
             id: id.parse().unwrap(),
             address: format!("{id}:9091"),
         };
-        let (election, standing) = Election::new(catalog.clone(), contender, TTL);
+        let (election, election_status) = Election::new(catalog.clone(), contender, TTL);
         let scope = TaskScope::new();
         scope.spawn(id, election.run(scope.stop_signal()));
-        Self { standing, scope }
+        Self {
+            election_status,
+            scope,
+        }
     }
 
-    async fn until(&mut self, wanted: impl FnMut(&Standing) -> bool) -> Standing {
-        let standing = tokio::time::timeout(PATIENCE, self.standing.wait_for(wanted)).await;
-        standing.expect("in time").unwrap().clone()
+    async fn until(&mut self, wanted: impl FnMut(&ElectionStatus) -> bool) -> ElectionStatus {
+        let election_status =
+            tokio::time::timeout(PATIENCE, self.election_status.wait_for(wanted)).await;
+        election_status.expect("in time").unwrap().clone()
     }
 
     async fn leads(&mut self) -> Leadership {
@@ -44,10 +48,14 @@ impl Master {
     }
 
     async fn follows(&mut self, leader: &str) {
-        let is_leader = |s: &Standing| s.leader.as_ref().is_some_and(|l| l.id.as_str() == leader);
-        let standing = self.until(is_leader).await;
-        assert!(standing.own.is_none());
-        assert_eq!(standing.leader.unwrap().address, format!("{leader}:9091"));
+        let is_leader =
+            |s: &ElectionStatus| s.leader.as_ref().is_some_and(|l| l.id.as_str() == leader);
+        let election_status = self.until(is_leader).await;
+        assert!(election_status.own.is_none());
+        assert_eq!(
+            election_status.leader.unwrap().address,
+            format!("{leader}:9091")
+        );
     }
 
     async fn stop(self) {
@@ -213,8 +221,10 @@ async fn f09_a_leader_that_hears_nothing_from_the_store_stops_at_two_thirds_of_i
     // The leader writes nothing, so no refusal tells it.
     tokio::time::timeout(TTL * 2 / 3, async {
         lead.lost().cancelled().await;
-        let standing = only.standing.wait_for(|standing| standing.own.is_none());
-        assert_eq!(standing.await.unwrap().leader, None);
+        let election_status = only
+            .election_status
+            .wait_for(|election_status| election_status.own.is_none());
+        assert_eq!(election_status.await.unwrap().leader, None);
     })
     .await
     .expect("it stops in time");

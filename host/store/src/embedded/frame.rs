@@ -15,7 +15,7 @@
 
 use bytes::Bytes;
 
-use super::state::{Committed, Made, Stored};
+use super::state::{AppliedChange, Committed, Stored};
 use crate::Revision;
 
 /// Bytes at the start of a log.
@@ -67,13 +67,13 @@ pub(super) fn txns(txns: &[Committed]) -> Vec<u8> {
         frame.extend(len_u32(txn.made.len()).to_le_bytes());
         for made in &txn.made {
             match made {
-                Made::Put(key, stored) if stored.lease.is_none() => {
+                AppliedChange::Put(key, stored) if stored.lease.is_none() => {
                     frame.push(1);
                     push_bytes(&mut frame, key.as_bytes());
                     push_bytes(&mut frame, &stored.value);
                     frame.extend(stored.created.0.to_le_bytes());
                 }
-                Made::Put(key, _) | Made::Delete(key) => {
+                AppliedChange::Put(key, _) | AppliedChange::Delete(key) => {
                     frame.push(0);
                     push_bytes(&mut frame, key.as_bytes());
                 }
@@ -209,14 +209,14 @@ impl<'a> Rest<'a> {
         key.map(str::to_owned).map_err(|_| "a key that is not text")
     }
 
-    fn change(&mut self, revision: Revision) -> Result<Made, &'static str> {
+    fn change(&mut self, revision: Revision) -> Result<AppliedChange, &'static str> {
         match self.u8()? {
-            0 => Ok(Made::Delete(self.key()?)),
+            0 => Ok(AppliedChange::Delete(self.key()?)),
             1 => {
                 let key = self.key()?;
                 let value = Bytes::copy_from_slice(self.bytes()?);
                 let created = Revision(self.u64()?);
-                Ok(Made::Put(
+                Ok(AppliedChange::Put(
                     key,
                     Stored {
                         value,

@@ -8,7 +8,7 @@ use std::io::{self, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::frame::{self, Frame, HEAD_LEN, HEADER_LEN};
-use super::state::{Made, Replayed, Stored};
+use super::state::{AppliedChange, Replayed, Stored};
 use crate::{Revision, StoreError};
 
 const NAME: &str = "store.log";
@@ -249,8 +249,8 @@ impl<R: io::Read> Reading<R> {
                     replayed.revision = txn.revision;
                     for made in txn.made {
                         match made {
-                            Made::Put(key, stored) => replayed.entries.insert(key, stored),
-                            Made::Delete(key) => replayed.entries.remove(&key),
+                            AppliedChange::Put(key, stored) => replayed.entries.insert(key, stored),
+                            AppliedChange::Delete(key) => replayed.entries.remove(&key),
                         };
                     }
                     Ok(())

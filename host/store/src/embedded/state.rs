@@ -29,12 +29,12 @@ pub(super) struct Stored {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Committed {
     pub(super) revision: Revision,
-    pub(super) made: Vec<Made>,
+    pub(super) made: Vec<AppliedChange>,
 }
 
 /// One actual change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Made {
+pub(super) enum AppliedChange {
     Put(String, Stored),
     Delete(String),
 }
@@ -165,12 +165,12 @@ impl State {
         for Committed { revision, made } in batch.txns {
             for made in made {
                 let event = match made {
-                    Made::Put(key, stored) => {
+                    AppliedChange::Put(key, stored) => {
                         let event = WatchEvent::Put(entry(&key, &stored));
                         self.entries.insert(key, stored);
                         event
                     }
-                    Made::Delete(key) => {
+                    AppliedChange::Delete(key) => {
                         self.entries.remove(&key);
                         WatchEvent::Delete { key, revision }
                     }
@@ -229,7 +229,7 @@ impl Batch {
                 }
                 Change::Put { key, value, lease } => {
                     let created = self.find(state, &key).map_or(revision, |old| old.created);
-                    made.push(Made::Put(
+                    made.push(AppliedChange::Put(
                         key,
                         Stored {
                             value,
@@ -241,7 +241,7 @@ impl Batch {
                 }
                 Change::Delete { key } => {
                     if self.find(state, &key).is_some() {
-                        made.push(Made::Delete(key));
+                        made.push(AppliedChange::Delete(key));
                     }
                 }
             }
@@ -262,20 +262,20 @@ impl Batch {
         let in_batch = in_batch.filter(|(_, stored)| stored.as_ref().is_some_and(of_lease));
         keys.extend(in_batch.map(|(key, _)| key.clone()));
         keys.sort_unstable();
-        self.push(keys.into_iter().map(Made::Delete).collect());
+        self.push(keys.into_iter().map(AppliedChange::Delete).collect());
         self.ended.push(lease);
         Outcome::Done(self.revision)
     }
 
-    fn push(&mut self, made: Vec<Made>) {
+    fn push(&mut self, made: Vec<AppliedChange>) {
         if made.is_empty() {
             return;
         }
         self.revision = Revision(self.revision.0 + 1);
         for made in &made {
             let (key, stored) = match made {
-                Made::Put(key, stored) => (key, Some(stored.clone())),
-                Made::Delete(key) => (key, None),
+                AppliedChange::Put(key, stored) => (key, Some(stored.clone())),
+                AppliedChange::Delete(key) => (key, None),
             };
             self.n_bytes += key.len() + stored.as_ref().map_or(0, |stored| stored.value.len());
             self.overlay.insert(key.clone(), stored);

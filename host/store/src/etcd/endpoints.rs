@@ -101,7 +101,7 @@ impl Endpoints {
         let at = self.present();
         let member = &self.members[at];
         // A caller that gives up has waited too long: the next call goes to another member.
-        let unanswered = MoveOn {
+        let unanswered = FailoverGuard {
             endpoints: self,
             at,
         };
@@ -188,12 +188,12 @@ impl Endpoints {
                     "etcd does not answer"
                 );
             }
-            self.move_on(at);
+            self.fail_over(at);
         }
     }
 
     /// Calls the next member from now on, unless another call has already moved on.
-    fn move_on(&self, at: usize) {
+    fn fail_over(&self, at: usize) {
         let next = (at + 1) % self.members.len();
         let moved = self
             .present
@@ -208,14 +208,14 @@ impl Endpoints {
 }
 
 /// Guard that moves on when it is dropped.
-struct MoveOn<'a> {
+struct FailoverGuard<'a> {
     endpoints: &'a Endpoints,
     at: usize,
 }
 
-impl Drop for MoveOn<'_> {
+impl Drop for FailoverGuard<'_> {
     fn drop(&mut self) {
-        self.endpoints.move_on(self.at);
+        self.endpoints.fail_over(self.at);
     }
 }
 

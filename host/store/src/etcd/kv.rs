@@ -5,7 +5,7 @@ use etcd_client::{Client, Error, GetOptions, GetResponse, KeyValue};
 use super::endpoints::Endpoints;
 use super::fault::{Fault, Kind};
 use super::revision;
-use crate::{Entry, Listed, Listing, Revision};
+use crate::{Entry, Listing, ListingVisitor, Revision};
 
 /// Number of keys in one answer. The server counts the rest of the range for each answer, so that smaller ones
 /// cost more: 500 keys at a time take three times as long.
@@ -36,7 +36,7 @@ pub(super) async fn list(endpoints: &Endpoints, prefix: &str) -> Result<Listing,
 #[derive(Default)]
 struct Entries(Vec<Entry>);
 
-impl Listed for Entries {
+impl ListingVisitor for Entries {
     fn begin(&mut self) {
         self.0.clear();
     }
@@ -74,9 +74,9 @@ pub(super) async fn list_after(
 pub(super) async fn list_into(
     endpoints: &Endpoints,
     prefix: &str,
-    listed: &mut dyn Listed,
+    visitor: &mut dyn ListingVisitor,
 ) -> Result<Revision, Fault> {
-    list_range(endpoints, range_of(prefix), i64::MAX, listed).await
+    list_range(endpoints, range_of(prefix), i64::MAX, visitor).await
 }
 
 /// Lists at most `max` keys of a range, from its first key to before its end.
@@ -84,13 +84,13 @@ async fn list_range(
     endpoints: &Endpoints,
     range: (Vec<u8>, Vec<u8>),
     max: i64,
-    listed: &mut dyn Listed,
+    visitor: &mut dyn ListingVisitor,
 ) -> Result<Revision, Fault> {
     let mut n_left = LIST_TRIES;
     loop {
         n_left -= 1;
-        listed.begin();
-        match list_pages(endpoints, range.clone(), PAGE, max, listed).await {
+        visitor.begin();
+        match list_pages(endpoints, range.clone(), PAGE, max, visitor).await {
             Err(fault) if fault.kind == Kind::Compacted && n_left > 0 => {}
             revision => return revision,
         }
@@ -102,7 +102,7 @@ async fn list_pages(
     (mut from, end): (Vec<u8>, Vec<u8>),
     page: i64,
     mut max: i64,
-    listed: &mut dyn Listed,
+    visitor: &mut dyn ListingVisitor,
 ) -> Result<Revision, Fault> {
     let mut limit = page;
     let mut pinned = 0;
@@ -131,7 +131,7 @@ async fn list_pages(
         max -= i64::try_from(kvs.len()).unwrap_or(i64::MAX);
         let is_last = is_last || kvs.is_empty() || max == 0;
         for entry in kvs.into_iter().filter_map(entry) {
-            listed.entry(entry);
+            visitor.entry(entry);
         }
         if is_last {
             return Ok(revision(pinned));

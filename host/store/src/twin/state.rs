@@ -6,7 +6,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::{Carried, Observer};
 use crate::{
     Change, Entry, Guard, LeaseId, Listing, Outcome, Revision, StoreError, Txn, WatchEvent,
 };
@@ -19,6 +18,19 @@ pub struct Stored {
     pub revision: Revision,
     pub lease: Option<LeaseId>,
 }
+
+/// Changes that were carried out at one revision.
+#[derive(Debug)]
+pub struct CommittedTxn<'a> {
+    /// Process that asked for the changes; empty if a lease has ended.
+    pub author: &'a str,
+    pub guards: &'a [Guard],
+    pub events: &'a [WatchEvent],
+    /// Entries right before the changes.
+    pub before: &'a BTreeMap<String, Stored>,
+}
+
+pub(super) type Observer = Box<dyn Fn(Revision, CommittedTxn<'_>) + Send + Sync>;
 
 #[derive(Default)]
 pub(super) struct State {
@@ -117,13 +129,13 @@ impl State {
         }
         self.revision.0 += 1;
         if let Some(observer) = observer {
-            let carried = Carried {
+            let committed = CommittedTxn {
                 author,
                 guards,
                 events: &events,
                 before,
             };
-            observer(self.revision, carried);
+            observer(self.revision, committed);
         }
         self.history.insert(self.revision, events);
     }

@@ -41,14 +41,14 @@ enum Call {
 }
 
 /// Frontiers whose reader sleeps before one call, until another worker has the shard and its frontier.
-struct Overtaken {
+struct RacingFrontiers {
     frontiers: Arc<Frontiers>,
     catalog: Catalog,
     before: Call,
     next_owner: Mutex<Option<Arc<dyn OpenFrontier>>>,
 }
 
-impl Overtaken {
+impl RacingFrontiers {
     async fn pass(&self, call: Call) {
         if call != self.before {
             return;
@@ -63,7 +63,7 @@ impl Overtaken {
 }
 
 #[async_trait]
-impl OpenFrontiers for Overtaken {
+impl OpenFrontiers for RacingFrontiers {
     async fn storage_epoch(&self, shard: ShardId) -> Result<u64, FrontierError> {
         self.pass(Call::StorageEpoch).await;
         OpenFrontiers::storage_epoch(&*self.frontiers, shard).await
@@ -105,13 +105,13 @@ async fn f06_who_wakes_in_the_middle_of_opening_ends_no_writing_of_the_next_owne
         let catalog = Catalog::new(Arc::new(store), Keys::default());
         assign(&catalog, "worker-1", Epoch(1)).await;
         let objects = Arc::new(InMemory::new());
-        let overtaken = Arc::new(Overtaken {
+        let racing = Arc::new(RacingFrontiers {
             frontiers: Arc::new(Frontiers::new(objects, DurableSettings::default())),
             catalog: catalog.clone(),
             before,
             next_owner: Mutex::default(),
         });
-        let frontiers: Arc<dyn OpenFrontiers> = overtaken.clone();
+        let frontiers: Arc<dyn OpenFrontiers> = racing.clone();
         let woken = own(&catalog, Epoch(1));
         let error = woken.open(&frontiers, as_of(Epoch(1))).await.err();
         let is_overtaken = match before {
@@ -123,7 +123,7 @@ async fn f06_who_wakes_in_the_middle_of_opening_ends_no_writing_of_the_next_owne
                 })
             }
         };
-        let next_owner = overtaken.next_owner.lock().unwrap().take().unwrap();
+        let next_owner = racing.next_owner.lock().unwrap().take().unwrap();
         let seeded = next_owner.seed(vec![new("http://a/1")]).await;
         let settled = next_owner.settle().await;
         assert!(

@@ -51,9 +51,9 @@ impl Cluster {
     pub(super) async fn start(sky: Arc<Sky>) -> Arc<Self> {
         let store = StoreTwin::new();
         let seen = sky.clone();
-        store.observe(Box::new(move |revision, carried| {
-            check::note(&seen, revision, &carried);
-            let found = seen.checker().on_store(&carried);
+        store.observe(Box::new(move |revision, committed| {
+            check::note(&seen, revision, &committed);
+            let found = seen.checker().on_store(&committed);
             seen.judge(found);
         }));
         put_plugin(&store);

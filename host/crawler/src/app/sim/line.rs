@@ -101,7 +101,7 @@ impl Store for Line {
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
         let key = key.to_owned();
         let asked = self.ask(move |store| {
-            store.look(|entries| entries.get(&key).map(|stored| entry(&key, stored)))
+            store.inspect(|entries| entries.get(&key).map(|stored| entry(&key, stored)))
         });
         Ok(asked.await?)
     }
@@ -181,7 +181,7 @@ impl Watch for LineWatch {
                 self.pending.extend(events);
                 continue;
             }
-            let Some(mut news) = self.line.store.news(&mut self.cursor) else {
+            let Some(mut events) = self.line.store.next_events(&mut self.cursor) else {
                 tokio::select! {
                     biased;
                     _ = self.changed.changed() => {}
@@ -193,14 +193,14 @@ impl Watch for LineWatch {
                 return Err(Silence::Unsent.into());
             }
             // Changes of one revision have no order among them.
-            if sky.is_stormy() && sky.chance(20) && news.events.len() > 1 {
+            if sky.is_stormy() && sky.chance(20) && events.len() > 1 {
                 sky.occurs(Fault::Reordered);
-                news.events.reverse();
+                events.reverse();
             }
             if sky.fault(Fault::Duplicate, 5) {
-                news.events.extend(news.events.clone());
+                events.extend(events.clone());
             }
-            self.coming = Some((Instant::now() + sky.way(), news.events));
+            self.coming = Some((Instant::now() + sky.way(), events));
         }
     }
 }

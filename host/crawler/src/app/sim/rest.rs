@@ -41,7 +41,7 @@ pub(super) async fn ownership(cluster: &Arc<Cluster>, stopped: &str, since: Inst
 
 fn shards(cluster: &Cluster) -> BTreeMap<ShardId, ShardRecord> {
     let keys = Keys::default();
-    cluster.world.store.look(|entries| {
+    cluster.world.store.inspect(|entries| {
         let shards = entries.iter().filter_map(|(key, stored)| {
             let id = keys.parse_shard(key)?;
             Some((id, serde_json::from_slice(&stored.value).ok()?))
@@ -53,7 +53,7 @@ fn shards(cluster: &Cluster) -> BTreeMap<ShardId, ShardRecord> {
 /// Returns the resources that are there.
 fn resources(cluster: &Cluster) -> BTreeMap<ResourceName, Resource> {
     let prefix = Keys::default().resources();
-    cluster.world.store.look(|entries| {
+    cluster.world.store.inspect(|entries| {
         let below = entries.iter().filter(|(key, _)| key.starts_with(&prefix));
         let decoded = below.filter_map(|(_, s)| serde_json::from_slice::<Resource>(&s.value).ok());
         let named = decoded.map(|resource| (resource.spec.name.clone(), resource));
@@ -94,7 +94,7 @@ fn owned_once(cluster: &Cluster) -> Found {
             cluster
                 .world
                 .store
-                .look(|entries| entries.contains_key(&key))
+                .inspect(|entries| entries.contains_key(&key))
         };
         if let Some(owner) = owner.filter(|owner| drains(&owner.node))
             && matches!(record.state, ShardState::Assigned | ShardState::Idle)
@@ -155,7 +155,7 @@ fn busy(cluster: &Cluster) -> Option<String> {
     // All shards are finished or paused, so no worker has any.
     let keys = Keys::default();
     let passing = [keys.deleting_all(), keys.assignments()];
-    cluster.world.store.look(|entries| {
+    cluster.world.store.inspect(|entries| {
         let is_passing = |key: &&String| passing.iter().any(|prefix| key.starts_with(prefix));
         let mut left = entries.keys().filter(is_passing);
         left.next().map(|key| format!("{key} is there"))

@@ -23,7 +23,7 @@ impl Cluster {
             Some(Node {
                 part: Part::Master(control),
                 ..
-            }) => control.standing().borrow().own.is_some(),
+            }) => control.election_status().borrow().own.is_some(),
             _ => false,
         });
         let any = sky.below(u32::try_from(machines.len()).expect("a few")) as usize;

@@ -26,7 +26,7 @@ use crawler_process::task::TaskScope;
 use crawler_store::catalog::encode;
 use crawler_store::election::take_lead;
 use crawler_store::keys::Keys;
-use crawler_store::overtaken::Overtaken;
+use crawler_store::racing_store::RacingStore;
 use crawler_store::twin::StoreTwin;
 
 fn book((_, schema): (&str, &str)) -> Schema {
@@ -76,7 +76,7 @@ impl Admit for ByText {
 pub(crate) struct Bench {
     pub(crate) control: Control,
     /// Store that the catalog reads from.
-    pub(in crate::control) store: Arc<Overtaken>,
+    pub(in crate::control) store: Arc<RacingStore>,
     /// Data root, which is removed after the test.
     folder: TempDir,
     /// Tasks that feed the replicas of reconcilers.
@@ -90,12 +90,12 @@ impl Bench {
 
     pub(in crate::control) async fn with(workers: Arc<dyn WorkerCalls>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(Overtaken::new(Arc::new(StoreTwin::new())));
+        let store = Arc::new(RacingStore::new(Arc::new(StoreTwin::new())));
         let catalog = Catalog::new(store.clone(), Keys::default());
         let clock = Arc::new(SystemClock);
         let data = Arc::new(DataRoot::open(folder.path().to_str().unwrap()).unwrap());
         let control = Control::new(ControlParts {
-            standing: take_lead(&catalog).await,
+            election_status: take_lead(&catalog).await,
             catalog: catalog.clone(),
             items: line_folders(&data),
             data,

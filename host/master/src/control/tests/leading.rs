@@ -3,8 +3,8 @@
 use super::*;
 use crawler_model::id::ResourceId;
 use crawler_store::catalog::encode;
-use crawler_store::election::Standing;
-use crawler_store::overtaken::Read;
+use crawler_store::election::ElectionStatus;
+use crawler_store::racing_store::Read;
 
 /// Makes the master lose its leadership without noticing.
 async fn deposed(bench: &Bench) {
@@ -41,13 +41,14 @@ async fn f07_f09_a_master_that_was_deposed_changes_nothing_and_says_so() {
 
 #[test]
 fn who_leads_is_told_as_far_as_it_is_known() {
-    let told = |standing: &Standing| ControlError::not_leading(standing).to_string();
-    let nobody = Standing::default();
+    let told =
+        |election_status: &ElectionStatus| ControlError::not_leading(election_status).to_string();
+    let nobody = ElectionStatus::default();
     assert_eq!(
         told(&nobody),
         "this master does not lead, and nobody does at present"
     );
-    let away = Standing {
+    let away = ElectionStatus {
         fault: Some("the store does not answer: no route".to_owned()),
         ..nobody
     };
@@ -111,11 +112,11 @@ async fn a_delete_that_takes_effect_while_it_is_sent_again_is_done() {
         bench.add("a").await.unwrap();
         let request = RequestId::random();
         let late = late_delete(&bench, &request).await;
-        bench.store.overtake(Read::Get, nth, late);
+        bench.store.race_after(Read::Get, nth, late);
         let name = "a".parse().unwrap();
         let deleted = bench.control.delete_resource(&name, false, &request);
         deleted.await.unwrap();
-        assert!(bench.store.is_over());
+        assert!(bench.store.has_raced());
         assert_eq!(bench.check_consistent().await, 0);
     }
 }
@@ -129,7 +130,7 @@ async fn an_add_that_took_effect_and_was_deleted_while_it_is_sent_again_makes_no
         let keys = bench.catalog().keys();
         let ended = keys.ended(&"a".parse().unwrap(), &request);
         let late = Txn::new().put(ended, encode(&ResourceId(1)));
-        bench.store.overtake(Read::Get, nth, late);
+        bench.store.race_after(Read::Get, nth, late);
         let added = bench.control.add_resource(spec("a", "books"), &request);
         let refused = added.await.unwrap_err();
         assert_eq!(
@@ -137,7 +138,7 @@ async fn an_add_that_took_effect_and_was_deleted_while_it_is_sent_again_makes_no
             Code::NotFound,
             "after read {nth}: {refused}"
         );
-        assert!(bench.store.is_over());
+        assert!(bench.store.has_raced());
         assert_eq!(bench.check_consistent().await, 0);
     }
 }

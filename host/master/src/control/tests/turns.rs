@@ -10,7 +10,7 @@ use crawler_model::node::Role;
 use crawler_process::task::TaskScope;
 use crawler_store::catalog::encode;
 use crawler_store::election::take_lead;
-use crawler_store::overtaken::Read;
+use crawler_store::racing_store::Read;
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
@@ -50,11 +50,11 @@ async fn an_addition_that_is_in_no_doubt_reads_nothing() {
     bench.add("first").await.unwrap();
     bench.control.parts.replica = frozen(&bench).await;
     for read in [Read::Get, Read::Range] {
-        bench.store.overtake(read, 1, Txn::new());
+        bench.store.race_after(read, 1, Txn::new());
         bench.control.decided = AtomicU64::default();
         let name = format!("{read:?}").to_lowercase();
         bench.add(&name).await.unwrap();
-        assert!(!bench.store.is_over(), "{read:?}");
+        assert!(!bench.store.has_raced(), "{read:?}");
     }
 }
 
@@ -95,7 +95,7 @@ async fn an_addition_pins_what_was_pushed_a_moment_ago() {
     bench.control.decided = AtomicU64::default();
     let before = format!("{}test", bench.catalog().keys().election());
     bench.write(Txn::new().delete(before)).await;
-    bench.control.parts.standing = take_lead(bench.catalog()).await;
+    bench.control.parts.election_status = take_lead(bench.catalog()).await;
     let pinned = bench.add("c").await.unwrap().resource.pinned.unwrap();
     assert_eq!(pinned.version.to_string(), "2.0.0");
 }
@@ -157,7 +157,7 @@ async fn a_change_that_no_watch_tells_is_found_where_it_stands_in_the_way() {
     let bench = bench().await;
     bench.add("a").await.unwrap();
     bench.restart("a").await.unwrap();
-    bench.store.deafen();
+    bench.store.silence_watches();
     let reconciler = bench.reconciler();
     reconciler.parts.replica.clone().after(None).await;
     for gone in ["worker-1", "worker-2"] {

@@ -84,8 +84,8 @@ impl Bench {
         });
         let workers = Arc::new(Workers::at_rest());
         let catalog = Catalog::new(Arc::new(store), Keys::default());
-        let standing = take_lead(&catalog).await;
-        let leadership = standing.borrow().leadership().unwrap().clone();
+        let election_status = take_lead(&catalog).await;
+        let leadership = election_status.borrow().leadership().unwrap().clone();
         let parts = ReconcileParts {
             catalog: catalog.clone(),
             remains: Arc::new(DataRemains {

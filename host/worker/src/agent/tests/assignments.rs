@@ -9,7 +9,7 @@ use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::resource::Redrive;
 use crawler_model::status::LogLine;
 use crawler_store::catalog::encode;
-use crawler_store::overtaken::Read;
+use crawler_store::racing_store::Read;
 use crawler_store::{Store as _, Txn};
 
 /// Time well below that after which the agent looks by itself.
@@ -99,10 +99,10 @@ async fn f04_nothing_is_missed_between_a_list_and_its_watch() {
     for nth in 1..=3 {
         let bench = Bench::after(async |parts, store| {
             let txn = Wanted::default().txn(parts);
-            store.store.overtake(Read::Range, nth, txn);
+            store.store.race_after(Read::Range, nth, txn);
         })
         .await;
-        assert!(bench.store.store.is_over());
+        assert!(bench.store.store.has_raced());
         crawls_soon(&bench).await;
         bench.stop().await;
     }

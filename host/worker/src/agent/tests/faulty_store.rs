@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 
 use crawler_store::embedded::EmbeddedStore;
-use crawler_store::overtaken::Overtaken;
+use crawler_store::racing_store::RacingStore;
 use crawler_store::{
     Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch, WatchEvent,
 };
@@ -32,7 +32,7 @@ pub(super) enum Network {
 
 pub(super) struct FaultyStore {
     /// The store behind the network.
-    pub(super) store: Overtaken,
+    pub(super) store: RacingStore,
     network: watch::Sender<Network>,
     /// Keys of records that were read alone, in order.
     gets: Mutex<Vec<String>>,
@@ -41,7 +41,7 @@ pub(super) struct FaultyStore {
 impl FaultyStore {
     pub(super) fn new(store: EmbeddedStore) -> Self {
         Self {
-            store: Overtaken::new(Arc::new(store)),
+            store: RacingStore::new(Arc::new(store)),
             network: watch::Sender::new(Network::Good),
             gets: Mutex::default(),
         }

@@ -9,28 +9,28 @@ use crawler_model::id::NodeId;
 use crawler_model::node::{Contender, Node, Role};
 use crawler_model::resource::{Deleting, Resource, ShardId, ShardRecord, ShardState};
 use crawler_store::keys::Keys;
-use crawler_store::twin::{Carried, Stored};
+use crawler_store::twin::{CommittedTxn, Stored};
 use crawler_store::{Guard, Revision, WatchEvent};
 
 /// Writes changes that were carried out into the journal.
-pub(in crate::app::sim) fn note(sky: &Sky, revision: Revision, carried: &Carried<'_>) {
-    let changes = carried.events.iter().map(|event| match event {
+pub(in crate::app::sim) fn note(sky: &Sky, revision: Revision, committed: &CommittedTxn<'_>) {
+    let changes = committed.events.iter().map(|event| match event {
         WatchEvent::Put(entry) => format!("+{}", entry.key),
         WatchEvent::Delete { key, .. } => format!("-{key}"),
         WatchEvent::StartOver => "?".to_owned(),
     });
     let changes: Vec<String> = changes.collect();
-    let guards = carried.guards.iter().map(|guard| match guard {
+    let guards = committed.guards.iter().map(|guard| match guard {
         Guard::Absent(key) => format!("!{key}"),
         Guard::Exists(key) => key.clone(),
         Guard::RevisionIs(key, revision) => format!("{key}={}", revision.0),
         Guard::CreatedAt(key, revision) => format!("{key}^{}", revision.0),
     });
     let guards: Vec<String> = guards.collect();
-    let author = if carried.author.is_empty() {
+    let author = if committed.author.is_empty() {
         "lease"
     } else {
-        carried.author
+        committed.author
     };
     sky.note(format_args!(
         "r{} {author}: {} if {}",
@@ -49,9 +49,9 @@ struct Written<'a> {
 impl Checker {
     /// Checks that among masters only the leader changes anything that others rely on, and among workers only
     /// the owner of a shard.
-    pub(in crate::app::sim) fn on_store(&mut self, carried: &Carried<'_>) -> Found {
+    pub(in crate::app::sim) fn on_store(&mut self, committed: &CommittedTxn<'_>) -> Found {
         let keys = Keys::default();
-        let written = carried.events.iter().filter_map(|event| match event {
+        let written = committed.events.iter().filter_map(|event| match event {
             WatchEvent::Put(entry) => Some(Written {
                 key: &entry.key,
                 value: Some(&entry.value),
@@ -60,25 +60,30 @@ impl Checker {
             WatchEvent::StartOver => None,
         });
         let written: Vec<Written<'_>> = written.collect();
-        let author = carried.author;
+        let author = committed.author;
         if author.starts_with("master") {
-            self.by_master(&keys, carried, &written)?;
+            self.by_master(&keys, committed, &written)?;
         } else if author.starts_with("worker") {
             for written in &written {
-                self.by_worker(&keys, author, carried.before, written)?;
+                self.by_worker(&keys, author, committed.before, written)?;
             }
         }
         for written in &written {
             if let Some(id) = keys.parse_shard(written.key) {
-                self.on_shard(id, carried.before.get(written.key), written.value)?;
+                self.on_shard(id, committed.before.get(written.key), written.value)?;
             }
             self.learn(&keys, written.key, written.value);
         }
         Ok(())
     }
 
-    fn by_master(&mut self, keys: &Keys, carried: &Carried<'_>, written: &[Written<'_>]) -> Found {
-        let author = carried.author;
+    fn by_master(
+        &mut self,
+        keys: &Keys,
+        committed: &CommittedTxn<'_>,
+        written: &[Written<'_>],
+    ) -> Found {
+        let author = committed.author;
         let election = keys.election();
         let anybodys = [keys.all_nodes(), election.clone(), keys.ids()];
         let is_led = |written: &Written<'_>| {
@@ -88,7 +93,7 @@ impl Checker {
         let Some(led) = written.iter().find(|written| is_led(written)) else {
             return Ok(());
         };
-        let contenders = carried.before.iter();
+        let contenders = committed.before.iter();
         let contenders = contenders.filter(|(key, _)| key.starts_with(&election));
         let first = contenders.min_by_key(|(_, stored)| stored.created);
         let leader = first.and_then(|(_, stored)| {

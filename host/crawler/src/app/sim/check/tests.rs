@@ -9,7 +9,7 @@ use crawler_model::node::{Contender, Role};
 use crawler_model::resource::{Owner, ShardRecord, ShardState};
 use crawler_store::catalog::encode;
 use crawler_store::keys::Keys;
-use crawler_store::twin::{Carried, Stored};
+use crawler_store::twin::{CommittedTxn, Stored};
 use crawler_store::{Entry, LeaseId, Revision, WatchEvent};
 
 const LIFE: u64 = 3;
@@ -86,7 +86,7 @@ impl History {
                 revision,
             },
         };
-        let found = self.checker.on_store(&Carried {
+        let found = self.checker.on_store(&CommittedTxn {
             author,
             guards: &[],
             events: &[event],

@@ -18,35 +18,35 @@ pub enum Read {
     Range,
 }
 
-pub struct Overtaken {
+pub struct RacingStore {
     /// The underlying store.
     pub store: Arc<dyn Store>,
     /// Transaction that is carried out after a read of this kind, and the number of such reads until then.
     due: Mutex<Option<(Read, usize, Txn)>>,
-    is_deaf: AtomicBool,
+    is_silent: AtomicBool,
 }
 
-impl Overtaken {
+impl RacingStore {
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
             due: Mutex::default(),
-            is_deaf: AtomicBool::new(false),
+            is_silent: AtomicBool::new(false),
         }
     }
 
     /// Silences all watches from now on.
-    pub fn deafen(&self) {
-        self.is_deaf.store(true, Ordering::Relaxed);
+    pub fn silence_watches(&self) {
+        self.is_silent.store(true, Ordering::Relaxed);
     }
 
     /// Carries out `txn` after the `nth` read of this kind from now on, the first being 1.
-    pub fn overtake(&self, read: Read, nth: usize, txn: Txn) {
+    pub fn race_after(&self, read: Read, nth: usize, txn: Txn) {
         *self.due.lock().unwrap() = Some((read, nth, txn));
     }
 
     /// True if that has happened.
-    pub fn is_over(&self) -> bool {
+    pub fn has_raced(&self) -> bool {
         self.due.lock().unwrap().is_none()
     }
 
@@ -70,7 +70,7 @@ impl Overtaken {
 }
 
 #[async_trait]
-impl Store for Overtaken {
+impl Store for RacingStore {
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
         let entry = self.store.get(key).await;
         self.answered(Read::Get).await;
@@ -90,8 +90,8 @@ impl Store for Overtaken {
     async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError> {
         let watch = self.store.watch(prefix, from).await;
         self.answered(Read::Range).await;
-        match self.is_deaf.load(Ordering::Relaxed) {
-            true => Ok(Box::new(Silence)),
+        match self.is_silent.load(Ordering::Relaxed) {
+            true => Ok(Box::new(SilentWatch)),
             false => watch,
         }
     }
@@ -113,10 +113,10 @@ impl Store for Overtaken {
     }
 }
 
-struct Silence;
+struct SilentWatch;
 
 #[async_trait]
-impl Watch for Silence {
+impl Watch for SilentWatch {
     async fn next(&mut self) -> Result<WatchEvent, StoreError> {
         std::future::pending().await
     }
