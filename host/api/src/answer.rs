@@ -4,9 +4,9 @@ use crawler_proto as proto;
 
 use super::convert;
 use super::convert::crawl::{counts_message, line_message};
-use crawler_master::control::items::PlacedItem;
+use crawler_master::control::items::PositionedItem;
 use crawler_master::{
-    BrokenRecord, Drained, ListPage, NodeView, NodesView, ResourceView, ShardView,
+    BrokenRecord, DrainProgress, ListPage, NodeView, NodesView, ResourceView, ShardView,
 };
 use crawler_model::crawl::Counts;
 use crawler_model::node::NodeEvent;
@@ -104,7 +104,7 @@ fn shard(view: ShardView) -> proto::ShardStatus {
 }
 
 /// Returns an item with the position from which a reader that was cut off resumes.
-pub(super) fn item(placed: PlacedItem) -> proto::Item {
+pub(super) fn item(placed: PositionedItem) -> proto::Item {
     let record = placed.item;
     proto::Item {
         position: placed.next.to_string(),
@@ -182,7 +182,7 @@ pub(super) fn node_event(event: NodeEvent) -> proto::NodeEvent {
 }
 
 /// Returns the progress of draining a worker.
-pub(super) fn drained(drained: Drained) -> proto::DrainNodeResponse {
+pub(super) fn drained(drained: DrainProgress) -> proto::DrainNodeResponse {
     proto::DrainNodeResponse {
         load: drained.load,
         others: u32::try_from(drained.others).unwrap_or(u32::MAX),

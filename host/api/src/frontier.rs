@@ -9,7 +9,7 @@ use super::problem::Problem;
 use super::spec::{invalid, resource_name};
 use super::{Api, CALL_DEADLINE, page_max};
 use crawler_master::ControlError;
-use crawler_master::control::frontier::{Asked, HostsFrom, HostsPage, UrlsFrom, UrlsPage};
+use crawler_master::control::frontier::{HostCursor, HostsPage, UrlCursor, UrlQuery, UrlsPage};
 use crawler_master::explain::Explanation;
 use crawler_model::frontier::{FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter, UrlState};
 use crawler_model::id::Shard;
@@ -45,7 +45,7 @@ impl Api {
             };
             let from = match page_token {
                 "" => None,
-                token => Some(place(token, only)?),
+                token => Some(url_cursor(token, only)?),
             };
             let page = self.control.urls(&name, only, from, page_max(page_size));
             Ok::<_, Problem>(urls(page.await?))
@@ -68,7 +68,7 @@ impl Api {
             };
             let from = match page_token {
                 "" => None,
-                token => Some(hosts_from(token).ok_or_else(bad_token)?),
+                token => Some(host_cursor(token).ok_or_else(bad_token)?),
             };
             let page = self.control.hosts(&name, only, from, page_max(page_size));
             Ok::<_, Problem>(hosts(page.await?))
@@ -79,9 +79,9 @@ impl Api {
     pub(crate) async fn explain_url(
         &self,
         name: &str,
-        asked: Asked,
+        query: UrlQuery,
     ) -> Result<proto::UrlExplanation, Problem> {
-        let call = async { self.control.explain_url(&resource_name(name)?, asked).await };
+        let call = async { self.control.explain_url(&resource_name(name)?, query).await };
         let explained = self.within(CALL_DEADLINE, Box::pin(call)).await?;
         Ok(explanation(explained))
     }
@@ -132,17 +132,17 @@ fn host_state(state: &str) -> Result<HostState, Problem> {
     })
 }
 
-/// Parses a page token of hosts: the shard, and the place in it.
-fn hosts_from(token: &str) -> Option<HostsFrom> {
+/// Parses a page token of hosts: the shard, and the position in it.
+fn host_cursor(token: &str) -> Option<HostCursor> {
     let (shard, place) = token.split_once(':')?;
     let place = hex::decode(place).ok()?;
-    Some(HostsFrom {
+    Some(HostCursor {
         shard: Shard(shard.parse().ok()?),
         place: Some(place).filter(|place| !place.is_empty()),
     })
 }
 
-fn hosts_token(from: HostsFrom) -> String {
+fn host_token(from: HostCursor) -> String {
     let place = hex::encode(from.place.unwrap_or_default());
     format!("{}:{place}", from.shard)
 }
@@ -154,13 +154,13 @@ fn bad_token() -> ControlError {
     )
 }
 
-/// Parses a page token of URLs: the state, the shard, and the place in it.
-fn place(token: &str, only: Option<UrlFilter>) -> Result<UrlsFrom, ControlError> {
+/// Parses a page token of URLs: the state, the shard, and the position in it.
+fn url_cursor(token: &str, only: Option<UrlFilter>) -> Result<UrlCursor, ControlError> {
     let parsed = token.split_once(':').and_then(|(state, place)| {
         let state = filter(state).ok()?;
         let (shard, place) = place.split_once(':')?;
         let place = hex::decode(place).ok()?;
-        Some(UrlsFrom {
+        Some(UrlCursor {
             state,
             shard: Shard(shard.parse().ok()?),
             place: Some(place).filter(|place| !place.is_empty()),
@@ -171,7 +171,7 @@ fn place(token: &str, only: Option<UrlFilter>) -> Result<UrlsFrom, ControlError>
         .ok_or_else(bad_token)
 }
 
-fn token(from: UrlsFrom) -> String {
+fn token(from: UrlCursor) -> String {
     let name = STATES.into_iter().find(|(_, state)| *state == from.state);
     let name = name.map_or("", |(name, _)| name);
     let place = hex::encode(from.place.unwrap_or_default());
@@ -199,7 +199,7 @@ pub(super) fn stats(stats: FrontierStats) -> proto::FrontierStats {
 pub(super) fn hosts(page: HostsPage) -> proto::ListHostsResponse {
     proto::ListHostsResponse {
         hosts: page.entries.into_iter().map(host).collect(),
-        next_page_token: page.next.map(hosts_token).unwrap_or_default(),
+        next_page_token: page.next.map(host_token).unwrap_or_default(),
     }
 }
 
@@ -292,24 +292,24 @@ mod tests {
     #[test]
     fn a_page_token_leads_back_to_the_place_it_was_made_of() {
         for from in [
-            UrlsFrom {
+            UrlCursor {
                 state: UrlFilter::Dead,
                 shard: Shard(0),
                 place: None,
             },
-            UrlsFrom {
+            UrlCursor {
                 state: UrlFilter::Due,
                 shard: Shard(31),
                 place: Some(vec![0, 255, 7]),
             },
         ] {
             let state = Some(from.state);
-            assert_eq!(place(&token(from.clone()), state).unwrap(), from);
-            assert_eq!(place(&token(from.clone()), None).unwrap(), from);
-            assert!(place(&token(from), Some(UrlFilter::Done)).is_err());
+            assert_eq!(url_cursor(&token(from.clone()), state).unwrap(), from);
+            assert_eq!(url_cursor(&token(from.clone()), None).unwrap(), from);
+            assert!(url_cursor(&token(from), Some(UrlFilter::Done)).is_err());
         }
         for text in ["due", "due:00", "due:0:0", "lost:0:00", ":", "\0"] {
-            assert!(place(text, None).is_err(), "{text:?}");
+            assert!(url_cursor(text, None).is_err(), "{text:?}");
         }
     }
 
@@ -317,11 +317,11 @@ mod tests {
     fn a_page_token_of_hosts_leads_back_to_its_place() {
         for place in [None, Some(vec![b'h', 0, 255])] {
             let shard = Shard(3);
-            let from = HostsFrom { shard, place };
-            assert_eq!(hosts_from(&hosts_token(from.clone())), Some(from));
+            let from = HostCursor { shard, place };
+            assert_eq!(host_cursor(&host_token(from.clone())), Some(from));
         }
         for text in ["", "0", "x:00", "0:0", ":", "\0"] {
-            assert_eq!(hosts_from(text), None, "{text:?}");
+            assert_eq!(host_cursor(text), None, "{text:?}");
         }
     }
 

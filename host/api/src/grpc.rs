@@ -19,7 +19,7 @@ use super::requests::Requests;
 use super::{Api, CALLS_MAX, PushSaid, REQUEST_MAX, convert};
 use crawler_fetch::turns::Turns;
 use crawler_master::ControlError;
-use crawler_master::control::frontier::Asked;
+use crawler_master::control::frontier::UrlQuery;
 use crawler_model::node::CallToken;
 use crawler_worker::Crawls;
 
@@ -346,12 +346,12 @@ impl CrawlerMaster for Master {
         request: Request<proto::ExplainUrlRequest>,
     ) -> Answer<proto::UrlExplanation> {
         let request = request.into_inner();
-        let asked = Asked {
+        let query = UrlQuery {
             url: request.url,
             method: request.method,
             body: request.body.into(),
         };
-        answer(self.api.explain_url(&request.name, asked)).await
+        answer(self.api.explain_url(&request.name, query)).await
     }
 
     async fn redrive_frontier(

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::placement::{Candidates, Wish, leaves_friend, place_beside};
+use super::placement::{Candidates, PlacementRequest, leaves_friend, place_beside};
 use crawler_model::id::NodeId;
 use crawler_model::resource::ShardId;
 
@@ -58,7 +58,7 @@ impl Balance {
     }
 
     /// Takes note of the workers that are present.
-    pub(super) fn look<'a>(&mut self, workers: impl Iterator<Item = &'a NodeId>, now: Instant) {
+    pub(super) fn observe<'a>(&mut self, workers: impl Iterator<Item = &'a NodeId>, now: Instant) {
         let workers: Vec<NodeId> = workers.cloned().collect();
         if workers != self.workers {
             self.workers = workers;
@@ -67,7 +67,7 @@ impl Balance {
     }
 
     /// Takes note that moves were looked for.
-    pub(super) fn looked(&mut self, now: Instant) {
+    pub(super) fn looked_for_moves(&mut self, now: Instant) {
         self.quiet_since = now;
     }
 
@@ -82,7 +82,7 @@ impl Balance {
     pub(super) async fn moves<'a>(
         &self,
         mut candidates: Candidates,
-        movable: impl Fn(&NodeId) -> Vec<Wish<'a>>,
+        movable: impl Fn(&NodeId) -> Vec<PlacementRequest<'a>>,
     ) -> Option<Vec<Move>> {
         if self.settings.moves == 0 || self.heavy(&candidates).is_empty() {
             return None;
@@ -97,20 +97,20 @@ impl Balance {
                 break;
             };
             let own = movable(&owner).into_iter();
-            let own = own.filter(|wish| moves.iter().all(|(id, _)| *id != wish.shard()));
-            let best = own.filter_map(|wish| {
-                let (to, highest) = better_place(&candidates, &wish, &owner)?;
-                Some((highest, wish, to))
+            let own = own.filter(|request| moves.iter().all(|(id, _)| *id != request.shard()));
+            let best = own.filter_map(|request| {
+                let (to, highest) = better_place(&candidates, &request, &owner)?;
+                Some((highest, request, to))
             });
             // Among equally good moves, the oldest shard goes.
-            let best = best.min_by_key(|(highest, wish, _)| (*highest, wish.shard()));
-            let Some((_, wish, to)) = best else {
+            let best = best.min_by_key(|(highest, request, _)| (*highest, request.shard()));
+            let Some((_, request, to)) = best else {
                 barren.insert(owner);
                 continue;
             };
-            candidates.give_up(&owner, &wish);
-            candidates.take(&to, &wish);
-            moves.push((wish.shard(), to));
+            candidates.give_up(&owner, &request);
+            candidates.take(&to, &request);
+            moves.push((request.shard(), to));
         }
         Some(moves)
     }
@@ -131,14 +131,18 @@ impl Balance {
 }
 
 /// Returns a worker where a shard would be better off, and the higher load of the two workers after the move.
-fn better_place(candidates: &Candidates, wish: &Wish<'_>, owner: &NodeId) -> Option<(NodeId, u64)> {
+fn better_place(
+    candidates: &Candidates,
+    request: &PlacementRequest<'_>,
+    owner: &NodeId,
+) -> Option<(NodeId, u64)> {
     let strategy = candidates.strategy();
     let present = candidates.get(owner)?;
-    if leaves_friend(wish, present) {
+    if leaves_friend(request, present) {
         return None;
     }
-    let to = place_beside(wish, candidates, owner)?;
-    let weight = wish.weight();
+    let to = place_beside(request, candidates, owner)?;
+    let weight = request.weight();
     let left = strategy.load_without(present, weight);
     let highest = left.max(strategy.load_with(candidates.get(&to.id)?, weight));
     (highest < strategy.load(present)).then(|| (to.id.clone(), highest))

@@ -28,9 +28,9 @@ use crawler_store::election::{ElectionStatus, Leadership};
 use crawler_store::ids::IdIssuer;
 use crawler_store::{Outcome, Revision, StoreError, Txn};
 
+mod deletion;
 pub mod frontier;
 pub mod items;
-mod lives;
 mod new_resource;
 mod nodes;
 mod plugins;
@@ -79,7 +79,7 @@ pub struct Control {
     /// Lock for calls that decide on more than a guard can name: adding, which places by load and pins a
     /// plugin, pinning another plugin, and pushing and deleting plugins, whose bytes are not in the store. They
     /// run one at a time.
-    turn: tokio::sync::Mutex<()>,
+    decision_lock: tokio::sync::Mutex<()>,
     /// Revision of the last write that a caller knows of; the next decision takes it into account.
     decided: AtomicU64,
     /// Readers of frontiers, shared by all calls.
@@ -93,7 +93,7 @@ impl Control {
         Self {
             readers: Arc::new(Readers::new(objects, parts.frontier_readers)),
             parts,
-            turn: tokio::sync::Mutex::new(()),
+            decision_lock: tokio::sync::Mutex::new(()),
             decided: AtomicU64::new(0),
         }
     }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::cleanup::DataCleanup;
 use super::control::Control;
-use super::remains::Remains;
 use super::replica::Replica;
 use crawler_process::clock::Clock;
 use crawler_process::telemetry;
@@ -23,9 +23,9 @@ pub struct Compaction {
 }
 
 /// Removes the remains of interrupted writes and pushes, at once and then every hour.
-pub(super) async fn sweep(remains: &dyn Remains, clock: &dyn Clock, control: &Control) {
+pub(super) async fn sweep(cleanup: &dyn DataCleanup, clock: &dyn Clock, control: &Control) {
     loop {
-        match remains.sweep(clock.unix_millis()).await {
+        match cleanup.sweep(clock.unix_millis()).await {
             Ok(0) => {}
             Ok(n) => tracing::info!(n, "removed files that were never complete"),
             Err(error) => {
@@ -72,10 +72,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::cleanup::DataRootCleanup;
     use crate::control::Bench;
     use crate::placement::Strategy;
     use crate::reconcile::line_folders;
-    use crate::remains::DataRemains;
     use crawler_process::task::TaskScope;
     use crawler_store::keys::Keys;
     use crawler_store::twin::StoreTwin;
@@ -95,7 +95,7 @@ mod tests {
         let bench = Bench::new().await;
         let data = Arc::new(bench.data().clone());
         let objects = data.object_store();
-        let remains = DataRemains {
+        let cleanup = DataRootCleanup {
             items: line_folders(&data),
             data,
             objects,
@@ -111,7 +111,7 @@ mod tests {
             }
         };
         tokio::select! {
-            () = sweep(&remains, &Later, &bench.control) => unreachable!("it goes on"),
+            () = sweep(&cleanup, &Later, &bench.control) => unreachable!("it goes on"),
             swept = tokio::time::timeout(SWEEP_INTERVAL * 4, swept) => swept.expect("in time"),
         }
     }

@@ -72,7 +72,7 @@ impl Leader {
     async fn term(&self, leadership: &Leadership, stop: &CancellationToken) {
         let ReconcileParts {
             catalog,
-            remains,
+            cleanup,
             clock,
             replica,
             ..
@@ -83,7 +83,7 @@ impl Leader {
         };
         tokio::join!(
             reconciler.run(stop.clone()),
-            housekeeping::sweep(&**remains, &**clock, &self.control),
+            housekeeping::sweep(&**cleanup, &**clock, &self.control),
             housekeeping::compact(catalog, replica, self.compaction),
         );
     }

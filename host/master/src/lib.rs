@@ -1,20 +1,20 @@
 //! The master: accepts calls, keeps the desired state in the store, and places shards on workers.
 //!
 //! ```text
-//! control    what a call does; gRPC and HTTP both end here
-//! error      why a call was not carried out, and what can be done about it
-//! leader     what a master does while it leads, beside calls
-//! roster     the log of nodes that come and go
-//! reconcile  a loop that compares desired with observed state and writes the difference
-//! remains    what the leader removes from the data root
-//! explain    pure: why a URL was, or was not, fetched
-//! replica    what the store holds, kept up to date
-//! lists      what calls list from the store
-//! phase      pure: where a resource stands
-//! placement  pure: which worker takes which shard, and why not the others
-//! absent     pure: how long what is on a missing worker waits for it
-//! handover   pure: how long an owner is waited for that is to give a shard back
-//! balance    pure: when loads are levelled out, and by which moves
+//! control          what a call does; gRPC and HTTP both end here
+//! error            why a call was not carried out, and what can be done about it
+//! leader           what a master does while it leads, beside calls
+//! node_watch       the log of nodes that come and go
+//! reconcile        a loop that compares desired with observed state and writes the difference
+//! cleanup          what the leader removes from the data root
+//! explain          pure: why a URL was, or was not, fetched
+//! replica          what the store holds, kept up to date
+//! lists            what calls list from the store
+//! phase            pure: where a resource stands
+//! placement        pure: which worker takes which shard, and why not the others
+//! missing_workers  pure: how long what is on a missing worker waits for it
+//! revocations      pure: how long an owner is waited for that is to give a shard back
+//! balance          pure: when loads are levelled out, and by which moves
 //! ```
 //!
 //! Desired state is written first and placed later. A watch only wakes the loop, which then looks at the whole
@@ -30,22 +30,22 @@ use crawler_model::node::Node;
 use crawler_model::resource::{Phase, Resource, ShardRecord};
 use crawler_model::status::{CrawlStatus, LogLine, WorkerStatus};
 
-mod absent;
 pub mod balance;
+pub mod cleanup;
 pub mod control;
 mod error;
 pub mod explain;
-mod handover;
 pub mod housekeeping;
 pub mod leader;
 mod lists;
+mod missing_workers;
+pub mod node_watch;
 mod observed;
 mod phase;
 pub mod placement;
 pub mod reconcile;
-pub mod remains;
 pub mod replica;
-pub mod roster;
+mod revocations;
 #[cfg(test)]
 mod twin;
 
@@ -95,7 +95,7 @@ pub struct NodeView {
 
 /// Progress of draining a worker: the shards that it still has, and the workers that may take them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Drained {
+pub struct DrainProgress {
     /// Number of shards assigned to the worker.
     pub load: u32,
     /// Number of other workers that take shards.

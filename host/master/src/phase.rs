@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::placement::{Candidates, Wish, place};
+use super::placement::{Candidates, PlacementRequest, place};
 use crawler_model::id::NodeId;
 use crawler_model::resource::{
     Phase, Resource, ShardId, ShardRecord, ShardState, Waits, is_complete,
@@ -48,8 +48,8 @@ pub(super) fn phase(
             owners => format!("{} bring it to an end", owners.join(", ")),
         });
     }
-    let wish = Wish::of(ShardId::only(resource.id), resource);
-    let then = || match place(&wish, candidates) {
+    let placement_request = PlacementRequest::of(ShardId::only(resource.id), resource);
+    let then = || match place(&placement_request, candidates) {
         Ok(node) => Ok(node.id.clone()),
         Err(unplaceable) => Err(unplaceable.to_string()),
     };

@@ -34,7 +34,7 @@ pub use unplaceable::Unplaceable;
 
 /// A shard to be placed, and its requirements.
 #[derive(Debug, Clone)]
-pub struct Wish<'a> {
+pub struct PlacementRequest<'a> {
     shard: ShardId,
     name: &'a ResourceName,
     placement: &'a PlacementSpec,
@@ -60,7 +60,7 @@ impl Interface<'_> {
     }
 }
 
-impl<'a> Wish<'a> {
+impl<'a> PlacementRequest<'a> {
     /// Collects the requirements of a shard of this resource.
     pub fn of(shard: ShardId, resource: &'a Resource) -> Self {
         let pinned = resource.pinned.as_ref();
@@ -86,33 +86,36 @@ impl<'a> Wish<'a> {
 }
 
 /// Returns the worker that takes this shard.
-pub fn place<'c>(wish: &Wish<'_>, candidates: &'c Candidates) -> Result<&'c Node, Unplaceable> {
-    best(wish, candidates, |_| true).ok_or_else(|| {
-        let objections = candidates.iter().flat_map(|c| objections(wish, c));
+pub fn place<'c>(
+    request: &PlacementRequest<'_>,
+    candidates: &'c Candidates,
+) -> Result<&'c Node, Unplaceable> {
+    best(request, candidates, |_| true).ok_or_else(|| {
+        let objections = candidates.iter().flat_map(|c| objections(request, c));
         Unplaceable::by(objections, candidates.len())
     })
 }
 
 /// Returns the worker that takes this shard, other than its owner.
 pub(super) fn place_beside<'c>(
-    wish: &Wish<'_>,
+    request: &PlacementRequest<'_>,
     candidates: &'c Candidates,
     owner: &NodeId,
 ) -> Option<&'c Node> {
-    best(wish, candidates, |candidate| candidate.node.id != *owner)
+    best(request, candidates, |candidate| candidate.node.id != *owner)
 }
 
 fn best<'c>(
-    wish: &Wish<'_>,
+    request: &PlacementRequest<'_>,
     candidates: &'c Candidates,
     is_asked: impl Fn(&Candidate) -> bool,
 ) -> Option<&'c Node> {
-    let hash = hash_of(wish.shard);
+    let hash = hash_of(request.shard);
     let first = |is_near: &dyn Fn(&Candidate) -> bool| {
-        let is_fit = |c: &Candidate| is_asked(c) && is_near(c) && is_fit(wish, c);
-        candidates.first(hash, wish.name, is_fit)
+        let is_fit = |c: &Candidate| is_asked(c) && is_near(c) && is_fit(request, c);
+        candidates.first(hash, request.name, is_fit)
     };
-    let near = wish.placement.near.as_ref();
+    let near = request.placement.near.as_ref();
     let near = near.and_then(|near| first(&|candidate| candidate.n_of(near) > 0));
     let best = near.or_else(|| first(&|_| true));
     best.map(|candidate| &candidate.node)
@@ -120,48 +123,48 @@ fn best<'c>(
 
 /// Returns this worker if nothing rules it out. A worker that has come back gets its shards again.
 pub(super) fn place_on<'c>(
-    wish: &Wish<'_>,
+    request: &PlacementRequest<'_>,
     node: &NodeId,
     candidates: &'c Candidates,
 ) -> Option<&'c Node> {
     let candidate = candidates.get(node)?;
-    is_fit(wish, candidate).then_some(&candidate.node)
+    is_fit(request, candidate).then_some(&candidate.node)
 }
 
 /// True if a worker may not go on with a shard that it has. Being at capacity is no reason.
-pub(super) fn must_leave(wish: &Wish<'_>, candidate: &Candidate) -> bool {
+pub(super) fn must_leave(request: &PlacementRequest<'_>, candidate: &Candidate) -> bool {
     let full = Objection::AtCapacity;
-    objections(wish, candidate).any(|objection| objection != full)
+    objections(request, candidate).any(|objection| objection != full)
 }
 
 /// True if the worker has the resource that this one wants to be near.
-pub(super) fn leaves_friend(wish: &Wish<'_>, candidate: &Candidate) -> bool {
-    let near = wish.placement.near.as_ref();
+pub(super) fn leaves_friend(request: &PlacementRequest<'_>, candidate: &Candidate) -> bool {
+    let near = request.placement.near.as_ref();
     near.is_some_and(|near| candidate.n_of(near) > 0)
 }
 
-fn is_fit(wish: &Wish<'_>, candidate: &Candidate) -> bool {
-    objections(wish, candidate).next().is_none()
+fn is_fit(request: &PlacementRequest<'_>, candidate: &Candidate) -> bool {
+    objections(request, candidate).next().is_none()
 }
 
 /// Returns all objections to a worker, with one for each label that it lacks.
 fn objections<'a>(
-    wish: &'a Wish<'_>,
+    request: &'a PlacementRequest<'_>,
     candidate: &'a Candidate,
 ) -> impl Iterator<Item = Objection<'a>> {
     let node = &candidate.node;
     let draining = node.draining.then_some(Objection::Draining);
     let full = (candidate.n_shards >= node.capacity).then_some(Objection::AtCapacity);
-    let selector = wish.placement.selector.iter();
+    let selector = request.placement.selector.iter();
     let labels = selector.filter_map(|(key, value)| match node.label(key) {
         Some(present) if present == value => None,
         Some(_) => Some(Objection::OtherValue { key, value }),
         None => Some(Objection::NoLabel { key }),
     });
-    let needed = wish.interface.iter();
+    let needed = request.interface.iter();
     let needed = needed.filter(|needed| needed.is_too_new_for(candidate));
     let interface = needed.map(|needed| Objection::Interface(needed.text));
-    let apart = candidate.kept_apart(wish).map(Objection::Apart);
+    let apart = candidate.kept_apart(request).map(Objection::Apart);
     let rest = interface.chain(apart);
     draining.into_iter().chain(full).chain(labels).chain(rest)
 }

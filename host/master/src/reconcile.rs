@@ -1,8 +1,8 @@
 //! Reconciler: loops that bring the actual state to the desired one.
 //!
 //! One loop places shards, the other removes deleted resources, so that a data root that does not answer holds
-//! up only the latter. Each turn looks at all records, lets the pure `plan` compute the differences, and writes
-//! each as one guarded transaction; an action that loses its guards is left to the next turn. Changes only wake
+//! up only the latter. Each pass looks at all records, lets the pure `plan` compute the differences, and writes
+//! each as one guarded transaction; an action that loses its guards is left to the next pass. Changes only wake
 //! the loops.
 
 use std::convert::Infallible;
@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::WorkerCalls;
 use super::balance::BalanceSettings;
+use super::cleanup::DataCleanup;
 use super::observed::Observed;
 use super::placement::Strategy;
-use super::remains::Remains;
 use super::replica::Replica;
 use crawler_process::clock::Clock;
 use crawler_process::retry::Backoff;
@@ -27,34 +27,34 @@ use crawler_store::{Outcome, StoreError, Txn};
 
 pub(super) use actions::assignment_txn;
 pub use deletion::DeletionSettings;
-use deletion::Silent;
+use deletion::UnresponsiveWorkers;
 #[cfg(test)]
 pub(super) use deletion::tests::{crawl, line_folders};
 
 mod actions;
 mod deletion;
-mod losses;
 mod plan;
+mod stuck_actions;
 
-use losses::{Losses, Lost};
-use plan::{Action, Seen, plan};
+use plan::{Action, TermHistory, plan};
+use stuck_actions::{Contention, StuckActions};
 
 /// Longest interval between two looks of a loop at all records.
 const RESYNC: Duration = Duration::from_secs(60);
 /// Pause before a loop looks again after a write that lost to another.
 pub(super) const LOST_PAUSE: Duration = Duration::from_millis(200);
 
-/// Length of the rest after a turn, as a multiple of the turn: however much there is to look at, and however
+/// Length of the pause after a pass, as a multiple of the pass: however much there is to look at, and however
 /// often it changes, looking takes no more than a fifth of a core.
-const REST_SHARE: u32 = 4;
+const PAUSE_SHARE: u32 = 4;
 
 /// Parts that the loops work with, whoever leads.
 #[derive(Clone)]
 pub struct ReconcileParts {
     /// The records in the store: desired and actual state.
     pub catalog: Catalog,
-    /// Remains of deleted resources.
-    pub remains: Arc<dyn Remains>,
+    /// DataCleanup of deleted resources.
+    pub cleanup: Arc<dyn DataCleanup>,
     /// Wall-clock time.
     pub clock: Arc<dyn Clock>,
     /// Settings for the removal of deleted resources.
@@ -90,13 +90,13 @@ impl Default for PlacementSettings {
     }
 }
 
-/// Result of a turn.
+/// Result of a pass.
 #[derive(Debug)]
-struct Turn {
+struct Pass {
     /// Time until something has been waited for long enough.
     look_again: Option<Duration>,
-    /// Time to rest before the next look.
-    rest: Duration,
+    /// Pause before the next pass.
+    pause: Duration,
     /// Actions that lost their guards, or whose outcome is unknown.
     lost: Vec<Action>,
 }
@@ -112,56 +112,56 @@ pub struct Reconciler {
 impl Reconciler {
     /// Runs both loops until `stop`. Errors of the store are logged and waited out.
     pub async fn run(self, stop: CancellationToken) {
-        tokio::join!(self.keep_placing(&stop), self.keep_taking_apart(&stop));
+        tokio::join!(self.keep_placing(&stop), self.keep_deleting(&stop));
     }
 
     async fn keep_placing(&self, stop: &CancellationToken) {
         let parts = &self.parts;
-        let mut seen = Seen::new(parts.lease_ttl, &parts.placement, Instant::now());
+        let mut history = TermHistory::new(parts.lease_ttl, &parts.placement, Instant::now());
         let mut backoff = new_backoff();
         loop {
             let result = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                result = self.place_on_changes(&mut seen, &mut backoff) => result,
+                result = self.place_on_changes(&mut history, &mut backoff) => result,
             };
             let Err(error) = result;
             wait_out(&error, &mut backoff, stop).await;
         }
     }
 
-    async fn keep_taking_apart(&self, stop: &CancellationToken) {
+    async fn keep_deleting(&self, stop: &CancellationToken) {
         let mut backoff = new_backoff();
         loop {
             let result = tokio::select! {
                 biased;
                 () = stop.cancelled() => return,
-                result = self.take_apart_on_changes(&mut backoff) => result,
+                result = self.delete_on_changes(&mut backoff) => result,
             };
             let Err(error) = result;
             wait_out(&error, &mut backoff, stop).await;
         }
     }
 
-    /// Takes a turn, and another one after each change. Cancelling leaves no transaction half-done.
+    /// Makes a pass, and another one after each change. Cancelling leaves no transaction half-done.
     async fn place_on_changes(
         &self,
-        seen: &mut Seen,
+        history: &mut TermHistory,
         backoff: &mut Backoff,
     ) -> Result<Infallible, StoreError> {
         let mut replica = self.parts.replica.clone();
         let mut observed = replica.after(None).await;
-        let mut lost = Losses::default();
+        let mut stuck = StuckActions::default();
         loop {
-            let turn = self.place(&observed, seen).await?;
+            let pass = self.place(&observed, history).await?;
             backoff.reset();
-            tokio::time::sleep(turn.rest).await;
+            tokio::time::sleep(pass.pause).await;
             let n_changes = Some(observed.n_changes);
-            let pause = turn.look_again.map_or(RESYNC, |wait| wait.min(RESYNC));
-            let pause = match lost.again(turn.lost, Instant::now()) {
-                Lost::Nothing => pause,
-                Lost::Lately => LOST_PAUSE,
-                Lost::ForLong => {
+            let pause = pass.look_again.map_or(RESYNC, |wait| wait.min(RESYNC));
+            let pause = match stuck.record(pass.lost, Instant::now()) {
+                Contention::None => pause,
+                Contention::Recent => LOST_PAUSE,
+                Contention::Persistent => {
                     // The record that stands in the way is not in the replica.
                     replica.doubt();
                     LOST_PAUSE
@@ -175,15 +175,15 @@ impl Reconciler {
         }
     }
 
-    /// Takes a turn, and another one after each change of a deletion.
-    async fn take_apart_on_changes(&self, backoff: &mut Backoff) -> Result<Infallible, StoreError> {
+    /// Makes a pass, and another one after each change of a deletion.
+    async fn delete_on_changes(&self, backoff: &mut Backoff) -> Result<Infallible, StoreError> {
         let mut replica = self.parts.replica.clone();
         let mut observed = replica.after(None).await;
-        let silent = Silent::default();
+        let unresponsive = UnresponsiveWorkers::default();
         loop {
-            let pause = self.take_apart(&observed, &silent).await?;
+            let pause = self.delete_due(&observed, &unresponsive).await?;
             backoff.reset();
-            // Writes of this turn are changes too, once they are in view.
+            // Writes of this pass are changes too, once they are in view.
             let pause = pause.max(LOST_PAUSE);
             tokio::select! {
                 biased;
@@ -194,18 +194,22 @@ impl Reconciler {
     }
 
     /// Carries out the present plan, for as long as the workers stay those that it was made for.
-    async fn place(&self, observed: &Observed, seen: &mut Seen) -> Result<Turn, StoreError> {
+    async fn place(
+        &self,
+        observed: &Observed,
+        history: &mut TermHistory,
+    ) -> Result<Pass, StoreError> {
         let now = Instant::now();
-        for worker in seen.look(observed, now) {
+        for worker in history.observe(observed, now) {
             tracing::warn!(%worker, "what a missing worker has waits a lease time for it");
         }
-        let plan = plan(observed, seen, now).await;
+        let plan = plan(observed, history, now).await;
         if plan.levels {
-            seen.balance.looked(now);
+            history.balance.looked_for_moves(now);
         }
-        let mut turn = Turn {
+        let mut pass = Pass {
             look_again: plan.look_again,
-            rest: plan.took * REST_SHARE,
+            pause: plan.took * PAUSE_SHARE,
             lost: Vec::new(),
         };
         for action in plan.actions {
@@ -224,7 +228,7 @@ impl Reconciler {
             match done {
                 Ok(true) => {}
                 // A record that it depends on has changed, or the outcome is unknown.
-                Ok(false) => turn.lost.push(action),
+                Ok(false) => pass.lost.push(action),
                 Err(error) if error.is_transient() || matches!(error, StoreError::Deposed) => {
                     return Err(error);
                 }
@@ -235,19 +239,19 @@ impl Reconciler {
                 }
             }
         }
-        Ok(turn)
+        Ok(pass)
     }
 
-    /// Takes one turn of a leader that has seen nothing before. Returns the number of lost actions.
+    /// Makes one pass of a leader that has observed nothing before. Returns the number of lost actions.
     #[cfg(test)]
-    pub(super) async fn turn(&self, observed: &Observed) -> usize {
+    pub(super) async fn pass(&self, observed: &Observed) -> usize {
         let (parts, now) = (&self.parts, Instant::now());
-        let mut seen = Seen::new(parts.lease_ttl, &parts.placement, now);
-        let turn = self.place(observed, &mut seen).await;
-        turn.expect("the store answers").lost.len()
+        let mut history = TermHistory::new(parts.lease_ttl, &parts.placement, now);
+        let pass = self.place(observed, &mut history).await;
+        pass.expect("the store answers").lost.len()
     }
 
-    /// Carries out a transaction. Returns false if it lost its guards, which the next turn deals with.
+    /// Carries out a transaction. Returns false if it lost its guards, which the next pass deals with.
     async fn commit(&self, txn: Txn) -> Result<bool, StoreError> {
         let store = &**self.parts.catalog.store();
         let outcome = self.leadership.commit(store, txn).await?;

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::*;
 use crate::frontier;
-use crawler_master::control::frontier::{HostsFrom, HostsPage, UrlsFrom, UrlsPage};
-use crawler_master::control::items::ItemPlace;
+use crawler_master::control::frontier::{HostCursor, HostsPage, UrlCursor, UrlsPage};
+use crawler_master::control::items::ItemPosition;
 use crawler_master::explain::{Explanation, UrlStatus};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::frontier::{
@@ -91,7 +91,7 @@ fn resources(found: &mut Answers) {
 }
 
 fn items(found: &mut Answers) {
-    let item = |text: &str, item: &str| PlacedItem {
+    let item = |text: &str, item: &str| PositionedItem {
         item: ItemRecord {
             key: ItemKey(text.into()),
             url: text.into(),
@@ -101,7 +101,7 @@ fn items(found: &mut Answers) {
             fetched_at: 1_700_000_000_000,
             item: serde_json::value::RawValue::from_string(item.into()).unwrap(),
         },
-        next: ItemPlace {
+        next: ItemPosition {
             resource: ResourceId(3),
             run: Run(2),
             n_before: 7,
@@ -174,7 +174,7 @@ fn nodes(found: &mut Answers) {
     };
     add(found, "node event", node_event(event));
     add_bare::<proto::NodeEvent>(found, "node event, bare");
-    let drained = Drained { load: 2, others: 3 };
+    let drained = DrainProgress { load: 2, others: 3 };
     add(found, "drained", super::drained(drained));
     add_bare::<proto::DrainNodeResponse>(found, "drained, bare");
 }
@@ -238,7 +238,7 @@ fn frontiers(found: &mut Answers) {
     add_bare::<proto::FrontierStats>(found, "stats, bare");
     let hosts = HostsPage {
         entries: vec![host()],
-        next: Some(HostsFrom {
+        next: Some(HostCursor {
             shard: Shard(1),
             place: Some(vec![1]),
         }),
@@ -252,7 +252,7 @@ fn frontiers(found: &mut Answers) {
     found.insert("host, bare", json(&bare.hosts));
     let urls = UrlsPage {
         entries: urls(),
-        next: Some(UrlsFrom {
+        next: Some(UrlCursor {
             state: UrlFilter::Due,
             shard: Shard(1),
             place: Some(vec![1]),

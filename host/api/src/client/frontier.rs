@@ -3,7 +3,7 @@
 use crawler_proto as proto;
 
 use super::{CALL_DEADLINE, Client, ClientError};
-use crawler_master::control::frontier::Asked;
+use crawler_master::control::frontier::UrlQuery;
 use crawler_model::id::ResourceName;
 
 impl Client {
@@ -69,13 +69,13 @@ impl Client {
     pub async fn explain_url(
         &self,
         name: &ResourceName,
-        asked: Asked,
+        query: UrlQuery,
     ) -> Result<proto::UrlExplanation, ClientError> {
         let message = proto::ExplainUrlRequest {
             name: name.to_string(),
-            url: asked.url,
-            method: asked.method,
-            body: asked.body.into(),
+            url: query.url,
+            method: query.method,
+            body: query.body.into(),
         };
         self.read(CALL_DEADLINE, |mut calls| {
             let message = message.clone();

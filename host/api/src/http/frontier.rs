@@ -4,7 +4,7 @@ use axum::extract::{Request, State};
 
 use super::{Answer, Params, PathPart, answer, body, json_body, known, number, origin, part};
 use crate::Api;
-use crawler_master::control::frontier::Asked;
+use crawler_master::control::frontier::UrlQuery;
 
 pub(super) async fn stats(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
     known(params, &[])?;
@@ -33,12 +33,12 @@ pub(super) async fn hosts(State(api): State<Api>, name: PathPart, params: Params
 pub(super) async fn why(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
     let mut params = known(params, &["url", "method", "body"])?;
     let mut text = |name| params.remove(name).unwrap_or_default();
-    let asked = Asked {
+    let query = UrlQuery {
         url: text("url"),
         method: text("method"),
         body: text("body").into(),
     };
-    answer(api.explain_url(&part(name)?, asked).await)
+    answer(api.explain_url(&part(name)?, query).await)
 }
 
 pub(super) async fn redrive(State(api): State<Api>, name: PathPart, request: Request) -> Answer {

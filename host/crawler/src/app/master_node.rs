@@ -6,12 +6,12 @@ use crate::cli::MasterOptions;
 use crawler_api::Api;
 use crawler_data::DataRoot;
 use crawler_master::WorkerCalls;
+use crawler_master::cleanup::DataCleanup;
 use crawler_master::control::{Control, ControlParts};
 use crawler_master::leader::{self, Leader};
+use crawler_master::node_watch;
 use crawler_master::reconcile::{DeletionSettings, ReconcileParts};
-use crawler_master::remains::Remains;
 use crawler_master::replica::{Feeder, Replica};
-use crawler_master::roster;
 use crawler_model::id::NodeId;
 use crawler_model::node::{Contender, Node};
 use crawler_plugin::Admit;
@@ -29,7 +29,7 @@ pub(super) struct MasterParts {
     pub(super) catalog: Catalog,
     pub(super) data: Arc<DataRoot>,
     /// Removes the remains of deleted resources.
-    pub(super) remains: Arc<dyn Remains>,
+    pub(super) cleanup: Arc<dyn DataCleanup>,
     /// Reads the items of resources.
     pub(super) items: Arc<dyn ItemStore>,
     /// Checks plugins that are pushed.
@@ -56,7 +56,7 @@ impl MasterNode {
             node,
             catalog,
             data,
-            remains,
+            cleanup,
             items,
             admission,
             workers,
@@ -95,7 +95,7 @@ impl MasterNode {
         }));
         let reconcile = ReconcileParts {
             catalog,
-            remains,
+            cleanup,
             clock,
             deletion: DeletionSettings {
                 frontier_min_age: options.frontier_min_age,
@@ -129,8 +129,8 @@ impl MasterNode {
     /// Stands for election, and carries out the leader's duties while it leads, until `scope` is stopped.
     pub(super) fn contend(self, scope: &TaskScope) {
         let stop = scope.stop_signal();
-        let roster = roster::run(self.leader.reconcile.catalog.clone(), stop.clone());
-        scope.spawn("roster", roster);
+        let node_watch = node_watch::run(self.leader.reconcile.catalog.clone(), stop.clone());
+        scope.spawn("node watch", node_watch);
         scope.spawn("replica", self.feeder.run(stop.clone()));
         let election_status = self.control.election_status().clone();
         scope.spawn("leader", self.leader.run(stop.clone()));

@@ -20,7 +20,7 @@ use crawler_fetch::gate::{Gate, GateSettings};
 use crawler_fetch::guard::Guard;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
 use crawler_frontier::durable::{DurableSettings, Frontiers};
-use crawler_master::remains::{DataRemains, Remains};
+use crawler_master::cleanup::{DataCleanup, DataRootCleanup};
 use crawler_model::id::{Digest, Incarnation, NodeId};
 use crawler_model::node::{CallToken, Node, Role};
 use crawler_plugin::engine::{Engine, EngineSettings};
@@ -274,8 +274,8 @@ pub(super) fn frontiers(data: &DataRoot, settings: DurableSettings) -> Arc<Front
 }
 
 /// Returns the remains of deleted resources in the data root.
-pub(super) fn remains(data: &Arc<DataRoot>) -> Arc<dyn Remains> {
-    Arc::new(DataRemains {
+pub(super) fn cleanup(data: &Arc<DataRoot>) -> Arc<dyn DataCleanup> {
+    Arc::new(DataRootCleanup {
         objects: data.object_store(),
         items: sinks::items(data),
         data: data.clone(),

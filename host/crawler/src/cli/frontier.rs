@@ -8,7 +8,7 @@ use crawler_proto as proto;
 use super::args::{Format, OutputArgs};
 use super::table;
 use crawler_api::client::Client;
-use crawler_master::control::frontier::Asked;
+use crawler_master::control::frontier::UrlQuery;
 use crawler_model::id::ResourceName;
 
 /// Number of URLs that one call asks for.
@@ -242,12 +242,12 @@ fn line(url: &proto::UrlEntry) -> String {
 }
 
 async fn why(client: &Client, args: WhyArgs) -> anyhow::Result<()> {
-    let asked = Asked {
+    let query = UrlQuery {
         url: args.url,
         method: args.method,
         body: args.body.into(),
     };
-    let explanation = client.explain_url(&args.name, asked).await?;
+    let explanation = client.explain_url(&args.name, query).await?;
     if args.output.format == Format::Json {
         return table::print_json(&explanation);
     }

@@ -48,7 +48,7 @@ impl Cluster {
         let shards_of = |worker: &NodeId| {
             let shards = self.resources.iter().zip(&self.owners);
             let own = shards.filter(|(_, owner)| *owner == worker);
-            own.map(|(resource, _)| Wish::of(ShardId::only(resource.id), resource))
+            own.map(|(resource, _)| PlacementRequest::of(ShardId::only(resource.id), resource))
                 .collect()
         };
         let balance = Balance::new(settings, Instant::now());
@@ -124,13 +124,13 @@ fn a_worker_that_comes_or_goes_and_a_move_begin_the_time_anew() {
     let cooldown = BalanceSettings::default().cooldown;
     let mut balance = Balance::new(BalanceSettings::default(), now);
     let (a, b) = (name(0), name(1));
-    balance.look([&a].into_iter(), now);
+    balance.observe([&a].into_iter(), now);
     assert_eq!(balance.wait(now + cooldown), None);
-    balance.look([&a].into_iter(), now + cooldown);
+    balance.observe([&a].into_iter(), now + cooldown);
     assert_eq!(balance.wait(now + cooldown), None);
-    balance.look([&a, &b].into_iter(), now + cooldown);
+    balance.observe([&a, &b].into_iter(), now + cooldown);
     assert_eq!(balance.wait(now + cooldown), Some(cooldown));
-    balance.looked(now + 2 * cooldown);
+    balance.looked_for_moves(now + 2 * cooldown);
     assert_eq!(balance.wait(now + 2 * cooldown), Some(cooldown));
 }
 

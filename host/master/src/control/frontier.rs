@@ -18,7 +18,7 @@ const STATES: [UrlFilter; 3] = [UrlFilter::Due, UrlFilter::Dead, UrlFilter::Done
 
 /// Position at which a list of URLs continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UrlsFrom {
+pub struct UrlCursor {
     /// State of the URLs.
     pub state: UrlFilter,
     /// Shard of the URLs.
@@ -33,12 +33,12 @@ pub struct UrlsPage {
     /// URLs, at most as many as requested.
     pub entries: Vec<UrlEntry>,
     /// Position of the next page. If `None`, this is the last page.
-    pub next: Option<UrlsFrom>,
+    pub next: Option<UrlCursor>,
 }
 
 /// Position at which a list of hosts continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostsFrom {
+pub struct HostCursor {
     /// Shard of the hosts.
     pub shard: Shard,
     /// Position within the shard. If `None`, the list begins at its first host.
@@ -51,12 +51,12 @@ pub struct HostsPage {
     /// Hosts, at most as many as requested.
     pub entries: Vec<HostEntry>,
     /// Position of the next page. If `None`, this is the last page.
-    pub next: Option<HostsFrom>,
+    pub next: Option<HostCursor>,
 }
 
 /// A request that a user asks about, as typed.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct UrlQuery {
     /// URL, as in a link.
     pub url: String,
     /// Method; if empty, `GET`.
@@ -90,7 +90,7 @@ impl Control {
         &self,
         name: &ResourceName,
         only: Option<UrlFilter>,
-        from: Option<UrlsFrom>,
+        from: Option<UrlCursor>,
         max: usize,
     ) -> Result<UrlsPage, ControlError> {
         let shards = self.created_shards(name).await?;
@@ -102,7 +102,7 @@ impl Control {
         &self,
         name: &ResourceName,
         only: Option<HostState>,
-        from: Option<HostsFrom>,
+        from: Option<HostCursor>,
         max: usize,
     ) -> Result<HostsPage, ControlError> {
         let shards = self.created_shards(name).await?;
@@ -121,7 +121,7 @@ impl Control {
             page.entries.extend(hosts.entries);
             if hosts.next.is_some() {
                 let (shard, place) = (id.shard, hosts.next);
-                page.next = Some(HostsFrom { shard, place });
+                page.next = Some(HostCursor { shard, place });
                 break;
             }
         }
@@ -148,7 +148,7 @@ impl Control {
         &self,
         shards: &[ShardId],
         only: Option<UrlFilter>,
-        from: Option<UrlsFrom>,
+        from: Option<UrlCursor>,
         max: usize,
     ) -> Result<UrlsPage, ControlError> {
         let first = |state| from_first(shards, state, Shard(0));
@@ -158,7 +158,7 @@ impl Control {
         };
         let mut entries = Vec::new();
         while entries.len() < max
-            && let Some(UrlsFrom {
+            && let Some(UrlCursor {
                 state,
                 shard,
                 place,
@@ -177,7 +177,7 @@ impl Control {
                 None => None,
             };
             next = match place {
-                Some(_) => Some(UrlsFrom {
+                Some(_) => Some(UrlCursor {
                     state,
                     shard,
                     place,
@@ -195,9 +195,9 @@ impl Control {
     pub async fn explain_url(
         &self,
         name: &ResourceName,
-        asked: Asked,
+        query: UrlQuery,
     ) -> Result<Explanation, ControlError> {
-        let request = request(asked)?;
+        let request = request(query)?;
         let resource = self.existing(name).await?.value;
         let n_shards = resource.spec.placement.n_shards();
         let shard = ShardId {
@@ -265,9 +265,9 @@ impl Control {
 }
 
 /// Returns the beginning of a state in the first of these shards, from `first` on.
-fn from_first(shards: &[ShardId], state: UrlFilter, first: Shard) -> Option<UrlsFrom> {
+fn from_first(shards: &[ShardId], state: UrlFilter, first: Shard) -> Option<UrlCursor> {
     let shard = shards.iter().map(|id| id.shard);
-    Some(UrlsFrom {
+    Some(UrlCursor {
         state,
         shard: shard.filter(|shard| *shard >= first).min()?,
         place: None,
@@ -284,11 +284,11 @@ fn never_crawled(name: &ResourceName) -> ControlError {
 }
 
 /// Builds a request like one that a rule makes.
-fn request(asked: Asked) -> Result<Request, ControlError> {
+fn request(query: UrlQuery) -> Result<Request, ControlError> {
     let invalid = |field, why: String| Err(ControlError::Invalid { field, why });
-    let url = match Url::parse(&asked.url) {
+    let url = match Url::parse(&query.url) {
         Ok(url) => url,
-        Err(_) if asked.url.is_empty() => {
+        Err(_) if query.url.is_empty() => {
             return invalid(
                 "url",
                 "url is missing; write one like http://example.org/page".to_owned(),
@@ -297,23 +297,23 @@ fn request(asked: Asked) -> Result<Request, ControlError> {
         Err(url::ParseError::RelativeUrlWithoutBase) => {
             let why = format!(
                 "url {:?} is relative; write the whole of it, like http://example.org/page",
-                cut(&asked.url)
+                cut(&query.url)
             );
             return invalid("url", why);
         }
         Err(e) => {
             return invalid(
                 "url",
-                format!("url {:?} does not parse: {e}", cut(&asked.url)),
+                format!("url {:?} does not parse: {e}", cut(&query.url)),
             );
         }
     };
-    let method = asked.method.to_ascii_uppercase();
+    let method = query.method.to_ascii_uppercase();
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if !method.bytes().all(is_token) {
         let why = format!(
             "method {:?} is not a method; write one like GET or POST",
-            cut(&asked.method)
+            cut(&query.method)
         );
         return invalid("method", why);
     }
@@ -323,7 +323,7 @@ fn request(asked: Asked) -> Result<Request, ControlError> {
         } else {
             method.into()
         },
-        body: Some(asked.body).filter(|body| !body.is_empty()),
+        body: Some(query.body).filter(|body| !body.is_empty()),
         ..Request::get(url, "")
     })
 }

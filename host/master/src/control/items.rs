@@ -18,9 +18,9 @@ use crawler_model::id::{ResourceId, Run, Shard};
 use crawler_model::resource::{Deleting, Phase, ShardId, ShardRecord};
 use crawler_sink::items::{Extent, Extents, ItemStore, ReadItems};
 
-mod place;
+mod position;
 
-pub use place::{ItemPlace, PlacedItem};
+pub use position::{ItemPosition, PositionedItem};
 
 /// Number of items read at once.
 const ITEMS_AT_ONCE: usize = 500;
@@ -45,19 +45,21 @@ impl Control {
         &self,
         name: &str,
         follow: bool,
-        after: Option<ItemPlace>,
-    ) -> Result<BoxStream<'static, Result<PlacedItem, ControlError>>, ControlError> {
+        after: Option<ItemPosition>,
+    ) -> Result<BoxStream<'static, Result<PositionedItem, ControlError>>, ControlError> {
         let present = self.present_by_text(name).await?;
         let (id, run, mut frontiers) = match (present, after) {
-            (Some(resource), after) if after.is_none_or(|place| place.resource == resource.id) => {
-                let run = after.map_or(resource.run, |place| place.run);
+            (Some(resource), after)
+                if after.is_none_or(|position| position.resource == resource.id) =>
+            {
+                let run = after.map_or(resource.run, |position| position.run);
                 let frontiers = self.frontiers(resource.id, Some(resource.spec.name));
                 (resource.id, run, frontiers)
             }
-            (_, Some(place)) => (
-                place.resource,
-                place.run,
-                self.frontiers(place.resource, None),
+            (_, Some(position)) => (
+                position.resource,
+                position.run,
+                self.frontiers(position.resource, None),
             ),
             (_, None) => self.deleted(name).await?,
         };
@@ -68,10 +70,10 @@ impl Control {
             false => Some(frontiers.extents(true).await?),
         };
         let items = read(reader, run, Box::new(frontiers), first);
-        let start = ItemPlace {
+        let start = ItemPosition {
             resource: id,
             run,
-            n_before: after.map_or(0, |place| place.n_before),
+            n_before: after.map_or(0, |position| position.n_before),
         };
         Ok(placed(items, start))
     }
@@ -113,14 +115,14 @@ impl Control {
 /// Returns the items after a position, each with the position after it.
 fn placed(
     items: BoxStream<'static, Result<ItemRecord, ControlError>>,
-    start: ItemPlace,
-) -> BoxStream<'static, Result<PlacedItem, ControlError>> {
+    start: ItemPosition,
+) -> BoxStream<'static, Result<PositionedItem, ControlError>> {
     let mut n_before = 0;
     // Errors are not items: an error among the skipped ones is still reported.
     let items = items.map_ok(move |item| {
         n_before += 1;
-        let next = ItemPlace { n_before, ..start };
-        PlacedItem { item, next }
+        let next = ItemPosition { n_before, ..start };
+        PositionedItem { item, next }
     });
     items
         .try_skip_while(move |item| {
@@ -134,11 +136,11 @@ struct Reading {
     reader: Box<dyn ReadItems>,
     run: Run,
     sources: Box<dyn Sources>,
-    look: Look,
+    next_step: NextStep,
 }
 
 /// Next step of a stream of items.
-enum Look {
+enum NextStep {
     /// The sources are asked.
     Ask,
     /// The items within these extents are read; true if these were the final extents.
@@ -156,7 +158,7 @@ fn read(
         reader,
         run,
         sources,
-        look: extents.map_or(Look::Ask, |extents| Look::Read(extents, true)),
+        next_step: extents.map_or(NextStep::Ask, |extents| NextStep::Read(extents, true)),
     };
     stream::try_unfold(reading, |mut reading| async move {
         let batch = reading.next().await?;
@@ -171,21 +173,21 @@ impl Reading {
     /// Returns the next items, or `None` at the end.
     async fn next(&mut self) -> Result<Option<Vec<ItemRecord>>, ControlError> {
         loop {
-            let (extents, is_last) = match &self.look {
-                Look::Ask => {
+            let (extents, is_last) = match &self.next_step {
+                NextStep::Ask => {
                     // This is checked before the frontiers are asked, so that items written before the end are
                     // read below.
                     let is_last = self.sources.is_over(self.run).await?;
                     (self.sources.extents(is_last).await?, is_last)
                 }
-                Look::Read(extents, is_last) => (extents.clone(), *is_last),
+                NextStep::Read(extents, is_last) => (extents.clone(), *is_last),
             };
             let batch = self.reader.read(&extents, ITEMS_AT_ONCE).await?;
             let (is_end, items) = (batch.is_end, batch.items);
-            self.look = if is_end && !is_last {
-                Look::Ask
+            self.next_step = if is_end && !is_last {
+                NextStep::Ask
             } else {
-                Look::Read(extents, is_last)
+                NextStep::Read(extents, is_last)
             };
             if !items.is_empty() {
                 return Ok(Some(items));
@@ -313,7 +315,7 @@ impl Frontiers {
         Ok(deleting.map(|deleting| deleting.value))
     }
 
-    /// Returns the extent according to a frontier, or `None` if there is no frontier. The `last` look uses a
+    /// Returns the extent according to a frontier, or `None` if there is no frontier. The `last` call uses a
     /// reader that was opened for it.
     async fn extent(&mut self, id: ShardId, last: bool) -> Result<Option<Extent>, ControlError> {
         if last {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::super::reconcile::assignment_txn;
 use super::*;
-use crate::placement::{self, Wish};
+use crate::placement::{self, PlacementRequest};
 use crawler_model::node::Role;
 use crawler_model::resource::{ShardId, ShardRecord};
 use crawler_store::catalog::encode;
@@ -27,15 +27,17 @@ pub(super) fn new_resource_txn(
     let mut ids = resource.shard_ids().peekable();
     while let Some(id) = ids.next() {
         let shard = ShardRecord::new(resource.spec.name.clone());
-        let wish = Wish::of(id, &resource);
+        let placement_request = PlacementRequest::of(id, &resource);
         let node = match &resource.pinned {
-            Some(_) => placement::place(&wish, &candidates).ok().cloned(),
+            Some(_) => placement::place(&placement_request, &candidates)
+                .ok()
+                .cloned(),
             None => None,
         };
         let record = match node {
             Some(node) => {
                 if ids.peek().is_some() {
-                    candidates.to_mut().take(&node.id, &wish);
+                    candidates.to_mut().take(&node.id, &placement_request);
                 }
                 let (present, shard) = (created(resource.clone()), created(shard));
                 let (assigned, named, record) = assignment_txn(keys, &present, (id, &shard), &node);

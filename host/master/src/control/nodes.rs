@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use futures::stream::{self, BoxStream, StreamExt as _};
 
-use super::super::roster::Roster;
-use super::super::{BrokenRecord, Drained, NodeView, NodesView};
+use super::super::node_watch::NodeWatch;
+use super::super::{BrokenRecord, DrainProgress, NodeView, NodesView};
 use super::*;
 use crawler_model::id::NodeId;
 use crawler_model::node::{Contender, Draining, Node, NodeEvent, Role};
@@ -17,17 +17,17 @@ use crawler_store::election;
 impl Control {
     /// Returns the present nodes as joined, and then endless events about nodes that join, leave or change.
     pub fn node_events(&self) -> BoxStream<'static, Result<NodeEvent, ControlError>> {
-        let roster = Roster::new(self.parts.catalog.clone());
-        let events = stream::unfold(roster, |mut roster| async move {
-            let event = roster.next().await.map_err(ControlError::from);
-            Some((event, roster))
+        let node_watch = NodeWatch::new(self.parts.catalog.clone());
+        let events = stream::unfold(node_watch, |mut node_watch| async move {
+            let event = node_watch.next().await.map_err(ControlError::from);
+            Some((event, node_watch))
         });
         events.boxed()
     }
 
     /// Makes a worker give its shards away and take no new ones, or take shards again. The order is bound to
     /// its id: a process that comes back under the same id drains too.
-    pub async fn drain_node(&self, id: &NodeId, undo: bool) -> Result<Drained, ControlError> {
+    pub async fn drain_node(&self, id: &NodeId, undo: bool) -> Result<DrainProgress, ControlError> {
         let leadership = self.leadership()?;
         let catalog = &self.parts.catalog;
         let key = catalog.keys().draining(id);
@@ -44,7 +44,7 @@ impl Control {
             }
             let others = candidates.iter();
             let others = others.filter(|other| other.node.id != *id && !other.node.draining);
-            let drained = Drained {
+            let drained = DrainProgress {
                 load: worker.map_or(0, |worker| worker.n_shards),
                 others: others.count(),
             };

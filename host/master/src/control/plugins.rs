@@ -70,7 +70,7 @@ impl Control {
         let (name, version) = (&record.name, &record.version);
         let key = self.parts.catalog.keys().plugin(name, version);
         // Bytes are removed under the same lock, so none disappear between this check and the record.
-        let _turn = self.turn.lock().await;
+        let _lock = self.decision_lock.lock().await;
         for _try in 0..MAX_TRIES {
             let bytes = in_time(self.parts.data.plugin(record.digest)).await?;
             if bytes.is_none() {
@@ -209,7 +209,7 @@ impl Control {
         let leadership = self.leadership()?;
         let catalog = &self.parts.catalog;
         let keys = catalog.keys();
-        let _turn = self.turn.lock().await;
+        let _lock = self.decision_lock.lock().await;
         let plugins = catalog.scan::<PluginRecord>(&keys.plugins()).await?;
         let resources = catalog.scan::<Resource>(&keys.resources()).await?;
         if !plugins.broken.is_empty() || !resources.broken.is_empty() {
@@ -242,7 +242,7 @@ impl Control {
             version: Some(version.clone()),
         };
         let leadership = self.leadership()?;
-        let _turn = self.turn.lock().await;
+        let _lock = self.decision_lock.lock().await;
         let catalog = &self.parts.catalog;
         let key = catalog.keys().plugin(name, version);
         let Some(present) = catalog.read::<PluginRecord>(&key).await? else {

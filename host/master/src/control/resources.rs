@@ -27,7 +27,7 @@ enum MissingPlugin {
 }
 
 /// State of the records before a resource is added.
-enum Before {
+enum PriorState {
     /// An earlier try of this call has added the resource.
     Added,
     /// The name is free; the plugin is given if it exists.
@@ -40,7 +40,7 @@ pub(super) struct Pinning<'a> {
     /// Condition that must hold when the change is written.
     pub(super) guard: Option<Guard>,
     /// Lock that is held until the change is made, so that the plugin is not deleted meanwhile.
-    pub(super) turn: Option<MutexGuard<'a, ()>>,
+    pub(super) decision_lock: Option<MutexGuard<'a, ()>>,
 }
 
 impl Control {
@@ -75,15 +75,15 @@ impl Control {
         self.check(&spec)?;
         let catalog = &self.parts.catalog;
         let keys = catalog.keys();
-        let _turn = self.turn.lock().await;
+        let _lock = self.decision_lock.lock().await;
         let mut gone = BTreeSet::new();
         let mut foreseen = self.foreseen(&spec, &leadership).await;
         for _try in 0..MAX_TRIES {
             let plugin = match foreseen.take() {
                 Some(plugin) => Some(plugin),
                 None => match self.before_addition(&spec, request).await? {
-                    Before::Added => return self.resource(&spec.name).await,
-                    Before::Free(plugin) => plugin.map(|plugin| *plugin),
+                    PriorState::Added => return self.resource(&spec.name).await,
+                    PriorState::Free(plugin) => plugin.map(|plugin| *plugin),
                 },
             };
             if plugin.is_none() && missing == MissingPlugin::Refuse {
@@ -139,7 +139,7 @@ impl Control {
         &self,
         spec: &ResourceSpec,
         request: &RequestId,
-    ) -> Result<Before, ControlError> {
+    ) -> Result<PriorState, ControlError> {
         let (present, has_ended, plugins) = tokio::try_join!(
             self.present(&spec.name),
             self.has_ended_with(&spec.name, request),
@@ -147,10 +147,10 @@ impl Control {
         )?;
         let name = spec.name.clone();
         match present {
-            Some(present) if present.value.has_seen(request) => Ok(Before::Added),
+            Some(present) if present.value.has_seen(request) => Ok(PriorState::Added),
             Some(_) | None if has_ended => Err(ControlError::DeletedSince { name }),
             Some(_) => Err(ControlError::ResourceExists { name }),
-            None => Ok(Before::Free(
+            None => Ok(PriorState::Free(
                 newest(&plugins, &spec.plugin).cloned().map(Box::new),
             )),
         }
@@ -223,7 +223,7 @@ impl Control {
             let Pinning {
                 pinned,
                 guard,
-                turn: _turn,
+                decision_lock: _lock,
             } = self.pinned_after(&present.value, &spec).await?;
             let is_other_plugin = pinned != present.value.pinned;
             let resource = Resource {
@@ -292,10 +292,10 @@ impl Control {
             return Ok(Pinning {
                 pinned: present.pinned.clone(),
                 guard: None,
-                turn: None,
+                decision_lock: None,
             });
         }
-        let turn = self.turn.lock().await;
+        let decision_lock = self.decision_lock.lock().await;
         let plugins = self.plugin_versions(&spec.plugin.name).await?;
         let Some(plugin) = newest(&plugins, &spec.plugin) else {
             return Err(ControlError::NoPluginFor {
@@ -309,7 +309,7 @@ impl Control {
         Ok(Pinning {
             pinned: Some(PinnedPlugin::of(plugin)),
             guard: Some(Guard::Exists(key)),
-            turn: Some(turn),
+            decision_lock: Some(decision_lock),
         })
     }
 

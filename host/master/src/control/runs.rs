@@ -50,7 +50,7 @@ impl Control {
             let Pinning {
                 pinned,
                 guard,
-                turn: _turn,
+                decision_lock: _lock,
             } = self.pinned_after(&present.value, &spec).await?;
             let resource = Resource {
                 run,

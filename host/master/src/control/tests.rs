@@ -14,10 +14,10 @@ mod leading;
 mod lifecycle;
 mod nodes;
 mod params;
+mod passes;
 mod phases;
 mod placement;
 mod runs;
-mod turns;
 
 #[tokio::test]
 async fn an_added_resource_is_assigned_at_once_and_its_name_is_taken() {
@@ -363,7 +363,7 @@ async fn a_plugin_that_a_waiting_resource_is_about_to_pin_counts_as_used() {
 #[tokio::test]
 async fn a_push_waits_for_a_deletion_that_may_be_about_to_remove_the_same_bytes() {
     let bench = Bench::new().await;
-    let deletion = bench.control.turn.lock().await;
+    let deletion = bench.control.decision_lock.lock().await;
     let mut push = std::pin::pin!(bench.push("books@1.0.0"));
     let early = tokio::time::timeout(std::time::Duration::from_millis(200), push.as_mut()).await;
     assert!(early.is_err(), "{early:?}");

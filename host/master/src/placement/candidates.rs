@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
 
-use super::{Strategy, Wish};
+use super::{PlacementRequest, Strategy};
 use crawler_model::id::{NodeId, PluginVersion, ResourceName};
 use crawler_model::node::Node;
 use crawler_model::resource::{Assignment, ShardId};
@@ -33,29 +33,29 @@ pub struct Candidate {
 pub struct Candidates {
     strategy: Strategy,
     workers: OrdMap<NodeId, Arc<Candidate>>,
-    /// Workers in the order of their turns.
-    order: OrdSet<Place>,
+    /// Workers in the order of their ranks.
+    order: OrdSet<RankedWorker>,
 }
 
-/// Position of a worker in the order of turns.
+/// Position of a worker in the order of ranks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    turn: u64,
+struct RankedWorker {
+    rank: u64,
     /// Id of the worker; `None` sorts before all others.
     node: Option<NodeId>,
 }
 
-impl Place {
+impl RankedWorker {
     fn of(candidate: &Candidate, strategy: Strategy) -> Self {
         Self {
-            turn: strategy.turn(candidate),
+            rank: strategy.rank(candidate),
             node: Some(candidate.node.id.clone()),
         }
     }
 
-    /// Returns a position before all workers of this turn.
-    fn before(turn: u64) -> Self {
-        Self { turn, node: None }
+    /// Returns a position before all workers of this rank.
+    fn before(rank: u64) -> Self {
+        Self { rank, node: None }
     }
 }
 
@@ -91,7 +91,8 @@ impl Candidates {
             return;
         }
         let candidate = Candidate::new(node);
-        self.order.insert(Place::of(&candidate, self.strategy));
+        self.order
+            .insert(RankedWorker::of(&candidate, self.strategy));
         let id = candidate.node.id.clone();
         self.workers.insert(id, Arc::new(candidate));
     }
@@ -99,7 +100,7 @@ impl Candidates {
     /// Takes note that a worker has gone.
     pub(crate) fn absent(&mut self, node: &NodeId) {
         if let Some(gone) = self.workers.remove(node) {
-            self.order.remove(&Place::of(&gone, self.strategy));
+            self.order.remove(&RankedWorker::of(&gone, self.strategy));
         }
     }
 
@@ -111,21 +112,21 @@ impl Candidates {
         });
     }
 
-    /// Applies a change to a worker and updates its turn. All changes go through here.
+    /// Applies a change to a worker and updates its rank. All changes go through here.
     fn change(&mut self, node: &NodeId, change: impl FnOnce(&mut Candidate)) {
         let Some(candidate) = self.workers.get_mut(node).map(Arc::make_mut) else {
             return;
         };
-        let before = Place::of(candidate, self.strategy);
+        let before = RankedWorker::of(candidate, self.strategy);
         change(candidate);
-        let after = Place::of(candidate, self.strategy);
+        let after = RankedWorker::of(candidate, self.strategy);
         if after != before {
             self.order.remove(&before);
             self.order.insert(after);
         }
     }
 
-    /// Returns the first worker in the order of turns that is fit. Among workers with the same turn, it chooses
+    /// Returns the first worker in the order of ranks that is fit. Among workers with the same rank, it chooses
     /// one with the fewest shards of the same resource; among those, the first from the position that `hash`
     /// selects.
     pub(super) fn first(
@@ -134,10 +135,10 @@ impl Candidates {
         name: &ResourceName,
         is_fit: impl Fn(&Candidate) -> bool,
     ) -> Option<&Candidate> {
-        let mut turn = self.order.get_min()?.turn;
+        let mut rank = self.order.get_min()?.rank;
         loop {
-            let from = |turn| self.order.range(Place::before(turn)..);
-            let together = || from(turn).take_while(|place| place.turn == turn);
+            let from = |rank| self.order.range(RankedWorker::before(rank)..);
+            let together = || from(rank).take_while(|place| place.rank == rank);
             // Counting the workers does not touch their records.
             let n = together().count();
             let start = usize::try_from(hash % n.max(1) as u64).unwrap_or(0);
@@ -159,7 +160,7 @@ impl Candidates {
             if let Some((_, best)) = best {
                 return Some(best);
             }
-            turn = from(turn.checked_add(1)?).next()?.turn;
+            rank = from(rank.checked_add(1)?).next()?.rank;
         }
     }
 
@@ -188,13 +189,13 @@ impl Candidates {
     }
 
     /// Counts a shard at this worker for the following decisions.
-    pub(crate) fn take(&mut self, node: &NodeId, wish: &Wish<'_>) {
-        self.change(node, |candidate| candidate.take_up(wish));
+    pub(crate) fn take(&mut self, node: &NodeId, request: &PlacementRequest<'_>) {
+        self.change(node, |candidate| candidate.take_up(request));
     }
 
     /// Stops counting a shard at this worker for the following decisions.
-    pub(crate) fn give_up(&mut self, node: &NodeId, wish: &Wish<'_>) {
-        self.change(node, |candidate| candidate.give_up(wish));
+    pub(crate) fn give_up(&mut self, node: &NodeId, request: &PlacementRequest<'_>) {
+        self.change(node, |candidate| candidate.give_up(request));
     }
 
     /// Stops counting an assignment that is about to be replaced.
@@ -221,25 +222,28 @@ impl Candidate {
     }
 
     /// Returns a resource here that must stay apart from this one, whichever of the two asks for it.
-    pub(super) fn kept_apart<'a>(&'a self, wish: &Wish<'_>) -> Option<&'a ResourceName> {
-        let apart = wish.placement.apart.as_ref();
+    pub(super) fn kept_apart<'a>(
+        &'a self,
+        request: &PlacementRequest<'_>,
+    ) -> Option<&'a ResourceName> {
+        let apart = request.placement.apart.as_ref();
         let asked_for = apart.and_then(|apart| self.resources.get_key_value(apart));
         match asked_for {
             Some((name, _)) => Some(name),
-            None => self.kept_away.get(wish.name)?.first(),
+            None => self.kept_away.get(request.name)?.first(),
         }
     }
 
     /// Counts this shard.
-    fn take_up(&mut self, wish: &Wish<'_>) {
-        let placement = wish.placement;
-        self.take(wish.name, placement.weight, placement.apart.as_ref());
+    fn take_up(&mut self, request: &PlacementRequest<'_>) {
+        let placement = request.placement;
+        self.take(request.name, placement.weight, placement.apart.as_ref());
     }
 
     /// Stops counting this shard.
-    fn give_up(&mut self, wish: &Wish<'_>) {
-        let placement = wish.placement;
-        self.drop(wish.name, placement.weight, placement.apart.as_ref());
+    fn give_up(&mut self, request: &PlacementRequest<'_>) {
+        let placement = request.placement;
+        self.drop(request.name, placement.weight, placement.apart.as_ref());
     }
 
     fn take(&mut self, name: &ResourceName, weight: u32, apart: Option<&ResourceName>) {
@@ -285,7 +289,7 @@ impl Candidate {
     }
 }
 
-/// Returns the position at which the search among workers with the same turn begins: the same wherever it is
+/// Returns the position at which the search among workers with the same rank begins: the same wherever it is
 /// computed, and evenly spread over shards.
 pub(super) fn hash_of(shard: ShardId) -> u64 {
     mixed(shard.resource.0 ^ u64::from(shard.shard.0).rotate_left(32))

@@ -78,7 +78,7 @@ impl Strategy {
     }
 
     /// Returns the position in the order of turns; the smallest comes first.
-    pub(super) fn turn(self, candidate: &Candidate) -> u64 {
+    pub(super) fn rank(self, candidate: &Candidate) -> u64 {
         match self {
             // Its turn depends on its level after it has taken the shard.
             Strategy::WeightedRoundRobin => self.load_with(candidate, 0),

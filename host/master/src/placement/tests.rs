@@ -45,8 +45,8 @@ impl Cluster {
     /// it.
     fn place(&mut self, resource: &Resource) -> Result<String, String> {
         let candidates = self.candidates();
-        let wish = Wish::of(ShardId::only(resource.id), resource);
-        let node = place(&wish, &candidates).map_err(|e| e.to_string())?;
+        let request = PlacementRequest::of(ShardId::only(resource.id), resource);
+        let node = place(&request, &candidates).map_err(|e| e.to_string())?;
         self.placed.push((node.id.clone(), assignment(resource)));
         Ok(node.id.to_string())
     }
@@ -84,9 +84,9 @@ fn s05_least_load_gives_five_on_two_and_ten_thousand_on_ten_their_share() {
     let mut candidates = workers.candidates();
     for id in 0..10_000 {
         let resource = resource(id, PlacementSpec::default());
-        let wish = Wish::of(ShardId::only(resource.id), &resource);
-        let node = place(&wish, &candidates).unwrap().id.clone();
-        candidates.take(&node, &wish);
+        let request = PlacementRequest::of(ShardId::only(resource.id), &resource);
+        let node = place(&request, &candidates).unwrap().id.clone();
+        candidates.take(&node, &request);
     }
     assert!(candidates.iter().all(|c| c.load == 1_000));
     assert!(candidates.iter().all(|c| c.n_shards == 1_000));
@@ -156,8 +156,8 @@ fn s05_the_same_state_gives_the_same_answer_and_ties_spread() {
             (0..90).map(|id| resource(id, weighing(1))),
         );
         let place = |r: Resource| {
-            let wish = Wish::of(ShardId::only(r.id), &r);
-            place(&wish, &candidates).unwrap().id.clone()
+            let request = PlacementRequest::of(ShardId::only(r.id), &r);
+            place(&request, &candidates).unwrap().id.clone()
         };
         resources.map(place).collect()
     };
@@ -197,16 +197,16 @@ fn f15_what_is_taken_and_released_leaves_nothing_behind() {
     let mut placement = weighing(3);
     placement.apart = name("r9");
     let asks = resource(1, placement);
-    let wish = Wish::of(ShardId::only(asks.id), &asks);
+    let request = PlacementRequest::of(ShardId::only(asks.id), &asks);
     let mut candidates = Cluster::of(1).candidates();
     let before = format!(
         "{:?}",
         candidates.iter().next().map(|c| (c.load, c.n_shards))
     );
     let node: NodeId = "worker-0".parse().unwrap();
-    candidates.take(&node, &wish);
+    candidates.take(&node, &request);
     let (nine, own) = (resource(9, weighing(1)), assignment(&asks));
-    let nine = Wish::of(ShardId::only(nine.id), &nine);
+    let nine = PlacementRequest::of(ShardId::only(nine.id), &nine);
     assert!(place(&nine, &candidates).is_err());
     candidates.release(&node, Some(&own));
     assert!(place(&nine, &candidates).is_ok());
@@ -339,9 +339,9 @@ fn shards_of_one_resource_spread_over_workers_of_the_same_load() {
     for n in 0..8 {
         let same = resource(1, weighing(1));
         let candidates = two.candidates();
-        let mut wish = Wish::of(ShardId::only(same.id), &same);
-        wish.shard.shard.0 = n;
-        assert_eq!(place(&wish, &candidates).unwrap().id, other);
+        let mut request = PlacementRequest::of(ShardId::only(same.id), &same);
+        request.shard.shard.0 = n;
+        assert_eq!(place(&request, &candidates).unwrap().id, other);
     }
 }
 
@@ -429,7 +429,11 @@ fn f16_whatever_is_asked_the_first_of_those_that_meet_it_takes_it() {
             let ranks: BTreeMap<&String, _> = fit.iter().map(|id| (id, rank(id))).collect();
             let ranks = format!("{ranks:?}");
             let chosen = cluster.candidates();
-            let chosen = place(&Wish::of(ShardId::only(asks.id), &asks), &chosen).ok();
+            let chosen = place(
+                &PlacementRequest::of(ShardId::only(asks.id), &asks),
+                &chosen,
+            )
+            .ok();
             assert_eq!(
                 chosen.map(|node| rank(node.id.as_str())),
                 best,
@@ -438,10 +442,10 @@ fn f16_whatever_is_asked_the_first_of_those_that_meet_it_takes_it() {
             match cluster.place(&asks) {
                 Ok(node) => {
                     assert!(fit.contains(&node), "seed {seed}: {node} is not of {fit:?}");
-                    let wish = Wish::of(ShardId::only(asks.id), &asks);
-                    followed.take(&node.parse().unwrap(), &wish);
-                    let (followed, read) = (place(&wish, &followed), cluster.candidates());
-                    let read = place(&wish, &read);
+                    let request = PlacementRequest::of(ShardId::only(asks.id), &asks);
+                    followed.take(&node.parse().unwrap(), &request);
+                    let (followed, read) = (place(&request, &followed), cluster.candidates());
+                    let read = place(&request, &read);
                     assert_eq!(followed.map(|n| &n.id), read.map(|n| &n.id), "seed {seed}");
                     n_placed += 1;
                 }

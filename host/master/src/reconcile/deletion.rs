@@ -16,17 +16,17 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::super::WORKER_CALL_DEADLINE;
+use super::super::cleanup::CleanupError;
 use super::super::observed::Observed;
-use super::super::remains::RemainsError;
 use super::{LOST_PAUSE, RESYNC, Reconciler};
 use crawler_model::resource::Deleting;
 use crawler_process::telemetry;
 use crawler_store::catalog::{Versioned, encode};
 use crawler_store::{Guard, StoreError, Txn};
 
-mod silent;
+mod unresponsive;
 
-pub(super) use silent::Silent;
+pub(super) use unresponsive::UnresponsiveWorkers;
 
 /// Pause before an owner that still writes is asked again.
 const OWNER_PAUSE: Duration = Duration::from_millis(500);
@@ -56,39 +56,42 @@ impl Default for DeletionSettings {
 #[derive(Debug, thiserror::Error)]
 enum StepError {
     #[error(transparent)]
-    Remains(#[from] RemainsError),
+    DataCleanup(#[from] CleanupError),
     #[error("the data root gave no answer in {} s", DATA_DEADLINE.as_secs())]
     Slow(#[from] tokio::time::error::Elapsed),
 }
 
-/// One look at all deletions.
-struct Turn<'a> {
+/// One pass over all deletions.
+struct Pass<'a> {
     observed: &'a Observed,
-    silent: &'a Silent,
+    unresponsive: &'a UnresponsiveWorkers,
 }
 
-impl Turn<'_> {
+impl Pass<'_> {
     /// Returns how long an owner that may still write is not asked, or `None` if there is no such owner.
-    fn silence(&self, deleting: &Deleting) -> Option<Duration> {
-        if deleting.stopped_at.is_some() || self.silent.is_empty() {
+    fn owner_pause(&self, deleting: &Deleting) -> Option<Duration> {
+        if deleting.stopped_at.is_some() || self.unresponsive.is_empty() {
             return None;
         }
         let owners = deleting.owners.iter();
         let mut alive = owners.filter(|owner| self.observed.is_alive(owner));
-        alive.find_map(|owner| self.silent.left(&owner.node))
+        alive.find_map(|owner| self.unresponsive.left(&owner.node))
     }
 }
 
 impl Reconciler {
     /// Does the next step of every deleted resource that is due. Returns the time until the next look.
-    pub(super) async fn take_apart(
+    pub(super) async fn delete_due(
         &self,
         observed: &Observed,
-        silent: &Silent,
+        unresponsive: &UnresponsiveWorkers,
     ) -> Result<Duration, StoreError> {
         let now = self.parts.clock.unix_millis();
-        silent.retain(|worker| observed.workers.contains_key(worker));
-        let turn = Turn { observed, silent };
+        unresponsive.retain(|worker| observed.workers.contains_key(worker));
+        let pass = Pass {
+            observed,
+            unresponsive,
+        };
         // Deletions that were stopped later only wait for the age of their frontiers.
         let min_age = self.parts.deletion.frontier_min_age;
         let min_age = u64::try_from(min_age.as_millis()).unwrap_or(u64::MAX);
@@ -98,10 +101,10 @@ impl Reconciler {
         let mut first = left.map_or(RESYNC, |left| Duration::from_millis(left).min(RESYNC));
         let mut steps = Vec::new();
         for present in observed.deletions.due(stopped_until) {
-            // There may be very many deletions with a silent owner, and none of them can go on.
-            match turn.silence(&present.value) {
+            // There may be very many deletions with an unresponsive owner, and none of them can go on.
+            match pass.owner_pause(&present.value) {
                 Some(left) => first = first.min(left),
-                None => steps.push(self.delete(&turn, present)),
+                None => steps.push(self.delete(&pass, present)),
             }
         }
         stream::iter(steps)
@@ -113,23 +116,23 @@ impl Reconciler {
     /// Does the next step of one deletion. Returns the time until the next look.
     async fn delete(
         &self,
-        turn: &Turn<'_>,
+        pass: &Pass<'_>,
         present: &Versioned<Deleting>,
     ) -> Result<Duration, StoreError> {
         let deleting = &present.value;
         let id = deleting.id;
         if deleting.stopped_at.is_none() {
-            return self.after_owners(turn, present).await;
+            return self.after_owners(pass, present).await;
         }
         if !deleting.items_cut {
             // A process that slept since before the deletion may have written more.
             let by = rand::random::<u64>() >> 2;
             let cut = match deleting.purge {
-                true => in_time(self.parts.remains.delete_items(id)).await,
+                true => in_time(self.parts.cleanup.delete_items(id)).await,
                 // There is no deadline for the whole, however much waits: each of its steps has its own.
                 false => self
                     .parts
-                    .remains
+                    .cleanup
                     .settle_items(id, by)
                     .await
                     .map_err(StepError::from),
@@ -142,12 +145,12 @@ impl Reconciler {
             return self.step(present, cut, Some(next)).await;
         }
         if let Some(by) = deleting.rest {
-            let published = in_time(self.parts.remains.publish_items(id, by)).await;
+            let published = in_time(self.parts.cleanup.publish_items(id, by)).await;
             if published.is_err() {
                 return self.step(present, published, None).await;
             }
         }
-        let deleted = in_time(self.parts.remains.delete_frontiers(id)).await;
+        let deleted = in_time(self.parts.cleanup.delete_frontiers(id)).await;
         if let Ok(n) = deleted {
             tracing::info!(resource = %deleting.name, %id, n, "frontier removed");
         }
@@ -156,16 +159,16 @@ impl Reconciler {
 
     async fn after_owners(
         &self,
-        turn: &Turn<'_>,
+        pass: &Pass<'_>,
         present: &Versioned<Deleting>,
     ) -> Result<Duration, StoreError> {
         let deleting = &present.value;
-        if let Some(pause) = self.until_asked_again(turn, deleting).await {
+        if let Some(pause) = self.until_asked_again(pass, deleting).await {
             return Ok(pause);
         }
         let mut removed = Ok(());
         if deleting.purge {
-            removed = in_time(self.parts.remains.delete_items(deleting.id)).await;
+            removed = in_time(self.parts.cleanup.delete_items(deleting.id)).await;
         }
         let next = Deleting {
             stopped_at: Some(self.parts.clock.unix_millis()),
@@ -176,8 +179,11 @@ impl Reconciler {
 
     /// Asks the owners whether they still have the resource. Returns `None` if none of them has, and otherwise
     /// the time until the next question.
-    async fn until_asked_again(&self, turn: &Turn<'_>, deleting: &Deleting) -> Option<Duration> {
-        let Turn { observed, silent } = turn;
+    async fn until_asked_again(&self, pass: &Pass<'_>, deleting: &Deleting) -> Option<Duration> {
+        let Pass {
+            observed,
+            unresponsive,
+        } = pass;
         for owner in &deleting.owners {
             let Some(node) = observed
                 .workers
@@ -186,7 +192,7 @@ impl Reconciler {
             else {
                 continue;
             };
-            if let Some(left) = silent.left(&node.id) {
+            if let Some(left) = unresponsive.left(&node.id) {
                 return Some(left);
             }
             let asked = tokio::time::timeout(
@@ -197,12 +203,12 @@ impl Reconciler {
             );
             match asked.await {
                 Ok(Ok(crawls)) => {
-                    silent.forget(&node.id);
+                    unresponsive.forget(&node.id);
                     if crawls.iter().any(|crawl| crawl.id == deleting.id) {
                         return Some(OWNER_PAUSE);
                     }
                 }
-                Ok(Err(_)) | Err(_) => return Some(silent.note(&node.id, OWNER_PAUSE)),
+                Ok(Err(_)) | Err(_) => return Some(unresponsive.note(&node.id, OWNER_PAUSE)),
             }
         }
         None

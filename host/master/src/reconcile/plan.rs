@@ -1,15 +1,15 @@
-//! Plan of a turn: the differences between the actual and the desired state, as a pure function of the observed
+//! Plan of a pass: the differences between the actual and the desired state, as a pure function of the observed
 //! records and of earlier observations of this leader.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::super::absent::Absences;
 use super::super::balance::Balance;
-use super::super::handover::Handovers;
+use super::super::missing_workers::MissingWorkers;
 use super::super::observed::{Observed, value_of};
-use super::super::placement::{self, Candidates, Wish};
+use super::super::placement::{self, Candidates, PlacementRequest};
+use super::super::revocations::Revocations;
 use super::PlacementSettings;
 use crawler_model::id::{NodeId, ResourceId, ResourceName};
 use crawler_model::resource::{
@@ -17,7 +17,7 @@ use crawler_model::resource::{
 };
 
 /// Number of records that are examined before other tasks go on: less than a millisecond's worth.
-const TURN: u32 = 512;
+const BATCH: u32 = 512;
 
 /// One difference between the actual and the desired state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,38 +53,39 @@ pub(super) struct Plan {
 
 /// Observations of one leader over time.
 #[derive(Debug)]
-pub(super) struct Seen {
-    pub(super) absences: Absences,
-    pub(super) handovers: Handovers,
+pub(super) struct TermHistory {
+    pub(super) missing_workers: MissingWorkers,
+    pub(super) revocations: Revocations,
     pub(super) balance: Balance,
 }
 
-impl Seen {
+impl TermHistory {
     /// Creates the record of a leader that begins now.
     pub(super) fn new(lease: Duration, settings: &PlacementSettings, now: Instant) -> Self {
         Self {
-            absences: Absences::new(lease, now),
-            handovers: Handovers::new(settings.handover_timeout),
+            missing_workers: MissingWorkers::new(lease, now),
+            revocations: Revocations::new(settings.handover_timeout),
             balance: Balance::new(settings.balance.clone(), now),
         }
     }
 
     /// Takes note of the present state. Returns the workers that are waited for from now on.
-    pub(super) fn look(&mut self, observed: &Observed, now: Instant) -> Vec<NodeId> {
+    pub(super) fn observe(&mut self, observed: &Observed, now: Instant) -> Vec<NodeId> {
         let revoking = observed.revoking.iter();
-        self.handovers
-            .look(revoking.map(|(id, revision)| (*id, *revision)), now);
-        self.balance.look(observed.workers.keys(), now);
+        self.revocations
+            .observe(revoking.map(|(id, revision)| (*id, *revision)), now);
+        self.balance.observe(observed.workers.keys(), now);
         let owners = observed.owners();
-        self.absences.look(observed.workers.keys(), owners, now)
+        self.missing_workers
+            .observe(observed.workers.keys(), owners, now)
     }
 }
 
-/// Plans a turn. Other tasks get their turn in between, however much there is to examine.
-pub(super) async fn plan(observed: &Observed, seen: &Seen, now: Instant) -> Plan {
+/// Plans a pass. Other tasks get their turn in between, however much there is to examine.
+pub(super) async fn plan(observed: &Observed, history: &TermHistory, now: Instant) -> Plan {
     let mut planner = Planner {
         observed,
-        seen,
+        history,
         now,
         candidates: observed.candidates.clone(),
         n_looked_at: 0,
@@ -105,7 +106,7 @@ pub(super) async fn plan(observed: &Observed, seen: &Seen, now: Instant) -> Plan
 
 struct Planner<'a> {
     observed: &'a Observed,
-    seen: &'a Seen,
+    history: &'a TermHistory,
     now: Instant,
     /// Workers with their shards, including the actions planned so far.
     candidates: Candidates,
@@ -119,7 +120,7 @@ impl<'a> Planner<'a> {
     /// Lets other tasks go on now and then: calls must not wait until everything is examined.
     async fn pace(&mut self) {
         self.n_looked_at += 1;
-        if self.n_looked_at.is_multiple_of(TURN) {
+        if self.n_looked_at.is_multiple_of(BATCH) {
             self.plan.took += self.resumed.elapsed();
             tokio::task::yield_now().await;
             self.resumed = Instant::now();
@@ -197,7 +198,7 @@ impl<'a> Planner<'a> {
                 }
             }
             ShardState::Assigned | ShardState::Idle => {
-                let wait = owner.and_then(|o| self.seen.absences.wait(&o.node, self.now));
+                let wait = owner.and_then(|o| self.history.missing_workers.wait(&o.node, self.now));
                 match wait {
                     Some(wait) => self.look_again_in(wait),
                     None if is_wanted => self.assign(id, shard, resource),
@@ -205,7 +206,7 @@ impl<'a> Planner<'a> {
                 }
             }
             ShardState::Revoking => {
-                let wait = self.seen.handovers.wait(id, self.now);
+                let wait = self.history.revocations.wait(id, self.now);
                 match wait.filter(|_| is_there) {
                     Some(wait) => {
                         self.look_again_in(wait);
@@ -224,23 +225,23 @@ impl<'a> Planner<'a> {
             self.plan.actions.push(Action::Revoke(id, None));
             return;
         }
-        let wish = Wish::of(id, resource);
+        let request = PlacementRequest::of(id, resource);
         let present = self.candidates.get(&owner.node);
-        if !present.is_some_and(|present| placement::must_leave(&wish, present)) {
+        if !present.is_some_and(|present| placement::must_leave(&request, present)) {
             return;
         }
-        self.candidates.give_up(&owner.node, &wish);
-        let next = placement::place(&wish, &self.candidates);
+        self.candidates.give_up(&owner.node, &request);
+        let next = placement::place(&request, &self.candidates);
         let next = next.ok().map(|node| node.id.clone());
         if let Some(next) = &next {
-            self.candidates.take(next, &wish);
+            self.candidates.take(next, &request);
         }
         self.plan.actions.push(Action::Revoke(id, next));
     }
 
     /// Plans a shard that has no owner, or whose owner is lost.
     fn assign(&mut self, id: ShardId, shard: &ShardRecord, resource: &Resource) {
-        let wish = Wish::of(id, resource);
+        let request = PlacementRequest::of(id, resource);
         let owner = shard.owner.as_ref();
         let mirrored = owner.map(|owner| (owner.node.clone(), id));
         let mirrored = mirrored.and_then(|key| self.observed.assignments.get_key_value(&key));
@@ -251,15 +252,15 @@ impl<'a> Planner<'a> {
         let back = mirrored.filter(|_| shard.state != ShardState::Revoking);
         let back = back.map(|((node, _), _)| node);
         let chosen = shard.next.as_ref().or(back);
-        let chosen = chosen.and_then(|node| placement::place_on(&wish, node, &self.candidates));
+        let chosen = chosen.and_then(|node| placement::place_on(&request, node, &self.candidates));
         let node = match chosen {
             Some(node) => Ok(node),
-            None => placement::place(&wish, &self.candidates),
+            None => placement::place(&request, &self.candidates),
         };
         match node {
             Ok(node) => {
                 let node = node.id.clone();
-                self.candidates.take(&node, &wish);
+                self.candidates.take(&node, &request);
                 self.plan.actions.push(Action::Assign(id, node));
             }
             Err(_) if shard.state == ShardState::Revoking => {
@@ -276,12 +277,12 @@ impl<'a> Planner<'a> {
 
     /// Counts a shard that is being given back at its next owner.
     fn expect(&mut self, id: ShardId, shard: &ShardRecord, resource: &Resource, is_wanted: bool) {
-        let wish = Wish::of(id, resource);
+        let request = PlacementRequest::of(id, resource);
         if let Some(owner) = &shard.owner {
-            self.candidates.give_up(&owner.node, &wish);
+            self.candidates.give_up(&owner.node, &request);
         }
         if let Some(next) = shard.next.as_ref().filter(|_| is_wanted) {
-            self.candidates.take(next, &wish);
+            self.candidates.take(next, &request);
         }
     }
 
@@ -291,14 +292,14 @@ impl<'a> Planner<'a> {
         if is_busy || self.observed.workers.len() < 2 {
             return;
         }
-        if let Some(wait) = self.seen.balance.wait(self.now) {
+        if let Some(wait) = self.history.balance.wait(self.now) {
             self.look_again_in(wait);
             return;
         }
         let candidates = self.candidates.clone();
         let observed = self.observed;
         let movable = |worker: &NodeId| movable(observed, worker);
-        let moves = self.seen.balance.moves(candidates, movable).await;
+        let moves = self.history.balance.moves(candidates, movable).await;
         self.plan.levels = moves.is_some();
         let moves = moves.into_iter().flatten();
         let actions = moves.map(|(id, to)| Action::Revoke(id, Some(to)));
@@ -327,7 +328,7 @@ impl<'a> Planner<'a> {
 }
 
 /// Returns the shards of a worker that may move.
-fn movable<'a>(observed: &'a Observed, worker: &NodeId) -> Vec<Wish<'a>> {
+fn movable<'a>(observed: &'a Observed, worker: &NodeId) -> Vec<PlacementRequest<'a>> {
     let own = observed.shards_on(worker).filter_map(|id| {
         let shard = &observed.shards.get(&id)?.value;
         let resource = &observed.resources.get(&shard.resource)?.value;
@@ -336,7 +337,7 @@ fn movable<'a>(observed: &'a Observed, worker: &NodeId) -> Vec<Wish<'a>> {
             && resource.id == id.resource
             && owner.node == *worker
             && observed.is_alive(owner);
-        may_move.then(|| Wish::of(id, resource))
+        may_move.then(|| PlacementRequest::of(id, resource))
     });
     own.collect()
 }

@@ -177,8 +177,8 @@ fn planned(observed: &Facts) -> Vec<Action> {
 const LEASE: Duration = Duration::from_secs(10);
 
 /// Creates the empty record of a leader that begins now.
-fn fresh(began: Instant) -> Seen {
-    Seen::new(LEASE, &PlacementSettings::default(), began)
+fn fresh(began: Instant) -> TermHistory {
+    TermHistory::new(LEASE, &PlacementSettings::default(), began)
 }
 
 fn the_shard() -> ShardId {
@@ -291,10 +291,10 @@ fn f23_a_crawl_goes_on_in_the_same_run_whoever_takes_it_over() {
 }
 
 /// Plans as a leader that looks at these records now.
-fn looked(observed: &Facts, seen: &mut Seen, now: Instant) -> Plan {
+fn plan_of(observed: &Facts, history: &mut TermHistory, now: Instant) -> Plan {
     let observed = observed.observed();
-    seen.look(&observed, now);
-    block_on(plan(&observed, seen, now))
+    history.observe(&observed, now);
+    block_on(plan(&observed, history, now))
 }
 
 fn another_worker(observed: &mut Facts) -> NodeId {
@@ -309,14 +309,14 @@ fn another_worker(observed: &mut Facts) -> NodeId {
 fn s04_what_is_on_a_missing_worker_is_placed_on_another_at_once() {
     let mut observed = observed(ShardState::Assigned, Some(2));
     let began = Instant::now();
-    let mut seen = fresh(began);
+    let mut history = fresh(began);
     let other = another_worker(&mut observed);
     let now = began + 10 * LEASE;
-    assert_eq!(looked(&observed, &mut seen, now).actions, []);
+    assert_eq!(plan_of(&observed, &mut history, now).actions, []);
     observed
         .workers
         .remove(&"worker-1".parse::<NodeId>().unwrap());
-    let plan = looked(&observed, &mut seen, now + LEASE);
+    let plan = plan_of(&observed, &mut history, now + LEASE);
     assert_eq!(plan.actions, [Action::Assign(the_shard(), other)]);
     assert_eq!(plan.look_again, None);
 }
@@ -326,29 +326,29 @@ fn s06_a_new_leader_leaves_what_is_on_a_missing_worker_for_a_lease_time_and_one_
  {
     let mut observed = observed(ShardState::Assigned, Some(2));
     let began = Instant::now();
-    let mut seen = fresh(began);
+    let mut history = fresh(began);
     let other = another_worker(&mut observed);
     let all = observed.workers.clone();
     observed
         .workers
         .remove(&"worker-1".parse::<NodeId>().unwrap());
-    let plan = looked(&observed, &mut seen, began);
+    let plan = plan_of(&observed, &mut history, began);
     assert_eq!((plan.actions, plan.look_again), (vec![], Some(LEASE)));
     let later = began + LEASE / 4;
-    let plan = looked(&observed, &mut seen, later);
+    let plan = plan_of(&observed, &mut history, later);
     assert_eq!(
         (plan.actions, plan.look_again),
         (vec![], Some(LEASE * 3 / 4))
     );
     // The worker is back under the same incarnation.
     let gone = std::mem::replace(&mut observed.workers, all);
-    let plan = looked(&observed, &mut seen, began + LEASE / 2);
+    let plan = plan_of(&observed, &mut history, began + LEASE / 2);
     assert_eq!(plan.actions, []);
     // The worker is not back.
-    let mut seen = fresh(began);
+    let mut history = fresh(began);
     observed.workers = gone;
-    looked(&observed, &mut seen, began);
-    let plan = looked(&observed, &mut seen, began + LEASE);
+    plan_of(&observed, &mut history, began);
+    let plan = plan_of(&observed, &mut history, began + LEASE);
     assert_eq!(plan.actions, [Action::Assign(the_shard(), other)]);
 }
 
@@ -356,8 +356,8 @@ fn s06_a_new_leader_leaves_what_is_on_a_missing_worker_for_a_lease_time_and_one_
 fn what_nobody_has_is_placed_in_the_first_lease_time_of_a_leader_too() {
     let mut observed = observed(ShardState::Free, None);
     let began = Instant::now();
-    let mut seen = fresh(began);
-    assert_eq!(looked(&observed, &mut seen, began).actions, [assign()]);
+    let mut history = fresh(began);
+    assert_eq!(plan_of(&observed, &mut history, began).actions, [assign()]);
     // No process crawls the shard, whoever owned it before.
     observed.shards.values_mut().for_each(|shard| {
         shard.value.owner = Some(Owner {
@@ -365,7 +365,7 @@ fn what_nobody_has_is_placed_in_the_first_lease_time_of_a_leader_too() {
             incarnation: Incarnation(1),
         });
     });
-    assert_eq!(looked(&observed, &mut seen, began).actions, [assign()]);
+    assert_eq!(plan_of(&observed, &mut history, began).actions, [assign()]);
 }
 
 #[test]
@@ -377,16 +377,16 @@ fn s17_a_worker_that_starts_anew_gets_its_shards_again_however_loaded_it_is() {
         .values_mut()
         .for_each(|node| node.capacity = 1);
     let began = Instant::now();
-    let mut seen = fresh(began);
+    let mut history = fresh(began);
     // There is no wait, not even in the first lease time of a leader.
-    assert_eq!(looked(&observed, &mut seen, began).actions, [assign()]);
+    assert_eq!(plan_of(&observed, &mut history, began).actions, [assign()]);
     // A worker that takes no new shards does not get it back.
     let node = observed
         .workers
         .get_mut(&"worker-1".parse::<NodeId>().unwrap());
     node.unwrap().draining = true;
     let other = Action::Assign(the_shard(), "worker-2".parse().unwrap());
-    assert_eq!(looked(&observed, &mut seen, began).actions, [other]);
+    assert_eq!(plan_of(&observed, &mut history, began).actions, [other]);
 }
 
 #[test]
@@ -469,19 +469,19 @@ fn an_owner_that_does_not_give_back_in_time_loses_the_shard_all_the_same() {
     observed.shards.get_mut(&the_shard()).unwrap().value.next = Some(other.clone());
     let timeout = PlacementSettings::default().handover_timeout;
     let began = Instant::now();
-    let mut seen = fresh(began);
-    let plan = looked(&observed, &mut seen, began);
+    let mut history = fresh(began);
+    let plan = plan_of(&observed, &mut history, began);
     assert_eq!((plan.actions, plan.look_again), (vec![], Some(timeout)));
-    let plan = looked(&observed, &mut seen, began + timeout);
+    let plan = plan_of(&observed, &mut history, began + timeout);
     let expected = [Action::Assign(the_shard(), other)];
     assert_eq!(plan.actions, expected);
     // The owner's lease is gone, so nobody is waited for.
     observed.workers.remove(&worker_1());
-    let plan = looked(&observed, &mut fresh(began), began);
+    let plan = plan_of(&observed, &mut fresh(began), began);
     assert_eq!(plan.actions, expected);
     // No worker takes the shard, so it becomes free.
     observed.workers.clear();
-    let plan = looked(&observed, &mut fresh(began), began);
+    let plan = plan_of(&observed, &mut fresh(began), began);
     assert_eq!(plan.actions, [Action::Free(the_shard())]);
 }
 
@@ -567,10 +567,10 @@ fn loads_are_levelled_out_once_the_workers_have_been_the_same_for_a_while() {
     }
     let cooldown = PlacementSettings::default().balance.cooldown;
     let began = Instant::now();
-    let mut seen = fresh(began);
-    let plan = looked(&observed, &mut seen, began);
+    let mut history = fresh(began);
+    let plan = plan_of(&observed, &mut history, began);
     assert_eq!((plan.actions, plan.look_again), (vec![], Some(cooldown)));
-    let plan = looked(&observed, &mut seen, began + cooldown);
+    let plan = plan_of(&observed, &mut history, began + cooldown);
     let moved = |n| {
         let id = ShardId {
             shard: Shard(n),

@@ -139,7 +139,7 @@ impl Base {
         Ok(MasterNode::new(MasterParts {
             node,
             catalog: self.catalog.clone(),
-            remains: parts::remains(&self.data),
+            cleanup: parts::cleanup(&self.data),
             items: sinks::items(&self.data),
             data: self.data.clone(),
             admission: Arc::new(self.engine.clone()),

@@ -242,7 +242,7 @@ impl Start {
             node: self.registered.clone(),
             catalog: self.catalog.clone(),
             data: world.data.clone(),
-            remains: Arc::new(world.sinks.clone()),
+            cleanup: Arc::new(world.sinks.clone()),
             items: crate::app::sinks::items(&world.data),
             admission: Arc::new(NoPlugins),
             workers: Arc::new(Reach {

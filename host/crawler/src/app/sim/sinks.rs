@@ -13,7 +13,7 @@ use super::fault::Fault;
 use super::site;
 use super::sky::Sky;
 use crawler_frontier::twin::{FrontiersTwin, Marks, Stage};
-use crawler_master::remains::{Remains, RemainsError};
+use crawler_master::cleanup::{CleanupError, DataCleanup};
 use crawler_model::crawl::{ItemRecord, UnixMillis};
 use crawler_model::frontier::SinkMark;
 use crawler_model::id::ResourceId;
@@ -161,15 +161,15 @@ impl Sink for File {
 }
 
 #[async_trait]
-impl Remains for Sinks {
-    async fn delete_items(&self, resource: ResourceId) -> Result<(), RemainsError> {
+impl DataCleanup for Sinks {
+    async fn delete_items(&self, resource: ResourceId) -> Result<(), CleanupError> {
         tokio::time::sleep(self.sky.way()).await;
         let mut files = self.files.lock().unwrap();
         files.retain(|(shard, _), _| shard.resource != resource);
         Ok(())
     }
 
-    async fn settle_items(&self, resource: ResourceId, _by: u64) -> Result<(), RemainsError> {
+    async fn settle_items(&self, resource: ResourceId, _by: u64) -> Result<(), CleanupError> {
         tokio::time::sleep(self.sky.way()).await;
         let of_resource = |(shard, _): &&(ShardId, u64)| shard.resource == resource;
         let keys: Vec<(ShardId, u64)> = {
@@ -193,12 +193,12 @@ impl Remains for Sinks {
     }
 
     /// Does nothing but wait: delivered items are visible at once here.
-    async fn publish_items(&self, _resource: ResourceId, _by: u64) -> Result<(), RemainsError> {
+    async fn publish_items(&self, _resource: ResourceId, _by: u64) -> Result<(), CleanupError> {
         tokio::time::sleep(self.sky.way()).await;
         Ok(())
     }
 
-    async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, RemainsError> {
+    async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, CleanupError> {
         tokio::time::sleep(self.sky.way()).await;
         self.sky.note(format_args!("frontiers of {resource} go"));
         self.sky.judge(self.all_delivered(resource));
@@ -206,7 +206,7 @@ impl Remains for Sinks {
     }
 
     /// Waits for ever: nothing is ever left half done, and no plugin lacks its record.
-    async fn sweep(&self, _now: UnixMillis) -> Result<usize, RemainsError> {
+    async fn sweep(&self, _now: UnixMillis) -> Result<usize, CleanupError> {
         std::future::pending().await
     }
 }

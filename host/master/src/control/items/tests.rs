@@ -220,7 +220,7 @@ async fn a_reader_that_was_cut_off_goes_on_in_its_run_whatever_became_of_the_res
 async fn an_error_among_the_items_that_are_passed_over_is_told() {
     let error = || ControlError::Frontier(FrontierError::Missing { shard: shard(7) });
     let items = stream::iter([Ok(record(0)), Err(error()), Ok(record(1))]).boxed();
-    let start = ItemPlace {
+    let start = ItemPosition {
         resource: ResourceId(7),
         run: Run(1),
         n_before: 5,
@@ -289,7 +289,7 @@ async fn who_follows_a_run_gets_its_last_items_though_another_was_asked_for_mean
     let mut next = async |n| {
         let next = tokio::time::timeout(FOLLOW_PAUSE * 20, items.next());
         let next = next.await.map(|item| item.map(|item| item.unwrap().next));
-        let expected = ItemPlace {
+        let expected = ItemPosition {
             resource: id,
             run: Run(1),
             n_before: n,

@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use tempfile::TempDir;
 
 use super::super::*;
+use crate::cleanup::DataRootCleanup;
 use crate::reconcile::{
     DeletionSettings, PlacementSettings, ReconcileParts, Reconciler, line_folders,
 };
-use crate::remains::DataRemains;
 use crate::replica::Replica;
 use crate::twin::Workers;
 use crate::{Code, ResourceView};
@@ -201,7 +201,7 @@ impl Bench {
         self.feeders.spawn("replica", feeder.run(stop));
         let parts = ReconcileParts {
             catalog: self.catalog().clone(),
-            remains: Arc::new(DataRemains {
+            cleanup: Arc::new(DataRootCleanup {
                 objects: self.control.parts.data.object_store(),
                 items: self.control.parts.items.clone(),
                 data: self.control.parts.data.clone(),

@@ -8,9 +8,9 @@ use tempfile::TempDir;
 
 use super::super::ReconcileParts;
 use super::*;
+use crate::cleanup::DataRootCleanup;
 use crate::placement::Strategy;
 use crate::reconcile::PlacementSettings;
-use crate::remains::DataRemains;
 use crate::replica::Replica;
 use crate::twin::{Answer, Workers};
 use crawler_data::DataRoot;
@@ -56,7 +56,7 @@ struct Bench {
     data: Arc<DataRoot>,
     clock: Arc<TestClock>,
     workers: Arc<Workers>,
-    silent: Silent,
+    unresponsive: UnresponsiveWorkers,
     folder: TempDir,
 }
 
@@ -88,7 +88,7 @@ impl Bench {
         let leadership = election_status.borrow().leadership().unwrap().clone();
         let parts = ReconcileParts {
             catalog: catalog.clone(),
-            remains: Arc::new(DataRemains {
+            cleanup: Arc::new(DataRootCleanup {
                 objects: data.object_store(),
                 items: line_folders(&data),
                 data: data.clone(),
@@ -108,7 +108,7 @@ impl Bench {
             data,
             clock,
             workers,
-            silent: Silent::default(),
+            unresponsive: UnresponsiveWorkers::default(),
             folder,
         }
     }
@@ -214,12 +214,12 @@ impl Bench {
         self.clock.millis.store(DELETED_AT + age, Ordering::Relaxed);
     }
 
-    /// Takes turns until nothing is due any more.
+    /// Makes passes until nothing is due any more.
     async fn settle(&self) -> Duration {
         loop {
             let catalog = &self.reconciler.parts.catalog;
             let observed = Observed::read(catalog, Strategy::default()).await.unwrap();
-            let taken = self.reconciler.take_apart(&observed, &self.silent);
+            let taken = self.reconciler.delete_due(&observed, &self.unresponsive);
             let pause = taken.await.unwrap();
             if !pause.is_zero() {
                 return pause;
@@ -317,17 +317,17 @@ async fn items_that_no_sink_has_are_delivered_however_often_the_step_is_done() {
     // The sink was away during the whole crawl.
     std::fs::remove_dir_all(bench.items()).unwrap();
     let id = shard().resource;
-    let remains = &bench.reconciler.parts.remains;
+    let cleanup = &bench.reconciler.parts.cleanup;
     for by in [8, 9] {
-        remains.settle_items(id, by).await.unwrap();
+        cleanup.settle_items(id, by).await.unwrap();
         assert_eq!(bench.n_items(Extent::Whole).await, 0, "nobody reads it yet");
     }
     for _ in 0..2 {
-        remains.publish_items(id, 8).await.unwrap();
+        cleanup.publish_items(id, 8).await.unwrap();
         assert_eq!(bench.n_items(Extent::Whole).await, 1);
     }
     // A process that slept in the middle of another try does no harm.
-    remains.settle_items(id, 10).await.unwrap();
+    cleanup.settle_items(id, 10).await.unwrap();
     assert_eq!(bench.n_items(Extent::Whole).await, 1);
     std::fs::remove_dir_all(bench.data.items_folder(shard().resource)).unwrap();
     bench.delete(false, vec![owner()]).await;
@@ -359,7 +359,7 @@ async fn a_worker_that_gives_no_answer_is_asked_seldom_however_much_of_it_was_de
         let pause = bench.settle().await;
         // Questions at the same time do not know of each other.
         let n_asked = bench.workers.n_asked();
-        assert!(n_asked <= n * DELETIONS_AT_ONCE, "{n_asked} in {n} turns");
+        assert!(n_asked <= n * DELETIONS_AT_ONCE, "{n_asked} in {n} passes");
         assert_eq!(bench.settle().await, pause);
         assert_eq!(bench.workers.n_asked(), n_asked);
         tokio::time::sleep(pause).await;
@@ -432,8 +432,8 @@ async fn a_data_root_that_is_away_holds_a_deletion_up_and_spoils_nothing() {
         std::fs::rename(&data, &aside).unwrap();
         assert_eq!(bench.settle().await, DATA_PAUSE);
         // A folder that was taken away looks as if the items were deleted.
-        let remains = &bench.reconciler.parts.remains;
-        remains.delete_items(shard().resource).await.unwrap_err();
+        let cleanup = &bench.reconciler.parts.cleanup;
+        cleanup.delete_items(shard().resource).await.unwrap_err();
         std::fs::rename(&aside, &data).unwrap();
         assert_eq!(bench.record().await, Some(before.clone()));
         bench
@@ -510,7 +510,7 @@ async fn the_loop_wakes_when_a_frontier_may_go_and_not_all_the_time() {
     }
     assert!(began.elapsed() >= min_age);
     let n_turns = clock.n_asked.load(Ordering::Relaxed);
-    assert!(n_turns < 100, "{n_turns} turns");
+    assert!(n_turns < 100, "{n_turns} passes");
     scope.stop(Duration::from_secs(10)).await;
 }
 
@@ -528,7 +528,7 @@ async fn a_frontier_that_does_not_answer_holds_up_neither_placement_nor_other_de
     bench.put(&other).await;
     let store = Arc::new(Hanging::new(bench.data.object_store()));
     store.set(Hangs::All);
-    bench.reconciler.parts.remains = Arc::new(DataRemains {
+    bench.reconciler.parts.cleanup = Arc::new(DataRootCleanup {
         items: line_folders(&bench.data),
         data: bench.data.clone(),
         objects: store.clone(),
@@ -552,7 +552,7 @@ async fn a_frontier_that_does_not_answer_holds_up_neither_placement_nor_other_de
     };
     wait_for(&stray, Duration::from_secs(1)).await;
     let keys = catalog.keys();
-    // Each step takes one turn.
+    // Each step takes one pass.
     wait_for(&keys.deleting(other.id), DATA_DEADLINE + DATA_PAUSE).await;
     assert!(!is_gone(&keys.deleting(shard().resource)).await);
     store.set(Hangs::Nothing);

@@ -1,4 +1,4 @@
-//! Roster of the nodes: events when they come and go, and the log of them on every master.
+//! NodeWatch of the nodes: events when they come and go, and the log of them on every master.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -20,7 +20,7 @@ const RESYNC: Duration = Duration::from_secs(60);
 type Nodes = BTreeMap<(Role, NodeId), Node>;
 
 /// Nodes, as one reader was told of them.
-pub(super) struct Roster {
+pub(super) struct NodeWatch {
     catalog: Catalog,
     known: Nodes,
     /// Events that are not delivered yet.
@@ -29,8 +29,8 @@ pub(super) struct Roster {
     changes: Option<Changes>,
 }
 
-impl Roster {
-    /// Creates an empty roster: present nodes are reported as joined.
+impl NodeWatch {
+    /// Creates a watch that knows no node: present nodes are reported as joined.
     pub(super) fn new(catalog: Catalog) -> Self {
         Self {
             catalog,
@@ -46,15 +46,15 @@ impl Roster {
             if let Some(event) = self.events.pop_front() {
                 return Ok(event);
             }
-            let looked = self.look().await;
-            if looked.is_err() {
+            let read = self.read_changes().await;
+            if read.is_err() {
                 self.changes = None;
             }
-            looked?;
+            read?;
         }
     }
 
-    async fn look(&mut self) -> Result<(), StoreError> {
+    async fn read_changes(&mut self) -> Result<(), StoreError> {
         match &mut self.changes {
             Some(changes) => changes.next().await?,
             none => {
@@ -76,9 +76,9 @@ impl Roster {
 
 /// Logs the present nodes, and then those that join, leave or change, until `stop`.
 pub async fn run(catalog: Catalog, stop: CancellationToken) {
-    let mut roster = Roster::new(catalog);
+    let mut node_watch = NodeWatch::new(catalog);
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
-    while let Some(next) = stop.run_until_cancelled(roster.next()).await {
+    while let Some(next) = stop.run_until_cancelled(node_watch.next()).await {
         match next {
             Ok(event) => {
                 backoff.reset();

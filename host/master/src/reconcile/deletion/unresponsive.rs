@@ -19,19 +19,19 @@ const TOGETHER: Duration = Duration::from_secs(5);
 
 /// Workers that did not answer the last question.
 #[derive(Debug)]
-pub(in crate::reconcile) struct Silent {
+pub(in crate::reconcile) struct UnresponsiveWorkers {
     /// Origin of those multiples.
     begun: Instant,
-    by_worker: Mutex<BTreeMap<NodeId, Silence>>,
+    by_worker: Mutex<BTreeMap<NodeId, Unresponsive>>,
 }
 
 #[derive(Debug)]
-struct Silence {
+struct Unresponsive {
     backoff: Backoff,
     until: Instant,
 }
 
-impl Default for Silent {
+impl Default for UnresponsiveWorkers {
     fn default() -> Self {
         Self {
             begun: Instant::now(),
@@ -40,7 +40,7 @@ impl Default for Silent {
     }
 }
 
-impl Silent {
+impl UnresponsiveWorkers {
     /// True if all workers answer.
     pub(super) fn is_empty(&self) -> bool {
         self.by_worker().is_empty()
@@ -58,15 +58,17 @@ impl Silent {
     pub(super) fn note(&self, worker: &NodeId, first: Duration) -> Duration {
         let now = Instant::now();
         let mut by_worker = self.by_worker();
-        let silence = by_worker.entry(worker.clone()).or_insert_with(|| Silence {
-            backoff: Backoff::new(first, LONGEST_PAUSE),
-            until: now,
-        });
+        let entry = by_worker
+            .entry(worker.clone())
+            .or_insert_with(|| Unresponsive {
+                backoff: Backoff::new(first, LONGEST_PAUSE),
+                until: now,
+            });
         // Other questions at the same time were not answered either.
-        if silence.until <= now {
-            silence.until = self.end_of(now, silence.backoff.next_delay());
+        if entry.until <= now {
+            entry.until = self.end_of(now, entry.backoff.next_delay());
         }
-        silence.until - now
+        entry.until - now
     }
 
     fn end_of(&self, now: Instant, pause: Duration) -> Instant {
@@ -88,7 +90,7 @@ impl Silent {
         self.by_worker().retain(|worker, _| is_there(worker));
     }
 
-    fn by_worker(&self) -> MutexGuard<'_, BTreeMap<NodeId, Silence>> {
+    fn by_worker(&self) -> MutexGuard<'_, BTreeMap<NodeId, Unresponsive>> {
         self.by_worker
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -103,7 +105,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn however_many_are_silent_they_are_asked_at_few_moments_and_ever_more_seldom() {
-        let silent = Silent::default();
+        let silent = UnresponsiveWorkers::default();
         assert!(silent.is_empty());
         let workers: Vec<NodeId> = (0..100).map(|n| format!("w{n}").parse().unwrap()).collect();
         let first = Duration::from_millis(500);

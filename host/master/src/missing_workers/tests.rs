@@ -7,7 +7,7 @@ const LEASE: u64 = 10_000;
 
 /// A leader, long after its first lease time, with these workers present.
 struct Leader {
-    absences: Absences,
+    missing_workers: MissingWorkers,
     began: Instant,
     present: Vec<NodeId>,
     owners: Vec<NodeId>,
@@ -22,7 +22,7 @@ impl Leader {
     fn new() -> Self {
         let began = Instant::now();
         Self {
-            absences: Absences::new(Duration::from_millis(LEASE), began),
+            missing_workers: MissingWorkers::new(Duration::from_millis(LEASE), began),
             began,
             present: Vec::new(),
             owners: Vec::new(),
@@ -35,7 +35,7 @@ impl Leader {
         let mut leader = Self::new();
         leader.present = workers(n);
         leader.owners = workers(n);
-        assert_eq!(leader.look(100 * LEASE), 0);
+        assert_eq!(leader.observe(100 * LEASE), 0);
         leader
     }
 
@@ -44,9 +44,11 @@ impl Leader {
     }
 
     /// Takes a look. Returns the number of workers that are waited for from now on.
-    fn look(&mut self, at: u64) -> usize {
+    fn observe(&mut self, at: u64) -> usize {
         let now = self.at(at);
-        self.absences.look(&self.present, &self.owners, now).len()
+        self.missing_workers
+            .observe(&self.present, &self.owners, now)
+            .len()
     }
 
     fn vanish(&mut self, nodes: impl IntoIterator<Item = usize>, at: u64) -> usize {
@@ -54,12 +56,12 @@ impl Leader {
             self.present
                 .retain(|id| id.as_str() != format!("worker-{n}"));
         }
-        self.look(at)
+        self.observe(at)
     }
 
     fn wait(&self, n: usize, at: u64) -> u64 {
         let node = format!("worker-{n}").parse().unwrap();
-        let wait = self.absences.wait(&node, self.at(at));
+        let wait = self.missing_workers.wait(&node, self.at(at));
         wait.map_or(0, |wait| wait.as_millis() as u64)
     }
 }
@@ -124,11 +126,11 @@ fn at_least_three_and_more_than_a_third_are_waited_for() {
 fn workers_that_own_nothing_count_among_those_known() {
     let mut leader = Leader::settled(9);
     leader.owners.truncate(3);
-    leader.look(T);
+    leader.observe(T);
     assert_eq!(leader.vanish(0..3, T), 0);
     let mut leader = Leader::settled(9);
     leader.owners.truncate(1);
-    leader.look(T);
+    leader.observe(T);
     assert_eq!(leader.vanish(0..4, T), 4);
 }
 
@@ -136,7 +138,7 @@ fn workers_that_own_nothing_count_among_those_known() {
 fn in_the_first_lease_time_of_a_leader_every_missing_worker_is_waited_for() {
     let mut leader = Leader::new();
     (leader.present, leader.owners) = (workers(8), workers(9));
-    assert_eq!(leader.look(0), 1);
+    assert_eq!(leader.observe(0), 1);
     assert_eq!(leader.wait(8, 0), LEASE);
     assert_eq!(leader.vanish([1], LEASE - 1), 1);
     assert_eq!(leader.wait(1, LEASE - 1), LEASE);
@@ -149,14 +151,14 @@ fn who_is_waited_for_is_not_waited_for_twice() {
     let mut leader = Leader::settled(1);
     leader.vanish([0], T);
     for at in [T + 1, T + LEASE, T + 3 * LEASE] {
-        assert_eq!(leader.look(at), 0);
+        assert_eq!(leader.observe(at), 0);
     }
     // The shards still name the worker, for want of another one.
     assert_eq!(leader.wait(0, T + 3 * LEASE), 0);
     // Once no shard names the worker, nothing is remembered of it.
     leader.owners.clear();
-    leader.look(T + 3 * LEASE);
-    assert!(leader.absences.missing.is_empty());
+    leader.observe(T + 3 * LEASE);
+    assert!(leader.missing_workers.missing.is_empty());
 }
 
 #[test]
@@ -164,7 +166,7 @@ fn one_that_is_back_is_not_missing_and_may_vanish_again() {
     let mut leader = Leader::settled(1);
     leader.vanish([0], T);
     leader.present = workers(1);
-    assert_eq!(leader.look(T + 5_000), 0);
+    assert_eq!(leader.observe(T + 5_000), 0);
     assert_eq!(leader.wait(0, T + 5_000), 0);
     assert_eq!(leader.vanish([0], T + 6_000), 1);
     assert_eq!(leader.wait(0, T + 6_000), LEASE);
@@ -175,6 +177,6 @@ fn a_worker_that_joins_is_no_reason_to_give_up_those_that_are_waited_for() {
     let mut leader = Leader::settled(2);
     leader.vanish([0, 1], T);
     leader.present = vec!["worker-7".parse().unwrap()];
-    leader.look(T + 1_000);
+    leader.observe(T + 1_000);
     assert_eq!(leader.wait(0, T + 1_000), LEASE - 1_000);
 }

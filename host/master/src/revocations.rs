@@ -15,48 +15,50 @@ use crawler_store::Revision;
 
 /// Shards that owners are to give back, as one leader has seen them.
 #[derive(Debug)]
-pub(super) struct Handovers {
+pub(super) struct Revocations {
     patience: Duration,
-    asked: BTreeMap<ShardId, Asked>,
+    pending: BTreeMap<ShardId, PendingRevocation>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct PendingRevocation {
     revision: Revision,
     since: Instant,
 }
 
-impl Handovers {
+impl Revocations {
     /// Creates an empty record. Each owner gets this much time.
     pub(super) fn new(patience: Duration) -> Self {
         Self {
             patience,
-            asked: BTreeMap::new(),
+            pending: BTreeMap::new(),
         }
     }
 
     /// Takes note of all shards that are to be given back, with the revisions of their records.
-    pub(super) fn look(
+    pub(super) fn observe(
         &mut self,
         revoking: impl IntoIterator<Item = (ShardId, Revision)>,
         now: Instant,
     ) {
-        let before = std::mem::take(&mut self.asked);
-        let asked = revoking.into_iter().map(|(id, revision)| {
-            let known = before.get(&id).filter(|asked| asked.revision == revision);
-            let new = Asked {
+        let before = std::mem::take(&mut self.pending);
+        let pending = revoking.into_iter().map(|(id, revision)| {
+            let known = before
+                .get(&id)
+                .filter(|pending| pending.revision == revision);
+            let new = PendingRevocation {
                 revision,
                 since: now,
             };
             (id, known.copied().unwrap_or(new))
         });
-        self.asked = asked.collect();
+        self.pending = pending.collect();
     }
 
     /// Returns how much longer the owner is waited for, or `None` if its time is over.
     pub(super) fn wait(&self, id: ShardId, now: Instant) -> Option<Duration> {
-        let asked = self.asked.get(&id)?;
-        let wait = (asked.since + self.patience).saturating_duration_since(now);
+        let pending = self.pending.get(&id)?;
+        let wait = (pending.since + self.patience).saturating_duration_since(now);
         (!wait.is_zero()).then_some(wait)
     }
 }
@@ -72,18 +74,18 @@ mod tests {
     fn an_owner_has_its_time_from_when_the_leader_first_read_that_it_is_asked() {
         let id = ShardId::only(ResourceId(1));
         let now = Instant::now();
-        let mut handovers = Handovers::new(PATIENCE);
-        handovers.look([(id, Revision(5))], now);
-        assert_eq!(handovers.wait(id, now), Some(PATIENCE));
+        let mut revocations = Revocations::new(PATIENCE);
+        revocations.observe([(id, Revision(5))], now);
+        assert_eq!(revocations.wait(id, now), Some(PATIENCE));
         let later = now + PATIENCE / 2;
-        handovers.look([(id, Revision(5))], later);
-        assert_eq!(handovers.wait(id, later), Some(PATIENCE / 2));
-        assert_eq!(handovers.wait(id, now + PATIENCE), None);
+        revocations.observe([(id, Revision(5))], later);
+        assert_eq!(revocations.wait(id, later), Some(PATIENCE / 2));
+        assert_eq!(revocations.wait(id, now + PATIENCE), None);
         // The order is given again, under another epoch.
-        handovers.look([(id, Revision(9))], later);
-        assert_eq!(handovers.wait(id, later), Some(PATIENCE));
+        revocations.observe([(id, Revision(9))], later);
+        assert_eq!(revocations.wait(id, later), Some(PATIENCE));
         // The shard was given back.
-        handovers.look([], later);
-        assert_eq!(handovers.wait(id, later), None);
+        revocations.observe([], later);
+        assert_eq!(revocations.wait(id, later), None);
     }
 }

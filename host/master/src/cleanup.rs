@@ -1,4 +1,4 @@
-//! Remains in the data root of resources that were deleted and of files that were never complete. The leader
+//! DataCleanup in the data root of resources that were deleted and of files that were never complete. The leader
 //! removes them.
 //!
 //! Each step may be repeated, and succeeds if there is nothing to do.
@@ -26,28 +26,28 @@ const STEP_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Removal of data that is no longer needed.
 #[async_trait]
-pub trait Remains: Send + Sync + 'static {
+pub trait DataCleanup: Send + Sync + 'static {
     /// Deletes the items of a resource.
-    async fn delete_items(&self, resource: ResourceId) -> Result<(), RemainsError>;
+    async fn delete_items(&self, resource: ResourceId) -> Result<(), CleanupError>;
 
     /// Makes the items of a resource readable without its frontiers, which still exist: the delivered ones and,
     /// once they are published, those that wait for their sink. Each try has its own number, and disturbs no
     /// other.
-    async fn settle_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError>;
+    async fn settle_items(&self, resource: ResourceId, by: u64) -> Result<(), CleanupError>;
 
     /// Makes the items visible to readers that this try has delivered.
-    async fn publish_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError>;
+    async fn publish_items(&self, resource: ResourceId, by: u64) -> Result<(), CleanupError>;
 
     /// Deletes the frontiers of a resource, which nobody has open. Returns the number of deleted objects.
-    async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, RemainsError>;
+    async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, CleanupError>;
 
     /// Deletes the remains of writes that were interrupted a while ago. Returns the number of deleted files.
-    async fn sweep(&self, now: UnixMillis) -> Result<usize, RemainsError>;
+    async fn sweep(&self, now: UnixMillis) -> Result<usize, CleanupError>;
 }
 
 /// Reason why remains could not be removed.
 #[derive(Debug, thiserror::Error)]
-pub enum RemainsError {
+pub enum CleanupError {
     /// The data root failed.
     #[error(transparent)]
     Data(#[from] DataError),
@@ -62,8 +62,8 @@ pub enum RemainsError {
     Slow,
 }
 
-/// Remains in a data root.
-pub struct DataRemains {
+/// DataCleanup in a data root.
+pub struct DataRootCleanup {
     /// The data root.
     pub data: Arc<DataRoot>,
     /// Object store that frontiers are read from.
@@ -73,8 +73,8 @@ pub struct DataRemains {
 }
 
 #[async_trait]
-impl Remains for DataRemains {
-    async fn delete_items(&self, resource: ResourceId) -> Result<(), RemainsError> {
+impl DataCleanup for DataRootCleanup {
+    async fn delete_items(&self, resource: ResourceId) -> Result<(), CleanupError> {
         self.items.delete(resource).await?;
         // If the data root were away, there would have seemed to be nothing to delete.
         Ok(self.data.check().await?)
@@ -82,17 +82,17 @@ impl Remains for DataRemains {
 
     /// The marks of a damaged frontier are lost, and so are those that its sink cannot read: then all whole
     /// lines stay.
-    async fn settle_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError> {
+    async fn settle_items(&self, resource: ResourceId, by: u64) -> Result<(), CleanupError> {
         let with_items = in_time(self.items.shards(resource)).await?;
         let with_frontier = in_time(self.data.frontier_shards(resource)).await?;
         let shards: BTreeSet<Shard> = with_items.into_iter().chain(with_frontier).collect();
         for shard in shards {
             match self.settle_shard(ShardId { resource, shard }, by).await {
                 Err(
-                    error @ (RemainsError::Frontier(
+                    error @ (CleanupError::Frontier(
                         FrontierError::Damaged { .. } | FrontierError::Missing { .. },
                     )
-                    | RemainsError::Items(SinkError::Permanent { .. })),
+                    | CleanupError::Items(SinkError::Permanent { .. })),
                 ) => {
                     tracing::warn!(%error, "not all items count, or too many: what the frontier says is not known");
                 }
@@ -103,21 +103,21 @@ impl Remains for DataRemains {
         Ok(self.data.check().await?)
     }
 
-    async fn publish_items(&self, resource: ResourceId, by: u64) -> Result<(), RemainsError> {
+    async fn publish_items(&self, resource: ResourceId, by: u64) -> Result<(), CleanupError> {
         in_time(self.items.publish_rest(resource, by)).await
     }
 
-    async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, RemainsError> {
+    async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, CleanupError> {
         Ok(self.data.delete_frontiers(resource).await?)
     }
 
-    async fn sweep(&self, now: UnixMillis) -> Result<usize, RemainsError> {
+    async fn sweep(&self, now: UnixMillis) -> Result<usize, CleanupError> {
         Ok(self.data.sweep(now).await?)
     }
 }
 
-impl DataRemains {
-    async fn settle_shard(&self, shard: ShardId, by: u64) -> Result<(), RemainsError> {
+impl DataRootCleanup {
+    async fn settle_shard(&self, shard: ShardId, by: u64) -> Result<(), CleanupError> {
         let reader = FrontierReader::open(self.objects.clone(), shard).await?;
         let Some(reader) = reader else {
             return Ok(());
@@ -132,7 +132,7 @@ impl DataRemains {
         reader: &FrontierReader,
         shard: ShardId,
         by: u64,
-    ) -> Result<(), RemainsError> {
+    ) -> Result<(), CleanupError> {
         let marks = in_time(reader.marks()).await?;
         in_time(self.items.settle(shard, marks)).await?;
         let mut rest = self.items.open_rest(shard, by);
@@ -152,12 +152,12 @@ impl DataRemains {
 }
 
 /// Runs one step at the data root, with a deadline.
-async fn in_time<T, E>(step: impl Future<Output = Result<T, E>>) -> Result<T, RemainsError>
+async fn in_time<T, E>(step: impl Future<Output = Result<T, E>>) -> Result<T, CleanupError>
 where
-    RemainsError: From<E>,
+    CleanupError: From<E>,
 {
     match tokio::time::timeout(STEP_DEADLINE, step).await {
         Ok(done) => Ok(done?),
-        Err(_elapsed) => Err(RemainsError::Slow),
+        Err(_elapsed) => Err(CleanupError::Slow),
     }
 }

@@ -12,23 +12,23 @@ use super::plan::Action;
 /// Largest delay of a watch that works.
 const LATE: Duration = Duration::from_secs(2);
 
-/// Actions lost in the turns before, each with the time of its first loss.
+/// Actions lost in the passes before, each with the time of its first loss.
 #[derive(Debug, Default)]
-pub(super) struct Losses(Vec<(Action, Instant)>);
+pub(super) struct StuckActions(Vec<(Action, Instant)>);
 
-/// Assessment of the lost actions.
+/// Assessment of the lost actions: for how long others have been in the way.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Lost {
-    Nothing,
+pub(super) enum Contention {
+    None,
     /// The change that stood in the way may be about to arrive.
-    Lately,
+    Recent,
     /// The change should have arrived by now.
-    ForLong,
+    Persistent,
 }
 
-impl Losses {
-    /// Takes note of the actions that a turn has lost.
-    pub(super) fn again(&mut self, lost: Vec<Action>, now: Instant) -> Lost {
+impl StuckActions {
+    /// Takes note of the actions that a pass has lost.
+    pub(super) fn record(&mut self, lost: Vec<Action>, now: Instant) -> Contention {
         let before = std::mem::take(&mut self.0);
         let since = |action: &Action| {
             let known = before.iter().find(|(known, _)| known == action);
@@ -40,9 +40,9 @@ impl Losses {
         });
         self.0 = lost.collect();
         match self.0.iter().map(|(_, since)| *since).min() {
-            None => Lost::Nothing,
-            Some(first) if now < first + LATE => Lost::Lately,
-            Some(_) => Lost::ForLong,
+            None => Contention::None,
+            Some(first) if now < first + LATE => Contention::Recent,
+            Some(_) => Contention::Persistent,
         }
     }
 }
@@ -54,22 +54,31 @@ mod tests {
 
     #[test]
     fn what_is_lost_again_and_again_is_told_from_what_was_overtaken() {
-        let mut losses = Losses::default();
+        let mut stuck_actions = StuckActions::default();
         let now = Instant::now();
         let action = |id| Action::Finish(ResourceId(id));
-        assert_eq!(losses.again(Vec::new(), now), Lost::Nothing);
-        assert_eq!(losses.again(vec![action(1)], now), Lost::Lately);
+        assert_eq!(stuck_actions.record(Vec::new(), now), Contention::None);
+        assert_eq!(
+            stuck_actions.record(vec![action(1)], now),
+            Contention::Recent
+        );
         // Other actions lose, each once.
         let later = now + LATE;
-        assert_eq!(losses.again(vec![action(2)], later), Lost::Lately);
         assert_eq!(
-            losses.again(vec![action(3), action(2)], later + LATE / 2),
-            Lost::Lately
+            stuck_actions.record(vec![action(2)], later),
+            Contention::Recent
         );
         assert_eq!(
-            losses.again(vec![action(2), action(4)], later + LATE),
-            Lost::ForLong
+            stuck_actions.record(vec![action(3), action(2)], later + LATE / 2),
+            Contention::Recent
         );
-        assert_eq!(losses.again(Vec::new(), later + LATE), Lost::Nothing);
+        assert_eq!(
+            stuck_actions.record(vec![action(2), action(4)], later + LATE),
+            Contention::Persistent
+        );
+        assert_eq!(
+            stuck_actions.record(Vec::new(), later + LATE),
+            Contention::None
+        );
     }
 }

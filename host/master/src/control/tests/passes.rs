@@ -1,4 +1,4 @@
-//! Tests of decisions while the view of the state is behind, and of the number of turns until they are carried
+//! Tests of decisions while the view of the state is behind, and of the number of passes until they are carried
 //! out.
 
 use std::sync::atomic::AtomicU64;
@@ -107,7 +107,7 @@ async fn a_plugin_is_not_pinned_while_somebody_decides_that_nobody_runs_it() {
     let spec_of_one = |spec: &mut ResourceSpec| spec.plugin = "books@1.0.0".parse().unwrap();
     bench.add("a").await.unwrap();
     bench.update("a", spec_of_one).await.unwrap();
-    let deciding = bench.control.turn.lock().await;
+    let deciding = bench.control.decision_lock.lock().await;
     let mut update = std::pin::pin!(bench.update("a", |spec| {
         spec.plugin = "books@2.0.0".parse().unwrap();
     }));
@@ -128,7 +128,7 @@ async fn all_shards_of_a_resource_are_placed_in_one_turn() {
     bench.restart("a").await.unwrap();
     let mut reconciler = bench.reconciler();
     let observed = reconciler.parts.replica.after(None).await;
-    assert_eq!(reconciler.turn(&observed).await, 0);
+    assert_eq!(reconciler.pass(&observed).await, 0);
     let view = bench.control.resource(&"a".parse().unwrap()).await.unwrap();
     let states = view.shards.iter().map(|shard| &shard.record.state);
     assert!(
@@ -146,9 +146,9 @@ async fn a_plan_for_other_workers_is_not_carried_out() {
     let before = reconciler.parts.replica.after(None).await;
     bench.register("worker-3", 1_000).await;
     let now = reconciler.parts.replica.after(Some(before.n_changes)).await;
-    reconciler.turn(&before).await;
+    reconciler.pass(&before).await;
     assert_eq!(bench.shard("a").await.1.state, ShardState::Free);
-    reconciler.turn(&now).await;
+    reconciler.pass(&now).await;
     assert_eq!(bench.shard("a").await.1.state, ShardState::Assigned);
 }
 

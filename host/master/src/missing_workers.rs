@@ -22,7 +22,7 @@ const FEW: usize = 3;
 
 /// Missing workers that one leader knows of during its term.
 #[derive(Debug)]
-pub(super) struct Absences {
+pub(super) struct MissingWorkers {
     lease: Duration,
     /// Time at which the leader began.
     began: Instant,
@@ -37,7 +37,7 @@ struct Missing {
     is_held: bool,
 }
 
-impl Absences {
+impl MissingWorkers {
     /// Creates the record of a leader that begins now, with workers whose leases last `lease`.
     pub(super) fn new(lease: Duration, now: Instant) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl Absences {
 
     /// Takes note of the registered workers and of the owners that shards name. Returns the workers that are
     /// waited for from now on.
-    pub(super) fn look<'a>(
+    pub(super) fn observe<'a>(
         &mut self,
         present: impl IntoIterator<Item = &'a NodeId>,
         owners: impl IntoIterator<Item = &'a NodeId>,
