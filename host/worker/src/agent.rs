@@ -17,14 +17,14 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 use super::assigned::Assigned;
-use super::ending;
-use super::give_back::{self, Ending};
+use super::crawl_state::CrawlState;
+use super::end_reason;
 use super::lease_permit::{LeasePermit, Registered};
 use super::lifecycle;
-use super::live::Live;
-use super::look::Look;
 use super::opening::OwnShard;
 use super::parts::AgentParts;
+use super::release::{self, EndingCrawl};
+use super::snapshot::AssignmentSnapshot;
 use super::totals;
 use crawler_crawl::permit::FetchPermit;
 use crawler_crawl::starts::Starts;
@@ -45,16 +45,16 @@ const RESYNC: Duration = Duration::from_secs(60);
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
 /// State of an agent.
-struct Known {
+struct AgentState {
     registered: Registered,
     /// Lease under which it last looked at its assignments; all crawls have their permit by it.
     granted: watch::Sender<Option<Term>>,
     /// Records that could not be used at the last look; each is logged once.
-    told: BTreeSet<String>,
+    logged: BTreeSet<String>,
     crawls: BTreeMap<ShardId, Started>,
     /// Crawls that were told to stop and have not closed their frontiers yet. The next assignment of a shard
     /// waits for that.
-    ending: BTreeMap<ShardId, Ending>,
+    ending: BTreeMap<ShardId, EndingCrawl>,
     /// Shards that are being given back, with their epochs.
     giving_back: BTreeMap<ShardId, Epoch>,
 }
@@ -69,15 +69,15 @@ struct Started {
     stop: CancellationToken,
     /// Cancelled once it has ended and its frontier is closed.
     ended: CancellationToken,
-    live: Live,
+    crawl_state: CrawlState,
 }
 
-impl Known {
+impl AgentState {
     fn new(registered: Registered) -> Self {
         Self {
             registered,
             granted: watch::Sender::new(None),
-            told: BTreeSet::new(),
+            logged: BTreeSet::new(),
             crawls: BTreeMap::new(),
             ending: BTreeMap::new(),
             giving_back: BTreeMap::new(),
@@ -96,13 +96,13 @@ pub async fn run(parts: Arc<AgentParts>, stop: CancellationToken) {
     let totals = totals::run(parts.clone(), scope.stop_signal());
     scope.spawn("totals", totals);
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
-    let mut known = Known::new(parts.registered.clone());
+    let mut state = AgentState::new(parts.registered.clone());
     loop {
         let result = tokio::select! {
             biased;
             () = stop.cancelled() => break,
             () = failed.cancelled() => panic!("a crawl's task has panicked"),
-            result = look_on_changes(&parts, &scope, &mut known, &mut backoff) => result,
+            result = reconcile_on_changes(&parts, &scope, &mut state, &mut backoff) => result,
         };
         let Err(error) = result;
         tracing::warn!(
@@ -112,28 +112,28 @@ pub async fn run(parts: Arc<AgentParts>, stop: CancellationToken) {
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
-            () = changed(&mut known.registered) => {}
+            () = changed(&mut state.registered) => {}
             () = tokio::time::sleep(backoff.next_delay()) => {}
         }
     }
     scope.stop(STOP_GRACE).await;
 }
 
-async fn look_on_changes(
+async fn reconcile_on_changes(
     parts: &Arc<AgentParts>,
     scope: &TaskScope,
-    known: &mut Known,
+    state: &mut AgentState,
     backoff: &mut Backoff,
 ) -> Result<Infallible, StoreError> {
     let prefix = parts.catalog.keys().assignments_of(&parts.node.id);
     let mut changes = Changes::below(&parts.catalog, &prefix, RESYNC).await?;
     loop {
-        look(parts, scope, known).await?;
+        reconcile(parts, scope, state).await?;
         backoff.reset();
         tokio::select! {
             biased;
             news = changes.next() => news?,
-            () = changed(&mut known.registered) => changes.drain()?,
+            () = changed(&mut state.registered) => changes.drain()?,
         }
     }
 }
@@ -145,53 +145,53 @@ async fn changed(registered: &mut Registered) {
 }
 
 /// Compares assignments with crawls, and starts, stops and changes crawls.
-async fn look(
+async fn reconcile(
     parts: &Arc<AgentParts>,
     scope: &TaskScope,
-    known: &mut Known,
+    state: &mut AgentState,
 ) -> Result<(), StoreError> {
     // The term is read first, so that what is read below is no older than this registration.
-    let term = known.registered.borrow_and_update().clone();
-    let mut look = Look::begin(parts).await?;
-    known.stop_all_but(&look);
-    known.grant(term);
-    known.give_back(parts, scope, &look);
-    look.assigned.retain(|_, a| a.order == Order::Crawl);
-    for (id, assignment) in std::mem::take(&mut look.assigned) {
-        let generation = known.crawls.get(&id).map(|started| started.generation);
+    let term = state.registered.borrow_and_update().clone();
+    let mut snapshot = AssignmentSnapshot::begin(parts).await?;
+    state.stop_all_but(&snapshot);
+    state.grant(term);
+    state.release(parts, scope, &snapshot);
+    snapshot.assigned.retain(|_, a| a.order == Order::Crawl);
+    for (id, assignment) in std::mem::take(&mut snapshot.assigned) {
+        let generation = state.crawls.get(&id).map(|started| started.generation);
         if generation == Some(assignment.generation) {
             continue;
         }
-        let Some(resource) = look.resource_of(id, &assignment).await? else {
+        let Some(resource) = snapshot.resource_of(id, &assignment).await? else {
             continue;
         };
-        match known.crawls.get_mut(&id) {
+        match state.crawls.get_mut(&id) {
             Some(started) => started.change(id, &resource, parts),
             None => {
-                let after = known.ending.remove(&id).map(|ending| ending.ended);
-                let permit = Arc::new(LeasePermit(known.granted.subscribe()));
+                let after = state.ending.remove(&id).map(|ending| ending.ended);
+                let permit = Arc::new(LeasePermit(state.granted.subscribe()));
                 let started = start(parts, scope, id, &assignment, resource, permit, after);
-                known.crawls.insert(id, started);
+                state.crawls.insert(id, started);
             }
         }
     }
-    for why in look.broken.difference(&known.told) {
+    for why in snapshot.broken.difference(&state.logged) {
         tracing::error!(why, "passing over a record");
     }
-    known.told = look.broken;
+    state.logged = snapshot.broken;
     Ok(())
 }
 
-impl Known {
+impl AgentState {
     /// Stops crawls that are not assigned any more, or under another epoch.
-    fn stop_all_but(&mut self, look: &Look<'_>) {
+    fn stop_all_but(&mut self, snapshot: &AssignmentSnapshot<'_>) {
         self.ending.retain(|_, ending| !ending.ended.is_cancelled());
         let goes = self.crawls.iter().filter(|(id, started)| {
-            let assigned = look.assigned.get(id);
+            let assigned = snapshot.assigned.get(id);
             let is_ours =
                 assigned.is_some_and(|a| a.epoch == started.epoch && a.order == Order::Crawl);
             // An assignment that does not decode is not known to be gone.
-            !is_ours && !look.unreadable.contains(id)
+            !is_ours && !snapshot.unreadable.contains(id)
         });
         let goes: Vec<ShardId> = goes.map(|(id, _)| *id).collect();
         for id in goes {
@@ -204,14 +204,21 @@ impl Known {
         if let Some(started) = self.crawls.remove(&id) {
             tracing::info!(parent: &started.span, "no longer assigned; the crawl is to end");
             started.stop.cancel();
-            let Started { ended, live, .. } = started;
-            self.ending.insert(id, Ending { ended, live });
+            let Started {
+                ended, crawl_state, ..
+            } = started;
+            self.ending.insert(id, EndingCrawl { ended, crawl_state });
         }
     }
 
     /// Begins to give back the shards that the leader asks for, each once.
-    fn give_back(&mut self, parts: &AgentParts, scope: &TaskScope, look: &Look<'_>) {
-        let asked = look.assigned.iter();
+    fn release(
+        &mut self,
+        parts: &AgentParts,
+        scope: &TaskScope,
+        snapshot: &AssignmentSnapshot<'_>,
+    ) {
+        let asked = snapshot.assigned.iter();
         let asked = asked.filter(|(_, assignment)| assignment.order == Order::GiveBack);
         let epochs: BTreeMap<ShardId, Epoch> =
             asked.clone().map(|(id, a)| (*id, a.epoch)).collect();
@@ -227,9 +234,9 @@ impl Known {
             };
             // The next assignment of the shard waits for the same end.
             let (worker, crawl) = (parts.node.id.clone(), self.ending.get(id).cloned());
-            let give_back = give_back::run(shard, worker, crawl, scope.stop_signal());
-            let span = give_back::span(name, *id, *epoch);
-            scope.spawn(format!("giving back {id}"), give_back.instrument(span));
+            let release = release::run(shard, worker, crawl, scope.stop_signal());
+            let span = release::span(name, *id, *epoch);
+            scope.spawn(format!("giving back {id}"), release.instrument(span));
         }
     }
 
@@ -297,7 +304,7 @@ fn start(
     let ended = CancellationToken::new();
     let generation = resource.generation;
     let span = spans::of_crawl(&resource.spec.name, id, assignment.epoch, resource.run);
-    let live = parts.crawls.live();
+    let crawl_state = parts.crawls.crawl_state();
     let crawl = Assigned {
         parts: parts.clone(),
         shard: OwnShard {
@@ -310,7 +317,7 @@ fn start(
         permit,
         refused: config.err(),
         after,
-        live: live.clone(),
+        crawl_state: crawl_state.clone(),
         starts: Starts::default(),
         seat: parts.memory.seat(),
         stop: stop.clone(),
@@ -320,7 +327,7 @@ fn start(
         let end = lifecycle::run(&crawl).await;
         // Tasks that wait for its end do not wait for the log.
         drop(over);
-        ending::tell(&crawl, &end).await;
+        end_reason::log(&crawl, &end).await;
     };
     let name = format!("crawl of {}", assignment.name);
     scope.spawn(name, run.instrument(span.clone()));
@@ -331,7 +338,7 @@ fn start(
         config: sender,
         stop,
         ended,
-        live,
+        crawl_state,
     }
 }
 

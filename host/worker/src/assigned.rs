@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::live::Live;
+use super::crawl_state::CrawlState;
 use super::opening::{OwnShard, StepError};
 use super::parts::AgentParts;
 use crawler_crawl::CrawlConfig;
@@ -23,7 +23,7 @@ use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
 
 /// Time without work after which a crawl closes its frontier for the time being.
-pub(super) const REST_AFTER: Duration = Duration::from_secs(60);
+pub(super) const CLOSE_AFTER: Duration = Duration::from_secs(60);
 /// The longest pause after a fault. A frontier that worked for longer than this resets the back-off.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
@@ -39,7 +39,7 @@ pub(super) struct Assigned {
     /// Cancelled once an earlier assignment of the shard to this worker has ended and closed its frontier.
     pub(super) after: Option<CancellationToken>,
     /// Status of the crawl, read by the API.
-    pub(super) live: Live,
+    pub(super) crawl_state: CrawlState,
     /// Pages that the crawl has begun.
     pub(super) starts: Starts,
     /// Seat of the crawl among those that share the memory of this worker.
@@ -52,7 +52,7 @@ pub(super) enum Stop {
     /// The shard belongs to another worker, or to none.
     Lost,
     /// The agent told the crawl to stop.
-    Told,
+    Requested,
     /// The crawl cannot be carried out.
     Failed(String),
 }
@@ -79,13 +79,13 @@ impl Assigned {
         &self,
         backoff: &mut Backoff,
         waits: &Waits,
-        live: &Live,
+        crawl_state: &CrawlState,
         log: &CrawlLog,
     ) -> Result<(), Stop> {
         let Waits { condition, why } = waits;
         tracing::warn!(condition, why, "the crawl waits");
         log.note("error", format!("the crawl waits: {condition}: {why}"));
-        live.closed(Some(waits.clone()));
+        crawl_state.closed(Some(waits.clone()));
         // Others see it in the record, as far as that can be written now.
         match self
             .shard
@@ -112,7 +112,7 @@ impl Assigned {
     async fn sleep(&self, time: Duration) -> Result<(), Stop> {
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => Err(Stop::Told),
+            () = self.stop.cancelled() => Err(Stop::Requested),
             () = tokio::time::sleep(time) => Ok(()),
         }
     }

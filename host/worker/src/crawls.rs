@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::Notify;
 
-use super::links::{GiveError, GivenLinks};
-use super::live::Live;
+use super::crawl_state::CrawlState;
+use super::links::{LinkTransfer, LinkTransferError};
 use super::mailbox::Mailbox;
 use crawler_crawl::part::MAX_LINKS;
 use crawler_crawl::report::CrawlLog;
@@ -55,7 +55,7 @@ pub(super) struct Running {
     pub(super) name: ResourceName,
     pub(super) epoch: Epoch,
     pub(super) run: Run,
-    pub(super) live: Live,
+    pub(super) crawl_state: CrawlState,
     /// Mailbox for links of other shards. `None` for a resource of one shard.
     pub(super) mailbox: Option<Mailbox>,
 }
@@ -79,9 +79,9 @@ impl Crawls {
                 shard: id.shard,
                 epoch: crawl.epoch,
                 run: crawl.run,
-                counts: crawl.live.counts(),
-                in_flight: crawl.live.in_flight() as u64,
-                waits: crawl.live.waits(),
+                counts: crawl.crawl_state.counts(),
+                in_flight: crawl.crawl_state.in_flight() as u64,
+                waits: crawl.crawl_state.waits(),
                 last_errors: match name {
                     Some(_) => crawl.log.last_errors(LAST_ERRORS),
                     None => Vec::new(),
@@ -103,9 +103,9 @@ impl Crawls {
 
     /// Gives links to a shard that is crawled here. Returns the number of the sending shard's last link that
     /// is durable.
-    pub async fn give(&self, links: GivenLinks) -> Result<u64, GiveError> {
+    pub async fn deliver(&self, links: LinkTransfer) -> Result<u64, LinkTransferError> {
         let (to, from) = (links.to, links.from);
-        let refused = |why: String| Err(GiveError::Refused(why));
+        let refused = |why: String| Err(LinkTransferError::Refused(why));
         let n_links = links.batch.links.len();
         if n_links > MAX_LINKS {
             return refused(format!("{n_links} links at once, at most {MAX_LINKS}"));
@@ -121,7 +121,9 @@ impl Crawls {
             let running = known.running.get(&to);
             let running = running
                 .filter(|running| running.epoch == links.epoch && running.run == links.run)
-                .ok_or_else(|| GiveError::NotNow(format!("shard {to} is not crawled here")))?;
+                .ok_or_else(|| {
+                    LinkTransferError::NotNow(format!("shard {to} is not crawled here"))
+                })?;
             running.mailbox.clone()
         };
         let n_shards = mailbox.as_ref().map_or(1, |mailbox| mailbox.n_shards());
@@ -131,12 +133,12 @@ impl Crawls {
                 "resource {resource} has {n_shards} shards, and no {from}"
             ));
         };
-        mailbox.give(to, from, links.batch).await
+        mailbox.deliver(to, from, links.batch).await
     }
 
     /// Creates the state of a crawl that is not listed yet.
-    pub(super) fn live(&self) -> Live {
-        Live::new(self.changed.clone())
+    pub(super) fn crawl_state(&self) -> CrawlState {
+        CrawlState::new(self.changed.clone())
     }
 
     /// Waits until a crawl has begun or ended, or waits, or goes on. For one task at a time.
@@ -151,7 +153,7 @@ impl Crawls {
         known
             .running
             .get(&id)
-            .is_some_and(|crawl| crawl.live.is_open())
+            .is_some_and(|crawl| crawl.crawl_state.is_open())
     }
 
     pub(super) fn enter(&self, id: ShardId, crawl: Running) {
@@ -202,7 +204,7 @@ mod tests {
                 name: "books".parse().unwrap(),
                 epoch,
                 run: Run(epoch.0),
-                live: Live::default(),
+                crawl_state: CrawlState::default(),
                 mailbox: None,
             };
             crawls.enter(id, running);
@@ -220,7 +222,7 @@ mod tests {
             name: name.parse().unwrap(),
             epoch: Epoch(1),
             run: Run(1),
-            live: Live::default(),
+            crawl_state: CrawlState::default(),
             mailbox: None,
         }
     }

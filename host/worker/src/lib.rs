@@ -1,49 +1,49 @@
 //! The worker: watches its assignments, loads each resource's plugin, and crawls.
 //!
 //! ```text
-//! parts        what a worker is given
-//! agent        compares its assignments with its crawls, starts and stops; knows the store
-//! look         what is assigned at this moment
-//! assigned     an assignment, and its writes in the shard's record
-//! lifecycle    one assignment from start to end: what a crawl needs, and what its end means
-//! opening      the order in which a frontier is opened
-//! ending       why a crawl has ended here
-//! give_back    a shard that is to go to another, or to nobody
-//! memory_wait  a crawl that uses too much memory waits until there is more
-//! lease_permit until when pages may be fetched
-//! crawls       all crawls of the process, for the API
-//! live         the state of one of them
-//! others       the other shards of a resource, wherever they are crawled
-//! links        links from one worker to another: the call and its answer
-//! mailbox      links that have come and wait
-//! peers        the workers that share the turns of hosts
-//! receive      what comes into the frontier, and whether there is anything to do
-//! judge        which of these links are followed
-//! told         what is wrong with the sink, as others see it
-//! totals       what all crawls come to, in the store
+//! parts           what a worker is given
+//! agent           compares its assignments with its crawls, starts and stops; knows the store
+//! snapshot        what is assigned at this moment
+//! assigned        an assignment, and its writes in the shard's record
+//! lifecycle       one assignment from start to end: what a crawl needs, and what its end means
+//! opening         the order in which a frontier is opened
+//! end_reason      why a crawl has ended here
+//! release         a shard that is to go to another, or to nobody
+//! memory_wait     a crawl that uses too much memory waits until there is more
+//! lease_permit    until when pages may be fetched
+//! crawls          all crawls of the process, for the API
+//! crawl_state     the state of one of them
+//! peer_shards     the other shards of a resource, wherever they are crawled
+//! links           links from one worker to another: the call and its answer
+//! mailbox         links that have come and wait
+//! peers           the workers that share the turns of hosts
+//! receive         what comes into the frontier, and whether there is anything to do
+//! link_admission  which of these links are followed
+//! reporting_sink  what is wrong with the sink, as others see it
+//! totals          what all crawls come to, in the store
 //! ```
 //!
 //! The crawl itself is the crate [`crawler_crawl`], which knows neither store nor master.
 
 pub mod agent;
 mod assigned;
+mod crawl_state;
 mod crawls;
-mod ending;
-mod give_back;
-mod judge;
+mod end_reason;
 pub mod lease_permit;
 mod lifecycle;
+mod link_admission;
 pub mod links;
-mod live;
-mod look;
 mod mailbox;
 mod memory_wait;
 mod opening;
-mod others;
 mod parts;
+mod peer_shards;
 pub mod peers;
 mod receive;
-mod told;
+mod release;
+mod reporting_sink;
+mod snapshot;
 mod totals;
 
 pub use crawls::Crawls;

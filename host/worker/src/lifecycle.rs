@@ -10,12 +10,12 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::assigned::{Assigned, LONGEST_WAIT, REST_AFTER, Stop, new_backoff};
+use super::assigned::{Assigned, CLOSE_AFTER, LONGEST_WAIT, Stop, new_backoff};
+use super::crawl_state::CrawlState;
 use super::crawls::Running;
-use super::live::Live;
 use super::opening::{self, StepError};
 use super::receive::Receiver;
-use super::told::ToldSink;
+use super::reporting_sink::ReportingSink;
 use crawler_crawl::part::Part;
 use crawler_crawl::report::CrawlLog;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, put_back};
@@ -35,20 +35,20 @@ pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
     let name = &assigned.resource.spec.name;
     let id = assigned.shard.id;
     let log = CrawlLog::new(assigned.parts.clock.clone());
-    let live = assigned.live.clone();
+    let crawl_state = assigned.crawl_state.clone();
     let (mailbox, mut receiver) = Receiver::of(assigned.resource.spec.placement.n_shards());
     let running = Running {
         log: log.clone(),
         name: name.clone(),
         epoch: assigned.shard.epoch,
         run: assigned.resource.run,
-        live: live.clone(),
+        crawl_state: crawl_state.clone(),
         mailbox,
     };
-    live.seated(assigned.seat.clone());
+    crawl_state.seated(assigned.seat.clone());
     assigned.parts.crawls.enter(id, running);
     tracing::info!("crawl starts");
-    let end = assigned.crawl(&mut receiver, &live, &log).await;
+    let end = assigned.crawl(&mut receiver, &crawl_state, &log).await;
     let state = match &end {
         Ok(()) => Some(ShardState::Idle),
         Err(Stop::Failed(reason)) => {
@@ -57,10 +57,10 @@ pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
             let reason = reason.clone();
             Some(ShardState::Failed { reason })
         }
-        Err(Stop::Lost | Stop::Told) => None,
+        Err(Stop::Lost | Stop::Requested) => None,
     };
     if let Some(state) = state {
-        let counts = live.counts();
+        let counts = crawl_state.counts();
         let ended = assigned.record(|record| {
             (record.state, record.waits) = (state, None);
             if let Some(counts) = counts {
@@ -82,11 +82,11 @@ impl Assigned {
     async fn crawl(
         &self,
         receiver: &mut Option<Receiver>,
-        live: &Live,
+        crawl_state: &CrawlState,
         log: &CrawlLog,
     ) -> Result<(), Stop> {
         if self.stop.is_cancelled() {
-            return Err(Stop::Told);
+            return Err(Stop::Requested);
         }
         if let Some(error) = &self.refused {
             return Err(Stop::Failed(error.to_string()));
@@ -94,25 +94,25 @@ impl Assigned {
         let Some(pinned) = &self.resource.pinned else {
             return Err(Stop::Failed("it was assigned without a plugin".to_owned()));
         };
-        let rules = self.load(pinned, live, log).await?;
+        let rules = self.load(pinned, crawl_state, log).await?;
         let mut backoff = new_backoff();
         let mut put_back = put_back::new_backoff();
         loop {
-            let frontier = self.open(pinned, live, log).await?;
+            let frontier = self.open(pinned, crawl_state, log).await?;
             log.note("info", format!("run {} goes on", self.resource.run));
-            live.opened(frontier.clone());
+            crawl_state.opened(frontier.clone());
             let since = Instant::now();
             let mut settings = self.config.clone();
             settings.mark_unchanged();
-            let crawl = |part| self.crawl_on(&frontier, rules.clone(), part, live, log);
+            let crawl = |part| self.crawl_on(&frontier, rules.clone(), part, crawl_state, log);
             let end = match receiver {
                 Some(receiver) => self.crawl_among(receiver, &*frontier, crawl).await,
                 None => Ok(Some(crawl((None, self.stop.clone())).await)),
             };
-            live.closed(None);
+            crawl_state.closed(None);
             opening::close(&*frontier).await;
             let Some(end) = end? else {
-                self.rest(receiver, None, settings).await?;
+                self.idle(receiver, None, settings).await?;
                 continue;
             };
             match end {
@@ -122,14 +122,15 @@ impl Assigned {
                 }
                 CrawlEnd::Failed(reason) => return Err(Stop::Failed(reason)),
                 CrawlEnd::Unread => return Err(Stop::Failed(SinkError::Closed.to_string())),
-                CrawlEnd::Stopped => return Err(Stop::Told),
-                CrawlEnd::Resting { until } => self.rest(receiver, Some(until), settings).await?,
+                CrawlEnd::Stopped => return Err(Stop::Requested),
+                CrawlEnd::Resting { until } => self.idle(receiver, Some(until), settings).await?,
                 CrawlEnd::PutBack(why) => {
                     drop(frontier);
                     if since.elapsed() > LONGEST_WAIT {
                         put_back.reset();
                     }
-                    self.wait_for_memory(why, &mut put_back, live, log).await?;
+                    self.wait_for_memory(why, &mut put_back, crawl_state, log)
+                        .await?;
                 }
                 CrawlEnd::Frontier(error) => {
                     // The frontier frees its share of the process while this crawl waits.
@@ -137,7 +138,7 @@ impl Assigned {
                     if since.elapsed() > LONGEST_WAIT {
                         backoff.reset();
                     }
-                    self.wait(&mut backoff, &waits_for(&error), live, log)
+                    self.wait(&mut backoff, &waits_for(&error), crawl_state, log)
                         .await?;
                 }
             }
@@ -149,7 +150,7 @@ impl Assigned {
         frontier: &Arc<dyn OpenFrontier>,
         rules: Arc<dyn Rules>,
         (part, stop): (Option<Part>, CancellationToken),
-        live: &Live,
+        crawl_state: &CrawlState,
         log: &CrawlLog,
     ) -> CrawlEnd {
         let delivery = Delivery {
@@ -159,7 +160,7 @@ impl Assigned {
             spec: self.resource.spec.clone(),
         };
         let sink = LazySink::new(self.parts.sinks.clone(), delivery);
-        let sink = ToldSink::new(sink, live.clone());
+        let sink = ReportingSink::new(sink, crawl_state.clone());
         let parts = CrawlParts {
             resource: self.resource.id,
             run: self.resource.run,
@@ -177,7 +178,7 @@ impl Assigned {
             permit: self.permit.clone(),
             starts: self.starts.clone(),
             part,
-            rest_after: Some(REST_AFTER),
+            rest_after: Some(CLOSE_AFTER),
             seat: self.seat.clone(),
         };
         crawler_crawl::run(parts, Box::new(sink), stop).await
@@ -187,7 +188,7 @@ impl Assigned {
     async fn load(
         &self,
         pinned: &PinnedPlugin,
-        live: &Live,
+        crawl_state: &CrawlState,
         log: &CrawlLog,
     ) -> Result<Arc<dyn Rules>, Stop> {
         let mut backoff = new_backoff();
@@ -195,7 +196,7 @@ impl Assigned {
             let loaded = self
                 .stop
                 .run_until_cancelled(self.parts.plugins.load(pinned.digest));
-            match loaded.await.ok_or(Stop::Told)? {
+            match loaded.await.ok_or(Stop::Requested)? {
                 Ok(rules) => return Ok(rules),
                 Err(error @ PluginError::Refused { .. }) => {
                     let plugin = &self.resource.spec.plugin.name;
@@ -209,7 +210,7 @@ impl Assigned {
                         condition: "PluginUnavailable".to_owned(),
                         why: error.to_string(),
                     };
-                    self.wait(&mut backoff, &waits, live, log).await?;
+                    self.wait(&mut backoff, &waits, crawl_state, log).await?;
                 }
             }
         }
@@ -219,7 +220,7 @@ impl Assigned {
     async fn open(
         &self,
         pinned: &PinnedPlugin,
-        live: &Live,
+        crawl_state: &CrawlState,
         log: &CrawlLog,
     ) -> Result<Arc<dyn OpenFrontier>, Stop> {
         let mut backoff = new_backoff();
@@ -245,7 +246,7 @@ impl Assigned {
                 Err(StepError::Raced) => {}
                 Err(StepError::Store(error)) => self.pause(&mut backoff, &error).await?,
                 Err(StepError::Frontier(error)) => {
-                    self.wait(&mut backoff, &waits_for(&error), live, log)
+                    self.wait(&mut backoff, &waits_for(&error), crawl_state, log)
                         .await?;
                 }
             }
@@ -253,7 +254,7 @@ impl Assigned {
     }
 
     /// Waits until this moment, or until the settings change or other shards have links for this one.
-    async fn rest(
+    async fn idle(
         &self,
         receiver: &mut Option<Receiver>,
         until: Option<u64>,
@@ -276,7 +277,7 @@ impl Assigned {
         };
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => Err(Stop::Told),
+            () = self.stop.cancelled() => Err(Stop::Requested),
             () = come => Ok(()),
             () = moment => Ok(()),
             Ok(()) = settings.changed(), if until.is_some() => Ok(()),

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::links::{GIVE_DEADLINE, GiveError};
+use super::links::{LINK_TRANSFER_DEADLINE, LinkTransferError};
 use crawler_frontier::LinkBatch;
 use crawler_model::id::Shard;
 use crawler_model::resource::ShardId;
@@ -28,7 +28,7 @@ pub(super) struct Incoming {
 }
 
 /// Way back to the caller.
-pub(super) type Answer = oneshot::Sender<Result<u64, GiveError>>;
+pub(super) type Answer = oneshot::Sender<Result<u64, LinkTransferError>>;
 
 impl Mailbox {
     /// Creates the mailbox of an assignment, and the other end of it.
@@ -47,23 +47,23 @@ impl Mailbox {
     }
 
     /// Gives links to the assignment. Returns the number of the last one that is durable.
-    pub(super) async fn give(
+    pub(super) async fn deliver(
         &self,
         to: ShardId,
         from: Shard,
         batch: LinkBatch,
-    ) -> Result<u64, GiveError> {
+    ) -> Result<u64, LinkTransferError> {
         let (answer, answered) = oneshot::channel();
         let incoming = Incoming {
             from,
             batch,
             answer,
         };
-        let not_now = |why| Err(GiveError::NotNow(why));
+        let not_now = |why| Err(LinkTransferError::NotNow(why));
         if self.incoming.try_send(incoming).is_err() {
             return not_now(format!("shard {to} has enough to do"));
         }
-        match tokio::time::timeout(GIVE_DEADLINE, answered).await {
+        match tokio::time::timeout(LINK_TRANSFER_DEADLINE, answered).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_gone)) => not_now(format!("shard {to} is not crawled here any more")),
             Err(_elapsed) => not_now(format!("shard {to} is busy")),

@@ -2,7 +2,7 @@
 //! crawl goes on once memory is free.
 
 use super::assigned::{Assigned, Stop};
-use super::live::Live;
+use super::crawl_state::CrawlState;
 use crawler_crawl::put_back::MEMORY_SHORT;
 use crawler_crawl::report::CrawlLog;
 use crawler_model::resource::Waits;
@@ -14,14 +14,14 @@ impl Assigned {
         &self,
         why: String,
         backoff: &mut Backoff,
-        live: &Live,
+        crawl_state: &CrawlState,
         log: &CrawlLog,
     ) -> Result<(), Stop> {
         let condition = MEMORY_SHORT.to_owned();
         let waits = Waits { condition, why };
-        self.wait(backoff, &waits, live, log).await?;
+        self.wait(backoff, &waits, crawl_state, log).await?;
         let free = self.stop.run_until_cancelled(self.seat.free());
-        free.await.ok_or(Stop::Told)?;
+        free.await.ok_or(Stop::Requested)?;
         log.note("info", "memory is free again");
         Ok(())
     }

@@ -12,11 +12,11 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::assigned::{Assigned, REST_AFTER, Stop};
-use super::judge::Judge;
-use super::links::GiveError;
+use super::assigned::{Assigned, CLOSE_AFTER, Stop};
+use super::link_admission::LinkAdmission;
+use super::links::LinkTransferError;
 use super::mailbox::{Answer, Incoming, MAX_WAITING, Mailbox};
-use super::others::Others;
+use super::peer_shards::PeerShards;
 use crawler_crawl::CrawlEnd;
 use crawler_crawl::part::{Part, Quiet};
 use crawler_frontier::{Frontier, FrontierError, LinkPolicy, OpenFrontier};
@@ -100,7 +100,7 @@ impl Receiver {
                         self.record_idle(assigned, frontier).await?;
                     }
                 }
-                () = tokio::time::sleep(REST_AFTER), if self.recorded == Recorded::Idle => {
+                () = tokio::time::sleep(CLOSE_AFTER), if self.recorded == Recorded::Idle => {
                     return Ok(Received::Rests);
                 }
             }
@@ -129,18 +129,18 @@ impl Receiver {
         if self.recorded != Recorded::Busy {
             self.record_busy(assigned).await?;
         }
-        let Some(judge) = Judge::of(assigned, frontier) else {
+        let Some(admission) = LinkAdmission::of(assigned, frontier) else {
             // The bounds of this run are not known yet: the links come again.
             for call in calls {
                 let why = "root has not run here yet".to_owned();
-                drop(call.answer.send(Err(GiveError::NotNow(why))));
+                drop(call.answer.send(Err(LinkTransferError::NotNow(why))));
             }
             return Ok(());
         };
-        let stored = store(frontier, calls, &judge).await;
+        let stored = store(frontier, calls, &admission).await;
         self.quiet.end();
         for (answer, stored) in stored {
-            let stored = stored.map_err(|error| GiveError::NotNow(error.to_string()));
+            let stored = stored.map_err(|error| LinkTransferError::NotNow(error.to_string()));
             // The sender may have stopped listening: the links come again.
             drop(answer.send(stored));
         }
@@ -204,7 +204,7 @@ impl Assigned {
         let part = Part {
             own: id.shard,
             n_shards: self.resource.spec.placement.n_shards(),
-            others: Arc::new(Others::new(self.parts.clone(), id, run)),
+            others: Arc::new(PeerShards::new(self.parts.clone(), id, run)),
             quiet: receiver.quiet.clone(),
         };
         receiver.begin(self).await?;
@@ -238,12 +238,12 @@ async fn lasting(quiet: &Quiet) {
 async fn store(
     frontier: &dyn Frontier,
     calls: Vec<Incoming>,
-    judge: &Judge,
+    admission: &LinkAdmission,
 ) -> Vec<(Answer, Result<u64, FrontierError>)> {
     let mut stored = Vec::with_capacity(calls.len());
     let policy = LinkPolicy {
-        growth: judge.growth(),
-        refusal: &|link| judge.refusal(link),
+        growth: admission.growth(),
+        refusal: &|link| admission.refusal(link),
     };
     for call in calls {
         let last = frontier.apply(call.from, call.batch, policy);
@@ -262,7 +262,7 @@ async fn store(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::tests::judge_of_one;
+    use crate::link_admission::tests::admission_of_one;
     use crawler_crawl::twin::FrontierTwin;
     use crawler_frontier::suite::new;
     use crawler_frontier::{LinkBatch, NewRequest};
@@ -300,11 +300,11 @@ mod tests {
         let first = receiver.incoming.recv().await.unwrap();
         let calls = receiver.with_waiting(first);
         assert_eq!(calls.len(), 4, "one has gone");
-        let stored = store(&frontier, calls, &judge_of_one()).await;
+        let stored = store(&frontier, calls, &admission_of_one()).await;
         assert_eq!(frontier.n_settles(), 1);
         for (answer, last) in stored {
             answer
-                .send(last.map_err(|e| GiveError::NotNow(e.to_string())))
+                .send(last.map_err(|e| LinkTransferError::NotNow(e.to_string())))
                 .unwrap();
         }
         let mut lasts = Vec::new();
@@ -320,7 +320,7 @@ mod tests {
         // If nothing was stored, there is nothing to make durable.
         let _answered = given(3, links(&["http://a/3"], 2));
         let first = receiver.incoming.recv().await.unwrap();
-        store(&frontier, receiver.with_waiting(first), &judge_of_one()).await;
+        store(&frontier, receiver.with_waiting(first), &admission_of_one()).await;
         assert_eq!(frontier.n_settles(), 1);
     }
 }

@@ -23,23 +23,23 @@ const AT_MOST_EVERY: Duration = Duration::from_secs(1);
 
 /// Writes the totals until `stop`.
 pub(super) async fn run(parts: Arc<AgentParts>, stop: CancellationToken) {
-    let _stopped = stop.run_until_cancelled(tell_on(&parts)).await;
+    let _stopped = stop.run_until_cancelled(write_on_changes(&parts)).await;
 }
 
-async fn tell_on(parts: &AgentParts) {
+async fn write_on_changes(parts: &AgentParts) {
     let mut registered = parts.registered.clone();
     let mut has_failed = false;
     loop {
         let term = registered.borrow_and_update().clone();
         if let Some(term) = term.filter(Term::is_held) {
-            let told = tell(parts, &term).await;
-            if let Err(error) = &told
+            let written = write(parts, &term).await;
+            if let Err(error) = &written
                 && !has_failed
             {
                 let error = telemetry::chain(error);
                 tracing::warn!(error, "the worker's totals cannot be told");
             }
-            has_failed = told.is_err();
+            has_failed = written.is_err();
         }
         tokio::time::sleep(AT_MOST_EVERY).await;
         tokio::select! {
@@ -51,7 +51,7 @@ async fn tell_on(parts: &AgentParts) {
     }
 }
 
-async fn tell(parts: &AgentParts, term: &Term) -> Result<(), StoreError> {
+async fn write(parts: &AgentParts, term: &Term) -> Result<(), StoreError> {
     let node = &parts.node;
     let crawls = parts.crawls.status(None);
     let status = WorkerStatus::of(node.incarnation, parts.clock.unix_millis(), &crawls);

@@ -20,7 +20,7 @@ use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::node::Node;
 use crawler_model::status::{CrawlStatus, LogLine};
 use crawler_process::telemetry::chain;
-use crawler_worker::links::{GIVE_DEADLINE, GiveError, GivenLinks, SendLinks};
+use crawler_worker::links::{LINK_TRANSFER_DEADLINE, LinkTransfer, LinkTransferError, SendLinks};
 
 /// Metadata key of the called worker's token, in a call with links or about turns.
 pub(crate) const CALL_TOKEN: &str = "crawler-call-token";
@@ -97,20 +97,21 @@ impl WorkerCalls for GrpcWorkerCalls {
 
 #[async_trait]
 impl SendLinks for GrpcWorkerCalls {
-    async fn send(&self, worker: &Node, links: GivenLinks) -> Result<u64, GiveError> {
+    async fn send(&self, worker: &Node, links: LinkTransfer) -> Result<u64, LinkTransferError> {
         let address = worker.address.as_str();
-        let not_now = |e: WorkerCallError| GiveError::NotNow(e.to_string());
-        let request = with_token(worker, links_message(links)).map_err(GiveError::Refused)?;
+        let not_now = |e: WorkerCallError| LinkTransferError::NotNow(e.to_string());
+        let request =
+            with_token(worker, links_message(links)).map_err(LinkTransferError::Refused)?;
         let mut client = self.worker(address).map_err(not_now)?;
         let call = client.apply_links(request);
-        match tokio::time::timeout(GIVE_DEADLINE, call).await {
+        match tokio::time::timeout(LINK_TRANSFER_DEADLINE, call).await {
             Ok(Ok(answer)) => Ok(answer.into_inner().last),
             Ok(Err(status)) if status.code() == Code::InvalidArgument => {
-                Err(GiveError::Refused(status.message().to_owned()))
+                Err(LinkTransferError::Refused(status.message().to_owned()))
             }
             Ok(Err(status)) => Err(not_now(silent(address, why(&status)))),
             Err(_elapsed) => {
-                let seconds = GIVE_DEADLINE.as_secs();
+                let seconds = LINK_TRANSFER_DEADLINE.as_secs();
                 Err(not_now(silent(
                     address,
                     format!("no answer within {seconds} s"),

@@ -6,9 +6,9 @@ use crawler_frontier::{LinkBatch, NewRequest};
 use crawler_model::crawl::{Request, STATE_MAX, URL_MAX};
 use crawler_model::id::{Epoch, ResourceId, Run, Shard};
 use crawler_model::resource::ShardId;
-use crawler_worker::links::{GiveError, GivenLinks};
+use crawler_worker::links::{LinkTransfer, LinkTransferError};
 
-pub(crate) fn links_message(links: GivenLinks) -> proto::ApplyLinksRequest {
+pub(crate) fn links_message(links: LinkTransfer) -> proto::ApplyLinksRequest {
     proto::ApplyLinksRequest {
         resource_id: links.to.resource.0,
         shard: links.to.shard.0,
@@ -39,9 +39,9 @@ fn link_message(NewRequest { request, depth }: NewRequest) -> proto::ShardLink {
 }
 
 /// Parses links that another shard sends.
-pub(crate) fn links(request: proto::ApplyLinksRequest) -> Result<GivenLinks, GiveError> {
+pub(crate) fn links(request: proto::ApplyLinksRequest) -> Result<LinkTransfer, LinkTransferError> {
     let links = request.links.into_iter().map(link);
-    Ok(GivenLinks {
+    Ok(LinkTransfer {
         to: ShardId {
             resource: ResourceId(request.resource_id),
             shard: Shard(request.shard),
@@ -56,8 +56,8 @@ pub(crate) fn links(request: proto::ApplyLinksRequest) -> Result<GivenLinks, Giv
     })
 }
 
-fn link(link: proto::ShardLink) -> Result<NewRequest, GiveError> {
-    let refused = |why: String| Err(GiveError::Refused(why));
+fn link(link: proto::ShardLink) -> Result<NewRequest, LinkTransferError> {
+    let refused = |why: String| Err(LinkTransferError::Refused(why));
     if link.url.len() > URL_MAX {
         let n_bytes = link.url.len();
         return refused(format!("a URL of {n_bytes} bytes, at most {URL_MAX}"));
@@ -93,7 +93,7 @@ fn link(link: proto::ShardLink) -> Result<NewRequest, GiveError> {
 mod tests {
     use super::*;
 
-    fn given() -> GivenLinks {
+    fn given() -> LinkTransfer {
         let form = Request {
             url: "http://b.test:8080/form?x=1".parse().unwrap(),
             method: "POST".into(),
@@ -106,7 +106,7 @@ mod tests {
         };
         let plain = Request::get("http://a.test/".parse().unwrap(), "page");
         let links = [(form, 3), (plain, 0)].map(|(request, depth)| NewRequest { request, depth });
-        GivenLinks {
+        LinkTransfer {
             to: ShardId {
                 resource: ResourceId(u64::MAX),
                 shard: Shard(31),

@@ -17,10 +17,10 @@ use crawler_plugin::{LoadRules, PluginError, Rules};
 mod assignments;
 mod bench;
 mod faulty_store;
-mod give_back;
 mod logs;
 mod memory;
 mod outage;
+mod release;
 mod shards;
 mod totals;
 

@@ -11,7 +11,7 @@ use crawler_master::{WorkerCallError, WorkerCalls};
 use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::node::Node;
 use crawler_model::status::{CrawlStatus, LogLine};
-use crawler_worker::links::{GIVE_DEADLINE, GiveError, GivenLinks, SendLinks};
+use crawler_worker::links::{LINK_TRANSFER_DEADLINE, LinkTransfer, LinkTransferError, SendLinks};
 
 /// Reaches all workers, by their addresses.
 pub(super) struct Reach {
@@ -52,19 +52,19 @@ impl WorkerCalls for Reach {
 
 #[async_trait]
 impl SendLinks for Reach {
-    async fn send(&self, worker: &Node, links: GivenLinks) -> Result<u64, GiveError> {
+    async fn send(&self, worker: &Node, links: LinkTransfer) -> Result<u64, LinkTransferError> {
         let (sky, address) = (&self.world.sky, worker.address.as_str());
         tokio::time::sleep(sky.way()).await;
         let worker = self.world.workers.lock().unwrap().get(address).cloned();
-        let lost = || GiveError::NotNow(format!("{address} does not answer"));
+        let lost = || LinkTransferError::NotNow(format!("{address} does not answer"));
         let (process, crawls) = worker
             .filter(|_| !sky.fault(Fault::Unreached, 3))
             .ok_or_else(lost)?;
         if process.is_stopped() {
-            tokio::time::sleep(GIVE_DEADLINE).await;
+            tokio::time::sleep(LINK_TRANSFER_DEADLINE).await;
             return Err(lost());
         }
-        let given = crawls.give(links).await;
+        let given = crawls.deliver(links).await;
         tokio::time::sleep(sky.way()).await;
         match sky.fault(Fault::LostGive, 5) {
             true => Err(lost()),

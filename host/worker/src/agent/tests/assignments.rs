@@ -3,7 +3,7 @@
 use super::bench::Wanted;
 use super::faulty_store::Network;
 use super::*;
-use crate::look::Look;
+use crate::snapshot::AssignmentSnapshot;
 use crawler_model::crawl::NO_RULE;
 use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::resource::Redrive;
@@ -153,7 +153,7 @@ async fn f20_records_that_are_of_no_use_hide_no_other_and_stop_nothing() {
     bench.store.turns(Network::Good);
     bench.want(Wanted::default()).await;
     crawls_soon(&bench).await;
-    let mut look = Look::begin(&bench.parts).await.unwrap();
+    let mut look = AssignmentSnapshot::begin(&bench.parts).await.unwrap();
     let (id, assignment) = look.assigned.pop_first().unwrap();
     assert!(look.resource_of(id, &assignment).await.unwrap().is_none());
     let told: Vec<String> = look.broken.into_iter().collect();

@@ -14,7 +14,7 @@ use url::Url;
 use super::super::*;
 use super::faulty_store::FaultyStore;
 use crate::crawls::Crawls;
-use crate::links::{GiveError, GivenLinks, SendLinks};
+use crate::links::{LinkTransfer, LinkTransferError, SendLinks};
 use crawler_crawl::twin::{page, report, requests};
 use crawler_data::DataRoot;
 use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
@@ -446,7 +446,7 @@ struct NoOtherWorker;
 
 #[async_trait]
 impl SendLinks for NoOtherWorker {
-    async fn send(&self, worker: &Node, _links: GivenLinks) -> Result<u64, GiveError> {
+    async fn send(&self, worker: &Node, _links: LinkTransfer) -> Result<u64, LinkTransferError> {
         panic!("links for {worker:?}")
     }
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use super::bench::{Wanted, data_in, stay_registered};
 use super::*;
 use crate::crawls::Crawls;
-use crate::links::{GiveError, GivenLinks, SendLinks};
+use crate::links::{LinkTransfer, LinkTransferError, SendLinks};
 use crawler_crawl::twin::{Graph, Site, settings, whole};
 use crawler_data::DataRoot;
 use crawler_frontier::{LinkBatch, NewRequest};
@@ -42,10 +42,10 @@ struct Neighbour(BTreeMap<&'static str, Crawls>);
 
 #[async_trait]
 impl SendLinks for Neighbour {
-    async fn send(&self, worker: &Node, links: GivenLinks) -> Result<u64, GiveError> {
-        let gone = || GiveError::NotNow("nobody is there".to_owned());
+    async fn send(&self, worker: &Node, links: LinkTransfer) -> Result<u64, LinkTransferError> {
+        let gone = || LinkTransferError::NotNow("nobody is there".to_owned());
         let crawls = self.0.get(worker.address.as_str()).ok_or_else(gone)?;
-        crawls.give(links).await
+        crawls.deliver(links).await
     }
 }
 
@@ -286,10 +286,10 @@ async fn a_run_with_another_number_of_shards_asks_for_every_page_once_though_the
     }
 }
 
-fn given(from: u32, to: u32, first: u64, url: &str) -> GivenLinks {
+fn given(from: u32, to: u32, first: u64, url: &str) -> LinkTransfer {
     let request = Request::get(url.parse().unwrap(), "page");
     let resource = bench::shard().resource;
-    GivenLinks {
+    LinkTransfer {
         to: ShardId {
             resource,
             shard: Shard(to),
@@ -374,14 +374,14 @@ async fn an_idle_shard_closes_its_frontier_and_says_that_it_works_before_it_stor
     bench.pass(2 * MINUTE).await;
     assert!(!is_open(&bench, own), "nothing is to be done");
     let link = given(other, own, 1, "http://site.test/100");
-    assert_eq!(bench.parts.crawls.give(link.clone()).await, Ok(1));
+    assert_eq!(bench.parts.crawls.deliver(link.clone()).await, Ok(1));
     bench.wait_for("idle again", MINUTE, idle).await;
     let applied = BTreeMap::from([(other, 1)]);
     let sent = BTreeMap::new();
     let links = LinkTotals { sent, applied };
     assert_eq!(record_of(&bench, own).await.links, links);
     // The link comes again, and changes nothing.
-    assert_eq!(bench.parts.crawls.give(link).await, Ok(1));
+    assert_eq!(bench.parts.crawls.deliver(link).await, Ok(1));
     bench.wait_for("idle for good", MINUTE, idle).await;
     assert_eq!(record_of(&bench, own).await.links, links);
     bench.stop().await;
@@ -408,8 +408,11 @@ async fn a_shard_that_cannot_say_that_it_works_stores_no_links() {
     let txn = Txn::new().put(key, encode(&taken));
     bench.parts.catalog.store().commit(txn).await.unwrap();
     let link = given(1 - own, own, 1, "http://site.test/100");
-    let answer = bench.parts.crawls.give(link).await;
-    assert!(matches!(answer, Err(GiveError::NotNow(_))), "{answer:?}");
+    let answer = bench.parts.crawls.deliver(link).await;
+    assert!(
+        matches!(answer, Err(LinkTransferError::NotNow(_))),
+        "{answer:?}"
+    );
     assert_eq!(record_of(&bench, own).await, taken);
     bench.stop().await;
 }
@@ -480,7 +483,7 @@ async fn an_idle_shard_does_nothing_until_links_come_even_where_it_may_do_more()
     bench.pass(30 * SECOND).await;
     assert!(idle(&bench).await && bench.n_asked() == 3);
     let link = given(1 - own, own, 1, "http://site.test/100");
-    assert_eq!(bench.parts.crawls.give(link).await, Ok(1));
+    assert_eq!(bench.parts.crawls.deliver(link).await, Ok(1));
     bench.wait_for("idle again", MINUTE, idle).await;
     assert_eq!(bench.n_asked(), 10);
     bench.stop().await;
@@ -495,7 +498,7 @@ async fn links_that_are_not_for_this_assignment_are_not_taken_and_say_why() {
         .await;
     let good = || given(1 - own, own, 1, "http://site.test/100");
     let resource = bench::shard().resource;
-    let not_now: [fn(&mut GivenLinks); 4] = [
+    let not_now: [fn(&mut LinkTransfer); 4] = [
         |links| links.epoch = Epoch(2),
         |links| links.run = Run(2),
         |links| links.to.resource = ResourceId(99),
@@ -508,15 +511,15 @@ async fn links_that_are_not_for_this_assignment_are_not_taken_and_say_why() {
         let to = links.to;
         let why = format!("shard {to} is not crawled here");
         assert_eq!(
-            bench.parts.crawls.give(links).await,
-            Err(GiveError::NotNow(why))
+            bench.parts.crawls.deliver(links).await,
+            Err(LinkTransferError::NotNow(why))
         );
     }
-    let refused = async |change: &dyn Fn(&mut GivenLinks), why: String| {
+    let refused = async |change: &dyn Fn(&mut LinkTransfer), why: String| {
         let mut links = good();
         change(&mut links);
-        let answer = bench.parts.crawls.give(links).await;
-        assert_eq!(answer, Err(GiveError::Refused(why)));
+        let answer = bench.parts.crawls.deliver(links).await;
+        assert_eq!(answer, Err(LinkTransferError::Refused(why)));
     };
     let why = format!("shard {} gives links to itself", good().to);
     refused(&|links| links.from = links.to.shard, why).await;
@@ -527,12 +530,16 @@ async fn links_that_are_not_for_this_assignment_are_not_taken_and_say_why() {
         "links are numbered from 1".to_owned(),
     )
     .await;
-    let many = |links: &mut GivenLinks| links.batch.links = vec![links.batch.links[0].clone(); 501];
+    let many =
+        |links: &mut LinkTransfer| links.batch.links = vec![links.batch.links[0].clone(); 501];
     refused(&many, "501 links at once, at most 500".to_owned()).await;
-    assert_eq!(bench.parts.crawls.give(good()).await, Ok(1));
+    assert_eq!(bench.parts.crawls.deliver(good()).await, Ok(1));
     let mut gap = good();
     gap.batch.first = 3;
-    let answer = bench.parts.crawls.give(gap).await;
-    assert!(matches!(answer, Err(GiveError::NotNow(_))), "{answer:?}");
+    let answer = bench.parts.crawls.deliver(gap).await;
+    assert!(
+        matches!(answer, Err(LinkTransferError::NotNow(_))),
+        "{answer:?}"
+    );
     bench.stop().await;
 }

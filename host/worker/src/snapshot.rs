@@ -1,6 +1,6 @@
 //! Assignments of a worker, as the store has them at one moment.
 //!
-//! The look reads the worker's own prefix only. A record that cannot be used hides no other: it is logged and
+//! A snapshot reads the worker's own prefix only. A record that cannot be used hides no other: it is logged and
 //! skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,8 +10,8 @@ use crawler_model::resource::{Assignment, Resource, ShardId};
 use crawler_process::telemetry;
 use crawler_store::StoreError;
 
-/// One look at the assignments. Those that were written for another process of the same id are left out.
-pub(super) struct Look<'a> {
+/// Assignments at one moment. Those that were written for another process of the same id are left out.
+pub(super) struct AssignmentSnapshot<'a> {
     parts: &'a AgentParts,
     pub(super) assigned: BTreeMap<ShardId, Assignment>,
     /// Shards whose assignment does not decode.
@@ -20,12 +20,12 @@ pub(super) struct Look<'a> {
     pub(super) broken: BTreeSet<String>,
 }
 
-impl<'a> Look<'a> {
+impl<'a> AssignmentSnapshot<'a> {
     pub(super) async fn begin(parts: &'a AgentParts) -> Result<Self, StoreError> {
         let keys = parts.catalog.keys();
         let prefix = keys.assignments_of(&parts.node.id);
         let scan = parts.catalog.scan::<Assignment>(&prefix).await?;
-        let mut look = Self {
+        let mut snapshot = Self {
             parts,
             assigned: BTreeMap::new(),
             unreadable: BTreeSet::new(),
@@ -34,21 +34,23 @@ impl<'a> Look<'a> {
         let shard = |key: &str| keys.parse_assignment(key).map(|(_, id)| id);
         for error in &scan.broken {
             if let StoreError::Record { key, .. } = error {
-                look.unreadable.extend(shard(key));
+                snapshot.unreadable.extend(shard(key));
             }
         }
         for (key, record) in scan.records {
             match shard(&key) {
                 Some(id) if record.value.incarnation == parts.node.incarnation => {
-                    look.assigned.insert(id, record.value);
+                    snapshot.assigned.insert(id, record.value);
                 }
                 Some(_) => {}
                 None => {
-                    look.broken.insert(format!("record {key} is of no shard"));
+                    snapshot
+                        .broken
+                        .insert(format!("record {key} is of no shard"));
                 }
             }
         }
-        Ok(look)
+        Ok(snapshot)
     }
 
     /// Returns the resource of an assignment, or `None` if its name belongs to another resource by now, or if

@@ -1,4 +1,4 @@
-//! Judgement of which links from other shards a shard accepts.
+//! Admission of links: which links from other shards a shard accepts.
 
 use std::num::NonZeroU32;
 
@@ -13,8 +13,8 @@ use crawler_model::scope::{Bounds, DISK, GrowthBounds, RootHosts};
 /// Word by which links are counted that belong to another shard.
 const OTHER_SHARD: &str = "other-shard";
 
-/// Judge of links that another shard has judged already, by the settings that apply here and now.
-pub(super) struct Judge {
+/// Admission of links that another shard has judged already, by the settings that apply here and now.
+pub(super) struct LinkAdmission {
     root_hosts: RootHosts,
     settings: CrawlSettings,
     own: Shard,
@@ -23,8 +23,8 @@ pub(super) struct Judge {
     is_full: bool,
 }
 
-impl Judge {
-    /// Returns the judge of this run, or `None` before its root requests are stored.
+impl LinkAdmission {
+    /// Returns the admission of this run, or `None` before its root requests are stored.
     pub(super) fn of(assigned: &Assigned, frontier: &dyn Frontier) -> Option<Self> {
         let roots = frontier.roots()?;
         let settings = assigned.config.borrow().settings.clone();
@@ -70,9 +70,9 @@ pub(super) mod tests {
     use super::*;
     use crawler_model::crawl::Request;
 
-    /// Returns a judge that accepts host `a`, of a resource of one shard.
-    fn judge(settings: CrawlSettings) -> Judge {
-        Judge {
+    /// Returns a admission that accepts host `a`, of a resource of one shard.
+    fn admission(settings: CrawlSettings) -> LinkAdmission {
+        LinkAdmission {
             root_hosts: RootHosts::of(&["http://a/".parse().unwrap()]),
             settings,
             own: Shard(0),
@@ -87,22 +87,25 @@ pub(super) mod tests {
             max_depth: Some(2),
             ..CrawlSettings::default()
         };
-        let judge = judge(settings);
+        let admission = admission(settings);
         let link = |url: &str, depth| NewRequest {
             request: Request::get(url.parse().unwrap(), "page"),
             depth,
         };
-        assert_eq!(judge.refusal(&link("http://a/1", 2)), None);
-        assert_eq!(judge.refusal(&link("http://a/1", 3)), Some("max-depth"));
-        assert_eq!(judge.refusal(&link("http://b/1", 1)), Some("out-of-scope"));
-        assert_eq!(judge.refusal(&link("ftp://a/1", 1)), Some("scheme"));
+        assert_eq!(admission.refusal(&link("http://a/1", 2)), None);
+        assert_eq!(admission.refusal(&link("http://a/1", 3)), Some("max-depth"));
+        assert_eq!(
+            admission.refusal(&link("http://b/1", 1)),
+            Some("out-of-scope")
+        );
+        assert_eq!(admission.refusal(&link("ftp://a/1", 1)), Some("scheme"));
         let n_shards = NonZeroU32::new(64).unwrap();
         let own = shard_of(&"http://a/".parse().unwrap(), n_shards);
-        let of = |own, is_full| Judge {
+        let of = |own, is_full| LinkAdmission {
             own,
             n_shards,
             is_full,
-            ..judge_of_one()
+            ..admission_of_one()
         };
         let link = link("http://a/1", 1);
         assert_eq!(of(own, false).refusal(&link), None);
@@ -111,7 +114,7 @@ pub(super) mod tests {
         assert_eq!(of(other, false).refusal(&link), Some(OTHER_SHARD));
     }
 
-    pub(crate) fn judge_of_one() -> Judge {
-        judge(CrawlSettings::default())
+    pub(crate) fn admission_of_one() -> LinkAdmission {
+        admission(CrawlSettings::default())
     }
 }

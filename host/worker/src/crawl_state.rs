@@ -15,13 +15,13 @@ const STALLED: &str = "StorageUnavailable";
 
 /// Present state of an assignment. Cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Live {
-    shared: Arc<Mutex<Standing>>,
+pub(super) struct CrawlState {
+    shared: Arc<Mutex<Fields>>,
     changed: Arc<Notify>,
 }
 
 #[derive(Default)]
-struct Standing {
+struct Fields {
     /// The frontier. `None` while it is not open.
     frontier: Option<Arc<dyn Frontier>>,
     /// Counts from the last time that the frontier was open. `None` before the first time: only the counts in
@@ -34,7 +34,7 @@ struct Standing {
     seat: Option<Seat>,
 }
 
-impl Live {
+impl CrawlState {
     /// Creates the state of an assignment that has not begun. Changes of it are told through `changed`.
     pub(super) fn new(changed: Arc<Notify>) -> Self {
         Self {
@@ -43,37 +43,37 @@ impl Live {
         }
     }
 
-    fn standing(&self) -> MutexGuard<'_, Standing> {
+    fn fields(&self) -> MutexGuard<'_, Fields> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     #[cfg(test)]
     pub(super) fn is_open(&self) -> bool {
-        self.standing().frontier.is_some()
+        self.fields().frontier.is_some()
     }
 
     pub(super) fn seated(&self, seat: Seat) {
-        self.standing().seat = Some(seat);
+        self.fields().seat = Some(seat);
     }
 
     pub(super) fn opened(&self, frontier: Arc<dyn Frontier>) {
-        let mut standing = self.standing();
-        standing.frontier = Some(frontier);
-        (standing.waits, standing.sink_fault) = (None, None);
+        let mut fields = self.fields();
+        fields.frontier = Some(frontier);
+        (fields.waits, fields.sink_fault) = (None, None);
         self.changed.notify_one();
     }
 
     pub(super) fn closed(&self, waits: Option<Waits>) {
-        let mut standing = self.standing();
-        if let Some(frontier) = standing.frontier.take() {
-            standing.counts = Some(frontier.counts());
+        let mut fields = self.fields();
+        if let Some(frontier) = fields.frontier.take() {
+            fields.counts = Some(frontier.counts());
         }
-        (standing.waits, standing.sink_fault) = (waits, None);
+        (fields.waits, fields.sink_fault) = (waits, None);
         self.changed.notify_one();
     }
 
     pub(super) fn sink_fault(&self, fault: Option<String>) {
-        let present = &mut self.standing().sink_fault;
+        let present = &mut self.fields().sink_fault;
         if present.is_some() != fault.is_some() {
             self.changed.notify_one();
         }
@@ -81,32 +81,32 @@ impl Live {
     }
 
     pub(super) fn counts(&self) -> Option<Counts> {
-        let standing = self.standing();
-        let present = standing.frontier.as_ref().map(|frontier| frontier.counts());
-        present.or_else(|| standing.counts.clone())
+        let fields = self.fields();
+        let present = fields.frontier.as_ref().map(|frontier| frontier.counts());
+        present.or_else(|| fields.counts.clone())
     }
 
     pub(super) fn in_flight(&self) -> usize {
-        let standing = self.standing();
-        let frontier = standing.frontier.as_ref();
+        let fields = self.fields();
+        let frontier = fields.frontier.as_ref();
         frontier.map_or(0, |frontier| frontier.in_flight())
     }
 
     pub(super) fn waits(&self) -> Option<Waits> {
-        let standing = self.standing();
-        let frontier = standing.frontier.as_ref();
+        let fields = self.fields();
+        let frontier = fields.frontier.as_ref();
         let stalled = frontier.and_then(|frontier| frontier.stalled());
-        let stalled = stalled.or_else(|| standing.sink_fault.clone());
+        let stalled = stalled.or_else(|| fields.sink_fault.clone());
         let stalled = stalled.map(|why| Waits {
             condition: STALLED.to_owned(),
             why,
         });
         let short = || {
-            let seat = standing.seat.as_ref();
+            let seat = fields.seat.as_ref();
             let why = frontier.and(seat).and_then(Seat::short)?;
             let condition = MEMORY_SHORT.to_owned();
             Some(Waits { condition, why })
         };
-        stalled.or_else(|| standing.waits.clone()).or_else(short)
+        stalled.or_else(|| fields.waits.clone()).or_else(short)
     }
 }

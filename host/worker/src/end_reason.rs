@@ -14,11 +14,11 @@ use crawler_store::StoreError;
 const DEADLINE: Duration = Duration::from_secs(2);
 
 /// Logs that a crawl has ended here, and why.
-pub(super) async fn tell(assigned: &Assigned, end: &Result<(), Stop>) {
+pub(super) async fn log(assigned: &Assigned, end: &Result<(), Stop>) {
     let why = match end {
         Ok(()) => "it is finished",
         Err(Stop::Failed(_)) => "it has failed",
-        Err(Stop::Lost | Stop::Told) => {
+        Err(Stop::Lost | Stop::Requested) => {
             let reason = tokio::time::timeout(DEADLINE, reason(assigned)).await;
             reason
                 .ok()

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::links::{GIVE_DEADLINE, GivenLinks};
+use super::links::{LINK_TRANSFER_DEADLINE, LinkTransfer};
 use super::parts::AgentParts;
 use crawler_crawl::part::{HandOver, HandOverError};
 use crawler_frontier::LinkBatch;
@@ -15,7 +15,7 @@ use crawler_model::resource::{ShardId, ShardRecord};
 use crawler_process::telemetry;
 
 /// The other shards of a resource, for one assignment of this one.
-pub(super) struct Others {
+pub(super) struct PeerShards {
     pub(super) parts: Arc<AgentParts>,
     pub(super) own: ShardId,
     pub(super) run: Run,
@@ -31,7 +31,7 @@ pub(super) struct Place {
     worker: Option<Node>,
 }
 
-impl Others {
+impl PeerShards {
     pub(super) fn new(parts: Arc<AgentParts>, own: ShardId, run: Run) -> Self {
         let known = Mutex::default();
         Self {
@@ -82,9 +82,9 @@ impl Others {
         Ok(Place { epoch, worker })
     }
 
-    async fn give(&self, to: Shard, batch: &LinkBatch) -> Result<u64, String> {
+    async fn transfer(&self, to: Shard, batch: &LinkBatch) -> Result<u64, String> {
         let place = self.place(to).await?;
-        let links = GivenLinks {
+        let links = LinkTransfer {
             to: self.id(to),
             epoch: place.epoch,
             run: self.run,
@@ -93,18 +93,21 @@ impl Others {
         };
         let given = match &place.worker {
             Some(worker) => self.parts.links.send(worker, links).await,
-            None => self.parts.crawls.give(links).await,
+            None => self.parts.crawls.deliver(links).await,
         };
         given.map_err(|error| error.to_string())
     }
 }
 
 #[async_trait]
-impl HandOver for Others {
+impl HandOver for PeerShards {
     async fn hand_over(&self, to: Shard, batch: &LinkBatch) -> Result<u64, HandOverError> {
-        let given = tokio::time::timeout(GIVE_DEADLINE, self.give(to, batch)).await;
+        let given = tokio::time::timeout(LINK_TRANSFER_DEADLINE, self.transfer(to, batch)).await;
         let given = given.unwrap_or_else(|_elapsed| {
-            Err(format!("no answer within {} s", GIVE_DEADLINE.as_secs()))
+            Err(format!(
+                "no answer within {} s",
+                LINK_TRANSFER_DEADLINE.as_secs()
+            ))
         });
         given.map_err(|why| {
             self.known().remove(&to);

@@ -2,30 +2,30 @@
 
 use async_trait::async_trait;
 
-use super::live::Live;
+use super::crawl_state::CrawlState;
 use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
 use crawler_process::telemetry;
 use crawler_sink::{Sink, SinkError};
 
 /// Sink that shows an error until something was written again.
-pub(super) struct ToldSink<S> {
+pub(super) struct ReportingSink<S> {
     sink: S,
-    live: Live,
+    crawl_state: CrawlState,
 }
 
-impl<S> ToldSink<S> {
-    pub(super) fn new(sink: S, live: Live) -> Self {
-        Self { sink, live }
+impl<S> ReportingSink<S> {
+    pub(super) fn new(sink: S, crawl_state: CrawlState) -> Self {
+        Self { sink, crawl_state }
     }
 }
 
 #[async_trait]
-impl<S: Sink> Sink for ToldSink<S> {
+impl<S: Sink> Sink for ReportingSink<S> {
     async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
         let written = self.sink.write(items).await;
         let fault = written.as_ref().err();
-        self.live.sink_fault(fault.map(|error| {
+        self.crawl_state.sink_fault(fault.map(|error| {
             let error = telemetry::chain(error);
             format!("items wait for their sink: {error}")
         }));

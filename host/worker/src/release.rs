@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
 
-use super::live::Live;
+use super::crawl_state::CrawlState;
 use super::opening::{OwnShard, StepError};
 use crawler_model::id::{Epoch, NodeId, ResourceName};
 use crawler_model::resource::{ShardId, ShardRecord, ShardState};
@@ -17,11 +17,11 @@ use crawler_store::{Guard, Outcome, Txn};
 
 /// A crawl that was told to stop.
 #[derive(Clone)]
-pub(super) struct Ending {
+pub(super) struct EndingCrawl {
     /// Cancelled once it has ended and its frontier is closed.
     pub(super) ended: CancellationToken,
     /// Its last state.
-    pub(super) live: Live,
+    pub(super) crawl_state: CrawlState,
 }
 
 /// Returns the span of the return of a shard, after the end of its crawl.
@@ -34,7 +34,7 @@ pub(super) fn span(resource: &ResourceName, shard: ShardId, epoch: Epoch) -> Spa
 pub(super) async fn run(
     shard: OwnShard,
     worker: NodeId,
-    crawl: Option<Ending>,
+    crawl: Option<EndingCrawl>,
     stop: CancellationToken,
 ) {
     if let Some(crawl) = &crawl {
@@ -42,7 +42,7 @@ pub(super) async fn run(
     }
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
     loop {
-        let error = match shard.give_back(&worker, crawl.as_ref()).await {
+        let error = match shard.release(&worker, crawl.as_ref()).await {
             Ok(()) => {
                 tracing::info!("given back");
                 return;
@@ -62,14 +62,14 @@ pub(super) async fn run(
 }
 
 impl OwnShard {
-    async fn give_back(&self, worker: &NodeId, crawl: Option<&Ending>) -> Result<(), StepError> {
+    async fn release(&self, worker: &NodeId, crawl: Option<&EndingCrawl>) -> Result<(), StepError> {
         let present = self.record().await?;
         if present.value.state != ShardState::Revoking {
             return Err(StepError::Lost);
         }
         let record = ShardRecord {
             counts: crawl
-                .and_then(|crawl| crawl.live.counts())
+                .and_then(|crawl| crawl.crawl_state.counts())
                 .unwrap_or_else(|| present.value.counts.clone()),
             ..present.value.freed()
         };
