@@ -26,7 +26,7 @@ use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::CrawlSettings;
 use crawler_plugin::{CallConfig, CallOutput, CallReport, Rules, Usage};
 use crawler_process::clock::{Clock, SystemClock};
-use crawler_process::memory::Seat;
+use crawler_process::memory::CrawlMemory;
 use crawler_sink::{Sink, SinkError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -112,7 +112,7 @@ impl Tree {
             starts: Starts::default(),
             part: None,
             rest_after: None,
-            seat: Seat::default(),
+            crawl_memory: CrawlMemory::default(),
         };
         run(parts, sink, stop).await
     }

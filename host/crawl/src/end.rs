@@ -17,7 +17,7 @@ pub enum CrawlEnd {
     },
     /// The frontier cannot be used any more.
     Frontier(FrontierError),
-    /// The process has too little memory: the crawl is to begin again once the seat is free. Pages in flight
+    /// The process has too little memory: the crawl is to begin again once memory is free. Pages in flight
     /// stay due.
     PutBack(String),
     /// The reader of its items has gone away.

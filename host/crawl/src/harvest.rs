@@ -183,7 +183,11 @@ async fn answered(
             });
         }
     };
-    let _held = shared.parts.seat.account().hold(page.body.len() as u64);
+    let _held = shared
+        .parts
+        .crawl_memory
+        .account()
+        .reserve(page.body.len() as u64);
     if let Some(known) = unchanged::condition(claim, &config.settings)
         && page.status == 304
         && page.redirects.is_empty()

@@ -136,7 +136,11 @@ impl<'a> Pages<'a> {
         if stop.is_cancelled() {
             return Some(CrawlEnd::Stopped);
         }
-        self.shared.parts.seat.put_back().map(CrawlEnd::PutBack)
+        self.shared
+            .parts
+            .crawl_memory
+            .put_back()
+            .map(CrawlEnd::PutBack)
     }
 
     /// Reads the counts.
@@ -162,7 +166,7 @@ impl<'a> Pages<'a> {
         }
         let settings = shared.config().settings;
         self.tell_of_robots(settings.robots());
-        let may_fly = u64::from(shared.parts.seat.share(settings.concurrency()));
+        let may_fly = u64::from(shared.parts.crawl_memory.share(settings.concurrency()));
         let n_preparing = n_preparing(frontier.n_ready_hosts(), may_fly);
         shared.pages.set_max(may_fly);
         shared.preparing.set_max(n_preparing);
@@ -170,7 +174,7 @@ impl<'a> Pages<'a> {
         // A crawl with nothing left ends, however short memory is.
         let has_more = || before.in_flight > 0 || frontier.counts().due > 0;
         if !has_slot && !may_prepare && has_more() {
-            if let Some(why) = shared.parts.seat.short() {
+            if let Some(why) = shared.parts.crawl_memory.short() {
                 let told = &self.told.of_memory;
                 told.call_once(|| shared.parts.log.note("warn", why));
             }
@@ -285,7 +289,7 @@ impl<'a> Pages<'a> {
             biased;
             () = shared.progress.notified() => {}
             () = shared.parts.frontier.take_changed() => {}
-            () = shared.parts.seat.changed() => {}
+            () = shared.parts.crawl_memory.changed() => {}
             () = moment => {}
             () = stop.cancelled() => {}
             () = failed.cancelled() => {}

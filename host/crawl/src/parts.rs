@@ -18,7 +18,7 @@ use crawler_model::plugin::Limits;
 use crawler_model::resource::CrawlSettings;
 use crawler_plugin::Rules;
 use crawler_process::clock::Clock;
-use crawler_process::memory::Seat;
+use crawler_process::memory::CrawlMemory;
 
 /// Dependencies and settings of a crawl.
 #[derive(Clone)]
@@ -51,8 +51,8 @@ pub struct CrawlParts {
     pub part: Option<Part>,
     /// Time without work after which the crawl ends as resting. If `None`, it waits.
     pub rest_after: Option<Duration>,
-    /// Seat of the crawl among those that share the memory of the process.
-    pub seat: Seat,
+    /// CrawlMemory of the crawl among those that share the memory of the process.
+    pub crawl_memory: CrawlMemory,
 }
 
 /// Settings that may change while a crawl runs; they apply to pages taken from then on.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::report::CrawlLog;
-use crawler_process::memory::Seat;
+use crawler_process::memory::CrawlMemory;
 use crawler_process::retry::Backoff;
 
 /// Name of the state of a crawl that waits because its process is close to its memory limit.
@@ -20,9 +20,14 @@ pub fn new_backoff() -> Backoff {
 }
 
 /// Logs why the crawl was put back, and waits until it may go on.
-pub async fn until_free(seat: &Seat, backoff: &mut Backoff, log: &CrawlLog, why: &str) {
+pub async fn until_free(
+    crawl_memory: &CrawlMemory,
+    backoff: &mut Backoff,
+    log: &CrawlLog,
+    why: &str,
+) {
     log.note("warn", format!("the crawl waits: {MEMORY_SHORT}: {why}"));
     tokio::time::sleep(backoff.next_delay()).await;
-    seat.free().await;
+    crawl_memory.free().await;
     log.note("info", "memory is free again");
 }

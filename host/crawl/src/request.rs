@@ -19,7 +19,7 @@ pub(super) fn fetch_request(
         names_port: shared.bounds(settings).names_port(&request.url),
         cookies: shared.cookies(settings),
         unless: unchanged::condition(claim, settings).cloned(),
-        account: shared.parts.seat.account().clone(),
+        account: shared.parts.crawl_memory.account().clone(),
         asker: shared.asker,
         place: Some(slot.place()),
         ..FetchRequest::new(request, settings, claim.attempt, config.limits.body)

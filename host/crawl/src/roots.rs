@@ -29,7 +29,7 @@ pub(super) async fn roots_or_put_back(
     tokio::select! {
         biased;
         root_urls = &mut rooted => root_urls,
-        why = parts.seat.until_put_back() => {
+        why = parts.crawl_memory.until_put_back() => {
             halt.cancel();
             match rooted.await {
                 Ok(_) | Err(CrawlEnd::Stopped) => Err(CrawlEnd::PutBack(why)),
@@ -75,7 +75,7 @@ async fn call_root(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<R
         let config = CallConfig {
             params: parts.params.clone(),
             limits,
-            account: parts.seat.account().clone(),
+            account: parts.crawl_memory.account().clone(),
         };
         let report = noted_root(parts, config, stop).await?;
         note_logs(&parts.log, "", "root", &report);

@@ -39,7 +39,7 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
             .upgrade()
             .map_or(0, |frontier| frontier.held_bytes())
     };
-    parts.seat.also(held);
+    parts.crawl_memory.count_also(held);
     let counts = parts.frontier.counts();
     let seeds = parts.config.borrow().settings.cookie_seeds.clone();
     let kept = parts.frontier.cookies();

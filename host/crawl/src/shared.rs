@@ -158,7 +158,7 @@ impl Shared {
         CallConfig {
             params: self.parts.params.clone(),
             limits,
-            account: self.parts.seat.account().clone(),
+            account: self.parts.crawl_memory.account().clone(),
         }
     }
 }

@@ -29,7 +29,7 @@ use crawler_model::plugin::{Description, Limits};
 use crawler_model::settings::CrawlSettings;
 use crawler_plugin::{CallConfig, CallOutput, CallReport, Rules, Usage};
 use crawler_process::clock::{Clock, SystemClock};
-use crawler_process::memory::Seat;
+use crawler_process::memory::CrawlMemory;
 use crawler_sink::{Sink, SinkError};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
@@ -213,7 +213,7 @@ impl Wide {
             clock,
             permit: Arc::new(Always),
             rest_after: None,
-            seat: Seat::default(),
+            crawl_memory: CrawlMemory::default(),
             starts: Starts::default(),
             part: None,
         };

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crawler_process::confine::{self, Missing, Reach};
+use crawler_process::confine::{self, MissingPart, PathAccess};
 use rustix::process::{Pid, Resource, getrlimit, setrlimit, test_kill_process};
 use wasmtime::{Engine, Linker, Module, Store};
 
@@ -114,14 +114,14 @@ fn child_whose_guest_got_out() {
     println!();
     let missing = match mode.as_str() {
         "compiler" => confine::compiler(),
-        "worker" => confine::process(&Reach {
+        "worker" => confine::process(&PathAccess {
             read: Vec::new(),
             write: vec![told(FOLDER).into()],
             execute: vec![CRAWLER.into()],
         }),
         _ => Vec::new(),
     };
-    for Missing { part, .. } in missing {
+    for MissingPart { part, .. } in missing {
         println!("missing\t{part}");
     }
     // The guest is compiled in the confined process, on several threads, as plugins are.

@@ -7,7 +7,7 @@
 //! | process | what it gives up | by |
 //! |---|---|---|
 //! | the compiling process ([`compiler`]) | new privileges; every system call that threads, memory and the open pipes do not need: it opens no file and no socket, starts no program and no process, sends no signal to others and raises no limit | `no_new_privs`, Landlock, seccomp |
-//! | `worker`, `up` and `run` ([`process`]) | new privileges; files outside of its [`Reach`]; signals and abstract sockets to processes outside | `no_new_privs`, Landlock |
+//! | `worker`, `up` and `run` ([`process`]) | new privileges; files outside of its [`PathAccess`]; signals and abstract sockets to processes outside | `no_new_privs`, Landlock |
 //!
 //! A call that is denied fails with "Operation not permitted" or "Permission denied"; it does not end the
 //! process. Libraries cope with that, and the message says what was tried.
@@ -17,20 +17,22 @@
 //! all.
 //!
 //! `--confinement off` turns all of it off. If the kernel lacks a part, the others hold, and the caller gets
-//! the [`Missing`] part to log. Systems other than Linux lack all of it.
+//! the [`MissingPart`] part to log. Systems other than Linux lack all of it.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+mod access;
 #[cfg(target_os = "linux")]
 mod landlock;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(target_os = "linux")]
 mod seccomp;
+
+pub use access::{MissingPart, PathAccess};
 
 /// Value of the setting `confinement`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -64,43 +66,14 @@ impl FromStr for Confinement {
     }
 }
 
-/// Files and folders that a process reaches, in addition to those that every program needs: libraries, the
-/// resolver's files, certificates, and its own entries in `/proc`.
-///
-/// A folder stands for everything below it. Paths that do not exist are left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reach {
-    /// Paths that the process reads.
-    pub read: Vec<PathBuf>,
-    /// Paths that the process reads, writes, makes and removes.
-    pub write: Vec<PathBuf>,
-    /// Programs that the process reads and starts.
-    pub execute: Vec<PathBuf>,
-}
-
-/// A part of the confinement that this system does not have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Missing {
-    /// Name of the part, such as "seccomp".
-    pub part: &'static str,
-    /// Reason, as far as the system gave one, and what is not confined because of it.
-    pub why: String,
-}
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.part, self.why)
-    }
-}
-
-/// Confines this process to `reach`. Landlock binds the calling thread and those that it starts later, so
+/// Confines this process to `access`. Landlock binds the calling thread and those that it starts later, so
 /// this is called before any other thread starts. Returns the parts that are missing.
-pub fn process(reach: &Reach) -> Vec<Missing> {
+pub fn process(access: &PathAccess) -> Vec<MissingPart> {
     #[cfg(target_os = "linux")]
-    let missing = linux::process(reach);
+    let missing = linux::process(access);
     #[cfg(not(target_os = "linux"))]
     let missing = {
-        let _everything = reach;
+        let _everything = access;
         vec![not_available()]
     };
     missing
@@ -108,7 +81,7 @@ pub fn process(reach: &Reach) -> Vec<Missing> {
 
 /// Confines this process to threads, memory and the files that it has open. The compiling process calls this
 /// last before it reads a plugin. Returns the parts that are missing.
-pub fn compiler() -> Vec<Missing> {
+pub fn compiler() -> Vec<MissingPart> {
     #[cfg(target_os = "linux")]
     let missing = linux::compiler();
     #[cfg(not(target_os = "linux"))]
@@ -117,8 +90,8 @@ pub fn compiler() -> Vec<Missing> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn not_available() -> Missing {
-    Missing {
+fn not_available() -> MissingPart {
+    MissingPart {
         part: "confinement",
         why: "it is available on Linux only".to_owned(),
     }

@@ -2,19 +2,20 @@
 //! shortage.
 //!
 //! ```text
-//! limit     the default of `--memory`: a part of the cgroup's limit, or of the machine's memory
-//! resident  what the process uses at this moment
-//! account   the bytes that one crawl uses, as far as somebody counts them
-//! marks     pure: samples in, advice out
-//! seat      one crawl among those that share the memory
-//! trim      freed memory goes back to the operating system
+//! limit         the default of `--memory`: a part of the cgroup's limit, or of the machine's memory
+//! resident      what the process uses at this moment
+//! account       the bytes that one crawl uses, as far as somebody counts them
+//! watermarks    pure: samples in, advice out
+//! usage         what one crawl uses, and whether it is put back
+//! crawl_memory  the memory as one crawl sees it
+//! trim          freed memory goes back to the operating system
 //! ```
 //!
 //! [`watch`] takes a sample every 200 ms. From the soft mark (7/8 of `--memory`) on, no crawl takes a page
 //! and caches shrink, until less than 3/4 is used. At the hard mark (`--memory` itself), the crawl that uses
 //! most is put back: it ends its pages in flight, which stay due, and goes on once memory is free, with half
 //! as many pages at once. The same happens if memory stays short for ten seconds though nothing is taken.
-//! Crawls look at their [`Seat`]; this module ends none of them itself.
+//! Crawls look at their [`CrawlMemory`]; this module ends none of them itself.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -25,18 +26,19 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 mod account;
+mod crawl_memory;
 pub mod limit;
-mod marks;
 pub mod resident;
-mod seat;
 mod trim;
+mod usage;
+mod watermarks;
 
-pub use account::{Account, Held};
-pub use marks::{Advice, Marks};
-pub use seat::Seat;
+pub use account::{Account, MemoryReservation};
+pub use crawl_memory::CrawlMemory;
+pub use watermarks::{Advice, Watermarks};
 
-use marks::Watch;
-use seat::Place;
+use usage::CrawlUsage;
+use watermarks::WatermarkWatch;
 
 /// Interval between two samples of the memory.
 pub const EVERY: Duration = Duration::from_millis(200);
@@ -61,10 +63,10 @@ struct Shared {
 #[derive(Default)]
 struct State {
     /// Watch of the marks. If `None`, nobody watches.
-    watch: Option<Watch>,
+    watch: Option<WatermarkWatch>,
     /// Bytes in use at the last sample.
     resident: u64,
-    places: Vec<Weak<Place>>,
+    usages: Vec<Weak<CrawlUsage>>,
 }
 
 impl Memory {
@@ -76,17 +78,15 @@ impl Memory {
     /// Creates memory of which the process may use `allowed` bytes.
     pub fn of(allowed: u64) -> Self {
         let memory = Self::default();
-        memory.state().watch = Some(Watch::new(Marks::of(allowed)));
+        memory.state().watch = Some(WatermarkWatch::new(Watermarks::of(allowed)));
         memory
     }
 
-    /// Returns a place for a crawl, which lasts as long as the seat or one of its clones is held.
-    pub fn seat(&self) -> Seat {
-        let seat = Seat::in_memory(self.clone());
+    /// Counts what a crawl uses, for as long as somebody holds the value.
+    fn add(&self, usage: &Arc<CrawlUsage>) {
         let mut state = self.state();
-        state.places.retain(|place| place.strong_count() > 0);
-        state.places.push(seat.place());
-        seat
+        state.usages.retain(|usage| usage.strong_count() > 0);
+        state.usages.push(Arc::downgrade(usage));
     }
 
     /// Registers a cache that shrinks when memory is short. It is called from a thread that may block.
@@ -108,7 +108,7 @@ impl Memory {
             .shared
             .is_short
             .swap(advice.is_short, Ordering::Relaxed);
-        let places: Vec<Arc<Place>> = state.places.iter().filter_map(Weak::upgrade).collect();
+        let usages: Vec<Arc<CrawlUsage>> = state.usages.iter().filter_map(Weak::upgrade).collect();
         drop(state);
         match (was_short, advice.is_short) {
             (false, true) => tracing::warn!(
@@ -122,13 +122,13 @@ impl Memory {
             (true, true) | (false, false) => {}
         }
         if advice.puts_back {
-            put_back_largest(&places, resident, allowed);
+            put_back_largest(&usages, resident, allowed);
         }
-        for place in &places {
-            place.pass(advice.is_short);
+        for usage in &usages {
+            usage.pass(advice.is_short);
         }
         if was_short != advice.is_short {
-            places.iter().for_each(|place| place.wake());
+            usages.iter().for_each(|usage| usage.wake());
         }
         advice
     }
@@ -185,11 +185,11 @@ impl std::fmt::Debug for Memory {
 
 /// Tells the crawl that uses most that it is put back. A crawl that uses nothing, or is put back already,
 /// would free nothing.
-fn put_back_largest(places: &[Arc<Place>], resident: u64, allowed: u64) {
-    let used = places
+fn put_back_largest(usages: &[Arc<CrawlUsage>], resident: u64, allowed: u64) {
+    let used = usages
         .iter()
-        .filter(|place| !place.is_put_back())
-        .map(|place| (place.bytes(), place));
+        .filter(|usage| !usage.is_put_back())
+        .map(|usage| (usage.bytes(), usage));
     let Some((bytes, largest)) = used
         .filter(|(bytes, _)| *bytes > 0)
         .max_by_key(|(bytes, _)| *bytes)

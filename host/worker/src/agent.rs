@@ -319,7 +319,7 @@ fn start(
         after,
         crawl_state: crawl_state.clone(),
         starts: Starts::default(),
-        seat: parts.memory.seat(),
+        crawl_memory: parts.memory.for_crawl(),
         stop: stop.clone(),
     };
     let over = ended.clone().drop_guard();

@@ -18,7 +18,7 @@ use crawler_crawl::report::CrawlLog;
 use crawler_crawl::starts::Starts;
 use crawler_model::plugin::LimitError;
 use crawler_model::resource::{Resource, ShardRecord, Waits};
-use crawler_process::memory::Seat;
+use crawler_process::memory::CrawlMemory;
 use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
 
@@ -42,8 +42,8 @@ pub(super) struct Assigned {
     pub(super) crawl_state: CrawlState,
     /// Pages that the crawl has begun.
     pub(super) starts: Starts,
-    /// Seat of the crawl among those that share the memory of this worker.
-    pub(super) seat: Seat,
+    /// CrawlMemory of the crawl among those that share the memory of this worker.
+    pub(super) crawl_memory: CrawlMemory,
     pub(super) stop: CancellationToken,
 }
 

@@ -8,7 +8,7 @@ use crawler_crawl::put_back::MEMORY_SHORT;
 use crawler_frontier::Frontier;
 use crawler_model::crawl::Counts;
 use crawler_model::resource::Waits;
-use crawler_process::memory::Seat;
+use crawler_process::memory::CrawlMemory;
 
 /// Name of the state of a crawl whose frontier is open and whose batches or items do not become durable.
 const STALLED: &str = "StorageUnavailable";
@@ -30,8 +30,8 @@ struct Fields {
     waits: Option<Waits>,
     /// Reason why items were not written at the last try.
     sink_fault: Option<String>,
-    /// Seat of the crawl among those that share the memory of the process.
-    seat: Option<Seat>,
+    /// CrawlMemory of the crawl among those that share the memory of the process.
+    crawl_memory: Option<CrawlMemory>,
 }
 
 impl CrawlState {
@@ -52,8 +52,8 @@ impl CrawlState {
         self.fields().frontier.is_some()
     }
 
-    pub(super) fn seated(&self, seat: Seat) {
-        self.fields().seat = Some(seat);
+    pub(super) fn set_memory(&self, crawl_memory: CrawlMemory) {
+        self.fields().crawl_memory = Some(crawl_memory);
     }
 
     pub(super) fn opened(&self, frontier: Arc<dyn Frontier>) {
@@ -102,8 +102,8 @@ impl CrawlState {
             why,
         });
         let short = || {
-            let seat = fields.seat.as_ref();
-            let why = frontier.and(seat).and_then(Seat::short)?;
+            let crawl_memory = fields.crawl_memory.as_ref();
+            let why = frontier.and(crawl_memory).and_then(CrawlMemory::short)?;
             let condition = MEMORY_SHORT.to_owned();
             Some(Waits { condition, why })
         };

@@ -45,7 +45,7 @@ pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
         crawl_state: crawl_state.clone(),
         mailbox,
     };
-    crawl_state.seated(assigned.seat.clone());
+    crawl_state.set_memory(assigned.crawl_memory.clone());
     assigned.parts.crawls.enter(id, running);
     tracing::info!("crawl starts");
     let end = assigned.crawl(&mut receiver, &crawl_state, &log).await;
@@ -179,7 +179,7 @@ impl Assigned {
             starts: self.starts.clone(),
             part,
             rest_after: Some(CLOSE_AFTER),
-            seat: self.seat.clone(),
+            crawl_memory: self.crawl_memory.clone(),
         };
         crawler_crawl::run(parts, Box::new(sink), stop).await
     }

@@ -20,7 +20,7 @@ impl Assigned {
         let condition = MEMORY_SHORT.to_owned();
         let waits = Waits { condition, why };
         self.wait(backoff, &waits, crawl_state, log).await?;
-        let free = self.stop.run_until_cancelled(self.seat.free());
+        let free = self.stop.run_until_cancelled(self.crawl_memory.free());
         free.await.ok_or(Stop::Requested)?;
         log.note("info", "memory is free again");
         Ok(())

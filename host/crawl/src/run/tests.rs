@@ -32,7 +32,7 @@ use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::{CrawlSettings, Robots};
 use crawler_plugin::{CallConfig, CallFailure, CallOutput, CallReport, KillReport, Rules};
 use crawler_process::clock::{Clock, SystemClock};
-use crawler_process::memory::Seat;
+use crawler_process::memory::CrawlMemory;
 use crawler_sink::{Sink, SinkError};
 
 mod bench;

@@ -27,7 +27,7 @@ use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::CrawlSettings;
 use crawler_plugin::{CallConfig, CallOutput, CallReport, Rules};
 use crawler_process::clock::{Clock, SystemClock};
-use crawler_process::memory::Seat;
+use crawler_process::memory::CrawlMemory;
 use crawler_sink::{Sink, SinkError};
 
 const N_PAGES: u64 = 300;
@@ -183,7 +183,7 @@ pub(crate) fn parts(
         starts: Starts::default(),
         part,
         rest_after: None,
-        seat: Seat::default(),
+        crawl_memory: CrawlMemory::default(),
     }
 }
 

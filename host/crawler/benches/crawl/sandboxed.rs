@@ -18,7 +18,7 @@ use crawler_model::plugin::Limits;
 use crawler_model::settings::CrawlSettings;
 use crawler_plugin::engine::{Engine, EngineSettings, Plugin};
 use crawler_process::clock::{Clock, SystemClock};
-use crawler_process::memory::Seat;
+use crawler_process::memory::CrawlMemory;
 use crawler_sink::lines::{LineFiles, LineSettings};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,7 @@ impl Crawler {
             clock,
             permit: Arc::new(Always),
             rest_after: None,
-            seat: Seat::default(),
+            crawl_memory: CrawlMemory::default(),
             starts: Starts::default(),
             part: None,
         };

@@ -26,7 +26,7 @@ use crate::config::{self, FetchConfig, FileConfig, FixedHosts};
 use crawler_data::DataRoot;
 use crawler_plugin::admission;
 use crawler_process::clock::SystemClock;
-use crawler_process::confine::{self, Confinement, Reach};
+use crawler_process::confine::{self, Confinement, PathAccess};
 
 /// Builds the plugins of the command and then confines this process to what it still needs. It is called
 /// before the process has other threads, and before it has read a byte of a plugin.
@@ -42,18 +42,20 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
             run::checked(options)?;
             check_fetch(&options.fetch, &options.hosts)?;
             build_all([&mut options.plugin])?;
-            let mut reach = reach(&options.engine)?;
-            reach.read.push(options.plugin.clone());
-            reach.read.extend(options.fetch.files().map(Path::to_owned));
+            let mut access = access(&options.engine)?;
+            access.read.push(options.plugin.clone());
+            access
+                .read
+                .extend(options.fetch.files().map(Path::to_owned));
             if let Some(output) = &options.output {
                 if !output.exists() {
                     // A rule of the confinement needs a file that exists.
                     let created = File::create_new(output);
                     created.with_context(|| format!("cannot create {}", output.display()))?;
                 }
-                reach.write.push(output.clone());
+                access.write.push(output.clone());
             }
-            confine(&reach);
+            confine(&access);
         }
         Command::Up(options) if is_wanted(&options.engine) => {
             doors::check_port(options.grpc, "--grpc")?;
@@ -66,11 +68,11 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
                 doors::check_port(node.grpc, "--grpc")?;
                 doors::check_port(node.http, "--http")?;
                 check_fetch(&node.config.fetch, &node.config.hosts)?;
-                let mut reach = reach(&node.engine)?;
+                let mut access = access(&node.engine)?;
                 let files = node.etcd.files().chain(node.config.fetch.files());
-                reach.read.extend(files.map(Path::to_owned));
-                reach.write.push(data_folder(&node.data)?);
-                confine(&reach);
+                access.read.extend(files.map(Path::to_owned));
+                access.write.push(data_folder(&node.data)?);
+                confine(&access);
             }
             WorkerOptions::Alone(options) if is_wanted(&options.engine) => {
                 confine_server(&options.engine, &options.data, &mut options.config)?;
@@ -99,12 +101,12 @@ fn confine_server(
 ) -> anyhow::Result<()> {
     check_fetch(&config.fetch, &config.hosts)?;
     build_all(config.plugins.iter_mut().map(|plugin| &mut plugin.path))?;
-    let mut reach = reach(engine)?;
+    let mut access = access(engine)?;
     let plugins = config.plugins.iter().map(|plugin| plugin.path.as_path());
     let files = config.fetch.files().chain(plugins);
-    reach.read.extend(files.map(Path::to_owned));
-    reach.write.push(data_folder(data)?);
-    confine(&reach);
+    access.read.extend(files.map(Path::to_owned));
+    access.write.push(data_folder(data)?);
+    confine(&access);
     Ok(())
 }
 
@@ -113,8 +115,8 @@ fn check_fetch(config: &FetchConfig, hosts: &FixedHosts) -> anyhow::Result<()> {
     parts::fetcher(parts::guard(&[], &[]), config, hosts, Arc::new(SystemClock)).map(drop)
 }
 
-/// Returns the reach of every process that runs plugins.
-fn reach(engine: &EngineOptions) -> anyhow::Result<Reach> {
+/// Returns the access of every process that runs plugins.
+fn access(engine: &EngineOptions) -> anyhow::Result<PathAccess> {
     // If the folder cannot be made, the engine reports why.
     let _made = DirBuilder::new()
         .recursive(true)
@@ -124,7 +126,7 @@ fn reach(engine: &EngineOptions) -> anyhow::Result<Reach> {
         Some(program) => program,
         None => admission::own_program()?,
     };
-    Ok(Reach {
+    Ok(PathAccess {
         read: config::certificates().collect(),
         write: vec![engine.state.clone(), std::env::temp_dir()],
         execute: vec![program],
@@ -135,9 +137,9 @@ fn data_folder(data: &str) -> anyhow::Result<PathBuf> {
     Ok(DataRoot::open(data)?.folder().to_owned())
 }
 
-fn confine(reach: &Reach) {
-    let missing = confine::process(reach);
-    tracing::debug!(writes = ?reach.write, "confined");
+fn confine(access: &PathAccess) {
+    let missing = confine::process(access);
+    tracing::debug!(writes = ?access.write, "confined");
     for missing in missing {
         let (part, why) = (missing.part, missing.why);
         tracing::warn!(part, why, "this system lacks a part of the confinement");

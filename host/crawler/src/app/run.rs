@@ -106,7 +106,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     };
     let sink = SharedSink::new(open_sink(options.output.as_deref()).await?);
     let scope = TaskScope::new();
-    let seat = parts::memory(&options.engine, &fetch, None, &scope).seat();
+    let crawl_memory = parts::memory(&options.engine, &fetch, None, &scope).for_crawl();
 
     let frontier: Arc<dyn Frontier> = Arc::new(MemoryFrontier::new(MemorySettings {
         max_urls: options.frontier_urls,
@@ -134,7 +134,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         starts: Starts::default(),
         part: None,
         rest_after: None,
-        seat: seat.clone(),
+        crawl_memory: crawl_memory.clone(),
     };
     let started = Instant::now();
     let progress = progress_bar();
@@ -155,7 +155,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         let CrawlEnd::PutBack(why) = &end else {
             break end;
         };
-        let free = put_back::until_free(&seat, &mut backoff, &log, why);
+        let free = put_back::until_free(&crawl_memory, &mut backoff, &log, why);
         let free = tokio::time::timeout(MEMORY_PATIENCE, free);
         match stop.run_until_cancelled(free).await {
             Some(Ok(())) => {}

@@ -30,7 +30,7 @@ use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::{CrawlSettings, DEFAULT_DELAY, ResourceSpec, ShardId, Unchanged};
 use crawler_plugin::Rules;
 use crawler_process::clock::{Clock, SystemClock};
-use crawler_process::memory::{Memory, Seat};
+use crawler_process::memory::{CrawlMemory, Memory};
 use crawler_process::task::TaskScope;
 use crawler_sink::lazy::LazySink;
 use crawler_sink::{Delivery, OpenSinks};
@@ -144,16 +144,16 @@ async fn crawl(
     options: &AloneOptions,
     stop: CancellationToken,
 ) -> anyhow::Result<CrawlEnd> {
-    let seat = shared.memory.seat();
+    let crawl_memory = shared.memory.for_crawl();
     let log = CrawlLog::new(shared.clock.clone());
     let mut backoff = put_back::new_backoff();
     loop {
-        let end = crawl_once(shared, spec, options, &seat, &log, &stop).await?;
+        let end = crawl_once(shared, spec, options, &crawl_memory, &log, &stop).await?;
         let CrawlEnd::PutBack(why) = end else {
             return Ok(end);
         };
         tracing::warn!(why, "the crawl waits");
-        let free = put_back::until_free(&seat, &mut backoff, &log, &why);
+        let free = put_back::until_free(&crawl_memory, &mut backoff, &log, &why);
         if stop.run_until_cancelled(free).await.is_none() {
             return Ok(CrawlEnd::Stopped);
         }
@@ -164,7 +164,7 @@ async fn crawl_once(
     shared: &Shared,
     spec: &ResourceSpec,
     options: &AloneOptions,
-    seat: &Seat,
+    crawl_memory: &CrawlMemory,
     log: &CrawlLog,
     stop: &CancellationToken,
 ) -> anyhow::Result<CrawlEnd> {
@@ -206,7 +206,7 @@ async fn crawl_once(
         starts: Starts::default(),
         part: None,
         rest_after: None,
-        seat: seat.clone(),
+        crawl_memory: crawl_memory.clone(),
     };
     tracing::info!(items = %folder.display(), "crawl starts");
     let end = crawler_crawl::run(parts, Box::new(sink), stop.clone()).await;

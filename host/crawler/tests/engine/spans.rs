@@ -15,7 +15,7 @@ use crawler_model::id::{Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_model::settings::CrawlSettings;
 use crawler_process::clock::{Clock, SystemClock};
-use crawler_process::memory::Seat;
+use crawler_process::memory::CrawlMemory;
 use crawler_process::task::TaskScope;
 use crawler_sink::stream::StreamSink;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -139,7 +139,7 @@ async fn crawl_one_page() -> String {
         starts: Starts::default(),
         part: None,
         rest_after: None,
-        seat: Seat::default(),
+        crawl_memory: CrawlMemory::default(),
     };
     let shard = ShardId::only(parts.resource);
     let name = "books".parse().expect("it is a name");

@@ -25,7 +25,7 @@ use tokio_util::io::StreamReader;
 
 use super::{FetchSettings, failed};
 use crate::FetchError;
-use crawler_process::memory::Held;
+use crawler_process::memory::MemoryReservation;
 
 /// Value of `accept-encoding` in every request.
 pub(super) const ACCEPTED: &str = "gzip, br, zstd, deflate";
@@ -61,7 +61,7 @@ pub(super) async fn read(
     codings: &[String],
     settings: &FetchSettings,
     max_body: u64,
-    mut held: Held,
+    mut held: MemoryReservation,
 ) -> Result<Body, FetchError> {
     let is_about_another = *method == Method::HEAD || response.status() == 304;
     let announced = response.headers().get(header::CONTENT_LENGTH);
@@ -135,7 +135,7 @@ async fn joined(
     mut chunks: impl Stream<Item = io::Result<Bytes>> + Unpin,
     reserved: u64,
     enough: u64,
-    held: &mut Held,
+    held: &mut MemoryReservation,
 ) -> io::Result<Bytes> {
     let is_enough = |n: usize| n as u64 >= enough;
     let Some(only) = first(&mut chunks).await? else {
@@ -284,12 +284,12 @@ mod tests {
                 .map(|c| Ok(Bytes::from(c.to_string())))
                 .collect();
             let account = Account::default();
-            let mut held = account.hold(0);
+            let mut held = account.reserve(0);
             let body = joined(stream::iter(all), 3, enough, &mut held);
             assert_eq!(body.await.unwrap(), expected, "{chunks:?}");
         }
         let broken = [Ok(Bytes::from("a")), Err(io::Error::other("reset"))];
-        let mut held = Account::default().hold(0);
+        let mut held = Account::default().reserve(0);
         let broken = joined(stream::iter(broken), 0, 9, &mut held);
         assert!(broken.await.is_err());
     }
@@ -297,7 +297,7 @@ mod tests {
     #[tokio::test]
     async fn a_body_counts_while_it_is_read() {
         let account = Account::default();
-        let mut held = account.hold(0);
+        let mut held = account.reserve(0);
         let (give, chunks) = tokio::sync::mpsc::channel(4);
         let chunks = tokio_stream::wrappers::ReceiverStream::new(chunks);
         let mut body = Box::pin(joined(chunks, 0, u64::MAX, &mut held));

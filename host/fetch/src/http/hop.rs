@@ -324,7 +324,7 @@ impl Hop {
             &codings,
             settings,
             max_body,
-            self.account.hold(0),
+            self.account.reserve(0),
         )
         .await?;
         record.body = begun.elapsed();

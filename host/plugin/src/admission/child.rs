@@ -29,7 +29,7 @@ use crate::{CallConfig, PluginError};
 use crawler_model::guest_text::GuestText;
 use crawler_model::id::Digest;
 use crawler_model::plugin::Limits;
-use crawler_process::confine::{self, Confinement, Missing};
+use crawler_process::confine::{self, Confinement, MissingPart};
 use crawler_process::memory::Account;
 
 /// The hidden command of the `crawler` program.
@@ -273,7 +273,7 @@ fn serve(args: impl IntoIterator<Item = OsString>) -> wasmtime::Result<()> {
     clippy::print_stderr,
     reason = "standard error is where the parent reads what the child lacks"
 )]
-fn note(missing: &[Missing]) {
+fn note(missing: &[MissingPart]) {
     for missing in missing {
         eprintln!("{missing}");
     }

@@ -3,7 +3,7 @@
 
 use wasmtime::ResourceLimiter;
 
-use crawler_process::memory::{Account, Held};
+use crawler_process::memory::{Account, MemoryReservation};
 
 /// Cost of one element of a table: a pointer.
 const TABLE_ELEMENT_BYTES: usize = 8;
@@ -22,7 +22,7 @@ pub(crate) struct MemoryLimiter {
     /// Number of bytes that the last refused growth would have led to.
     refused: Option<usize>,
     /// Memory that is used, readable by others.
-    held: Held,
+    held: MemoryReservation,
 }
 
 impl MemoryLimiter {
@@ -33,7 +33,7 @@ impl MemoryLimiter {
             peak: 0,
             last_grant: 0,
             refused: None,
-            held: account.hold(0),
+            held: account.reserve(0),
         }
     }
 

@@ -10,7 +10,7 @@ use landlock::{
     RulesetError, Scope,
 };
 
-use super::{Missing, Reach};
+use super::access::{MissingPart, PathAccess};
 
 /// Version whose rights are given up. Rights of later versions are not given up, so that a new kernel changes
 /// nothing. Linux 6.12 has it.
@@ -29,13 +29,13 @@ const PROC: [&str; 5] = [
 /// has open.
 static HELD: OnceLock<Vec<PathFd>> = OnceLock::new();
 
-/// Restricts this process to `reach`.
-pub(super) fn process(reach: &Reach) -> Result<(), Missing> {
+/// Restricts this process to `access`.
+pub(super) fn process(access: &PathAccess) -> Result<(), MissingPart> {
     // Under version 1 no file can be moved from one folder to another, which line files need.
     let moving = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::Refer);
-    let ruleset = moving.map_err(|_too_old| Missing {
+    let ruleset = moving.map_err(|_too_old| MissingPart {
         part: "Landlock",
         why: "the kernel has none, or version 1, under which files cannot be moved; 2 is needed \
               (Linux 5.19): files are not confined"
@@ -58,9 +58,9 @@ pub(super) fn process(reach: &Reach) -> Result<(), Missing> {
         }
         let write = AccessFs::from_all(VERSION) & !AccessFs::Execute;
         let granted = [
-            (&reach.read, read),
-            (&reach.write, write),
-            (&reach.execute, AccessFs::ReadFile | AccessFs::Execute),
+            (&access.read, read),
+            (&access.write, write),
+            (&access.execute, AccessFs::ReadFile | AccessFs::Execute),
         ];
         for (paths, access) in granted {
             for path in paths {
@@ -73,7 +73,7 @@ pub(super) fn process(reach: &Reach) -> Result<(), Missing> {
 }
 
 /// Takes all files, TCP ports and signals to others from this process.
-pub(super) fn compiler() -> Result<(), Missing> {
+pub(super) fn compiler() -> Result<(), MissingPart> {
     let restrict = || {
         Ruleset::default()
             .handle_access(AccessFs::from_all(VERSION))?
@@ -105,8 +105,10 @@ fn grant(
     rules.add_rule(PathBeneath::new(handle, access))
 }
 
-fn enforced(restricted: Result<landlock::RestrictionStatus, RulesetError>) -> Result<(), Missing> {
-    let missing = |why: String| Missing {
+fn enforced(
+    restricted: Result<landlock::RestrictionStatus, RulesetError>,
+) -> Result<(), MissingPart> {
+    let missing = |why: String| MissingPart {
         part: "Landlock",
         why,
     };

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Missing, Reach, landlock, seccomp};
+use super::access::{MissingPart, PathAccess};
+use super::{landlock, seccomp};
 
 /// Libraries, CA certificates, and the files that the resolver and the allocator read.
 const READ: [&str; 32] = [
@@ -42,8 +43,8 @@ const READ: [&str; 32] = [
 ];
 const WRITE: [&str; 1] = ["/dev/null"];
 
-pub(super) fn process(reach: &Reach) -> Vec<Missing> {
-    let mut all = reach.clone();
+pub(super) fn process(access: &PathAccess) -> Vec<MissingPart> {
+    let mut all = access.clone();
     all.read.extend(READ.map(PathBuf::from));
     all.write.extend(WRITE.map(PathBuf::from));
     for file in loaded() {
@@ -57,7 +58,7 @@ pub(super) fn process(reach: &Reach) -> Vec<Missing> {
     missing.into_iter().flatten().collect()
 }
 
-pub(super) fn compiler() -> Vec<Missing> {
+pub(super) fn compiler() -> Vec<MissingPart> {
     // The filter comes last, because it refuses the system calls of the other parts.
     let missing = [
         no_new_privs().err(),
@@ -67,8 +68,8 @@ pub(super) fn compiler() -> Vec<Missing> {
     missing.into_iter().flatten().collect()
 }
 
-fn no_new_privs() -> Result<(), Missing> {
-    rustix::thread::set_no_new_privs(true).map_err(|e| Missing {
+fn no_new_privs() -> Result<(), MissingPart> {
+    rustix::thread::set_no_new_privs(true).map_err(|e| MissingPart {
         part: "no_new_privs",
         why: format!("{e}; programs that are started may gain privileges"),
     })

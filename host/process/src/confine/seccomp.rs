@@ -13,7 +13,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch,
 };
 
-use super::Missing;
+use super::access::MissingPart;
 
 /// Calls that are allowed, whatever their arguments.
 const FREE: [c_long; 41] = [
@@ -75,8 +75,8 @@ enum FilterError {
 }
 
 /// Restricts all threads of this process to the calls of the list.
-pub(super) fn compiler() -> Result<(), Missing> {
-    apply().map_err(|e| Missing {
+pub(super) fn compiler() -> Result<(), MissingPart> {
+    apply().map_err(|e| MissingPart {
         part: "seccomp",
         why: format!("{e}: system calls of the compiling process are not confined"),
     })

@@ -12,8 +12,8 @@ pub struct Account {
 
 impl Account {
     /// Counts `bytes` until the returned value is dropped.
-    pub fn hold(&self, bytes: u64) -> Held {
-        let mut held = Held {
+    pub fn reserve(&self, bytes: u64) -> MemoryReservation {
+        let mut held = MemoryReservation {
             account: self.clone(),
             bytes: 0,
         };
@@ -29,12 +29,12 @@ impl Account {
 
 /// Part of an account, counted until it is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct MemoryReservation {
     account: Account,
     bytes: u64,
 }
 
-impl Held {
+impl MemoryReservation {
     /// Changes the part to `bytes`.
     pub fn set(&mut self, bytes: u64) {
         let all = &self.account.bytes;
@@ -46,7 +46,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for MemoryReservation {
     fn drop(&mut self) {
         self.set(0);
     }
@@ -60,8 +60,8 @@ mod tests {
     fn what_is_held_counts_until_it_is_dropped() {
         let account = Account::default();
         let same = account.clone();
-        let body = account.hold(100);
-        let mut call = same.hold(0);
+        let body = account.reserve(100);
+        let mut call = same.reserve(0);
         call.set(50);
         assert_eq!((account.bytes(), same.bytes()), (150, 150));
         call.set(20);

@@ -16,10 +16,10 @@ fn at_hard(memory: &Memory, n_samples: u32) {
 #[test]
 fn the_crawl_that_uses_most_is_put_back_with_the_reason() {
     let memory = Memory::of(800 * MIB);
-    let (small, large) = (memory.seat(), memory.seat());
-    let _body = small.account().hold(10 * MIB);
-    let _call = large.account().hold(4 * MIB);
-    large.also(|| 300 * MIB);
+    let (small, large) = (memory.for_crawl(), memory.for_crawl());
+    let _body = small.account().reserve(10 * MIB);
+    let _call = large.account().reserve(4 * MIB);
+    large.count_also(|| 300 * MIB);
     at_hard(&memory, 2);
     assert_eq!(small.put_back(), None);
     let why = large.put_back().unwrap();
@@ -35,10 +35,10 @@ fn the_crawl_that_uses_most_is_put_back_with_the_reason() {
 #[test]
 fn a_crawl_that_uses_nothing_is_left_alone() {
     let memory = Memory::of(800 * MIB);
-    let seat = memory.seat();
+    let crawl_memory = memory.for_crawl();
     at_hard(&memory, 100);
-    assert_eq!((seat.put_back(), seat.share(8)), (None, 0));
-    let why = seat.short().unwrap();
+    assert_eq!((crawl_memory.put_back(), crawl_memory.share(8)), (None, 0));
+    let why = crawl_memory.short().unwrap();
     assert_eq!(
         why,
         "no page is taken while this worker uses 800 MiB of the 800 MiB that --memory allows"
@@ -48,24 +48,24 @@ fn a_crawl_that_uses_nothing_is_left_alone() {
 #[tokio::test]
 async fn a_crawl_that_was_put_back_goes_on_with_fewer_pages() {
     let memory = Memory::of(800 * MIB);
-    let seat = memory.seat();
-    assert_eq!(seat.share(8), 8);
-    let held = seat.account().hold(700 * MIB);
+    let crawl_memory = memory.for_crawl();
+    assert_eq!(crawl_memory.share(8), 8);
+    let held = crawl_memory.account().reserve(700 * MIB);
     at_hard(&memory, 2);
-    let why = seat.until_put_back().await;
-    assert_eq!(seat.put_back(), Some(why));
+    let why = crawl_memory.until_put_back().await;
+    assert_eq!(crawl_memory.put_back(), Some(why));
     drop(held);
-    let free = seat.free();
+    let free = crawl_memory.free();
     tokio::pin!(free);
     assert!(futures::poll!(&mut free).is_pending());
     memory.note(100 * MIB);
     free.await;
-    assert_eq!((seat.put_back(), seat.share(8)), (None, 4));
-    assert_eq!(seat.share(1), 1);
+    assert_eq!((crawl_memory.put_back(), crawl_memory.share(8)), (None, 4));
+    assert_eq!(crawl_memory.share(1), 1);
     for _ in 0..300 {
         memory.note(100 * MIB);
     }
-    assert_eq!(seat.share(8), 8);
+    assert_eq!(crawl_memory.share(8), 8);
 }
 
 #[test]
@@ -83,24 +83,24 @@ fn caches_shrink_and_grow_and_seats_that_are_left_are_forgotten() {
     memory.expand();
     assert_eq!(n_shrunk.load(Ordering::Relaxed), 1);
     for _ in 0..10 {
-        drop(memory.seat());
+        drop(memory.for_crawl());
     }
-    assert_eq!(memory.state().places.len(), 1);
+    assert_eq!(memory.state().usages.len(), 1);
 }
 
 #[test]
 fn memory_that_nobody_watches_is_never_short() {
     let memory = Memory::unwatched();
-    let seat = memory.seat();
-    let _held = seat.account().hold(u64::MAX);
+    let crawl_memory = memory.for_crawl();
+    let _held = crawl_memory.account().reserve(u64::MAX);
     assert_eq!(memory.note(u64::MAX), Advice::default());
-    assert_eq!((seat.share(8), seat.put_back()), (8, None));
+    assert_eq!((crawl_memory.share(8), crawl_memory.put_back()), (8, None));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_takes_samples_until_it_is_told_to_stop() {
     let memory = Memory::of(800 * MIB);
-    let seat = memory.seat();
+    let crawl_memory = memory.for_crawl();
     let stop = CancellationToken::new();
     let samples = Arc::new(AtomicUsize::new(0));
     let (taken, last) = (samples.clone(), stop.clone());
@@ -114,9 +114,9 @@ async fn a_watch_takes_samples_until_it_is_told_to_stop() {
     };
     watch(memory.clone(), resident, stop).await;
     assert_eq!(samples.load(Ordering::Relaxed), 3);
-    assert_eq!(seat.share(1), 0);
+    assert_eq!(crawl_memory.share(1), 0);
     // A system that tells nothing ends the watch, and nothing is short.
     let memory = Memory::of(800 * MIB);
     watch(memory.clone(), || None, CancellationToken::new()).await;
-    assert_eq!(memory.seat().share(1), 1);
+    assert_eq!(memory.for_crawl().share(1), 1);
 }

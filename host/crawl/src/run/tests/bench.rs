@@ -257,12 +257,12 @@ pub(super) async fn crawl_on(
     crawl_or_rest(frontier, roots, settings, sink, stop, Rest::default()).await
 }
 
-/// Time after which a crawl may end as resting, the pages that it has begun before, and its seat.
+/// Time after which a crawl may end as resting, the pages that it has begun before, and its memory.
 #[derive(Clone, Default)]
 pub(super) struct Rest {
     pub(super) after: Option<Duration>,
     pub(super) starts: Starts,
-    pub(super) seat: Seat,
+    pub(super) crawl_memory: CrawlMemory,
 }
 
 impl Rest {
@@ -314,7 +314,7 @@ pub(super) fn parts(
         starts: Starts::default(),
         part: None,
         rest_after: None,
-        seat: Seat::default(),
+        crawl_memory: CrawlMemory::default(),
     }
 }
 
@@ -334,7 +334,7 @@ pub(super) async fn crawl_or_rest(
     let parts = CrawlParts {
         starts: rest.starts,
         rest_after: rest.after,
-        seat: rest.seat,
+        crawl_memory: rest.crawl_memory,
         ..parts(
             frontier.clone(),
             rules,

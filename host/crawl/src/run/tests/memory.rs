@@ -10,15 +10,15 @@ async fn crawl_in(
     frontier: Arc<dyn Frontier>,
     roots: &[&'static str],
     sink: Kept,
-) -> (Seat, Ended) {
+) -> (CrawlMemory, Ended) {
     let rest = Rest {
-        seat: memory.seat(),
+        crawl_memory: memory.for_crawl(),
         ..Rest::default()
     };
-    let (seat, settings) = (rest.seat.clone(), CrawlSettings::default());
+    let (crawl_memory, settings) = (rest.crawl_memory.clone(), CrawlSettings::default());
     let stop = CancellationToken::new();
     (
-        seat,
+        crawl_memory,
         crawl_or_rest(frontier, roots, settings, sink, stop, rest).await,
     )
 }
@@ -60,7 +60,7 @@ async fn a_crawl_that_is_put_back_keeps_its_pages_and_waits_for_no_sink() {
         memory.note(800 * MIB);
         memory.note(800 * MIB);
     };
-    let ((seat, ended), ()) = tokio::join!(crawl, press);
+    let ((crawl_memory, ended), ()) = tokio::join!(crawl, press);
     let CrawlEnd::PutBack(why) = ended.end else {
         panic!("{:?}", ended.end);
     };
@@ -70,8 +70,8 @@ async fn a_crawl_that_is_put_back_keeps_its_pages_and_waits_for_no_sink() {
     let n_items = frontier.outbox(99).await.unwrap().items.len() as u64;
     assert!(n_items > 0 && n_items == frontier.counts().items);
     memory.note(100 * MIB);
-    seat.free().await;
-    assert_eq!(seat.put_back(), None);
+    crawl_memory.free().await;
+    assert_eq!(crawl_memory.put_back(), None);
 }
 
 #[tokio::test(start_paused = true)]

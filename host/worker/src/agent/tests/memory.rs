@@ -110,7 +110,7 @@ impl Rules for Crowd {
         let n: u64 = page.url.path()[1..].parse().unwrap();
         let mut links = Vec::new();
         if n == 0 {
-            let (mut held, mut used) = (config.account.hold(0), Used(self.machine.clone(), 0));
+            let (mut held, mut used) = (config.account.reserve(0), Used(self.machine.clone(), 0));
             while used.1 < HUNGRY_CALL {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 used.grow(MIB);

@@ -11,9 +11,9 @@ const SETTLE: u32 = 5;
 /// mark, or pages are taken again below the soft mark.
 const STUCK: u32 = 50;
 
-/// Marks, in bytes, at which something changes.
+/// Watermarks, in bytes, at which something changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Marks {
+pub struct Watermarks {
     /// Mark from which on no page is taken, and caches shrink.
     pub soft: u64,
     /// Mark below which pages are taken again.
@@ -22,7 +22,7 @@ pub struct Marks {
     pub hard: u64,
 }
 
-impl Marks {
+impl Watermarks {
     /// Returns the marks of a process that may use `allowed` bytes.
     pub fn of(allowed: u64) -> Self {
         Self {
@@ -44,10 +44,10 @@ pub struct Advice {
     pub puts_back: bool,
 }
 
-/// Marks, and counts of the samples so far.
+/// Watermarks, and counts of the samples so far.
 #[derive(Debug)]
-pub(super) struct Watch {
-    marks: Marks,
+pub(super) struct WatermarkWatch {
+    marks: Watermarks,
     is_short: bool,
     /// Number of samples since memory became short.
     n_short: u32,
@@ -57,8 +57,8 @@ pub(super) struct Watch {
     n_since: u32,
 }
 
-impl Watch {
-    pub(super) fn new(marks: Marks) -> Self {
+impl WatermarkWatch {
+    pub(super) fn new(marks: Watermarks) -> Self {
         Self {
             marks,
             is_short: false,
@@ -68,7 +68,7 @@ impl Watch {
         }
     }
 
-    pub(super) fn marks(&self) -> Marks {
+    pub(super) fn marks(&self) -> Watermarks {
         self.marks
     }
 
@@ -112,7 +112,7 @@ impl Watch {
 mod tests {
     use super::*;
 
-    const MARKS: Marks = Marks {
+    const MARKS: Watermarks = Watermarks {
         soft: 70,
         resume: 60,
         hard: 80,
@@ -121,7 +121,7 @@ mod tests {
     /// Returns one letter for each sample: `.` if pages are taken, `s` if none is, `S` if caches shrink too,
     /// `b` and `B` if a crawl is put back as well.
     fn advice(samples: impl IntoIterator<Item = u64>) -> String {
-        let mut watch = Watch::new(MARKS);
+        let mut watch = WatermarkWatch::new(MARKS);
         let letter = |advice: Advice| match (advice.is_short, advice.shrinks, advice.puts_back) {
             (false, false, false) => '.',
             (true, false, false) => 's',
@@ -180,11 +180,11 @@ mod tests {
 
     #[test]
     fn marks_are_parts_of_what_is_allowed() {
-        let expected = Marks {
+        let expected = Watermarks {
             soft: 700 << 20,
             resume: 600 << 20,
             hard: 800 << 20,
         };
-        assert_eq!(Marks::of(800 << 20), expected);
+        assert_eq!(Watermarks::of(800 << 20), expected);
     }
 }
