@@ -24,7 +24,7 @@ mod plugins;
 mod pushes;
 mod workers;
 
-use masters::{Calls, Marks, Masters};
+use masters::{CallMetadata, Calls, Masters};
 pub use plugins::{FetchDeadlines, MasterPlugins};
 pub(crate) use workers::CALL_TOKEN;
 pub use workers::GrpcWorkerCalls;
@@ -132,11 +132,11 @@ impl Client {
     where
         Asked: Future<Output = Result<Response<T>, Status>>,
     {
-        let marks = Marks {
+        let metadata = CallMetadata {
             request: None,
             through: None,
         };
-        self.masters.call(deadline, &marks, ask).await
+        self.masters.call(deadline, &metadata, ask).await
     }
 
     /// Makes a call that changes something, with the same request id however often it is sent.
@@ -149,11 +149,11 @@ impl Client {
         Asked: Future<Output = Result<Response<T>, Status>>,
     {
         let (request, through) = self.behalf.clone().unzip();
-        let marks = Marks {
+        let metadata = CallMetadata {
             request: Some(request.unwrap_or_else(RequestId::random)),
             through,
         };
-        self.masters.call(deadline, &marks, ask).await
+        self.masters.call(deadline, &metadata, ask).await
     }
 
     /// Adds a resource.

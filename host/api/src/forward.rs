@@ -57,7 +57,7 @@ impl Origin {
 }
 
 /// Forwards calls to the leader.
-pub(super) struct Forward {
+pub(super) struct Forwarder {
     /// Id of this master.
     id: NodeId,
     election_status: watch::Receiver<ElectionStatus>,
@@ -65,7 +65,7 @@ pub(super) struct Forward {
     kept: Mutex<Option<(String, Client)>>,
 }
 
-impl Forward {
+impl Forwarder {
     pub(super) fn new(id: NodeId, election_status: watch::Receiver<ElectionStatus>) -> Self {
         Self {
             id,
@@ -75,7 +75,7 @@ impl Forward {
     }
 
     /// Logs the outcome of a call that changes something.
-    pub(super) fn tell<T>(
+    pub(super) fn log<T>(
         &self,
         origin: &Origin,
         (method, name): (&'static str, &str),

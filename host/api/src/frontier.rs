@@ -107,7 +107,7 @@ impl Api {
             let dead_letters = self.change(origin, own, theirs).await?;
             Ok(proto::RedriveResponse { dead_letters })
         };
-        self.told(origin, "RedriveFrontier", name, call).await
+        self.logged(origin, "RedriveFrontier", name, call).await
     }
 }
 

@@ -16,20 +16,20 @@ use super::calls::Calls;
 use super::connections::Connections;
 use super::problem::Problem;
 use super::requests::Requests;
-use super::{Api, CALLS_MAX, PushSaid, REQUEST_MAX, convert};
+use super::{Api, CALLS_MAX, PushRequest, REQUEST_MAX, convert};
 use crawler_fetch::turns::Turns;
 use crawler_master::ControlError;
 use crawler_master::control::frontier::UrlQuery;
 use crawler_model::node::CallToken;
 use crawler_worker::Crawls;
 
-mod gate;
 mod origin;
+mod token_auth;
 mod upload;
 mod worker;
 
-use gate::Gate;
 use origin::origin;
+use token_auth::TokenAuth;
 use upload::upload;
 use worker::Worker;
 
@@ -46,12 +46,12 @@ pub struct Services {
     /// Calls of a master; `None` on a worker.
     pub master: Option<Api>,
     /// Calls of a worker; `None` on a master.
-    pub worker: Option<WorkerDoor>,
+    pub worker: Option<WorkerService>,
 }
 
 /// Parts of a worker that answer calls.
 #[derive(Clone)]
-pub struct WorkerDoor {
+pub struct WorkerService {
     /// Crawls of this worker.
     pub crawls: Crawls,
     /// Token that callers show who bring links or ask for turns.
@@ -75,16 +75,16 @@ pub async fn serve(
     if master.is_some() {
         reporter.set_serving::<CrawlerMasterServer<Master>>().await;
     }
-    let worker = services.worker.map(|door| {
+    let worker = services.worker.map(|service| {
         let worker = Worker {
-            crawls: door.crawls,
-            turns: door.turns,
+            crawls: service.crawls,
+            turns: service.turns,
             calls: Calls::new("worker"),
             stop: stop.clone(),
         };
-        Gate {
+        TokenAuth {
             worker: CrawlerWorkerServer::new(worker).max_decoding_message_size(LINKS_MAX),
-            call_token: door.call_token,
+            call_token: service.call_token,
         }
     });
     if worker.is_some() {
@@ -248,11 +248,11 @@ impl CrawlerMaster for Master {
     ) -> Answer<proto::Plugin> {
         let origin = origin(&request)?;
         let request = request.into_inner();
-        let said = PushSaid {
+        let push = PushRequest {
             push_as: request.r#as,
             allow_breaking: request.allow_breaking,
         };
-        let recorded = self.api.record_plugin(&origin, &said, &request.digest);
+        let recorded = self.api.record_plugin(&origin, &push, &request.digest);
         answer(Box::pin(recorded)).await
     }
 

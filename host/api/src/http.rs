@@ -31,7 +31,7 @@ use super::forward::Origin;
 use super::problem::Problem;
 use super::requests::Requests;
 use super::spec::invalid;
-use super::{Api, CALL_DEADLINE, PushSaid, REQUEST_MAX, Upload};
+use super::{Api, CALL_DEADLINE, PushRequest, REQUEST_MAX, Upload};
 use crawler_master::{Code, ControlError};
 use crawler_model::suggest;
 use crawler_process::telemetry::chain;
@@ -167,7 +167,7 @@ async fn delete_plugin(State(api): State<Api>, plugin: PathPart, request: Reques
 
 async fn push_plugin(State(api): State<Api>, params: Params, request: Request) -> Answer {
     let params = known(params, &["as", "allow_breaking"])?;
-    let said = PushSaid {
+    let push = PushRequest {
         push_as: params.get("as").cloned().unwrap_or_default(),
         allow_breaking: flag(&params, "allow_breaking")?,
     };
@@ -182,7 +182,10 @@ async fn push_plugin(State(api): State<Api>, params: Params, request: Request) -
         let too_large = || Problem::from(ControlError::PluginTooLarge { max });
         let limit = usize::try_from(max).unwrap_or(usize::MAX);
         let bytes = bytes_of(request, limit, too_large).await?;
-        Ok(Upload { said, bytes })
+        Ok(Upload {
+            request: push,
+            bytes,
+        })
     };
     answer(Box::pin(api.push_plugin(&origin, upload)).await)
 }

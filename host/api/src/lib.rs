@@ -29,8 +29,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::calls::{Calls, Permit, Uploads};
 use self::client::{Client, ClientError};
-use self::forward::{Forward, Origin};
-use self::plugins::{PushSaid, Upload};
+use self::forward::{Forwarder, Origin};
+use self::plugins::{PushRequest, Upload};
 use self::problem::Problem;
 use self::spec::{SpecRequest, resource_name};
 use crawler_master::control::Control;
@@ -73,7 +73,7 @@ pub const PAGE_MAX: usize = 1_000;
 #[derive(Clone)]
 pub struct Api {
     control: Arc<Control>,
-    forward: Arc<Forward>,
+    forward: Arc<Forwarder>,
     calls: Calls,
     uploads: Uploads,
     stop: CancellationToken,
@@ -86,7 +86,7 @@ impl Api {
     /// `stop` is cancelled.
     pub fn new(id: NodeId, control: Arc<Control>, uploads: usize, stop: CancellationToken) -> Self {
         Self {
-            forward: Arc::new(Forward::new(id, control.election_status().clone())),
+            forward: Arc::new(Forwarder::new(id, control.election_status().clone())),
             control,
             calls: Calls::new("master"),
             uploads: Uploads::new(uploads),
@@ -114,7 +114,7 @@ impl Api {
             let theirs = |leader: Client| async move { leader.add_resource(request.clone()).await };
             self.change(origin, own, theirs).await
         };
-        self.told(origin, "AddResource", request.name.as_str(), call)
+        self.logged(origin, "AddResource", request.name.as_str(), call)
             .await
     }
 
@@ -134,7 +134,7 @@ impl Api {
         };
         let theirs = |leader: Client| async move { leader.update_resource(request.clone()).await };
         let call = self.change(origin, own, theirs);
-        self.told(origin, "UpdateResource", request.name.as_str(), call)
+        self.logged(origin, "UpdateResource", request.name.as_str(), call)
             .await
     }
 
@@ -153,7 +153,7 @@ impl Api {
             let theirs = |leader: Client| async move { leader.delete_resource(name, purge).await };
             self.change(origin, own, theirs).await
         };
-        self.told(origin, "DeleteResource", name, call).await
+        self.logged(origin, "DeleteResource", name, call).await
     }
 
     pub(crate) async fn resource(&self, name: &str) -> Result<proto::Resource, Problem> {
@@ -224,7 +224,7 @@ impl Api {
     }
 
     /// Carries out a call that changes something, and logs its outcome.
-    async fn told<T>(
+    async fn logged<T>(
         &self,
         origin: &Origin,
         method: &'static str,
@@ -232,7 +232,7 @@ impl Api {
         call: impl Future<Output = Result<T, Problem>>,
     ) -> Result<T, Problem> {
         let result = Box::pin(call).await;
-        self.forward.tell(origin, (method, name), &result);
+        self.forward.log(origin, (method, name), &result);
         result
     }
 

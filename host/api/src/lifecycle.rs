@@ -24,7 +24,7 @@ impl Api {
         };
         let theirs = |leader: Client| async move { leader.restart_resource(changes.clone()).await };
         let call = self.change(origin, own, theirs);
-        self.told(origin, "RestartResource", changes.name.as_str(), call)
+        self.logged(origin, "RestartResource", changes.name.as_str(), call)
             .await
     }
 
@@ -48,7 +48,7 @@ impl Api {
             true => "PauseResource",
             false => "ResumeResource",
         };
-        self.told(origin, method, name, call).await
+        self.logged(origin, method, name, call).await
     }
 
     /// Lets a worker give its shards away, or take shards again.
@@ -67,6 +67,6 @@ impl Api {
             let theirs = |leader: Client| async move { leader.drain_node(id, undo).await };
             self.change(origin, own, theirs).await
         };
-        self.told(origin, "DrainNode", id, call).await
+        self.logged(origin, "DrainNode", id, call).await
     }
 }

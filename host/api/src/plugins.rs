@@ -23,13 +23,13 @@ const PUSH_AGAIN: usize = 2;
 
 /// Options of a push.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct PushSaid {
+pub(crate) struct PushRequest {
     /// NAME@VERSION; if empty, the plugin's own description decides.
     pub(crate) push_as: String,
     pub(crate) allow_breaking: bool,
 }
 
-impl PushSaid {
+impl PushRequest {
     fn checked(&self) -> Result<Push, ControlError> {
         Ok(Push {
             name: exact_or_none(&self.push_as)?,
@@ -40,7 +40,7 @@ impl PushSaid {
 
 /// A plugin that a caller pushes.
 pub(crate) struct Upload {
-    pub(crate) said: PushSaid,
+    pub(crate) request: PushRequest,
     /// Bytes of the whole plugin.
     pub(crate) bytes: Bytes,
 }
@@ -60,8 +60,8 @@ impl Api {
         // together.
         let _upload = self.uploads.begin()?;
         let call = async {
-            let Upload { said, bytes } = upload.await?;
-            let push = &said.checked()?;
+            let Upload { request, bytes } = upload.await?;
+            let push = &request.checked()?;
             let mut n_gone = 0;
             loop {
                 let admitted = &self.control.store_plugin(push, bytes.clone()).await?;
@@ -85,12 +85,12 @@ impl Api {
             }
         };
         let pushed = self.within(UPLOAD_DEADLINE, Box::pin(call)).await;
-        self.tell_of_plugin(origin, "PushPlugin", &pushed);
+        self.log_plugin_call(origin, "PushPlugin", &pushed);
         pushed
     }
 
     /// Logs the outcome of a call about a plugin that names itself.
-    fn tell_of_plugin(
+    fn log_plugin_call(
         &self,
         origin: &Origin,
         method: &'static str,
@@ -99,25 +99,25 @@ impl Api {
         let name = result.as_ref().ok();
         let name = name.map(|plugin| format!("{}@{}", plugin.name, plugin.version));
         let name = name.unwrap_or_default();
-        self.forward.tell(origin, (method, &name), result);
+        self.forward.log(origin, (method, &name), result);
     }
 
     /// Records bytes that another master has stored.
     pub(crate) async fn record_plugin(
         &self,
         origin: &Origin,
-        said: &PushSaid,
+        request: &PushRequest,
         digest: &str,
     ) -> Result<proto::Plugin, Problem> {
         let call = async {
-            let push = said.checked()?;
+            let push = request.checked()?;
             let digest: Digest = digest.parse().map_err(|e| spec::invalid("digest", e))?;
             let recorded = self.control.record_stored_plugin(push, digest).await;
             recorded.map(answer::plugin)
         };
         // The leader compiles it as well.
         let recorded = self.within(UPLOAD_DEADLINE, call).await;
-        self.tell_of_plugin(origin, "RecordPlugin", &recorded);
+        self.log_plugin_call(origin, "RecordPlugin", &recorded);
         recorded
     }
 
@@ -168,7 +168,7 @@ impl Api {
             };
             self.change(origin, own, theirs).await
         };
-        self.told(origin, "DeletePlugin", asked, call).await
+        self.logged(origin, "DeletePlugin", asked, call).await
     }
 
     /// Streams the bytes of a plugin from an offset.

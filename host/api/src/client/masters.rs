@@ -25,18 +25,18 @@ use crawler_model::id::{NodeId, RequestId};
 use crawler_process::telemetry::chain;
 
 /// Client of the calls, with the metadata of each.
-pub(super) type Calls = CrawlerMasterClient<InterceptedService<Channel, Marks>>;
+pub(super) type Calls = CrawlerMasterClient<InterceptedService<Channel, CallMetadata>>;
 
 /// Metadata that goes with a call.
 #[derive(Debug, Clone)]
-pub(super) struct Marks {
+pub(super) struct CallMetadata {
     /// Id of the request, if the call changes something.
     pub(super) request: Option<RequestId>,
     /// Master that hands the call on.
     pub(super) through: Option<NodeId>,
 }
 
-impl Interceptor for Marks {
+impl Interceptor for CallMetadata {
     fn call(&mut self, mut call: Request<()>) -> Result<Request<()>, Status> {
         if let Some(request) = &self.request {
             let id = request.as_str().parse();
@@ -110,7 +110,7 @@ impl Masters {
     pub(super) async fn call<T, Asked>(
         &self,
         deadline: Duration,
-        marks: &Marks,
+        metadata: &CallMetadata,
         ask: impl Fn(Calls) -> Asked,
     ) -> Result<T, ClientError>
     where
@@ -121,7 +121,7 @@ impl Masters {
         let mut errors = Vec::new();
         for at in (0..self.all.len()).map(|n| (first + n) % self.all.len()) {
             let master = &self.all[at];
-            let error = match tokio::time::timeout_at(end, ask(master.calls(marks))).await {
+            let error = match tokio::time::timeout_at(end, ask(master.calls(metadata))).await {
                 Ok(Ok(response)) => {
                     self.first.store(at, Ordering::Relaxed);
                     return Ok(response.into_inner());
@@ -150,8 +150,8 @@ impl Masters {
 }
 
 impl Master {
-    fn calls(&self, marks: &Marks) -> Calls {
-        CrawlerMasterClient::with_interceptor(self.channel.clone(), marks.clone())
+    fn calls(&self, metadata: &CallMetadata) -> Calls {
+        CrawlerMasterClient::with_interceptor(self.channel.clone(), metadata.clone())
             .max_decoding_message_size(ANSWER_MAX)
     }
 

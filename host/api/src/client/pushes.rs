@@ -113,7 +113,7 @@ impl Client {
             {
                 Ok(())
             }
-            told => told,
+            other => other,
         }
     }
 }

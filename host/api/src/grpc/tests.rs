@@ -28,7 +28,7 @@ async fn worker(settings: RequestSettings) -> (SocketAddr, TaskScope) {
     let scope = TaskScope::new();
     let services = Services {
         master: None,
-        worker: Some(WorkerDoor {
+        worker: Some(WorkerService {
             crawls: Crawls::default(),
             call_token: call_token(),
             turns: Some(turns()),

@@ -5,7 +5,7 @@ use crawler_proto as proto;
 use tonic::{Code, Status, Streaming};
 
 use crate::problem::Problem;
-use crate::{PushSaid, Upload};
+use crate::{PushRequest, Upload};
 use crawler_master::ControlError;
 
 /// Gathers the pieces of a plugin, up to the largest size that a plugin may have.
@@ -13,7 +13,7 @@ pub(super) async fn upload(
     mut pieces: Streaming<proto::PushPluginRequest>,
     max: u64,
 ) -> Result<Upload, Problem> {
-    let mut said = None;
+    let mut request = None;
     let mut bytes = BytesMut::new();
     let broken = |status: Status| match status.code() {
         // There is no room for it now, which is no fault of the plugin.
@@ -24,7 +24,7 @@ pub(super) async fn upload(
         ),
     };
     while let Some(piece) = pieces.message().await.map_err(broken)? {
-        said.get_or_insert(PushSaid {
+        request.get_or_insert(PushRequest {
             push_as: piece.r#as,
             allow_breaking: piece.allow_breaking,
         });
@@ -34,7 +34,7 @@ pub(super) async fn upload(
         bytes.extend_from_slice(&piece.chunk);
     }
     Ok(Upload {
-        said: said.unwrap_or_default(),
+        request: request.unwrap_or_default(),
         bytes: bytes.freeze(),
     })
 }

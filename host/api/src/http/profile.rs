@@ -35,7 +35,7 @@ const MAX_SECONDS: u64 = 300;
 
 /// State that the handlers share.
 #[derive(Clone)]
-struct Door {
+struct ProfileService {
     address: SocketAddr,
     stop: CancellationToken,
 }
@@ -46,7 +46,7 @@ pub async fn serve(
     requests: Requests,
     stop: CancellationToken,
 ) -> io::Result<()> {
-    let door = Door {
+    let service = ProfileService {
         address: listener.local_addr()?,
         stop: stop.clone(),
     };
@@ -55,29 +55,29 @@ pub async fn serve(
         .route("/debug/pprof/profile", get(profile))
         .fallback(nothing_here)
         .method_not_allowed_fallback(wrong_method)
-        .with_state(door)
+        .with_state(service)
         .layer(axum::middleware::from_fn(local::only));
     let connections = Connections::of_http(listener, &requests.settings);
     server::serve(connections, router, requests.settings.stall_timeout, stop).await
 }
 
-async fn index(State(door): State<Door>) -> String {
+async fn index(State(service): State<ProfileService>) -> String {
     format!(
         "/debug/pprof/profile?seconds=N   where processor time goes, for N seconds: {DEFAULT_SECONDS} if left out, \
          {MAX_SECONDS} at most\n\n  \
          curl -o cpu.pb http://{}/debug/pprof/profile\n  \
          go tool pprof cpu.pb\n",
-        door.address
+        service.address
     )
 }
 
-async fn profile(State(door): State<Door>, params: Params) -> Answer {
+async fn profile(State(service): State<ProfileService>, params: Params) -> Answer {
     let params = known(params, &["seconds"])?;
     let time = seconds(params.get("seconds").map(String::as_str))?;
     let profile = blocking(Profile::begin).await?;
     tokio::select! {
         () = tokio::time::sleep(time) => {}
-        () = door.stop.cancelled() => {}
+        () = service.stop.cancelled() => {}
     }
     let bytes = blocking(|| profile.end()).await?;
     let head = [

@@ -18,7 +18,7 @@ struct Route {
     method: Method,
     path: &'static str,
     handler: MethodRouter<Api>,
-    book: Book,
+    book: RouteDocs,
 }
 
 /// Cells of the row of a call. An empty one says that there is nothing.
@@ -27,7 +27,7 @@ struct Route {
     not(test),
     expect(dead_code, reason = "read by the test that writes the book")
 )]
-struct Book {
+struct RouteDocs {
     /// Parameters of the query.
     query: &'static str,
     body: &'static str,
@@ -37,7 +37,7 @@ struct Book {
 }
 
 impl Route {
-    fn new<H, T>(method: Method, path: &'static str, handler: H, book: Book) -> Self
+    fn new<H, T>(method: Method, path: &'static str, handler: H, book: RouteDocs) -> Self
     where
         H: Handler<T, Api>,
         T: 'static,
@@ -78,29 +78,29 @@ fn resources() -> Vec<Route> {
             Method::POST,
             "/crawler/resource",
             super::add_resource,
-            Book {
+            RouteDocs {
                 body: "[resource](#body-of-a-resource)",
                 answer: r#"the worker that crawls: `{"id":"worker-1","Address":"127.0.0.1:9090"}`; both empty while there is none"#,
                 errors: "409 the name exists · 412 its plugin is not there",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::PATCH,
             "/crawler/resource",
             super::update_resource,
-            Book {
+            RouteDocs {
                 body: "[resource](#body-of-a-resource); what is absent stays as it is",
                 answer: "[resource](#answer-of-a-resource)",
                 errors: "404 · 412 only a restart can change it",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::DELETE,
             "/crawler/resource",
             super::delete_resource,
-            Book {
+            RouteDocs {
                 query: "`purge`: its items go too",
                 body: r#"`{"name":"books"}`; `purge` may stand here too"#,
                 answer: "`{}`",
@@ -111,53 +111,53 @@ fn resources() -> Vec<Route> {
             Method::GET,
             "/crawler/resource",
             super::list_resources,
-            Book {
+            RouteDocs {
                 query: "`page_size` · `page_token`",
                 answer: r#"`{"resources":[…],"next_page_token":""}`, ordered by name"#,
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::GET,
             "/crawler/resource/{name}",
             super::get_resource,
-            Book {
+            RouteDocs {
                 answer: "[resource](#answer-of-a-resource)",
                 errors: "404",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::POST,
             "/crawler/resource/{name}/restart",
             lifecycle::restart,
-            Book {
+            RouteDocs {
                 body: "`{}`, or what is different in the new run: `plugin`, `params`, `no_params` (names to take away), `limits`, `crawl`, `placement`",
                 answer: "[resource](#answer-of-a-resource)",
                 errors: "404 · 412 the new run has [fewer shards](#a-run-with-fewer-shards), and one that would go is not done yet",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::POST,
             "/crawler/resource/{name}/pause",
             lifecycle::pause,
-            Book {
+            RouteDocs {
                 body: "`{}`",
                 answer: "[resource](#answer-of-a-resource)",
                 errors: "404",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::POST,
             "/crawler/resource/{name}/resume",
             lifecycle::resume,
-            Book {
+            RouteDocs {
                 body: "`{}`",
                 answer: "[resource](#answer-of-a-resource)",
                 errors: "404",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
     ]
@@ -169,22 +169,22 @@ fn outputs() -> Vec<Route> {
             Method::GET,
             "/crawler/resource/{name}/items",
             super::read_items,
-            Book {
+            RouteDocs {
                 query: "`follow`: goes on until the run is over · `envelope`: with key, page, rule, schema, run, time and position · `after=POSITION`: goes on behind this item, in its run",
                 answer: "stream of items of the present run",
                 errors: "404 · 412 the frontier is missing or damaged · 503 the storage does not answer",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::GET,
             "/crawler/resource/{name}/logs",
             super::read_logs,
-            Book {
+            RouteDocs {
                 query: "`follow`: goes on until the crawl is over",
                 answer: r#"stream of `{"at":…,"level":"warn","url":"…","rule":"…","message":"…"}`"#,
                 errors: "404 · 503 the worker does not answer",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
     ]
@@ -196,54 +196,54 @@ fn frontiers() -> Vec<Route> {
             Method::GET,
             "/crawler/resource/{name}/frontier",
             frontier::stats,
-            Book {
+            RouteDocs {
                 answer: "totals: `run`, `seeded`, `root_hosts`, `hosts`, `hosts_by_state`, `undelivered`, `dead_letters`, `suspects`, `unclean_stops`, `counts`",
                 errors: "as below",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::GET,
             "/crawler/resource/{name}/frontier/urls",
             frontier::list,
-            Book {
+            RouteDocs {
                 query: "`state=due`, `done` or `dead` · `page_size` · `page_token`",
                 answer: r#"`{"urls":[…],"next_page_token":""}`; each with `url`, `method`, `body`, `rule`, `depth`, `run`, `state`, `outcome`, `reason`, `detail`, `attempt`, `at`, `since`"#,
                 errors: "as below",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::GET,
             "/crawler/resource/{name}/frontier/why",
             frontier::why,
-            Book {
+            RouteDocs {
                 query: "`url` · `method` (GET) · `body`",
                 answer: r#"`{"state":"…","text":"…","entry":…}`; the state is due, done, dead, sent (to another shard), refused or unseen"#,
                 errors: "as below",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::POST,
             "/crawler/resource/{name}/frontier/redrive",
             frontier::redrive,
-            Book {
+            RouteDocs {
                 body: r#"`{"reason":"timeout"}`, or `{}` for all dead letters"#,
                 answer: r#"`{"dead_letters":12}`"#,
                 errors: "412 there are none",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::GET,
             "/crawler/resource/{name}/hosts",
             frontier::hosts,
-            Book {
+            RouteDocs {
                 query: "`state=ready`, `waiting`, `backing-off`, `given-up` or `idle` · `page_size` · `page_token`",
                 answer: r#"`{"hosts":[…],"next_page_token":""}`; each with `name`, `state`, `due`, `not_before`, `delay_ms`, `delay_by` (`setting`, `robots`, `other-crawl`, `answers` or `trouble`: [which delay wins](../operate/slow.md#which-delay-wins)), `has_answered`, `failures`, `reason`"#,
                 errors: "as below",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
     ]
@@ -255,17 +255,17 @@ fn nodes() -> Vec<Route> {
             Method::GET,
             "/crawler/node",
             super::list_nodes,
-            Book {
+            RouteDocs {
                 query: "`follow`: a stream",
                 answer: r#"`{"nodes":[…]}`; each with `id`, `role`, `address`, `leader`, `load`, `capacity`, `version`, `labels`, `started_at`, `weight`, `totals`, `reason`, `draining`. With `follow` a stream of `{"event":"joined","node":{…}}`: first all that are there, then joined, left, changed"#,
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::POST,
             "/crawler/node/{id}/drain",
             lifecycle::drain,
-            Book {
+            RouteDocs {
                 query: "`undo`: takes shards again",
                 body: "`{}`",
                 answer: r#"`{"load":2,"others":1}`: shards that the worker still has, and other workers that take shards"#,
@@ -281,7 +281,7 @@ fn plugins() -> Vec<Route> {
             Method::PUT,
             "/crawler/plugin",
             super::push_plugin,
-            Book {
+            RouteDocs {
                 query: "`as=NAME@VERSION` · `allow_breaking`",
                 body: "the bytes, as `application/wasm`, `--plugin-size` at most",
                 answer: "[plugin](#answer-of-a-plugin)",
@@ -292,29 +292,29 @@ fn plugins() -> Vec<Route> {
             Method::GET,
             "/crawler/plugin",
             super::list_plugins,
-            Book {
+            RouteDocs {
                 answer: r#"`{"plugins":[…]}`"#,
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::GET,
             "/crawler/plugin/{plugin}",
             super::get_plugin,
-            Book {
+            RouteDocs {
                 answer: "[plugin](#answer-of-a-plugin); without a version the highest one",
                 errors: "404",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
         Route::new(
             Method::DELETE,
             "/crawler/plugin/{plugin}",
             super::delete_plugin,
-            Book {
+            RouteDocs {
                 answer: "`{}`",
                 errors: "400 without a version · 404 · 412 a resource runs it",
-                ..Book::default()
+                ..RouteDocs::default()
             },
         ),
     ]
@@ -338,7 +338,7 @@ mod tests {
     fn the_book_has_every_call_over_http() {
         for (part, routes) in tables() {
             let rows = routes.iter().map(|route| {
-                let Book {
+                let RouteDocs {
                     query,
                     body,
                     answer,

@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
 use super::open_files;
-use crawler_api::grpc::WorkerDoor;
+use crawler_api::grpc::WorkerService;
 use crawler_api::requests::{RequestSettings, Requests};
 use crawler_api::{Api, grpc, http};
 use crawler_process::task::TaskScope;
@@ -70,7 +70,12 @@ impl Doors {
     }
 
     /// Serves until `scope` is stopped.
-    pub(super) fn open(self, master: Option<Api>, worker: Option<WorkerDoor>, scope: &TaskScope) {
+    pub(super) fn open(
+        self,
+        master: Option<Api>,
+        worker: Option<WorkerService>,
+        scope: &TaskScope,
+    ) {
         let stop = scope.stop_signal();
         let (http, grpc) = (self.http, self.grpc);
         let http = http::serve(http, master.clone(), self.requests.clone(), stop.clone());

@@ -21,7 +21,7 @@ use crate::app::registration::Registration;
 use crate::app::{own_nodes, shared_turns, sinks, spawn_until_stopped};
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
 use crawler_api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
-use crawler_api::grpc::WorkerDoor;
+use crawler_api::grpc::WorkerService;
 use crawler_data::DataRoot;
 use crawler_fetch::guard::Guard;
 use crawler_fetch::http::HttpFetcher;
@@ -66,7 +66,7 @@ pub(in crate::app) struct Base {
 
 /// A worker that answers no calls yet.
 pub(in crate::app) struct Worker {
-    door: WorkerDoor,
+    door: WorkerService,
     /// Id of the worker, and the time that it may take to give its shards away.
     drain: (NodeId, Duration),
     /// Makes the agent's parts of the cluster's id and the lease of the worker.
@@ -164,7 +164,7 @@ impl Base {
         self.nodes.push(node.clone());
         let (catalog, data, scopes) = (self.catalog.clone(), self.data.clone(), &self.scopes);
         let crawls = Crawls::default();
-        let door = WorkerDoor {
+        let door = WorkerService {
             crawls: crawls.clone(),
             call_token: node.call_token.clone(),
             turns: shared_turns::begin(&node, &catalog, &fetch, &scopes.membership),

@@ -22,16 +22,16 @@ const GUARDED: [&str; 2] = ["/CrawlerWorker/ApplyLinks", "/CrawlerWorker/TakeTur
 
 /// Service of a worker that requires its token.
 #[derive(Clone)]
-pub(super) struct Gate<S> {
+pub(super) struct TokenAuth<S> {
     pub(super) worker: S,
     pub(super) call_token: CallToken,
 }
 
-impl<S: NamedService> NamedService for Gate<S> {
+impl<S: NamedService> NamedService for TokenAuth<S> {
     const NAME: &'static str = S::NAME;
 }
 
-impl<S, B, R> Service<Request<B>> for Gate<S>
+impl<S, B, R> Service<Request<B>> for TokenAuth<S>
 where
     S: Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: Default,
