@@ -37,13 +37,6 @@ impl FrontierStats {
     }
 }
 
-impl Counts {
-    /// Returns the number of pages that came to an end.
-    pub fn pages(&self) -> u64 {
-        self.parsed + self.other_done + self.dead
-    }
-}
-
 #[allow(
     missing_docs,
     unreachable_pub,

@@ -52,6 +52,7 @@ pub mod problem;
 pub mod requests;
 pub mod spec;
 
+pub use self::convert::crawl::totals;
 pub use self::convert::settings::placement_spec;
 
 /// Time that a call may take, unless it is a stream.

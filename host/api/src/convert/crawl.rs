@@ -25,7 +25,8 @@ pub(crate) fn counts_message(totals: Counts, in_flight: u64) -> proto::Counts {
     }
 }
 
-fn totals(message: proto::Counts) -> Counts {
+/// Returns the totals in a message, without the pages in flight, which are none.
+pub fn totals(message: proto::Counts) -> Counts {
     Counts {
         parsed: message.parsed,
         other_done: message.other_done,

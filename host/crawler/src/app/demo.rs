@@ -26,6 +26,7 @@ use crate::demo::show::{Story, compare};
 use crate::demo::{self, START, Shop};
 use crawler_api::client::Client;
 use crawler_api::spec::SpecRequest;
+use crawler_api::totals;
 use crawler_model::id::ResourceName;
 use crawler_model::resource::CrawlSettings;
 use crawler_process::task::TaskScope;
@@ -161,7 +162,7 @@ async fn crawl(
         plugin_bytes,
         resource: name,
         worker: placed.id.parse()?,
-        n_pages: end.counts().pages(),
+        n_pages: totals(end.counts()).pages(),
         took,
         n_items: items.len(),
         data: folder.join("data/items"),
@@ -213,10 +214,10 @@ async fn follow(
     let started = Instant::now();
     loop {
         let resource = client.resource(name).await?;
-        let totals = resource.counts();
-        progress.set_position(totals.pages());
-        let rate = totals.pages() as f64 / started.elapsed().as_secs_f64().max(0.001);
-        progress.set_message(format!("{} items  {rate:.0} pages/s", totals.items));
+        let counts = totals(resource.counts());
+        progress.set_position(counts.pages());
+        let rate = counts.pages() as f64 / started.elapsed().as_secs_f64().max(0.001);
+        progress.set_message(format!("{} items  {rate:.0} pages/s", counts.items));
         if resource.phase == "Finished" || resource.phase == "Failed" {
             progress.finish();
             return Ok(resource);

@@ -10,8 +10,8 @@ use super::args::{Format, OutputArgs, PlacementArgs, RuleArgs};
 use super::crawl::CrawlArgs;
 use super::table;
 use crawler_api::client::Client;
-use crawler_api::placement_spec;
 use crawler_api::spec::SpecRequest;
+use crawler_api::{placement_spec, totals};
 use crawler_model::id::{PluginRef, ResourceName};
 use crawler_model::plugin::LimitName;
 
@@ -218,7 +218,7 @@ fn list(resources: Vec<proto::Resource>, output: &OutputArgs) -> anyhow::Result<
     let rows: Vec<[String; 7]> = resources
         .into_iter()
         .map(|resource| {
-            let (spec, counts) = (resource.spec(), resource.counts());
+            let (spec, counts) = (resource.spec(), totals(resource.counts()));
             [
                 spec.name,
                 resource.phase,
@@ -332,7 +332,7 @@ fn shard_line(shard: &proto::ShardStatus) -> String {
         "" => "nobody",
         owner => owner,
     };
-    let counts = shard.counts();
+    let counts = totals(shard.counts());
     let (pages, due) = (counts.pages(), counts.due);
     let reason = match shard.reason.as_str() {
         "" => String::new(),

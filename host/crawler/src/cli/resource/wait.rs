@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::cli::{Failure, table};
 use crawler_api::client::Client;
+use crawler_api::totals;
 use crawler_model::id::ResourceName;
 
 /// Interval between two looks at the resource.
@@ -77,7 +78,7 @@ fn standing(resource: &proto::Resource) -> String {
 
 fn numbers(resource: &proto::Resource) -> String {
     let counts = resource.counts();
-    let (pages, items) = (counts.pages(), counts.items);
+    let (pages, items) = (totals(counts.clone()).pages(), counts.items);
     match (counts.due + counts.in_flight, counts.dead) {
         (0, 0) => format!("{pages} pages, {items} items"),
         (0, dead) => format!("{pages} pages ({dead} dead), {items} items"),
