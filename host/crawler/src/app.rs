@@ -11,14 +11,14 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::{self, Command, WorkerOptions};
 use crawler_process::task::TaskScope;
 
-mod author;
 mod cluster;
 mod confined;
+mod connecting_store;
 mod demo;
-mod doors;
+mod devtools;
+mod graceful_drain;
 mod identity;
-mod late_store;
-mod leaving;
+mod listeners;
 mod master_node;
 mod membership;
 mod open_files;
@@ -46,7 +46,7 @@ const INTERRUPTED: u8 = 130;
 
 /// Carries a command out. The first Ctrl-C or SIGTERM asks the command to end, the second ends it.
 pub async fn run(command: Command) -> ExitCode {
-    match until_told(command).await {
+    match run_until_signalled(command).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
     }
@@ -61,7 +61,7 @@ pub fn failed(error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-async fn until_told(command: Command) -> anyhow::Result<()> {
+async fn run_until_signalled(command: Command) -> anyhow::Result<()> {
     // The handlers are set first: from here on no signal ends the process without its clean-up.
     let mut signals = Signals::listen()?;
     let stop = CancellationToken::new();
@@ -86,7 +86,7 @@ async fn carry_out(command: Command, stop: CancellationToken) -> anyhow::Result<
             WorkerOptions::Alone(options) => standalone::run(*options, stop).await,
         },
         Command::Demo(options) => demo::run(options, stop).await,
-        Command::Author(options) => unless_stopped(&stop, Box::pin(author::run(options))).await,
+        Command::Devtools(options) => unless_stopped(&stop, Box::pin(devtools::run(options))).await,
         Command::Client(command) => unless_stopped(&stop, Box::pin(cli::run(command))).await,
     }
 }

@@ -12,14 +12,14 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-pub use self::author::AuthorOptions;
-pub use self::nodes::{
-    AloneOptions, ClusterWorkerOptions, MasterOptions, NodeOptions, WantedId, WorkerOptions,
-};
-use self::nodes::{MasterArgs, WorkerArgs};
+pub use self::devtools::DevtoolsOptions;
 use self::options::{DemoArgs, RunArgs, UpArgs};
 pub use self::options::{DemoOptions, RunOptions, UpOptions};
 use self::plugin::PluginCommand;
+pub use self::process_options::{
+    AloneOptions, ClusterWorkerOptions, MasterOptions, NodeOptions, WantedId, WorkerOptions,
+};
+use self::process_options::{MasterArgs, WorkerArgs};
 pub use self::requests::CallOptions;
 use crate::config::{ConfigError, DEFAULT_MASTER, Environment};
 use crawler_api::client::{Client, ClientError};
@@ -27,16 +27,16 @@ use crawler_master::ControlError;
 use crawler_process::telemetry::chain;
 
 mod args;
-pub mod author;
 mod checks;
 mod crawl;
+pub mod devtools;
 pub mod engine;
 mod frontier;
 mod items;
 mod node;
-pub mod nodes;
 pub mod options;
 pub mod plugin;
+pub mod process_options;
 mod requests;
 mod resource;
 mod table;
@@ -55,7 +55,7 @@ pub enum Command {
     /// Crawls the bundled book shop.
     Demo(DemoOptions),
     /// Runs a command for authors of rules.
-    Author(AuthorOptions),
+    Devtools(DevtoolsOptions),
     /// Calls a master, or builds a plugin: [`run`] does it.
     Client(ClientCommand),
 }
@@ -66,7 +66,9 @@ impl Command {
     pub fn default_log(&self) -> &'static str {
         match self {
             Command::Up(_) | Command::Master(_) | Command::Worker(_) => "info,slatedb=warn",
-            Command::Run(_) | Command::Demo(_) | Command::Author(_) | Command::Client(_) => "warn",
+            Command::Run(_) | Command::Demo(_) | Command::Devtools(_) | Command::Client(_) => {
+                "warn"
+            }
         }
     }
 }
@@ -112,7 +114,7 @@ enum Typed {
     #[command(flatten)]
     Client(Family),
     /// Fetch a page, and try selectors on it
-    Shell(Box<author::ShellArgs>),
+    Shell(Box<devtools::ShellArgs>),
     /// Crawl the bundled book shop, from the rule's source to items that are compared with the truth
     Demo(DemoArgs),
 }
@@ -165,11 +167,11 @@ impl Cli {
             Typed::Worker(args) => Command::Worker(Box::new(args.into_options(environment)?)),
             Typed::Shell(args) => {
                 let options = args.into_options(environment)?;
-                Command::Author(AuthorOptions::Shell(Box::new(options)))
+                Command::Devtools(DevtoolsOptions::Shell(Box::new(options)))
             }
             Typed::Demo(args) => Command::Demo(args.into_options()),
-            Typed::Client(Family::Plugin(PluginCommand::Author(command))) => {
-                Command::Author(command.into_options(environment, masters)?)
+            Typed::Client(Family::Plugin(PluginCommand::Devtools(command))) => {
+                Command::Devtools(command.into_options(environment, masters)?)
             }
             Typed::Client(family) => Command::Client(ClientCommand { masters, family }),
         };

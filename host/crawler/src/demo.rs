@@ -20,7 +20,7 @@ use url::Url;
 
 mod books;
 mod html;
-pub mod show;
+pub mod report;
 
 /// Page on which a crawl of the shop starts, relative to the shop's address.
 pub const START: &str = "catalogue/page-1.html";

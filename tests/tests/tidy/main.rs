@@ -109,7 +109,7 @@ const ROOT: [&str; 9] = [
 /// Beginnings of the paths of files that run in the simulation.
 const SIMULATED: [&str; 17] = [
     "host/crawl/src",
-    "host/crawler/src/app/leaving.rs",
+    "host/crawler/src/app/graceful_drain.rs",
     "host/crawler/src/app/master_node.rs",
     "host/crawler/src/app/registration.rs",
     "host/crawler/src/app/sim",

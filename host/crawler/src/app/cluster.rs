@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::late_store::LateStore;
+use super::connecting_store::ConnectingStore;
 use super::process::{self, Backend, Base, Process};
 use super::{parts, seeding};
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
@@ -48,7 +48,7 @@ where
     Start: Future<Output = anyhow::Result<Process>>,
 {
     let settings = parts::etcd_settings(&options.etcd)?;
-    let store = Arc::new(LateStore::new());
+    let store = Arc::new(ConnectingStore::new());
     let mut connecting = pin!(async {
         store.connect(|| EtcdStore::connect(settings.clone())).await;
         tracing::info!("connected to etcd");

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use super::{Interrupted, Signals, doors, parts, run};
+use super::{Interrupted, Signals, listeners, parts, run};
 use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{Command, WorkerOptions};
@@ -58,15 +58,15 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
             confine(&access);
         }
         Command::Up(options) if is_wanted(&options.engine) => {
-            doors::check_port(options.grpc, "--grpc")?;
-            doors::check_port(options.http, "--http")?;
+            listeners::check_port(options.grpc, "--grpc")?;
+            listeners::check_port(options.http, "--http")?;
             confine_server(&options.engine, &options.data, &mut options.config)?;
         }
         Command::Worker(options) => match &mut **options {
             WorkerOptions::Cluster(options) if is_wanted(&options.node.engine) => {
                 let node = &options.node;
-                doors::check_port(node.grpc, "--grpc")?;
-                doors::check_port(node.http, "--http")?;
+                listeners::check_port(node.grpc, "--grpc")?;
+                listeners::check_port(node.http, "--http")?;
                 check_fetch(&node.config.fetch, &node.config.hosts)?;
                 let mut access = access(&node.engine)?;
                 let files = node.etcd.files().chain(node.config.fetch.files());
@@ -83,7 +83,7 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
         | Command::Up(_)
         | Command::Master(_)
         | Command::Demo(_)
-        | Command::Author(_)
+        | Command::Devtools(_)
         | Command::Client(_) => {}
     }
     Ok(command)

@@ -17,12 +17,12 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::doors;
+use super::listeners;
 use super::parts;
 use super::up;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{DemoOptions, UpOptions};
-use crate::demo::show::{Story, compare};
+use crate::demo::report::{DemoReport, compare};
 use crate::demo::{self, START, Shop};
 use crawler_api::client::Client;
 use crawler_api::spec::SpecRequest;
@@ -45,7 +45,8 @@ const LINE_CHARS: usize = 110;
 /// Runs the shop alone, or the whole demo.
 pub(super) async fn run(options: DemoOptions, stop: CancellationToken) -> anyhow::Result<()> {
     let port = if options.site_only { options.port } else { 0 };
-    let listener = doors::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), "--port").await?;
+    let listener =
+        listeners::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), "--port").await?;
     let base: Url = format!("http://{}/", listener.local_addr()?).parse()?;
     let shop = Arc::new(Shop::new());
     let scope = TaskScope::new();
@@ -155,7 +156,7 @@ async fn crawl(
         println!("  {}", shortened(line));
     }
     println!("  … and {} more\n", items.len().saturating_sub(N_SHOWN));
-    let story = Story {
+    let report = DemoReport {
         shop: base.clone(),
         n_books: shop.n_books(),
         plugin: format!("{}@{}", plugin.name, plugin.version).parse()?,
@@ -167,7 +168,7 @@ async fn crawl(
         n_items: items.len(),
         data: folder.join("data/items"),
     };
-    for (n, line) in story.lines(&differences).iter().enumerate() {
+    for (n, line) in report.lines(&differences).iter().enumerate() {
         println!("{}. {line}", n + 1);
     }
     if !differences.is_empty() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::future::try_join_all;
 use tokio::sync::oneshot;
 
-use super::leaving::Leaving;
+use super::graceful_drain::GracefulDrain;
 use super::parts;
 use super::registration::{RegisterError, Registration};
 use crawler_data::{DataError, DataRoot};
@@ -26,7 +26,7 @@ pub(super) struct Membership {
     pub(super) catalog: Catalog,
     pub(super) data: Arc<DataRoot>,
     pub(super) lease_ttl: Duration,
-    pub(super) leaving: Leaving,
+    pub(super) graceful_drain: GracefulDrain,
     /// True if store and data root may be away for a while: joining waits for them.
     pub(super) waits: bool,
 }
@@ -87,8 +87,9 @@ impl Membership {
         self.data.bind_cluster(&cluster).await?;
         let mut registrations = Vec::new();
         for node in &self.nodes {
-            let (catalog, leaving) = (self.catalog.clone(), self.leaving.clone());
-            let registration = Registration::new(catalog, node.clone(), self.lease_ttl, leaving);
+            let (catalog, graceful_drain) = (self.catalog.clone(), self.graceful_drain.clone());
+            let registration =
+                Registration::new(catalog, node.clone(), self.lease_ttl, graceful_drain);
             registrations.push(registration.await?);
         }
         Ok((cluster, registrations))

@@ -27,7 +27,7 @@ const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 /// Tells the guard the addresses of all registered nodes and of those in `always`, for ever. If a node goes
 /// by a name, its resolved addresses count too. Nodes that left, and addresses that a name does not have any
 /// more, are kept for an hour: they may be back.
-pub(super) async fn keep_told(guard: Arc<Guard>, catalog: Catalog, always: Vec<String>) {
+pub(super) async fn keep_updated(guard: Arc<Guard>, catalog: Catalog, always: Vec<String>) {
     let mut known = Known::default();
     let tell = |known: &Known| guard.set_own_nodes(always.iter().chain(known.addresses()).cloned());
     tell(&known);
@@ -40,12 +40,12 @@ pub(super) async fn keep_told(guard: Arc<Guard>, catalog: Catalog, always: Vec<S
                 (known.addresses().cloned().collect(), RETRY)
             }
         };
-        if known.look(nodes.clone(), Instant::now()) {
+        if known.observe(nodes.clone(), Instant::now()) {
             tell(&known);
         }
         // A resolver may take a while.
         let found = addresses(always.iter().chain(&nodes)).await;
-        if known.look(nodes.into_iter().chain(found).collect(), Instant::now()) {
+        if known.observe(nodes.into_iter().chain(found).collect(), Instant::now()) {
             tell(&known);
         }
         tokio::time::sleep(pause).await;
@@ -72,7 +72,7 @@ impl Known {
 
     /// Takes in the addresses that are registered at this moment. Returns true if the known addresses have
     /// changed.
-    fn look(&mut self, registered: BTreeSet<String>, now: Instant) -> bool {
+    fn observe(&mut self, registered: BTreeSet<String>, now: Instant) -> bool {
         let n_before = self.0.len();
         self.0.retain(|address, left_at| {
             let left_at = *left_at.get_or_insert(now);
@@ -124,7 +124,7 @@ mod tests {
         let guard = Arc::new(Guard::new(vec![loopback]));
         let tasks = TaskScope::new();
         let always = vec!["LOCALHOST:2379".to_owned(), "127.0.0.1:7003".to_owned()];
-        tasks.spawn("own nodes", keep_told(guard.clone(), catalog, always));
+        tasks.spawn("own nodes", keep_updated(guard.clone(), catalog, always));
         let is_refused = |url: &str| {
             let judged = guard.check(&url.parse().unwrap());
             judged.is_err_and(|error| error.reason() == "own-node")
@@ -154,7 +154,7 @@ mod tests {
         let registered = there.iter().map(|&node| node.to_owned()).collect();
         let before: Vec<String> = known.addresses().cloned().collect();
         let now = start + Duration::from_secs(60 * minutes);
-        let is_other = known.look(registered, now);
+        let is_other = known.observe(registered, now);
         let after: Vec<String> = known.addresses().cloned().collect();
         assert_eq!(after, expected, "after {minutes} minutes");
         assert_eq!(is_other, before != after, "after {minutes} minutes");

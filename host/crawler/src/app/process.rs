@@ -11,8 +11,8 @@ use futures::future::select_all;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::graceful_drain::GracefulDrain;
 use super::identity::Identity;
-use super::leaving::Leaving;
 use super::registration::is_id_taken;
 use crawler_model::id::NodeId;
 use crawler_process::task::TaskScope;
@@ -33,7 +33,7 @@ pub(super) struct Process {
     pub(super) http: SocketAddr,
     identities: Vec<Identity>,
     catalog: Catalog,
-    leaving: Leaving,
+    graceful_drain: GracefulDrain,
     /// Id of the worker, and the time that it may take to give its shards away.
     drain: Option<(NodeId, Duration)>,
     scopes: Scopes,
@@ -53,7 +53,7 @@ struct Scopes {
     /// Tasks of the election and of the leader's duties. They begin and end with the registrations.
     election: Arc<TaskScope>,
     /// Tasks of the calls, and of what calls need.
-    doors: TaskScope,
+    listeners: TaskScope,
 }
 
 impl Process {
@@ -63,12 +63,14 @@ impl Process {
         beside: impl Future<Output = anyhow::Result<Infallible>>,
         stop: CancellationToken,
     ) -> anyhow::Result<()> {
-        let (leaving, catalog) = (self.leaving.clone(), self.catalog.clone());
+        let (graceful_drain, catalog) = (self.graceful_drain.clone(), self.catalog.clone());
         let drain = self.drain.clone();
         let told = async {
             stop.cancelled().await;
             if let Some((worker, within)) = drain {
-                leaving.give_all_away(&catalog, &worker, within).await;
+                graceful_drain
+                    .give_all_away(&catalog, &worker, within)
+                    .await;
             }
         };
         let result = tokio::select! {
@@ -96,9 +98,9 @@ impl Process {
             work,
             membership,
             election,
-            doors,
+            listeners,
         } = &self.scopes;
-        let scopes: [&TaskScope; 4] = [work, membership, election, doors];
+        let scopes: [&TaskScope; 4] = [work, membership, election, listeners];
         let failed = scopes.map(TaskScope::failed);
         let failed = failed.iter().chain([&self.store_failed]);
         let failed = select_all(failed.map(|failed| Box::pin(failed.cancelled())));
@@ -113,7 +115,7 @@ impl Process {
     pub(super) async fn stop(self) {
         self.scopes.work.stop(STOP_GRACE).await;
         self.scopes.membership.stop(STOP_GRACE).await;
-        self.scopes.doors.stop(STOP_GRACE).await;
+        self.scopes.listeners.stop(STOP_GRACE).await;
     }
 }
 

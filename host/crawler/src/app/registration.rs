@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::leaving::Leaving;
+use super::graceful_drain::GracefulDrain;
 use crawler_model::node::Node;
 use crawler_process::retry::Backoff;
 use crawler_process::task::TaskScope;
@@ -33,8 +33,8 @@ pub(super) struct Registration {
     ttl: Duration,
     lease: LeaseKeeper,
     registered: watch::Sender<Option<Term>>,
-    /// State of leaving: the node registers as draining once it is to leave.
-    leaving: Leaving,
+    /// State of the drain: the node registers as draining once it is to leave.
+    graceful_drain: GracefulDrain,
     /// Scope of the task that renews the lease.
     scope: TaskScope,
 }
@@ -100,7 +100,7 @@ impl Registration {
         catalog: Catalog,
         node: Node,
         ttl: Duration,
-        leaving: Leaving,
+        graceful_drain: GracefulDrain,
     ) -> Result<Self, RegisterError> {
         let scope = TaskScope::new();
         let deadline = Instant::now() + ttl * 9 / 4;
@@ -125,14 +125,14 @@ impl Registration {
             tokio::time::sleep(backoff.next_delay()).await;
         };
         tracing::info!(node = %node.id, address = node.address, "joined");
-        leaving.registered(node.draining);
+        graceful_drain.registered(node.draining);
         Ok(Self {
             registered: watch::Sender::new(Some(lease.term())),
             catalog,
             node,
             ttl,
             lease,
-            leaving,
+            graceful_drain,
             scope,
         })
     }
@@ -160,9 +160,9 @@ impl Registration {
         loop {
             tokio::select! {
                 biased;
-                () = self.told_to_leave(), if !self.node.draining => {
+                () = self.drain_requested(), if !self.node.draining => {
                     self.node.draining = true;
-                    self.leaving.registered(true);
+                    self.graceful_drain.registered(true);
                     continue;
                 }
                 () = self.lease.lost().cancelled_owned() => {
@@ -188,8 +188,8 @@ impl Registration {
     }
 
     /// Waits until the node is to leave, and says so in its record, under the lease that it has.
-    async fn told_to_leave(&self) {
-        self.leaving.asked().await;
+    async fn drain_requested(&self) {
+        self.graceful_drain.requested().await;
         let node = self.node_now();
         let mut backoff = self.backoff();
         loop {
@@ -210,7 +210,7 @@ impl Registration {
     /// Returns the record under which the node is to be registered at this moment.
     fn node_now(&self) -> Node {
         Node {
-            draining: self.leaving.is_asked(),
+            draining: self.graceful_drain.is_requested(),
             ..self.node.clone()
         }
     }

@@ -2,18 +2,18 @@
 //! and rules, under a clock that stands still while anything happens. One seed is one history.
 //!
 //! ```text
-//! fault   the kinds of what goes wrong
-//! sky     the seed's dice, what is cut off or late at this moment, the journal
-//! line    what lies between a node and the store
-//! site    pages of known links and items, the rules that read them, and who fetches them
-//! sinks   where items go, and what is left of deleted resources
-//! node    one process: a master or a worker
-//! reach   how processes reach workers
-//! client  adds, changes and deletes one name, by one call after another
-//! cluster all nodes
-//! storm   faults, for a while
-//! check   the invariants that hold at each event
-//! rest    those that hold once faults have stopped, and at rest
+//! fault        the kinds of what goes wrong
+//! world        the seed's dice, what is cut off or late at this moment, the journal
+//! store_link   what lies between a node and the store
+//! site         pages of known links and items, the rules that read them, and who fetches them
+//! sinks        where items go, and what is left of deleted resources
+//! node         one process: a master or a worker
+//! calls        how processes call workers
+//! client       adds, changes and deletes one name, by one call after another
+//! cluster      all nodes
+//! inject       faults, for a while
+//! check        the invariants that hold at each event
+//! convergence  those that hold once faults have stopped, and when nothing is left to do
 //! ```
 
 use std::collections::BTreeSet;
@@ -24,33 +24,33 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+mod calls;
 mod check;
 mod client;
 mod cluster;
+mod convergence;
 mod fault;
-mod line;
+mod inject;
 mod node;
-mod reach;
-mod rest;
 mod rules;
 mod sinks;
 mod site;
-mod sky;
-mod storm;
+mod store_link;
 mod tests;
+mod world;
 
 use check::{Checker, Tally};
 use cluster::Cluster;
 use fault::Fault;
-use sky::Sky;
+use world::SimWorld;
 
 use crawler_process::task::TaskScope;
 use crawler_process::task::schedule::Schedule;
 
 /// Lease time of the nodes of a simulation.
 const LEASE_TTL: Duration = Duration::from_secs(10);
-/// Time by which everything has come to rest, whatever has happened.
-const REST_BY: Duration = Duration::from_secs(60 * 60);
+/// Time by which nothing is left to do, whatever has happened.
+const CONVERGED_BY: Duration = Duration::from_secs(60 * 60);
 
 /// Result of a simulation.
 struct Report {
@@ -72,40 +72,40 @@ fn run(seed: u64) -> Report {
         .start_paused(true)
         .build()
         .expect("a runtime without IO");
-    let sky = runtime.block_on(async {
+    let world = runtime.block_on(async {
         let _order = Schedule::begin(seed);
-        let sky = Arc::new(Sky::new(seed));
+        let world = Arc::new(SimWorld::new(seed));
         let (told, ended) = oneshot::channel();
-        let (scope, past) = (TaskScope::new(), sky.clone());
+        let (scope, past) = (TaskScope::new(), world.clone());
         scope.spawn("history", async move {
             Box::pin(history(past)).await;
             let _violated = told.send(());
         });
         tokio::select! {
             biased;
-            () = sky.violated() => {}
-            ended = ended => if ended.is_err() { sky.violation("the simulation has panicked") },
+            () = world.violated() => {}
+            ended = ended => if ended.is_err() { world.violation("the simulation has panicked") },
         }
-        sky
+        world
     });
     drop(runtime);
-    sky.report()
+    world.report()
 }
 
-async fn history(sky: Arc<Sky>) {
-    let cluster = Cluster::start(sky.clone()).await;
+async fn history(world: Arc<SimWorld>) {
+    let cluster = Cluster::start(world.clone()).await;
     let clients = client::start(&cluster);
-    storm::rage(&cluster).await;
+    inject::inject_faults(&cluster).await;
     cluster.heal().await;
-    let calm_since = Instant::now();
-    sky.note("calm");
+    let fault_free_since = Instant::now();
+    world.note("faults have stopped");
     // Clients go on meanwhile, and drains that were begun stay.
     if cluster.has_undrained_worker() {
-        rest::ownership(&cluster, "the storm", calm_since).await;
+        convergence::ownership(&cluster, "the last fault", fault_free_since).await;
     }
     cluster.end_drains().await;
-    clients.finish(&sky).await;
-    rest::ownership(&cluster, "the last call", Instant::now()).await;
-    rest::rest(&cluster, &clients, calm_since + REST_BY).await;
-    sky.note("rest");
+    clients.finish(&world).await;
+    convergence::ownership(&cluster, "the last call", Instant::now()).await;
+    convergence::settled(&cluster, &clients, fault_free_since + CONVERGED_BY).await;
+    world.note("converged");
 }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::field::display;
 use tracing::{Instrument as _, Span};
 
-use super::{doors, parts, sinks};
+use super::{listeners, parts, sinks};
 use crate::cli::plugin::build_plugin;
 use crate::cli::{AloneOptions, Failure};
 use crawler_api::requests::{RequestSettings, Requests};
@@ -70,10 +70,10 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     let guard = parts::guard(&options.allow_networks, &options.allow_ports);
     let fetch = parts::fetcher(guard.clone(), &config.fetch, &config.hosts, clock.clone())?;
     if let Some(pprof) = options.pprof {
-        let listener = doors::listen(pprof, "--pprof").await?;
+        let listener = listeners::listen(pprof, "--pprof").await?;
         guard.set_own_nodes([listener.local_addr()?.to_string()]);
         let requests = Requests::new(RequestSettings::default());
-        doors::serve_profiles(listener, requests, &profiles);
+        listeners::serve_profiles(listener, requests, &profiles);
     }
     let plugins = super::unless_stopped(&stop, load(&options)).await?;
     let data = DataRoot::open(&options.data)?;

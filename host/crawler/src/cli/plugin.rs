@@ -9,7 +9,7 @@ use crawler_proto as proto;
 
 pub use self::build::build_plugin;
 use super::args::{Format, OutputArgs};
-use super::author::AuthorCommand;
+use super::devtools::DevtoolsCommand;
 use super::table;
 use crawler_api::client::{Client, ClientError};
 use crawler_model::id::PluginRef;
@@ -20,7 +20,7 @@ mod build;
 #[derive(Debug, Subcommand)]
 pub(super) enum PluginCommand {
     #[command(flatten)]
-    Author(AuthorCommand),
+    Devtools(DevtoolsCommand),
     /// Build a plugin from its folder, and print where it lies
     #[command(after_help = "Example:\n  crawler plugin build plugins/books")]
     Build {
@@ -72,7 +72,7 @@ pub(super) async fn run(
     connect: impl Future<Output = Result<Client, ClientError>>,
 ) -> anyhow::Result<()> {
     match command {
-        PluginCommand::Author(_) => unreachable!("Cli::parse gives these to app"),
+        PluginCommand::Devtools(_) => unreachable!("Cli::parse gives these to app"),
         PluginCommand::Build { path } => {
             let wasm = build_plugin(&path).await?;
             table::print_line(&wasm.display().to_string())?;

@@ -422,8 +422,8 @@ fn the_command_lines_of_the_course_work_word_for_word() {
 #[test]
 fn plugin_test_and_plugin_diff_make_each_call_as_often_as_told() {
     let n_times = |line: &str| match parse(line) {
-        Ok(Command::Author(AuthorOptions::Test(options))) => options.n_times,
-        Ok(Command::Author(AuthorOptions::Diff(options))) => options.n_times,
+        Ok(Command::Devtools(DevtoolsOptions::Test(options))) => options.n_times,
+        Ok(Command::Devtools(DevtoolsOptions::Diff(options))) => options.n_times,
         other => panic!("{other:?}"),
     };
     assert_eq!(n_times("plugin test"), 1);

@@ -26,12 +26,12 @@ pub(super) struct Book {
 
 /// Returns all books; every call returns the same.
 pub(super) fn all() -> Vec<Book> {
-    let mut dice = Dice(SEED);
+    let mut random = SplitMix64(SEED);
     let mut titles = HashSet::new();
     (1..=N_BOOKS)
         .map(|id| {
             let title = loop {
-                let title = title(&mut dice);
+                let title = title(&mut random);
                 if titles.insert(title.clone()) {
                     break title;
                 }
@@ -39,44 +39,48 @@ pub(super) fn all() -> Vec<Book> {
             Book {
                 id,
                 title,
-                author: format!("{} {}", dice.pick(FIRST_NAMES), dice.pick(LAST_NAMES)),
-                price_pence: 299 + dice.below(4_700),
-                stock: if dice.below(8) == 0 {
+                author: format!("{} {}", random.pick(FIRST_NAMES), random.pick(LAST_NAMES)),
+                price_pence: 299 + random.below(4_700),
+                stock: if random.below(8) == 0 {
                     0
                 } else {
-                    1 + dice.below(40)
+                    1 + random.below(40)
                 },
-                rating: 1 + dice.below(5),
-                tags: tags(&mut dice),
-                description: description(&mut dice),
+                rating: 1 + random.below(5),
+                tags: tags(&mut random),
+                description: description(&mut random),
             }
         })
         .collect()
 }
 
-fn title(dice: &mut Dice) -> String {
-    let (adjective, noun, other) = (dice.pick(ADJECTIVES), dice.pick(NOUNS), dice.pick(NOUNS));
-    match dice.below(8) {
+fn title(random: &mut SplitMix64) -> String {
+    let (adjective, noun, other) = (
+        random.pick(ADJECTIVES),
+        random.pick(NOUNS),
+        random.pick(NOUNS),
+    );
+    match random.below(8) {
         0 => format!("The {adjective} {noun}"),
         1 => format!("{noun} & {other}"),
         2 => format!("The {noun}'s {other}"),
-        3 => format!("Café {adjective}: A {noun} in {}", dice.pick(PLACES)),
+        3 => format!("Café {adjective}: A {noun} in {}", random.pick(PLACES)),
         4 => format!("Why {noun} < {other}, and Other {adjective} Proofs"),
         5 => format!("\"{adjective}\" Is Not a {noun}"),
         6 => format!(
             "From {} to {} by {noun}",
-            dice.pick(PLACES),
-            dice.pick(PLACES)
+            random.pick(PLACES),
+            random.pick(PLACES)
         ),
         _ => format!("{adjective} {noun}, {adjective} {other}"),
     }
 }
 
-fn tags(dice: &mut Dice) -> Vec<&'static str> {
-    let n_tags = 1 + dice.below(4) as usize;
+fn tags(random: &mut SplitMix64) -> Vec<&'static str> {
+    let n_tags = 1 + random.below(4) as usize;
     let mut tags = Vec::with_capacity(n_tags);
     while tags.len() < n_tags {
-        let tag = dice.pick(TAGS);
+        let tag = random.pick(TAGS);
         if !tags.contains(&tag) {
             tags.push(tag);
         }
@@ -84,41 +88,41 @@ fn tags(dice: &mut Dice) -> Vec<&'static str> {
     tags
 }
 
-fn description(dice: &mut Dice) -> String {
+fn description(random: &mut SplitMix64) -> String {
     let opening = format!(
         "One {} {} arrives in {}, and nobody there is ready for it.",
-        dice.pick(ADJECTIVES).to_lowercase(),
-        dice.pick(NOUNS).to_lowercase(),
-        dice.pick(PLACES),
+        random.pick(ADJECTIVES).to_lowercase(),
+        random.pick(NOUNS).to_lowercase(),
+        random.pick(PLACES),
     );
-    let middle = match dice.below(4) {
+    let middle = match random.below(4) {
         0 => format!(
             "What follows is a tale of {} & {}, told with a naïve charm.",
-            dice.pick(TAGS),
-            dice.pick(TAGS)
+            random.pick(TAGS),
+            random.pick(TAGS)
         ),
         1 => format!(
             "\"It's the {} that counts,\" says old {} <who should know>.",
-            dice.pick(NOUNS).to_lowercase(),
-            dice.pick(LAST_NAMES)
+            random.pick(NOUNS).to_lowercase(),
+            random.pick(LAST_NAMES)
         ),
         2 => format!(
             "Chapter {} alone, where x < y && y > z is settled over a crème brûlée, is worth the price.",
-            2 + dice.below(30)
+            2 + random.below(30)
         ),
         _ => format!(
             "{} wrote most of it on the night train to {} – it shows.",
-            dice.pick(FIRST_NAMES),
-            dice.pick(PLACES)
+            random.pick(FIRST_NAMES),
+            random.pick(PLACES)
         ),
     };
-    format!("{opening} {middle} {}", dice.pick(VERDICTS))
+    format!("{opening} {middle} {}", random.pick(VERDICTS))
 }
 
 /// The splitmix64 generator. It is written out here, so that no new version of a dependency changes the shop.
-struct Dice(u64);
+struct SplitMix64(u64);
 
-impl Dice {
+impl SplitMix64 {
     fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

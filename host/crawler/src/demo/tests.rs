@@ -88,7 +88,7 @@ fn a_walk_over_the_pages_gives_the_truth() {
             .next()
             .map(|a| url.join(a.attr("href").unwrap()).unwrap());
     }
-    let differences = show::compare(&items, &shop.truth(&base()));
+    let differences = report::compare(&items, &shop.truth(&base()));
     assert!(differences.is_empty(), "{:#?}", differences.lines());
     assert_eq!(items.len() + n_lists, shop.n_pages());
 }

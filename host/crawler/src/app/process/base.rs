@@ -11,9 +11,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{Process, STOP_GRACE, Scopes};
-use crate::app::doors::Doors;
+use crate::app::graceful_drain::GracefulDrain;
 use crate::app::identity::Identity;
-use crate::app::leaving::Leaving;
+use crate::app::listeners::Listeners;
 use crate::app::master_node::{self, MasterNode, MasterParts};
 use crate::app::membership::Membership;
 use crate::app::parts::{self, DataPlugins};
@@ -50,7 +50,7 @@ pub(in crate::app) enum Backend {
 
 /// Parts of a process that it has before it belongs to the cluster.
 pub(in crate::app) struct Base {
-    doors: Doors,
+    listeners: Listeners,
     data: Arc<DataRoot>,
     catalog: Catalog,
     /// Cancelled when the embedded store has failed. `None` if the store is shared.
@@ -66,7 +66,7 @@ pub(in crate::app) struct Base {
 
 /// A worker that answers no calls yet.
 pub(in crate::app) struct Worker {
-    door: WorkerService,
+    service: WorkerService,
     /// Id of the worker, and the time that it may take to give its shards away.
     drain: (NodeId, Duration),
     /// Makes the agent's parts of the cluster's id and the lease of the worker.
@@ -93,7 +93,7 @@ impl Base {
         clock: Arc<dyn Clock>,
     ) -> anyhow::Result<Self> {
         let ports = (options.grpc, options.http, options.pprof);
-        let doors = Doors::take(ports, &options.requests).await?;
+        let listeners = Listeners::take(ports, &options.requests).await?;
         let data = Arc::new(DataRoot::open(&options.data)?);
         data.probe().await?;
         let mut scopes = Scopes::default();
@@ -116,7 +116,7 @@ impl Base {
         }
         let engine = parts::engine(&options.engine).await?;
         Ok(Self {
-            doors,
+            listeners,
             data,
             catalog,
             embedded_failed,
@@ -164,14 +164,14 @@ impl Base {
         self.nodes.push(node.clone());
         let (catalog, data, scopes) = (self.catalog.clone(), self.data.clone(), &self.scopes);
         let crawls = Crawls::default();
-        let door = WorkerService {
+        let service = WorkerService {
             crawls: crawls.clone(),
             call_token: node.call_token.clone(),
             turns: shared_turns::begin(&node, &catalog, &fetch, &scopes.membership),
         };
         let members = options.node.etcd.members();
-        let always = members.chain(self.doors.addresses()).collect();
-        let own_nodes = own_nodes::keep_told(guard, catalog.clone(), always);
+        let always = members.chain(self.listeners.addresses()).collect();
+        let own_nodes = own_nodes::keep_updated(guard, catalog.clone(), always);
         spawn_until_stopped(&scopes.work, "own nodes", own_nodes);
         let frontiers = DurableSettings {
             min_age: options.node.frontier_min_age,
@@ -190,7 +190,7 @@ impl Base {
         let (engine, clock) = (self.engine.clone(), self.clock.clone());
         let limit_ceilings = options.node.limit_ceilings.clone();
         Ok(Worker {
-            door,
+            service,
             drain: (node.id.clone(), options.drain_timeout),
             agent: Box::new(move |cluster, registered| AgentParts {
                 node,
@@ -218,14 +218,14 @@ impl Base {
         let state = &options.engine.state;
         let identity = Identity::find(role, &options.id, state, &self.catalog).await?;
         let advertised = options.advertise.clone();
-        let address = advertised.unwrap_or_else(|| self.doors.grpc_at.to_string());
+        let address = advertised.unwrap_or_else(|| self.listeners.grpc_at.to_string());
         let id = identity.id.clone();
         self.identities.push(identity);
         Ok(parts::node(
             role,
             id,
             address,
-            self.doors.http_at,
+            self.listeners.http_at,
             &*self.clock,
         ))
     }
@@ -246,20 +246,20 @@ impl Base {
         worker: Option<Worker>,
     ) -> Process {
         let scopes = self.scopes;
-        let (grpc, http) = (self.doors.grpc_at, self.doors.http_at);
-        let api = master.as_ref().map(|master| master.api(&scopes.doors));
-        let door = worker.as_ref().map(|worker| worker.door.clone());
-        self.doors.open(api, door, &scopes.doors);
+        let (grpc, http) = (self.listeners.grpc_at, self.listeners.http_at);
+        let api = master.as_ref().map(|master| master.api(&scopes.listeners));
+        let service = worker.as_ref().map(|worker| worker.service.clone());
+        self.listeners.open(api, service, &scopes.listeners);
         for (identity, node) in self.identities.iter().zip(&self.nodes) {
             identity.keep(node.role, &self.catalog, &scopes.membership);
         }
-        let leaving = Leaving::new();
+        let graceful_drain = GracefulDrain::new();
         let membership = Membership {
             nodes: self.nodes,
             catalog: self.catalog.clone(),
             data: self.data,
             lease_ttl: self.lease_ttl,
-            leaving: leaving.clone(),
+            graceful_drain: graceful_drain.clone(),
             waits: self.embedded_failed.is_none(),
         };
         let (drain, agent) = worker.map(|worker| (worker.drain, worker.agent)).unzip();
@@ -285,7 +285,7 @@ impl Base {
             fault: membership.keep(&scopes.membership, begin, end),
             identities: self.identities,
             catalog: self.catalog,
-            leaving,
+            graceful_drain,
             drain,
             scopes,
             store_failed: self.embedded_failed.unwrap_or_default(),

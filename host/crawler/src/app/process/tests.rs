@@ -10,7 +10,7 @@ async fn f27_a_panic_in_any_part_of_up_is_noticed() {
         |scopes| &scopes.work,
         |scopes| &scopes.membership,
         |scopes| &scopes.election,
-        |scopes| &scopes.doors,
+        |scopes| &scopes.listeners,
     ];
     for part in parts {
         let folder = tempfile::tempdir().unwrap();

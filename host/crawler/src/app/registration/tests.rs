@@ -60,7 +60,7 @@ async fn wait_for(mut is_so: impl AsyncFnMut() -> bool) {
 async fn f08_a_node_whose_lease_was_lost_registers_again_as_the_same_process() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = catalog(&folder);
-    let registration = Registration::new(catalog.clone(), node(7), TTL, Leaving::new())
+    let registration = Registration::new(catalog.clone(), node(7), TTL, GracefulDrain::new())
         .await
         .unwrap();
     let mut told = registration.registered();
@@ -86,8 +86,9 @@ async fn f08_a_node_whose_lease_was_lost_registers_again_as_the_same_process() {
 async fn a_node_that_is_to_leave_says_so_in_its_record_under_its_lease() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = catalog(&folder);
-    let leaving = Leaving::new();
-    let registration = Registration::new(catalog.clone(), node(7), 20 * TTL, leaving.clone()).await;
+    let graceful_drain = GracefulDrain::new();
+    let registration =
+        Registration::new(catalog.clone(), node(7), 20 * TTL, graceful_drain.clone()).await;
     let registration = registration.unwrap();
     let lease = registration.registered();
     let worker = node(7).id;
@@ -101,7 +102,7 @@ async fn a_node_that_is_to_leave_says_so_in_its_record_under_its_lease() {
         .unwrap();
     let stop = CancellationToken::new();
     let watched = async {
-        let left = leaving.give_all_away(&catalog, &worker, DEADLINE);
+        let left = graceful_drain.give_all_away(&catalog, &worker, DEADLINE);
         let given = async {
             let is_draining = async || registered(&catalog).await.is_some_and(|n| n.draining);
             wait_for(is_draining).await;
@@ -125,20 +126,24 @@ async fn a_node_that_is_to_leave_says_so_in_its_record_under_its_lease() {
 async fn a_worker_whose_shards_nobody_takes_leaves_when_its_time_is_up() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = catalog(&folder);
-    let leaving = Leaving::new();
+    let graceful_drain = GracefulDrain::new();
     let worker = node(7).id;
     let begun = Instant::now();
     let within = Duration::from_secs(5);
     // The worker never belonged to the cluster: there is nothing to give away.
-    leaving.give_all_away(&catalog, &worker, within).await;
+    graceful_drain
+        .give_all_away(&catalog, &worker, within)
+        .await;
     assert!(begun.elapsed().is_zero());
-    leaving.registered(true);
+    graceful_drain.registered(true);
     let mirror = catalog
         .keys()
         .assignment(&worker, ShardId::only(ResourceId(1)));
     let txn = Txn::new().put(mirror, "{}");
     catalog.store().commit(txn).await.unwrap();
-    leaving.give_all_away(&catalog, &worker, within).await;
+    graceful_drain
+        .give_all_away(&catalog, &worker, within)
+        .await;
     let took = begun.elapsed();
     assert!(took >= within && took < 2 * within, "{took:?}");
 }
@@ -147,7 +152,7 @@ async fn a_worker_whose_shards_nobody_takes_leaves_when_its_time_is_up() {
 async fn s15_a_record_that_somebody_has_removed_is_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = catalog(&folder);
-    let registration = Registration::new(catalog.clone(), node(7), 20 * TTL, Leaving::new())
+    let registration = Registration::new(catalog.clone(), node(7), 20 * TTL, GracefulDrain::new())
         .await
         .unwrap();
     let stop = CancellationToken::new();
@@ -165,11 +170,11 @@ async fn s15_a_record_that_somebody_has_removed_is_written_again() {
 async fn a_second_process_of_an_id_waits_two_lease_times_and_names_the_holder() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = catalog(&folder);
-    let first = Registration::new(catalog.clone(), node(7), TTL, Leaving::new())
+    let first = Registration::new(catalog.clone(), node(7), TTL, GracefulDrain::new())
         .await
         .unwrap();
     let began = Instant::now();
-    let refused = Registration::new(catalog.clone(), node(8), TTL, Leaving::new()).await;
+    let refused = Registration::new(catalog.clone(), node(8), TTL, GracefulDrain::new()).await;
     let refused = refused.err().unwrap().to_string();
     assert!(began.elapsed() >= 2 * TTL, "{:?}", began.elapsed());
     assert_eq!(
@@ -191,7 +196,7 @@ async fn s17_a_process_that_starts_after_a_kill_waits_for_the_record_of_the_one_
     let lease = catalog.store().grant_lease(TTL * 9 / 5).await.unwrap();
     let txn = Txn::new().put_leased(key(&catalog), encode(&node(7)), lease);
     catalog.store().commit(txn).await.unwrap();
-    let second = Registration::new(catalog.clone(), node(8), TTL, Leaving::new())
+    let second = Registration::new(catalog.clone(), node(8), TTL, GracefulDrain::new())
         .await
         .unwrap();
     assert_eq!(registered(&catalog).await, Some(node(8)));
@@ -206,7 +211,7 @@ async fn a_node_registers_over_its_own_record_and_keeps_it_when_the_old_lease_en
     let txn = Txn::new().put_leased(key(&catalog), encode(&node(7)), old);
     catalog.store().commit(txn).await.unwrap();
     let began = Instant::now();
-    let again = Registration::new(catalog.clone(), node(7), 20 * TTL, Leaving::new())
+    let again = Registration::new(catalog.clone(), node(7), 20 * TTL, GracefulDrain::new())
         .await
         .unwrap();
     assert!(began.elapsed() < 10 * TTL, "it does not wait for itself");
@@ -221,9 +226,10 @@ async fn f06_a_process_that_finds_another_under_its_id_ends_and_leaves_it_alone(
     let catalog = catalog(&folder);
     // The same holds while the lease is held, and after it was lost.
     for is_lost in [false, true] {
-        let registration = Registration::new(catalog.clone(), node(7), 20 * TTL, Leaving::new())
-            .await
-            .unwrap();
+        let registration =
+            Registration::new(catalog.clone(), node(7), 20 * TTL, GracefulDrain::new())
+                .await
+                .unwrap();
         let told = registration.registered();
         if is_lost {
             let lease = registration.lease.id();

@@ -50,7 +50,7 @@ pub(super) struct Checker {
 
 /// Kinds of events that invariants judge: a history in which one never happens shows nothing about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Happening {
+pub(super) enum CheckedEvent {
     /// A master wrote as the leader, after another had.
     LedAfterAnother,
     /// A worker changed the record of a shard that it has.
@@ -83,7 +83,7 @@ pub(super) enum Happening {
     Shared,
 }
 
-impl Happening {
+impl CheckedEvent {
     pub(super) const ALL: [Self; 15] = [
         Self::LedAfterAnother,
         Self::WorkerWrote,
@@ -105,10 +105,10 @@ impl Happening {
 
 /// Number of times that each kind of event has happened.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tally(BTreeMap<Happening, u64>);
+pub(super) struct Tally(BTreeMap<CheckedEvent, u64>);
 
 impl Tally {
-    pub(super) fn count(&mut self, what: Happening) {
+    pub(super) fn count(&mut self, what: CheckedEvent) {
         *self.0.entry(what).or_default() += 1;
     }
 
@@ -118,7 +118,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn has(&self, what: Happening) -> bool {
+    pub(super) fn has(&self, what: CheckedEvent) -> bool {
         self.0.contains_key(&what)
     }
 }
@@ -171,7 +171,7 @@ impl Checker {
                 storage_epoch,
             } => (*shard, *epoch, *storage_epoch),
             Event::Fenced { .. } => {
-                self.tally.count(Happening::Fenced);
+                self.tally.count(CheckedEvent::Fenced);
                 return Ok(());
             }
         };
@@ -185,14 +185,14 @@ impl Checker {
             ));
         }
         let Event::Opened { hosts, .. } = event else {
-            self.tally.count(Happening::Durable);
+            self.tally.count(CheckedEvent::Durable);
             return Ok(());
         };
         let owner = |epoch| self.owners.get(&(shard, epoch));
         if let Some(last) = openings.last()
             && owner(last.epoch) != owner(epoch)
         {
-            self.tally.count(Happening::OpenedAfterAnother);
+            self.tally.count(CheckedEvent::OpenedAfterAnother);
         }
         openings.push(Opening {
             at: now,
@@ -230,9 +230,9 @@ impl Checker {
         let n_of_host = host.and_then(|host| self.host_failures.get(&host));
         let n_of_host = n_of_host.copied().unwrap_or(0);
         if n >= DEFAULT_MAX_ATTEMPTS {
-            self.tally.count(Happening::Dead);
+            self.tally.count(CheckedEvent::Dead);
         } else if n_of_host >= DEFAULT_MAX_ATTEMPTS {
-            self.tally.count(Happening::DeadWithItsHost);
+            self.tally.count(CheckedEvent::DeadWithItsHost);
         } else {
             return Err(format!(
                 "page {page} of life {life} was given up as {reason} after {n} failures, and {n_of_host} of its host"
@@ -270,7 +270,7 @@ impl Checker {
             .iter()
             .rfind(|r| r.label == label && r.storage_epoch == own.storage_epoch);
         if last.is_some() {
-            self.tally.count(Happening::AskedAgain);
+            self.tally.count(CheckedEvent::AskedAgain);
         }
         if let Some(last) = last
             && last.ended.is_none_or(|ended| now < ended + DELAY)
@@ -288,7 +288,7 @@ impl Checker {
             && !was_set(&before.label)
             && own.hosts.iter().any(|known| known.starts_with(host))
         {
-            self.tally.count(Happening::AskedAfterAnother);
+            self.tally.count(CheckedEvent::AskedAfterAnother);
             if now < before.began + DELAY {
                 return Err(format!(
                     "{label} asks {host} too soon after {}",
@@ -323,7 +323,7 @@ impl Checker {
 
     /// Checks that items of one life of a name do not get among those of another.
     pub(super) fn on_items(&mut self, shard: ShardId, items: &[ItemRecord]) -> Found {
-        self.tally.count(Happening::Items);
+        self.tally.count(CheckedEvent::Items);
         let (name, life) = self.lives.get(&shard.resource).ok_or("items of nobody")?;
         for item in items {
             let url = item.url.parse().ok();

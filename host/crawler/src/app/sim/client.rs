@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use super::cluster::Cluster;
 use super::site::{DELAY, Site};
-use super::sky::Sky;
+use super::world::SimWorld;
 use crawler_master::control::Control;
 use crawler_master::{Code, ControlError};
 use crawler_model::id::{RequestId, ResourceName, Run};
@@ -39,14 +39,14 @@ pub(super) struct Clients {
 
 impl Clients {
     /// Waits until each client has the answer to its last call.
-    pub(super) async fn finish(&self, sky: &Sky) {
+    pub(super) async fn finish(&self, world: &SimWorld) {
         if self.scope.failed().is_cancelled() {
-            sky.violation("a client has panicked");
+            world.violation("a client has panicked");
         }
         let cut = self.scope.stop(Duration::from_secs(60)).await;
         if !cut.is_empty() {
             let n = cut.len();
-            sky.violation(format_args!("{n} calls have no answer after a minute"));
+            world.violation(format_args!("{n} calls have no answer after a minute"));
         }
     }
 }
@@ -56,7 +56,7 @@ pub(super) fn start(cluster: &Arc<Cluster>) -> Clients {
         expected: Arc::default(),
         scope: TaskScope::new(),
     };
-    let n_names = 2 + cluster.world.sky.below(3);
+    let n_names = 2 + cluster.services.world.below(3);
     let lives = Arc::new(AtomicU64::new(0));
     for n in 0..n_names {
         let name: ResourceName = format!("name-{n}").parse().expect("a name");
@@ -72,7 +72,7 @@ pub(super) fn start(cluster: &Arc<Cluster>) -> Clients {
             let mut client = client;
             while !stop.is_cancelled() {
                 client.turn().await;
-                let pause = client.cluster.world.sky.millis(100, 20_000);
+                let pause = client.cluster.services.world.millis(100, 20_000);
                 stop.run_until_cancelled(tokio::time::sleep(pause)).await;
             }
         });
@@ -91,7 +91,7 @@ struct Client {
 impl Client {
     async fn turn(&mut self) {
         let present = self.expected.lock().unwrap().get(&self.name).cloned();
-        let draw = self.cluster.world.sky.below(10);
+        let draw = self.cluster.services.world.below(10);
         match present {
             None => self.add().await,
             Some(present) if draw < 2 => self.restart(present).await,
@@ -106,14 +106,18 @@ impl Client {
     }
 
     async fn add(&mut self) {
-        let sky = self.cluster.world.sky.clone();
+        let world = self.cluster.services.world.clone();
         let site = Site {
             life: self.lives.fetch_add(1, Ordering::Relaxed) + 1,
-            n_hosts: u64::from(1 + sky.below(5)),
-            n_pages: u64::from(5 + sky.below(50)),
-            n_shards: if sky.chance(50) { 1 } else { 2 + sky.below(2) },
+            n_hosts: u64::from(1 + world.below(5)),
+            n_pages: u64::from(5 + world.below(50)),
+            n_shards: if world.chance(50) {
+                1
+            } else {
+                2 + world.below(2)
+            },
         };
-        sky.checker().on_site(site);
+        world.checker().on_site(site);
         let spec: ResourceSpec = serde_json::from_value(json!({
             "name": self.name,
             "plugin": "site",
@@ -170,7 +174,7 @@ impl Client {
 
     async fn update(&mut self, present: Expected) {
         let name = self.name.clone();
-        let concurrency = Some(1 + self.cluster.world.sky.below(8));
+        let concurrency = Some(1 + self.cluster.services.world.below(8));
         let updated = self.call("update", move |control, request| {
             let name = name.clone();
             Box::pin(async move {
@@ -192,7 +196,7 @@ impl Client {
     }
 
     async fn delete(&mut self) {
-        let (name, purge) = (self.name.clone(), self.cluster.world.sky.chance(50));
+        let (name, purge) = (self.name.clone(), self.cluster.services.world.chance(50));
         let deleted = self.call("delete", move |control, request| {
             let name = name.clone();
             Box::pin(async move { control.delete_resource(&name, purge, &request).await })
@@ -207,11 +211,11 @@ impl Client {
         what: &str,
         work: impl Fn(Arc<Control>, RequestId) -> BoxFuture<'static, Result<(), ControlError>>,
     ) {
-        let sky = self.cluster.world.sky.clone();
+        let world = self.cluster.services.world.clone();
         self.n_calls += 1;
         let call_id = format!("{}-{}", self.name, self.n_calls);
         let request: RequestId = call_id.parse().expect("an id");
-        sky.note(format_args!("{call_id} {what}"));
+        world.note(format_args!("{call_id} {what}"));
         loop {
             let (tell, told) = oneshot::channel();
             let is_sent = self.cluster.at_a_master(|control| {
@@ -226,16 +230,16 @@ impl Client {
             };
             match answer {
                 Some(Ok(Ok(()))) => {
-                    sky.note(format_args!("{call_id} is done"));
+                    world.note(format_args!("{call_id} is done"));
                     return;
                 }
                 Some(Ok(Err(error))) if error.code() != Code::Unavailable => {
-                    sky.violation(format_args!("{call_id} {what} was refused: {error}"));
+                    world.violation(format_args!("{call_id} {what} was refused: {error}"));
                     return;
                 }
                 Some(Ok(Err(_)) | Err(_)) | None => {}
             }
-            tokio::time::sleep(sky.millis(50, 1_000)).await;
+            tokio::time::sleep(world.millis(50, 1_000)).await;
         }
     }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::check::{self, Happening};
-use super::node::{MachineClock, Node, Part, World};
+use super::check::{self, CheckedEvent};
+use super::node::{MachineClock, Node, Part, Services};
 use super::rules;
 use super::sinks::Sinks;
-use super::sky::Sky;
+use super::world::SimWorld;
 use crawler_data::DataRoot;
 use crawler_frontier::twin::FrontiersTwin;
 use crawler_master::ControlError;
@@ -34,9 +34,9 @@ pub(super) struct Machine {
     pub(super) node: Option<Node>,
 }
 
-/// The machines of a simulation, with the world that they share.
+/// The machines of a simulation, with the services that they share.
 pub(super) struct Cluster {
-    pub(super) world: Arc<World>,
+    pub(super) services: Arc<Services>,
     pub(super) machines: Mutex<Vec<Machine>>,
     /// Processes whose id was started again while they were stopped.
     pub(super) ghosts: Mutex<Vec<Node>>,
@@ -48,26 +48,26 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    pub(super) async fn start(sky: Arc<Sky>) -> Arc<Self> {
+    pub(super) async fn start(world: Arc<SimWorld>) -> Arc<Self> {
         let store = StoreTwin::new();
-        let seen = sky.clone();
+        let seen = world.clone();
         store.observe(Box::new(move |revision, committed| {
             check::note(&seen, revision, &committed);
             let found = seen.checker().on_store(&committed);
             seen.judge(found);
         }));
         put_plugin(&store);
-        let frontiers = Arc::new(FrontiersTwin::new(sky.clone()));
+        let frontiers = Arc::new(FrontiersTwin::new(world.clone()));
         let folder = tempfile::tempdir().expect("a folder");
         let data = DataRoot::open(&folder.path().display().to_string()).expect("a data root");
-        let world = Arc::new(World {
-            sinks: Sinks::new(sky.clone(), frontiers.clone()),
+        let services = Arc::new(Services {
+            sinks: Sinks::new(world.clone(), frontiers.clone()),
             frontiers,
             store,
             data: Arc::new(data),
             requests: Arc::default(),
             workers: Mutex::default(),
-            sky,
+            world,
         });
         let cluster = Arc::new(Self {
             machines: Mutex::default(),
@@ -75,11 +75,11 @@ impl Cluster {
             drains: Mutex::default(),
             scope: TaskScope::new(),
             _folder: folder,
-            world,
+            services,
         });
         let (n_masters, n_workers) = (
-            2 + cluster.world.sky.below(2),
-            3 + cluster.world.sky.below(2),
+            2 + cluster.services.world.below(2),
+            3 + cluster.services.world.below(2),
         );
         for (role, n) in [(Role::Master, n_masters), (Role::Worker, n_workers)] {
             for n in 1..=n {
@@ -116,8 +116,10 @@ impl Cluster {
         if machine.node.is_none() {
             machine.incarnation += 1;
             let (role, n) = (machine.role, machine.incarnation);
-            let node = Node::start(&self.world, role, &machine.id, n, machine.clock.clone());
-            self.world.sky.note(format_args!("start {}", node.label));
+            let node = Node::start(&self.services, role, &machine.id, n, machine.clock.clone());
+            self.services
+                .world
+                .note(format_args!("start {}", node.label));
             machine.node = Some(node);
         }
     }
@@ -125,7 +127,7 @@ impl Cluster {
     pub(super) fn take(&self, machine: usize) -> Option<Node> {
         let node = self.machines.lock().unwrap()[machine].node.take();
         // The process is gone, so nobody else looks whether it panicked.
-        self.world.judge_panic(node.as_ref());
+        self.services.judge_panic(node.as_ref());
         node
     }
 
@@ -157,7 +159,7 @@ impl Cluster {
         let Ok(n @ 1..) = u32::try_from(masters.len()) else {
             return false;
         };
-        let (node, control) = masters[self.world.sky.below(n) as usize];
+        let (node, control) = masters[self.services.world.below(n) as usize];
         let call = call(control.clone());
         node.process.enter(|| node.calls.spawn("call", call));
         true
@@ -166,8 +168,8 @@ impl Cluster {
     /// Ends all faults, and starts processes that were killed.
     pub(super) async fn heal(self: &Arc<Self>) {
         self.scope.stop(Duration::ZERO).await;
-        self.world.sky.storm(false);
-        self.world.store.set_lateness(Duration::ZERO);
+        self.services.world.set_faults(false);
+        self.services.store.set_lateness(Duration::ZERO);
         self.each(|node| node.process.go_on());
         self.bury();
         self.start_missing();
@@ -183,15 +185,15 @@ impl Cluster {
 
     /// Removes processes that have ended because another process has their id.
     pub(super) fn bury(&self) {
-        let sky = &self.world.sky;
-        self.each(|node| self.world.judge_panic(Some(node)));
+        let world = &self.services.world;
+        self.each(|node| self.services.judge_panic(Some(node)));
         let of_all = [
             ("a fault", &self.scope),
-            ("a request", &*self.world.requests),
+            ("a request", &*self.services.requests),
         ];
         for (what, scope) in of_all {
             if scope.failed().is_cancelled() {
-                sky.violation(format_args!("the task of {what} has panicked"));
+                world.violation(format_args!("the task of {what} has panicked"));
             }
         }
         self.ghosts
@@ -201,12 +203,12 @@ impl Cluster {
         for machine in self.machines.lock().unwrap().iter_mut() {
             let ended = machine.node.take_if(|node| node.ended.is_cancelled());
             if let Some(node) = ended {
-                sky.note(format_args!("{} has ended", node.label));
+                world.note(format_args!("{} has ended", node.label));
             }
         }
     }
 
-    /// Does something later, unless the storm is over before.
+    /// Does something later, unless faults have stopped before.
     pub(super) fn later(
         self: &Arc<Self>,
         after: Duration,
@@ -222,8 +224,8 @@ impl Cluster {
     }
 
     /// Takes note that something has happened.
-    pub(super) fn count(&self, what: Happening) {
-        self.world.sky.checker().tally.count(what);
+    pub(super) fn count(&self, what: CheckedEvent) {
+        self.services.world.checker().tally.count(what);
     }
 
     /// Makes one call to drain a worker or to undo that; its outcome goes to the receiver.
@@ -248,9 +250,9 @@ impl Cluster {
             tokio::time::sleep(Duration::from_secs(20)).await;
         }
         for id in drains {
-            let sky = &self.world.sky;
+            let world = &self.services.world;
             while !self.drain(&id, true).await.unwrap_or(false) {
-                tokio::time::sleep(sky.millis(100, 1_000)).await;
+                tokio::time::sleep(world.millis(100, 1_000)).await;
             }
         }
     }

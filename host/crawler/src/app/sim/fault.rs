@@ -24,7 +24,7 @@ pub(super) enum Fault {
     /// A worker is told to drain, and told otherwise later.
     Drain,
     /// The watches of a process are silent.
-    Silence,
+    NoAnswer,
     /// One message takes seconds.
     Delay,
     /// A request reaches the store long after its sender has stopped waiting.
@@ -75,7 +75,7 @@ impl Fault {
         Self::ClockStep,
         Self::Compaction,
         Self::Drain,
-        Self::Silence,
+        Self::NoAnswer,
         Self::Delay,
         Self::LateRequest,
         Self::LostRequest,

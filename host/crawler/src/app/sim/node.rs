@@ -13,14 +13,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::LEASE_TTL;
-use super::line::Line;
-use super::reach::Reach;
+use super::calls::SimWorkerCalls;
 use super::rules::{self, OnePlugin};
 use super::sinks::Sinks;
 use super::site::Web;
-use super::sky::Sky;
+use super::store_link::StoreLink;
+use super::world::SimWorld;
 use crate::app::cluster;
-use crate::app::leaving::Leaving;
+use crate::app::graceful_drain::GracefulDrain;
 use crate::app::master_node::{MasterNode, MasterParts};
 use crate::app::registration::{RegisterError, Registration};
 use crate::cli::{CallOptions, MasterOptions, NodeOptions};
@@ -52,8 +52,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(8);
 const STOP_GRACE: Duration = Duration::from_secs(15);
 
 /// State that all processes share.
-pub(super) struct World {
-    pub(super) sky: Arc<Sky>,
+pub(super) struct Services {
+    pub(super) world: Arc<SimWorld>,
     pub(super) store: StoreTwin,
     pub(super) frontiers: Arc<FrontiersTwin>,
     pub(super) sinks: Sinks,
@@ -64,19 +64,19 @@ pub(super) struct World {
     pub(super) workers: Mutex<BTreeMap<String, (Process, Crawls)>>,
 }
 
-impl World {
+impl Services {
     /// Reports a violation if a task of a process has panicked.
     pub(super) fn judge_panic(&self, node: Option<&Node>) {
         if let Some(node) = node.filter(|node| node.has_panicked()) {
             let label = &node.label;
-            self.sky
+            self.world
                 .violation(format_args!("a task of {label} has panicked"));
         }
     }
 
-    pub(super) fn line(self: &Arc<Self>, label: &str) -> Line {
-        Line {
-            sky: self.sky.clone(),
+    pub(super) fn store_link(self: &Arc<Self>, label: &str) -> StoreLink {
+        StoreLink {
+            world: self.world.clone(),
             store: self.store.clone(),
             requests: self.requests.clone(),
             label: label.to_owned(),
@@ -121,7 +121,7 @@ pub(super) struct Node {
     pub(super) calls: Arc<TaskScope>,
     id: NodeId,
     catalog: Catalog,
-    leaving: Leaving,
+    graceful_drain: GracefulDrain,
     work: Arc<TaskScope>,
     election: Arc<TaskScope>,
     membership: Arc<TaskScope>,
@@ -135,7 +135,7 @@ pub(super) enum Part {
 impl Node {
     /// Starts a process under this id.
     pub(super) fn start(
-        world: &Arc<World>,
+        services: &Arc<Services>,
         role: Role,
         id: &NodeId,
         incarnation: u64,
@@ -159,15 +159,15 @@ impl Node {
             shares_turns: false,
         };
         let start = Start {
-            world: world.clone(),
-            catalog: Catalog::new(Arc::new(world.line(&label)), Keys::default()),
+            services: services.clone(),
+            catalog: Catalog::new(Arc::new(services.store_link(&label)), Keys::default()),
             registered,
             clock,
             label: label.clone(),
             ended: CancellationToken::new(),
-            leaving: Leaving::new(),
+            graceful_drain: GracefulDrain::new(),
         };
-        let (ended, leaving) = (start.ended.clone(), start.leaving.clone());
+        let (ended, graceful_drain) = (start.ended.clone(), start.graceful_drain.clone());
         let catalog = start.catalog.clone();
         let (work, membership) = (Arc::<TaskScope>::default(), Arc::<TaskScope>::default());
         let election = Arc::<TaskScope>::default();
@@ -177,7 +177,11 @@ impl Node {
         });
         if let Part::Worker(crawls) = &part {
             let reached = (process.clone(), crawls.clone());
-            world.workers.lock().unwrap().insert(label.clone(), reached);
+            services
+                .workers
+                .lock()
+                .unwrap()
+                .insert(label.clone(), reached);
         }
         Self {
             label,
@@ -187,7 +191,7 @@ impl Node {
             calls: Arc::default(),
             id: id.clone(),
             catalog,
-            leaving,
+            graceful_drain,
             work,
             election,
             membership,
@@ -201,7 +205,11 @@ impl Node {
 
     /// Ends the process as a signal does: its shards are given away, then crawls end, then its registration.
     pub(super) async fn stop(self) {
-        let (leaving, catalog, id) = (self.leaving.clone(), self.catalog.clone(), self.id.clone());
+        let (graceful_drain, catalog, id) = (
+            self.graceful_drain.clone(),
+            self.catalog.clone(),
+            self.id.clone(),
+        );
         let within = match self.part {
             Part::Worker(_) => DRAIN_TIMEOUT,
             Part::Master(_) => Duration::ZERO,
@@ -214,7 +222,7 @@ impl Node {
         let (told, stopped) = oneshot::channel();
         self.process.enter(|| {
             self.calls.spawn("stop", async move {
-                leaving.give_all_away(&catalog, &id, within).await;
+                graceful_drain.give_all_away(&catalog, &id, within).await;
                 work.stop(STOP_GRACE).await;
                 membership.stop(STOP_GRACE).await;
                 let _nobody_waits = told.send(());
@@ -226,27 +234,27 @@ impl Node {
 }
 
 struct Start {
-    world: Arc<World>,
+    services: Arc<Services>,
     catalog: Catalog,
     registered: Registered,
     clock: Arc<MachineClock>,
     label: String,
     ended: CancellationToken,
-    leaving: Leaving,
+    graceful_drain: GracefulDrain,
 }
 
 impl Start {
     fn master(self, membership: &TaskScope, election: Arc<TaskScope>) -> Part {
-        let world = &self.world;
+        let services = &self.services;
         let master = MasterNode::new(MasterParts {
             node: self.registered.clone(),
             catalog: self.catalog.clone(),
-            data: world.data.clone(),
-            cleanup: Arc::new(world.sinks.clone()),
-            items: crate::app::sinks::items(&world.data),
+            data: services.data.clone(),
+            cleanup: Arc::new(services.sinks.clone()),
+            items: crate::app::sinks::items(&services.data),
             admission: Arc::new(NoPlugins),
-            workers: Arc::new(Reach {
-                world: world.clone(),
+            workers: Arc::new(SimWorkerCalls {
+                services: services.clone(),
             }),
             clock: self.clock.clone(),
             options: MasterOptions {
@@ -281,11 +289,11 @@ impl Start {
 
     fn worker(self, work: &TaskScope, membership: &TaskScope) -> Part {
         let crawls = Crawls::default();
-        let world = &self.world;
-        let sky = world.sky.clone();
+        let services = &self.services;
+        let world = services.world.clone();
         let (label, clock) = (self.label.clone(), self.clock.clone());
         let (crawls_told, catalog) = (crawls.clone(), self.catalog.clone());
-        let (node, world) = (self.registered.clone(), world.clone());
+        let (node, services) = (self.registered.clone(), services.clone());
         let (starts, started) = oneshot::channel();
         let stop = work.stop_signal();
         work.spawn("agent", async move {
@@ -296,13 +304,15 @@ impl Start {
                 node,
                 registered,
                 catalog,
-                sinks: Arc::new(world.sinks.clone()),
-                plugins: Arc::new(OnePlugin { sky: sky.clone() }),
-                fetch: Arc::new(Web::new(sky, clock.clone(), label)),
+                sinks: Arc::new(services.sinks.clone()),
+                plugins: Arc::new(OnePlugin {
+                    world: world.clone(),
+                }),
+                fetch: Arc::new(Web::new(world, clock.clone(), label)),
                 clock,
                 cluster: "sim".to_owned(),
-                frontiers: world.frontiers.clone(),
-                links: Arc::new(Reach { world }),
+                frontiers: services.frontiers.clone(),
+                links: Arc::new(SimWorkerCalls { services }),
                 limit_ceilings: LimitOverrides::default(),
                 memory: Memory::unwatched(),
                 crawls: crawls_told,
@@ -328,8 +338,8 @@ impl Start {
         let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
         loop {
             let (catalog, node) = (self.catalog.clone(), self.registered.clone());
-            let leaving = self.leaving.clone();
-            let joining = Registration::new(catalog, node, LEASE_TTL, leaving);
+            let graceful_drain = self.graceful_drain.clone();
+            let joining = Registration::new(catalog, node, LEASE_TTL, graceful_drain);
             let joined = stop.run_until_cancelled(joining);
             match joined.await? {
                 Ok(registration) => return Some(registration),

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::fault::Fault;
 use super::site::{Site, parse};
-use super::sky::Sky;
+use super::world::SimWorld;
 use crawler_model::crawl::{Item, Page, PageContext, Request};
 use crawler_model::id::Digest;
 use crawler_model::plugin::Description;
@@ -22,14 +22,14 @@ pub(super) struct SiteRules {
 
 /// Loads the one plugin, whatever digest is asked for.
 pub(super) struct OnePlugin {
-    pub(super) sky: Arc<Sky>,
+    pub(super) world: Arc<SimWorld>,
 }
 
 #[async_trait]
 impl LoadRules for OnePlugin {
     async fn load(&self, _digest: Digest) -> Result<Arc<dyn Rules>, PluginError> {
-        tokio::time::sleep(self.sky.way()).await;
-        if self.sky.fault(Fault::NoPlugin, 5) {
+        tokio::time::sleep(self.world.way()).await;
+        if self.world.fault(Fault::NoPlugin, 5) {
             return Err(PluginError::Host {
                 doing: "fetch the plugin from a master",
                 why: "none answers".to_owned(),

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use super::check::Found;
 use super::fault::Fault;
 use super::site;
-use super::sky::Sky;
+use super::world::SimWorld;
 use crawler_frontier::twin::{FrontiersTwin, Marks, Stage};
 use crawler_master::cleanup::{CleanupError, DataCleanup};
 use crawler_model::crawl::{ItemRecord, UnixMillis};
@@ -25,15 +25,15 @@ type Files = BTreeMap<(ShardId, u64), Vec<ItemRecord>>;
 /// The files of all shards. Cheap to clone.
 #[derive(Clone)]
 pub(super) struct Sinks {
-    sky: Arc<Sky>,
+    world: Arc<SimWorld>,
     files: Arc<Mutex<Files>>,
     frontiers: Arc<FrontiersTwin>,
 }
 
 impl Sinks {
-    pub(super) fn new(sky: Arc<Sky>, frontiers: Arc<FrontiersTwin>) -> Self {
+    pub(super) fn new(world: Arc<SimWorld>, frontiers: Arc<FrontiersTwin>) -> Self {
         Self {
-            sky,
+            world,
             files: Arc::default(),
             frontiers,
         }
@@ -56,7 +56,7 @@ impl Sinks {
     /// goes, unless the items go too.
     fn all_delivered(&self, resource: ResourceId) -> Found {
         let (purged, site) = {
-            let checker = self.sky.checker();
+            let checker = self.world.checker();
             let (_, life) = checker.lives.get(&resource).ok_or("items of nobody")?;
             (checker.purged.contains(&resource), checker.site_of(*life))
         };
@@ -109,7 +109,7 @@ fn failed(storage_epoch: u64) -> SinkError {
 impl OpenSinks for Sinks {
     async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError> {
         let storage_epoch = delivery.storage_epoch;
-        if self.sky.fault(Fault::SinkRefuses, 3) {
+        if self.world.fault(Fault::SinkRefuses, 3) {
             return Err(failed(storage_epoch));
         }
         Ok(Box::new(File {
@@ -132,13 +132,13 @@ struct File {
 #[async_trait]
 impl Sink for File {
     async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
-        let sky = self.sinks.sky.clone();
-        tokio::time::sleep(sky.way()).await;
-        if sky.fault(Fault::SinkRefuses, 3) {
+        let world = self.sinks.world.clone();
+        tokio::time::sleep(world.way()).await;
+        if world.fault(Fault::SinkRefuses, 3) {
             return Err(failed(self.storage_epoch));
         }
-        let found = sky.checker().on_items(self.shard, items);
-        sky.judge(found);
+        let found = world.checker().on_items(self.shard, items);
+        world.judge(found);
         let n_lines = {
             let mut files = self.sinks.files.lock().unwrap();
             let lines = files.entry((self.shard, self.storage_epoch)).or_default();
@@ -147,9 +147,9 @@ impl Sink for File {
             lines.len()
         };
         let (n, shard, epoch) = (items.len(), self.shard, self.storage_epoch);
-        sky.note(format_args!("{n} items of {shard} into {epoch}"));
-        tokio::time::sleep(sky.way()).await;
-        if sky.fault(Fault::SinkSilent, 3) {
+        world.note(format_args!("{n} items of {shard} into {epoch}"));
+        tokio::time::sleep(world.way()).await;
+        if world.fault(Fault::SinkSilent, 3) {
             return Err(failed(self.storage_epoch));
         }
         self.n_answered = n_lines;
@@ -163,14 +163,14 @@ impl Sink for File {
 #[async_trait]
 impl DataCleanup for Sinks {
     async fn delete_items(&self, resource: ResourceId) -> Result<(), CleanupError> {
-        tokio::time::sleep(self.sky.way()).await;
+        tokio::time::sleep(self.world.way()).await;
         let mut files = self.files.lock().unwrap();
         files.retain(|(shard, _), _| shard.resource != resource);
         Ok(())
     }
 
     async fn settle_items(&self, resource: ResourceId, _by: u64) -> Result<(), CleanupError> {
-        tokio::time::sleep(self.sky.way()).await;
+        tokio::time::sleep(self.world.way()).await;
         let of_resource = |(shard, _): &&(ShardId, u64)| shard.resource == resource;
         let keys: Vec<(ShardId, u64)> = {
             let files = self.files.lock().unwrap();
@@ -194,14 +194,14 @@ impl DataCleanup for Sinks {
 
     /// Does nothing but wait: delivered items are visible at once here.
     async fn publish_items(&self, _resource: ResourceId, _by: u64) -> Result<(), CleanupError> {
-        tokio::time::sleep(self.sky.way()).await;
+        tokio::time::sleep(self.world.way()).await;
         Ok(())
     }
 
     async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, CleanupError> {
-        tokio::time::sleep(self.sky.way()).await;
-        self.sky.note(format_args!("frontiers of {resource} go"));
-        self.sky.judge(self.all_delivered(resource));
+        tokio::time::sleep(self.world.way()).await;
+        self.world.note(format_args!("frontiers of {resource} go"));
+        self.world.judge(self.all_delivered(resource));
         Ok(self.frontiers.remove(resource))
     }
 

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use url::Url;
 
 use super::fault::Fault;
-use super::sky::Sky;
+use super::world::SimWorld;
 use crawler_fetch::gate::{Gate, GateSettings, Pace, Paused};
 use crawler_fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared};
 use crawler_model::crawl::{CharsetSource, FetchRecord, Page, PageText, UnixMillis};
@@ -131,7 +131,7 @@ pub(super) fn parse(url: &Url) -> Option<(String, u64, u64)> {
 
 /// Fetcher of one process.
 pub(super) struct Web {
-    pub(super) sky: Arc<Sky>,
+    pub(super) world: Arc<SimWorld>,
     pub(super) gate: Gate,
     pub(super) clock: Arc<dyn Clock>,
     /// Label of the process.
@@ -144,9 +144,9 @@ pub(super) struct Web {
 const PREPARED_FOR: Duration = Duration::from_secs(20);
 
 impl Web {
-    pub(super) fn new(sky: Arc<Sky>, clock: Arc<dyn Clock>, label: String) -> Self {
+    pub(super) fn new(world: Arc<SimWorld>, clock: Arc<dyn Clock>, label: String) -> Self {
         Self {
-            sky,
+            world,
             gate: Gate::new(GateSettings::default()),
             clock,
             label,
@@ -178,20 +178,20 @@ impl Web {
             },
             is_of_host: false,
         })?;
-        let sky = &self.sky;
-        sky.note(format_args!("{} asks {host}/{page}", self.label));
-        let found = sky
+        let world = &self.world;
+        world.note(format_args!("{} asks {host}/{page}", self.label));
+        let found = world
             .checker()
-            .on_request(&self.label, life, &host, sky.now());
-        sky.judge(found);
+            .on_request(&self.label, life, &host, world.now());
+        world.judge(found);
         let asked = Asked {
             web: self,
             host: host.clone(),
         };
-        let is_of_host = sky.fault(Fault::NoConnection, 2);
+        let is_of_host = world.fault(Fault::NoConnection, 2);
         let answer = match is_of_host {
             true => {
-                sky.checker().on_host_failure(&host);
+                world.checker().on_host_failure(&host);
                 let why = "refused".to_owned();
                 Err(FetchError::Connection { why })
             }
@@ -210,20 +210,20 @@ impl Web {
     }
 
     async fn answer(&self, url: &Url) -> Result<Page, FetchError> {
-        let sky = &self.sky;
-        if sky.fault(Fault::SlowPage, 1) {
-            let limit = sky.millis(5_000, 20_000);
+        let world = &self.world;
+        if world.fault(Fault::SlowPage, 1) {
+            let limit = world.millis(5_000, 20_000);
             tokio::time::sleep(limit).await;
             let setting = "timeout";
             return Err(FetchError::Timeout { limit, setting });
         }
-        tokio::time::sleep(sky.millis(5, 300)).await;
-        if sky.fault(Fault::Reset, 4) {
+        tokio::time::sleep(world.millis(5, 300)).await;
+        if world.fault(Fault::Reset, 4) {
             let why = "reset".to_owned();
             return Err(FetchError::Connection { why });
         }
         let (host, life, page) = parse(url).expect("a URL of the site");
-        let site = sky.checker().site_of(life);
+        let site = world.checker().site_of(life);
         let is_broken = site.is_some_and(|site| site.is_broken(page));
         let body = Bytes::from(format!("{host}/{page}"));
         Ok(Page {
@@ -256,7 +256,7 @@ impl Fetch for Web {
         let answer = async {
             let answer = self.answer(&request.url).await;
             if answer.as_ref().map_or(true, |page| page.status == 500) {
-                self.sky.checker().on_failure(life, page);
+                self.world.checker().on_failure(life, page);
             }
             answer
         };
@@ -271,20 +271,20 @@ impl Fetch for Web {
     fn is_prepared(&self, request: &FetchRequest) -> bool {
         let (host, ..) = parse(&request.url).expect("a URL of the site");
         let until = self.prepared().get(&host).copied();
-        until.is_some_and(|until| self.sky.now() < until)
+        until.is_some_and(|until| self.world.now() < until)
     }
 
     async fn prepare(&self, request: FetchRequest) -> Result<Prepared, Failure> {
         let (host, ..) = parse(&request.url).expect("a URL of the site");
-        let sky = &self.sky;
-        tokio::time::sleep(sky.millis(5, 800)).await;
-        if sky.fault(Fault::NoAddress, 12) {
-            let until = sky.now() + sky.millis(5_000, 90_000);
-            sky.checker().has_no_address(&host, until);
+        let world = &self.world;
+        tokio::time::sleep(world.millis(5, 800)).await;
+        if world.fault(Fault::NoAddress, 12) {
+            let until = world.now() + world.millis(5_000, 90_000);
+            world.checker().has_no_address(&host, until);
         }
-        let is_nameless = sky.checker().is_nameless(&host, sky.now());
-        if is_nameless && sky.is_stormy() {
-            sky.checker().on_host_failure(&host);
+        let is_nameless = world.checker().is_nameless(&host, world.now());
+        if is_nameless && world.injects_faults() {
+            world.checker().on_host_failure(&host);
             let why = "it has no address".to_owned();
             return Err(Failure {
                 error: FetchError::Resolve { host, why },
@@ -294,11 +294,11 @@ impl Fetch for Web {
             });
         }
         let robots = async {
-            tokio::time::sleep(sky.millis(5, 300)).await;
+            tokio::time::sleep(world.millis(5, 300)).await;
             Ok(())
         };
         let ((), host_ready_at) = self.ask(&request, robots).await?;
-        let until = sky.now() + PREPARED_FOR;
+        let until = world.now() + PREPARED_FOR;
         self.prepared().insert(host, until);
         Ok(Prepared {
             host_ready_at,
@@ -320,8 +320,9 @@ struct Asked<'a> {
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        let sky = &self.web.sky;
-        sky.checker()
-            .on_answer(&self.web.label, &self.host, sky.now());
+        let world = &self.web.world;
+        world
+            .checker()
+            .on_answer(&self.web.label, &self.host, world.now());
     }
 }

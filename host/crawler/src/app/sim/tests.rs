@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::check::{Happening, Tally};
+use super::check::{CheckedEvent, Tally};
 use super::fault::Fault;
 use super::{Report, run};
 
@@ -139,7 +139,7 @@ fn histories_keep_all_invariants() {
         (None, Some(n), None) => _ = run_all(1..1 + n),
         (None, None, _) => {
             let (tally, faults) = run_all((1..1 + USUAL).chain(TELLING));
-            let never = Happening::ALL.iter().filter(|what| !tally.has(**what));
+            let never = CheckedEvent::ALL.iter().filter(|what| !tally.has(**what));
             let never: Vec<_> = never.collect();
             assert!(never.is_empty(), "in no history: {never:?}");
             let without: Vec<_> = Fault::ALL.iter().filter(|f| !faults.contains(f)).collect();

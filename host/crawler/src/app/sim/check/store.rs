@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Checker, Found, Happening};
+use super::{CheckedEvent, Checker, Found};
 use crate::app::sim::site::Site;
-use crate::app::sim::sky::Sky;
+use crate::app::sim::world::SimWorld;
 use crawler_model::id::NodeId;
 use crawler_model::node::{Contender, Node, Role};
 use crawler_model::resource::{Deleting, Resource, ShardId, ShardRecord, ShardState};
@@ -13,7 +13,11 @@ use crawler_store::twin::{CommittedTxn, Stored};
 use crawler_store::{Guard, Revision, WatchEvent};
 
 /// Writes changes that were carried out into the journal.
-pub(in crate::app::sim) fn note(sky: &Sky, revision: Revision, committed: &CommittedTxn<'_>) {
+pub(in crate::app::sim) fn note(
+    world: &SimWorld,
+    revision: Revision,
+    committed: &CommittedTxn<'_>,
+) {
     let changes = committed.events.iter().map(|event| match event {
         WatchEvent::Put(entry) => format!("+{}", entry.key),
         WatchEvent::Delete { key, .. } => format!("-{key}"),
@@ -32,7 +36,7 @@ pub(in crate::app::sim) fn note(sky: &Sky, revision: Revision, committed: &Commi
     } else {
         committed.author
     };
-    sky.note(format_args!(
+    world.note(format_args!(
         "r{} {author}: {} if {}",
         revision.0,
         changes.join(" "),
@@ -107,7 +111,7 @@ impl Checker {
             ));
         }
         if self.leaders.insert(author.to_owned()) && self.leaders.len() > 1 {
-            self.tally.count(Happening::LedAfterAnother);
+            self.tally.count(CheckedEvent::LedAfterAnother);
         }
         Ok(())
     }
@@ -143,14 +147,14 @@ impl Checker {
                 "{author} wrote the record of {id}, which {owner:?} has"
             ));
         }
-        self.tally.count(Happening::WorkerWrote);
+        self.tally.count(CheckedEvent::WorkerWrote);
         let is_revoked = record.is_some_and(|record| record.state == ShardState::Revoking);
         let after = written.value.and_then(shard_record);
         match after {
             None => Err(format!("{author} deleted the record of {id}")),
             Some(after) => {
                 if is_revoked && after.owner.is_none() {
-                    self.tally.count(Happening::GivenBack);
+                    self.tally.count(CheckedEvent::GivenBack);
                 }
                 Ok(())
             }

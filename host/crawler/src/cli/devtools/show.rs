@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cli::author::{NewOptions, mangled};
+use crate::cli::devtools::{NewOptions, mutations};
 use crate::cli::{Failure, plugin, table};
 use crawler_devtools::mangled::{Copies, Withstood};
 use crawler_devtools::outcome::Outcome;
@@ -20,7 +20,7 @@ use crawler_process::telemetry::chain;
 
 /// A saved call that was made again, for the output.
 #[derive(Debug)]
-pub struct Told {
+pub struct CallResult {
     /// Name of the call.
     pub name: CallName,
     /// Rule of the call. If `None`, the call cannot be read.
@@ -34,7 +34,7 @@ pub struct Told {
     pub mangled: Vec<Withstood>,
 }
 
-impl Told {
+impl CallResult {
     fn verdict(&self) -> Option<&Verdict> {
         self.tried.as_ref().ok().map(|tried| &tried.verdict)
     }
@@ -135,7 +135,7 @@ impl Told {
             "fuel": tried.map(|tried| tried.usage.fuel),
             "memory": tried.map(|tried| tried.usage.peak_memory),
             "micros": tried.map(|tried| tried.usage.elapsed.as_micros() as u64),
-            "mangled": self.mangled.iter().map(mangled::as_json).collect::<Vec<_>>(),
+            "mangled": self.mangled.iter().map(mutations::as_json).collect::<Vec<_>>(),
         })
     }
 }
@@ -181,13 +181,13 @@ pub(super) fn count(n: u64) -> String {
 /// Prints the results of saved calls. It is an error if one of them differs from the one that was kept, or
 /// does not withstand what it should.
 pub fn test_report(
-    all: &[Told],
+    all: &[CallResult],
     limits: &Limits,
     copies: Option<Copies>,
     is_json: bool,
 ) -> anyhow::Result<()> {
     if is_json {
-        let calls: Vec<Value> = all.iter().map(Told::as_json).collect();
+        let calls: Vec<Value> = all.iter().map(CallResult::as_json).collect();
         let seed = copies.map(|copies| copies.seed);
         table::print_json(&json!({ "calls": calls, "seed": seed }))?;
     } else {
@@ -196,17 +196,17 @@ pub fn test_report(
             "CALL", "RULE", "ITEMS", "REQUESTS", "FUEL", "MEMORY", "TIME", "RESULT",
         ];
         table::print(head, &rows)?;
-        for details in all.iter().filter_map(Told::details) {
+        for details in all.iter().filter_map(CallResult::details) {
             table::print_line("")?;
             table::print_line(table::plain(&details).trim_end())?;
         }
         if let Some(copies) = copies {
-            mangled::print(all, copies)?;
+            mutations::print(all, copies)?;
         }
     }
-    let bad: Vec<&Told> = all.iter().filter(|told| !told.is_well()).collect();
+    let bad: Vec<&CallResult> = all.iter().filter(|told| !told.is_well()).collect();
     if bad.is_empty() {
-        return mangled::check(all);
+        return mutations::check(all);
     }
     let mut n_each = BTreeMap::<&str, usize>::new();
     for told in &bad {
@@ -216,7 +216,7 @@ pub fn test_report(
         .iter()
         .map(|(word, n)| format!("{n} {word}"))
         .collect();
-    let can_be_kept = |told: &&Told| matches!(told.result(), "new" | "differs");
+    let can_be_kept = |told: &&CallResult| matches!(told.result(), "new" | "differs");
     let hint = match bad.iter().any(can_be_kept) {
         true => "if that is as it should be, the same command with --update keeps it",
         false => "what stands with each of them says why",

@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 
 use crate::app::parts;
-use crate::cli::author::{Called, DiffOptions, Side, diff_report};
+use crate::cli::devtools::{ComparedCall, DiffOptions, Side, diff_report};
 use crate::cli::plugin::build_plugin;
 use crawler_api::UPLOAD_DEADLINE;
 use crawler_api::client::Client;
@@ -37,7 +37,7 @@ pub(super) async fn run(options: &DiffOptions) -> anyhow::Result<()> {
     if let Some(folder) = &folder {
         for name in super::call_names(folder, &options.calls)? {
             let call = SavedCall::read(folder, &name)?;
-            all.push(Called {
+            all.push(ComparedCall {
                 rule: call.called.name().to_owned(),
                 made: side_by_side(&trials[0], &trials[1], folder, &call).await,
                 name,

@@ -1,5 +1,5 @@
 //! Text about a crawl of the shop for the terminal: the differences of its items from the truth, and its
-//! story. The functions turn values into text; printing is left to `cli`.
+//! report. The functions turn values into text; printing is left to `cli`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -110,9 +110,9 @@ fn or_absent(value: &Option<Value>) -> String {
         .map_or_else(|| "absent".to_owned(), Value::to_string)
 }
 
-/// Story of a crawl of the shop, told in five lines.
+/// DemoReport of a crawl of the shop, told in five lines.
 #[derive(Debug, Clone)]
-pub struct Story {
+pub struct DemoReport {
     /// Address of the shop.
     pub shop: Url,
     /// Number of books that the shop sells.
@@ -135,8 +135,8 @@ pub struct Story {
     pub data: PathBuf,
 }
 
-impl Story {
-    /// Returns the story in five lines.
+impl DemoReport {
+    /// Returns the report in five lines.
     pub fn lines(&self, differences: &Differences) -> [String; 5] {
         let seconds = self.took.as_secs_f64();
         let per_second = self.n_pages as f64 / seconds.max(0.001);
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn the_story_ends_with_the_verdict() {
-        let story = Story {
+        let report = DemoReport {
             shop: "http://127.0.0.1:4000/".parse().unwrap(),
             n_books: 3,
             plugin: "books@1.0.0".parse().unwrap(),
@@ -235,7 +235,7 @@ mod tests {
             n_items: 2,
             data: "shelf".into(),
         };
-        let good = story.lines(&Differences::default());
+        let good = report.lines(&Differences::default());
         assert!(good[1].contains("books@1.0.0 (124 kB"), "{}", good[1]);
         assert!(
             good[3].contains("10 pages were fetched in 0.5 s (20 a second)"),
@@ -246,7 +246,7 @@ mod tests {
             good[4],
             "all 3 books match what the shop sells, letter by letter"
         );
-        let bad = story.lines(&compare(&[item(1), item(2)], &[item(1), item(2), item(3)]));
+        let bad = report.lines(&compare(&[item(1), item(2)], &[item(1), item(2), item(3)]));
         assert_eq!(
             bad[4],
             "of 3 books 1 are missing, 0 are too many and 0 differ from what the shop sells"

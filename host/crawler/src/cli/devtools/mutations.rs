@@ -3,7 +3,7 @@
 use crawler_extract::mangle::Mangling;
 use serde_json::{Value, json};
 
-use super::show::Told;
+use super::show::CallResult;
 use crate::cli::{Failure, table};
 use crawler_devtools::changes::Tally;
 use crawler_devtools::mangled::{Copies, Withstood};
@@ -12,17 +12,17 @@ use crawler_devtools::mangled::{Copies, Withstood};
 const FIELDS: usize = 4;
 
 /// Prints a table of all calls and ways to mangle a page, and the first difference of each.
-pub(super) fn print(all: &[Told], copies: Copies) -> anyhow::Result<()> {
-    let told = || {
+pub(super) fn print(all: &[CallResult], copies: Copies) -> anyhow::Result<()> {
+    let results = || {
         let each = all.iter();
-        each.flat_map(|told| told.mangled.iter().map(move |withstood| (told, withstood)))
+        each.flat_map(|call| call.mangled.iter().map(move |withstood| (call, withstood)))
     };
     table::print_line(&format!(
         "\non mangled copies of the pages (--mangle={} --seed={}):",
         copies.n_each, copies.seed
     ))?;
-    let rows: Vec<[String; 7]> = told()
-        .map(|(told, withstood)| row(told, withstood))
+    let rows: Vec<[String; 7]> = results()
+        .map(|(call, withstood)| row(call, withstood))
         .collect();
     let head = [
         "CALL", "MISTAKE", "SAME", "ITEMS", "FIELDS", "REQUESTS", "RESULT",
@@ -34,15 +34,15 @@ pub(super) fn print(all: &[Told], copies: Copies) -> anyhow::Result<()> {
         ("without a page of HTML", true),
         ("without an outcome on the page itself", false),
     ] {
-        let others = all.iter().filter(|told| told.mangled.is_empty());
-        let others = others.filter(|told| told.has_outcome() == has_outcome);
-        let others: Vec<String> = others.map(|told| told.name.to_string()).collect();
+        let others = all.iter().filter(|call| call.mangled.is_empty());
+        let others = others.filter(|call| call.has_outcome() == has_outcome);
+        let others: Vec<String> = others.map(|call| call.name.to_string()).collect();
         if !others.is_empty() {
             table::print_line(&format!("{why}: {}", others.join(", ")))?;
         }
     }
-    let firsts: Vec<String> = told()
-        .filter_map(|(told, withstood)| first(told, withstood))
+    let firsts: Vec<String> = results()
+        .filter_map(|(call, withstood)| first(call, withstood))
         .collect();
     if !firsts.is_empty() {
         table::print_line(&format!("\nthe first differences:\n{}", firsts.join("\n")))?;
@@ -50,7 +50,7 @@ pub(super) fn print(all: &[Told], copies: Copies) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn row(told: &Told, withstood: &Withstood) -> [String; 7] {
+fn row(call: &CallResult, withstood: &Withstood) -> [String; 7] {
     let Withstood {
         n_copies,
         n_same,
@@ -58,7 +58,7 @@ fn row(told: &Told, withstood: &Withstood) -> [String; 7] {
         ..
     } = withstood;
     [
-        told.name.to_string(),
+        call.name.to_string(),
         withstood.mangling.as_str().to_owned(),
         match n_copies {
             0 => "-".to_owned(),
@@ -122,11 +122,11 @@ fn fields(withstood: &Withstood) -> String {
     }
 }
 
-fn first(told: &Told, withstood: &Withstood) -> Option<String> {
+fn first(call: &CallResult, withstood: &Withstood) -> Option<String> {
     let begin = |copy: u32| {
         format!(
             "{}, {}, copy {copy}: ",
-            told.name,
+            call.name,
             withstood.mangling.as_str()
         )
     };
@@ -170,9 +170,9 @@ pub(super) fn as_json(withstood: &Withstood) -> Value {
 }
 
 /// Returns an error if a rule does not withstand what it should.
-pub(super) fn check(all: &[Told]) -> anyhow::Result<()> {
+pub(super) fn check(all: &[CallResult]) -> anyhow::Result<()> {
     let faults = || {
-        let each = all.iter().flat_map(|told| &told.mangled);
+        let each = all.iter().flat_map(|call| &call.mangled);
         each.filter(|withstood| withstood.is_fault())
     };
     let n_ended: u32 = faults().map(|withstood| withstood.n_ended).sum();

@@ -23,7 +23,7 @@ pub struct FetchOptions {
     /// Request for the page, with the rule that it is for.
     pub request: Request,
     /// Settings of the fetch.
-    pub asking: Asking,
+    pub fetch_setup: FetchSetup,
     /// Params with which the rule is called.
     pub params: BTreeMap<String, String>,
     /// State that the request carries for the rule.
@@ -40,7 +40,7 @@ pub struct FetchOptions {
 
 /// Settings with which pages are fetched as in a crawl.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asking {
+pub struct FetchSetup {
     /// Settings of a crawl.
     pub settings: CrawlSettings,
     /// Networks that may be fetched from although they are not public.
@@ -79,7 +79,7 @@ pub(in crate::cli) struct FetchArgs {
     #[command(flatten)]
     request: RequestArgs,
     #[command(flatten)]
-    asking: AskingArgs,
+    fetch_setup: FetchSetupArgs,
     #[command(flatten)]
     rules: RuleArgs,
 }
@@ -100,7 +100,7 @@ pub(super) struct RequestArgs {
 
 /// How pages are asked for.
 #[derive(Debug, Args)]
-pub(super) struct AskingArgs {
+pub(super) struct FetchSetupArgs {
     /// User agent of the request: honest, browser, or other words [default: honest]
     #[arg(long, value_name = "NAME")]
     user_agent: Vec<Agent>,
@@ -129,7 +129,7 @@ impl FetchArgs {
             state: self.state,
             limits: self.rules.limits(),
             request: self.request.into_request(self.url, self.rule),
-            asking: self.asking.into_asking()?,
+            fetch_setup: self.fetch_setup.into_fetch_setup()?,
             pages: self.into,
             name: self.name,
             is_replacing: self.replace,
@@ -148,10 +148,10 @@ impl RequestArgs {
     }
 }
 
-impl AskingArgs {
-    pub(super) fn into_asking(self) -> anyhow::Result<Asking> {
+impl FetchSetupArgs {
+    pub(super) fn into_fetch_setup(self) -> anyhow::Result<FetchSetup> {
         let config = config::load(self.config.as_deref())?;
-        Ok(Asking {
+        Ok(FetchSetup {
             settings: CrawlSettings {
                 user_agents: self.user_agent,
                 robots: self.robots,

@@ -22,13 +22,13 @@ const RESYNC: Duration = Duration::from_secs(5);
 /// State of a node's registration, and whether the node is to leave. The task that stops the node and the
 /// task that registers it share it.
 #[derive(Debug, Clone)]
-pub(super) struct Leaving {
-    asked: CancellationToken,
-    standing: watch::Sender<Standing>,
+pub(super) struct GracefulDrain {
+    requested: CancellationToken,
+    registration: watch::Sender<RegistrationState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum RegistrationState {
     /// The node is not registered yet.
     Absent,
     Registered,
@@ -36,40 +36,40 @@ enum Standing {
     Draining,
 }
 
-impl Leaving {
+impl GracefulDrain {
     /// Creates the state of a node that is not registered yet.
     pub(super) fn new() -> Self {
         Self {
-            asked: CancellationToken::new(),
-            standing: watch::Sender::new(Standing::Absent),
+            requested: CancellationToken::new(),
+            registration: watch::Sender::new(RegistrationState::Absent),
         }
     }
 
     /// Waits until the node is to leave.
-    pub(super) async fn asked(&self) {
-        self.asked.cancelled().await;
+    pub(super) async fn requested(&self) {
+        self.requested.cancelled().await;
     }
 
     /// Returns true if the node is to leave.
-    pub(super) fn is_asked(&self) -> bool {
-        self.asked.is_cancelled()
+    pub(super) fn is_requested(&self) -> bool {
+        self.requested.is_cancelled()
     }
 
     /// Takes note that the node is registered, draining or not.
     pub(super) fn registered(&self, is_draining: bool) {
-        self.standing.send_replace(match is_draining {
-            true => Standing::Draining,
-            false => Standing::Registered,
+        self.registration.send_replace(match is_draining {
+            true => RegistrationState::Draining,
+            false => RegistrationState::Registered,
         });
     }
 
     /// Gives away the shards of the worker, within this time. Returns at once if no shard can be assigned to
     /// it.
     pub(super) async fn give_all_away(&self, catalog: &Catalog, worker: &NodeId, within: Duration) {
-        if within.is_zero() || *self.standing.borrow() == Standing::Absent {
+        if within.is_zero() || *self.registration.borrow() == RegistrationState::Absent {
             return;
         }
-        self.asked.cancel();
+        self.requested.cancel();
         let limit = humantime::format_duration(within);
         tracing::info!("giving away what this worker has, within {limit} (--drain-timeout)");
         match tokio::time::timeout(within, self.given_away(catalog, worker)).await {
@@ -81,9 +81,9 @@ impl Leaving {
     }
 
     async fn given_away(&self, catalog: &Catalog, worker: &NodeId) {
-        let mut standing = self.standing.subscribe();
-        let is_told = standing.wait_for(|standing| *standing == Standing::Draining);
-        if is_told.await.is_err() {
+        let mut registration = self.registration.subscribe();
+        let is_draining = registration.wait_for(|state| *state == RegistrationState::Draining);
+        if is_draining.await.is_err() {
             return;
         }
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));

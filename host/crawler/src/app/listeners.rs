@@ -22,7 +22,7 @@ const CALLS_GRACE: Duration = Duration::from_secs(2);
 const BACKLOG: u32 = 4_096;
 
 /// Listeners whose ports are taken and not served yet.
-pub(super) struct Doors {
+pub(super) struct Listeners {
     grpc: TcpListener,
     http: TcpListener,
     pprof: Option<TcpListener>,
@@ -33,7 +33,7 @@ pub(super) struct Doors {
     pub(super) http_at: SocketAddr,
 }
 
-impl Doors {
+impl Listeners {
     /// Takes the ports; an error names the setting that chooses another one.
     pub(super) async fn take(
         (grpc, http, pprof): (SocketAddr, SocketAddr, Option<SocketAddr>),

@@ -17,7 +17,7 @@ use crawler_model::plugin::LimitOverrides;
 
 mod show;
 
-pub use show::{Called, diff_report};
+pub use show::{ComparedCall, diff_report};
 
 /// Options of `crawler plugin diff`.
 #[derive(Debug, Clone, PartialEq, Eq)]

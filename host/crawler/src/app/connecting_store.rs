@@ -15,14 +15,14 @@ use crawler_store::{
 /// Pauses between two tries, at first and at the most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
-/// Store that is not connected until [`LateStore::connect`] has finished.
-pub(super) struct LateStore {
+/// Store that is not connected until [`ConnectingStore::connect`] has finished.
+pub(super) struct ConnectingStore {
     store: OnceLock<Arc<dyn Store>>,
     /// Reason why the store is not connected yet.
     why: Mutex<String>,
 }
 
-impl LateStore {
+impl ConnectingStore {
     pub(super) fn new() -> Self {
         Self {
             store: OnceLock::new(),
@@ -76,7 +76,7 @@ impl LateStore {
 }
 
 #[async_trait]
-impl Store for LateStore {
+impl Store for ConnectingStore {
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
         self.store()?.get(key).await
     }
@@ -137,7 +137,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn who_asks_before_there_is_a_store_learns_why_and_gets_answers_later() {
         let folder = tempfile::tempdir().unwrap();
-        let late = LateStore::new();
+        let store = ConnectingStore::new();
         let n_tries = AtomicUsize::new(0);
         let connect = || async {
             if n_tries.fetch_add(1, Ordering::Relaxed) < 3 {
@@ -149,14 +149,14 @@ mod tests {
         let ask = async {
             let mut errors = Vec::new();
             loop {
-                match late.get("/a").await {
+                match store.get("/a").await {
                     Ok(entry) => break (errors, entry),
                     Err(error) => errors.push(error.to_string()),
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        let ((), (errors, entry)) = tokio::join!(late.connect(connect), ask);
+        let ((), (errors, entry)) = tokio::join!(store.connect(connect), ask);
         assert_eq!(entry, None);
         let why = "the store does not answer: connection refused";
         assert_eq!(errors.last().map(String::as_str), Some(why));

@@ -10,7 +10,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 
 use super::fault::Fault;
-use super::sky::{Cut, Sky};
+use super::world::{Partition, SimWorld};
 use crawler_process::task::{TaskScope, process};
 use crawler_store::twin::{Cursor, StoreTwin, entry};
 use crawler_store::{
@@ -22,8 +22,8 @@ const DEADLINE: Duration = Duration::from_secs(3);
 
 /// Way of one node to the store.
 #[derive(Clone)]
-pub(super) struct Line {
-    pub(super) sky: Arc<Sky>,
+pub(super) struct StoreLink {
+    pub(super) world: Arc<SimWorld>,
     pub(super) store: StoreTwin,
     /// Requests that are under way, whatever becomes of their sender.
     pub(super) requests: Arc<TaskScope>,
@@ -32,18 +32,18 @@ pub(super) struct Line {
 }
 
 /// Reason why there is no answer.
-enum Silence {
+enum NoAnswer {
     /// The request was not sent.
     Unsent,
     /// The request was sent, and its outcome is unknown.
     Unknown,
 }
 
-impl From<Silence> for StoreError {
-    fn from(silence: Silence) -> Self {
+impl From<NoAnswer> for StoreError {
+    fn from(silence: NoAnswer) -> Self {
         let why = match silence {
-            Silence::Unsent => "no connection",
-            Silence::Unknown => "no answer in time",
+            NoAnswer::Unsent => "no connection",
+            NoAnswer::Unknown => "no answer in time",
         };
         StoreError::Unavailable {
             why: why.to_owned(),
@@ -51,25 +51,25 @@ impl From<Silence> for StoreError {
     }
 }
 
-impl Line {
+impl StoreLink {
     async fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&StoreTwin) -> T + Send + 'static,
-    ) -> Result<T, Silence> {
-        let sky = &self.sky;
-        let cut = sky.cut_of(&self.label);
-        if cut == Some(Cut::Requests) && sky.chance(40) {
-            tokio::time::sleep(sky.millis(1, 50)).await;
-            return Err(Silence::Unsent);
+    ) -> Result<T, NoAnswer> {
+        let world = &self.world;
+        let cut = world.cut_of(&self.label);
+        if cut == Some(Partition::Requests) && world.chance(40) {
+            tokio::time::sleep(world.millis(1, 50)).await;
+            return Err(NoAnswer::Unsent);
         }
-        let is_lost = cut == Some(Cut::Requests) || sky.fault(Fault::LostRequest, 2);
-        let is_unanswered = cut == Some(Cut::Answers) || sky.fault(Fault::LostAnswer, 2);
+        let is_lost = cut == Some(Partition::Requests) || world.fault(Fault::LostRequest, 2);
+        let is_unanswered = cut == Some(Partition::Answers) || world.fault(Fault::LostAnswer, 2);
         // Now and then a request arrives long after its sender has stopped waiting for it.
-        let late = sky.fault(Fault::LateRequest, 1);
-        let late = late.then(|| sky.millis(3_000, 15_000));
-        let (there, back) = (late.unwrap_or_else(|| sky.way()), sky.way());
+        let late = world.fault(Fault::LateRequest, 1);
+        let late = late.then(|| world.millis(3_000, 15_000));
+        let (there, back) = (late.unwrap_or_else(|| world.way()), world.way());
         let (answer, answered) = oneshot::channel();
-        let (store, line) = (self.store.clone(), self.clone());
+        let (store, link) = (self.store.clone(), self.clone());
         process::outside(|| {
             self.requests.spawn("request to the store", async move {
                 tokio::time::sleep(there).await;
@@ -78,7 +78,7 @@ impl Line {
                 }
                 let done = work(&store);
                 tokio::time::sleep(back).await;
-                if is_unanswered || line.sky.cut_of(&line.label).is_some() {
+                if is_unanswered || link.world.cut_of(&link.label).is_some() {
                     return;
                 }
                 let _nobody_waits = answer.send(done);
@@ -89,15 +89,15 @@ impl Line {
             Ok(Ok(done)) => Ok(done),
             Ok(Err(_)) => {
                 tokio::time::sleep_until(deadline).await;
-                Err(Silence::Unknown)
+                Err(NoAnswer::Unknown)
             }
-            Err(_elapsed) => Err(Silence::Unknown),
+            Err(_elapsed) => Err(NoAnswer::Unknown),
         }
     }
 }
 
 #[async_trait]
-impl Store for Line {
+impl Store for StoreLink {
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
         let key = key.to_owned();
         let asked = self.ask(move |store| {
@@ -115,18 +115,18 @@ impl Store for Line {
         let label = self.label.clone();
         match self.ask(move |store| store.apply(&label, txn)).await {
             Ok(outcome) => outcome,
-            Err(Silence::Unknown) => Ok(Outcome::Unknown),
-            Err(Silence::Unsent) => Err(Silence::Unsent.into()),
+            Err(NoAnswer::Unknown) => Ok(Outcome::Unknown),
+            Err(NoAnswer::Unsent) => Err(NoAnswer::Unsent.into()),
         }
     }
 
     async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError> {
         let prefix = prefix.to_owned();
         let cursor = self.ask(move |store| store.cursor(&prefix, from)).await?;
-        Ok(Box::new(LineWatch {
+        Ok(Box::new(StoreLinkWatch {
             present: self.store.present(),
-            changed: self.sky.changed(),
-            line: self.clone(),
+            changed: self.world.changed(),
+            link: self.clone(),
             cursor,
             coming: None,
             pending: VecDeque::new(),
@@ -151,8 +151,8 @@ impl Store for Line {
     }
 }
 
-struct LineWatch {
-    line: Line,
+struct StoreLinkWatch {
+    link: StoreLink,
     cursor: Cursor,
     present: watch::Receiver<Revision>,
     changed: watch::Receiver<()>,
@@ -162,16 +162,16 @@ struct LineWatch {
 }
 
 #[async_trait]
-impl Watch for LineWatch {
+impl Watch for StoreLinkWatch {
     async fn next(&mut self) -> Result<WatchEvent, StoreError> {
-        let sky = self.line.sky.clone();
+        let world = self.link.world.clone();
         loop {
             if let Some(event) = self.pending.pop_front() {
                 return Ok(event);
             }
             self.changed.mark_unchanged();
             self.present.mark_unchanged();
-            if sky.is_silent(&self.line.label) {
+            if world.is_silent(&self.link.label) {
                 let _changed = self.changed.changed().await;
                 continue;
             }
@@ -181,7 +181,7 @@ impl Watch for LineWatch {
                 self.pending.extend(events);
                 continue;
             }
-            let Some(mut events) = self.line.store.next_events(&mut self.cursor) else {
+            let Some(mut events) = self.link.store.next_events(&mut self.cursor) else {
                 tokio::select! {
                     biased;
                     _ = self.changed.changed() => {}
@@ -189,18 +189,18 @@ impl Watch for LineWatch {
                 }
                 continue;
             };
-            if sky.fault(Fault::BrokenWatch, 2) {
-                return Err(Silence::Unsent.into());
+            if world.fault(Fault::BrokenWatch, 2) {
+                return Err(NoAnswer::Unsent.into());
             }
             // Changes of one revision have no order among them.
-            if sky.is_stormy() && sky.chance(20) && events.len() > 1 {
-                sky.occurs(Fault::Reordered);
+            if world.injects_faults() && world.chance(20) && events.len() > 1 {
+                world.occurs(Fault::Reordered);
                 events.reverse();
             }
-            if sky.fault(Fault::Duplicate, 5) {
+            if world.fault(Fault::Duplicate, 5) {
                 events.extend(events.clone());
             }
-            self.coming = Some((Instant::now() + sky.way(), events));
+            self.coming = Some((Instant::now() + world.way(), events));
         }
     }
 }

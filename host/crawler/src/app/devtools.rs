@@ -9,9 +9,9 @@ use anyhow::Context as _;
 
 use super::parts;
 use crate::cli;
-use crate::cli::author::{
-    Asking, AuthorOptions, CheckOptions, FetchOptions, NewOptions, TestOptions, Told, check_report,
-    fetch_report, new_report, test_report,
+use crate::cli::devtools::{
+    CallResult, CheckOptions, DevtoolsOptions, FetchOptions, FetchSetup, NewOptions, TestOptions,
+    check_report, fetch_report, new_report, test_report,
 };
 use crate::cli::plugin::build_plugin;
 use crate::config;
@@ -31,14 +31,14 @@ mod diff;
 mod shell;
 
 /// Carries out a command for authors.
-pub(super) async fn run(options: AuthorOptions) -> anyhow::Result<()> {
+pub(super) async fn run(options: DevtoolsOptions) -> anyhow::Result<()> {
     let result = match options {
-        AuthorOptions::New(options) => new(&options),
-        AuthorOptions::Check(options) => check(&options).await,
-        AuthorOptions::Test(options) => test(&options).await,
-        AuthorOptions::Diff(options) => diff::run(&options).await,
-        AuthorOptions::Fetch(options) => fetch(&options).await,
-        AuthorOptions::Shell(options) => shell::run(&options).await,
+        DevtoolsOptions::New(options) => new(&options),
+        DevtoolsOptions::Check(options) => check(&options).await,
+        DevtoolsOptions::Test(options) => test(&options).await,
+        DevtoolsOptions::Diff(options) => diff::run(&options).await,
+        DevtoolsOptions::Fetch(options) => fetch(&options).await,
+        DevtoolsOptions::Shell(options) => shell::run(&options).await,
     };
     match result {
         // The reader of the output has closed it and wants no more.
@@ -163,12 +163,12 @@ fn call_names(folder: &Path, wanted: &[CallName]) -> anyhow::Result<Vec<CallName
     Ok(names)
 }
 
-async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> Told {
+async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> CallResult {
     let folder = &options.pages;
     let mut call = match SavedCall::read(folder, &name) {
         Ok(call) => call,
         Err(error) => {
-            return Told {
+            return CallResult {
                 name,
                 rule: None,
                 tried: Err(error.into()),
@@ -205,7 +205,7 @@ async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> Told {
             Err(error) => tried = Err(error),
         }
     }
-    Told {
+    CallResult {
         rule: Some(call.called.name().to_owned()),
         name,
         is_kept,
@@ -217,13 +217,13 @@ async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> Told {
 async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
     let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
     let request = &options.request;
-    let settings = &options.asking.settings;
+    let settings = &options.fetch_setup.settings;
     settings.check()?;
     let name = match &options.name {
         Some(name) => name.clone(),
         None => CallName::of(&request.rule, &request.url),
     };
-    let fetcher = fetcher(&options.asking)?;
+    let fetcher = fetcher(&options.fetch_setup)?;
     let page = fetching::page(&*fetcher, request, settings, limits.body).await?;
     anyhow::ensure!(
         (200..300).contains(&page.status),
@@ -243,8 +243,13 @@ async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
 }
 
 /// Creates the fetcher for pages that the user asks for.
-fn fetcher(asking: &Asking) -> anyhow::Result<Arc<dyn Fetch>> {
-    let guard = parts::guard(&asking.allow_networks, &asking.allow_ports);
+fn fetcher(fetch_setup: &FetchSetup) -> anyhow::Result<Arc<dyn Fetch>> {
+    let guard = parts::guard(&fetch_setup.allow_networks, &fetch_setup.allow_ports);
     let clock = Arc::new(SystemClock);
-    Ok(parts::fetcher(guard, &asking.fetch, &asking.hosts, clock)?)
+    Ok(parts::fetcher(
+        guard,
+        &fetch_setup.fetch,
+        &fetch_setup.hosts,
+        clock,
+    )?)
 }

@@ -1,4 +1,4 @@
-//! The invariants that hold once faults have stopped, and at rest.
+//! The invariants that hold once faults have stopped, and when nothing is left to do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::LEASE_TTL;
-use super::check::{Found, Happening};
+use super::check::{CheckedEvent, Found};
 use super::client::{Clients, Expected};
 use super::cluster::{self, Cluster};
 use super::site::{self, Site};
@@ -24,15 +24,15 @@ const SETTLED_BY: Duration =
 /// Waits until every shard is where its record says, nowhere else, and not with a worker that drains. It must
 /// be so soon after `stopped` has stopped.
 pub(super) async fn ownership(cluster: &Arc<Cluster>, stopped: &str, since: Instant) {
-    let sky = &cluster.world.sky;
+    let world = &cluster.services.world;
     loop {
         cluster.bury();
         let found = owned_once(cluster);
         let passed = since.elapsed();
         match found {
-            Ok(()) => break sky.note(format_args!("all is owned {passed:?} after {stopped}")),
+            Ok(()) => break world.note(format_args!("all is owned {passed:?} after {stopped}")),
             Err(why) if passed > SETTLED_BY => {
-                break sky.violation(format_args!("{passed:?} after {stopped}: {why}"));
+                break world.violation(format_args!("{passed:?} after {stopped}: {why}"));
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(250)).await,
         }
@@ -41,7 +41,7 @@ pub(super) async fn ownership(cluster: &Arc<Cluster>, stopped: &str, since: Inst
 
 fn shards(cluster: &Cluster) -> BTreeMap<ShardId, ShardRecord> {
     let keys = Keys::default();
-    cluster.world.store.inspect(|entries| {
+    cluster.services.store.inspect(|entries| {
         let shards = entries.iter().filter_map(|(key, stored)| {
             let id = keys.parse_shard(key)?;
             Some((id, serde_json::from_slice(&stored.value).ok()?))
@@ -53,7 +53,7 @@ fn shards(cluster: &Cluster) -> BTreeMap<ShardId, ShardRecord> {
 /// Returns the resources that are there.
 fn resources(cluster: &Cluster) -> BTreeMap<ResourceName, Resource> {
     let prefix = Keys::default().resources();
-    cluster.world.store.inspect(|entries| {
+    cluster.services.store.inspect(|entries| {
         let below = entries.iter().filter(|(key, _)| key.starts_with(&prefix));
         let decoded = below.filter_map(|(_, s)| serde_json::from_slice::<Resource>(&s.value).ok());
         let named = decoded.map(|resource| (resource.spec.name.clone(), resource));
@@ -92,7 +92,7 @@ fn owned_once(cluster: &Cluster) -> Found {
         let drains = |node: &NodeId| {
             let key = Keys::default().draining(node);
             cluster
-                .world
+                .services
                 .store
                 .inspect(|entries| entries.contains_key(&key))
         };
@@ -122,8 +122,8 @@ fn owned_once(cluster: &Cluster) -> Found {
 }
 
 /// Waits until there is nothing left to do, and judges the result.
-pub(super) async fn rest(cluster: &Arc<Cluster>, clients: &Clients, by: Instant) {
-    let sky = &cluster.world.sky;
+pub(super) async fn settled(cluster: &Arc<Cluster>, clients: &Clients, by: Instant) {
+    let world = &cluster.services.world;
     let expected = clients.expected.lock().unwrap().clone();
     loop {
         cluster.bury();
@@ -131,12 +131,12 @@ pub(super) async fn rest(cluster: &Arc<Cluster>, clients: &Clients, by: Instant)
         match busy {
             None => break,
             Some(why) if Instant::now() > by => {
-                return sky.violation(format_args!("there is no rest: {why}"));
+                return world.violation(format_args!("it does not converge: {why}"));
             }
             Some(_) => tokio::time::sleep(Duration::from_secs(1)).await,
         }
     }
-    sky.judge(all_done(cluster, &expected));
+    world.judge(all_done(cluster, &expected));
 }
 
 /// Returns the first thing that is still to be done.
@@ -155,7 +155,7 @@ fn busy(cluster: &Cluster) -> Option<String> {
     // All shards are finished or paused, so no worker has any.
     let keys = Keys::default();
     let passing = [keys.deleting_all(), keys.assignments()];
-    cluster.world.store.inspect(|entries| {
+    cluster.services.store.inspect(|entries| {
         let is_passing = |key: &&String| passing.iter().any(|prefix| key.starts_with(prefix));
         let mut left = entries.keys().filter(is_passing);
         left.next().map(|key| format!("{key} is there"))
@@ -191,18 +191,18 @@ fn all_done(cluster: &Cluster, expected: &BTreeMap<ResourceName, Expected>) -> F
         done(cluster, resource, *site).map_err(|why| format!("{name}: {why}"))?;
     }
     let (lives, purged) = {
-        let checker = cluster.world.sky.checker();
+        let checker = cluster.services.world.checker();
         (checker.lives.clone(), checker.purged.clone())
     };
     let is_gone = |id: &ResourceId| present.values().all(|resource| resource.id != *id);
     for id in lives.keys().filter(|id| is_gone(id)) {
-        cluster.count(Happening::Removed);
-        if cluster.world.frontiers.has(*id) {
+        cluster.count(CheckedEvent::Removed);
+        if cluster.services.frontiers.has(*id) {
             return Err(format!("a frontier of {id} is left, which was deleted"));
         }
         if purged.contains(id) {
-            cluster.count(Happening::Purged);
-            if cluster.world.sinks.has(*id) {
+            cluster.count(CheckedEvent::Purged);
+            if cluster.services.sinks.has(*id) {
                 return Err(format!(
                     "items of {id} are left, which was deleted with them"
                 ));
@@ -221,7 +221,7 @@ fn done(cluster: &Cluster, resource: &Resource, site: Site) -> Found {
             resource: resource.id,
             shard,
         };
-        let kept = cluster.world.frontiers.kept(id);
+        let kept = cluster.services.frontiers.kept(id);
         let of_run = kept.filter(|kept| kept.plain.run == resource.run);
         let kept = match of_run {
             // The resource was paused before any worker had begun.
@@ -241,8 +241,8 @@ fn done(cluster: &Cluster, resource: &Resource, site: Site) -> Found {
                 Stage::Due if !resource.paused => return Err(format!("{url} is due")),
                 Stage::Due => _ = dead.insert(page),
                 Stage::Dead(reason) => {
-                    let sky = &cluster.world.sky;
-                    sky.checker().on_dead(life, page, reason)?;
+                    let world = &cluster.services.world;
+                    world.checker().on_dead(life, page, reason)?;
                     dead.insert(page);
                 }
                 Stage::Done(_) if site.is_broken(page) => {
@@ -251,7 +251,7 @@ fn done(cluster: &Cluster, resource: &Resource, site: Site) -> Found {
                 Stage::Done(_) => wanted.extend(site.items(page)),
             }
         }
-        items.extend(cluster.world.sinks.read(id));
+        items.extend(cluster.services.sinks.read(id));
         // Items of a paused resource may wait for their sink.
         items.extend(kept.plain.outbox);
     }
@@ -262,10 +262,10 @@ fn done(cluster: &Cluster, resource: &Resource, site: Site) -> Found {
         return Err(format!("these pages are missing or too many: {lost:?}"));
     }
     if !resource.paused && site.n_shards > 1 {
-        cluster.count(Happening::Shared);
+        cluster.count(CheckedEvent::Shared);
     }
     if !resource.paused && resource.run.0 > 1 {
-        cluster.count(Happening::RanAgain);
+        cluster.count(CheckedEvent::RanAgain);
     }
     let mut keys = BTreeSet::new();
     if let Some(twice) = items.iter().find(|item| !keys.insert(item.key.0.clone())) {

@@ -21,25 +21,25 @@ use crawler_process::confine::Confinement;
 mod diff;
 mod fetch;
 mod lines;
-mod mangled;
+mod mutations;
 mod shell;
 mod show;
 
 use diff::DiffArgs;
-pub use diff::{Called, DiffOptions, Side, diff_report};
+pub use diff::{ComparedCall, DiffOptions, Side, diff_report};
 use fetch::FetchArgs;
-pub use fetch::{Asking, FetchOptions, check_scheme};
+pub use fetch::{FetchOptions, FetchSetup, check_scheme};
 pub use lines::{Lines, Terminal};
 pub(super) use shell::ShellArgs;
-pub use shell::{ShellOptions, ShellPage, Talk};
-pub use show::{Told, check_report, fetch_report, new_report, test_report};
+pub use shell::{ShellOptions, ShellOutput, ShellPage};
+pub use show::{CallResult, check_report, fetch_report, new_report, test_report};
 
 /// Folder of saved calls within the folder of a plugin.
 const PAGES: &str = "pages";
 
 /// Command for authors, with its options.
 #[derive(Debug)]
-pub enum AuthorOptions {
+pub enum DevtoolsOptions {
     /// Makes a new plugin.
     New(NewOptions),
     /// Checks a plugin as a master does.
@@ -112,7 +112,7 @@ pub struct TestOptions {
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum AuthorCommand {
+pub(super) enum DevtoolsCommand {
     /// Make a folder with a plugin that builds and passes its own test
     New(NewArgs),
     /// Build a plugin if it is a folder, and look at it as a master does when it is pushed
@@ -192,16 +192,16 @@ pub(super) struct TestArgs {
     engine: EngineArgs,
 }
 
-impl AuthorCommand {
+impl DevtoolsCommand {
     /// Turns the arguments into options. `masters` are called for plugins that were pushed.
     pub(super) fn into_options(
         self,
         environment: &Environment,
         masters: Vec<String>,
-    ) -> anyhow::Result<AuthorOptions> {
+    ) -> anyhow::Result<DevtoolsOptions> {
         Ok(match self {
-            AuthorCommand::New(args) => AuthorOptions::New(args.into_options()?),
-            AuthorCommand::Check(args) => AuthorOptions::Check(CheckOptions {
+            DevtoolsCommand::New(args) => DevtoolsOptions::New(args.into_options()?),
+            DevtoolsCommand::Check(args) => DevtoolsOptions::Check(CheckOptions {
                 plugin: args.plugin,
                 plugin_size: args.admission.plugin_size,
                 compile_time: args.admission.compile_time,
@@ -209,7 +209,7 @@ impl AuthorCommand {
                 confinement: args.admission.confinement(None),
                 is_json: args.output.is_json(),
             }),
-            AuthorCommand::Test(args) => AuthorOptions::Test(TestOptions {
+            DevtoolsCommand::Test(args) => DevtoolsOptions::Test(TestOptions {
                 pages: args.pages.unwrap_or_else(|| pages_of(&args.plugin)),
                 plugin: args.plugin,
                 calls: args.calls,
@@ -225,10 +225,10 @@ impl AuthorCommand {
                 engine: args.engine.into_options(environment, "run", NO_PORT, None),
                 is_json: args.output.is_json(),
             }),
-            AuthorCommand::Diff(args) => {
-                AuthorOptions::Diff(Box::new(args.into_options(environment, masters)?))
+            DevtoolsCommand::Diff(args) => {
+                DevtoolsOptions::Diff(Box::new(args.into_options(environment, masters)?))
             }
-            AuthorCommand::Fetch(args) => AuthorOptions::Fetch(Box::new(args.into_options()?)),
+            DevtoolsCommand::Fetch(args) => DevtoolsOptions::Fetch(Box::new(args.into_options()?)),
         })
     }
 }

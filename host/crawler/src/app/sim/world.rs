@@ -16,21 +16,22 @@ use super::fault::Fault;
 use super::{Checker, Report};
 use crawler_frontier::twin::{Event, Lost, Weather};
 
-/// Kind of cut between a node and the store.
+/// Kind of partition between a node and the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(super) enum Partition {
     /// Requests of the node do not reach the store.
     Requests,
     /// The store carries out the node's requests, and the answers do not reach the node.
     Answers,
 }
 
-pub(super) struct Sky {
+/// State above all nodes.
+pub(super) struct SimWorld {
     began: Instant,
     dice: Mutex<StdRng>,
-    is_stormy: AtomicBool,
+    injects_faults: AtomicBool,
     /// Cuts of nodes, by their labels; the empty label is the store itself.
-    cuts: Mutex<BTreeMap<String, Cut>>,
+    cuts: Mutex<BTreeMap<String, Partition>>,
     /// Nodes whose watches are silent.
     silent: Mutex<BTreeSet<String>>,
     changed: watch::Sender<()>,
@@ -41,12 +42,12 @@ pub(super) struct Sky {
     faults: Mutex<BTreeSet<Fault>>,
 }
 
-impl Sky {
+impl SimWorld {
     pub(super) fn new(seed: u64) -> Self {
         Self {
             began: Instant::now(),
             dice: Mutex::new(StdRng::seed_from_u64(seed)),
-            is_stormy: AtomicBool::new(false),
+            injects_faults: AtomicBool::new(false),
             cuts: Mutex::default(),
             silent: Mutex::default(),
             changed: watch::Sender::new(()),
@@ -63,17 +64,17 @@ impl Sky {
         self.began.elapsed()
     }
 
-    pub(super) fn storm(&self, is_stormy: bool) {
-        self.is_stormy.store(is_stormy, Ordering::Relaxed);
-        if !is_stormy {
+    pub(super) fn set_faults(&self, injects_faults: bool) {
+        self.injects_faults.store(injects_faults, Ordering::Relaxed);
+        if !injects_faults {
             self.cuts.lock().unwrap().clear();
             self.silent.lock().unwrap().clear();
             self.changed.send_replace(());
         }
     }
 
-    pub(super) fn is_stormy(&self) -> bool {
-        self.is_stormy.load(Ordering::Relaxed)
+    pub(super) fn injects_faults(&self) -> bool {
+        self.injects_faults.load(Ordering::Relaxed)
     }
 
     /// Returns true with a probability of `percent` in 100.
@@ -81,10 +82,10 @@ impl Sky {
         self.below(100) < percent
     }
 
-    /// Returns true in a storm with a probability of `percent` in 100, and never in calm weather; takes note
-    /// of the fault.
+    /// Returns true with a probability of `percent` in 100 while faults are injected, and never otherwise; takes
+    /// note of the fault.
     pub(super) fn fault(&self, what: Fault, percent: u32) -> bool {
-        let occurs = self.is_stormy() && self.chance(percent);
+        let occurs = self.injects_faults() && self.chance(percent);
         if occurs {
             self.occurs(what);
         }
@@ -112,7 +113,7 @@ impl Sky {
         }
     }
 
-    pub(super) fn cut(&self, node: &str, cut: Option<Cut>) {
+    pub(super) fn cut(&self, node: &str, cut: Option<Partition>) {
         let mut cuts = self.cuts.lock().unwrap();
         match cut {
             Some(cut) => _ = cuts.insert(node.to_owned(), cut),
@@ -133,7 +134,7 @@ impl Sky {
     }
 
     /// Returns the cut between the store and this node at this moment.
-    pub(super) fn cut_of(&self, node: &str) -> Option<Cut> {
+    pub(super) fn cut_of(&self, node: &str) -> Option<Partition> {
         let cuts = self.cuts.lock().unwrap();
         cuts.get("").or_else(|| cuts.get(node)).copied()
     }
@@ -185,14 +186,14 @@ impl Sky {
     }
 }
 
-/// Weather between workers and the object store.
-impl Weather for Sky {
+/// Faults between workers and the object store.
+impl Weather for SimWorld {
     fn delay(&self) -> Duration {
         self.way()
     }
 
     fn lost(&self) -> Option<Lost> {
-        let is_lost = self.is_stormy() && self.chance(2);
+        let is_lost = self.injects_faults() && self.chance(2);
         is_lost.then(|| match self.chance(50) {
             true => {
                 self.occurs(Fault::LostWrite);

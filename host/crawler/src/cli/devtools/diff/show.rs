@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::DiffOptions;
-use crate::cli::author::mangled::tally;
-use crate::cli::author::show::count;
+use crate::cli::devtools::mutations::tally;
+use crate::cli::devtools::show::count;
 use crate::cli::{Failure, table};
 use crawler_devtools::declared::{self, Difference};
 use crawler_devtools::saved::CallName;
@@ -21,7 +21,7 @@ const SHOWN: usize = 60;
 
 /// A saved call that both plugins made, for the output.
 #[derive(Debug)]
-pub struct Called {
+pub struct ComparedCall {
     /// Name of the call.
     pub name: CallName,
     /// Rule of the call.
@@ -30,7 +30,7 @@ pub struct Called {
     pub made: SideBySide,
 }
 
-impl Called {
+impl ComparedCall {
     /// Returns the result in a word.
     fn result(&self) -> String {
         let fault = |side: &str, tried: &Result<Tried, TrialError>| match tried {
@@ -151,11 +151,11 @@ pub fn diff_report(
     options: &DiffOptions,
     [before, after]: [&Description; 2],
     folder: Option<&Path>,
-    all: &[Called],
+    all: &[ComparedCall],
 ) -> anyhow::Result<()> {
     let declared = declared::differences(before, after);
     let breaking = before.item_changes(after);
-    let n_other = all.iter().filter(|called| !called.made.is_same()).count();
+    let n_other = all.iter().filter(|call| !call.made.is_same()).count();
     let is_same = declared.is_empty() && n_other == 0;
     if options.is_json {
         let side = |side: &super::Side, description: &Description| {
@@ -171,7 +171,7 @@ pub fn diff_report(
             "b": side(&options.after, after),
             "declared": declared,
             "breaking": breaking,
-            "calls": all.iter().map(Called::as_json).collect::<Vec<_>>(),
+            "calls": all.iter().map(ComparedCall::as_json).collect::<Vec<_>>(),
         }))?;
     } else {
         print_declared(options, [before, after], &declared, &breaking)?;
@@ -234,7 +234,7 @@ fn print_declared(
     Ok(())
 }
 
-fn print_calls(folder: Option<&Path>, all: &[Called]) -> anyhow::Result<()> {
+fn print_calls(folder: Option<&Path>, all: &[ComparedCall]) -> anyhow::Result<()> {
     table::print_line("")?;
     let Some(folder) = folder else {
         let none = "no saved calls: --pages names their folder, crawler plugin fetch saves one";
@@ -242,12 +242,12 @@ fn print_calls(folder: Option<&Path>, all: &[Called]) -> anyhow::Result<()> {
         return Ok(());
     };
     table::print_line(&format!("the saved calls of {}:", folder.display()))?;
-    let rows: Vec<[String; 7]> = all.iter().map(Called::row).collect();
+    let rows: Vec<[String; 7]> = all.iter().map(ComparedCall::row).collect();
     let head = [
         "CALL", "ITEMS", "REQUESTS", "FUEL", "MEMORY", "TIME", "RESULT",
     ];
     table::print(head, &rows)?;
-    for details in all.iter().filter_map(Called::details) {
+    for details in all.iter().filter_map(ComparedCall::details) {
         table::print_line("")?;
         table::print_line(table::plain(&details).trim_end())?;
     }

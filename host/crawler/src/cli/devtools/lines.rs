@@ -27,7 +27,7 @@ pub enum Lines {
     /// A user types.
     Typed {
         /// Editor of the line; it keeps the history.
-        editor: Box<Editor<Words, DefaultHistory>>,
+        editor: Box<Editor<ShellHelper, DefaultHistory>>,
         /// File of the history between runs.
         history: Option<PathBuf>,
     },
@@ -45,7 +45,7 @@ impl Lines {
             .max_history_size(HISTORY_MAX)?
             .auto_add_history(true);
         let mut editor = Editor::with_config(config.build())?;
-        editor.set_helper(Some(Words(Names::default())));
+        editor.set_helper(Some(ShellHelper(Names::default())));
         let mut history = history.map(Path::to_owned);
         if let Some(path) = &history
             && path.exists()
@@ -62,7 +62,7 @@ impl Lines {
     /// Completes the names of a page in lines from now on.
     pub fn complete(&mut self, names: Names) {
         if let Self::Typed { editor, .. } = self {
-            editor.set_helper(Some(Words(names)));
+            editor.set_helper(Some(ShellHelper(names)));
         }
     }
 
@@ -90,7 +90,7 @@ impl Lines {
     }
 }
 
-fn append(editor: &mut Editor<Words, DefaultHistory>, path: &Path) -> anyhow::Result<()> {
+fn append(editor: &mut Editor<ShellHelper, DefaultHistory>, path: &Path) -> anyhow::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
@@ -157,9 +157,9 @@ fn given() -> anyhow::Result<Option<String>> {
 }
 
 /// Completion of words, and continuation of lines.
-pub struct Words(Names);
+pub struct ShellHelper(Names);
 
-impl Completer for Words {
+impl Completer for ShellHelper {
     type Candidate = String;
 
     fn complete(
@@ -172,7 +172,7 @@ impl Completer for Words {
     }
 }
 
-impl Validator for Words {
+impl Validator for ShellHelper {
     fn validate(&self, line: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         Ok(match is_open(line.input()) {
             true => ValidationResult::Incomplete,
@@ -181,10 +181,10 @@ impl Validator for Words {
     }
 }
 
-impl Hinter for Words {
+impl Hinter for ShellHelper {
     type Hint = String;
 }
 
-impl Highlighter for Words {}
+impl Highlighter for ShellHelper {}
 
-impl Helper for Words {}
+impl Helper for ShellHelper {}

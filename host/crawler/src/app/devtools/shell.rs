@@ -10,7 +10,7 @@ use tokio::task::spawn_blocking;
 use url::Url;
 
 use crate::cli;
-use crate::cli::author::{Lines, ShellOptions, ShellPage, Talk, Terminal, check_scheme};
+use crate::cli::devtools::{Lines, ShellOptions, ShellOutput, ShellPage, Terminal, check_scheme};
 use crawler_devtools::fetching;
 use crawler_devtools::saved::{self, Called, SavedCall, SavedError, files};
 use crawler_devtools::shell::{Command, Found, Line, Names, links, rust};
@@ -32,10 +32,10 @@ struct Shell {
 }
 
 pub(super) async fn run(options: &ShellOptions) -> anyhow::Result<()> {
-    let settings = options.asking.settings.clone();
+    let settings = options.fetch_setup.settings.clone();
     settings.check()?;
     let limits = Limits::default();
-    let fetcher = super::fetcher(&options.asking)?;
+    let fetcher = super::fetcher(&options.fetch_setup)?;
     let page = match &options.page {
         ShellPage::Request(request) => {
             fetching::page(&*fetcher, request, &settings, limits.body).await?
@@ -49,15 +49,15 @@ pub(super) async fn run(options: &ShellOptions) -> anyhow::Result<()> {
         page,
         found: None,
     };
-    let mut talk = Talk::begin();
-    let mut lines = match talk.is_terminal() {
+    let mut output = ShellOutput::begin();
+    let mut lines = match output.is_terminal() {
         true => Lines::typed(options.history.as_deref())?,
         false => Lines::Given,
     };
-    let _terminal = talk.is_terminal().then(Terminal::keep);
-    shell.complete(&mut lines, &talk);
-    talk.opened(&shell.page)?;
-    talk.welcome()?;
+    let _terminal = output.is_terminal().then(Terminal::keep);
+    shell.complete(&mut lines, &output);
+    output.opened(&shell.page)?;
+    output.welcome()?;
     loop {
         let waiting = spawn_blocking(move || {
             let line = lines.read();
@@ -66,15 +66,15 @@ pub(super) async fn run(options: &ShellOptions) -> anyhow::Result<()> {
         let (back, line) = waiting.await?;
         lines = back;
         let Some(line) = line? else { break };
-        match shell.carry_out(&line, &talk).await {
+        match shell.carry_out(&line, &output).await {
             Ok(Next::Line) => {}
-            Ok(Next::Page) => shell.complete(&mut lines, &talk),
+            Ok(Next::Page) => shell.complete(&mut lines, &output),
             Ok(Next::End) => break,
             Err(error) if cli::is_closed_pipe(&error) => return Err(error),
-            Err(error) => talk.refused(&line, &error),
+            Err(error) => output.refused(&line, &error),
         }
     }
-    talk.end()
+    output.end()
 }
 
 /// Next step after a line was carried out.
@@ -86,13 +86,13 @@ enum Next {
 }
 
 impl Shell {
-    fn complete(&self, lines: &mut Lines, talk: &Talk) {
-        if talk.is_terminal() {
+    fn complete(&self, lines: &mut Lines, output: &ShellOutput) {
+        if output.is_terminal() {
             lines.complete(Names::of(&self.page.text()));
         }
     }
 
-    async fn carry_out(&mut self, line: &str, talk: &Talk) -> anyhow::Result<Next> {
+    async fn carry_out(&mut self, line: &str, output: &ShellOutput) -> anyhow::Result<Next> {
         let line = Line::read(line).map_err(anyhow::Error::msg)?;
         let command = match line {
             Line::Empty => return Ok(Next::Line),
@@ -103,7 +103,7 @@ impl Shell {
                 };
                 let found = Found::read(&query, &self.page.text(), &budget);
                 let found = found.map_err(anyhow::Error::msg)?;
-                talk.found(&found, false)?;
+                output.found(&found, false)?;
                 self.found = Some(found);
                 return Ok(Next::Line);
             }
@@ -119,19 +119,19 @@ impl Shell {
                 let page = fetching::page(&*self.fetcher, &request, &self.settings, max_body);
                 self.page = page.await?;
                 self.found = None;
-                talk.opened(&self.page)?;
+                output.opened(&self.page)?;
                 return Ok(Next::Page);
             }
-            Command::Page => talk.page(&self.page)?,
-            Command::Headers => talk.headers(&self.page)?,
-            Command::Source => talk.source(&self.page)?,
+            Command::Page => output.page(&self.page)?,
+            Command::Headers => output.headers(&self.page)?,
+            Command::Source => output.source(&self.page)?,
             Command::Links(pattern) => {
                 let (page, url) = (self.page.text(), &self.page.url);
                 let links = links(&page, url, pattern.as_deref());
-                talk.links(&links.map_err(anyhow::Error::msg)?)?;
+                output.links(&links.map_err(anyhow::Error::msg)?)?;
             }
-            Command::All => talk.found(self.last()?, true)?,
-            Command::Rust => talk.say(rust(self.last()?).trim_end())?,
+            Command::All => output.found(self.last()?, true)?,
+            Command::Rust => output.say(rust(self.last()?).trim_end())?,
             Command::Save(path) => {
                 let path = std::path::absolute(&path)?;
                 let body = self.page.body.clone();
@@ -142,9 +142,9 @@ impl Shell {
                     }
                     written => written?,
                 }
-                talk.saved(&path, &self.page)?;
+                output.saved(&path, &self.page)?;
             }
-            Command::Help => talk.help()?,
+            Command::Help => output.help()?,
             Command::Quit => return Ok(Next::End),
         }
         Ok(Next::Line)

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 use super::fault::Fault;
-use super::node::World;
+use super::node::Services;
 use crawler_master::{WorkerCallError, WorkerCalls};
 use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::node::Node;
@@ -14,21 +14,21 @@ use crawler_model::status::{CrawlStatus, LogLine};
 use crawler_worker::links::{LINK_TRANSFER_DEADLINE, LinkTransfer, LinkTransferError, SendLinks};
 
 /// Reaches all workers, by their addresses.
-pub(super) struct Reach {
-    pub(super) world: Arc<World>,
+pub(super) struct SimWorkerCalls {
+    pub(super) services: Arc<Services>,
 }
 
 #[async_trait]
-impl WorkerCalls for Reach {
+impl WorkerCalls for SimWorkerCalls {
     async fn status(
         &self,
         address: &str,
         name: Option<&ResourceName>,
     ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
-        let sky = &self.world.sky;
-        tokio::time::sleep(sky.way()).await;
-        let worker = self.world.workers.lock().unwrap().get(address).cloned();
-        let Some((process, crawls)) = worker.filter(|_| !sky.fault(Fault::Unreached, 3)) else {
+        let world = &self.services.world;
+        tokio::time::sleep(world.way()).await;
+        let worker = self.services.workers.lock().unwrap().get(address).cloned();
+        let Some((process, crawls)) = worker.filter(|_| !world.fault(Fault::Unreached, 3)) else {
             return Err(WorkerCallError {
                 address: address.to_owned(),
                 why: "no connection".to_owned(),
@@ -51,22 +51,22 @@ impl WorkerCalls for Reach {
 }
 
 #[async_trait]
-impl SendLinks for Reach {
+impl SendLinks for SimWorkerCalls {
     async fn send(&self, worker: &Node, links: LinkTransfer) -> Result<u64, LinkTransferError> {
-        let (sky, address) = (&self.world.sky, worker.address.as_str());
-        tokio::time::sleep(sky.way()).await;
-        let worker = self.world.workers.lock().unwrap().get(address).cloned();
+        let (world, address) = (&self.services.world, worker.address.as_str());
+        tokio::time::sleep(world.way()).await;
+        let worker = self.services.workers.lock().unwrap().get(address).cloned();
         let lost = || LinkTransferError::NotNow(format!("{address} does not answer"));
         let (process, crawls) = worker
-            .filter(|_| !sky.fault(Fault::Unreached, 3))
+            .filter(|_| !world.fault(Fault::Unreached, 3))
             .ok_or_else(lost)?;
         if process.is_stopped() {
             tokio::time::sleep(LINK_TRANSFER_DEADLINE).await;
             return Err(lost());
         }
         let given = crawls.deliver(links).await;
-        tokio::time::sleep(sky.way()).await;
-        match sky.fault(Fault::LostGive, 5) {
+        tokio::time::sleep(world.way()).await;
+        match world.fault(Fault::LostGive, 5) {
             true => Err(lost()),
             false => given,
         }

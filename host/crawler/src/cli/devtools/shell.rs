@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use url::Url;
 
-use super::fetch::{Asking, AskingArgs, RequestArgs, check_scheme};
+use super::fetch::{FetchSetup, FetchSetupArgs, RequestArgs, check_scheme};
 use crate::cli::{Failure, table};
 use crate::config::Environment;
 use crawler_devtools::shell::{COMMANDS, Found, Links, Shown, TAKES};
@@ -30,7 +30,7 @@ pub struct ShellOptions {
     /// First page.
     pub page: ShellPage,
     /// Settings with which pages are fetched.
-    pub asking: Asking,
+    pub fetch_setup: FetchSetup,
     /// File of the history. If `None`, lines are not kept.
     pub history: Option<PathBuf>,
 }
@@ -55,7 +55,7 @@ pub(in crate::cli) struct ShellArgs {
     #[command(flatten)]
     request: RequestArgs,
     #[command(flatten)]
-    asking: AskingArgs,
+    fetch_setup: FetchSetupArgs,
     /// Keep no lines that are typed
     #[arg(long)]
     no_history: bool,
@@ -84,7 +84,7 @@ impl ShellArgs {
         };
         Ok(ShellOptions {
             page,
-            asking: self.asking.into_asking()?,
+            fetch_setup: self.fetch_setup.into_fetch_setup()?,
             history: history.filter(|_| !self.no_history),
         })
     }
@@ -92,13 +92,13 @@ impl ShellArgs {
 
 /// Prints answers to the user.
 #[derive(Debug)]
-pub struct Talk {
+pub struct ShellOutput {
     /// True if a user types; otherwise lines come from a file or a program.
     is_terminal: bool,
     n_refused: u32,
 }
 
-impl Talk {
+impl ShellOutput {
     /// Begins with the user or program at standard input.
     pub fn begin() -> Self {
         Self {
