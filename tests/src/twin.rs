@@ -20,7 +20,7 @@ use crawler_frontier::Frontier;
 use crawler_model::crawl::{
     CharsetSource, FetchRecord, Item, ItemRecord, Page, PageContext, PageText, Request,
 };
-use crawler_model::frontier::{DelayBy, SinkMark};
+use crawler_model::frontier::{DelaySource, SinkMark};
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::CrawlSettings;
@@ -160,7 +160,7 @@ impl Fetch for Tree {
         Ok(Fetched {
             answer: Answer::Page(Box::new(page)),
             host_ready_at: 0,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
         })
     }
 

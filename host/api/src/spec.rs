@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crawler_master::ControlError;
 use crawler_model::id::{NodeId, PluginRef, ResourceName};
-use crawler_model::placement::{Neighbour, PlacementChange};
+use crawler_model::placement::{AffinityTarget, PlacementChange};
 use crawler_model::plugin::LimitOverrides;
 use crawler_model::resource::{CrawlSettings, ResourceSpec, SettingError};
 use crawler_model::settings::{Setting, Value};
@@ -95,7 +95,10 @@ pub(crate) fn set(
 }
 
 /// Parses the fields `near` and `apart`.
-pub(crate) fn neighbour(field: &'static str, text: &str) -> Result<Neighbour, ControlError> {
+pub(crate) fn affinity_target(
+    field: &'static str,
+    text: &str,
+) -> Result<AffinityTarget, ControlError> {
     text.parse().map_err(|e| invalid(field, e))
 }
 

@@ -30,7 +30,7 @@ use tokio::time::Instant;
 
 use super::FetchError;
 use address::Addresses;
-use crawler_model::frontier::DelayBy;
+use crawler_model::frontier::DelaySource;
 use crawler_model::settings::{Rate, Rates};
 use host::{AtAddress, HostState, Turn};
 
@@ -98,7 +98,7 @@ pub struct Pace {
     /// Time between the end of an answer and the next request.
     pub delay: Duration,
     /// Origin of that delay.
-    pub delay_by: DelayBy,
+    pub delay_by: DelaySource,
     /// Upper bound of a random time that is added to the delay.
     pub random: Duration,
     /// Maximum numbers of requests within periods.

@@ -27,7 +27,7 @@ use super::robots::Cache;
 use super::turns::Turns;
 use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared, charset};
 use crawler_model::crawl::{Page, UnixMillis, is_same_host};
-use crawler_model::frontier::DelayBy;
+use crawler_model::frontier::DelaySource;
 use crawler_model::resource::DEFAULT_DELAY;
 use crawler_model::settings::{AccessName, USUAL_AGENT};
 use crawler_process::clock::Clock;
@@ -202,7 +202,7 @@ impl Fetch for HttpFetcher {
         let mut asker = manner.asker;
         let mut on_the_way = Vec::new();
         // After all hops so far: a later one that is not made gives the host no less time.
-        let (mut host_ready_at, mut delay_by) = (0, DelayBy::default());
+        let (mut host_ready_at, mut delay_by) = (0, DelaySource::default());
         loop {
             let request = async {
                 let begun = Instant::now();
@@ -305,13 +305,13 @@ impl Fetch for HttpFetcher {
                 FetchError::OpenFiles => Failure {
                     error,
                     host_ready_at: after(self.clock.unix_millis(), OPEN_FILES_WAIT),
-                    delay_by: DelayBy::default(),
+                    delay_by: DelaySource::default(),
                     is_of_host: false,
                 },
                 error => Failure {
                     error,
                     host_ready_at: 0,
-                    delay_by: DelayBy::default(),
+                    delay_by: DelaySource::default(),
                     is_of_host: true,
                 },
             })?;

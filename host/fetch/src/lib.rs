@@ -22,7 +22,7 @@ use url::Url;
 use agents::{Identity, identity};
 use cookies::CookieJar;
 use crawler_model::crawl::{Page, Request, UnixMillis};
-use crawler_model::frontier::{DelayBy, Validators};
+use crawler_model::frontier::{DelaySource, Validators};
 use crawler_model::settings::{
     ContentTypes, CrawlSettings, CredentialNames, ProxyChoice, Rates, Robots,
 };
@@ -145,7 +145,7 @@ pub struct Fetched {
     /// Time before which the host gets no further request.
     pub host_ready_at: UnixMillis,
     /// Origin of the delay until `host_ready_at`.
-    pub delay_by: DelayBy,
+    pub delay_by: DelaySource,
 }
 
 /// The answer, or the URL that it redirects to.
@@ -167,7 +167,7 @@ pub struct Prepared {
     /// Time before which the host gets no further request; 0 if nothing was asked of it.
     pub host_ready_at: UnixMillis,
     /// Origin of the delay until then.
-    pub delay_by: DelayBy,
+    pub delay_by: DelaySource,
     /// True if the host has answered now; what is known of it may be older.
     pub has_answered: bool,
 }
@@ -205,7 +205,7 @@ pub struct Failure {
     /// Time before which the host gets no further request; 0 if nothing was asked of it.
     pub host_ready_at: UnixMillis,
     /// Origin of the delay until `host_ready_at`.
-    pub delay_by: DelayBy,
+    pub delay_by: DelaySource,
     /// True if the host could not be reached, so that all of its pages would fail in the same way.
     pub is_of_host: bool,
 }
@@ -216,7 +216,7 @@ impl Failure {
         Self {
             error,
             host_ready_at: 0,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
             is_of_host: false,
         }
     }

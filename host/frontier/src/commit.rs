@@ -2,7 +2,7 @@
 
 use super::{Claim, NewRequest};
 use crawler_model::crawl::{Done, ItemRecord, Request, UnixMillis};
-use crawler_model::frontier::{DelayBy, KeptCookies, Validators};
+use crawler_model::frontier::{DelaySource, KeptCookies, Validators};
 use crawler_model::id::Shard;
 use crawler_model::scope::GrowthBounds;
 
@@ -46,7 +46,7 @@ pub struct PageResult {
     /// Time before which the host gets no further request; 0 if nothing was asked of it, or this is unknown.
     pub host_ready_at: UnixMillis,
     /// Origin of the delay until `host_ready_at`.
-    pub delay_by: DelayBy,
+    pub delay_by: DelaySource,
     /// True if the host has answered in any way: its failures so far do not count any more.
     pub host_answered: bool,
     /// Target of redirects within the host, which is known from here on like a URL that was stored.
@@ -67,7 +67,7 @@ impl PageResult {
             refused: Vec::new(),
             items: Vec::new(),
             host_ready_at,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
             host_answered: false,
             final_url: None,
             validators: None,

@@ -25,7 +25,7 @@ use object_store::path::Path as ObjectPath;
 use url::Url;
 
 use crawler_model::crawl::{Counts, Fingerprint, Request, UnixMillis};
-use crawler_model::frontier::{DelayBy, KeptCookies, SinkMark, Validators};
+use crawler_model::frontier::{DelaySource, KeptCookies, SinkMark, Validators};
 use crawler_model::id::{ResourceId, Shard};
 use crawler_model::resource::{FRONTIER_MISSING, LinkTotals, ShardId};
 
@@ -113,7 +113,7 @@ pub enum HostNews {
         /// Time before which the host is not asked; 0 if nothing was asked of it.
         not_before: UnixMillis,
         /// Origin of the delay until then.
-        delay_by: DelayBy,
+        delay_by: DelaySource,
         /// True if it has answered.
         has_answered: bool,
     },

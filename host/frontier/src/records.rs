@@ -261,7 +261,7 @@ pub(super) struct Host {
     pub(super) has_answered: bool,
     #[prost(message, optional, tag = "6")]
     pub(super) trouble: Option<Trouble>,
-    /// Origin of `delay`, as an index into `DelayBy::ALL`.
+    /// Origin of `delay`, as an index into `DelaySource::ALL`.
     #[prost(uint32, tag = "7")]
     pub(super) delay_by: u32,
 }

@@ -157,7 +157,7 @@ impl HostState {
 
 /// Origin of the time for which a host is left alone after an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DelayBy {
+pub enum DelaySource {
     /// The resource's own setting.
     #[default]
     Setting,
@@ -171,7 +171,7 @@ pub enum DelayBy {
     Trouble,
 }
 
-impl DelayBy {
+impl DelaySource {
     /// All origins, in the order of their numbers in records.
     pub const ALL: [Self; 5] = [
         Self::Setting,
@@ -184,11 +184,11 @@ impl DelayBy {
     /// Returns the word for the origin: `setting`, `robots`, `other-crawl`, `answers` or `trouble`.
     pub fn as_str(self) -> &'static str {
         match self {
-            DelayBy::Setting => "setting",
-            DelayBy::Robots => "robots",
-            DelayBy::OtherCrawl => "other-crawl",
-            DelayBy::Answers => "answers",
-            DelayBy::Trouble => "trouble",
+            DelaySource::Setting => "setting",
+            DelaySource::Robots => "robots",
+            DelaySource::OtherCrawl => "other-crawl",
+            DelaySource::Answers => "answers",
+            DelaySource::Trouble => "trouble",
         }
     }
 }
@@ -207,7 +207,7 @@ pub struct HostEntry {
     /// Milliseconds between the host's last answer and the next request, as last observed.
     pub delay_ms: u64,
     /// Origin of the delay.
-    pub delay_by: DelayBy,
+    pub delay_by: DelaySource,
     /// True if the host has answered in this run.
     pub has_answered: bool,
     /// Number of times in a row that the host could not be reached.

@@ -149,9 +149,9 @@ pub struct PlacementChange {
     /// Labels to set. Others stay; in a change, a label without a value is removed.
     pub selector: BTreeMap<String, String>,
     /// New resource to be close to. If `None`, it stays.
-    pub near: Option<Neighbour>,
+    pub near: Option<AffinityTarget>,
     /// New resource to stay apart from. If `None`, it stays.
-    pub apart: Option<Neighbour>,
+    pub apart: Option<AffinityTarget>,
 }
 
 impl PlacementChange {
@@ -162,8 +162,8 @@ impl PlacementChange {
             shards: self.shards.unwrap_or(1),
             weight: self.weight.unwrap_or(DEFAULT_WEIGHT),
             selector: self.selector,
-            near: self.near.and_then(Neighbour::into_name),
-            apart: self.apart.and_then(Neighbour::into_name),
+            near: self.near.and_then(AffinityTarget::into_name),
+            apart: self.apart.and_then(AffinityTarget::into_name),
         }
     }
 
@@ -172,8 +172,8 @@ impl PlacementChange {
         let mut selector = present.selector;
         selector.extend(self.selector);
         selector.retain(|_, value| !value.is_empty());
-        let or = |change: Option<Neighbour>, present| match change {
-            Some(neighbour) => neighbour.into_name(),
+        let or = |change: Option<AffinityTarget>, present| match change {
+            Some(affinity_target) => affinity_target.into_name(),
             None => present,
         };
         PlacementSpec {
@@ -192,46 +192,46 @@ impl From<PlacementSpec> for PlacementChange {
             shards: Some(spec.shards),
             weight: Some(spec.weight),
             selector: spec.selector,
-            near: spec.near.map(Neighbour::Resource),
-            apart: spec.apart.map(Neighbour::Resource),
+            near: spec.near.map(AffinityTarget::Resource),
+            apart: spec.apart.map(AffinityTarget::Resource),
         }
     }
 }
 
 /// Another resource, or nobody. An empty text stands for nobody and withdraws an earlier choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Neighbour {
+pub enum AffinityTarget {
     /// The earlier choice is withdrawn.
-    Nobody,
+    None,
     /// The resource of this name. It need not exist or be placed.
     Resource(ResourceName),
 }
 
-impl Neighbour {
+impl AffinityTarget {
     fn into_name(self) -> Option<ResourceName> {
         match self {
-            Neighbour::Nobody => None,
-            Neighbour::Resource(name) => Some(name),
+            AffinityTarget::None => None,
+            AffinityTarget::Resource(name) => Some(name),
         }
     }
 }
 
-impl FromStr for Neighbour {
+impl FromStr for AffinityTarget {
     type Err = IdError;
 
     fn from_str(text: &str) -> Result<Self, IdError> {
         match text {
-            "" => Ok(Neighbour::Nobody),
-            text => text.parse().map(Neighbour::Resource),
+            "" => Ok(AffinityTarget::None),
+            text => text.parse().map(AffinityTarget::Resource),
         }
     }
 }
 
-impl fmt::Display for Neighbour {
+impl fmt::Display for AffinityTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Neighbour::Nobody => Ok(()),
-            Neighbour::Resource(name) => name.fmt(f),
+            AffinityTarget::None => Ok(()),
+            AffinityTarget::Resource(name) => name.fmt(f),
         }
     }
 }

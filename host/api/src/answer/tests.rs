@@ -15,7 +15,7 @@ use crawler_master::control::items::ItemPosition;
 use crawler_master::explain::{Explanation, UrlStatus};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::frontier::{
-    DelayBy, FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter, UrlState,
+    DelaySource, FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter, UrlState,
 };
 use crawler_model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run, Shard};
 use crawler_model::node::{Node, NodeChange, Role};
@@ -430,7 +430,7 @@ fn host() -> HostEntry {
         n_due: 3,
         not_before: 4,
         delay_ms: 5,
-        delay_by: DelayBy::OtherCrawl,
+        delay_by: DelaySource::OtherCrawl,
         has_answered: true,
         n_failures: 6,
         reason: "resolve".into(),

@@ -2,7 +2,7 @@
 
 use crawler_proto as proto;
 
-use crate::spec::{neighbour, set};
+use crate::spec::{affinity_target, set};
 use crawler_master::ControlError;
 use crawler_model::placement::{PlacementChange, PlacementSpec};
 use crawler_model::resource::CrawlSettings;
@@ -97,7 +97,7 @@ pub fn placement_spec(message: proto::Placement) -> Result<PlacementSpec, Contro
 
 pub(crate) fn placement_change(message: proto::Placement) -> Result<PlacementChange, ControlError> {
     let other = |field, text: Option<String>| match text {
-        Some(text) => neighbour(field, &text).map(Some),
+        Some(text) => affinity_target(field, &text).map(Some),
         None => Ok(None),
     };
     Ok(PlacementChange {
@@ -122,7 +122,7 @@ pub(crate) fn placement_message(placement: PlacementChange) -> proto::Placement 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crawler_model::placement::Neighbour;
+    use crawler_model::placement::AffinityTarget;
 
     #[test]
     fn s21_what_is_asked_of_placement_survives_its_message() {
@@ -130,7 +130,7 @@ mod tests {
             shards: Some(0),
             weight: Some(0),
             selector: [("gpu".into(), "true".into()), ("zone".into(), "".into())].into(),
-            near: Some(Neighbour::Nobody),
+            near: Some(AffinityTarget::None),
             apart: Some("shop".parse().unwrap()),
         };
         for change in [change, PlacementChange::default()] {

@@ -192,7 +192,7 @@ fn placement(fields: &mut Fields) -> Result<PlacementChange, Problem> {
     let given = fields.object("placement")?;
     let mut fields = Fields::new("field placement", given, &PLACEMENT)?;
     let mut other = |name, field| match fields.text(name)? {
-        Some(text) => Ok::<_, Problem>(Some(spec::neighbour(field, &text)?)),
+        Some(text) => Ok::<_, Problem>(Some(spec::affinity_target(field, &text)?)),
         None => Ok(None),
     };
     Ok(PlacementChange {

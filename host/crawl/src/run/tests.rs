@@ -26,7 +26,7 @@ use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::crawl::{
     Counts, Item, ItemRecord, Kill, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
-use crawler_model::frontier::{DelayBy, SinkMark, Validators};
+use crawler_model::frontier::{DelaySource, SinkMark, Validators};
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::{CrawlSettings, Robots};

@@ -21,7 +21,7 @@ use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
 use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::crawl::{Item, ItemRecord, Page, PageContext, Request};
-use crawler_model::frontier::{DelayBy, SinkMark};
+use crawler_model::frontier::{DelaySource, SinkMark};
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::CrawlSettings;
@@ -60,7 +60,7 @@ impl Fetch for Site {
         Ok(Fetched {
             answer,
             host_ready_at: 0,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
         })
     }
 

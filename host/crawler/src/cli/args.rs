@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use clap::{Args, ValueEnum};
 
 use crawler_model::node::{check_label_key, check_label_value};
-use crawler_model::placement::{Neighbour, PlacementChange};
+use crawler_model::placement::{AffinityTarget, PlacementChange};
 use crawler_model::plugin::{LimitName, LimitOverrides, parse_bytes, parse_millis};
 
 /// Which workers take a crawl.
@@ -25,10 +25,10 @@ pub(super) struct PlacementArgs {
     /// Place it on the worker of this resource, if that is placed and has room. In an update, '' takes it
     /// back
     #[arg(long, value_name = "RESOURCE")]
-    near: Option<Neighbour>,
+    near: Option<AffinityTarget>,
     /// Never place it on a worker with this resource. In an update, '' takes it back
     #[arg(long, value_name = "RESOURCE")]
-    apart: Option<Neighbour>,
+    apart: Option<AffinityTarget>,
 }
 
 impl PlacementArgs {

@@ -6,7 +6,7 @@ use super::*;
 use crate::cli::engine::EngineOptions;
 use crate::cli::resource::ResourceCommand;
 use crawler_api::requests::RequestSettings;
-use crawler_model::placement::{Neighbour, PlacementChange};
+use crawler_model::placement::{AffinityTarget, PlacementChange};
 use crawler_model::resource::{CrawlSettings, Robots, Unchanged};
 use crawler_process::confine::Confinement;
 
@@ -235,8 +235,8 @@ fn s21_placement_is_asked_for_and_taken_back_by_flags() {
         shards: None,
         weight: None,
         selector: labels([("gpu", ""), ("id", "a")]),
-        near: Some(Neighbour::Nobody),
-        apart: Some(Neighbour::Nobody),
+        near: Some(AffinityTarget::None),
+        apart: Some(AffinityTarget::None),
     };
     assert_eq!(changed, expected);
     assert_eq!(change("resource add books"), PlacementChange::default());

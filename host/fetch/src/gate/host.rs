@@ -9,7 +9,7 @@ use super::address::{Addresses, Shared};
 use super::health::Health;
 use super::line::Line;
 use super::{Asker, GateSettings, LeftAlone, PATIENCE, Pace, Paused, STRICT_FOR};
-use crawler_model::frontier::DelayBy;
+use crawler_model::frontier::DelaySource;
 use crawler_model::settings::{Rate, Rates};
 use crawler_process::limiter::Limiter;
 
@@ -86,7 +86,7 @@ impl HostState {
         };
         let to_keep = match self.strictest {
             Some((strictest, until)) if Instant::now() < until => {
-                own.or_longer(strictest, DelayBy::OtherCrawl)
+                own.or_longer(strictest, DelaySource::OtherCrawl)
             }
             Some(_) | None => own,
         };
@@ -95,7 +95,7 @@ impl HostState {
             true => to_keep,
             false => {
                 let latency = self.health.latency().min(settings.max_adaptive_delay);
-                to_keep.or_longer(latency, DelayBy::Answers)
+                to_keep.or_longer(latency, DelaySource::Answers)
             }
         }
     }

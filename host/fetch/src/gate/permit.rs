@@ -7,7 +7,7 @@ use rand::RngExt as _;
 use tokio::time::Instant;
 
 use super::{GateSettings, HostGate, Pace, Sign};
-use crawler_model::frontier::DelayBy;
+use crawler_model::frontier::DelaySource;
 
 /// Time for which a host is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,11 +15,11 @@ pub struct LeftAlone {
     /// Time from now on.
     pub time: Duration,
     /// Origin of this time.
-    pub by: DelayBy,
+    pub by: DelaySource,
 }
 
 impl LeftAlone {
-    pub(super) fn or_longer(self, time: Duration, by: DelayBy) -> Self {
+    pub(super) fn or_longer(self, time: Duration, by: DelaySource) -> Self {
         match time > self.time {
             true => Self { time, by },
             false => self,
@@ -86,7 +86,7 @@ impl Permit {
         // A used-up rate is left out: the time returned here is waited again after the frontier is reopened.
         let in_trouble = state.health.paused_until();
         let in_trouble = in_trouble.map(|until| until.saturating_duration_since(now));
-        delay.or_longer(in_trouble.unwrap_or_default(), DelayBy::Trouble)
+        delay.or_longer(in_trouble.unwrap_or_default(), DelaySource::Trouble)
     }
 }
 

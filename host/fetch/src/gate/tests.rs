@@ -147,15 +147,15 @@ async fn the_origin_of_a_delay_is_told() {
     let left_alone = async |delay, sign| enter(&gate, "a:80", delay).await.finish(sign);
     let is = |time, by| LeftAlone { time, by };
     let setting = left_alone(SECOND, well(NONE)).await;
-    assert_eq!(setting, is(SECOND, DelayBy::Setting));
+    assert_eq!(setting, is(SECOND, DelaySource::Setting));
     left_alone(5 * SECOND, well(NONE)).await;
     let other = left_alone(SECOND, well(NONE)).await;
-    assert_eq!(other, is(5 * SECOND, DelayBy::OtherCrawl));
+    assert_eq!(other, is(5 * SECOND, DelaySource::OtherCrawl));
     let answers = left_alone(SECOND, well(6 * SECOND)).await;
-    assert_eq!(answers, is(6 * SECOND, DelayBy::Answers));
+    assert_eq!(answers, is(6 * SECOND, DelaySource::Answers));
     let pause = Some(7 * SECOND);
     let trouble = left_alone(SECOND, Some(Sign::Busy { pause })).await;
-    assert_eq!(trouble, is(7 * SECOND, DelayBy::Trouble));
+    assert_eq!(trouble, is(7 * SECOND, DelaySource::Trouble));
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,7 +17,7 @@ use crate::gate::{Asker, Pace};
 use crate::robots::{MAX_BYTES, MAX_REDIRECTS, Received, Wanted, Way, product_token};
 use crate::{Failure, FetchError, FetchRequest};
 use crawler_model::crawl::host_of;
-use crawler_model::frontier::DelayBy;
+use crawler_model::frontier::DelaySource;
 use crawler_model::settings::{Rates, Robots};
 
 /// Manner in which a request treats the hosts on its way.
@@ -61,7 +61,7 @@ impl Manner {
     fn pace(&self, delay: Duration) -> Pace {
         Pace {
             delay,
-            delay_by: DelayBy::Setting,
+            delay_by: DelaySource::Setting,
             random: self.random_delay,
             rates: self.host_rate.clone(),
         }
@@ -74,11 +74,11 @@ pub(super) struct Rest {
     /// Its end; 0 where the host was not asked.
     pub(super) ready_at: UnixMillis,
     /// Origin of it.
-    pub(super) by: DelayBy,
+    pub(super) by: DelaySource,
 }
 
 impl Rest {
-    fn lengthen(&mut self, ready_at: UnixMillis, by: DelayBy) {
+    fn lengthen(&mut self, ready_at: UnixMillis, by: DelaySource) {
         if ready_at > self.ready_at {
             *self = Self { ready_at, by };
         }
@@ -134,7 +134,7 @@ impl HttpFetcher {
             // Until then the same would be said of every page of the host.
             if let FetchError::RobotsUnavailable { .. } = error {
                 let hold = self.robots.hold(url, manner.way()).unwrap_or_default();
-                rest.lengthen(after(self.clock.unix_millis(), hold), DelayBy::Trouble);
+                rest.lengthen(after(self.clock.unix_millis(), hold), DelaySource::Trouble);
             }
             Failure {
                 // Proxies may be to blame for one page and not for the next.
@@ -168,7 +168,7 @@ impl HttpFetcher {
         let crawl_delay = crawl_delay.min(manner.max_crawl_delay);
         Ok(match crawl_delay > delay {
             true => Pace {
-                delay_by: DelayBy::Robots,
+                delay_by: DelaySource::Robots,
                 ..manner.pace(crawl_delay)
             },
             false => manner.pace(delay),

@@ -11,7 +11,7 @@ use crate::gate::{Address, Asker, PATIENCE, Pace, Paused, Permit, Shared};
 use crate::turns::call::LEASE;
 use crate::turns::{TurnInUse, Turns};
 use crawler_model::crawl::{UnixMillis, clock_of};
-use crawler_model::frontier::DelayBy;
+use crawler_model::frontier::DelaySource;
 
 /// The outcome of one hop.
 pub(super) struct Sent {
@@ -19,7 +19,7 @@ pub(super) struct Sent {
     /// Time when its host may be asked again; 0 if nothing was asked of it.
     pub(super) host_ready_at: UnixMillis,
     /// Origin of the delay until `host_ready_at`.
-    pub(super) delay_by: DelayBy,
+    pub(super) delay_by: DelaySource,
     /// True if the host could not be reached.
     pub(super) is_of_host: bool,
 }
@@ -37,7 +37,7 @@ impl Sent {
         Self {
             outcome: Err(error),
             host_ready_at,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
             is_of_host: false,
         }
     }

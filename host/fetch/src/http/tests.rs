@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::gate::{Asker, GateSettings};
-use crawler_model::frontier::{DelayBy, Validators};
+use crawler_model::frontier::{DelaySource, Validators};
 use crawler_model::settings::{DEFAULT_MAX_CRAWL_DELAY, DEFAULT_MAX_URL_LENGTH, Robots};
 use crawler_process::memory::Account;
 use crawler_process::task::TaskScope;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{Header, Host, ReasonCount, RequestRecord, Stage, Totals, Trouble, ValidatorsRecord};
 use crate::workbench::{self, Cursor, HostLife, Turn};
 use crawler_model::crawl::{Counts, Done, Request, UnixMillis};
-use crawler_model::frontier::{ContentHash, DelayBy, HostState, Validators};
+use crawler_model::frontier::{ContentHash, DelaySource, HostState, Validators};
 use crawler_model::id::Run;
 
 impl Host {
@@ -25,9 +25,9 @@ impl Host {
     }
 
     /// Returns the origin of the delay. Origins that only a later version knows become the default.
-    pub(crate) fn delay_by(&self) -> DelayBy {
+    pub(crate) fn delay_by(&self) -> DelaySource {
         let place = usize::try_from(self.delay_by).unwrap_or(usize::MAX);
-        DelayBy::ALL.get(place).copied().unwrap_or_default()
+        DelaySource::ALL.get(place).copied().unwrap_or_default()
     }
 
     /// Returns what the host waits for at a moment.
@@ -236,6 +236,6 @@ mod tests {
             delay_by: 99,
             ..Host::default()
         };
-        assert_eq!(later.delay_by(), DelayBy::Setting);
+        assert_eq!(later.delay_by(), DelaySource::Setting);
     }
 }

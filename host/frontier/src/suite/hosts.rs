@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::{commit_of, new, parsed, ready, take};
 use crate::{Claim, Ended, Frontier, HostFailure, HostNews, Take, TakeFrom};
 use crawler_model::crawl::UnixMillis;
-use crawler_model::frontier::DelayBy;
+use crawler_model::frontier::DelaySource;
 
 const READY: HostNews = HostNews::Ready {
     not_before: 0,
-    delay_by: DelayBy::Setting,
+    delay_by: DelaySource::Setting,
     has_answered: false,
 };
 
@@ -85,7 +85,7 @@ pub async fn a_host_that_was_asked_while_it_became_ready_waits(frontier: Arc<dyn
     let claim = ready(take_from(&frontier, 0, OF_UNREADY).await);
     let news = HostNews::Ready {
         not_before: 700,
-        delay_by: DelayBy::Setting,
+        delay_by: DelaySource::Setting,
         has_answered: true,
     };
     frontier.give_back(claim, news);

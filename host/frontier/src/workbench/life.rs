@@ -19,7 +19,7 @@
 
 use crate::HostNews;
 use crawler_model::crawl::UnixMillis;
-use crawler_model::frontier::DelayBy;
+use crawler_model::frontier::DelaySource;
 
 /// Knowledge about a host beyond its clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,7 +30,7 @@ pub(crate) struct HostLife {
     /// True if it has answered in this run. This is forgotten with a host that has no URLs left.
     pub(crate) has_answered: bool,
     /// Origin of the delay after its last answer.
-    pub(crate) delay_by: DelayBy,
+    pub(crate) delay_by: DelaySource,
     /// Failures since the host last answered. `None` if there are none.
     pub(crate) trouble: Option<Box<Trouble>>,
 }
@@ -75,7 +75,7 @@ impl HostLife {
             is_ready: false,
             is_met,
             has_answered,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
             trouble: trouble.map(Box::new),
         }
     }
@@ -156,7 +156,7 @@ mod tests {
 
     const READY: HostNews = HostNews::Ready {
         not_before: 0,
-        delay_by: DelayBy::Setting,
+        delay_by: DelaySource::Setting,
         has_answered: false,
     };
 

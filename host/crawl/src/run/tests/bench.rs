@@ -31,7 +31,7 @@ impl Fetch for Site {
                 return Err(Failure {
                     error,
                     host_ready_at: 0,
-                    delay_by: DelayBy::default(),
+                    delay_by: DelaySource::default(),
                     is_of_host: false,
                 });
             }
@@ -42,7 +42,7 @@ impl Fetch for Site {
                         pause: Duration::from_millis(10),
                     },
                     host_ready_at: SystemClock.unix_millis() + 10,
-                    delay_by: DelayBy::default(),
+                    delay_by: DelaySource::default(),
                     is_of_host: false,
                 });
             }
@@ -61,7 +61,7 @@ impl Fetch for Site {
                 return Err(Failure {
                     error: FetchError::Connection { why },
                     host_ready_at: 0,
-                    delay_by: DelayBy::default(),
+                    delay_by: DelaySource::default(),
                     is_of_host: true,
                 });
             }
@@ -70,7 +70,7 @@ impl Fetch for Site {
                 return Err(Failure {
                     error: FetchError::ContentType { content_type },
                     host_ready_at: 0,
-                    delay_by: DelayBy::default(),
+                    delay_by: DelaySource::default(),
                     is_of_host: false,
                 });
             }
@@ -83,7 +83,7 @@ impl Fetch for Site {
                 return Err(Failure {
                     error,
                     host_ready_at: 0,
-                    delay_by: DelayBy::default(),
+                    delay_by: DelaySource::default(),
                     is_of_host: false,
                 });
             }
@@ -99,7 +99,7 @@ impl Fetch for Site {
         Ok(Fetched {
             answer,
             host_ready_at: 0,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
         })
     }
 

@@ -71,7 +71,7 @@ impl Web {
                 pause,
             },
             host_ready_at: self.clock.unix_millis() + u64::try_from(pause.as_millis()).unwrap(),
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
             is_of_host: false,
         })?;
         self.asked
@@ -122,7 +122,7 @@ impl Fetch for Web {
                     why: "nobody knows it".to_owned(),
                 },
                 host_ready_at: 0,
-                delay_by: DelayBy::default(),
+                delay_by: DelaySource::default(),
                 is_of_host: true,
             });
         }
@@ -133,7 +133,7 @@ impl Fetch for Web {
         self.known.lock().unwrap().insert(host.to_owned());
         Ok(Prepared {
             host_ready_at,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
             has_answered: true,
         })
     }
@@ -148,7 +148,7 @@ impl Fetch for Web {
         Ok(Fetched {
             answer: Answer::Page(page(&request.url, &request.url, 200)),
             host_ready_at,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
         })
     }
 

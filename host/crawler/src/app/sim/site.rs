@@ -17,7 +17,7 @@ use super::world::SimWorld;
 use crawler_fetch::gate::{Gate, GateSettings, Pace, Paused};
 use crawler_fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared};
 use crawler_model::crawl::{CharsetSource, FetchRecord, Page, PageText, UnixMillis};
-use crawler_model::frontier::DelayBy;
+use crawler_model::frontier::DelaySource;
 use crawler_model::headers::Headers;
 use crawler_model::id::Shard;
 use crawler_model::links;
@@ -171,7 +171,7 @@ impl Web {
         let entered = self.gate.enter(&host, &pace, request.asker).await;
         let permit = entered.map_err(|Paused { pause, .. }| Failure {
             host_ready_at: self.clock.unix_millis() + in_millis(pause),
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
             error: FetchError::Paused {
                 host: host.clone(),
                 pause,
@@ -203,7 +203,7 @@ impl Web {
         let failure = |error| Failure {
             error,
             host_ready_at,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
             is_of_host,
         };
         Ok((answer.map_err(failure)?, host_ready_at))
@@ -264,7 +264,7 @@ impl Fetch for Web {
         Ok(Fetched {
             answer: Answer::Page(Box::new(page)),
             host_ready_at,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
         })
     }
 
@@ -289,7 +289,7 @@ impl Fetch for Web {
             return Err(Failure {
                 error: FetchError::Resolve { host, why },
                 host_ready_at: 0,
-                delay_by: DelayBy::default(),
+                delay_by: DelaySource::default(),
                 is_of_host: true,
             });
         }
@@ -302,7 +302,7 @@ impl Fetch for Web {
         self.prepared().insert(host, until);
         Ok(Prepared {
             host_ready_at,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
             has_answered: true,
         })
     }

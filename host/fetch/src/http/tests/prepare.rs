@@ -37,7 +37,7 @@ async fn a_host_is_prepared_once_and_its_page_waits_for_its_turn() {
         prepared,
         Prepared {
             host_ready_at: minute_on,
-            delay_by: DelayBy::Setting,
+            delay_by: DelaySource::Setting,
             has_answered: true
         }
     );

@@ -247,7 +247,7 @@ async fn the_delay_that_robots_ask_for_is_kept_between_all_requests_up_to_its_li
     };
     let fetched = fetcher.fetch(request).await.unwrap();
     assert_eq!(fetched.host_ready_at, 5_000 + 2_000);
-    assert_eq!(fetched.delay_by, DelayBy::Robots);
+    assert_eq!(fetched.delay_by, DelaySource::Robots);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::State;
 use crate::workbench::HostId;
 use crate::{Claim, HostNews};
-use crawler_model::frontier::DelayBy;
+use crawler_model::frontier::DelaySource;
 
 impl State {
     /// Puts a claim back, with the news about its host.
@@ -36,7 +36,7 @@ impl State {
     }
 
     /// Takes note of the origin of a delay, if it is the one that the host's clock keeps now.
-    pub(super) fn note_origin(&mut self, host: HostId, delay: u64, by: DelayBy) {
+    pub(super) fn note_origin(&mut self, host: HostId, delay: u64, by: DelaySource) {
         if self.bench.delay(host) == Some(delay) {
             self.bench.live(host, |life| life.delay_by = by);
         }

@@ -4,7 +4,7 @@ use super::*;
 use crate::keys;
 use crate::reader::{FrontierReader, HostPage};
 use crate::{HostFailure, HostNews};
-use crawler_model::frontier::{DelayBy, HostState};
+use crawler_model::frontier::{DelaySource, HostState};
 
 /// Ends a page of a host that has answered and has a crawl-delay, with these links.
 async fn end(
@@ -15,7 +15,7 @@ async fn end(
 ) {
     let mut commit = parsed(claim);
     commit.result.host_answered = true;
-    commit.result.delay_by = DelayBy::Robots;
+    commit.result.delay_by = DelaySource::Robots;
     (commit.answered_at, commit.result.host_ready_at) = (ready_at.saturating_sub(500), ready_at);
     commit.result.requests = links.iter().map(|url| new(url)).collect();
     frontier.commit(commit).await.unwrap();

@@ -4,7 +4,7 @@ use prost::Message as _;
 
 use super::*;
 use crate::{keys, records};
-use crawler_model::frontier::DelayBy;
+use crawler_model::frontier::DelaySource;
 
 async fn open_with(objects: &Arc<InMemory>, now: UnixMillis, delay: u64) -> Arc<dyn Frontier> {
     let frontiers = frontiers_in(objects, settings());
@@ -420,7 +420,7 @@ async fn a_host_that_became_ready_keeps_its_clock_after_a_stop() {
     let claim = ready(next(&frontier, 10_000).await);
     let asked = HostNews::Ready {
         not_before: 10_500,
-        delay_by: DelayBy::Setting,
+        delay_by: DelaySource::Setting,
         has_answered: true,
     };
     frontier.give_back(claim, asked);

@@ -22,7 +22,7 @@ use crawler_frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crawler_frontier::suite::hanging::{Hanging, Hangs};
 use crawler_frontier::{FrontierError, OpenFrontiers as _};
 use crawler_model::crawl::{Item, Page, PageContext, RuleError, UnixMillis};
-use crawler_model::frontier::DelayBy;
+use crawler_model::frontier::DelaySource;
 use crawler_model::id::{Digest, Incarnation, ResourceId, ResourceName, Run, Shard};
 use crawler_model::node::{CallToken, Node, Role};
 use crawler_model::plugin::Description;
@@ -172,7 +172,7 @@ impl Fetch for Site {
         Ok(Fetched {
             answer: Answer::Page(page(url, url, 200)),
             host_ready_at: self.clock.unix_millis() + 1_000,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
         })
     }
 

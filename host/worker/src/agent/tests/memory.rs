@@ -11,7 +11,7 @@ use crawler_crawl::twin::{page, report, requests};
 use crawler_fetch::Answer;
 use crawler_frontier::durable::{DurableSettings, Frontiers};
 use crawler_model::crawl::{Item, Page, PageContext};
-use crawler_model::frontier::DelayBy;
+use crawler_model::frontier::DelaySource;
 use crawler_model::id::ResourceId;
 use crawler_model::plugin::Description;
 use crawler_model::resource::ShardState;
@@ -64,7 +64,7 @@ impl Fetch for Web {
         Ok(Fetched {
             answer: Answer::Page(page(&request.url, &request.url, 200)),
             host_ready_at: self.0.unix_millis() + 100,
-            delay_by: DelayBy::default(),
+            delay_by: DelaySource::default(),
         })
     }
 

@@ -38,10 +38,10 @@ impl LoadRules for OnlyGraph {
 }
 
 /// Transport of links to the other worker, in this process.
-struct Neighbour(BTreeMap<&'static str, Crawls>);
+struct AffinityTarget(BTreeMap<&'static str, Crawls>);
 
 #[async_trait]
-impl SendLinks for Neighbour {
+impl SendLinks for AffinityTarget {
     async fn send(&self, worker: &Node, links: LinkTransfer) -> Result<u64, LinkTransferError> {
         let gone = || LinkTransferError::NotNow("nobody is there".to_owned());
         let crawls = self.0.get(worker.address.as_str()).ok_or_else(gone)?;
@@ -61,7 +61,7 @@ impl Pair {
         let (folder, store, first) = parts(Arc::new(OnlyGraph), Arc::new(Site));
         let names = ["worker-1", "worker-2"];
         let crawls = names.map(|name| (name, Crawls::default()));
-        let links = Arc::new(Neighbour(BTreeMap::from(crawls.clone())));
+        let links = Arc::new(AffinityTarget(BTreeMap::from(crawls.clone())));
         let mut workers = Vec::new();
         for (name, crawls) in crawls {
             let node = Node {
