@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::try_join_all;
+use futures::future::join_all;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::graceful_drain::GracefulDrain;
 use super::parts;
-use super::registration::{RegisterError, Registration};
+use super::registration::{RegisterError, Registration, Taken};
 use crawler_data::{DataError, DataRoot};
 use crawler_model::node::Node;
 use crawler_process::retry::Backoff;
@@ -19,21 +20,27 @@ use crawler_store::catalog::Catalog;
 /// Pauses between two tries, at first and at the most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
+/// A node of this process.
+pub(super) struct Member {
+    pub(super) node: Node,
+    pub(super) drain: GracefulDrain,
+}
+
 /// Parts that joining a cluster takes.
 pub(super) struct Membership {
     /// Nodes of the process. They register in this order.
-    pub(super) nodes: Vec<Node>,
+    pub(super) members: Vec<Member>,
     pub(super) catalog: Catalog,
     pub(super) data: Arc<DataRoot>,
     pub(super) lease_ttl: Duration,
-    pub(super) graceful_drain: GracefulDrain,
     /// True if store and data root may be away for a while: joining waits for them.
     pub(super) waits: bool,
 }
 
 impl Membership {
     /// Joins the cluster, begins what needs that, and stays registered until `scope` is stopped; `end`
-    /// follows then. The receiver gets the reason if the process cannot go on.
+    /// follows then. The receiver gets the reason if the process cannot go on: then none of its nodes stays
+    /// registered.
     pub(super) fn keep(
         self,
         scope: &TaskScope,
@@ -46,10 +53,9 @@ impl Membership {
             let kept = match stop.run_until_cancelled(self.join()).await {
                 Some(Ok((cluster, registrations))) => {
                     begin(cluster, &registrations);
-                    let kept = registrations.into_iter().map(|r| r.keep(stop.clone()));
-                    let kept = try_join_all(kept).await;
+                    let kept = keep_all(registrations, stop.child_token()).await;
                     end.await;
-                    kept.map(drop).map_err(anyhow::Error::from)
+                    kept.map_err(anyhow::Error::from)
                 }
                 Some(Err(error)) => Err(error),
                 None => Ok(()),
@@ -67,7 +73,9 @@ impl Membership {
         let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
         let mut is_late = false;
         loop {
-            match self.try_join().await {
+            let mut registrations = Vec::new();
+            match self.try_join(&mut registrations).await {
+                Ok(cluster) => return Ok((cluster, registrations)),
                 Err(error) if self.waits && is_transient(&error) => {
                     let error = format!("{error:#}");
                     // The store may be connected in a moment.
@@ -76,24 +84,39 @@ impl Membership {
                         false => tracing::debug!(error, "waiting to belong to the cluster"),
                     }
                 }
-                joined => return joined,
+                Err(error) => {
+                    join_all(registrations.into_iter().map(Registration::release)).await;
+                    return Err(error);
+                }
             }
             tokio::time::sleep(backoff.next_delay()).await;
         }
     }
 
-    async fn try_join(&self) -> anyhow::Result<(String, Vec<Registration>)> {
+    /// Registers the nodes one after the other, and returns the cluster's identity.
+    async fn try_join(&self, registrations: &mut Vec<Registration>) -> anyhow::Result<String> {
         let cluster = parts::cluster_id(&self.catalog).await?;
         self.data.bind_cluster(&cluster).await?;
-        let mut registrations = Vec::new();
-        for node in &self.nodes {
-            let (catalog, graceful_drain) = (self.catalog.clone(), self.graceful_drain.clone());
-            let registration =
-                Registration::new(catalog, node.clone(), self.lease_ttl, graceful_drain);
+        for Member { node, drain } in &self.members {
+            let (catalog, node, drain) = (self.catalog.clone(), node.clone(), drain.clone());
+            let registration = Registration::new(catalog, node, self.lease_ttl, drain);
             registrations.push(registration.await?);
         }
-        Ok((cluster, registrations))
+        Ok(cluster)
     }
+}
+
+/// Keeps nodes registered until `stop`, or until one of them cannot stay, and then removes the records of all.
+async fn keep_all(registrations: Vec<Registration>, stop: CancellationToken) -> Result<(), Taken> {
+    let kept = registrations.into_iter().map(|registration| {
+        let stop = stop.clone();
+        async move {
+            let kept = registration.keep(stop.clone()).await;
+            stop.cancel();
+            kept
+        }
+    });
+    join_all(kept).await.into_iter().collect()
 }
 
 fn is_transient(error: &anyhow::Error) -> bool {
@@ -105,4 +128,54 @@ fn is_transient(error: &anyhow::Error) -> bool {
             || data.is_some_and(|e| e.is_transient())
             || register.is_some_and(RegisterError::is_transient)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawler_model::node::Role;
+    use crawler_process::clock::SystemClock;
+    use crawler_store::Txn;
+    use crawler_store::catalog::encode;
+    use crawler_store::embedded::{EmbeddedStore, Settings};
+    use crawler_store::keys::Keys;
+
+    fn node(role: Role, id: &str) -> Node {
+        let http = ([127, 0, 0, 1], 2).into();
+        let address = "127.0.0.1:1".to_owned();
+        parts::node(role, id.parse().unwrap(), address, http, &SystemClock)
+    }
+
+    #[tokio::test]
+    async fn no_node_stays_registered_when_another_one_cannot_register() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(&folder.path().join("store"), Settings::default()).unwrap();
+        let catalog = Catalog::new(Arc::new(store), Keys::default());
+        let holder = node(Role::Worker, "worker-1");
+        let key = catalog.keys().node(Role::Worker, &holder.id);
+        let held = Txn::new().put(key, encode(&holder));
+        catalog.store().commit(held).await.unwrap();
+
+        let data = folder.path().join("data");
+        let master = node(Role::Master, "master-1");
+        let key = catalog.keys().node(Role::Master, &master.id);
+        let nodes = [master, node(Role::Worker, "worker-1")];
+        let membership = Membership {
+            members: nodes
+                .map(|node| Member {
+                    node,
+                    drain: GracefulDrain::new(),
+                })
+                .into(),
+            catalog: catalog.clone(),
+            data: Arc::new(DataRoot::open(&data.display().to_string()).unwrap()),
+            lease_ttl: Duration::from_secs(1),
+            waits: false,
+        };
+        let scope = TaskScope::new();
+        let begin = |_: String, _: &[Registration]| panic!("an id is taken");
+        let error = membership.keep(&scope, begin, async {}).await.unwrap();
+        assert!(crate::app::registration::is_id_taken(&error), "{error:#}");
+        assert_eq!(catalog.read::<Node>(&key).await.unwrap(), None);
+    }
 }

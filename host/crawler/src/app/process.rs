@@ -33,14 +33,21 @@ pub(super) struct Process {
     pub(super) http: SocketAddr,
     identities: Vec<Identity>,
     catalog: Catalog,
-    graceful_drain: GracefulDrain,
-    /// Id of the worker, and the time that it may take to give its shards away.
-    drain: Option<(NodeId, Duration)>,
+    /// Drain of the worker, if the process has one.
+    drain: Option<Drain>,
     scopes: Scopes,
     /// Cancelled when the store of this process has failed.
     store_failed: CancellationToken,
     /// Receives the reason why the process cannot go on.
     fault: oneshot::Receiver<anyhow::Error>,
+}
+
+/// Drain of a worker, before its process ends.
+struct Drain {
+    worker: NodeId,
+    /// Time that the worker may take to give its shards away.
+    within: Duration,
+    state: GracefulDrain,
 }
 
 /// Scopes of the tasks, in the order in which they end.
@@ -63,19 +70,21 @@ impl Process {
         beside: impl Future<Output = anyhow::Result<Infallible>>,
         stop: CancellationToken,
     ) -> anyhow::Result<()> {
-        let (graceful_drain, catalog) = (self.graceful_drain.clone(), self.catalog.clone());
-        let drain = self.drain.clone();
-        let told = async {
+        let (drain, catalog) = (self.drain.take(), self.catalog.clone());
+        let stopped = async {
             stop.cancelled().await;
-            if let Some((worker, within)) = drain {
-                graceful_drain
-                    .give_all_away(&catalog, &worker, within)
-                    .await;
+            if let Some(Drain {
+                worker,
+                within,
+                state,
+            }) = drain
+            {
+                state.give_all_away(&catalog, &worker, within).await;
             }
         };
         let result = tokio::select! {
             result = beside => result.map(|never| match never {}),
-            () = told => Ok(()),
+            () = stopped => Ok(()),
             error = self.fault() => Err(error),
         };
         tracing::info!("stopping");

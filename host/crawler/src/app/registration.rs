@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::graceful_drain::GracefulDrain;
-use crawler_model::node::Node;
+use crawler_model::node::{Node, Role};
 use crawler_process::retry::Backoff;
 use crawler_process::task::TaskScope;
 use crawler_process::telemetry;
@@ -137,6 +137,11 @@ impl Registration {
         })
     }
 
+    /// Returns the role of the node.
+    pub(super) fn role(&self) -> Role {
+        self.node.role
+    }
+
     /// Returns the lease that the node is registered under; it is another one each time the node has
     /// registered again.
     pub(super) fn registered(&self) -> watch::Receiver<Option<Term>> {
@@ -147,13 +152,18 @@ impl Registration {
     /// process is registered under the id: this process must then end as well.
     pub(super) async fn keep(mut self, stop: CancellationToken) -> Result<(), Taken> {
         let kept = stop.run_until_cancelled_owned(self.keep_on()).await;
+        self.release().await;
+        kept.map_or(Ok(()), Err)
+    }
+
+    /// Removes the record of the node; failures are logged.
+    pub(super) async fn release(self) {
         if let Err(error) = self.lease.release().await {
             tracing::warn!(
                 error = telemetry::chain(&error),
                 "a lease could not be given back"
             );
         }
-        kept.map_or(Ok(()), Err)
     }
 
     async fn keep_on(&mut self) -> Taken {

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Process, STOP_GRACE, Scopes};
+use super::{Drain, Process, STOP_GRACE, Scopes};
 use crate::app::graceful_drain::GracefulDrain;
 use crate::app::identity::Identity;
 use crate::app::listeners::Listeners;
 use crate::app::master_node::{self, MasterNode, MasterParts};
-use crate::app::membership::Membership;
+use crate::app::membership::{Member, Membership};
 use crate::app::parts::{self, DataPlugins};
 use crate::app::registration::Registration;
 use crate::app::{own_nodes, shared_turns, sinks, spawn_until_stopped};
@@ -27,7 +27,6 @@ use crawler_fetch::guard::Guard;
 use crawler_fetch::http::HttpFetcher;
 use crawler_frontier::durable::DurableSettings;
 use crawler_master::control::Control;
-use crawler_model::id::NodeId;
 use crawler_model::node::{Node, Role};
 use crawler_plugin::FetchBytes;
 use crawler_plugin::engine::Engine;
@@ -59,16 +58,15 @@ pub(in crate::app) struct Base {
     clock: Arc<dyn Clock>,
     lease_ttl: Duration,
     scopes: Scopes,
-    /// Nodes that were made; a worker is the last one.
-    nodes: Vec<Node>,
+    /// Nodes that were made.
+    members: Vec<Member>,
     identities: Vec<Identity>,
 }
 
 /// A worker that answers no calls yet.
 pub(in crate::app) struct Worker {
     service: WorkerService,
-    /// Id of the worker, and the time that it may take to give its shards away.
-    drain: (NodeId, Duration),
+    drain: Drain,
     /// Makes the agent's parts of the cluster's id and the lease of the worker.
     agent: Box<dyn FnOnce(String, Registered) -> AgentParts + Send>,
 }
@@ -124,7 +122,7 @@ impl Base {
             clock,
             lease_ttl: options.lease_ttl,
             scopes,
-            nodes: Vec::new(),
+            members: Vec::new(),
             identities: Vec::new(),
         })
     }
@@ -135,7 +133,10 @@ impl Base {
         options: &MasterOptions,
     ) -> anyhow::Result<MasterNode> {
         let node = self.identify(Role::Master, &options.node).await?;
-        self.nodes.push(node.clone());
+        self.members.push(Member {
+            node: node.clone(),
+            drain: GracefulDrain::new(),
+        });
         Ok(MasterNode::new(MasterParts {
             node,
             catalog: self.catalog.clone(),
@@ -161,7 +162,11 @@ impl Base {
             shares_turns: options.shared_turns,
             ..self.identify(Role::Worker, &options.node).await?
         };
-        self.nodes.push(node.clone());
+        let drain = GracefulDrain::new();
+        self.members.push(Member {
+            node: node.clone(),
+            drain: drain.clone(),
+        });
         let (catalog, data, scopes) = (self.catalog.clone(), self.data.clone(), &self.scopes);
         let crawls = Crawls::default();
         let service = WorkerService {
@@ -191,7 +196,11 @@ impl Base {
         let limit_ceilings = options.node.limit_ceilings.clone();
         Ok(Worker {
             service,
-            drain: (node.id.clone(), options.drain_timeout),
+            drain: Drain {
+                worker: node.id.clone(),
+                within: options.drain_timeout,
+                state: drain,
+            },
             agent: Box::new(move |cluster, registered| AgentParts {
                 node,
                 registered,
@@ -250,16 +259,14 @@ impl Base {
         let api = master.as_ref().map(|master| master.api(&scopes.listeners));
         let service = worker.as_ref().map(|worker| worker.service.clone());
         self.listeners.open(api, service, &scopes.listeners);
-        for (identity, node) in self.identities.iter().zip(&self.nodes) {
-            identity.keep(node.role, &self.catalog, &scopes.membership);
+        for (identity, member) in self.identities.iter().zip(&self.members) {
+            identity.keep(member.node.role, &self.catalog, &scopes.membership);
         }
-        let graceful_drain = GracefulDrain::new();
         let membership = Membership {
-            nodes: self.nodes,
+            members: self.members,
             catalog: self.catalog.clone(),
             data: self.data,
             lease_ttl: self.lease_ttl,
-            graceful_drain: graceful_drain.clone(),
             waits: self.embedded_failed.is_none(),
         };
         let (drain, agent) = worker.map(|worker| (worker.drain, worker.agent)).unzip();
@@ -270,7 +277,8 @@ impl Base {
                 master.contend(&election);
                 control
             });
-            if let (Some(agent), Some(registration)) = (agent, registrations.last()) {
+            let worker = registrations.iter().find(|r| r.role() == Role::Worker);
+            if let (Some(agent), Some(registration)) = (agent, worker) {
                 let parts = agent(cluster, registration.registered());
                 work.spawn("agent", run_agent(parts, control, work.stop_signal()));
             }
@@ -285,7 +293,6 @@ impl Base {
             fault: membership.keep(&scopes.membership, begin, end),
             identities: self.identities,
             catalog: self.catalog,
-            graceful_drain,
             drain,
             scopes,
             store_failed: self.embedded_failed.unwrap_or_default(),
