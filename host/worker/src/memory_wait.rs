@@ -3,7 +3,7 @@
 
 use super::assigned::{Assigned, Stop};
 use super::crawl_state::CrawlState;
-use crawler_crawl::put_back::MEMORY_SHORT;
+use crawler_crawl::put_back::{self, MEMORY_SHORT};
 use crawler_crawl::report::CrawlLog;
 use crawler_model::resource::Waits;
 use crawler_process::retry::Backoff;
@@ -20,9 +20,8 @@ impl Assigned {
         let condition = MEMORY_SHORT.to_owned();
         let waits = Waits { condition, why };
         self.wait(backoff, &waits, crawl_state, log).await?;
-        let free = self.stop.run_until_cancelled(self.crawl_memory.free());
-        free.await.ok_or(Stop::Requested)?;
-        log.note("info", "memory is free again");
-        Ok(())
+        let free = put_back::free_again(&self.crawl_memory, log);
+        let free = self.stop.run_until_cancelled(free);
+        free.await.ok_or(Stop::Requested)
     }
 }
