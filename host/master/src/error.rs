@@ -256,7 +256,8 @@ impl ControlError {
             | ControlError::NoFrontier { .. }
             | ControlError::NoDeadLetters { .. }
             | ControlError::ShardBusy { .. }
-            | ControlError::NeedsRestart { .. } => Code::FailedPrecondition,
+            | ControlError::NeedsRestart { .. }
+            | ControlError::Items(SinkError::Permanent { .. }) => Code::FailedPrecondition,
             ControlError::PluginTooLarge { .. } => Code::ResourceExhausted,
             ControlError::Contended { .. }
             | ControlError::NotLeading { .. }
@@ -345,6 +346,10 @@ impl ControlError {
                 "try again; the master's log and `crawler resource get` tell more".into()
             }
             ControlError::Params { error, .. } => error.hint(),
+            ControlError::Items(SinkError::Permanent { .. }) => {
+                "use the version of the crawler that wrote it, or restore the frontier from a copy"
+                    .into()
+            }
             // The message of a frontier error contains the advice.
             ControlError::Frontier(_)
             | ControlError::Invalid { .. }
@@ -371,6 +376,15 @@ mod tests {
         let error = ControlError::from(error);
         assert_eq!((error.code(), error.to_string().as_str()), (code, text));
         assert!(std::error::Error::source(&error).is_none(), "said twice");
+    }
+
+    #[test]
+    fn a_mark_that_cannot_be_read_is_no_fault_of_the_master() {
+        let message = "cannot read the mark of items/7/0/rows".to_owned();
+        let source = None;
+        let error = ControlError::from(SinkError::Permanent { message, source });
+        assert_eq!(error.code(), Code::FailedPrecondition);
+        assert!(error.hint().contains("version"), "{}", error.hint());
     }
 
     #[test]
