@@ -6,19 +6,16 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
 use tokio::sync::watch;
 
-use super::lists::{self, records};
-use super::observed::newest;
-use super::phase;
+use super::lists;
 use super::placement::{Candidates, Strategy};
 use super::replica::Replica;
 use super::{ControlError, WorkerCalls};
 use crawler_data::DataRoot;
 use crawler_frontier::reader::pool::Readers;
-use crawler_model::id::{Digest, RequestId, ResourceName};
-use crawler_model::plugin::{LimitOverrides, Limits, PluginRecord};
+use crawler_model::id::ResourceName;
+use crawler_model::plugin::{LimitOverrides, Limits};
 use crawler_model::resource::{Resource, ResourceSpec, SettingError};
 use crawler_plugin::Admit;
 use crawler_process::clock::Clock;

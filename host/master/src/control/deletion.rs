@@ -1,9 +1,11 @@
 //! End of a resource's life, and repeated calls that belong to an earlier life of a name.
 
-use super::*;
+use super::{Control, MAX_TRIES};
+use crate::ControlError;
+use crawler_model::id::{RequestId, ResourceName};
 use crawler_model::resource::{Deleting, ShardRecord};
-use crawler_store::Guard;
-use crawler_store::catalog::{decode, encode};
+use crawler_store::catalog::{Versioned, decode, encode};
+use crawler_store::{Guard, Txn};
 
 impl Control {
     /// Stops a resource and frees its name. Its items stay unless `purge` is set. Its data is removed later;

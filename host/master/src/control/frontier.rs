@@ -1,17 +1,20 @@
 //! Calls that look into a resource's frontier, beside its owner and without taking it over.
 
+use bytes::Bytes;
 use url::Url;
 
-use super::super::explain::{Explanation, Question, explain, held_up};
-use super::*;
+use super::Control;
+use crate::ControlError;
+use crate::explain::{Explanation, Question, explain, held_up};
 use crawler_frontier::FrontierError;
 use crawler_frontier::reader::pool::PooledReader;
 use crawler_model::crawl::Request;
 use crawler_model::frontier::{FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter};
-use crawler_model::id::Shard;
+use crawler_model::id::{ResourceName, Shard};
 use crawler_model::links::shard_of;
 use crawler_model::resource::{ShardId, ShardRecord};
 use crawler_model::scope::Bounds;
+use crawler_store::catalog::Versioned;
 
 /// States in the order in which they are listed.
 const STATES: [UrlFilter; 3] = [UrlFilter::Due, UrlFilter::Dead, UrlFilter::Done];

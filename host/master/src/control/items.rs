@@ -5,18 +5,24 @@
 //! readers: one that stayed open may be a moment behind.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 
-use super::*;
+use super::Control;
+use crate::lists::records;
+use crate::placement::Candidates;
+use crate::{ControlError, phase};
+use crawler_data::DataRoot;
 use crawler_frontier::FrontierError;
 use crawler_frontier::reader::pool::{PooledReader, Readers};
 use crawler_model::crawl::ItemRecord;
-use crawler_model::id::{ResourceId, Run, Shard};
-use crawler_model::resource::{Deleting, Phase, ShardId, ShardRecord};
+use crawler_model::id::{ResourceId, ResourceName, Run, Shard};
+use crawler_model::resource::{Deleting, Phase, Resource, ShardId, ShardRecord};
 use crawler_sink::items::{Extent, Extents, ItemStore, ReadItems};
+use crawler_store::catalog::{Catalog, Versioned};
 
 mod position;
 

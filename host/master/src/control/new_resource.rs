@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::super::reconcile::assignment_txn;
-use super::*;
-use crate::placement::{self, PlacementRequest};
+use crate::placement::{self, Candidates, PlacementRequest};
+use crate::reconcile::assignment_txn;
 use crawler_model::node::Role;
-use crawler_model::resource::{ShardId, ShardRecord};
-use crawler_store::catalog::encode;
-use crawler_store::{Guard, Revision};
+use crawler_model::resource::{Resource, ShardId, ShardRecord};
+use crawler_store::catalog::{Catalog, Versioned, encode};
+use crawler_store::{Guard, Revision, Txn};
 
 /// Returns the transaction that creates a resource with its shards, and the records that it writes. Each shard
 /// is assigned at once if a worker takes it.

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use futures::stream::{self, BoxStream, StreamExt as _};
 
-use super::super::node_watch::NodeWatch;
-use super::super::{BrokenRecord, DrainProgress, NodeView, NodesView};
-use super::*;
+use super::{Control, MAX_TRIES};
+use crate::node_watch::NodeWatch;
+use crate::{BrokenRecord, ControlError, DrainProgress, NodeView, NodesView, lists};
 use crawler_model::id::NodeId;
 use crawler_model::node::{Contender, Draining, Node, NodeEvent, Role};
 use crawler_model::status::WorkerStatus;
-use crawler_store::Guard;
 use crawler_store::catalog::{Scan, encode};
-use crawler_store::election;
+use crawler_store::{Guard, StoreError, Txn, election};
 
 impl Control {
     /// Returns the present nodes as joined, and then endless events about nodes that join, leave or change.

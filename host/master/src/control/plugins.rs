@@ -2,12 +2,19 @@
 
 use std::time::Duration;
 
-use super::*;
+use bytes::Bytes;
+
+use super::{Control, MAX_TRIES};
+use crate::ControlError;
+use crate::lists::records;
+use crate::observed::newest;
 use crawler_data::DataError;
-use crawler_model::id::{PluginName, PluginRef, PluginVersion};
+use crawler_model::id::{Digest, PluginName, PluginRef, PluginVersion};
+use crawler_model::plugin::PluginRecord;
+use crawler_model::resource::Resource;
 use crawler_plugin::Admitted;
-use crawler_store::Guard;
-use crawler_store::catalog::encode;
+use crawler_store::catalog::{Versioned, encode};
+use crawler_store::{Guard, Txn};
 
 /// Bytes of one piece of a plugin.
 const PIECE: usize = 1 << 20;

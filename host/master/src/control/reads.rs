@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 
-use super::super::{ListPage, ResourceView, ShardView, WORKER_CALL_DEADLINE};
-use super::*;
+use super::Control;
+use crate::placement::Candidates;
+use crate::{ControlError, ListPage, ResourceView, ShardView, WORKER_CALL_DEADLINE, lists, phase};
+use crawler_model::id::ResourceName;
 use crawler_model::node::Role;
-use crawler_model::resource::{Owner, ShardId, ShardRecord};
+use crawler_model::resource::{Owner, Resource, ShardId, ShardRecord};
 use crawler_model::status::{CrawlStatus, LogLine};
+use crawler_store::catalog::Versioned;
 
 /// Number of reads of the store, and of calls to workers, that one list makes at the same time.
 const READS: usize = 16;

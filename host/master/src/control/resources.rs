@@ -4,18 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::MutexGuard;
 
-use super::super::ResourceView;
 use super::new_resource::{created, new_resource_txn};
-use super::*;
+use super::{Control, MAX_TRIES, reads};
+use crate::lists::records;
+use crate::observed::newest;
+use crate::{ControlError, ResourceView};
 use crawler_model::crawl::NO_RULE;
-use crawler_model::id::{Generation, NodeId, PluginRef, Run};
+use crawler_model::id::{Generation, NodeId, PluginRef, RequestId, ResourceName, Run};
 use crawler_model::node::Role;
+use crawler_model::plugin::PluginRecord;
 use crawler_model::resource::{
-    Assignment, PinnedPlugin, Redrive, ResourceSpec, ShardId, ShardRecord, ShardState,
+    Assignment, PinnedPlugin, Redrive, Resource, ResourceSpec, ShardId, ShardRecord, ShardState,
 };
-use crawler_store::Guard;
-use crawler_store::catalog::encode;
+use crawler_store::catalog::{Versioned, encode};
+use crawler_store::election::Leadership;
 use crawler_store::keys::Subject;
+use crawler_store::{Guard, Txn};
 
 /// Treatment of a resource whose plugin does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

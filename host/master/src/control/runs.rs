@@ -6,16 +6,18 @@
 
 use std::collections::BTreeMap;
 
-use super::super::ResourceView;
 use super::resources::Pinning;
-use super::*;
+use super::{Control, MAX_TRIES};
+use crate::{ControlError, ResourceView};
 use crawler_model::crawl::Counts;
 use crawler_model::frontier::FrontierStats;
+use crawler_model::id::{RequestId, ResourceName};
 use crawler_model::resource::{
-    FRONTIER_MISSING, LinkTotals, Redrive, ShardId, ShardRecord, ShardState,
+    FRONTIER_MISSING, LinkTotals, Redrive, Resource, ResourceSpec, ShardId, ShardRecord, ShardState,
 };
-use crawler_store::Guard;
-use crawler_store::catalog::encode;
+use crawler_store::catalog::{Versioned, encode};
+use crawler_store::election::Leadership;
+use crawler_store::{Guard, Txn};
 
 impl Control {
     /// Begins a new run, whatever the state of the present one. `change` makes its spec out of the present one.

@@ -6,7 +6,7 @@ use super::*;
 use crate::twin::{Answer, Workers};
 use crate::{Code, WORKER_CALL_DEADLINE};
 use bench::{Bench, bench, check_refused, spec};
-use crawler_model::id::{Generation, PluginName, PluginVersion};
+use crawler_model::id::{Generation, PluginName, PluginVersion, RequestId};
 use crawler_model::resource::{Assignment, Deleting, Phase, ResourceSpec, ShardState};
 
 pub(super) mod bench;

@@ -11,9 +11,10 @@ use crate::Code;
 use crawler_frontier::Frontier as _;
 use crawler_frontier::durable::{DurableSettings, Frontiers, OpenAs};
 use crawler_model::crawl::ItemKey;
-use crawler_model::id::Epoch;
+use crawler_model::id::{Digest, Epoch};
 use crawler_sink::Sink as _;
 use crawler_sink::lines::{LineFiles, LineFolders, LineSettings};
+use crawler_store::Txn;
 use crawler_store::catalog::encode;
 
 /// Answers of the frontiers.

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use tempfile::TempDir;
 
 use super::super::*;
 use crate::cleanup::DataRootCleanup;
+use crate::lists::records;
 use crate::reconcile::{
     DeletionSettings, PlacementSettings, ReconcileParts, Reconciler, line_folders,
 };
@@ -14,9 +16,9 @@ use crate::replica::Replica;
 use crate::twin::Workers;
 use crate::{Code, ResourceView};
 use crawler_model::guest_text::GuestText;
-use crawler_model::id::Incarnation;
+use crawler_model::id::{Digest, Incarnation, RequestId};
 use crawler_model::node::{CallToken, Node, Role};
-use crawler_model::plugin::{Description, Param, Schema};
+use crawler_model::plugin::{Description, Param, PluginRecord, Schema};
 use crawler_model::resource::{
     Assignment, CrawlSettings, Phase, ResourceSpec, ShardId, ShardRecord, ShardState,
 };

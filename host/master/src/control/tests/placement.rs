@@ -1,8 +1,10 @@
 //! Tests of the placement that resources ask for, through the calls.
 
+use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::lists::records;
 use crate::placement::testing::worker;
 use crawler_model::id::{Incarnation, NodeId};
 use crawler_model::node::{Node, Role};
