@@ -218,7 +218,6 @@ async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
     let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
     let request = &options.request;
     let settings = &options.fetch_setup.settings;
-    settings.check()?;
     let name = match &options.name {
         Some(name) => name.clone(),
         None => CallName::of(&request.rule, &request.url),
@@ -242,8 +241,9 @@ async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
     fetch_report(folder, &name, &request.rule, &page)
 }
 
-/// Creates the fetcher for pages that the user asks for.
+/// Creates the fetcher for pages that the user asks for. Refuses settings that make no sense.
 fn fetcher(fetch_setup: &FetchSetup) -> anyhow::Result<Arc<dyn Fetch>> {
+    fetch_setup.settings.check()?;
     let guard = parts::guard(&fetch_setup.allow_networks, &fetch_setup.allow_ports);
     let clock = Arc::new(SystemClock);
     Ok(parts::fetcher(

@@ -33,7 +33,6 @@ struct Shell {
 
 pub(super) async fn run(options: &ShellOptions) -> anyhow::Result<()> {
     let settings = options.fetch_setup.settings.clone();
-    settings.check()?;
     let limits = Limits::default();
     let fetcher = super::fetcher(&options.fetch_setup)?;
     let page = match &options.page {
