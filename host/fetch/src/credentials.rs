@@ -10,8 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{HeaderValue, InvalidHeaderValue};
 use url::Url;
 
-use crawler_model::scope::HostPattern;
 use crawler_model::settings::AccessName;
+use crawler_model::settings::HostPattern;
 
 /// Credentials by the names that resources use.
 pub type Credentials = BTreeMap<AccessName, Credential>;

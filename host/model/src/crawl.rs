@@ -13,9 +13,7 @@ pub use super::counts::{Counts, NO_RULE};
 use super::guest_text::GuestText;
 use super::id::{ResourceId, Run};
 pub use super::page::{CharsetSource, FetchRecord, Page, PageContext, PageText};
-
-/// Milliseconds since 1970.
-pub type UnixMillis = u64;
+pub use super::time::UnixMillis;
 
 /// Request for a page that is fetched and handed to a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -5,66 +5,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::request::{REQUEST_ID_MAX, RequestId};
+pub use self::error::{IdError, NAME_MAX, REQUEST_ID_MAX};
+pub use self::request::RequestId;
 use super::text::{as_text, digits};
 
+mod error;
 mod request;
-
-/// Largest number of bytes in the name of a plugin, resource or node.
-pub const NAME_MAX: usize = 128;
-
-/// Reason why a text is not a name, digest or version.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum IdError {
-    /// The text is empty.
-    #[error("{what} is empty")]
-    Empty {
-        /// Kind of id, such as "plugin name".
-        what: &'static str,
-    },
-    /// The text has more than [`NAME_MAX`] bytes.
-    #[error("{what} is {n_bytes} bytes long; at most {NAME_MAX} are allowed")]
-    TooLong {
-        /// Kind of id, such as "plugin name".
-        what: &'static str,
-        /// Length of the text in bytes.
-        n_bytes: usize,
-    },
-    /// The text has a character that is not allowed in a key, a file name or a URL path.
-    #[error(
-        "{what} {text:?} has {found:?}; use letters, digits, '-', '_' and '.', and start with a letter or digit"
-    )]
-    Character {
-        /// Kind of id, such as "plugin name".
-        what: &'static str,
-        /// The text, as received.
-        text: String,
-        /// First character that is not allowed at its place.
-        found: char,
-    },
-    /// The text is not of the form `MAJOR.MINOR.PATCH`.
-    #[error("version {text:?} is not of the form 1.2.3: {why}")]
-    Version {
-        /// The text, as received.
-        text: String,
-        /// Message of the version parser.
-        why: String,
-    },
-    /// The request id is empty, too long, or has characters that are not visible ASCII.
-    #[error(
-        "a request id of {n_bytes} bytes; it has 1 to {REQUEST_ID_MAX} visible ASCII characters and no blanks"
-    )]
-    Request {
-        /// Length of the text in bytes.
-        n_bytes: usize,
-    },
-    /// The text is not 64 hexadecimal digits.
-    #[error("digest {text:?} is not 64 hexadecimal digits")]
-    Digest {
-        /// The text, as received.
-        text: String,
-    },
-}
 
 pub(super) fn check_name(what: &'static str, text: &str) -> Result<(), IdError> {
     let Some(first) = text.chars().next() else {

@@ -24,3 +24,4 @@ pub mod status;
 pub mod suffix;
 pub mod suggest;
 mod text;
+mod time;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use url::Url;
 
-use super::crawl::UnixMillis;
 use super::headers::Headers;
+use super::time::UnixMillis;
 
 /// A response in the form in which rules see it.
 #[derive(Debug, Clone)]

@@ -13,13 +13,12 @@ use super::links::Division;
 use super::placement::DEFAULT_WEIGHT;
 pub use super::placement::PlacementSpec;
 use super::plugin::{LimitOverrides, PluginRecord};
-pub use super::scope::HostPattern;
 pub use super::settings::{
-    Agent, ContentTypes, CookieSeed, Cookies, CrawlSettings, CredentialNames, DEFAULT_DELAY, Hours,
-    ProxyChoice, Rates, Robots, SettingError, Unchanged,
+    Agent, ContentTypes, CookieSeed, Cookies, CrawlSettings, CredentialNames, DEFAULT_DELAY,
+    HostPattern, Hours, ProxyChoice, Rates, Robots, SettingError, Unchanged,
 };
 pub use super::shard::{
-    FRONTIER_MISSING, LinkTotals, Owner, Redrive, ShardId, ShardRecord, ShardState, Waits,
+    FRONTIER_MISSING, LinkTotals, Order, Owner, Redrive, ShardId, ShardRecord, ShardState, Waits,
     is_complete,
 };
 
@@ -141,17 +140,6 @@ impl PinnedPlugin {
             interface: plugin.interface.clone(),
         }
     }
-}
-
-/// Order to a worker about a shard that is assigned to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Order {
-    /// Crawl the shard.
-    #[default]
-    Crawl,
-    /// End the crawl, and then record that nobody owns the shard.
-    GiveBack,
 }
 
 impl Assignment {

@@ -8,13 +8,14 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::crawl::URL_MAX;
-use super::scope::HostPattern;
 
 mod access;
 mod choices;
 mod content;
 #[macro_use]
 mod define;
+mod error;
+mod host_pattern;
 mod identity;
 mod list;
 mod pace;
@@ -24,6 +25,8 @@ mod table;
 pub use access::{AccessName, CredentialNames, ProxyChoice};
 pub use choices::{Cookies, Robots, Unchanged};
 pub use content::ContentTypes;
+pub use error::SettingError;
+pub use host_pattern::HostPattern;
 pub use identity::{Agent, CookieSeed, USUAL_AGENT};
 pub use pace::{Hours, Rate, Rates};
 use setting::Field;
@@ -82,16 +85,6 @@ fn example(setting: &Setting) -> Value {
         }
     };
     Value::Number(number.expect("the example is a number"))
-}
-
-/// Reason why a setting makes no sense.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("setting {setting} {why}")]
-pub struct SettingError {
-    /// Name of the setting on the command line.
-    pub setting: &'static str,
-    /// Fault, as the end of a sentence that starts with the setting's name.
-    pub why: String,
 }
 
 #[cfg(test)]

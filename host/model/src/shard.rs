@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use super::counts::Counts;
 use super::id::{Epoch, Incarnation, NodeId, ResourceId, ResourceName, Shard};
-use super::resource::Order;
 
 /// Id of one shard of one resource, as it appears in keys and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -202,6 +201,17 @@ pub struct Owner {
     pub node: NodeId,
     /// Incarnation of the node: an epoch belongs to exactly one.
     pub incarnation: Incarnation,
+}
+
+/// Order to a worker about a shard that is assigned to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// Crawl the shard.
+    #[default]
+    Crawl,
+    /// End the crawl, and then record that nobody owns the shard.
+    GiveBack,
 }
 
 /// State of the crawl of a shard.

@@ -7,8 +7,9 @@ use crawler_model::canonical::canonical;
 use crawler_model::crawl::{Request, host_of};
 use crawler_model::links::{host_hash, shard_of};
 use crawler_model::pattern::path_pattern;
-use crawler_model::scope::{Bounds, HostPattern, RootHosts};
+use crawler_model::scope::{Bounds, RootHosts};
 use crawler_model::settings::CrawlSettings;
+use crawler_model::settings::HostPattern;
 use url::{Position, Url};
 
 use super::{first_line, percent_decoded};

@@ -6,8 +6,8 @@ use serde::Deserialize;
 use url::Url;
 
 use super::secret::SecretRef;
-use crawler_model::scope::HostPattern;
 use crawler_model::settings::AccessName;
+use crawler_model::settings::HostPattern;
 use crawler_model::settings::SettingError;
 
 /// Largest number of proxies under one name.

@@ -3,11 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::IdError;
+use super::error::{IdError, REQUEST_ID_MAX};
 use crate::text::as_text;
-
-/// Largest number of bytes in the id of a call.
-pub const REQUEST_ID_MAX: usize = 128;
 
 /// Id of one call that changes something. The call is carried out once, however often it is sent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -5,7 +5,8 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::{CrawlSettings, SettingError};
+use super::CrawlSettings;
+use super::error::SettingError;
 use crate::plugin::format_bytes;
 
 /// Setting of a crawl, apart from its value.
