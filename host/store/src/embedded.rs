@@ -15,7 +15,6 @@
 //! One task makes all changes; it ends when the store is dropped, which releases the folder.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,9 +23,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::log::Log;
-use self::state::State;
+use self::state::{SharedState, State};
 use self::watch::QueueReader;
-use self::writer::{Answer, Closed, Command, Files};
+use self::writer::{Answer, Closed, Command, Files, QUEUE_MAX};
 use super::{Entry, LeaseId, Listing, Outcome, Revision, Store, StoreError, Txn, Watch};
 use crawler_process::retry::Backoff;
 use crawler_process::task::TaskScope;
@@ -34,33 +33,12 @@ use crawler_process::task::TaskScope;
 mod frame;
 mod lock;
 mod log;
+mod settings;
 mod state;
 mod watch;
 mod writer;
 
-/// Largest number of transactions that wait for the log; further callers wait.
-const QUEUE_MAX: usize = 1024;
-
-/// Bounds of the embedded store.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Bytes by which the log grows before it is replaced by a snapshot.
-    pub snapshot_bytes: u64,
-    /// Bytes of the latest changes that are kept for watches that begin in the past.
-    pub history_bytes: usize,
-    /// Number of changes that one watch may lag behind; beyond that, it is told to start over.
-    pub n_watch_buffer: usize,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            snapshot_bytes: 16 << 20,
-            history_bytes: 8 << 20,
-            n_watch_buffer: 4096,
-        }
-    }
-}
+pub use self::settings::Settings;
 
 /// A [`Store`] in a folder of this machine. Dropping it waits for the sync under way.
 #[derive(Debug)]
@@ -72,22 +50,13 @@ pub struct EmbeddedStore {
     tasks: TaskScope,
 }
 
-#[derive(Debug, Clone)]
-struct SharedState(Arc<Mutex<State>>);
-
-impl SharedState {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl EmbeddedStore {
     /// Opens the store of this folder, which is created if missing. This reads the whole log, so call it at
     /// start, not while requests wait, and within a tokio runtime.
     pub fn open(folder: &Path, settings: Settings) -> Result<Self, StoreError> {
         let folder_lock = lock::acquire(folder)?;
         let (log, replayed) = Log::open(folder, settings.snapshot_bytes)?;
-        let state = SharedState(Arc::new(Mutex::new(State::new(replayed, &settings))));
+        let state = SharedState::new(State::new(replayed, &settings));
         let files = Files::new(log, folder_lock);
         let (commands, received) = mpsc::channel(QUEUE_MAX);
         let tasks = TaskScope::new();

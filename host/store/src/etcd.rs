@@ -14,7 +14,6 @@
 //! [`Store`]: super::Store
 //! [`Store::commit`]: super::Store::commit
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +23,6 @@ use etcd_client::Client;
 use self::endpoints::Endpoints;
 use self::fault::Fault;
 use self::watch::EtcdWatch;
-use super::keys::Keys;
 use super::{
     Entry, LeaseId, Listing, ListingVisitor, Outcome, Revision, Store, StoreError, Txn, Watch,
 };
@@ -34,7 +32,10 @@ mod endpoints;
 mod fault;
 mod kv;
 mod lease;
+mod settings;
 mod watch;
+
+pub use self::settings::{EtcdSettings, TlsSettings};
 
 /// Oldest server version that this code is known to work with.
 const VERSION_NEEDED: (u32, u32) = (3, 4);
@@ -42,72 +43,6 @@ const VERSION_NEEDED_TEXT: &str = "3.4";
 
 /// Number of times that a connection which was closed without a reason is opened again to learn the reason.
 const N_ALERT_TRIES: usize = 4;
-
-/// Settings for reaching etcd. The keys used there are in [`super::keys`].
-#[derive(Clone)]
-pub struct EtcdSettings {
-    /// Endpoints of the members, as `http://HOST:PORT`, or `https://` with [`EtcdSettings::tls`].
-    pub endpoints: Vec<String>,
-    /// Name and password, if the server asks for them.
-    pub user: Option<(String, String)>,
-    /// Certificates, if the server has one.
-    pub tls: Option<TlsSettings>,
-    /// Deadline of a connection to a member.
-    pub connect_timeout: Duration,
-    /// Deadline of one member's answer to a read. Other members are asked after it.
-    pub call_timeout: Duration,
-    /// Deadline of one member's answer to a write. A short one finds the next leader sooner.
-    pub write_timeout: Duration,
-    /// Time for finding out the outcome of a write whose answer was lost.
-    pub settle_timeout: Duration,
-    /// Interval at which the readers of a watch are told to list again.
-    pub relist_interval: Duration,
-    /// Key that is read to check whether reading works; the user must be allowed to read it.
-    pub probe_key: String,
-}
-
-impl Default for EtcdSettings {
-    fn default() -> Self {
-        Self {
-            endpoints: vec!["http://127.0.0.1:2379".to_owned()],
-            user: None,
-            tls: None,
-            connect_timeout: Duration::from_secs(1),
-            call_timeout: Duration::from_secs(3),
-            write_timeout: Duration::from_secs(1),
-            settle_timeout: Duration::from_secs(10),
-            relist_interval: Duration::from_secs(600),
-            probe_key: Keys::default().cluster(),
-        }
-    }
-}
-
-impl fmt::Debug for EtcdSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EtcdSettings")
-            .field("endpoints", &self.endpoints)
-            .field("user", &self.user.as_ref().map(|(name, _password)| name))
-            .field("tls", &self.tls)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Certificates and keys, in PEM.
-#[derive(Clone)]
-pub struct TlsSettings {
-    /// Certificates of the authorities that vouch for the server.
-    pub ca: Vec<u8>,
-    /// Client certificate and its key, if the server asks for one.
-    pub client: Option<(Vec<u8>, Vec<u8>)>,
-}
-
-impl fmt::Debug for TlsSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TlsSettings")
-            .field("client", &self.client.is_some())
-            .finish_non_exhaustive()
-    }
-}
 
 /// A store in etcd.
 #[derive(Debug)]
@@ -235,15 +170,6 @@ impl Store for EtcdStore {
         let compacted = kv::compact(&self.endpoints, &self.settings.probe_key, keep).await;
         compacted.map_err(|fault| self.endpoints.error(fault))
     }
-}
-
-/// Converts a revision to etcd's number.
-fn number(revision: Revision) -> i64 {
-    i64::try_from(revision.0).unwrap_or(i64::MAX)
-}
-
-fn revision(number: i64) -> Revision {
-    Revision(u64::try_from(number).unwrap_or(0))
 }
 
 fn is_new_enough(version: &str) -> bool {

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 
-use super::{LeaseId, Revision, StoreError, VALUE_MAX};
+use super::entry::{LeaseId, Revision, VALUE_MAX};
+use super::error::StoreError;
 
 /// Largest number of guards, and of changes, of one transaction.
 pub const TXN_MAX: usize = 128;
@@ -60,6 +61,18 @@ pub struct Txn {
     pub guards: Vec<Guard>,
     /// Changes that are all made.
     pub changes: Vec<Change>,
+}
+
+/// Outcome of a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The transaction was carried out and is durable, at this revision.
+    Done(Revision),
+    /// The transaction was not carried out: the guard at this position did not hold.
+    Lost(usize),
+    /// The answer was lost, and the transaction may have been carried out. The record's write id shows whether
+    /// it was.
+    Unknown,
 }
 
 impl Txn {

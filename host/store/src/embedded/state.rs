@@ -4,13 +4,13 @@
 //! batch, and the state takes the batch over only when the log has it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use super::Settings;
+use super::settings::Settings;
 use super::watch::{Feed, Queue};
 use crate::{
     Change, Entry, Guard, LeaseId, Listing, Outcome, Revision, StoreError, Txn, WatchEvent,
@@ -62,6 +62,20 @@ struct Lease {
     deadline: Instant,
     /// True once the keys of the lease are about to be deleted. No key is put under it any more.
     ended: bool,
+}
+
+/// State that the task and the readers share. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct SharedState(Arc<Mutex<State>>);
+
+impl SharedState {
+    pub(super) fn new(state: State) -> Self {
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl State {

@@ -1,6 +1,7 @@
 //! Tests of the embedded store beyond the suite: reopening, damage, snapshots, watches and leases.
 
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::sync::Arc;
 
 use tempfile::TempDir;
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-use super::Settings;
+use super::settings::Settings;
 use crate::{Revision, StoreError, Watch, WatchEvent};
 
 /// Approximate bytes of an event besides its key and value.

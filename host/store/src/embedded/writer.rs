@@ -9,11 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::SharedState;
 use super::frame;
 use super::log::{Appended, Log};
-use super::state::Batch;
+use super::state::{Batch, SharedState};
 use crate::{LeaseId, Outcome, StoreError, Txn};
+
+/// Largest number of transactions that wait for the log; further callers wait.
+pub(super) const QUEUE_MAX: usize = 1024;
 
 /// Number of bytes from which a batch is synced without waiting for more.
 const BATCH_BYTES: usize = 4 << 20;
@@ -96,7 +98,7 @@ pub(super) async fn run(files: Files, state: SharedState, mut commands: mpsc::Re
         let mut next = Some(first);
         while let Some(command) = next {
             answers.push(stage(&mut batch, &state, command));
-            let full = batch.n_bytes >= BATCH_BYTES || answers.len() >= super::QUEUE_MAX;
+            let full = batch.n_bytes >= BATCH_BYTES || answers.len() >= QUEUE_MAX;
             next = if full { None } else { commands.try_recv().ok() };
         }
         let write = move |log: &mut Log| {

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 
 use super::endpoints::Endpoints;
 use super::fault::{Fault, Kind};
-use super::{EtcdSettings, number, revision};
+use super::kv::{number, revision};
+use super::settings::EtcdSettings;
 use crate::{Change, Guard, Outcome, Txn};
 use crawler_process::retry::Backoff;
 

@@ -13,7 +13,7 @@ use tokio::sync::OnceCell;
 use tokio::time::timeout;
 
 use super::fault::{Fault, Kind};
-use super::{EtcdSettings, TlsSettings};
+use super::settings::{EtcdSettings, TlsSettings};
 use crate::StoreError;
 
 /// Servers close connections that are pinged more often than every 5 s.

@@ -4,7 +4,6 @@ use etcd_client::{Client, Error, GetOptions, GetResponse, KeyValue};
 
 use super::endpoints::Endpoints;
 use super::fault::{Fault, Kind};
-use super::revision;
 use crate::{Entry, Listing, ListingVisitor, Revision};
 
 /// Number of keys in one answer. The server counts the rest of the range for each answer, so that smaller ones
@@ -209,6 +208,16 @@ pub(super) fn entry(kv: KeyValue) -> Option<Entry> {
             None
         }
     }
+}
+
+/// Converts a revision to etcd's number.
+pub(super) fn number(revision: Revision) -> i64 {
+    i64::try_from(revision.0).unwrap_or(i64::MAX)
+}
+
+/// Converts etcd's number to a revision.
+pub(super) fn revision(number: i64) -> Revision {
+    Revision(u64::try_from(number).unwrap_or(0))
 }
 
 #[cfg(test)]

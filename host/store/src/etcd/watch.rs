@@ -22,8 +22,7 @@ use tokio::time::Instant;
 
 use super::endpoints::Endpoints;
 use super::fault::{Fault, Kind};
-use super::kv::{ANSWER_MAX, entry, range_of};
-use super::{number, revision};
+use super::kv::{ANSWER_MAX, entry, number, range_of, revision};
 use crate::{Revision, StoreError, Watch, WatchEvent};
 use crawler_process::retry::Backoff;
 
