@@ -5,19 +5,18 @@
 //! this one, whichever of the two asks for it. Among the remaining workers, those with the resource that this
 //! one wants to be near come first; then the strategy decides; then the fewest shards of the same resource;
 //! ties are broken by a hash of the shard, so that the same state always gives the same answer and many ties
-//! spread. Workers are kept in the order of their turns, so that most shards examine one worker, however many
+//! spread. Workers are kept in the order of their ranks, so that most shards examine one worker, however many
 //! there are.
 //!
 //! The load is the sum of the assignments in the store. It is counted nowhere else, so it cannot drift.
 //! Capacity counts shards, load counts their weights.
 
-use std::sync::OnceLock;
-
-use crawler_model::id::{NodeId, PluginVersion, ResourceName};
+use crawler_model::id::NodeId;
 use crawler_model::node::Node;
-use crawler_model::resource::{PlacementSpec, Resource, ShardId};
 
+mod candidate;
 mod candidates;
+mod request;
 mod strategy;
 #[cfg(any(test, feature = "testing"))]
 #[allow(missing_docs, clippy::unwrap_used, reason = "code of tests")]
@@ -26,64 +25,13 @@ pub mod testing;
 mod tests;
 mod unplaceable;
 
+pub use candidate::Candidate;
+pub use candidates::Candidates;
 use candidates::hash_of;
-pub use candidates::{Candidate, Candidates};
+pub use request::PlacementRequest;
 pub use strategy::{Strategy, UnknownStrategy};
 use unplaceable::Objection;
 pub use unplaceable::Unplaceable;
-
-/// A shard to be placed, and its requirements.
-#[derive(Debug, Clone)]
-pub struct PlacementRequest<'a> {
-    shard: ShardId,
-    name: &'a ResourceName,
-    placement: &'a PlacementSpec,
-    interface: Option<Interface<'a>>,
-}
-
-/// Plugin interface that a shard needs. It is parsed once, and only if it differs from the worker's.
-#[derive(Debug, Clone)]
-struct Interface<'a> {
-    text: &'a str,
-    version: OnceLock<Option<PluginVersion>>,
-}
-
-impl Interface<'_> {
-    /// True if the worker is known to support only older interfaces. A worker that does not say is tried.
-    fn is_too_new_for(&self, candidate: &Candidate) -> bool {
-        let Some(newest) = &candidate.interface else {
-            return false;
-        };
-        let version = || self.version.get_or_init(|| self.text.parse().ok());
-        self.text != candidate.node.interface
-            && version().as_ref().is_some_and(|needed| needed > newest)
-    }
-}
-
-impl<'a> PlacementRequest<'a> {
-    /// Collects the requirements of a shard of this resource.
-    pub fn of(shard: ShardId, resource: &'a Resource) -> Self {
-        let pinned = resource.pinned.as_ref();
-        Self {
-            shard,
-            name: &resource.spec.name,
-            placement: &resource.spec.placement,
-            interface: pinned.map(|pinned| Interface {
-                text: &pinned.interface,
-                version: OnceLock::new(),
-            }),
-        }
-    }
-
-    /// Returns the id of the shard.
-    pub fn shard(&self) -> ShardId {
-        self.shard
-    }
-
-    pub(super) fn weight(&self) -> u32 {
-        self.placement.weight
-    }
-}
 
 /// Returns the worker that takes this shard.
 pub fn place<'c>(
@@ -162,7 +110,8 @@ fn objections<'a>(
         None => Some(Objection::NoLabel { key }),
     });
     let needed = request.interface.iter();
-    let needed = needed.filter(|needed| needed.is_too_new_for(candidate));
+    let needed = needed
+        .filter(|needed| needed.is_too_new_for(&node.interface, candidate.interface.as_ref()));
     let interface = needed.map(|needed| Objection::Interface(needed.text));
     let apart = candidate.kept_apart(request).map(Objection::Apart);
     let rest = interface.chain(apart);

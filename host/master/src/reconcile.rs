@@ -13,10 +13,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::WorkerCalls;
-use super::balance::BalanceSettings;
 use super::cleanup::DataCleanup;
 use super::observed::Observed;
-use super::placement::Strategy;
 use super::replica::Replica;
 use crawler_process::clock::Clock;
 use crawler_process::retry::Backoff;
@@ -26,18 +24,20 @@ use crawler_store::election::Leadership;
 use crawler_store::{Outcome, StoreError, Txn};
 
 pub(super) use actions::assignment_txn;
-pub use deletion::DeletionSettings;
-use deletion::UnresponsiveWorkers;
 #[cfg(test)]
 pub(super) use deletion::tests::{crawl, line_folders};
+pub use settings::{DeletionSettings, PlacementSettings};
 
 mod actions;
 mod deletion;
 mod plan;
+mod settings;
 mod stuck_actions;
+mod unresponsive;
 
 use plan::{Action, TermHistory, plan};
 use stuck_actions::{Contention, StuckActions};
+use unresponsive::UnresponsiveWorkers;
 
 /// Longest interval between two looks of a loop at all records.
 const RESYNC: Duration = Duration::from_secs(60);
@@ -67,27 +67,6 @@ pub struct ReconcileParts {
     pub placement: PlacementSettings,
     /// Time for which a silent worker still counts as present.
     pub lease_ttl: Duration,
-}
-
-/// Settings for placing and moving shards.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacementSettings {
-    /// Strategy that chooses a worker for a shard: setting `--strategy`.
-    pub strategy: Strategy,
-    /// Time that an owner gets to give a shard back: setting `--handover-timeout`.
-    pub handover_timeout: Duration,
-    /// Settings for the balancing of loads.
-    pub balance: BalanceSettings,
-}
-
-impl Default for PlacementSettings {
-    fn default() -> Self {
-        Self {
-            strategy: Strategy::default(),
-            handover_timeout: Duration::from_secs(10),
-            balance: BalanceSettings::default(),
-        }
-    }
 }
 
 /// Result of a pass.

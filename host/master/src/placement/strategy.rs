@@ -7,7 +7,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::Candidate;
+use super::candidate::Candidate;
 
 /// Rule that decides which of the workers that may take a shard has its turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

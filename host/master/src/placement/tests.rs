@@ -7,7 +7,8 @@ use rand::{RngExt as _, SeedableRng as _};
 
 use super::testing::{assignment, resource, worker};
 use super::*;
-use crawler_model::resource::Assignment;
+use crawler_model::id::ResourceName;
+use crawler_model::resource::{Assignment, PlacementSpec, Resource, ShardId};
 
 fn weighing(weight: u32) -> PlacementSpec {
     PlacementSpec {

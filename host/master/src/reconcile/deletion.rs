@@ -18,15 +18,12 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use super::super::WORKER_CALL_DEADLINE;
 use super::super::cleanup::CleanupError;
 use super::super::observed::Observed;
+use super::unresponsive::UnresponsiveWorkers;
 use super::{LOST_PAUSE, RESYNC, Reconciler};
 use crawler_model::resource::Deleting;
 use crawler_process::telemetry;
 use crawler_store::catalog::{Versioned, encode};
 use crawler_store::{Guard, StoreError, Txn};
-
-mod unresponsive;
-
-pub(super) use unresponsive::UnresponsiveWorkers;
 
 /// Pause before an owner that still writes is asked again.
 const OWNER_PAUSE: Duration = Duration::from_millis(500);
@@ -37,26 +34,11 @@ const DATA_DEADLINE: Duration = Duration::from_secs(30);
 /// Largest number of deletions that do a step at the same time.
 const DELETIONS_AT_ONCE: usize = 8;
 
-/// Settings for the removal of deleted resources.
-#[derive(Debug, Clone)]
-pub struct DeletionSettings {
-    /// Time for which a frontier stays: setting `--frontier-min-age`.
-    pub frontier_min_age: Duration,
-}
-
-impl Default for DeletionSettings {
-    fn default() -> Self {
-        Self {
-            frontier_min_age: Duration::from_secs(24 * 60 * 60),
-        }
-    }
-}
-
 /// Reason why a step has to wait.
 #[derive(Debug, thiserror::Error)]
 enum StepError {
     #[error(transparent)]
-    DataCleanup(#[from] CleanupError),
+    Cleanup(#[from] CleanupError),
     #[error("the data root gave no answer in {} s", DATA_DEADLINE.as_secs())]
     Slow(#[from] tokio::time::error::Elapsed),
 }

@@ -10,7 +10,7 @@ use super::super::missing_workers::MissingWorkers;
 use super::super::observed::{Observed, value_of};
 use super::super::placement::{self, Candidates, PlacementRequest};
 use super::super::revocations::Revocations;
-use super::PlacementSettings;
+use super::settings::PlacementSettings;
 use crawler_model::id::{NodeId, ResourceId, ResourceName};
 use crawler_model::resource::{
     Owner, PinnedPlugin, Resource, ShardId, ShardRecord, ShardState, is_complete,

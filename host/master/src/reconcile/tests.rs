@@ -7,6 +7,7 @@ use futures::executor::block_on;
 
 use super::plan::Plan;
 use super::*;
+use crate::placement::Strategy;
 use crawler_model::id::{
     Digest, Epoch, Generation, Incarnation, NodeId, ResourceId, ResourceName, Run, Shard,
 };

@@ -10,7 +10,7 @@ use super::super::ReconcileParts;
 use super::*;
 use crate::cleanup::DataRootCleanup;
 use crate::placement::Strategy;
-use crate::reconcile::PlacementSettings;
+use crate::reconcile::{DeletionSettings, PlacementSettings};
 use crate::replica::Replica;
 use crate::twin::{Answer, Workers};
 use crawler_data::DataRoot;

@@ -19,7 +19,7 @@ const TOGETHER: Duration = Duration::from_secs(5);
 
 /// Workers that did not answer the last question.
 #[derive(Debug)]
-pub(in crate::reconcile) struct UnresponsiveWorkers {
+pub(super) struct UnresponsiveWorkers {
     /// Origin of those multiples.
     begun: Instant,
     by_worker: Mutex<BTreeMap<NodeId, Unresponsive>>,
