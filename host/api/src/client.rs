@@ -8,31 +8,25 @@ use std::time::Duration;
 
 use crawler_proto as proto;
 use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
-use tonic::transport::Endpoint;
 use tonic::{Response, Status, Streaming};
 
-use super::problem::Problem;
 use super::spec::SpecRequest;
 use super::{CALL_DEADLINE, convert};
-use crawler_master::Code;
 use crawler_model::id::{NodeId, RequestId, ResourceName};
 
+mod error;
 mod frontier;
 mod lifecycle;
 mod masters;
 mod plugins;
 mod pushes;
+mod transport;
 mod workers;
 
+pub use error::ClientError;
 use masters::{CallMetadata, Calls, Masters};
 pub use plugins::{FetchDeadlines, MasterPlugins};
-pub(crate) use workers::CALL_TOKEN;
 pub use workers::GrpcWorkerCalls;
-
-const CONNECT_DEADLINE: Duration = Duration::from_secs(5);
-const KEEPALIVE: Duration = Duration::from_secs(10);
-/// Bytes of one answer; a page of resources can be large.
-const ANSWER_MAX: usize = 64 << 20;
 
 /// Connections to masters, one of which is asked.
 #[derive(Debug, Clone)]
@@ -40,52 +34,6 @@ pub struct Client {
     masters: Arc<Masters>,
     /// Call of a client that this master hands on: the id of its request, and this master's id.
     behalf: Option<(RequestId, NodeId)>,
-}
-
-/// Reason why a call of this client has no answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ClientError {
-    /// The URL is not that of a master.
-    #[error("{url:?} is not the URL of a master: {why}")]
-    Url {
-        /// URL as given.
-        url: String,
-        /// Fault of the URL.
-        why: String,
-    },
-    /// The URL does not answer.
-    #[error("cannot reach the master at {url}: {why}")]
-    Unreachable {
-        /// URL as given.
-        url: String,
-        /// Error that the connection failed with.
-        why: String,
-    },
-    /// The master refused the call.
-    #[error("{0}")]
-    Refused(Problem),
-}
-
-impl ClientError {
-    /// Returns the way out in a sentence; empty if the message says it all.
-    pub fn hint(&self) -> &str {
-        match self {
-            ClientError::Url { .. } => "write it like http://127.0.0.1:9091",
-            ClientError::Unreachable { .. } => {
-                "start one with `crawler up`, or name another with --master URL"
-            }
-            ClientError::Refused(problem) => &problem.hint,
-        }
-    }
-
-    /// Returns true if the same call may succeed later without anybody's help.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            ClientError::Url { .. } => false,
-            ClientError::Unreachable { .. } => true,
-            ClientError::Refused(problem) => problem.code == Code::Unavailable,
-        }
-    }
 }
 
 type Values<T> = BoxStream<'static, Result<T, ClientError>>;
@@ -289,27 +237,4 @@ impl Client {
             .map_err(move |status| masters.error(&status))
             .boxed()
     }
-}
-
-fn endpoint(url: String) -> Result<Endpoint, tonic::transport::Error> {
-    Ok(Endpoint::from_shared(url)?
-        .connect_timeout(CONNECT_DEADLINE)
-        .tcp_nodelay(true)
-        .http2_keep_alive_interval(KEEPALIVE)
-        .keep_alive_timeout(KEEPALIVE)
-        .keep_alive_while_idle(true))
-}
-
-/// Returns the transport error if the status was made by this side and not by the other.
-fn transport_failure(status: &Status) -> Option<String> {
-    std::error::Error::source(status).map(root_cause)
-}
-
-/// Returns the innermost cause: the part that a person can act on, such as "connection refused".
-fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut error: &dyn std::error::Error = error;
-    while let Some(cause) = error.source() {
-        error = cause;
-    }
-    error.to_string()
 }

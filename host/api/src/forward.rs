@@ -21,10 +21,6 @@ use crawler_model::id::{NAME_MAX, NodeId, RequestId};
 use crawler_model::node::Contender;
 use crawler_store::election::ElectionStatus;
 
-/// gRPC metadata key of the request's id.
-pub(super) const REQUEST_ID: &str = "request-id";
-/// gRPC metadata key of the master that forwarded the call.
-pub(super) const FORWARDED: &str = "crawler-forwarded";
 /// Length in bytes of the longest name that a call can carry: a plugin with its version.
 const NAMES_MAX: usize = 2 * NAME_MAX + 1;
 /// Pause between two tries if nothing reports a new leader.

@@ -1,33 +1,33 @@
 //! The gRPC servers of masters and workers, with health and reflection, on one listener.
 
-use std::future::Future;
 use std::io;
 use std::time::Duration;
 
 use crawler_proto as proto;
-use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
+use futures::stream::StreamExt as _;
 use proto::crawler_master_server::{CrawlerMaster, CrawlerMasterServer};
 use proto::crawler_worker_server::CrawlerWorkerServer;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Request, Response, Streaming};
 
 use super::calls::Calls;
 use super::connections::Connections;
-use super::problem::Problem;
+use super::push::PushRequest;
 use super::requests::Requests;
-use super::{Api, CALLS_MAX, PushRequest, REQUEST_MAX, convert};
+use super::{Api, CALLS_MAX, REQUEST_MAX, convert};
 use crawler_fetch::turns::Turns;
-use crawler_master::ControlError;
 use crawler_master::control::frontier::UrlQuery;
 use crawler_model::node::CallToken;
 use crawler_worker::Crawls;
 
+mod answer;
 mod origin;
 mod token_auth;
 mod upload;
 mod worker;
 
+use answer::{Answer, Stream, answer, refused, stream};
 use origin::origin;
 use token_auth::TokenAuth;
 use upload::upload;
@@ -117,30 +117,6 @@ pub async fn serve(
 
 struct Master {
     api: Api,
-}
-
-type Answer<T> = Result<Response<T>, Status>;
-type Stream<T> = BoxStream<'static, Result<T, Status>>;
-
-/// Waits for a call and returns its answer.
-async fn answer<M>(call: impl Future<Output = Result<M, Problem>>) -> Answer<M> {
-    match call.await {
-        Ok(message) => Ok(Response::new(message)),
-        Err(problem) => Err(problem.to_status()),
-    }
-}
-
-/// Waits for a stream to open and returns its messages.
-async fn stream<M: 'static>(
-    call: impl Future<Output = Result<BoxStream<'static, Result<M, Problem>>, Problem>>,
-) -> Answer<Stream<M>> {
-    let messages = call.await.map_err(|p| p.to_status())?;
-    let messages = messages.map_err(|problem| problem.to_status());
-    Ok(Response::new(messages.boxed()))
-}
-
-fn refused(error: ControlError) -> Status {
-    Problem::from(error).to_status()
 }
 
 #[tonic::async_trait]

@@ -5,6 +5,7 @@
 //! Api          bounds of every call: how many at once, for how long, until when; then Control
 //! connections  how many of them a listener has
 //! requests     what bodies may hold in memory, and how long they may take
+//! bounds       how long calls may take, how many there may be, and how large they are
 //! calls        how many calls and uploads there are at once
 //! spec         what a caller asks of a resource, as gRPC, HTTP and the command line share it
 //! answer       the messages that calls answer, made of what the master shows
@@ -12,6 +13,8 @@
 //! lifecycle    the calls that decide whether a resource is crawled, and by whom
 //! frontier     the same for the calls that look into a frontier
 //! plugins      the calls about plugins, whose bytes do not go through the leader
+//! metadata     names of what goes with a call beside its message
+//! push         a plugin on its way from a caller
 //! problem      errors: one table of codes for both forms
 //! client       the calls from the other side, and those of a master to workers
 //! forward      the way of a call that changes something to the leader
@@ -30,7 +33,6 @@ use tokio_util::sync::CancellationToken;
 use self::calls::{Calls, Permit, Uploads};
 use self::client::{Client, ClientError};
 use self::forward::{Forwarder, Origin};
-use self::plugins::{PushRequest, Upload};
 use self::problem::Problem;
 use self::spec::{SpecRequest, resource_name};
 use crawler_master::control::Control;
@@ -38,6 +40,7 @@ use crawler_master::{Code, ControlError};
 use crawler_model::id::{NodeId, ResourceName};
 
 mod answer;
+mod bounds;
 mod calls;
 pub mod client;
 mod connections;
@@ -47,28 +50,18 @@ mod frontier;
 pub mod grpc;
 pub mod http;
 mod lifecycle;
+mod metadata;
 mod plugins;
 pub mod problem;
+mod push;
 pub mod requests;
 pub mod spec;
 
+pub use self::bounds::{
+    CALL_DEADLINE, CALLS_MAX, PAGE_MAX, PIECE_MAX, REQUEST_MAX, STREAMS_MAX, UPLOAD_DEADLINE,
+};
 pub use self::convert::crawl::totals;
 pub use self::convert::settings::placement_spec;
-
-/// Time that a call may take, unless it is a stream.
-pub const CALL_DEADLINE: Duration = Duration::from_secs(30);
-/// Time that pushing a plugin may take.
-pub const UPLOAD_DEADLINE: Duration = Duration::from_secs(300);
-/// Calls and streams at once, over all clients; further ones are turned away.
-pub const CALLS_MAX: usize = 512;
-/// Streams among them. They may last, so some calls are left for those that do not.
-pub const STREAMS_MAX: usize = 448;
-/// Bytes of one request that is not an upload.
-pub const REQUEST_MAX: usize = 4 << 20;
-/// Bytes of one piece of a plugin on its way.
-pub const PIECE_MAX: usize = 1 << 20;
-/// Resources, or URLs, in one answer.
-pub const PAGE_MAX: usize = 1_000;
 
 /// The calls of a master, within their bounds. Both forms end here.
 #[derive(Clone)]

@@ -12,38 +12,14 @@ use futures::stream::{self, StreamExt as _};
 use super::client::{Client, ClientError};
 use super::forward::Origin;
 use super::problem::{Problem, Reason};
+use super::push::{PushRequest, Upload, exact};
 use super::spec::{self, plugin_ref};
 use super::{Api, CALL_DEADLINE, Stream, UPLOAD_DEADLINE, answer};
-use crawler_master::control::Push;
-use crawler_master::{Code, ControlError};
-use crawler_model::id::{Digest, PluginName, PluginRef, PluginVersion};
+use crawler_master::Code;
+use crawler_model::id::Digest;
 
 /// Number of times that a push starts again because the leader does not find its bytes.
 const PUSH_AGAIN: usize = 2;
-
-/// Options of a push.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct PushRequest {
-    /// NAME@VERSION; if empty, the plugin's own description decides.
-    pub(crate) push_as: String,
-    pub(crate) allow_breaking: bool,
-}
-
-impl PushRequest {
-    fn checked(&self) -> Result<Push, ControlError> {
-        Ok(Push {
-            name: exact_or_none(&self.push_as)?,
-            allow_breaking: self.allow_breaking,
-        })
-    }
-}
-
-/// A plugin that a caller pushes.
-pub(crate) struct Upload {
-    pub(crate) request: PushRequest,
-    /// Bytes of the whole plugin.
-    pub(crate) bytes: Bytes,
-}
 
 impl Api {
     /// Pushes a plugin. The bytes are received in `upload`, so that the time counts as part of the call. They
@@ -191,25 +167,5 @@ impl Api {
             Ok(pieces.boxed())
         })
         .await
-    }
-}
-
-fn exact_or_none(push_as: &str) -> Result<Option<(PluginName, PluginVersion)>, ControlError> {
-    match push_as {
-        "" => Ok(None),
-        text => exact(plugin_ref("as", text)?).map(Some),
-    }
-}
-
-fn exact(plugin: PluginRef) -> Result<(PluginName, PluginVersion), ControlError> {
-    match plugin.version {
-        Some(version) => Ok((plugin.name, version)),
-        None => Err(spec::invalid(
-            "plugin",
-            format!(
-                "plugin {} is named without a version; write {}@VERSION",
-                plugin.name, plugin.name
-            ),
-        )),
     }
 }

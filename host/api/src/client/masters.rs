@@ -18,8 +18,9 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status};
 
-use super::{ANSWER_MAX, ClientError, endpoint, root_cause, transport_failure};
-use crate::forward::{FORWARDED, REQUEST_ID};
+use super::error::ClientError;
+use super::transport::{ANSWER_MAX, endpoint, root_cause, transport_failure};
+use crate::metadata::{FORWARDED, REQUEST_ID};
 use crate::problem::Problem;
 use crawler_model::id::{NodeId, RequestId};
 use crawler_process::telemetry::chain;

@@ -14,7 +14,7 @@ use proto::crawler_master_client::CrawlerMasterClient;
 use rand::seq::SliceRandom as _;
 use tonic::Status;
 
-use super::{ANSWER_MAX, endpoint, root_cause, transport_failure};
+use super::transport::{ANSWER_MAX, endpoint, root_cause, transport_failure};
 use crawler_model::id::Digest;
 use crawler_model::node::{Node, Role};
 use crawler_plugin::{FetchBytes, PluginError};

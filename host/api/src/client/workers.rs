@@ -11,9 +11,10 @@ use proto::crawler_worker_client::CrawlerWorkerClient;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use super::{ANSWER_MAX, endpoint, transport_failure};
+use super::transport::{ANSWER_MAX, endpoint, transport_failure};
 use crate::convert::links::links_message;
 use crate::convert::{crawl, turns};
+use crate::metadata::CALL_TOKEN;
 use crawler_fetch::turns::call::{Answer, AskError, AskTurns, Asks};
 use crawler_master::{WORKER_CALL_DEADLINE, WorkerCallError, WorkerCalls};
 use crawler_model::id::{ResourceId, ResourceName};
@@ -22,8 +23,6 @@ use crawler_model::status::{CrawlStatus, LogLine};
 use crawler_process::telemetry::chain;
 use crawler_worker::links::{LINK_TRANSFER_DEADLINE, LinkTransfer, LinkTransferError, SendLinks};
 
-/// Metadata key of the called worker's token, in a call with links or about turns.
-pub(crate) const CALL_TOKEN: &str = "crawler-call-token";
 /// Connections kept to workers; above this number all are dropped and made anew.
 const CHANNELS_MAX: usize = 1_024;
 

@@ -2,8 +2,9 @@
 
 use tonic::{Request, Status};
 
-use super::refused;
-use crate::forward::{FORWARDED, Origin, REQUEST_ID};
+use super::answer::refused;
+use crate::forward::Origin;
+use crate::metadata::{FORWARDED, REQUEST_ID};
 use crate::spec::invalid;
 
 /// Returns the origin of a call that changes something.

@@ -10,7 +10,8 @@ use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 
 use super::*;
-use crate::client::{CALL_TOKEN, GrpcWorkerCalls};
+use crate::client::GrpcWorkerCalls;
+use crate::metadata::CALL_TOKEN;
 use crate::requests::RequestSettings;
 use crawler_fetch::turns::call::{Life, MAX_ASKS};
 use crawler_model::id::Incarnation;

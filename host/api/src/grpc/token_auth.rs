@@ -14,7 +14,7 @@ use tonic::Status;
 use tonic::server::NamedService;
 use tower::Service;
 
-use crate::client::CALL_TOKEN;
+use crate::metadata::CALL_TOKEN;
 use crawler_model::node::CallToken;
 
 /// Paths of the calls that need the token.

@@ -5,7 +5,7 @@ use crawler_proto as proto;
 use tonic::{Code, Status, Streaming};
 
 use crate::problem::Problem;
-use crate::{PushRequest, Upload};
+use crate::push::{PushRequest, Upload};
 use crawler_master::ControlError;
 
 /// Gathers the pieces of a plugin, up to the largest size that a plugin may have.

@@ -6,7 +6,7 @@ use proto::crawler_worker_server::CrawlerWorker;
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
-use super::{Answer, Stream, refused};
+use super::answer::{Answer, Stream, refused};
 use crate::calls::Calls;
 use crate::convert::crawl::{line_message, status_message};
 use crate::convert::links::links;

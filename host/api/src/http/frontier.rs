@@ -2,7 +2,9 @@
 
 use axum::extract::{Request, State};
 
-use super::{Answer, Params, PathPart, answer, body, json_body, known, number, origin, part};
+use super::body;
+use super::request::{Params, PathPart, json_body, known, number, origin, part};
+use super::response::{Answer, answer};
 use crate::Api;
 use crawler_master::control::frontier::UrlQuery;
 

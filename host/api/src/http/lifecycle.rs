@@ -2,7 +2,9 @@
 
 use axum::extract::{Request, State};
 
-use super::{Answer, Params, PathPart, answer, body, flag, json_body, known, origin, part};
+use super::body;
+use super::request::{Params, PathPart, flag, json_body, known, origin, part};
+use super::response::{Answer, answer};
 use crate::Api;
 
 pub(super) async fn restart(State(api): State<Api>, name: PathPart, request: Request) -> Answer {

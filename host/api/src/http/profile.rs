@@ -20,7 +20,9 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Params, known, local, server, wrong_method};
+use super::request::{Params, known};
+use super::response::Answer;
+use super::{local, server, wrong_method};
 use crate::connections::Connections;
 use crate::problem::Problem;
 use crate::requests::Requests;

@@ -6,7 +6,7 @@ use axum::handler::Handler;
 use axum::http::Method;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
-use super::{frontier, lifecycle};
+use super::{frontier, handlers, lifecycle};
 use crate::Api;
 
 /// A call: its way in, its handler, and what the book says about it, as cells of a table.
@@ -77,7 +77,7 @@ fn resources() -> Vec<Route> {
         Route::new(
             Method::POST,
             "/crawler/resource",
-            super::add_resource,
+            handlers::add_resource,
             RouteDocs {
                 body: "[resource](#body-of-a-resource)",
                 answer: r#"the worker that crawls: `{"id":"worker-1","Address":"127.0.0.1:9090"}`; both empty while there is none"#,
@@ -88,7 +88,7 @@ fn resources() -> Vec<Route> {
         Route::new(
             Method::PATCH,
             "/crawler/resource",
-            super::update_resource,
+            handlers::update_resource,
             RouteDocs {
                 body: "[resource](#body-of-a-resource); what is absent stays as it is",
                 answer: "[resource](#answer-of-a-resource)",
@@ -99,7 +99,7 @@ fn resources() -> Vec<Route> {
         Route::new(
             Method::DELETE,
             "/crawler/resource",
-            super::delete_resource,
+            handlers::delete_resource,
             RouteDocs {
                 query: "`purge`: its items go too",
                 body: r#"`{"name":"books"}`; `purge` may stand here too"#,
@@ -110,7 +110,7 @@ fn resources() -> Vec<Route> {
         Route::new(
             Method::GET,
             "/crawler/resource",
-            super::list_resources,
+            handlers::list_resources,
             RouteDocs {
                 query: "`page_size` · `page_token`",
                 answer: r#"`{"resources":[…],"next_page_token":""}`, ordered by name"#,
@@ -120,7 +120,7 @@ fn resources() -> Vec<Route> {
         Route::new(
             Method::GET,
             "/crawler/resource/{name}",
-            super::get_resource,
+            handlers::get_resource,
             RouteDocs {
                 answer: "[resource](#answer-of-a-resource)",
                 errors: "404",
@@ -168,7 +168,7 @@ fn outputs() -> Vec<Route> {
         Route::new(
             Method::GET,
             "/crawler/resource/{name}/items",
-            super::read_items,
+            handlers::read_items,
             RouteDocs {
                 query: "`follow`: goes on until the run is over · `envelope`: with key, page, rule, schema, run, time and position · `after=POSITION`: goes on behind this item, in its run",
                 answer: "stream of items of the present run",
@@ -179,7 +179,7 @@ fn outputs() -> Vec<Route> {
         Route::new(
             Method::GET,
             "/crawler/resource/{name}/logs",
-            super::read_logs,
+            handlers::read_logs,
             RouteDocs {
                 query: "`follow`: goes on until the crawl is over",
                 answer: r#"stream of `{"at":…,"level":"warn","url":"…","rule":"…","message":"…"}`"#,
@@ -254,7 +254,7 @@ fn nodes() -> Vec<Route> {
         Route::new(
             Method::GET,
             "/crawler/node",
-            super::list_nodes,
+            handlers::list_nodes,
             RouteDocs {
                 query: "`follow`: a stream",
                 answer: r#"`{"nodes":[…]}`; each with `id`, `role`, `address`, `leader`, `load`, `capacity`, `version`, `labels`, `started_at`, `weight`, `totals`, `reason`, `draining`. With `follow` a stream of `{"event":"joined","node":{…}}`: first all that are there, then joined, left, changed"#,
@@ -280,7 +280,7 @@ fn plugins() -> Vec<Route> {
         Route::new(
             Method::PUT,
             "/crawler/plugin",
-            super::push_plugin,
+            handlers::push_plugin,
             RouteDocs {
                 query: "`as=NAME@VERSION` · `allow_breaking`",
                 body: "the bytes, as `application/wasm`, `--plugin-size` at most",
@@ -291,7 +291,7 @@ fn plugins() -> Vec<Route> {
         Route::new(
             Method::GET,
             "/crawler/plugin",
-            super::list_plugins,
+            handlers::list_plugins,
             RouteDocs {
                 answer: r#"`{"plugins":[…]}`"#,
                 ..RouteDocs::default()
@@ -300,7 +300,7 @@ fn plugins() -> Vec<Route> {
         Route::new(
             Method::GET,
             "/crawler/plugin/{plugin}",
-            super::get_plugin,
+            handlers::get_plugin,
             RouteDocs {
                 answer: "[plugin](#answer-of-a-plugin); without a version the highest one",
                 errors: "404",
@@ -310,7 +310,7 @@ fn plugins() -> Vec<Route> {
         Route::new(
             Method::DELETE,
             "/crawler/plugin/{plugin}",
-            super::delete_plugin,
+            handlers::delete_plugin,
             RouteDocs {
                 answer: "`{}`",
                 errors: "400 without a version · 404 · 412 a resource runs it",

@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use super::Caller;
+use super::request::Caller;
 use crate::UPLOAD_DEADLINE;
 use crate::connections::{Connection, Connections};
 use crawler_process::task::TaskScope;

@@ -10,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 use super::*;
-use crate::http::json_body;
+use crate::http::request::json_body;
 use crate::problem::Problem;
 use crate::requests::{RequestSettings, Requests};
 

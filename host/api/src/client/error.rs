@@ -1,0 +1,50 @@
+//! Reasons why a call of a client has no answer.
+
+use crate::problem::Problem;
+use crawler_master::Code;
+
+/// Reason why a call of this client has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// The URL is not that of a master.
+    #[error("{url:?} is not the URL of a master: {why}")]
+    Url {
+        /// URL as given.
+        url: String,
+        /// Fault of the URL.
+        why: String,
+    },
+    /// The URL does not answer.
+    #[error("cannot reach the master at {url}: {why}")]
+    Unreachable {
+        /// URL as given.
+        url: String,
+        /// Error that the connection failed with.
+        why: String,
+    },
+    /// The master refused the call.
+    #[error("{0}")]
+    Refused(Problem),
+}
+
+impl ClientError {
+    /// Returns the way out in a sentence; empty if the message says it all.
+    pub fn hint(&self) -> &str {
+        match self {
+            ClientError::Url { .. } => "write it like http://127.0.0.1:9091",
+            ClientError::Unreachable { .. } => {
+                "start one with `crawler up`, or name another with --master URL"
+            }
+            ClientError::Refused(problem) => &problem.hint,
+        }
+    }
+
+    /// Returns true if the same call may succeed later without anybody's help.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            ClientError::Url { .. } => false,
+            ClientError::Unreachable { .. } => true,
+            ClientError::Refused(problem) => problem.code == Code::Unavailable,
+        }
+    }
+}

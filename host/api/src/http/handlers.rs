@@ -1,0 +1,127 @@
+//! Handlers of the calls that have no file of their own.
+
+use axum::extract::{Request, State};
+use serde_json::json;
+
+use super::body;
+use super::request::{
+    Params, PathPart, bytes_of, check_type, flag, json_body, known, number, origin, part,
+};
+use super::response::{Answer, answer, lines};
+use crate::Api;
+use crate::problem::Problem;
+use crate::push::{PushRequest, Upload};
+use crawler_master::ControlError;
+
+pub(super) async fn add_resource(State(api): State<Api>, request: Request) -> Answer {
+    let origin = origin(&request)?;
+    let spec = body::spec(&json_body(request, body::EXAMPLE).await?)?;
+    answer(api.add_resource(&origin, spec).await)
+}
+
+pub(super) async fn update_resource(State(api): State<Api>, request: Request) -> Answer {
+    let origin = origin(&request)?;
+    let spec = body::spec(&json_body(request, body::EXAMPLE).await?)?;
+    answer(api.update_resource(&origin, spec).await)
+}
+
+pub(super) async fn delete_resource(
+    State(api): State<Api>,
+    params: Params,
+    request: Request,
+) -> Answer {
+    let origin = origin(&request)?;
+    let params = known(params, &["purge"])?;
+    let (name, purge) = body::deletion(&json_body(request, body::EXAMPLE).await?)?;
+    let purge = purge || flag(&params, "purge")?;
+    api.delete_resource(&origin, &name, purge).await?;
+    answer(Ok(json!({})))
+}
+
+pub(super) async fn list_resources(State(api): State<Api>, params: Params) -> Answer {
+    let params = known(params, &["page_size", "page_token"])?;
+    let page_size = number(&params, "page_size")?;
+    let page_token = params.get("page_token").map(String::as_str);
+    answer(
+        api.resources(page_size, page_token.unwrap_or_default())
+            .await,
+    )
+}
+
+pub(super) async fn get_resource(State(api): State<Api>, name: PathPart) -> Answer {
+    answer(api.resource(&part(name)?).await)
+}
+
+pub(super) async fn read_items(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+    let params = known(params, &["follow", "envelope", "after"])?;
+    let envelope = flag(&params, "envelope")?;
+    let after = params.get("after").map_or("", String::as_str);
+    let follow = flag(&params, "follow")?;
+    let items = api.items(&part(name)?, follow, after).await?;
+    lines(items, move |item| match envelope {
+        true => serde_json::to_string(&item),
+        false => Ok(item.json),
+    })
+}
+
+pub(super) async fn read_logs(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+    let params = known(params, &["follow"])?;
+    let logs = api.logs(&part(name)?, flag(&params, "follow")?).await?;
+    lines(logs, |line| serde_json::to_string(&line))
+}
+
+pub(super) async fn list_nodes(State(api): State<Api>, params: Params) -> Answer {
+    let params = known(params, &["follow"])?;
+    if flag(&params, "follow")? {
+        let events = api.node_events().await?;
+        return lines(events, |event| serde_json::to_string(&event));
+    }
+    answer(api.nodes().await)
+}
+
+pub(super) async fn list_plugins(State(api): State<Api>) -> Answer {
+    answer(api.plugins().await)
+}
+
+pub(super) async fn get_plugin(State(api): State<Api>, plugin: PathPart) -> Answer {
+    answer(api.plugin(&part(plugin)?).await)
+}
+
+pub(super) async fn delete_plugin(
+    State(api): State<Api>,
+    plugin: PathPart,
+    request: Request,
+) -> Answer {
+    let origin = origin(&request)?;
+    api.delete_plugin(&origin, &part(plugin)?).await?;
+    answer(Ok(json!({})))
+}
+
+pub(super) async fn push_plugin(
+    State(api): State<Api>,
+    params: Params,
+    request: Request,
+) -> Answer {
+    let params = known(params, &["as", "allow_breaking"])?;
+    let push = PushRequest {
+        push_as: params.get("as").cloned().unwrap_or_default(),
+        allow_breaking: flag(&params, "allow_breaking")?,
+    };
+    let origin = origin(&request)?;
+    let max = api.max_plugin_size();
+    let upload = async {
+        check_type(
+            request.headers(),
+            "application/wasm",
+            "--data-binary @FILE.wasm",
+        )?;
+        let too_large = || Problem::from(ControlError::PluginTooLarge { max });
+        let limit = usize::try_from(max).unwrap_or(usize::MAX);
+        let bytes = bytes_of(request, limit, too_large).await?;
+        Ok(Upload {
+            request: push,
+            bytes,
+        })
+    };
+    answer(Box::pin(api.push_plugin(&origin, upload)).await)
+}

@@ -1,0 +1,144 @@
+//! Parts of a request: its origin, path, parameters and body.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::net::SocketAddr;
+
+use axum::body::to_bytes;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, Request};
+use axum::http::{HeaderMap, StatusCode, header};
+
+use crate::forward::Origin;
+use crate::problem::Problem;
+use crate::spec::invalid;
+use crate::{CALL_DEADLINE, REQUEST_MAX};
+use crawler_master::Code;
+use crawler_model::suggest;
+use crawler_process::telemetry::chain;
+
+/// Header of a call that changes something: a call that is sent again under the same key is carried out once.
+const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+
+pub(super) type PathPart = Result<Path<String>, PathRejection>;
+
+pub(super) type Params = Result<Query<BTreeMap<String, String>>, QueryRejection>;
+
+/// Address that a request came from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Caller(pub(super) SocketAddr);
+
+/// Returns the origin of a call that changes something.
+pub(super) fn origin(request: &Request) -> Result<Origin, Problem> {
+    let id = match request.headers().get(IDEMPOTENCY_KEY) {
+        None => None,
+        Some(id) => {
+            let id = id.to_str().unwrap_or_default().parse();
+            Some(id.map_err(|e| Problem::from(invalid(IDEMPOTENCY_KEY, e)))?)
+        }
+    };
+    let caller = request.extensions().get::<Caller>();
+    Ok(Origin::client(id, caller.map(|Caller(address)| *address)))
+}
+
+pub(super) fn part(part: PathPart) -> Result<String, Problem> {
+    match part {
+        Ok(Path(part)) => Ok(part),
+        Err(rejection) => Err(Problem::invalid(rejection.body_text(), "")),
+    }
+}
+
+pub(super) fn known(params: Params, known: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
+    let Query(params) = params.map_err(|e| Problem::invalid(e.body_text(), ""))?;
+    match params.keys().find(|name| !known.contains(&name.as_str())) {
+        Some(name) => Err(Problem::invalid(
+            format!("there is no parameter {name:?} here"),
+            suggest::hint(name, known),
+        )),
+        None => Ok(params),
+    }
+}
+
+pub(super) fn number(params: &BTreeMap<String, String>, name: &str) -> Result<u32, Problem> {
+    let Some(text) = params.get(name) else {
+        return Ok(0);
+    };
+    let wrong = |_| Problem::invalid(format!("{name} takes a whole number, not {text:?}"), "");
+    text.parse().map_err(wrong)
+}
+
+pub(super) fn flag(params: &BTreeMap<String, String>, name: &str) -> Result<bool, Problem> {
+    match params.get(name).map(String::as_str) {
+        None | Some("false" | "0") => Ok(false),
+        Some("" | "true" | "1") => Ok(true),
+        Some(text) => Err(Problem::invalid(
+            format!("{name} takes true or false, not {text:?}"),
+            "",
+        )),
+    }
+}
+
+pub(super) async fn json_body(request: Request, example: &str) -> Result<bytes::Bytes, Problem> {
+    let example = format!("-d '{example}'");
+    check_type(request.headers(), "application/json", &example)?;
+    let too_large = || {
+        let detail = format!("the body has more than {REQUEST_MAX} bytes");
+        Problem::new(Code::ResourceExhausted, detail, "")
+    };
+    let body = bytes_of(request, REQUEST_MAX, too_large);
+    match tokio::time::timeout(CALL_DEADLINE, body).await {
+        Ok(bytes) => bytes,
+        Err(_elapsed) => {
+            let detail = format!("no body arrived within {} s", CALL_DEADLINE.as_secs());
+            Err(Problem::invalid(detail, "").with_status(StatusCode::REQUEST_TIMEOUT))
+        }
+    }
+}
+
+pub(super) async fn bytes_of(
+    request: Request,
+    max: usize,
+    too_large: impl Fn() -> Problem,
+) -> Result<bytes::Bytes, Problem> {
+    // A body whose announced length is too large is refused before it is read.
+    let announced = request.headers().get(header::CONTENT_LENGTH);
+    let announced = announced.and_then(|n| n.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|n| n > max as u64) {
+        return Err(too_large());
+    }
+    to_bytes(request.into_body(), max).await.map_err(|e| {
+        if let Some(problem) = problem_in(&e) {
+            return problem.clone();
+        }
+        let error = chain(&e);
+        match error.contains("length limit exceeded") {
+            true => too_large(),
+            false => Problem::invalid(format!("the body did not arrive whole: {error}"), ""),
+        }
+    })
+}
+
+/// Returns the problem that ended a body, if this server caused it.
+fn problem_in<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Problem> {
+    match error.downcast_ref() {
+        Some(problem) => Some(problem),
+        None => problem_in(error.source()?),
+    }
+}
+
+/// Checks the content type. It must be given: a page in a browser can send any other type to a local server
+/// unasked.
+pub(super) fn check_type(headers: &HeaderMap, expected: &str, body: &str) -> Result<(), Problem> {
+    let given = headers.get(header::CONTENT_TYPE);
+    let given = given.map(|v| String::from_utf8_lossy(v.as_bytes()));
+    let essence = given.as_deref().and_then(|v| v.split(';').next());
+    if essence.is_some_and(|v| v.trim().eq_ignore_ascii_case(expected)) {
+        return Ok(());
+    }
+    let detail = match given {
+        Some(given) => format!("the body is of type {given}, not {expected}"),
+        None => format!("the body has no type; it should be {expected}"),
+    };
+    let hint = format!("with curl: -H 'content-type: {expected}' {body}");
+    Err(Problem::invalid(detail, hint).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+}

@@ -1,0 +1,10 @@
+//! Names of the metadata of calls: what goes with a call beside its message.
+
+/// gRPC metadata key of the request's id.
+pub(crate) const REQUEST_ID: &str = "request-id";
+
+/// gRPC metadata key of the master that forwarded the call.
+pub(crate) const FORWARDED: &str = "crawler-forwarded";
+
+/// Metadata key of the called worker's token, in a call with links or about turns.
+pub(crate) const CALL_TOKEN: &str = "crawler-call-token";
