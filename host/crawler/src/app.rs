@@ -2,14 +2,11 @@
 //!
 //! This is the only place that names concrete backends together; everything below it knows traits.
 
-use std::io;
 use std::process::ExitCode;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::{self, Command, WorkerOptions};
-use crawler_process::task::TaskScope;
 
 mod cluster;
 mod confined;
@@ -31,15 +28,13 @@ mod seeding;
 mod shared_turns;
 mod sinks;
 mod standalone;
+mod stop;
 mod up;
 
 pub use confined::confined;
 pub use open_files::open_more_files;
-
-/// Error of a command that Ctrl-C or SIGTERM ended before it was done.
-#[derive(Debug, thiserror::Error)]
-#[error("interrupted")]
-pub struct Interrupted;
+pub use stop::Interrupted;
+use stop::{Signals, unless_stopped};
 
 /// Exit code after Ctrl-C, as shells know it.
 const INTERRUPTED: u8 = 130;
@@ -88,51 +83,6 @@ async fn carry_out(command: Command, stop: CancellationToken) -> anyhow::Result<
         Command::Demo(options) => demo::run(options, stop).await,
         Command::Devtools(options) => unless_stopped(&stop, Box::pin(devtools::run(options))).await,
         Command::Client(command) => unless_stopped(&stop, Box::pin(cli::run(command))).await,
-    }
-}
-
-/// Carries out a future that dropping ends; a stop drops it.
-async fn unless_stopped<T>(
-    stop: &CancellationToken,
-    part: impl Future<Output = anyhow::Result<T>>,
-) -> anyhow::Result<T> {
-    tokio::select! {
-        result = part => result,
-        () = stop.cancelled() => Err(Interrupted.into()),
-    }
-}
-
-/// Starts a task that is dropped where it is when `scope` is stopped.
-fn spawn_until_stopped(
-    scope: &TaskScope,
-    name: &str,
-    work: impl Future<Output = ()> + Send + 'static,
-) {
-    let stop = scope.stop_signal();
-    scope.spawn(name, async move {
-        stop.run_until_cancelled(work).await;
-    });
-}
-
-/// Receives Ctrl-C and SIGTERM. A signal that comes while nobody waits is kept.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        Ok(Self {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
     }
 }
 

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 pub use self::devtools::DevtoolsOptions;
+pub use self::failure::Failure;
 use self::options::{DemoArgs, RunArgs, UpArgs};
 pub use self::options::{DemoOptions, RunOptions, UpOptions};
 use self::plugin::PluginCommand;
@@ -31,6 +32,7 @@ mod checks;
 mod crawl;
 pub mod devtools;
 pub mod engine;
+mod failure;
 mod frontier;
 mod items;
 mod node;
@@ -205,26 +207,6 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let cause = error.downcast_ref::<io::Error>();
     cause.is_some_and(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
-}
-
-/// Error of a command that cannot be carried out, with a way out.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-pub struct Failure {
-    /// Description of the fault and of the thing that it concerns.
-    pub what: String,
-    /// Way out.
-    pub hint: String,
-}
-
-impl Failure {
-    /// Creates a failure from a description and a way out.
-    pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            hint: hint.into(),
-        }
-    }
 }
 
 /// Prints why arguments were not accepted, or the help that was asked for. Returns the exit code.

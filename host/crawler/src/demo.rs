@@ -3,7 +3,7 @@
 //!
 //! [`Shop::new`] makes up the books from a fixed seed, [`serve`] renders them on request, and [`Shop::truth`]
 //! returns the items that a crawl of the shop must bring. The `books` plugin relies on the markup of the
-//! pages; `demo/html.rs` keeps it. The text that the terminal shows about a crawl is built in [`show`];
+//! pages; `demo/html.rs` keeps it. The text that the terminal shows about a crawl is built in [`report`];
 //! starting servers and printing is left to `cli`.
 
 use std::io;
@@ -22,8 +22,7 @@ mod books;
 mod html;
 pub mod report;
 
-/// Page on which a crawl of the shop starts, relative to the shop's address.
-pub const START: &str = "catalogue/page-1.html";
+pub use html::START;
 
 /// Number of books on one page of the catalogue.
 const PER_PAGE: usize = 20;

@@ -18,7 +18,8 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
-use super::{Interrupted, Signals, listeners, parts, run};
+use super::stop::{Interrupted, Signals};
+use super::{listeners, parts, run};
 use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{Command, WorkerOptions};

@@ -19,6 +19,7 @@ use url::Url;
 
 use super::listeners;
 use super::parts;
+use super::stop::unless_stopped;
 use super::up;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{DemoOptions, UpOptions};
@@ -77,14 +78,13 @@ async fn in_folder(
     let folder = tempfile::Builder::new().prefix("crawler-demo-").tempdir();
     let folder = folder.context("cannot make a temporary folder")?;
     let path = folder.path().to_owned();
-    let wasm = super::unless_stopped(stop, build_plugin(&source()?)).await?;
+    let wasm = unless_stopped(stop, build_plugin(&source()?)).await?;
     let up_options = UpOptions {
         allow_networks: vec!["127.0.0.0/8".parse()?],
         ..UpOptions::in_folder(&path)
     };
     let (up, _) = up::start(&up_options).await?;
-    let result =
-        super::unless_stopped(stop, Box::pin(crawl(up.grpc, shop, base, &wasm, &path))).await;
+    let result = unless_stopped(stop, Box::pin(crawl(up.grpc, shop, base, &wasm, &path))).await;
     // A part that still writes would keep the folder from being removed.
     up.stop().await;
     if options.keep {

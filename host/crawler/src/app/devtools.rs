@@ -1,8 +1,7 @@
 //! `crawler plugin new|check|test|diff|fetch` and `crawler shell`: the commands for authors of rules, made of
 //! the parts of a crawl.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -10,25 +9,28 @@ use anyhow::Context as _;
 use super::parts;
 use crate::cli;
 use crate::cli::devtools::{
-    CallResult, CheckOptions, DevtoolsOptions, FetchOptions, FetchSetup, NewOptions, TestOptions,
-    check_report, fetch_report, new_report, test_report,
+    CallResult, CheckOptions, DevtoolsOptions, FetchOptions, NewOptions, TestOptions, check_report,
+    fetch_report, new_report, test_report,
 };
 use crate::cli::plugin::build_plugin;
 use crate::config;
 use crawler_devtools::mangled::withstood;
-use crawler_devtools::saved::{self, CallName, Fetched, SavedCall};
+use crawler_devtools::saved::{CallName, Fetched, SavedCall};
 use crawler_devtools::template::Language;
 use crawler_devtools::trial::{Trial, Tried, Verdict};
 use crawler_devtools::watch::Changes;
 use crawler_devtools::{fetching, template};
-use crawler_fetch::Fetch;
 use crawler_model::plugin::{LimitOverrides, Limits};
 use crawler_plugin::Admit as _;
 use crawler_plugin::engine::EngineSettings;
-use crawler_process::clock::SystemClock;
 
+mod calls;
 mod diff;
+mod fetcher;
 mod shell;
+
+use calls::call_names;
+use fetcher::fetcher;
 
 /// Carries out a command for authors.
 pub(super) async fn run(options: DevtoolsOptions) -> anyhow::Result<()> {
@@ -141,28 +143,6 @@ async fn test_once(options: &TestOptions) -> anyhow::Result<()> {
     test_report(&all, &limits, options.mangled, options.is_json)
 }
 
-/// Returns the saved calls of a folder that are wanted, or all of them.
-fn call_names(folder: &Path, wanted: &[CallName]) -> anyhow::Result<Vec<CallName>> {
-    let mut names = match folder.exists() {
-        true => saved::names(folder)?,
-        false => Vec::new(),
-    };
-    anyhow::ensure!(
-        !names.is_empty(),
-        "there are no saved calls in {}; crawler plugin fetch URL --rule RULE saves one",
-        folder.display()
-    );
-    for wanted in wanted {
-        anyhow::ensure!(
-            names.contains(wanted),
-            "there is no call {wanted}: it would be {}",
-            saved::path_of(folder, wanted).display()
-        );
-    }
-    names.retain(|name| wanted.is_empty() || wanted.contains(name));
-    Ok(names)
-}
-
 async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> CallResult {
     let folder = &options.pages;
     let mut call = match SavedCall::read(folder, &name) {
@@ -239,17 +219,4 @@ async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
     };
     SavedCall::keep(folder, &name, fetched, options.is_replacing)?;
     fetch_report(folder, &name, &request.rule, &page)
-}
-
-/// Creates the fetcher for pages that the user asks for. Refuses settings that make no sense.
-fn fetcher(fetch_setup: &FetchSetup) -> anyhow::Result<Arc<dyn Fetch>> {
-    fetch_setup.settings.check()?;
-    let guard = parts::guard(&fetch_setup.allow_networks, &fetch_setup.allow_ports);
-    let clock = Arc::new(SystemClock);
-    Ok(parts::fetcher(
-        guard,
-        &fetch_setup.fetch,
-        &fetch_setup.hosts,
-        clock,
-    )?)
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bytes::Bytes;
 
+use super::stop::spawn_until_stopped;
 use crate::cli::WantedId;
 use crawler_model::id::NodeId;
 use crawler_model::node::Role;
@@ -110,7 +111,7 @@ impl Identity {
             return;
         }
         let kept = keep_reserved(role, self.id.clone(), self.reserved, catalog.clone());
-        super::spawn_until_stopped(scope, "reservation of a number", kept);
+        spawn_until_stopped(scope, "reservation of a number", kept);
     }
 
     /// Forgets an id that another process has: the next start finds another one. Does nothing if the id was

@@ -17,6 +17,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::parts;
+use super::stop::{Interrupted, unless_stopped};
 use crate::cli::{self, Failure, RunOptions};
 use crawler_crawl::permit::Always;
 use crawler_crawl::put_back;
@@ -56,7 +57,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
             () = changes.next() => None,
         };
         match ended {
-            Some(Err(error)) if error.is::<super::Interrupted>() => return Err(error),
+            Some(Err(error)) if error.is::<Interrupted>() => return Err(error),
             Some(Ok(Read::No)) => return Ok(()),
             Some(result) => {
                 if let Err(error) = result {
@@ -65,7 +66,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
                 cli::print_waiting(&options.plugin);
                 tokio::select! {
                     () = changes.next() => {}
-                    () = stop.cancelled() => return Err(super::Interrupted.into()),
+                    () = stop.cancelled() => return Err(Interrupted.into()),
                 }
             }
             None => {
@@ -73,7 +74,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
                 // The crawl was ended because something changed: its result belongs to the version before.
                 let _of_before = crawl.await;
                 if stop.is_cancelled() {
-                    return Err(super::Interrupted.into());
+                    return Err(Interrupted.into());
                 }
             }
         }
@@ -102,7 +103,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     let fetch = parts::fetcher(guard, &options.fetch, &options.hosts, clock.clone())?;
     let rules = {
         let rules = parts::rules(&options.plugin, &options.engine);
-        super::unless_stopped(&stop, rules).await?
+        unless_stopped(&stop, rules).await?
     };
     let sink = SharedSink::new(open_sink(options.output.as_deref()).await?);
     let scope = TaskScope::new();
@@ -187,7 +188,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         )
         .into()),
         CrawlEnd::Frontier(error) => Err(error.into()),
-        CrawlEnd::Stopped => Err(super::Interrupted.into()),
+        CrawlEnd::Stopped => Err(Interrupted.into()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::spawn_until_stopped;
+use super::stop::spawn_until_stopped;
 use crawler_api::client::GrpcWorkerCalls;
 use crawler_fetch::http::HttpFetcher;
 use crawler_fetch::turns::Turns;

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::field::display;
 use tracing::{Instrument as _, Span};
 
+use super::stop::{Interrupted, unless_stopped};
 use super::{listeners, parts, sinks};
 use crate::cli::plugin::build_plugin;
 use crate::cli::{AloneOptions, Failure};
@@ -75,7 +76,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         let requests = Requests::new(RequestSettings::default());
         listeners::serve_profiles(listener, requests, &profiles);
     }
-    let plugins = super::unless_stopped(&stop, load(&options)).await?;
+    let plugins = unless_stopped(&stop, load(&options)).await?;
     let data = DataRoot::open(&options.data)?;
     data.probe().await?;
     let frontiers = parts::frontiers(&data, DurableSettings::default());
@@ -99,7 +100,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     for (spec, end) in config.resources.iter().zip(ends) {
         match end {
             Ok(CrawlEnd::Finished | CrawlEnd::Resting { .. } | CrawlEnd::Unread) => {}
-            Ok(CrawlEnd::Stopped) => return Err(super::Interrupted.into()),
+            Ok(CrawlEnd::Stopped) => return Err(Interrupted.into()),
             Ok(CrawlEnd::Failed(reason) | CrawlEnd::PutBack(reason)) => {
                 n_failed += 1;
                 tracing::error!(resource = %spec.name, reason, "crawl failed");

@@ -22,6 +22,7 @@ mod diff;
 mod fetch;
 mod lines;
 mod mutations;
+mod pages;
 mod shell;
 mod show;
 
@@ -30,12 +31,10 @@ pub use diff::{ComparedCall, DiffOptions, Side, diff_report};
 use fetch::FetchArgs;
 pub use fetch::{FetchOptions, FetchSetup, check_scheme};
 pub use lines::{Lines, Terminal};
+use pages::pages_of;
 pub(super) use shell::ShellArgs;
 pub use shell::{ShellOptions, ShellOutput, ShellPage};
 pub use show::{CallResult, check_report, fetch_report, new_report, test_report};
-
-/// Folder of saved calls within the folder of a plugin.
-const PAGES: &str = "pages";
 
 /// Command for authors, with its options.
 #[derive(Debug)]
@@ -258,14 +257,4 @@ fn folded(path: &Path) -> PathBuf {
         }
     }
     folded
-}
-
-/// Returns the folder of a plugin's saved calls: in the plugin's folder, or in the current folder for a .wasm
-/// file.
-fn pages_of(plugin: &Path) -> PathBuf {
-    match plugin.extension() {
-        Some(extension) if extension == "wasm" => PathBuf::from(PAGES),
-        _ if plugin == Path::new(".") => PathBuf::from(PAGES),
-        _ => plugin.join(PAGES),
-    }
 }

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::environment::variable;
+
 /// Place of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SecretRef {
@@ -41,7 +43,7 @@ impl SecretRef {
                 let text = std::fs::read_to_string(path);
                 text.map_err(|e| format!("cannot read {}: {e}", path.display()))?
             }
-            SecretRef::Variable(name) => super::variable(name)
+            SecretRef::Variable(name) => variable(name)
                 .ok_or_else(|| format!("the environment has no variable {name} that is text"))?,
         };
         let secret = secret.trim();
@@ -76,7 +78,7 @@ mod tests {
         let gone = at(&folder.path().join("gone")).read().unwrap_err();
         assert!(gone.starts_with("cannot read "), "{gone}");
         let set = SecretRef::Variable("PATH".to_owned());
-        assert_eq!(set.read().ok(), super::super::variable("PATH"));
+        assert_eq!(set.read().ok(), variable("PATH"));
         let unset = SecretRef::Variable("CRAWLER_TEST_NOT_SET".to_owned());
         let expected = "the environment has no variable CRAWLER_TEST_NOT_SET that is text";
         assert_eq!(unset.read().unwrap_err(), expected);

@@ -8,6 +8,9 @@
 
 use super::books::Book;
 
+/// Page on which a crawl of the shop starts, relative to the shop's address.
+pub const START: &str = "catalogue/page-1.html";
+
 /// Returns the path of a book's own page.
 pub(super) fn book_path(book: &Book) -> String {
     format!("/book/{}.html", book.id)
@@ -22,7 +25,7 @@ pub(super) fn start(n_books: usize) -> String {
              <p>{n_books} books that nobody wrote, at prices that nobody pays. The same on every machine, \
              so that a crawler can be held to every letter.</p>\n\
              <p><a class=\"enter\" href=\"{}\">Enter the shop</a></p></main>",
-            super::START,
+            START,
         ),
     )
 }

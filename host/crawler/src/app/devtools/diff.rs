@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 
+use super::calls::call_names;
 use crate::app::parts;
 use crate::cli::devtools::{ComparedCall, DiffOptions, Side, diff_report};
 use crate::cli::plugin::build_plugin;
@@ -35,7 +36,7 @@ pub(super) async fn run(options: &DiffOptions) -> anyhow::Result<()> {
     let mut all = Vec::new();
     let folder = folder(options)?;
     if let Some(folder) = &folder {
-        for name in super::call_names(folder, &options.calls)? {
+        for name in call_names(folder, &options.calls)? {
             let call = SavedCall::read(folder, &name)?;
             all.push(ComparedCall {
                 rule: call.called.name().to_owned(),

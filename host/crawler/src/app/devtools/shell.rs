@@ -34,7 +34,7 @@ struct Shell {
 pub(super) async fn run(options: &ShellOptions) -> anyhow::Result<()> {
     let settings = options.fetch_setup.settings.clone();
     let limits = Limits::default();
-    let fetcher = super::fetcher(&options.fetch_setup)?;
+    let fetcher = super::fetcher::fetcher(&options.fetch_setup)?;
     let page = match &options.page {
         ShellPage::Request(request) => {
             fetching::page(&*fetcher, request, &settings, limits.body).await?

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::pages_of;
+use super::pages::{PAGES, pages_of};
 use crate::cli::args::{OutputArgs, RuleArgs};
 use crate::cli::engine::{EngineArgs, EngineOptions};
 use crate::cli::options::NO_PORT;
@@ -123,7 +123,7 @@ impl DiffArgs {
         masters: Vec<String>,
     ) -> anyhow::Result<DiffOptions> {
         let (before, after) = (Side::of(&self.before)?, Side::of(&self.after)?);
-        let here = Some(PathBuf::from(super::PAGES));
+        let here = Some(PathBuf::from(PAGES));
         let likely = [after.pages(), before.pages(), here];
         Ok(DiffOptions {
             before,

@@ -7,7 +7,7 @@ use clap::Args;
 use ipnet::IpNet;
 use url::Url;
 
-use super::PAGES;
+use super::pages::PAGES;
 use crate::cli::Failure;
 use crate::cli::args::{RuleArgs, key_value};
 use crate::cli::options::NetworkArgs;

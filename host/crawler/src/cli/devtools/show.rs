@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::cli::devtools::pages::PAGES;
 use crate::cli::devtools::{NewOptions, mutations};
 use crate::cli::{Failure, plugin, table};
 use crawler_devtools::mangled::{Copies, Withstood};
@@ -304,7 +305,7 @@ pub fn fetch_report(folder: &Path, name: &CallName, rule: &str, page: &Page) -> 
         },
     )))?;
     // If the folder is that of a plugin, the hint names it, unless it is the current folder.
-    let plugin = folder.parent().filter(|_| folder.ends_with(super::PAGES));
+    let plugin = folder.parent().filter(|_| folder.ends_with(PAGES));
     let place = match plugin {
         Some(plugin) if plugin.as_os_str().is_empty() => String::new(),
         Some(plugin) => format!(" {}", plugin.display()),

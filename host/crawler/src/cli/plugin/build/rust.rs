@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde::Deserialize;
 use tokio::process::Command;
 
-use super::{Hints, is_wasm, run};
+use super::command::{Hints, run};
 use crate::cli::Failure;
 
 const TARGET: &str = "wasm32-wasip2";
@@ -75,6 +75,11 @@ fn artifact(messages: &str) -> Option<PathBuf> {
         (message.reason == "compiler-artifact").then_some(message.filenames)
     });
     messages.flatten().rfind(|file| is_wasm(file))
+}
+
+pub(super) fn is_wasm(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension == "wasm")
 }
 
 #[cfg(test)]

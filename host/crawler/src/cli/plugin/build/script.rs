@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde::Deserialize;
 use tokio::process::Command;
 
-use super::{Hints, run};
+use super::command::{Hints, run};
 use crate::cli::Failure;
 use crawler_devtools::template::COMPONENTIZE_PY;
 
