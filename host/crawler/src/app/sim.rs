@@ -5,20 +5,22 @@
 //! fault        the kinds of what goes wrong
 //! world        the seed's dice, what is cut off or late at this moment, the journal
 //! store_link   what lies between a node and the store
-//! site         pages of known links and items, the rules that read them, and who fetches them
+//! site         pages of known links and items
+//! rules        the rules that read them
+//! web          who fetches them
 //! sinks        where items go, and what is left of deleted resources
+//! services     what all processes use
 //! node         one process: a master or a worker
 //! calls        how processes call workers
 //! client       adds, changes and deletes one name, by one call after another
 //! cluster      all nodes
+//! times        what a whole simulation keeps
 //! inject       faults, for a while
 //! check        the invariants that hold at each event
 //! convergence  those that hold once faults have stopped, and when nothing is left to do
 //! ```
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
@@ -33,36 +35,21 @@ mod fault;
 mod inject;
 mod node;
 mod rules;
+mod services;
 mod sinks;
 mod site;
 mod store_link;
 mod tests;
+mod times;
+mod web;
 mod world;
 
-use check::{Checker, Tally};
 use cluster::Cluster;
-use fault::Fault;
-use world::SimWorld;
+use times::CONVERGED_BY;
+use world::{Report, SimWorld};
 
 use crawler_process::task::TaskScope;
 use crawler_process::task::schedule::Schedule;
-
-/// Lease time of the nodes of a simulation.
-const LEASE_TTL: Duration = Duration::from_secs(10);
-/// Time by which nothing is left to do, whatever has happened.
-const CONVERGED_BY: Duration = Duration::from_secs(60 * 60);
-
-/// Result of a simulation.
-struct Report {
-    /// Events, in order.
-    journal: Vec<String>,
-    /// First violation of an invariant.
-    violation: Option<String>,
-    /// Number of times that each invariant had something to judge.
-    tally: Tally,
-    /// Kinds of faults that occurred.
-    faults: BTreeSet<Fault>,
-}
 
 /// Runs the history of a seed.
 fn run(seed: u64) -> Report {

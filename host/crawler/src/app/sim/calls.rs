@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use futures::stream::BoxStream;
 
 use super::fault::Fault;
-use super::node::Services;
+use super::services::Services;
 use crawler_master::{WorkerCallError, WorkerCalls};
 use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::node::Node;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::LEASE_TTL;
 use super::site::{self, DELAY, Site};
+use super::times::LEASE_TTL;
 use crawler_frontier::twin::Event;
 use crawler_model::crawl::ItemRecord;
 use crawler_model::id::{Epoch, ResourceId, ResourceName};

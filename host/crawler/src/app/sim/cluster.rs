@@ -7,8 +7,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::check::{self, CheckedEvent};
-use super::node::{MachineClock, Node, Part, Services};
+use super::node::{MachineClock, Node, Part};
 use super::rules;
+use super::services::Services;
 use super::sinks::Sinks;
 use super::world::SimWorld;
 use crawler_data::DataRoot;
@@ -127,7 +128,9 @@ impl Cluster {
     pub(super) fn take(&self, machine: usize) -> Option<Node> {
         let node = self.machines.lock().unwrap()[machine].node.take();
         // The process is gone, so nobody else looks whether it panicked.
-        self.services.judge_panic(node.as_ref());
+        if let Some(node) = &node {
+            node.judge_panic(&self.services.world);
+        }
         node
     }
 
@@ -186,7 +189,7 @@ impl Cluster {
     /// Removes processes that have ended because another process has their id.
     pub(super) fn bury(&self) {
         let world = &self.services.world;
-        self.each(|node| self.services.judge_panic(Some(node)));
+        self.each(|node| node.judge_panic(&self.services.world));
         let of_all = [
             ("a fault", &self.scope),
             ("a request", &*self.services.requests),

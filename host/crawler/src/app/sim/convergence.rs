@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::LEASE_TTL;
 use super::check::{CheckedEvent, Found};
 use super::client::{Clients, Expected};
 use super::cluster::{self, Cluster};
 use super::site::{self, Site};
+use super::times::LEASE_TTL;
 use crawler_frontier::twin::Stage;
 use crawler_model::id::{Epoch, NodeId, ResourceId, ResourceName, Shard};
 use crawler_model::resource::{Resource, ShardId, ShardRecord, ShardState};

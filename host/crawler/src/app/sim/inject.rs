@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::LEASE_TTL;
 use super::cluster::Cluster;
 use super::fault::Fault;
 use super::node::{Node, Part};
+use super::times::LEASE_TTL;
 use super::world::Partition;
 
 /// Longest time in milliseconds that a process stands still: longer than two leases.

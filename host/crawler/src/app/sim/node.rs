@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,20 +12,17 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::LEASE_TTL;
 use super::calls::SimWorkerCalls;
 use super::rules::{self, OnePlugin};
-use super::sinks::Sinks;
-use super::site::Web;
-use super::store_link::StoreLink;
+use super::services::Services;
+use super::times::LEASE_TTL;
+use super::web::Web;
 use super::world::SimWorld;
 use crate::app::cluster;
 use crate::app::graceful_drain::GracefulDrain;
 use crate::app::master_node::{MasterNode, MasterParts};
 use crate::app::registration::{RegisterError, Registration};
 use crate::cli::{CallOptions, MasterOptions, NodeOptions};
-use crawler_data::DataRoot;
-use crawler_frontier::twin::FrontiersTwin;
 use crawler_master::control::Control;
 use crawler_master::housekeeping::Compaction;
 use crawler_master::reconcile::PlacementSettings;
@@ -40,7 +37,6 @@ use crawler_process::task::TaskScope;
 use crawler_process::task::process::Process;
 use crawler_store::catalog::Catalog;
 use crawler_store::keys::Keys;
-use crawler_store::twin::StoreTwin;
 use crawler_worker::{AgentParts, Crawls, agent};
 
 /// Minimum age of the remains of deleted resources: longer than any process is stopped, or any client repeats
@@ -50,39 +46,6 @@ pub(super) const FRONTIER_MIN_AGE: Duration = Duration::from_secs(15 * 60);
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(8);
 /// Time that each part of a process may take to stop.
 const STOP_GRACE: Duration = Duration::from_secs(15);
-
-/// State that all processes share.
-pub(super) struct Services {
-    pub(super) world: Arc<SimWorld>,
-    pub(super) store: StoreTwin,
-    pub(super) frontiers: Arc<FrontiersTwin>,
-    pub(super) sinks: Sinks,
-    /// Data root that masters need; it is never read or written.
-    pub(super) data: Arc<DataRoot>,
-    pub(super) requests: Arc<TaskScope>,
-    /// Workers by their addresses, as other processes reach them.
-    pub(super) workers: Mutex<BTreeMap<String, (Process, Crawls)>>,
-}
-
-impl Services {
-    /// Reports a violation if a task of a process has panicked.
-    pub(super) fn judge_panic(&self, node: Option<&Node>) {
-        if let Some(node) = node.filter(|node| node.has_panicked()) {
-            let label = &node.label;
-            self.world
-                .violation(format_args!("a task of {label} has panicked"));
-        }
-    }
-
-    pub(super) fn store_link(self: &Arc<Self>, label: &str) -> StoreLink {
-        StoreLink {
-            world: self.world.clone(),
-            store: self.store.clone(),
-            requests: self.requests.clone(),
-            label: label.to_owned(),
-        }
-    }
-}
 
 /// Clock of a machine, which faults may set.
 pub(super) struct MachineClock {
@@ -195,6 +158,13 @@ impl Node {
             work,
             election,
             membership,
+        }
+    }
+
+    /// Reports a violation if a task of the process has panicked.
+    pub(super) fn judge_panic(&self, world: &SimWorld) {
+        if self.has_panicked() {
+            world.violation(format_args!("a task of {} has panicked", self.label));
         }
     }
 

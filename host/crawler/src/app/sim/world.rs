@@ -12,8 +12,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::check::{Checker, Tally};
 use super::fault::Fault;
-use super::{Checker, Report};
 use crawler_frontier::twin::{Event, Lost, Weather};
 
 /// Kind of partition between a node and the store.
@@ -23,6 +23,18 @@ pub(super) enum Partition {
     Requests,
     /// The store carries out the node's requests, and the answers do not reach the node.
     Answers,
+}
+
+/// Result of a simulation.
+pub(super) struct Report {
+    /// Events, in order.
+    pub(super) journal: Vec<String>,
+    /// First violation of an invariant.
+    pub(super) violation: Option<String>,
+    /// Number of times that each invariant had something to judge.
+    pub(super) tally: Tally,
+    /// Kinds of faults that occurred.
+    pub(super) faults: BTreeSet<Fault>,
 }
 
 /// State above all nodes.
