@@ -42,7 +42,7 @@ pub enum Isolation {
 }
 
 /// Properties of the etcd to start.
-struct Wish<'a> {
+struct EtcdOptions<'a> {
     n_members: usize,
     certificates: Option<Certificates>,
     is_apart: bool,
@@ -59,45 +59,45 @@ struct Member {
 impl Etcd {
     /// Starts one member. If etcd is not installed, it says so and returns `None`.
     pub fn one() -> Option<Self> {
-        Self::start(&Wish::plain(1))
+        Self::start(&EtcdOptions::plain(1))
     }
 
     /// Starts three members.
     pub fn three() -> Option<Self> {
-        Self::start(&Wish::plain(3))
+        Self::start(&EtcdOptions::plain(3))
     }
 
     /// Starts three members, each of which can be cut off from the others.
     pub fn three_apart() -> Option<Self> {
-        Self::start(&Wish {
+        Self::start(&EtcdOptions {
             is_apart: true,
-            ..Wish::plain(3)
+            ..EtcdOptions::plain(3)
         })
     }
 
     /// Starts one member that shows a certificate and asks for one.
     pub fn with_certificates(certificates: Certificates) -> Option<Self> {
-        Self::start(&Wish {
+        Self::start(&EtcdOptions {
             certificates: Some(certificates),
-            ..Wish::plain(1)
+            ..EtcdOptions::plain(1)
         })
     }
 
     /// Starts one member with further arguments.
     pub fn with(arguments: &[&str]) -> Option<Self> {
-        Self::start(&Wish {
+        Self::start(&EtcdOptions {
             further: arguments,
-            ..Wish::plain(1)
+            ..EtcdOptions::plain(1)
         })
     }
 
-    fn start(wish: &Wish<'_>) -> Option<Self> {
+    fn start(options: &EtcdOptions<'_>) -> Option<Self> {
         if !is_installed("etcd") || !is_installed("etcdctl") {
             skipped("etcd", "etcd and etcdctl are not installed here");
             return None;
         }
         for _ in 1..N_STARTS {
-            if let Some(etcd) = Self::try_start(wish) {
+            if let Some(etcd) = Self::try_start(options) {
                 return Some(etcd);
             }
         }
@@ -105,17 +105,17 @@ impl Etcd {
     }
 
     /// Tries to start the members. `None` if one of them ended at once.
-    fn try_start(wish: &Wish<'_>) -> Option<Self> {
-        let n_members = wish.n_members;
+    fn try_start(options: &EtcdOptions<'_>) -> Option<Self> {
+        let n_members = options.n_members;
         let folder = tempfile::Builder::new().prefix("crawler-etcd-").tempdir();
         let folder = folder.unwrap_or_else(|e| panic!("no temporary folder: {e}"));
-        let scheme = if wish.certificates.is_some() {
+        let scheme = if options.certificates.is_some() {
             "https"
         } else {
             "http"
         };
         let ports = free_ports(2 * n_members);
-        let peers: Vec<Proxy> = match wish.is_apart {
+        let peers: Vec<Proxy> = match options.is_apart {
             true => ports[n_members..]
                 .iter()
                 .map(|port| Proxy::with_mark(*port, MEMBER_MARK))
@@ -145,8 +145,13 @@ impl Etcd {
                 format!("--initial-advertise-peer-urls={}", peer(n)),
                 format!("--initial-cluster={}", cluster.join(",")),
             ];
-            arguments.extend(wish.certificates.iter().flat_map(Certificates::of_server));
-            arguments.extend(wish.further.iter().map(ToString::to_string));
+            arguments.extend(
+                options
+                    .certificates
+                    .iter()
+                    .flat_map(Certificates::of_server),
+            );
+            arguments.extend(options.further.iter().map(ToString::to_string));
             Member {
                 url,
                 arguments,
@@ -155,7 +160,7 @@ impl Etcd {
         });
         let mut etcd = Self {
             members: members.collect(),
-            certificates: wish.certificates.clone(),
+            certificates: options.certificates.clone(),
             peers,
             folder,
         };
@@ -187,10 +192,10 @@ impl Etcd {
     /// Cuts a member of [`Etcd::three_apart`] off from the others, in the given directions.
     pub fn isolate(&self, n: usize, mark: &str, isolation: Isolation) {
         for (other, peer) in self.peers.iter().enumerate() {
-            peer.change(|weather| match (other == n, isolation) {
-                (true, Isolation::Whole | Isolation::Inward) => weather.is_cut = true,
+            peer.change(|network_faults| match (other == n, isolation) {
+                (true, Isolation::Whole | Isolation::Inward) => network_faults.is_cut = true,
                 (false, Isolation::Whole | Isolation::Outward) => {
-                    weather.banned.insert(mark.to_owned());
+                    network_faults.banned.insert(mark.to_owned());
                 }
                 _ => {}
             });
@@ -200,9 +205,9 @@ impl Etcd {
     /// Lets a member reach the others, and the others reach it.
     pub fn rejoin(&self, n: usize, mark: &str) {
         for (other, peer) in self.peers.iter().enumerate() {
-            peer.change(|weather| match other == n {
-                true => weather.is_cut = false,
-                false => _ = weather.banned.remove(mark),
+            peer.change(|network_faults| match other == n {
+                true => network_faults.is_cut = false,
+                false => _ = network_faults.banned.remove(mark),
             });
         }
     }
@@ -332,7 +337,7 @@ impl Etcd {
     }
 }
 
-impl Wish<'_> {
+impl EtcdOptions<'_> {
     fn plain(n_members: usize) -> Self {
         Self {
             n_members,

@@ -24,7 +24,7 @@ const HEAD_MAX: usize = 4 << 10;
 
 /// Condition of the network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Weather {
+pub struct NetworkFaults {
     /// True if nothing passes, and connections are closed.
     pub is_cut: bool,
     /// True if bytes of callers are held back.
@@ -41,7 +41,7 @@ pub struct Weather {
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
-    weather: watch::Sender<Weather>,
+    network_faults: watch::Sender<NetworkFaults>,
     bytes: Arc<Bytes>,
     stop: CancellationToken,
     thread: Option<JoinHandle<()>>,
@@ -64,7 +64,7 @@ enum Direction {
 #[derive(Clone)]
 struct Shared {
     target: SocketAddr,
-    weather: watch::Receiver<Weather>,
+    network_faults: watch::Receiver<NetworkFaults>,
     bytes: Arc<Bytes>,
     /// Characters after which callers send their names.
     mark: Option<&'static str>,
@@ -90,11 +90,11 @@ impl Proxy {
             .expect("a new socket can be made non-blocking");
         let address = listener.local_addr();
         let address = address.expect("a bound socket has an address");
-        let (weather, seen) = watch::channel(Weather::default());
+        let (network_faults, seen) = watch::channel(NetworkFaults::default());
         let (bytes, stop) = (Arc::<Bytes>::default(), CancellationToken::new());
         let shared = Shared {
             target: (Ipv4Addr::LOCALHOST, port).into(),
-            weather: seen,
+            network_faults: seen,
             bytes: bytes.clone(),
             mark,
         };
@@ -109,7 +109,7 @@ impl Proxy {
             .unwrap_or_else(|e| panic!("no thread for a proxy: {e}"));
         Self {
             address,
-            weather,
+            network_faults,
             bytes,
             stop,
             thread: Some(thread),
@@ -121,14 +121,14 @@ impl Proxy {
         self.address.port()
     }
 
-    /// Changes the weather.
-    pub fn change(&self, change: impl FnOnce(&mut Weather)) {
-        self.weather.send_modify(change);
+    /// Changes the faults of the network.
+    pub fn change(&self, change: impl FnOnce(&mut NetworkFaults)) {
+        self.network_faults.send_modify(change);
     }
 
     /// Lets everything pass again.
     pub fn clear(&self) {
-        self.weather.send_replace(Weather::default());
+        self.network_faults.send_replace(NetworkFaults::default());
     }
 
     /// Number of bytes that callers have sent, and that the target has answered.
@@ -160,7 +160,7 @@ async fn serve(listener: std::net::TcpListener, shared: Shared, stop: Cancellati
             () = stop.cancelled() => return,
         };
         let Ok((caller, _)) = accepted else { continue };
-        if !shared.weather.borrow().is_cut {
+        if !shared.network_faults.borrow().is_cut {
             connections.spawn("connection", carry(caller, shared.clone()));
         }
     }
@@ -178,20 +178,21 @@ async fn carry(caller: TcpStream, shared: Shared) {
     let (from_caller, to_caller) = caller.into_split();
     let (from_target, to_target) = target.into_split();
     let (name, named) = watch::channel(None);
-    let mut weather = shared.weather.clone();
+    let mut network_faults = shared.network_faults.clone();
     let mut named_too = named.clone();
     let cut = async {
         loop {
             let is_cut = {
-                let weather = weather.borrow_and_update();
+                let network_faults = network_faults.borrow_and_update();
                 let name: Option<String> = named_too.borrow_and_update().clone();
-                weather.is_cut || name.is_some_and(|name| weather.banned.contains(&name))
+                network_faults.is_cut
+                    || name.is_some_and(|name| network_faults.banned.contains(&name))
             };
             if is_cut {
                 return;
             }
             tokio::select! {
-                changed = weather.changed() => if changed.is_err() { return },
+                changed = network_faults.changed() => if changed.is_err() { return },
                 Ok(()) = named_too.changed() => {}
             }
         }
@@ -223,7 +224,7 @@ async fn pump(
     shared: &Shared,
     name: Option<watch::Sender<Option<String>>>,
 ) -> std::io::Result<()> {
-    let mut weather = shared.weather.clone();
+    let mut network_faults = shared.network_faults.clone();
     let mut buffer = vec![0; BUFFER];
     let mut head = Vec::new();
     loop {
@@ -242,12 +243,12 @@ async fn pump(
                 tokio::task::yield_now().await;
             }
         }
-        let passes = |weather: &Weather| match direction {
-            Direction::Calls => !weather.holds_calls,
-            Direction::Answers => !weather.holds_answers,
+        let passes = |network_faults: &NetworkFaults| match direction {
+            Direction::Calls => !network_faults.holds_calls,
+            Direction::Answers => !network_faults.holds_answers,
         };
-        let delay = match weather.wait_for(passes).await {
-            Ok(weather) => weather.delay,
+        let delay = match network_faults.wait_for(passes).await {
+            Ok(network_faults) => network_faults.delay,
             Err(_closed) => return Ok(()),
         };
         if !delay.is_zero() {

@@ -98,7 +98,7 @@ impl Known {
     }
 
     /// Returns a request for a page, as the guest `puppet` reads it.
-    pub(super) fn wish(&self, from: usize, link: Link) -> Value {
+    pub(super) fn request(&self, from: usize, link: Link) -> Value {
         match link.to {
             To::Page(page) => {
                 let url = spelled(&self.url(page), link.spelling);
@@ -156,7 +156,7 @@ impl Known {
             None => {}
         }
         match &page.answer {
-            Answer::Links(to) => links(to.iter().map(|link| self.wish(n, *link)).collect()),
+            Answer::Links(to) => links(to.iter().map(|link| self.request(n, *link)).collect()),
             Answer::Gone(status) => status_of(*status).into_response(),
             Answer::Redirect(status, to) => {
                 (status_of(*status), [(header::LOCATION, self.url(*to))]).into_response()

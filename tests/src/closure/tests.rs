@@ -17,7 +17,7 @@ fn plan(seed: u64) -> Plan {
 }
 
 /// A request, as pages ask for it.
-struct Wish {
+struct QueuedRequest {
     url: url::Url,
     method: String,
     body: String,
@@ -27,25 +27,25 @@ struct Wish {
 /// Findings of a walk; an address counts as found when something leads to it.
 #[derive(Default)]
 struct Walk {
-    waiting: VecDeque<Wish>,
+    waiting: VecDeque<QueuedRequest>,
     depths: BTreeMap<String, u32>,
 }
 
 impl Walk {
-    fn find(&mut self, wish: &Value, depth: u32, max_depth: u32) {
-        let mut url: url::Url = wish["url"].as_str().unwrap().parse().unwrap();
+    fn find(&mut self, request: &Value, depth: u32, max_depth: u32) {
+        let mut url: url::Url = request["url"].as_str().unwrap().parse().unwrap();
         url.set_fragment(None);
         let host = url
             .host_str()
             .and_then(|host| host.parse::<Ipv4Addr>().ok());
         let is_inside = host.is_some_and(|ip| (1..=4).contains(&ip.octets()[3]));
-        let body = wish["body"].as_str().unwrap_or_default().to_owned();
-        let method = wish["method"].as_str().unwrap_or("GET").to_owned();
+        let body = request["body"].as_str().unwrap_or_default().to_owned();
+        let method = request["method"].as_str().unwrap_or("GET").to_owned();
         let address = format!("{method} {} {body}", plain(url.as_str()));
         let address = address.trim_end().to_owned();
         if is_inside && depth <= max_depth && !self.depths.contains_key(&address) {
             self.depths.insert(address, depth);
-            self.waiting.push_back(Wish {
+            self.waiting.push_back(QueuedRequest {
                 url,
                 method,
                 body,
@@ -67,30 +67,30 @@ async fn walk(closure: &Closure, depth_first: bool) -> BTreeMap<String, u32> {
     let max_depth = closure.plan.max_depth;
     let root: Vec<Value> = serde_json::from_str(&closure.root()).unwrap();
     walk.find(&root[0], 0, max_depth);
-    while let Some(wish) = match depth_first {
+    while let Some(queued) = match depth_first {
         true => walk.waiting.pop_back(),
         false => walk.waiting.pop_front(),
     } {
         let answer = loop {
-            let request = client.request(wish.method.parse().unwrap(), wish.url.clone());
-            let Ok(answer) = request.body(wish.body.clone()).send().await else {
+            let request = client.request(queued.method.parse().unwrap(), queued.url.clone());
+            let Ok(answer) = request.body(queued.body.clone()).send().await else {
                 continue;
             };
             let status = answer.status().as_u16();
             if let Some(to) = answer.headers().get("location") {
                 let to = json!({"url": to.to_str().unwrap()});
-                walk.find(&to, wish.depth, max_depth);
+                walk.find(&to, queued.depth, max_depth);
                 break Vec::new();
             }
             match (status, answer.text().await) {
                 (404 | 410, _) => break Vec::new(),
                 (200, Ok(text)) => break serde_json::from_str(&text).unwrap(),
                 (503, _) | (200, Err(_)) => {}
-                (other, _) => panic!("{}: {other}", wish.url),
+                (other, _) => panic!("{}: {other}", queued.url),
             }
         };
         for found in &answer {
-            walk.find(found, wish.depth + 1, max_depth);
+            walk.find(found, queued.depth + 1, max_depth);
         }
     }
     walk.depths

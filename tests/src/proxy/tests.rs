@@ -63,7 +63,7 @@ fn a_cut_ends_what_is_open_and_lets_nothing_new_come_up() {
     let proxy = Proxy::to(echo());
     let mut stream = call(&proxy);
     says(&mut stream, "hello").unwrap();
-    proxy.change(|weather| weather.is_cut = true);
+    proxy.change(|network_faults| network_faults.is_cut = true);
     crate::until("the end of the connection", PATIENCE, || {
         says(&mut stream, "still there").is_err().then_some(())
     });
@@ -78,8 +78,9 @@ fn what_is_held_back_in_one_direction_comes_when_the_hold_ends() {
         let proxy = Proxy::to(echo());
         let mut stream = call(&proxy);
         says(&mut stream, "hello").unwrap();
-        proxy.change(|weather| {
-            (weather.holds_calls, weather.holds_answers) = (holds_calls, !holds_calls);
+        proxy.change(|network_faults| {
+            (network_faults.holds_calls, network_faults.holds_answers) =
+                (holds_calls, !holds_calls);
         });
         stream.write_all(b"late").unwrap();
         let n_calls = if holds_calls { 5 } else { 9 };
@@ -99,7 +100,7 @@ fn what_is_held_back_in_one_direction_comes_when_the_hold_ends() {
 fn a_slow_stretch_delays_both_ways() {
     let proxy = Proxy::to(echo());
     let delay = Duration::from_millis(150);
-    proxy.change(|weather| weather.delay = delay);
+    proxy.change(|network_faults| network_faults.delay = delay);
     let mut stream = call(&proxy);
     let begun = Instant::now();
     says(&mut stream, "hello").unwrap();
@@ -112,8 +113,8 @@ fn a_caller_that_says_who_it_is_is_cut_off_alone() {
     let (mut one, mut other) = (call(&proxy), call(&proxy));
     says(&mut one, "I am one\r\n").unwrap();
     says(&mut other, "I am other\r\n").unwrap();
-    proxy.change(|weather| {
-        weather.banned.insert("one".to_owned());
+    proxy.change(|network_faults| {
+        network_faults.banned.insert("one".to_owned());
     });
     crate::until("the end of the connection", PATIENCE, || {
         says(&mut one, "still there").is_err().then_some(())

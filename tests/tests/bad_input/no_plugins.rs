@@ -4,7 +4,7 @@ use std::fs;
 
 use crawler_tests::guests;
 
-/// Bytes with the error of `crawler plugin push` and all other doors, without their prefixes.
+/// Bytes with the error of `crawler plugin push` and all other interfaces, without their prefixes.
 pub(super) struct Bad {
     pub(super) file: &'static str,
     pub(super) bytes: Vec<u8>,

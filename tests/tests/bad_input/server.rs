@@ -1,4 +1,4 @@
-//! A running `crawler up` and its three doors; each answers with one line of text.
+//! A running `crawler up` and its three interfaces; each answers with one line of text.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};

@@ -207,32 +207,31 @@ fn adds_through_every_master_are_answered_once_while_leaders_are_killed() {
         return;
     };
     let masters = three_masters(&cluster);
-    let doors: Vec<(String, String)> = masters
+    let interfaces: Vec<(String, String)> = masters
         .iter()
         .map(|m| (m.http.clone(), m.grpc.clone()))
         .collect();
     let n_adds = 60;
     std::thread::scope(|scope| {
-        let adders: Vec<_> =
-            (0..6)
-                .map(|adder| {
-                    let doors = &doors;
-                    scope.spawn(move || {
-                        for n in 0..n_adds {
-                            let name = format!("r-{adder}-{n}");
-                            // A client that gets no answer asks the next master, under the same id.
-                            until(&format!("answer for {name}"), PATIENCE, || {
-                                doors.iter().cycle().skip(adder + n).take(3).find_map(
-                                    |(http, grpc)| match adder % 2 {
-                                        0 => add_by_http(http, &name, &name).ok(),
-                                        _ => add_by_grpc(grpc, &name, &name).ok(),
-                                    },
-                                )
-                            });
-                        }
-                    })
+        let adders: Vec<_> = (0..6)
+            .map(|adder| {
+                let interfaces = &interfaces;
+                scope.spawn(move || {
+                    for n in 0..n_adds {
+                        let name = format!("r-{adder}-{n}");
+                        // A client that gets no answer asks the next master, under the same id.
+                        until(&format!("answer for {name}"), PATIENCE, || {
+                            interfaces.iter().cycle().skip(adder + n).take(3).find_map(
+                                |(http, grpc)| match adder % 2 {
+                                    0 => add_by_http(http, &name, &name).ok(),
+                                    _ => add_by_grpc(grpc, &name, &name).ok(),
+                                },
+                            )
+                        });
+                    }
                 })
-                .collect();
+            })
+            .collect();
         let (mut masters, mut killed) = (masters, Vec::<Node>::new());
         for _ in 0..2 {
             let n_before = cluster.keys("resources/").len();

@@ -22,13 +22,13 @@ const N_NAMES: u64 = 4;
 pub(crate) struct CutOff(String);
 
 /// Addresses of a process, and a flag that it was killed.
-pub(crate) struct Doors<'a> {
+pub(crate) struct Interfaces<'a> {
     pub(crate) grpc: Client,
     pub(crate) http: String,
     pub(crate) killed: &'a AtomicBool,
 }
 
-impl Doors<'_> {
+impl Interfaces<'_> {
     /// Checks that the process was killed: calls cannot be cut off while it lives.
     pub(crate) fn expect_killed(&self, cut: &CutOff) {
         assert!(self.killed.load(Ordering::SeqCst), "no answer: {}", cut.0);
@@ -119,16 +119,16 @@ impl Caller {
     }
 
     /// Makes calls until one gets no answer. All slots must be settled.
-    pub(crate) async fn work(&mut self, doors: &Doors<'_>) {
+    pub(crate) async fn work(&mut self, interfaces: &Interfaces<'_>) {
         loop {
-            if let Err(cut) = self.call(doors).await {
-                return doors.expect_killed(&cut);
+            if let Err(cut) = self.call(interfaces).await {
+                return interfaces.expect_killed(&cut);
             }
             self.n_answered += 1;
         }
     }
 
-    async fn call(&mut self, doors: &Doors<'_>) -> Result<(), CutOff> {
+    async fn call(&mut self, interfaces: &Interfaces<'_>) -> Result<(), CutOff> {
         let random = &mut self.random;
         let nth = usize::try_from(random.below(N_NAMES)).expect("a small number");
         let (name, slot) = self.slots.iter_mut().nth(nth).expect("it has so many");
@@ -147,11 +147,11 @@ impl Caller {
                 };
                 slot.possible = vec![None, Some(added)];
                 let spec = spec(name, &self.start, max_pages);
-                send(doors, by_http, Call::Add(spec)).await?;
+                send(interfaces, by_http, Call::Add(spec)).await?;
                 slot.possible = vec![Some(added)];
             }
             Some(state) if choice == 0 => {
-                let seen = answered(doors.grpc.resource(name).await)?;
+                let seen = answered(interfaces.grpc.resource(name).await)?;
                 assert_eq!(state_of(&seen), state, "{name}");
             }
             Some(state) if choice == 1 => {
@@ -162,12 +162,12 @@ impl Caller {
                 };
                 slot.possible = vec![Some(state), Some(changed)];
                 let change = spec(name, &self.start, max_pages);
-                send(doors, by_http, Call::Update(change)).await?;
+                send(interfaces, by_http, Call::Update(change)).await?;
                 slot.possible = vec![Some(changed)];
             }
             Some(state) => {
                 slot.possible = vec![Some(state), None];
-                send(doors, by_http, Call::Delete(name.clone(), choice == 2)).await?;
+                send(interfaces, by_http, Call::Delete(name.clone(), choice == 2)).await?;
                 slot.possible = vec![None];
             }
         }
@@ -208,21 +208,21 @@ fn spec(name: &ResourceName, start: &str, max_pages: u64) -> SpecRequest {
     }
 }
 
-async fn send(doors: &Doors<'_>, by_http: bool, call: Call) -> Result<(), CutOff> {
+async fn send(interfaces: &Interfaces<'_>, by_http: bool, call: Call) -> Result<(), CutOff> {
     if by_http {
         let (method, body) = match &call {
             Call::Add(spec) => ("POST", json_of(spec)),
             Call::Update(spec) => ("PATCH", json_of(spec)),
             Call::Delete(name, purge) => ("DELETE", json!({"name": name.as_str(), "purge": purge})),
         };
-        let answer = doors.http(method, &body).await?;
+        let answer = interfaces.http(method, &body).await?;
         answer.unwrap_or_else(|status| panic!("{method} {body}: {status}"));
         return Ok(());
     }
     match call {
-        Call::Add(spec) => answered(doors.grpc.add_resource(spec).await).map(drop),
-        Call::Update(spec) => answered(doors.grpc.update_resource(spec).await).map(drop),
-        Call::Delete(name, purge) => answered(doors.grpc.delete_resource(&name, purge).await),
+        Call::Add(spec) => answered(interfaces.grpc.add_resource(spec).await).map(drop),
+        Call::Update(spec) => answered(interfaces.grpc.update_resource(spec).await).map(drop),
+        Call::Delete(name, purge) => answered(interfaces.grpc.delete_resource(&name, purge).await),
     }
 }
 
@@ -237,7 +237,7 @@ fn json_of(spec: &SpecRequest) -> Value {
 
 /// Pushes one version after another and deletes every other one, until it gets no answer. Some have bytes of their
 /// own, some the same as others.
-pub(crate) async fn push(doors: &Doors<'_>, wasm: &[u8], next: &mut u64) {
+pub(crate) async fn push(interfaces: &Interfaces<'_>, wasm: &[u8], next: &mut u64) {
     loop {
         *next += 1;
         let plugin: PluginRef = format!("pushed@1.0.{next}").parse().expect("a good name");
@@ -246,17 +246,19 @@ pub(crate) async fn push(doors: &Doors<'_>, wasm: &[u8], next: &mut u64) {
             _ => wasm.to_vec(),
         };
         let pushed = answered(
-            doors
+            interfaces
                 .grpc
                 .push_plugin(Some(&plugin), false, bytes.into())
                 .await,
         );
         let done = match pushed {
-            Ok(_) if next.is_multiple_of(2) => answered(doors.grpc.delete_plugin(&plugin).await),
+            Ok(_) if next.is_multiple_of(2) => {
+                answered(interfaces.grpc.delete_plugin(&plugin).await)
+            }
             pushed => pushed.map(drop),
         };
         if let Err(cut) = done {
-            return doors.expect_killed(&cut);
+            return interfaces.expect_killed(&cut);
         }
     }
 }

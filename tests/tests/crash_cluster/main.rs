@@ -27,7 +27,7 @@ use serde_json::Value;
 use url::Url;
 
 use checks::{check_whole, goes_on, sorted};
-use clients::{Caller, Doors, state_of};
+use clients::{Caller, Interfaces, state_of};
 use store::Left;
 
 mod checks;
@@ -39,7 +39,7 @@ const N_CALLERS: usize = 3;
 const DELAY_MS: u64 = 5;
 
 /// A folder that many processes use, one after the other, and the facts that must hold in it.
-struct World {
+struct Setup {
     home: Home,
     random: Random,
     callers: Vec<Caller>,
@@ -77,7 +77,7 @@ async fn crashes_lose_nothing_that_was_answered() {
     let mut random = Random::new("crashes");
     let start = base.join(START).unwrap().to_string();
     let callers = (0..N_CALLERS).map(|n| Caller::new(n, random.fork(), &start));
-    let mut world = World {
+    let mut setup = Setup {
         home: Home::new(),
         callers: callers.collect(),
         n_pushed: 0,
@@ -90,35 +90,35 @@ async fn crashes_lose_nothing_that_was_answered() {
         random,
     };
 
-    let up = world.up().await;
+    let up = setup.up().await;
     up.client
-        .push_plugin(None, false, world.wasm.clone().into())
+        .push_plugin(None, false, setup.wasm.clone().into())
         .await
         .unwrap();
-    world.add_shop(&up.client).await;
-    world.live_and_kill(up).await;
+    setup.add_shop(&up.client).await;
+    setup.live_and_kill(up).await;
     let n_rounds = if soak() { 19 } else { 7 };
     for _ in 0..n_rounds {
-        if world.random.below(4) == 0 {
-            world.kill_while_it_starts();
+        if setup.random.below(4) == 0 {
+            setup.kill_while_it_starts();
         }
-        let left = store::records(&world.data()).await;
-        let up = world.up().await;
-        world.check(&up, &left).await;
-        world.live_and_kill(up).await;
+        let left = store::records(&setup.data()).await;
+        let up = setup.up().await;
+        setup.check(&up, &left).await;
+        setup.live_and_kill(up).await;
     }
 
-    let left = store::records(&world.data()).await;
-    world.leave_an_orphan();
-    let up = world.up().await;
-    world.check(&up, &left).await;
-    world.check_the_end(&up).await;
-    let n_answered: u64 = world.callers.iter().map(|caller| caller.n_answered).sum();
+    let left = store::records(&setup.data()).await;
+    setup.leave_an_orphan();
+    let up = setup.up().await;
+    setup.check(&up, &left).await;
+    setup.check_the_end(&up).await;
+    let n_answered: u64 = setup.callers.iter().map(|caller| caller.n_answered).sum();
     println!(
         "{n_answered} calls answered, {} ids, {} pushes tried, {} long crawls ended between kills",
-        world.ids.len(),
-        world.n_pushed,
-        world.n_shops_finished,
+        setup.ids.len(),
+        setup.n_pushed,
+        setup.n_shops_finished,
     );
     assert!(n_answered > 0);
     up.process.terminate();
@@ -130,7 +130,7 @@ fn shop() -> ResourceName {
     "shop".parse().unwrap()
 }
 
-impl World {
+impl Setup {
     fn data(&self) -> PathBuf {
         self.home.path().join("data")
     }
@@ -201,7 +201,7 @@ impl World {
         let items = ["--master", &master, "items", "shop", "--follow"];
         let mut items = self.home.start(items);
         let killed = AtomicBool::new(false);
-        let doors = Doors {
+        let interfaces = Interfaces {
             grpc: client,
             http,
             killed: &killed,
@@ -212,9 +212,12 @@ impl World {
             killed.store(true, Ordering::SeqCst);
             process.kill();
         };
-        let work = self.callers.iter_mut().map(|caller| caller.work(&doors));
+        let work = self
+            .callers
+            .iter_mut()
+            .map(|caller| caller.work(&interfaces));
         let work = futures::future::join_all(work);
-        let push = clients::push(&doors, &self.wasm, &mut self.n_pushed);
+        let push = clients::push(&interfaces, &self.wasm, &mut self.n_pushed);
         tokio::join!(kill, work, push);
         // The command would wait for the master to come back, which has another port then.
         items.kill();

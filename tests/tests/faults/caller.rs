@@ -11,7 +11,7 @@ use proto::crawler_master_client::CrawlerMasterClient;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::fleet::{Door, Doors};
+use crate::fleet::{MasterAddress, MasterAddresses};
 
 /// Deadline of one try: a master may be frozen.
 const TRY: Duration = Duration::from_secs(5);
@@ -22,7 +22,7 @@ const GIVE_UP: Duration = Duration::from_secs(150);
 pub(crate) struct Caller {
     runtime: Runtime,
     http: reqwest::Client,
-    doors: Doors,
+    addresses: MasterAddresses,
     random: Random,
 }
 
@@ -41,7 +41,7 @@ impl Answer {
 }
 
 impl Caller {
-    pub(crate) fn new(doors: Doors, random: Random) -> Self {
+    pub(crate) fn new(addresses: MasterAddresses, random: Random) -> Self {
         crawler_tests::http::install_crypto();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -52,22 +52,22 @@ impl Caller {
             http: http
                 .build()
                 .expect("a client without certificates can be built"),
-            doors,
+            addresses,
             random,
         }
     }
 
     /// Reads through any master.
     pub(crate) fn read(&mut self, path: &str) -> Answer {
-        self.until_answered(|caller, door| caller.by_http(door, Method::GET, path, None, ""))
+        self.until_answered(|caller, address| caller.by_http(address, Method::GET, path, None, ""))
     }
 
     /// Changes something over HTTP, once.
     pub(crate) fn change(&mut self, method: Method, path: &str, body: &Value) -> Answer {
         let key = self.key();
         let body = body.to_string();
-        self.until_answered(|caller, door| {
-            caller.by_http(door, method.clone(), path, Some(&body), &key)
+        self.until_answered(|caller, address| {
+            caller.by_http(address, method.clone(), path, Some(&body), &key)
         })
     }
 
@@ -75,9 +75,15 @@ impl Caller {
     pub(crate) fn add(&mut self, spec: &Value) -> Answer {
         let key = self.key();
         let (body, message) = (spec.to_string(), message(spec));
-        self.until_answered(|caller, door| match caller.random.below(2) {
-            0 => caller.by_http(door, Method::POST, "/crawler/resource", Some(&body), &key),
-            _ => caller.by_grpc(door, message.clone(), &key, false),
+        self.until_answered(|caller, address| match caller.random.below(2) {
+            0 => caller.by_http(
+                address,
+                Method::POST,
+                "/crawler/resource",
+                Some(&body),
+                &key,
+            ),
+            _ => caller.by_grpc(address, message.clone(), &key, false),
         })
     }
 
@@ -86,9 +92,15 @@ impl Caller {
         let key = self.key();
         let spec = json!({ "name": name });
         let (body, message) = (spec.to_string(), message(&spec));
-        self.until_answered(|caller, door| match caller.random.below(2) {
-            0 => caller.by_http(door, Method::DELETE, "/crawler/resource", Some(&body), &key),
-            _ => caller.by_grpc(door, message.clone(), &key, true),
+        self.until_answered(|caller, address| match caller.random.below(2) {
+            0 => caller.by_http(
+                address,
+                Method::DELETE,
+                "/crawler/resource",
+                Some(&body),
+                &key,
+            ),
+            _ => caller.by_grpc(address, message.clone(), &key, true),
         })
     }
 
@@ -100,16 +112,19 @@ impl Caller {
     /// Repeats a call until it is answered. A status of 500 or more counts as no answer.
     fn until_answered(
         &mut self,
-        mut ask: impl FnMut(&mut Self, &Door) -> Result<Answer, String>,
+        mut ask: impl FnMut(&mut Self, &MasterAddress) -> Result<Answer, String>,
     ) -> Answer {
         let begun = Instant::now();
         loop {
-            let door = {
-                let doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
-                let nth = self.random.below(doors.len() as u64);
-                doors[usize::try_from(nth).expect("a few")].clone()
+            let address = {
+                let addresses = self
+                    .addresses
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                let nth = self.random.below(addresses.len() as u64);
+                addresses[usize::try_from(nth).expect("a few")].clone()
             };
-            let why = match ask(self, &door) {
+            let why = match ask(self, &address) {
                 Ok(answer) if answer.status < 500 => return answer,
                 Ok(answer) => answer.text,
                 Err(why) => why,
@@ -121,13 +136,13 @@ impl Caller {
 
     fn by_http(
         &mut self,
-        door: &Door,
+        address: &MasterAddress,
         method: Method,
         path: &str,
         body: Option<&str>,
         key: &str,
     ) -> Result<Answer, String> {
-        let url = format!("http://{}{path}", door.http);
+        let url = format!("http://{}{path}", address.http);
         let mut request = self.http.request(method, url).timeout(TRY);
         if let Some(body) = body {
             request = request
@@ -147,12 +162,12 @@ impl Caller {
 
     fn by_grpc(
         &mut self,
-        door: &Door,
+        address: &MasterAddress,
         message: proto::ResourceSpec,
         key: &str,
         is_delete: bool,
     ) -> Result<Answer, String> {
-        let url = format!("http://{}", door.grpc);
+        let url = format!("http://{}", address.grpc);
         let asked = async {
             let client = CrawlerMasterClient::connect(url).await;
             let mut client = client.map_err(|e| tonic::Status::unavailable(e.to_string()))?;

@@ -45,7 +45,7 @@ pub(crate) fn check(history: &History, terms: Terms) -> Vec<Violation> {
     store::records(&history.store, &mut found);
     store::frontiers(&history.told, &mut found);
     clients::crawls(history, &mut found);
-    rests(history, &mut found);
+    convergences(history, &mut found);
     clients::distances(history, terms, &mut found);
     clients::lives(history, &mut found);
     clients::after_deletions(history, terms, &mut found);
@@ -68,12 +68,15 @@ impl Found {
 }
 
 /// Invariant 5: every shard runs on one live worker soon after the faults have stopped.
-fn rests(history: &History, found: &mut Found) {
-    for (n, rest) in history.rests.iter().enumerate() {
+fn convergences(history: &History, found: &mut Found) {
+    for (n, convergence) in history.convergences.iter().enumerate() {
         let n = n + 1;
-        match &rest.took {
-            Ok(took) if *took > rest.bound => {
-                found.add(5, format!("rest {n} took {took:?}, not {:?}", rest.bound));
+        match &convergence.took {
+            Ok(took) if *took > convergence.bound => {
+                found.add(
+                    5,
+                    format!("rest {n} took {took:?}, not {:?}", convergence.bound),
+                );
             }
             Ok(_) => {}
             Err(unsettled) => found.add(5, format!("rest {n} never came: {unsettled:?}")),

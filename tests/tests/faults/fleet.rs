@@ -9,9 +9,9 @@ use std::time::Duration;
 use crawler_tests::PATIENCE;
 use crawler_tests::cluster::{Cluster, Node};
 use crawler_tests::etcd::{Etcd, Isolation};
-use crawler_tests::proxy::{Proxy, Weather};
+use crawler_tests::proxy::{NetworkFaults, Proxy};
 
-use crate::history::{Life, Told};
+use crate::history::{Life, LogEvent};
 use crate::logs;
 
 /// Time for which a silent node counts as there, in these runs.
@@ -22,11 +22,11 @@ pub(crate) const N_MEMBERS: usize = 3;
 pub(crate) const N_PROCESSES: usize = N_MASTERS + N_WORKERS;
 
 /// Addresses of the masters now.
-pub(crate) type Doors = Arc<Mutex<Vec<Door>>>;
+pub(crate) type MasterAddresses = Arc<Mutex<Vec<MasterAddress>>>;
 
 /// Addresses of one master.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Door {
+pub(crate) struct MasterAddress {
     pub(crate) http: String,
     pub(crate) grpc: String,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Fleet {
     /// Masters, then workers. They end before the store and its members.
     pub(crate) places: Vec<Place>,
     pub(crate) cluster: Cluster,
-    pub(crate) doors: Doors,
+    pub(crate) addresses: MasterAddresses,
     marks: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Place {
     n_read: usize,
     /// Logs of the processes that have ended.
     logs: Vec<Vec<String>>,
-    pub(crate) told: Vec<(Life, Told)>,
+    pub(crate) told: Vec<(Life, LogEvent)>,
     /// Crawls of the present process: the epoch, and true if the frontier was opened under it.
     pub(crate) crawls: BTreeMap<String, (u64, bool)>,
 }
@@ -72,7 +72,7 @@ pub(crate) enum Fault {
     /// A process is paused.
     Freeze(usize),
     /// The network between a process and some members is disturbed.
-    Network(usize, Vec<usize>, Weather),
+    Network(usize, Vec<usize>, NetworkFaults),
     /// A member is cut off from the others.
     Isolate(usize, Isolation),
     KillMember(usize),
@@ -132,7 +132,7 @@ impl Fleet {
         };
         let mut fleet = Self {
             places: (0..N_PROCESSES).map(place).collect(),
-            doors: Arc::new(Mutex::new(vec![Door::default(); N_MASTERS])),
+            addresses: Arc::new(Mutex::new(vec![MasterAddress::default(); N_MASTERS])),
             marks: cluster.etcd.marks(),
             cluster,
         };
@@ -165,8 +165,11 @@ impl Fleet {
             _ => self.cluster.worker(&id, &arguments),
         };
         if place.role == "master" {
-            let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
-            doors[n] = Door {
+            let mut addresses = self
+                .addresses
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            addresses[n] = MasterAddress {
                 http: node.http.clone(),
                 grpc: node.grpc.clone(),
             };
@@ -192,10 +195,10 @@ impl Fleet {
             }
             Fault::Terminate(n) => self.node(*n).process.terminate(),
             Fault::Freeze(n) => self.node(*n).process.freeze(),
-            Fault::Network(n, members, weather) => {
+            Fault::Network(n, members, network_faults) => {
                 for member in members {
-                    let weather = weather.clone();
-                    self.places[*n].links[*member].change(|present| *present = weather);
+                    let network_faults = network_faults.clone();
+                    self.places[*n].links[*member].change(|present| *present = network_faults);
                 }
             }
             Fault::Isolate(n, isolation) => {
@@ -335,20 +338,20 @@ impl Place {
         }
         for told in lines.iter().filter_map(|line| logs::read(line)) {
             match &told {
-                Told::Starts { shard, epoch } => {
+                LogEvent::Starts { shard, epoch } => {
                     self.crawls.insert(shard.clone(), (*epoch, false));
                 }
-                Told::Opened { shard, epoch, .. } => {
+                LogEvent::Opened { shard, epoch, .. } => {
                     self.crawls.insert(shard.clone(), (*epoch, true));
                 }
                 // The line comes late, when the next crawl has begun already.
-                Told::Ends { shard, epoch } => {
+                LogEvent::Ends { shard, epoch } => {
                     let is_this = |present: &(u64, bool)| present.0 == *epoch;
                     if self.crawls.get(shard).is_some_and(is_this) {
                         self.crawls.remove(shard);
                     }
                 }
-                Told::Wrote { .. } | Told::Durable { .. } => {}
+                LogEvent::Wrote { .. } | LogEvent::Durable { .. } => {}
             }
             self.told.push((life.clone(), told));
         }

@@ -15,7 +15,7 @@ pub(crate) struct History {
     /// Changes of the store, in the order of their revisions.
     pub(crate) store: Vec<Change>,
     /// Log lines of each life of a process, in order.
-    pub(crate) told: Vec<(Life, Told)>,
+    pub(crate) told: Vec<(Life, LogEvent)>,
     /// Calls of clients. Those of one name are in order: one client has the name, and makes one call after the
     /// other.
     pub(crate) calls: Vec<Call>,
@@ -24,7 +24,7 @@ pub(crate) struct History {
     /// Crawls of a closure that have finished.
     pub(crate) crawls: Vec<Crawl>,
     /// Times until everything was at rest again, after faults.
-    pub(crate) rests: Vec<Rest>,
+    pub(crate) convergences: Vec<Convergence>,
 }
 
 /// A process from its start to its end: its node id, and the number of earlier starts of that id.
@@ -44,7 +44,7 @@ pub(crate) struct Change {
 
 /// A log line that the checker uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum LogEvent {
     /// The leader whose key was created at `term` has written at a revision.
     Wrote { term: u64, revision: u64 },
     /// A frontier was opened.
@@ -126,7 +126,7 @@ pub(crate) struct Crawl {
 
 /// The time from the end of the faults until all shards were where they should be.
 #[derive(Debug, Clone)]
-pub(crate) struct Rest {
+pub(crate) struct Convergence {
     pub(crate) bound: Duration,
     /// Time that it took, or the deviations if it never came to rest.
     pub(crate) took: Result<Duration, Vec<String>>,

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::caller::{Answer, Caller};
 use crate::checker::life_of;
-use crate::fleet::Doors;
+use crate::fleet::MasterAddresses;
 use crate::history::{Answered, Call, Crawl, History, Request, Shown};
 
 /// Delay between two requests of the crawls that keep a distance.
@@ -54,7 +54,7 @@ struct Name {
 }
 
 impl Load {
-    pub(crate) fn begin(doors: &Doors, random: &mut Random) -> Self {
+    pub(crate) fn begin(addresses: &MasterAddresses, random: &mut Random) -> Self {
         let (shared, begun) = (Arc::<Shared>::default(), Instant::now());
         let (mut threads, mut webs) = (Vec::new(), Vec::new());
         for client in 0..N_CLIENTS {
@@ -70,18 +70,18 @@ impl Load {
                 });
                 webs.push(web);
             }
-            let caller = Caller::new(doors.clone(), random.fork());
+            let caller = Caller::new(addresses.clone(), random.fork());
             let (shared, random) = (shared.clone(), random.fork());
             threads.push(std::thread::spawn(move || {
                 client_works(&shared, caller, random, names, begun);
             }));
         }
-        let caller = Caller::new(doors.clone(), random.fork());
+        let caller = Caller::new(addresses.clone(), random.fork());
         let (ours, drains) = (shared.clone(), random.fork());
         threads.push(std::thread::spawn(move || {
             workers_drain(&ours, caller, drains);
         }));
-        let caller = Caller::new(doors.clone(), random.fork());
+        let caller = Caller::new(addresses.clone(), random.fork());
         let (ours, random) = (shared.clone(), random.fork());
         threads.push(std::thread::spawn(move || {
             closures(&ours, caller, random);

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::history::Told;
+use crate::history::LogEvent;
 
 /// Filter of the logs: more than the usual lines.
 pub(crate) const FILTER: &str =
     "info,crawler_store::election=debug,crawler_frontier::durable=debug";
 
 /// Reads a log line. Returns `None` if the checker does not use it.
-pub(crate) fn read(line: &str) -> Option<Told> {
+pub(crate) fn read(line: &str) -> Option<LogEvent> {
     const WORDS: [&str; 5] = [
         "written as the leader",
         "the frontier is open",
@@ -31,25 +31,25 @@ pub(crate) fn read(line: &str) -> Option<Told> {
     };
     let shard = || line["shard"].as_str().unwrap_or_default().to_owned();
     Some(match word {
-        0 => Told::Wrote {
+        0 => LogEvent::Wrote {
             term: number("term"),
             revision: number("revision"),
         },
-        1 => Told::Opened {
+        1 => LogEvent::Opened {
             shard: shard(),
             epoch: number("epoch"),
             storage_epoch: number("storage_epoch"),
         },
-        2 => Told::Durable {
+        2 => LogEvent::Durable {
             shard: shard(),
             storage_epoch: number("storage_epoch"),
             sequence: number("sequence"),
         },
-        3 => Told::Starts {
+        3 => LogEvent::Starts {
             shard: shard(),
             epoch: number("epoch"),
         },
-        _ => Told::Ends {
+        _ => LogEvent::Ends {
             shard: shard(),
             epoch: number("epoch"),
         },
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(target: &str, fields: &str, told: Option<Told>) {
+    fn check(target: &str, fields: &str, told: Option<LogEvent>) {
         let line = format!(
             r#"{{"ts":"2026-01-01T00:00:00.000000Z","level":"DEBUG",{fields},"target":"crawler_{target}"}}"#
         );
@@ -80,7 +80,7 @@ mod tests {
         check(
             "store::election",
             r#""msg":"written as the leader","term":5,"revision":9"#,
-            Some(Told::Wrote {
+            Some(LogEvent::Wrote {
                 term: 5,
                 revision: 9,
             }),
@@ -88,7 +88,7 @@ mod tests {
         check(
             "frontier::durable::open",
             r#""msg":"the frontier is open","shard":"7/0","epoch":"2","storage_epoch":3"#,
-            Some(Told::Opened {
+            Some(LogEvent::Opened {
                 shard: shard.clone(),
                 epoch,
                 storage_epoch,
@@ -97,7 +97,7 @@ mod tests {
         check(
             "frontier::durable::writer",
             r#""msg":"batches are durable","shard":"7/0","storage_epoch":3,"sequence":12"#,
-            Some(Told::Durable {
+            Some(LogEvent::Durable {
                 shard: shard.clone(),
                 storage_epoch,
                 sequence: 12,
@@ -106,7 +106,7 @@ mod tests {
         check(
             "worker::assigned",
             r#""msg":"crawl starts","resource":"a","shard":"7/0","epoch":"2""#,
-            Some(Told::Starts {
+            Some(LogEvent::Starts {
                 shard: shard.clone(),
                 epoch,
             }),
@@ -114,7 +114,7 @@ mod tests {
         check(
             "worker::assigned",
             r#""msg":"crawl ends","resource":"a","shard":"7/0","epoch":"2""#,
-            Some(Told::Ends { shard, epoch }),
+            Some(LogEvent::Ends { shard, epoch }),
         );
         let other = r#""msg":"a line","why":"the frontier is open elsewhere""#;
         check("worker::assigned", other, None);

@@ -13,17 +13,17 @@ use crawler_tests::soak_time;
 
 use checker::{Terms, check};
 use fleet::{Fleet, LEASE_TTL};
-use history::{History, Told};
+use history::{History, LogEvent};
 use load::Load;
 use watcher::Watcher;
 
 mod caller;
 mod checker;
+mod convergence;
 mod fleet;
 mod history;
 mod load;
 mod logs;
-mod rest;
 mod schedule;
 mod watcher;
 
@@ -46,23 +46,23 @@ fn faults_in_any_order_break_no_promise() {
     };
     let watcher = Watcher::new(&fleet.cluster.etcd);
     fleet.node(0).push(&fleet.cluster, "puppet");
-    let mut load = Load::begin(&fleet.doors, &mut random);
+    let mut load = Load::begin(&fleet.addresses, &mut random);
     load.gets_under_way();
     let (begun, time) = (Instant::now(), soak_time().unwrap_or(SHORT));
-    let (mut rests, mut account) = (Vec::new(), schedule::Account::default());
+    let (mut convergences, mut account) = (Vec::new(), schedule::Account::default());
     while begun.elapsed() < time {
         let round = ROUND.min(time.saturating_sub(begun.elapsed()));
         schedule::happen(&mut fleet, &mut random, round, &mut account);
         let stopped = Instant::now();
         load.pause();
-        let rest = rest::come(&mut fleet, stopped);
+        let convergence = convergence::wait(&mut fleet, stopped);
         println!(
             "{:>8.1?} rest {}: {:?}",
             begun.elapsed(),
-            rests.len() + 1,
-            rest.took
+            convergences.len() + 1,
+            convergence.took
         );
-        rests.push(rest);
+        convergences.push(convergence);
         let is_last = begun.elapsed() >= time;
         if is_last {
             load.end();
@@ -70,7 +70,7 @@ fn faults_in_any_order_break_no_promise() {
         let history = History {
             store: watcher.history(&fleet.cluster.etcd),
             told: told(&mut fleet),
-            rests: rests.clone(),
+            convergences: convergences.clone(),
             ..load.history()
         };
         judge(&history, &fleet, &watcher);
@@ -101,11 +101,11 @@ fn demand_substance(history: &History) {
     assert!(!history.crawls.is_empty(), "no closure was crawled");
     assert!(!history.calls.is_empty(), "nobody has called");
     let kinds = history.told.iter().map(|(_, told)| match told {
-        Told::Wrote { .. } => "writes of a leader",
-        Told::Opened { .. } => "opened frontiers",
-        Told::Durable { .. } => "durable batches",
-        Told::Starts { .. } => "beginnings of crawls",
-        Told::Ends { .. } => "ends of crawls",
+        LogEvent::Wrote { .. } => "writes of a leader",
+        LogEvent::Opened { .. } => "opened frontiers",
+        LogEvent::Durable { .. } => "durable batches",
+        LogEvent::Starts { .. } => "beginnings of crawls",
+        LogEvent::Ends { .. } => "ends of crawls",
     });
     let kinds: BTreeSet<&str> = kinds.collect();
     assert_eq!(kinds.len(), 5, "the logs tell only of {kinds:?}");
@@ -115,7 +115,7 @@ fn demand_substance(history: &History) {
     assert_eq!(names.len(), load::N_CHAINS, "only {names:?} are crawled");
 }
 
-fn told(fleet: &mut Fleet) -> Vec<(history::Life, Told)> {
+fn told(fleet: &mut Fleet) -> Vec<(history::Life, LogEvent)> {
     fleet.read();
     let places = fleet.places.iter();
     places

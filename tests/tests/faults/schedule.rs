@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use crawler_tests::etcd::Isolation;
-use crawler_tests::proxy::Weather;
+use crawler_tests::proxy::NetworkFaults;
 use crawler_tests::random::Random;
 
 use crate::fleet::{self, Fault, Fleet, LEASE_TTL, N_MEMBERS, N_PROCESSES};
@@ -76,15 +76,17 @@ fn draw(random: &mut Random) -> (Fault, Duration) {
                 0 => (0..N_MEMBERS).collect(),
                 _ => [member].into(),
             };
-            let mut weather = Weather::default();
+            let mut network_faults = NetworkFaults::default();
             match random.below(5) {
-                0 | 1 => weather.is_cut = true,
-                2 => weather.holds_calls = true,
-                3 => weather.holds_answers = true,
-                _ => weather.delay = Duration::from_millis(50) + millis(random, LEASE_TTL / 6),
+                0 | 1 => network_faults.is_cut = true,
+                2 => network_faults.holds_calls = true,
+                3 => network_faults.holds_answers = true,
+                _ => {
+                    network_faults.delay = Duration::from_millis(50) + millis(random, LEASE_TTL / 6)
+                }
             }
             let members = members.into_iter().collect();
-            (Fault::Network(process, members, weather), short)
+            (Fault::Network(process, members, network_faults), short)
         }
         11 | 12 => {
             let isolations = [Isolation::Whole, Isolation::Inward, Isolation::Outward];
@@ -126,11 +128,13 @@ fn kind(fault: &Fault) -> &'static str {
         Fault::Kill(_) => "kill",
         Fault::Terminate(_) => "terminate",
         Fault::Freeze(_) => "freeze",
-        Fault::Network(_, _, weather) => match (weather.is_cut, weather.delay.is_zero()) {
-            (true, _) => "cut",
-            (false, true) => "one-way loss",
-            (false, false) => "delay",
-        },
+        Fault::Network(_, _, network_faults) => {
+            match (network_faults.is_cut, network_faults.delay.is_zero()) {
+                (true, _) => "cut",
+                (false, true) => "one-way loss",
+                (false, false) => "delay",
+            }
+        }
         Fault::Isolate(..) => "member isolated",
         Fault::KillMember(_) => "member killed",
         Fault::FreezeMember(_) => "member frozen",
@@ -141,14 +145,14 @@ fn kind(fault: &Fault) -> &'static str {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Network(n, members, weather) => {
-                let Weather {
+            Fault::Network(n, members, network_faults) => {
+                let NetworkFaults {
                     is_cut,
                     holds_calls,
                     holds_answers,
                     delay,
                     ..
-                } = weather;
+                } = network_faults;
                 let what = match (is_cut, holds_calls, holds_answers) {
                     (true, _, _) => "is cut off".to_owned(),
                     (_, true, _) => "is not heard".to_owned(),

@@ -1,4 +1,4 @@
-//! Attacks of single clients on the doors, repeated until they are told to end.
+//! Attacks of single clients on the listeners, repeated until they are told to end.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -50,7 +50,7 @@ const METHODS: [&str; 7] = [
     "CrawlerWorker/TakeTurns",
 ];
 
-/// The doors, and the outcomes of the attacks.
+/// The listeners, and the outcomes of the attacks.
 pub(crate) struct Flood {
     http: String,
     grpc: String,

@@ -1,4 +1,4 @@
-//! A flood of hostile clients at the doors of a master, for minutes, with an honest crawl beside it: memory stays
+//! A flood of hostile clients at the listeners of a master, for minutes, with an honest crawl beside it: memory stays
 //! bounded, calls are answered soon, and the crawl finds everything.
 //!
 //! Everything is on loopback, of a bounded number, and ends with the test.

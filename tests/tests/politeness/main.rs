@@ -2,7 +2,7 @@
 //! test judges the requests that the hosts receive, by the log of the fake web.
 //!
 //! First all resources are on one worker, and are judged together. Then they move between two workers, which crawl
-//! the same hosts side by side and share their turns, until one of them is killed. [`judge`] says which requests
+//! the same hosts side by side and share their turns, until one of them is killed. [`early_requests`] says which requests
 //! may be too soon.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,10 +12,10 @@ use crawler_tests::cluster::{LEASE_TTL, Node};
 use crawler_tests::random::Random;
 use crawler_tests::{PATIENCE, pass, soak, soak_time, until};
 
-use judge::{Moment, Request, Terms, Together, judge};
+use check::{Moment, Request, Terms, Together, early_requests};
 use stage::{RESOURCES, Scale, Stage};
 
-mod judge;
+mod check;
 mod stage;
 
 /// Duration of the whole run in full length.
@@ -86,7 +86,7 @@ fn politeness_outlasts_crashes_stops_and_moves() {
         takeovers,
         together,
     };
-    let found = judge(&requests, &terms);
+    let found = early_requests(&requests, &terms);
     assert!(
         found.is_empty(),
         "{} too soon:\n{}",

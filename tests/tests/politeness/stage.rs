@@ -8,7 +8,7 @@ use crawler_tests::web::{Asked, HeaderMap, Hit, Method, Site, Web};
 use crawler_tests::{PATIENCE, until};
 use serde_json::json;
 
-use crate::judge::Request;
+use crate::check::Request;
 
 /// Resources; all of them ask all hosts.
 pub(crate) const RESOURCES: [&str; 3] = ["a", "b", "c"];

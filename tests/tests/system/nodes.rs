@@ -8,7 +8,7 @@ use crate::sites::{self, Gate};
 
 fn worker(server: &Server) -> Value {
     // A worker may report its totals between the two calls.
-    let list = until("the same at both doors", PATIENCE, || {
+    let list = until("the same at both interfaces", PATIENCE, || {
         let list = server.ok(&["node", "list", "-o", "json"]);
         let list: Value = serde_json::from_str(&list).expect("it is JSON");
         (list == server.get("/crawler/node").json()).then_some(list)

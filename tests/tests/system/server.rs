@@ -1,4 +1,4 @@
-//! A running `crawler up` with its three doors: command line, HTTP, gRPC.
+//! A running `crawler up` with its three interfaces: command line, HTTP, gRPC.
 
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{Found, id_of};
-use crate::history::{Change, History, Life, Told};
+use crate::history::{Change, History, Life, LogEvent};
 
 /// Invariant 1: each write of a leader was made while its key was the oldest of the election.
 pub(super) fn leaders(history: &History, found: &mut Found) {
@@ -30,7 +30,7 @@ pub(super) fn leaders(history: &History, found: &mut Found) {
     }
     let mut writers: BTreeMap<u64, &Life> = BTreeMap::new();
     for (life, told) in &history.told {
-        let Told::Wrote { term, revision } = told else {
+        let LogEvent::Wrote { term, revision } = told else {
             continue;
         };
         let (id, nth) = life;
@@ -111,14 +111,14 @@ pub(super) fn records(store: &[Change], found: &mut Found) {
 }
 
 /// Invariant 2: nothing became durable in a frontier under an earlier opening than the last.
-pub(super) fn frontiers(told: &[(Life, Told)], found: &mut Found) {
+pub(super) fn frontiers(told: &[(Life, LogEvent)], found: &mut Found) {
     type Openings<'a> = BTreeMap<u64, (&'a Life, u64)>;
     let mut opened: BTreeMap<&str, Openings<'_>> = BTreeMap::new();
     // First and last number that became durable, by opening.
     let mut durable: BTreeMap<&str, BTreeMap<u64, (u64, u64)>> = BTreeMap::new();
     for (life, told) in told {
         match told {
-            Told::Opened {
+            LogEvent::Opened {
                 shard,
                 epoch,
                 storage_epoch,
@@ -130,7 +130,7 @@ pub(super) fn frontiers(told: &[(Life, Told)], found: &mut Found) {
                     found.add(2, what);
                 }
             }
-            Told::Durable {
+            LogEvent::Durable {
                 shard,
                 storage_epoch,
                 sequence,
@@ -141,7 +141,7 @@ pub(super) fn frontiers(told: &[(Life, Told)], found: &mut Found) {
                     .or_insert((*sequence, *sequence));
                 *span = (span.0.min(*sequence), span.1.max(*sequence));
             }
-            Told::Wrote { .. } | Told::Starts { .. } | Told::Ends { .. } => {}
+            LogEvent::Wrote { .. } | LogEvent::Starts { .. } | LogEvent::Ends { .. } => {}
         }
     }
     for (shard, openings) in opened {

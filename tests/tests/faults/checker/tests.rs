@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::history::{Answered, Call, Change, Crawl, Life, Request, Rest, Shown, Told};
+use crate::history::{Answered, Call, Change, Convergence, Crawl, Life, LogEvent, Request, Shown};
 
 const TERMS: Terms = Terms {
     delay: Duration::from_millis(100),
@@ -38,26 +38,26 @@ fn life(id: &str) -> Life {
     (id.to_owned(), 1)
 }
 
-fn opened(epoch: u64, storage_epoch: u64) -> Told {
+fn opened(epoch: u64, storage_epoch: u64) -> LogEvent {
     let shard = "7/0".to_owned();
-    Told::Opened {
+    LogEvent::Opened {
         shard,
         epoch,
         storage_epoch,
     }
 }
 
-fn durable(storage_epoch: u64, sequence: u64) -> Told {
+fn durable(storage_epoch: u64, sequence: u64) -> LogEvent {
     let shard = "7/0".to_owned();
-    Told::Durable {
+    LogEvent::Durable {
         shard,
         storage_epoch,
         sequence,
     }
 }
 
-fn wrote(term: u64, revision: u64) -> Told {
-    Told::Wrote { term, revision }
+fn wrote(term: u64, revision: u64) -> LogEvent {
+    LogEvent::Wrote { term, revision }
 }
 
 fn call(at: u64, what: Answered) -> Call {
@@ -160,7 +160,7 @@ fn good() -> History {
             n_due: 0,
             n_dead: 0,
         }],
-        rests: vec![Rest {
+        convergences: vec![Convergence {
             bound: Duration::from_secs(7),
             took: Ok(Duration::from_secs(3)),
         }],
@@ -278,10 +278,10 @@ fn a_missing_item_one_that_is_there_twice_and_one_of_no_page_are_found() {
 #[test]
 fn a_rest_that_comes_late_or_never_is_found() {
     finds(5, "took 8s", |history| {
-        history.rests[0].took = Ok(Duration::from_secs(8));
+        history.convergences[0].took = Ok(Duration::from_secs(8));
     });
     finds(5, "never came", |history| {
-        history.rests[0].took = Err(vec!["7/0 has no owner".to_owned()]);
+        history.convergences[0].took = Err(vec!["7/0 has no owner".to_owned()]);
     });
 }
 

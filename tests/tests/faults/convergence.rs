@@ -9,7 +9,7 @@ use etcd_client::{Client, GetOptions};
 use serde_json::Value;
 
 use crate::fleet::{Fleet, LEASE_TTL};
-use crate::history::Rest;
+use crate::history::Convergence;
 use crate::load::CLOSURE;
 
 /// Time in which everything has to be at rest: etcd, the leader or both have changed in all runs here.
@@ -20,7 +20,7 @@ const BOUND: Duration = LEASE_TTL
 const LONGEST: Duration = Duration::from_secs(90);
 
 /// Waits until everything is where it should be. The faults have just stopped.
-pub(crate) fn come(fleet: &mut Fleet, begun: Instant) -> Rest {
+pub(crate) fn wait(fleet: &mut Fleet, begun: Instant) -> Convergence {
     let took = loop {
         fleet.read();
         fleet.start_again();
@@ -37,7 +37,7 @@ pub(crate) fn come(fleet: &mut Fleet, begun: Instant) -> Rest {
         }
         pass(Duration::from_millis(100));
     };
-    Rest { bound: BOUND, took }
+    Convergence { bound: BOUND, took }
 }
 
 fn records(endpoints: &[String]) -> Result<BTreeMap<String, Value>, etcd_client::Error> {

@@ -58,7 +58,7 @@ pub(crate) struct Together {
 type Early<'a> = (&'a Request, &'a Request);
 
 /// Returns all requests that came too soon, in words.
-pub(crate) fn judge(requests: &[Request], terms: &Terms) -> Vec<String> {
+pub(crate) fn early_requests(requests: &[Request], terms: &Terms) -> Vec<String> {
     let mut sorted: Vec<&Request> = requests.iter().collect();
     sorted.sort_by_key(|request| request.start);
     let mut found = Vec::new();
@@ -201,7 +201,7 @@ mod tests {
             takeovers: takeovers.collect(),
             together: Vec::new(),
         };
-        let found = judge(&requests, &terms);
+        let found = early_requests(&requests, &terms);
         assert_eq!(found.len(), n_found, "{found:#?}");
     }
 
@@ -278,7 +278,7 @@ mod tests {
             takeovers: BTreeMap::new(),
             together: vec![together],
         };
-        let found = judge(&requests, &terms);
+        let found = early_requests(&requests, &terms);
         assert_eq!(found.len(), n_found, "{found:#?}");
     }
 
@@ -337,7 +337,7 @@ mod tests {
             ..Terms::default()
         };
         assert_eq!(
-            judge(&requests, &terms),
+            early_requests(&requests, &terms),
             [
                 "w1 at h: robots.txt by w1 at 510.000ms, 500.000ms after the answer to a by w1 at 0.000ns"
             ]
