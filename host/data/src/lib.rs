@@ -217,8 +217,8 @@ impl DataRoot {
         let path = ObjectPath::from(probe::PROBES);
         let found = probe::probe(&self.object_store()).await;
         match found.map_err(|e| self.failed("write", &path, e))? {
-            probe::Found::Kept => Ok(()),
-            probe::Found::Broken(why) => Err(DataError::Unsafe {
+            probe::ProbeResult::Kept => Ok(()),
+            probe::ProbeResult::Broken(why) => Err(DataError::Unsafe {
                 root: self.root(),
                 why,
             }),

@@ -14,7 +14,7 @@ const WRITERS: usize = 8;
 
 /// Result of a probe.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum ProbeResult {
     /// Exactly one writer wins.
     Kept,
     /// The store does something else, described here.
@@ -23,7 +23,7 @@ pub(super) enum Found {
 
 /// Creates one object several times at once. Exactly one create may succeed, the others must be told that the
 /// object exists, and its content must be the winner's.
-pub(super) async fn probe(objects: &Arc<dyn ObjectStore>) -> Result<Found, ObjectError> {
+pub(super) async fn probe(objects: &Arc<dyn ObjectStore>) -> Result<ProbeResult, ObjectError> {
     let name = hex::encode(rand::random::<[u8; 8]>());
     let path = ObjectPath::from_iter([PROBES, &name]);
     let found = race(objects, &path).await;
@@ -33,7 +33,10 @@ pub(super) async fn probe(objects: &Arc<dyn ObjectStore>) -> Result<Found, Objec
     }
 }
 
-async fn race(objects: &Arc<dyn ObjectStore>, path: &ObjectPath) -> Result<Found, ObjectError> {
+async fn race(
+    objects: &Arc<dyn ObjectStore>,
+    path: &ObjectPath,
+) -> Result<ProbeResult, ObjectError> {
     let creates = (0..WRITERS).map(|n| async move {
         let body = format!("writer {n}");
         let create = objects.put_opts(path, body.clone().into(), PutMode::Create.into());
@@ -50,18 +53,18 @@ async fn race(objects: &Arc<dyn ObjectStore>, path: &ObjectPath) -> Result<Found
     let winners: Vec<String> = created.into_iter().flatten().collect();
     let [winner] = winners.as_slice() else {
         let n = winners.len();
-        return Ok(Found::Broken(format!(
+        return Ok(ProbeResult::Broken(format!(
             "of {WRITERS} writers that created one file at once, {n} were told that they did"
         )));
     };
     let kept: Bytes = objects.get(path).await?.bytes().await?;
     if kept != winner.as_bytes() {
-        return Ok(Found::Broken(
+        return Ok(ProbeResult::Broken(
             "of several writers that created one file at once, another one's bytes were kept"
                 .to_owned(),
         ));
     }
-    Ok(Found::Kept)
+    Ok(ProbeResult::Kept)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::placement::{Candidates, PlacementRequest, leaves_friend, place_beside};
+use super::placement::{Candidates, PlacementRequest, leaves_affinity, place_beside};
 use crawler_model::id::NodeId;
 use crawler_model::resource::ShardId;
 
@@ -138,7 +138,7 @@ fn better_place(
 ) -> Option<(NodeId, u64)> {
     let strategy = candidates.strategy();
     let present = candidates.get(owner)?;
-    if leaves_friend(request, present) {
+    if leaves_affinity(request, present) {
         return None;
     }
     let to = place_beside(request, candidates, owner)?;

@@ -12,7 +12,10 @@ use super::reconcile::{ReconcileParts, Reconciler};
 use crawler_store::election::{ElectionStatus, Leadership};
 
 /// Logs the leader whenever it is another master than before.
-pub async fn tell(mut election_status: watch::Receiver<ElectionStatus>, stop: CancellationToken) {
+pub async fn log_changes(
+    mut election_status: watch::Receiver<ElectionStatus>,
+    stop: CancellationToken,
+) {
     let mut told = None;
     loop {
         let present = election_status.borrow_and_update().clone();

@@ -77,7 +77,7 @@ pub(super) async fn records<T: DeserializeOwned>(
     catalog: &Catalog,
     prefix: &str,
 ) -> Result<Vec<(String, Versioned<T>)>, StoreError> {
-    Ok(told(catalog.scan::<T>(prefix).await?).records)
+    Ok(log_broken(catalog.scan::<T>(prefix).await?).records)
 }
 
 /// Reads the resources with the first `max` names after this one. Returns the last of these names if there are
@@ -92,7 +92,7 @@ pub(super) async fn resources_after(
     let (scan, last) = catalog
         .scan_after(&prefix, after.as_deref().unwrap_or(&prefix), max)
         .await?;
-    let resources = told(scan).records.into_iter();
+    let resources = log_broken(scan).records.into_iter();
     let last = last.and_then(|key| key.strip_prefix(&prefix)?.parse().ok());
     Ok((
         resources.map(|(_, resource)| resource.value).collect(),
@@ -101,7 +101,7 @@ pub(super) async fn resources_after(
 }
 
 /// Logs the records that do not decode.
-fn told<T>(scan: Scan<T>) -> Scan<T> {
+fn log_broken<T>(scan: Scan<T>) -> Scan<T> {
     for error in &scan.broken {
         let error = telemetry::chain(error);
         tracing::error!(error, "passing over a record that does not decode");

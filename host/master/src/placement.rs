@@ -86,7 +86,7 @@ pub(super) fn must_leave(request: &PlacementRequest<'_>, candidate: &Candidate) 
 }
 
 /// True if the worker has the resource that this one wants to be near.
-pub(super) fn leaves_friend(request: &PlacementRequest<'_>, candidate: &Candidate) -> bool {
+pub(super) fn leaves_affinity(request: &PlacementRequest<'_>, candidate: &Candidate) -> bool {
     let near = request.placement.near.as_ref();
     near.is_some_and(|near| candidate.n_of(near) > 0)
 }

@@ -39,7 +39,7 @@ pub struct IdIssuer {
 
 /// Record of the reservations: nothing below the mark is issued again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Mark {
+struct Reservation {
     /// Milliseconds up to which all ids are reserved.
     reserved_until: u64,
     /// Term of the issuer that reserved last.
@@ -93,12 +93,12 @@ impl IdIssuer {
         let key = self.catalog.keys().ids();
         let mut backoff = Backoff::new(Duration::from_millis(2), Duration::from_millis(200));
         for _ in 0..TRIES_MAX {
-            let mark = self.catalog.read::<Mark>(&key).await?;
-            let (guard, reserved, last_term) = match mark {
-                Some(mark) => (
-                    Guard::RevisionIs(key.clone(), mark.revision),
-                    mark.value.reserved_until,
-                    Some(mark.value.term),
+            let reservation = self.catalog.read::<Reservation>(&key).await?;
+            let (guard, reserved, last_term) = match reservation {
+                Some(reservation) => (
+                    Guard::RevisionIs(key.clone(), reservation.revision),
+                    reservation.value.reserved_until,
+                    Some(reservation.value.term),
                 ),
                 None => (Guard::Absent(key.clone()), 0, None),
             };
@@ -110,11 +110,13 @@ impl IdIssuer {
             }
             let next_term = last_term.map_or(0, |last| (last + 1) % (1 << TERM_BITS));
             let term = term.unwrap_or(next_term);
-            let mark = Mark {
+            let reservation = Reservation {
                 reserved_until: end,
                 term,
             };
-            let txn = Txn::new().guard(guard).put(key.clone(), encode(&mark));
+            let txn = Txn::new()
+                .guard(guard)
+                .put(key.clone(), encode(&reservation));
             match self.catalog.store().commit(txn).await? {
                 Outcome::Done(_) => {
                     return Ok(Block {

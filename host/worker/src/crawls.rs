@@ -23,13 +23,13 @@ const KEPT_LOGS: usize = 256;
 /// Crawls of this process, for the API. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Crawls {
-    shared: Arc<Mutex<Known>>,
+    shared: Arc<Mutex<CrawlTable>>,
     /// Signals that a crawl has begun or ended, or waits, or goes on.
     pub(super) changed: Arc<Notify>,
 }
 
 #[derive(Default)]
-struct Known {
+struct CrawlTable {
     running: BTreeMap<ShardId, Running>,
     /// Logs of the last crawl of each shard, running or over.
     logs: BTreeMap<ShardId, CrawlLog>,
@@ -37,7 +37,7 @@ struct Known {
     over: BTreeSet<ShardId>,
 }
 
-impl Known {
+impl CrawlTable {
     /// Drops logs of crawls that are over, those of the oldest resources first, until no more than
     /// [`KEPT_LOGS`] are left.
     fn trim_logs(&mut self) {
@@ -61,7 +61,7 @@ pub(super) struct Running {
 }
 
 impl Crawls {
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, CrawlTable> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

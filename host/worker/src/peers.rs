@@ -18,14 +18,14 @@ const RESYNC: Duration = Duration::from_secs(30);
 pub async fn follow(catalog: Catalog, turns: Turns) {
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
     loop {
-        let error = look_on(&catalog, &turns, &mut backoff).await;
+        let error = follow_until_error(&catalog, &turns, &mut backoff).await;
         let error = telemetry::chain(&error);
         tracing::debug!(error, "the workers that share turns are not known anew");
         tokio::time::sleep(backoff.next_delay()).await;
     }
 }
 
-async fn look_on(catalog: &Catalog, turns: &Turns, backoff: &mut Backoff) -> StoreError {
+async fn follow_until_error(catalog: &Catalog, turns: &Turns, backoff: &mut Backoff) -> StoreError {
     let prefix = catalog.keys().nodes(Role::Worker);
     let mut changes = match Changes::below(catalog, &prefix, RESYNC).await {
         Ok(changes) => changes,

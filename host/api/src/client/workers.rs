@@ -44,7 +44,7 @@ impl GrpcWorkerCalls {
             Some(channel) => channel.clone(),
             None => {
                 let endpoint = endpoint(format!("http://{address}"));
-                let endpoint = endpoint.map_err(|e| silent(address, chain(&e)))?;
+                let endpoint = endpoint.map_err(|e| no_answer(address, chain(&e)))?;
                 let channel = endpoint.connect_lazy();
                 if channels.len() >= CHANNELS_MAX {
                     channels.clear();
@@ -70,7 +70,7 @@ impl WorkerCalls for GrpcWorkerCalls {
         let status = worker_call(address, call).await?;
         let crawls = status.crawls.into_iter().map(crawl::status);
         let crawls = crawls.collect::<Result<_, _>>();
-        crawls.map_err(|e| silent(address, e.to_string()))
+        crawls.map_err(|e| no_answer(address, e.to_string()))
     }
 
     async fn logs(
@@ -88,7 +88,7 @@ impl WorkerCalls for GrpcWorkerCalls {
         let address = address.to_owned();
         let lines = lines.map(move |line| match line {
             Ok(line) => Ok(crawl::line(line)),
-            Err(status) => Err(silent(&address, why(&status))),
+            Err(status) => Err(no_answer(&address, why(&status))),
         });
         Ok(lines.boxed())
     }
@@ -108,10 +108,10 @@ impl SendLinks for GrpcWorkerCalls {
             Ok(Err(status)) if status.code() == Code::InvalidArgument => {
                 Err(LinkTransferError::Refused(status.message().to_owned()))
             }
-            Ok(Err(status)) => Err(not_now(silent(address, why(&status)))),
+            Ok(Err(status)) => Err(not_now(no_answer(address, why(&status)))),
             Err(_elapsed) => {
                 let seconds = LINK_TRANSFER_DEADLINE.as_secs();
-                Err(not_now(silent(
+                Err(not_now(no_answer(
                     address,
                     format!("no answer within {seconds} s"),
                 )))
@@ -128,14 +128,14 @@ impl AskTurns for GrpcWorkerCalls {
             why: error.to_string(),
         };
         let request = with_token(owner, turns::asks_message(asks));
-        let request = request.map_err(|why| unanswered(silent(address, why)))?;
+        let request = request.map_err(|why| unanswered(no_answer(address, why)))?;
         let mut client = self.worker(address).map_err(unanswered)?;
         match client.take_turns(request).await {
             Ok(answer) => {
                 let answers = answer.into_inner().answers;
                 Ok(answers.into_iter().map(turns::answer).collect())
             }
-            Err(status) => Err(unanswered(silent(address, why(&status)))),
+            Err(status) => Err(unanswered(no_answer(address, why(&status)))),
         }
     }
 }
@@ -156,15 +156,15 @@ async fn worker_call<T>(
 ) -> Result<T, WorkerCallError> {
     match tokio::time::timeout(WORKER_CALL_DEADLINE, call).await {
         Ok(Ok(response)) => Ok(response.into_inner()),
-        Ok(Err(status)) => Err(silent(address, why(&status))),
+        Ok(Err(status)) => Err(no_answer(address, why(&status))),
         Err(_elapsed) => {
             let seconds = WORKER_CALL_DEADLINE.as_secs();
-            Err(silent(address, format!("no answer within {seconds} s")))
+            Err(no_answer(address, format!("no answer within {seconds} s")))
         }
     }
 }
 
-fn silent(address: &str, why: String) -> WorkerCallError {
+fn no_answer(address: &str, why: String) -> WorkerCallError {
     WorkerCallError {
         address: address.to_owned(),
         why,

@@ -135,8 +135,8 @@ impl MasterNode {
         let election_status = self.control.election_status().clone();
         scope.spawn("leader", self.leader.run(stop.clone()));
         scope.spawn(
-            "word of the leader",
-            leader::tell(election_status, stop.clone()),
+            "log of the leader",
+            leader::log_changes(election_status, stop.clone()),
         );
         scope.spawn("election", self.election.run(stop));
     }

@@ -111,8 +111,8 @@ async fn check(fault: Fault, expected: &str) {
     });
     let objects: Arc<dyn ObjectStore> = faulty.clone();
     let found = match probe(&objects).await {
-        Ok(Found::Kept) => "kept".to_owned(),
-        Ok(Found::Broken(why)) => why,
+        Ok(ProbeResult::Kept) => "kept".to_owned(),
+        Ok(ProbeResult::Broken(why)) => why,
         Err(error) => error.to_string(),
     };
     assert!(found.contains(expected), "{fault:?}: {found}");

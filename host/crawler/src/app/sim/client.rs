@@ -71,7 +71,7 @@ pub(super) fn start(cluster: &Arc<Cluster>) -> Clients {
         clients.scope.spawn("client", async move {
             let mut client = client;
             while !stop.is_cancelled() {
-                client.turn().await;
+                client.step().await;
                 let pause = client.cluster.services.world.millis(100, 20_000);
                 stop.run_until_cancelled(tokio::time::sleep(pause)).await;
             }
@@ -89,7 +89,7 @@ struct Client {
 }
 
 impl Client {
-    async fn turn(&mut self) {
+    async fn step(&mut self) {
         let present = self.expected.lock().unwrap().get(&self.name).cloned();
         let draw = self.cluster.services.world.below(10);
         match present {

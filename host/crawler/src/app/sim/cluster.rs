@@ -40,7 +40,7 @@ pub(super) struct Cluster {
     pub(super) services: Arc<Services>,
     pub(super) machines: Mutex<Vec<Machine>>,
     /// Processes whose id was started again while they were stopped.
-    pub(super) ghosts: Mutex<Vec<Node>>,
+    pub(super) replaced: Mutex<Vec<Node>>,
     /// Workers that were told to drain.
     pub(super) drains: Mutex<BTreeSet<NodeId>>,
     /// Scope of the tasks that end faults.
@@ -72,7 +72,7 @@ impl Cluster {
         });
         let cluster = Arc::new(Self {
             machines: Mutex::default(),
-            ghosts: Mutex::default(),
+            replaced: Mutex::default(),
             drains: Mutex::default(),
             scope: TaskScope::new(),
             _folder: folder,
@@ -142,7 +142,7 @@ impl Cluster {
             .filter_map(|m| m.node.as_ref())
             .for_each(&mut work);
         drop(machines);
-        self.ghosts.lock().unwrap().iter().for_each(work);
+        self.replaced.lock().unwrap().iter().for_each(work);
     }
 
     /// Makes a call at any master; returns false if there is none.
@@ -151,9 +151,9 @@ impl Cluster {
         call: impl FnOnce(Arc<Control>) -> F,
     ) -> bool {
         let machines = self.machines.lock().unwrap();
-        let ghosts = self.ghosts.lock().unwrap();
+        let replaced = self.replaced.lock().unwrap();
         let nodes = machines.iter().filter_map(|machine| machine.node.as_ref());
-        let nodes = nodes.chain(ghosts.iter());
+        let nodes = nodes.chain(replaced.iter());
         let masters = nodes.filter_map(|node| match &node.part {
             Part::Master(control) => Some((node, control)),
             Part::Worker(_) => None,
@@ -174,7 +174,7 @@ impl Cluster {
         self.services.world.set_faults(false);
         self.services.store.set_lateness(Duration::ZERO);
         self.each(|node| node.process.go_on());
-        self.bury();
+        self.remove_ended();
         self.start_missing();
     }
 
@@ -187,7 +187,7 @@ impl Cluster {
     }
 
     /// Removes processes that have ended because another process has their id.
-    pub(super) fn bury(&self) {
+    pub(super) fn remove_ended(&self) {
         let world = &self.services.world;
         self.each(|node| node.judge_panic(&self.services.world));
         let of_all = [
@@ -199,7 +199,7 @@ impl Cluster {
                 world.violation(format_args!("the task of {what} has panicked"));
             }
         }
-        self.ghosts
+        self.replaced
             .lock()
             .unwrap()
             .retain(|node| !node.ended.is_cancelled());

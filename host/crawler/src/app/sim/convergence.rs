@@ -26,7 +26,7 @@ const SETTLED_BY: Duration =
 pub(super) async fn ownership(cluster: &Arc<Cluster>, stopped: &str, since: Instant) {
     let world = &cluster.services.world;
     loop {
-        cluster.bury();
+        cluster.remove_ended();
         let found = owned_once(cluster);
         let passed = since.elapsed();
         match found {
@@ -126,7 +126,7 @@ pub(super) async fn settled(cluster: &Arc<Cluster>, clients: &Clients, by: Insta
     let world = &cluster.services.world;
     let expected = clients.expected.lock().unwrap().clone();
     loop {
-        cluster.bury();
+        cluster.remove_ended();
         let busy = busy(cluster);
         match busy {
             None => break,

@@ -63,7 +63,7 @@ impl Cluster {
                 world.occurs(Fault::StopAndReplace);
                 let process = node.process.clone();
                 process.stop();
-                self.ghosts.lock().unwrap().push(node);
+                self.replaced.lock().unwrap().push(node);
                 self.start_on(machine);
                 self.later(time, move |_| process.go_on());
             }
@@ -156,7 +156,7 @@ pub(super) async fn inject_faults(cluster: &Arc<Cluster>) {
         cluster.services.store.set_lateness(LEASE_TTL / 16 * late);
         cluster.fault();
         tokio::time::sleep(world.millis(100, 6_000)).await;
-        cluster.bury();
+        cluster.remove_ended();
         if world.chance(30) {
             cluster.start_missing();
         }
