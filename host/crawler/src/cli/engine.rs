@@ -92,7 +92,7 @@ pub(super) struct EngineArgs {
     /// Calls of rules that run at once; further ones wait, as they do for half of --memory
     #[arg(long, value_name = "N", default_value_t = POOL_INSTANCES, value_parser = clap::value_parser!(u32).range(1..=4_096))]
     pool_instances: u32,
-    /// Memory that the process may use: from 7/8 of it on no page is taken, at all of it the crawl that uses
+    /// Memory that the process may use: from 7/8 of it on no page is taken, at 100 % the crawl that uses
     /// most is put back [default: 80 % of what the cgroup or the machine has]
     #[arg(long, value_name = "SIZE", value_parser = memory)]
     memory: Option<u64>,

@@ -30,7 +30,7 @@ pub(super) enum ResourceCommand {
     Add(Box<SpecArgs>),
     /// Change the settings of a crawl while it runs; what is not named stays
     #[command(
-        after_help = "Examples:\n  crawler resource update books --max-pages 5000 --limit memory=128MiB\n  crawler resource update books --plugin books@1.2.0\n  crawler resource update heavy --selector gpu= --apart ''\n\nLimits, delays and placement hold at once: a part whose worker does not fit any more moves. Scope and the\nplugin's version hold for pages taken from then on. Params, shards and another plugin need a new run:\n`crawler resource restart`."
+        after_help = "Examples:\n  crawler resource update books --max-pages 5000 --limit memory=128MiB\n  crawler resource update books --plugin books@1.2.0\n  crawler resource update heavy --selector gpu= --apart ''\n\nMost changes hold for pages taken from then on; placement, rates, concurrency and the plugin's version hold at\nonce, and a shard whose worker does not fit any more moves. Params, shards and another plugin need a new run:\n`crawler resource restart`."
     )]
     Update(Box<SpecArgs>),
     /// List all resources

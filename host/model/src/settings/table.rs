@@ -96,16 +96,16 @@ macro_rules! crawl_settings {
                 takes: "N/TIME,…",
                 example: &["10/s, 300/m"],
                 applies: Pages,
-                help: "Requests to one host in any such time, like 10/s or, several at once, 10/s,300/m",
-                book: "requests to one host in any such time, like `10/s,300/m`; counted over all crawls of a worker",
+                help: "Most requests to one host in any period of that length, like 10/s or, several at once, 10/s,300/m",
+                book: "most requests to one host in any period of that length, like `10/s,300/m`; counted over all crawls of a worker",
             }
             rate: text(Rates) {
                 name: "rate",
                 takes: "N/TIME,…",
                 example: &["5000/h"],
                 applies: AtOnce,
-                help: "Pages begun in any such time, on all hosts",
-                book: "pages that the crawl begins in any such time, like `10/s,300/m`; its shards share it",
+                help: "Most pages begun in any period of that length, on all hosts, like 10/s",
+                book: "most pages that the crawl begins in any period of that length, like `10/s,300/m`; its shards share it",
             }
             hours: text(Hours) {
                 name: "hours",
