@@ -167,7 +167,7 @@ async fn answered(
     let request = &claim.request;
     let page = match fetched.answer {
         Answer::Page(page) => Arc::new(*page),
-        Answer::Elsewhere { to } => {
+        Answer::Redirect { to } => {
             // A reload would be redirected to itself without end.
             let depth = claim.depth + u32::from(request.is_same_host(&to));
             let target = request.redirected(to);

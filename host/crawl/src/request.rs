@@ -18,10 +18,10 @@ pub(super) fn fetch_request(
     FetchRequest {
         names_port: shared.bounds(settings).names_port(&request.url),
         cookies: shared.cookies(settings),
-        unless: unchanged::condition(claim, settings).cloned(),
+        validators: unchanged::condition(claim, settings).cloned(),
         account: shared.parts.crawl_memory.account().clone(),
-        asker: shared.asker,
-        place: Some(slot.place()),
+        requester: shared.requester,
+        slot: Some(slot.place()),
         ..FetchRequest::new(request, settings, claim.attempt, config.limits.body)
     }
 }

@@ -17,13 +17,13 @@ use super::shared::Shared;
 use super::slot::Places;
 use super::{drain, links, pages};
 use crawler_fetch::cookies::CookieJar;
-use crawler_fetch::gate::Asker;
+use crawler_fetch::throttle::Requester;
 use crawler_model::scope::RootHosts;
 use crawler_sink::Sink;
 
-/// Time for which a page waits at the gate for the turn of its host, because the clocks of the frontier and
-/// of the gate may differ by this much. For a later turn the page is put back.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Time for which a page waits in the throttle for the turn of its host, because the clocks of the frontier and
+/// of the throttle may differ by this much. For a later turn the page is put back.
+const MAX_WAIT: Duration = Duration::from_millis(50);
 
 /// Crawls until nothing is left, the crawl fails, or `stop` is cancelled.
 ///
@@ -58,9 +58,9 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         told_of_hosts: Once::new(),
         told_of_disk: Once::new(),
         early_end: Mutex::new(None),
-        asker: Asker {
-            crawl: Asker::new_crawl(),
-            patience: Some(PATIENCE),
+        requester: Requester {
+            crawl: Requester::new_crawl(),
+            max_wait: Some(MAX_WAIT),
         },
     });
     let no_more_items = CancellationToken::new();

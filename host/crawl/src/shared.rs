@@ -10,7 +10,7 @@ use super::end::CrawlEnd;
 use super::parts::{CrawlConfig, CrawlParts};
 use super::slot::Places;
 use crawler_fetch::cookies::CookieJar;
-use crawler_fetch::gate::Asker;
+use crawler_fetch::throttle::Requester;
 use crawler_frontier::FrontierError;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::plugin::Limits;
@@ -39,8 +39,8 @@ pub(super) struct Shared {
     /// Guard for logging once that the frontier has as many bytes on disk as it may.
     pub(super) told_of_disk: Once,
     pub(super) early_end: Mutex<Option<CrawlEnd>>,
-    /// Identity and patience of the crawl when it asks for the turns of hosts.
-    pub(super) asker: Asker,
+    /// Identity and maximum wait of the crawl when it asks for the turns of hosts.
+    pub(super) requester: Requester,
     /// Places of pages that are fetched, parsed or committed.
     pub(super) pages: Arc<Places>,
     /// Places of claims whose hosts are being prepared.

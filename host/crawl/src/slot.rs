@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 
-use crawler_fetch::Place;
+use crawler_fetch::FetchSlot;
 
 /// Number of ready hosts that wait for their turn above which few others are prepared, because they would
 /// wait too.
@@ -100,8 +100,8 @@ impl Drop for Returning<'_> {
 }
 
 #[async_trait]
-impl Place for Slot {
-    fn leave(&self) {
+impl FetchSlot for Slot {
+    fn release(&self) {
         if self.is_held.swap(false, Ordering::Relaxed) {
             self.places.n_held.fetch_sub(1, Ordering::Relaxed);
             self.places.freed.notify_waiters();
@@ -109,7 +109,7 @@ impl Place for Slot {
         }
     }
 
-    async fn take(&self) {
+    async fn acquire(&self) {
         let places = &*self.places;
         places.n_returning.fetch_add(1, Ordering::Relaxed);
         let returning = Returning(&places.n_returning);
@@ -129,14 +129,14 @@ impl Place for Slot {
 
 impl Held {
     /// Returns the place, for a request that may leave it.
-    pub(super) fn place(&self) -> Arc<dyn Place> {
+    pub(super) fn place(&self) -> Arc<dyn FetchSlot> {
         self.0.clone()
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.0.leave();
+        self.0.release();
         self.0.places.n_tasks.fetch_sub(1, Ordering::Relaxed);
         // The page may have changed what there is to do, even if it had no place any more.
         self.0.places.progress.notify_one();
@@ -173,11 +173,11 @@ mod tests {
         let first = places.hold();
         assert!(!places.is_free());
         let place = first.place();
-        place.leave();
-        place.leave();
+        place.release();
+        place.release();
         assert!(places.is_free());
         let second = places.hold();
-        let mut back = place.take();
+        let mut back = place.acquire();
         assert!(back.as_mut().now_or_never().is_none());
         drop(second);
         assert!(!places.is_free(), "the place is for the one who comes back");
@@ -191,10 +191,10 @@ mod tests {
     fn who_gives_up_coming_back_takes_no_place() {
         let places = places(1);
         let away = places.hold();
-        away.place().leave();
+        away.place().release();
         let other = places.hold();
         let place = away.place();
-        let mut back = place.take();
+        let mut back = place.acquire();
         assert!(back.as_mut().now_or_never().is_none());
         drop(back);
         drop((away, other));
@@ -206,8 +206,8 @@ mod tests {
         let places = places(0);
         let away = places.hold();
         let place = away.place();
-        place.leave();
-        let mut back = place.take();
+        place.release();
+        let mut back = place.acquire();
         assert!(back.as_mut().now_or_never().is_none());
         places.set_max(1);
         assert!(back.as_mut().now_or_never().is_some());

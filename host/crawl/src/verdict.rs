@@ -10,7 +10,7 @@
 //! | a call used up its time, on the first attempt only | tried again, from 1 s on |
 //! | the host had no room for a call | tried again, however often it was |
 //! | 404, 410; a rule says `skip`; setting `content-types` leaves it out | done |
-//! | its robots.txt forbids it; every other status; any other end of a call; a redirect without end; the guard | given up |
+//! | its robots.txt forbids it; every other status; any other end of a call; a redirect without end; the address policy | given up |
 //!
 //! Each wait is twice the one before, less a random part of up to one half. `Retry-After`, if a status that
 //! is tried again carries it, and the wait that a rule asks for replace it. No wait is longer than setting

@@ -13,10 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::cookies::CookieJar;
-use crawler_fetch::gate::{Asker, Gate, GateSettings};
-use crawler_fetch::guard::Guard;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
+use crawler_fetch::throttle::{Requester, Throttle, ThrottleSettings};
 use crawler_fetch::{Fetch as _, FetchRequest};
 use crawler_model::settings::{CrawlSettings, Robots};
 use crawler_process::clock::SystemClock;
@@ -40,7 +40,7 @@ const N_ROUNDS: usize = 15;
 enum Layer {
     /// The client alone: it sends a request and reads the whole answer.
     Bare,
-    /// The fetcher, with guard, gate, limits and charset.
+    /// The fetcher, with address policy, throttle, limits and charset.
     Fetcher,
     /// The fetcher with everything that a crawl has by default: robots.txt and cookies too.
     Whole,
@@ -112,10 +112,10 @@ struct Asked {
 impl Asked {
     async fn new(base: &Url) -> Self {
         let loopback = "127.0.0.0/8".parse().expect("it is a network");
-        let guard = Arc::new(Guard::new(vec![loopback]));
-        let gate = Arc::new(Gate::new(GateSettings::default()));
+        let address_policy = Arc::new(AddressPolicy::new(vec![loopback]));
+        let throttle = Arc::new(Throttle::new(ThrottleSettings::default()));
         let settings = FetchSettings::default();
-        let fetcher = HttpFetcher::new(settings, guard, gate, Arc::new(SystemClock));
+        let fetcher = HttpFetcher::new(settings, address_policy, throttle, Arc::new(SystemClock));
         Self {
             url: base.join("/page").expect("it is a path"),
             client: reqwest::Client::new(),
@@ -159,16 +159,16 @@ impl Asked {
             delay: usual.delay(),
             random_delay: usual.random_delay(),
             host_rate: Default::default(),
-            unless: None,
+            validators: None,
             robots,
             max_crawl_delay: usual.max_crawl_delay(),
             account: Account::default(),
-            asker: Asker::waiting(),
-            place: None,
+            requester: Requester::waiting(),
+            slot: None,
         });
         match fetched.await.expect("it is served").answer {
             crawler_fetch::Answer::Page(page) => page.body.len(),
-            crawler_fetch::Answer::Elsewhere { to } => panic!("led to {to}"),
+            crawler_fetch::Answer::Redirect { to } => panic!("led to {to}"),
         }
     }
 }

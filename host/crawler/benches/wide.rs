@@ -1,7 +1,7 @@
 //! Crawls of many hosts, each asked slowly, compared with a crawl of one host that is asked at once.
 //!
 //! The sites are one server on loopback under many names, which answers after 20 ms; it is a process of its
-//! own. The worker's crawl is measured with its fetcher, gate and frontier. The rules are plain functions, so
+//! own. The worker's crawl is measured with its fetcher, throttle and frontier. The rules are plain functions, so
 //! that a page costs as little as possible.
 
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ use crawler_crawl::permit::Always;
 use crawler_crawl::report::CrawlLog;
 use crawler_crawl::starts::Starts;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
-use crawler_fetch::gate::{Gate, GateSettings};
-use crawler_fetch::guard::Guard;
+use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
+use crawler_fetch::throttle::{Throttle, ThrottleSettings};
 use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::crawl::{ItemRecord, Page, PageContext, Request};
@@ -237,8 +237,8 @@ impl Wide {
 
     fn fetcher(self) -> HttpFetcher {
         let loopback = "127.0.0.0/8".parse().expect("it is a network");
-        let guard = Arc::new(Guard::new(vec![loopback]));
-        let gate = Arc::new(Gate::new(GateSettings::default()));
+        let address_policy = Arc::new(AddressPolicy::new(vec![loopback]));
+        let throttle = Arc::new(Throttle::new(ThrottleSettings::default()));
         let at = |n: u32| {
             (
                 format!("site{n}.test"),
@@ -249,7 +249,7 @@ impl Wide {
             hosts: (0..self.n_hosts).map(at).collect(),
             ..FetchSettings::default()
         };
-        HttpFetcher::new(settings, guard, gate, Arc::new(SystemClock))
+        HttpFetcher::new(settings, address_policy, throttle, Arc::new(SystemClock))
             .expect("it has no odd settings")
     }
 }

@@ -50,7 +50,7 @@ pub async fn page(
         })?;
         match fetched.answer {
             Answer::Page(page) => return Ok(*page),
-            Answer::Elsewhere { to } => request = request.redirected(to),
+            Answer::Redirect { to } => request = request.redirected(to),
         }
     }
     let url = wanted.url.clone();

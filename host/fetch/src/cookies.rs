@@ -110,7 +110,7 @@ impl CookieJar {
     }
 
     /// Stores the cookies that an answer from this URL sets, as far as the site may set them.
-    pub fn hear<'a>(&self, url: &Url, set: impl Iterator<Item = &'a str>) {
+    pub fn receive<'a>(&self, url: &Url, set: impl Iterator<Item = &'a str>) {
         let set = set.filter(|text| text.len() <= MAX_COOKIE);
         let set: Vec<_> = set.filter_map(|text| heard(text, url)).collect();
         // Most answers set only cookies that the jar has already, and all pages of a crawl share the jar.
@@ -288,8 +288,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn hear(jar: &CookieJar, from: &str, set: &[&str]) {
-        jar.hear(&url(from), set.iter().copied());
+    fn receive(jar: &CookieJar, from: &str, set: &[&str]) {
+        jar.receive(&url(from), set.iter().copied());
     }
 
     /// Returns the cookies that are sent, in order of their names.
@@ -316,16 +316,16 @@ mod tests {
             "c=3; Domain=uk; Path=/",
             "d=4; Domain=evil.co.uk; Path=/",
         ];
-        hear(&jar, "https://www.evil.co.uk/", &set);
+        receive(&jar, "https://www.evil.co.uk/", &set);
         assert_eq!(sent(&jar, "https://bank.co.uk/"), Vec::<String>::new());
         assert_eq!(sent(&jar, "https://evil.co.uk/"), ["d=4"]);
         // A host that is a public suffix itself may set a cookie for itself.
-        hear(
+        receive(
             &jar,
             "https://github.io/",
             &["own=1; Domain=github.io; Path=/"],
         );
-        hear(
+        receive(
             &jar,
             "http://localhost/",
             &["own=2; Domain=localhost; Path=/"],
@@ -357,14 +357,14 @@ mod tests {
         let mut version = 0;
         let mut last = None;
         for n in 0..3 {
-            hear(&jar, "http://a.test/", &[&format!("login={n}; Path=/")]);
+            receive(&jar, "http://a.test/", &[&format!("login={n}; Path=/")]);
             let kept = jar.unsaved().unwrap();
             assert!(kept.version > version);
             version = kept.version;
             last = Some(kept);
         }
         let jar = CookieJar::open(last.as_ref(), &[]);
-        hear(&jar, "http://a.test/", &["login=9; Path=/"]);
+        receive(&jar, "http://a.test/", &["login=9; Path=/"]);
         assert!(jar.unsaved().unwrap().version > version);
     }
 
@@ -377,12 +377,12 @@ mod tests {
             ("id=1; Domain=shop.test; Secure", 0, 0),
             ("id=1", 0, 1),
         ] {
-            hear(&jar, "https://shop.test/", &[set]);
+            receive(&jar, "https://shop.test/", &[set]);
             assert_eq!(sent(&jar, "https://shop.test/"), ["id=1"], "{set}");
             assert_eq!(sent(&jar, "http://a.shop.test/").len(), n_below, "{set}");
             assert_eq!(sent(&jar, "http://shop.test/").len(), n_plain, "{set}");
             assert!(jar.unsaved().is_some(), "{set}");
-            hear(&jar, "https://shop.test/", &[set]);
+            receive(&jar, "https://shop.test/", &[set]);
             assert!(jar.unsaved().is_none(), "{set} says nothing new");
         }
     }
@@ -396,7 +396,7 @@ mod tests {
             ("id=1; Domain=shop.test", 1),
             (long.as_str(), 0),
         ] {
-            hear(&jar, "http://shop.test/", &[set]);
+            receive(&jar, "http://shop.test/", &[set]);
             let name = set.split(';').next().unwrap();
             assert_eq!(sent(&jar, "http://shop.test/"), [name]);
             assert_eq!(sent(&jar, "http://a.shop.test/").len(), below, "{set}");
@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn what_a_site_sets_is_sent_back_to_it_alone() {
         let jar = CookieJar::open(None, &[]);
-        hear(
+        receive(
             &jar,
             "https://shop.test/a/b",
             &[
@@ -435,7 +435,7 @@ mod tests {
         ] {
             assert_eq!(sent(&jar, to), expected, "{to}");
         }
-        hear(
+        receive(
             &jar,
             "https://shop.test/a/",
             &["host=7", "below=; Domain=shop.test; Path=/; Max-Age=0"],
@@ -452,14 +452,14 @@ mod tests {
             "b=3; Path=/a",
             "c=4; Path=/; Domain=shop.test",
         ];
-        hear(&jar, "http://x.shop.test/", &set);
+        receive(&jar, "http://x.shop.test/", &set);
         let header = jar.header(&url("http://x.shop.test/a/b/"));
         assert_eq!(header.as_deref(), Some("z=1; b=3; a=2; c=4"));
         for host in ["[::1]:80", "127.0.0.1", "shop.test."] {
             let here = format!("http://{host}/");
-            hear(&jar, &here, &["own=1"]);
+            receive(&jar, &here, &["own=1"]);
             assert_eq!(sent(&jar, &here), ["own=1"]);
-            hear(
+            receive(
                 &jar,
                 &here,
                 &[
@@ -468,8 +468,8 @@ mod tests {
                     "x=1; Domain=x",
                 ],
             );
-            hear(&jar, &here, &["next=1"]);
-            hear(&jar, &here, &["next=1; Max-Age=0"]);
+            receive(&jar, &here, &["next=1"]);
+            receive(&jar, &here, &["next=1; Max-Age=0"]);
             assert_eq!(sent(&jar, &here), Vec::<String>::new());
         }
         let gone = expired(jar.read().cookies.iter());
@@ -487,16 +487,16 @@ mod tests {
         assert_eq!(sent(&jar, "http://a.test/"), ["s=1"]);
         assert_eq!(sent(&jar, "http://www.a.test/"), Vec::<String>::new());
         assert_eq!(sent(&jar, "http://www.b.test/"), ["t=2"]);
-        hear(
+        receive(
             &jar,
             "http://a.test/",
             &["session=3; Path=/", "s=4; Path=/"],
         );
         let kept = jar.unsaved().unwrap();
         // Setting the same cookie again is no change.
-        hear(&jar, "http://a.test/", &["session=3; Path=/"]);
+        receive(&jar, "http://a.test/", &["session=3; Path=/"]);
         assert_eq!(jar.unsaved(), None);
-        hear(&jar, "http://a.test/", &["more=5; Path=/"]);
+        receive(&jar, "http://a.test/", &["more=5; Path=/"]);
         assert!(jar.unsaved().is_some());
         assert_eq!(jar.unsaved(), None);
         // A cookie that the site has set is not overwritten by the seed that the crawl began with, but by a
@@ -509,7 +509,7 @@ mod tests {
         assert_eq!(sent(&withdrawn, "http://www.b.test/"), Vec::<String>::new());
         // A cookie that names where it may be sent from is accepted over http, too.
         let from_elsewhere = ["any=1; SameSite=None", "each=2; Partitioned"];
-        hear(&jar, "http://c.test/", &from_elsewhere);
+        receive(&jar, "http://c.test/", &from_elsewhere);
         let again = CookieJar::open(jar.unsaved().as_ref(), &seeds);
         assert_eq!(sent(&again, "http://c.test/"), ["any=1", "each=2"]);
         let damaged = CookieJar::open(Some(&of_old(b"?")), &seeds);
@@ -522,7 +522,7 @@ mod tests {
         let jar = CookieJar::open(None, &[]);
         for host in 0..100 {
             let url = format!("http://h{host}.test/");
-            hear(&jar, &url, &[&format!("c={large}; Path=/; Max-Age=1")]);
+            receive(&jar, &url, &[&format!("c={large}; Path=/; Max-Age=1")]);
         }
         let saved = jar.unsaved().unwrap();
         assert!(jar.read().n_bytes > MAX_BYTES - 5_000);
@@ -531,7 +531,7 @@ mod tests {
             assert!(std::time::Instant::now() < deadline);
             std::thread::yield_now();
         }
-        hear(&jar, "http://new.test/", &[&format!("c={large}; Path=/")]);
+        receive(&jar, "http://new.test/", &[&format!("c={large}; Path=/")]);
         assert_eq!(sent(&jar, "http://new.test/").len(), 1);
         assert_eq!(jar.read().cookies.n_domains(), 1);
         let again = CookieJar::open(Some(&saved), &[]);
@@ -541,35 +541,35 @@ mod tests {
     #[test]
     fn no_site_makes_them_grow_without_end_or_drives_out_those_of_another() {
         let jar = CookieJar::open(None, &[]);
-        hear(&jar, "http://a.test/", &["kept=1; Path=/"]);
+        receive(&jar, "http://a.test/", &["kept=1; Path=/"]);
         for n in 0..200 {
-            hear(&jar, "http://greedy.test/", &[&format!("c{n}=1; Path=/")]);
+            receive(&jar, "http://greedy.test/", &[&format!("c{n}=1; Path=/")]);
         }
         assert_eq!(sent(&jar, "http://greedy.test/").len(), MAX_PER_HOST);
         // Expired cookies hold no place.
-        hear(
+        receive(
             &jar,
             "http://greedy.test/",
             &["c0=; Path=/; Max-Age=0", "new=1; Path=/"],
         );
         assert!(sent(&jar, "http://greedy.test/").contains(&"new=1".to_owned()));
         // A cookie that is stored can be changed.
-        hear(&jar, "http://greedy.test/", &["c1=2; Path=/"]);
+        receive(&jar, "http://greedy.test/", &["c1=2; Path=/"]);
         assert!(sent(&jar, "http://greedy.test/").contains(&"c1=2".to_owned()));
         let large = "x".repeat(4_000);
         let many: Vec<String> = (0..20).map(|n| format!("c{n}={large}; Path=/")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        hear(&jar, "http://large.test/", &many);
+        receive(&jar, "http://large.test/", &many);
         assert_eq!(
             sent(&jar, "http://large.test/").len(),
             MAX_HOST_BYTES / 4_010
         );
         for host in 0..200 {
             let url = format!("http://h{host}.test/");
-            hear(&jar, &url, &[&format!("c={large}; Path=/")]);
+            receive(&jar, &url, &[&format!("c={large}; Path=/")]);
         }
         assert!(jar.read().n_bytes <= MAX_BYTES);
-        hear(
+        receive(
             &jar,
             "http://b.test/",
             &[&format!("c={}; Path=/", "x".repeat(MAX_COOKIE))],

@@ -1,13 +1,13 @@
 //! Fetching of one page over HTTP: one request at a time, bounded while it streams, with its redirects within
 //! the host.
 //!
-//! Every hop, the first included, is judged by the guard and by the site's robots.txt and waits for its turn
-//! at the gate. Setting `timeout` of the table `[fetch]` bounds the time from sending it to the last byte of
-//! its body. The delay of a host starts when the hop is over, however it ended. A body is measured after its
-//! content-encoding is removed, so a small archive of a large page is cut like the page. Within that timeout,
-//! the headers of an answer and each stretch of its body have bounds of their own.
+//! Every hop, the first included, is judged by the address policy and by the site's robots.txt and waits for its
+//! turn in the throttle. Setting `timeout` of the table `[fetch]` bounds the time from sending it to the last byte
+//! of its body. The delay of a host starts when the hop is over, however it ended. A body is measured after its
+//! content-encoding is removed, so a small archive of a large page is cut like the page. Within that timeout, the
+//! headers of an answer and each stretch of its body have bounds of their own.
 //!
-//! The gate is told the outcome of each exchange. The caller, who gets the answer with its headers, decides
+//! The throttle is told the outcome of each exchange. The caller, who gets the answer with its headers, decides
 //! when a page is tried again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,12 +20,13 @@ use tokio::time::Instant;
 use tracing::Instrument as _;
 use url::{Host, Url};
 
-use super::gate::{Asker, Gate, Pace};
-use super::guard::Guard;
-use super::resolve::{GuardedResolver, ResolveError};
+use super::address_policy::AddressPolicy;
+use super::resolve::{FilteringResolver, ResolveError};
 use super::robots::Cache;
+use super::throttle::{Pace, Requester, Throttle};
 use super::turns::Turns;
 use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared, charset};
+use admission::Politeness;
 use crawler_model::crawl::{Page, UnixMillis, is_same_host};
 use crawler_model::frontier::DelaySource;
 use crawler_model::resource::DEFAULT_DELAY;
@@ -33,10 +34,10 @@ use crawler_model::settings::{AccessName, USUAL_AGENT};
 use crawler_process::clock::Clock;
 use failed::within;
 use hop::{Exchange, Hop, Outcome};
-use judge::Manner;
-use routes::Routes;
+use proxy_pools::ProxyPools;
 use send::{OPEN_FILES_WAIT, Sent};
 
+mod admission;
 mod body;
 mod client;
 mod failed;
@@ -44,25 +45,24 @@ mod failed;
 #[doc(hidden)]
 pub mod fuzz;
 mod hop;
-mod judge;
-mod routes;
+mod host_signal;
+mod proxy_pools;
+mod request_log;
 mod send;
 mod settings;
-mod sign;
-mod told;
 
 pub use client::SetupError;
-pub use routes::ProxySettings;
+pub use host_signal::retry_after;
+pub use proxy_pools::ProxySettings;
 pub use settings::FetchSettings;
-pub use sign::retry_after;
 
 /// Fetcher over HTTP/1.1 and HTTP/2.
 pub struct HttpFetcher {
     settings: FetchSettings,
-    routes: Routes,
-    guard: Arc<Guard>,
-    resolver: GuardedResolver,
-    gate: Arc<Gate>,
+    proxy_pools: ProxyPools,
+    address_policy: Arc<AddressPolicy>,
+    resolver: FilteringResolver,
+    throttle: Arc<Throttle>,
     /// Turns shared with other workers. If not set, no other worker is asked.
     turns: OnceLock<Turns>,
     robots: Cache,
@@ -82,33 +82,33 @@ impl std::fmt::Debug for HttpFetcher {
 }
 
 impl HttpFetcher {
-    /// Creates a fetcher with its own connections. Guard and gate are those of the process.
+    /// Creates a fetcher with its own connections. Address policy and throttle are those of the process.
     pub fn new(
         settings: FetchSettings,
-        guard: Arc<Guard>,
-        gate: Arc<Gate>,
+        address_policy: Arc<AddressPolicy>,
+        throttle: Arc<Throttle>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
         let fixed = settings.hosts.clone();
-        let resolver = GuardedResolver::new(Arc::clone(&guard), fixed, &settings.names);
-        Self::resolving(resolver, settings, guard, gate, clock)
+        let resolver = FilteringResolver::new(Arc::clone(&address_policy), fixed, &settings.names);
+        Self::resolving(resolver, settings, address_policy, throttle, clock)
     }
 
     fn resolving(
-        resolver: GuardedResolver,
+        resolver: FilteringResolver,
         settings: FetchSettings,
-        guard: Arc<Guard>,
-        gate: Arc<Gate>,
+        address_policy: Arc<AddressPolicy>,
+        throttle: Arc<Throttle>,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SetupError> {
         Ok(Self {
-            routes: Routes::new(&settings, &resolver)?,
-            robots: Cache::new(judge::product_of(&settings.user_agent)),
+            proxy_pools: ProxyPools::new(&settings, &resolver)?,
+            robots: Cache::new(admission::product_of(&settings.user_agent)),
             preparing: Semaphore::new(settings.preparing),
             settings,
-            guard,
+            address_policy,
             resolver,
-            gate,
+            throttle,
             turns: OnceLock::new(),
             clock,
             is_nameless: AtomicBool::new(false),
@@ -148,8 +148,10 @@ impl HttpFetcher {
                 };
             }
         }
-        let _want = self.resolver.want(&hop.url, hop.names_port);
-        self.routes.exchange(hop, &self.settings, max_body).await
+        let _port = self.resolver.announce_port(&hop.url, hop.names_port);
+        self.proxy_pools
+            .exchange(hop, &self.settings, max_body)
+            .await
     }
 
     /// Returns true if only the proxy resolves the host's name.
@@ -173,9 +175,9 @@ impl HttpFetcher {
         }
     }
 
-    /// Returns the manner of the fetch and its first hop.
-    fn prepared(&self, request: FetchRequest) -> Result<(Manner, Hop), FetchError> {
-        let pool = self.routes.pool(request.proxy.as_ref())?;
+    /// Returns the politeness of the fetch and its first hop.
+    fn prepared(&self, request: FetchRequest) -> Result<(Politeness, Hop), FetchError> {
+        let pool = self.proxy_pools.pool(request.proxy.as_ref())?;
         let is_absent = |name: &&AccessName| !self.settings.credentials.contains_key(*name);
         if let Some(absent) = request.credentials.iter().find(is_absent) {
             return Err(FetchError::NotSetUp {
@@ -184,8 +186,8 @@ impl HttpFetcher {
                 table: "credentials",
             });
         }
-        let manner = Manner::of(&request, pool.clone());
-        Ok((manner, Hop::first(request, pool)?))
+        let politeness = Politeness::of(&request, pool.clone());
+        Ok((politeness, Hop::first(request, pool)?))
     }
 }
 
@@ -197,17 +199,17 @@ fn after(now: UnixMillis, pause: Duration) -> UnixMillis {
 impl Fetch for HttpFetcher {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
         let (max_body, max_url_length) = (request.max_body, request.max_url_length);
-        let (manner, mut hop) = self.prepared(request).map_err(Failure::of_page)?;
+        let (politeness, mut hop) = self.prepared(request).map_err(Failure::of_page)?;
         // The hops so far would be lost: the page would begin again from its first URL.
-        let mut asker = manner.asker;
+        let mut requester = politeness.requester;
         let mut on_the_way = Vec::new();
         // After all hops so far: a later one that is not made gives the host no less time.
         let (mut host_ready_at, mut delay_by) = (0, DelaySource::default());
         loop {
             let request = async {
                 let begun = Instant::now();
-                let sent = match self.judge(&hop.url, &manner).await {
-                    Ok(pace) => self.send(&hop, max_body, &pace, asker).await,
+                let sent = match self.admit(&hop.url, &politeness).await {
+                    Ok(pace) => self.send(&hop, max_body, &pace, requester).await,
                     Err(failure) => Sent {
                         outcome: Err(failure.error),
                         host_ready_at: failure.host_ready_at,
@@ -215,10 +217,10 @@ impl Fetch for HttpFetcher {
                         is_of_host: failure.is_of_host,
                     },
                 };
-                told::tell(&sent.outcome, begun);
+                request_log::log_outcome(&sent.outcome, begun);
                 sent
             };
-            let sent = request.instrument(told::span(&hop)).await;
+            let sent = request.instrument(request_log::span(&hop)).await;
             let Sent {
                 outcome,
                 is_of_host,
@@ -241,7 +243,7 @@ impl Fetch for HttpFetcher {
                         let why = error.to_string();
                         return Err(failure(FetchError::Interrupted { why }));
                     }
-                    Answer::Elsewhere { to: hop.url }
+                    Answer::Redirect { to: hop.url }
                 }
                 Err(error) => return Err(failure(error)),
                 Ok(Outcome::Received(answer)) => {
@@ -251,7 +253,7 @@ impl Fetch for HttpFetcher {
                 // Another scheme counts as another host: headers of a rule do not go from https to http at
                 // one port.
                 Ok(Outcome::Redirect { to, .. }) if !is_same_host(&to, &hop.url) => {
-                    Answer::Elsewhere { to }
+                    Answer::Redirect { to }
                 }
                 Ok(Outcome::Redirect { .. }) if on_the_way.len() >= self.settings.max_redirects => {
                     let n = self.settings.max_redirects;
@@ -263,7 +265,7 @@ impl Fetch for HttpFetcher {
                 }
                 Ok(Outcome::Redirect { to, status }) => {
                     on_the_way.push(hop.redirect(to, status));
-                    asker = Asker::waiting();
+                    requester = Requester::waiting();
                     continue;
                 }
             };
@@ -277,20 +279,20 @@ impl Fetch for HttpFetcher {
 
     fn is_prepared(&self, request: &FetchRequest) -> bool {
         // The fetch reports a proxy that is not set up.
-        let Ok(pool) = self.routes.pool(request.proxy.as_ref()) else {
+        let Ok(pool) = self.proxy_pools.pool(request.proxy.as_ref()) else {
             return true;
         };
-        let way = pool.as_ref().map(|pool| pool.name());
+        let proxy = pool.as_ref().map(|pool| pool.name());
         // Where no delay is kept, connections are open while a name is looked up anew.
         let needs_name = pool.is_none() && !self.delay(&request.url, request.delay).is_zero();
         (!needs_name || self.resolver.is_known(&request.url))
-            && self.is_wanted_known(&request.url, request.robots, way)
+            && self.are_rules_known(&request.url, request.robots, proxy)
     }
 
     async fn prepare(&self, request: FetchRequest) -> Result<Prepared, Failure> {
-        let (manner, hop) = self.prepared(request).map_err(Failure::of_page)?;
+        let (politeness, hop) = self.prepared(request).map_err(Failure::of_page)?;
         let url = &hop.url;
-        self.guard.check(url).map_err(Failure::of_page)?;
+        self.address_policy.check(url).map_err(Failure::of_page)?;
         // The semaphore is never closed.
         let _place = self.preparing.acquire().await;
         if hop.pool.is_none()
@@ -316,24 +318,26 @@ impl Fetch for HttpFetcher {
                 },
             })?;
         }
-        if manner.obeys_nothing() {
+        if politeness.ignores_robots() {
             return Ok(Prepared::default());
         }
-        let (wanted, rest) = self.wanted(url, &manner).await?;
+        let (wanted, pause) = self.origin_rules(url, &politeness).await?;
         Ok(Prepared {
-            host_ready_at: rest.ready_at,
-            delay_by: rest.by,
+            host_ready_at: pause.ready_at,
+            delay_by: pause.by,
             has_answered: wanted.is_new,
         })
     }
 
     fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32 {
-        // The way of the host's pages is not known here; the gate keeps the delay of each way.
-        let ways = self.routes.names().map(Some).chain([None]);
-        let wanted = ways.filter_map(|way| self.robots.delay(host, way)).max();
+        // It is not known here which proxies the pages go through; the throttle keeps the delay of each.
+        let proxies = self.proxy_pools.names().map(Some).chain([None]);
+        let wanted = proxies
+            .filter_map(|proxy| self.robots.delay(host, proxy))
+            .max();
         let wanted = wanted.unwrap_or_default();
         let delay = self.delay(host, delay).max(wanted);
-        self.gate.parallel(&Pace::of_delay(delay))
+        self.throttle.parallel(&Pace::of_delay(delay))
     }
 }
 

@@ -1,14 +1,14 @@
 //! Fetching: layers around one trait, outermost first.
 //!
 //! ```text
-//! guard   what may be reached: http and https, public addresses, never our own nodes
-//! robots  what the site wants left alone
-//! turns   whose turn it is: the clock of each host, shared by all workers of a cluster
-//! gate    when: the clock and the connections of each host, shared by all resources
-//! http    how: one request, limits while streaming, redirects within the host, through which proxy
+//! address_policy  what may be reached: http and https, public addresses, never our own nodes
+//! robots          what the site wants left alone
+//! turns           whose turn it is: the clock of each host, shared by all workers of a cluster
+//! throttle        when: the clock and the connections of each host, shared by all resources
+//! http            how: one request, limits while streaming, redirects within the host, through which proxy
 //! ```
 //!
-//! No rule and no resource can widen what addresses the guard lets through; only the operator's
+//! No rule and no resource can widen what addresses the address policy lets through; only the operator's
 //! `--allow-networks` does. A resource can name ports of hosts that are public.
 
 use std::borrow::Cow;
@@ -27,20 +27,20 @@ use crawler_model::settings::{
     ContentTypes, CrawlSettings, CredentialNames, ProxyChoice, Rates, Robots,
 };
 use crawler_process::memory::Account;
-use gate::Asker;
+use throttle::Requester;
 
+pub mod address_policy;
 pub mod agents;
 pub mod charset;
 pub mod cookies;
 pub mod credentials;
 mod error;
-pub mod gate;
-pub mod guard;
 pub mod http;
 mod phases;
-mod proxies;
+mod proxy_rotation;
 mod resolve;
 pub mod robots;
+pub mod throttle;
 pub mod turns;
 
 pub use error::FetchError;
@@ -75,7 +75,8 @@ pub struct FetchRequest {
     pub content_types: ContentTypes,
     /// Maximum length of the body in bytes. Longer bodies are cut there and marked.
     pub max_body: u64,
-    /// Time between the end of an answer and the next request to the host. If `None`, the gate's default applies.
+    /// Time between the end of an answer and the next request to the host. If `None`, the throttle's default
+    /// applies.
     pub delay: Option<Duration>,
     /// Upper bound of a random time that is added to the delay.
     pub random_delay: Duration,
@@ -83,7 +84,7 @@ pub struct FetchRequest {
     pub host_rate: Rates,
     /// The page is wanted only if it has changed since; if not, the answer has status 304. Redirects
     /// are followed without this condition, because it is not about the URL they lead to.
-    pub unless: Option<Validators>,
+    pub validators: Option<Validators>,
     /// Treatment of the site's robots.txt.
     pub robots: Robots,
     /// The longest `crawl-delay` that is honoured; a longer one is reduced to it.
@@ -91,14 +92,14 @@ pub struct FetchRequest {
     /// Memory account that the body is charged to while it is read.
     pub account: Account,
     /// Crawl or other caller that asks for the turn of the host.
-    pub asker: Asker,
-    /// Place of the request among the requests in flight. If `None`, it occupies no place.
-    pub place: Option<Arc<dyn Place>>,
+    pub requester: Requester,
+    /// Slot of the request among the requests in flight. If `None`, it occupies no slot.
+    pub slot: Option<Arc<dyn FetchSlot>>,
 }
 
 impl FetchRequest {
     /// Builds the request for a page by the settings of its resource, for this attempt, counted from 1. Its body
-    /// is cut after `max_body` bytes. It has neither cookies nor a condition nor a place, and waits for the turn
+    /// is cut after `max_body` bytes. It has neither cookies nor a condition nor a slot, and waits for the turn
     /// of its host.
     pub fn new(request: &Request, settings: &CrawlSettings, attempt: u32, max_body: u64) -> Self {
         Self {
@@ -117,24 +118,24 @@ impl FetchRequest {
             delay: settings.delay(),
             random_delay: settings.random_delay(),
             host_rate: settings.host_rate.clone().unwrap_or_default(),
-            unless: None,
+            validators: None,
             robots: settings.robots(),
             max_crawl_delay: settings.max_crawl_delay(),
             account: Account::default(),
-            asker: Asker::waiting(),
-            place: None,
+            requester: Requester::waiting(),
+            slot: None,
         }
     }
 }
 
-/// A place among the requests in flight. It is given up while a redirect waits for its host.
+/// A slot among the requests in flight. It is given up while a redirect waits for its host.
 #[async_trait]
-pub trait Place: std::fmt::Debug + Send + Sync {
-    /// Gives the place up.
-    fn leave(&self);
+pub trait FetchSlot: std::fmt::Debug + Send + Sync {
+    /// Gives the slot up.
+    fn release(&self);
 
-    /// Waits until there is a free place again and takes it. A caller that stops waiting has no place.
-    async fn take(&self);
+    /// Waits until there is a free slot again and takes it. A caller that stops waiting has no slot.
+    async fn acquire(&self);
 }
 
 /// Result of a fetch.
@@ -155,7 +156,7 @@ pub enum Answer {
     Page(Box<Page>),
     /// A redirect to another host, or to a URL of the same host while that host is left alone. The target is
     /// to be fetched by a request of its own.
-    Elsewhere {
+    Redirect {
         /// The target.
         to: Url,
     },

@@ -17,12 +17,12 @@ use tokio::time::Instant;
 use tower::{Layer, Service, ServiceExt as _};
 
 tokio::task_local! {
-    static PHASES: Arc<Phases>;
+    static PHASES: Arc<RequestPhases>;
 }
 
 /// Durations of one request.
 #[derive(Debug, Default)]
-pub(super) struct Phases {
+pub(super) struct RequestPhases {
     lookup: OnceLock<Duration>,
     connect: OnceLock<Duration>,
     /// True if a connection was begun for the request.
@@ -31,7 +31,7 @@ pub(super) struct Phases {
     left_behind: AtomicBool,
 }
 
-impl Phases {
+impl RequestPhases {
     /// Returns the time for the addresses of the name. Returns `None` if there was no lookup.
     pub(super) fn lookup(&self) -> Option<Duration> {
         self.lookup.get().copied()
@@ -63,14 +63,14 @@ pub(super) async fn lookup<T, E>(lookup: impl Future<Output = Result<T, E>>) -> 
 }
 
 /// Returns the phases of the request that is being sent, if there is one.
-fn present() -> Option<Arc<Phases>> {
+fn present() -> Option<Arc<RequestPhases>> {
     PHASES.try_with(Arc::clone).ok()
 }
 
 async fn noted<T, E>(
     part: impl Future<Output = Result<T, E>>,
-    phases: Option<Arc<Phases>>,
-    of: fn(&Phases) -> &OnceLock<Duration>,
+    phases: Option<Arc<RequestPhases>>,
+    of: fn(&RequestPhases) -> &OnceLock<Duration>,
 ) -> Result<T, E> {
     let begun = Instant::now();
     let done = part.await;
@@ -82,9 +82,9 @@ async fn noted<T, E>(
 }
 
 /// Runs a connection attempt and notes if it goes on without the request that it was begun for.
-async fn watched<F: Future>(connecting: F, phases: Option<Arc<Phases>>) -> F::Output {
+async fn watched<F: Future>(connecting: F, phases: Option<Arc<RequestPhases>>) -> F::Output {
     let mut connecting = pin!(connecting);
-    let is_with = |phases: &Arc<Phases>| PHASES.try_with(|now| Arc::ptr_eq(now, phases));
+    let is_with = |phases: &Arc<RequestPhases>| PHASES.try_with(|now| Arc::ptr_eq(now, phases));
     poll_fn(|context| {
         if let Some(phases) = &phases
             && !is_with(phases).unwrap_or(false)
@@ -98,34 +98,34 @@ async fn watched<F: Future>(connecting: F, phases: Option<Arc<Phases>>) -> F::Ou
 
 /// Layer that notes the connections that a client makes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct NoteConnections;
+pub(super) struct RecordConnections;
 
-impl<S> Layer<S> for NoteConnections {
-    type Service = Noting<S>;
+impl<S> Layer<S> for RecordConnections {
+    type Service = Recording<S>;
 
-    fn layer(&self, connector: S) -> Noting<S> {
+    fn layer(&self, connector: S) -> Recording<S> {
         let connector = Arc::new(connector);
-        Noting { connector }
+        Recording { connector }
     }
 }
 
-/// Connector wrapped by [`NoteConnections`].
+/// Connector wrapped by [`RecordConnections`].
 ///
 /// The client clones it several times for each request, most of which need no connection. The connector
 /// itself is therefore cloned only where a connection is made.
 #[derive(Debug)]
-pub(super) struct Noting<S> {
+pub(super) struct Recording<S> {
     connector: Arc<S>,
 }
 
-impl<S> Clone for Noting<S> {
+impl<S> Clone for Recording<S> {
     fn clone(&self) -> Self {
         let connector = Arc::clone(&self.connector);
         Self { connector }
     }
 }
 
-impl<S, T> Service<T> for Noting<S>
+impl<S, T> Service<T> for Recording<S>
 where
     S: Service<T> + Clone + Send + 'static,
     S::Response: 'static,
@@ -167,18 +167,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_request_without_connection_is_told_from_one_that_took_another() {
         let soon = Duration::from_millis(10);
-        let mut service = NoteConnections.layer(tower::service_fn(|()| never()));
-        let waiting = Arc::<Phases>::default();
+        let mut service = RecordConnections.layer(tower::service_fn(|()| never()));
+        let waiting = Arc::<RequestPhases>::default();
         let connect = async { service.call(()).await };
-        let ended = tokio::time::timeout(soon, Phases::of(&waiting, connect)).await;
+        let ended = tokio::time::timeout(soon, RequestPhases::of(&waiting, connect)).await;
         assert!(ended.is_err() && waiting.was_not_connected());
 
-        let served = Arc::<Phases>::default();
+        let served = Arc::<RequestPhases>::default();
         let call = poll_fn(|_| Poll::Ready(service.call(())));
-        let connecting = Phases::of(&served, call).await;
+        let connecting = RequestPhases::of(&served, call).await;
         // The client lets the connection attempt go on by itself.
         let ended = tokio::time::timeout(soon, connecting).await;
         assert!(ended.is_err() && !served.was_not_connected());
-        assert!(!Phases::default().was_not_connected());
+        assert!(!RequestPhases::default().was_not_connected());
     }
 }

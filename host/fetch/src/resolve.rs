@@ -1,9 +1,9 @@
-//! Resolution of names to addresses, each judged by the guard. The client connects to the very addresses that
-//! this resolver lets through, so a name cannot change its address between the judgement and the connection.
+//! Resolution of names to addresses, each judged by the address policy. The client connects to the very addresses
+//! that this resolver lets through, so a name cannot change its address between the judgement and the connection.
 //!
-//! The client resolves a name without telling the port. A request therefore announces its port before it is
-//! sent ([`GuardedResolver::want`]), and an address passes only if the guard lets it pass for every port that
-//! is wanted of its name.
+//! The client resolves a name without telling the port. A request therefore announces its port before it is sent
+//! ([`FilteringResolver::announce_port`]), and an address passes only if the address policy lets it pass for every
+//! port that is wanted of its name.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,7 +13,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
 use super::FetchError;
-use super::guard::{Denial, Guard};
+use super::address_policy::{AddressPolicy, Denial};
 use super::phases;
 use names::Names;
 pub use names::{NameSettings, Resolver};
@@ -25,8 +25,8 @@ const MAX_INSIDE: usize = 10_000;
 
 /// Resolver of names for the client.
 #[derive(Clone)]
-pub(super) struct GuardedResolver {
-    guard: Arc<Guard>,
+pub(super) struct FilteringResolver {
+    address_policy: Arc<AddressPolicy>,
     /// Names with fixed addresses.
     fixed: Arc<BTreeMap<String, Vec<IpAddr>>>,
     names: Names,
@@ -52,7 +52,7 @@ struct Port {
 }
 
 /// A request in flight to a name and port. Dropping this ends it.
-pub(super) struct Want {
+pub(super) struct WantedPort {
     state: Arc<Mutex<State>>,
     name: Arc<str>,
     port: Port,
@@ -101,27 +101,31 @@ impl ResolveError {
     }
 }
 
-impl GuardedResolver {
+impl FilteringResolver {
     /// Creates a resolver that looks up names as the settings say, unless they are fixed.
     pub(super) fn new(
-        guard: Arc<Guard>,
+        address_policy: Arc<AddressPolicy>,
         fixed: BTreeMap<String, Vec<IpAddr>>,
         settings: &NameSettings,
     ) -> Self {
-        Self::asking(Names::new(settings), guard, fixed)
+        Self::asking(Names::new(settings), address_policy, fixed)
     }
 
     /// Returns the same resolver for a client that goes through this proxy.
-    pub(super) fn knowing_proxy(&self, proxy: &Url) -> Self {
+    pub(super) fn for_proxy(&self, proxy: &Url) -> Self {
         Self {
             proxy: proxy.host_str().map(Into::into),
             ..self.clone()
         }
     }
 
-    fn asking(names: Names, guard: Arc<Guard>, fixed: BTreeMap<String, Vec<IpAddr>>) -> Self {
+    fn asking(
+        names: Names,
+        address_policy: Arc<AddressPolicy>,
+        fixed: BTreeMap<String, Vec<IpAddr>>,
+    ) -> Self {
         Self {
-            guard,
+            address_policy,
             fixed: Arc::new(fixed),
             names,
             proxy: None,
@@ -131,7 +135,7 @@ impl GuardedResolver {
 
     /// Announces a request to this URL's host and port. If its resource names the port, any address may be
     /// reached on it.
-    pub(super) fn want(&self, url: &Url, names_port: bool) -> Want {
+    pub(super) fn announce_port(&self, url: &Url, names_port: bool) -> WantedPort {
         let name: Arc<str> = url.host_str().unwrap_or_default().into();
         let port = self.port(url, names_port);
         let mut state = self.state();
@@ -139,7 +143,7 @@ impl GuardedResolver {
         wanted.push(port);
         drop(state);
         let state = Arc::clone(&self.state);
-        Want { state, name, port }
+        WantedPort { state, name, port }
     }
 
     /// Returns true if the port of a URL needs no further judgement.
@@ -186,7 +190,7 @@ impl GuardedResolver {
         let judged = found.and_then(|found| {
             self.note_inside(name, &found);
             let mut each = found.iter();
-            each.try_for_each(|&ip| self.judge(name, ip, &[port]))
+            each.try_for_each(|&ip| self.check_address(name, ip, &[port]))
         });
         judged.map_err(ResolveError::into_fetch_error)
     }
@@ -195,18 +199,20 @@ impl GuardedResolver {
         let number = url.port_or_known_default().unwrap_or_default();
         Port {
             number,
-            is_open: names_port || self.guard.is_open(number),
+            is_open: names_port || self.address_policy.is_open(number),
         }
     }
 
     /// Returns true if a URL's host is known, without a lookup, to lie inside the allowed networks.
     pub(super) fn is_inside(&self, url: &Url) -> bool {
         match url.host() {
-            Some(Host::Ipv4(ip)) => self.guard.is_inside(ip.into()),
-            Some(Host::Ipv6(ip)) => self.guard.is_inside(ip.into()),
+            Some(Host::Ipv4(ip)) => self.address_policy.is_inside(ip.into()),
+            Some(Host::Ipv6(ip)) => self.address_policy.is_inside(ip.into()),
             Some(Host::Domain(name)) => match self.fixed.get(name) {
-                Some(fixed) => fixed.iter().all(|&ip| self.guard.is_inside(ip)),
-                None if name == "localhost" => self.guard.is_inside(Ipv4Addr::LOCALHOST.into()),
+                Some(fixed) => fixed.iter().all(|&ip| self.address_policy.is_inside(ip)),
+                None if name == "localhost" => {
+                    self.address_policy.is_inside(Ipv4Addr::LOCALHOST.into())
+                }
                 None => self.state().inside.contains(name),
             },
             None => false,
@@ -233,7 +239,7 @@ impl GuardedResolver {
         self.note_inside(name, found);
         let (mut admitted, mut denied) = (Vec::new(), None);
         for &ip in found {
-            match self.judge(name, ip, ports) {
+            match self.check_address(name, ip, ports) {
                 Ok(()) => admitted.push(ip),
                 Err(error) => denied = denied.or(Some(error)),
             }
@@ -249,11 +255,17 @@ impl GuardedResolver {
     }
 
     /// Checks that one address of a name may be reached at all of these ports.
-    fn judge(&self, name: &str, ip: IpAddr, ports: &[Option<Port>]) -> Result<(), ResolveError> {
+    fn check_address(
+        &self,
+        name: &str,
+        ip: IpAddr,
+        ports: &[Option<Port>],
+    ) -> Result<(), ResolveError> {
         let at = |&port: &Option<Port>| {
-            self.guard.judge(ip, port.map(|port| port.number))?;
+            self.address_policy
+                .check_address(ip, port.map(|port| port.number))?;
             match port {
-                Some(port) if !port.is_open && !self.guard.is_inside(ip) => {
+                Some(port) if !port.is_open && !self.address_policy.is_inside(ip) => {
                     Err(Denial::Port(port.number))
                 }
                 _ => Ok(()),
@@ -269,7 +281,8 @@ impl GuardedResolver {
 
     /// Records if a name lies wholly inside the allowed networks.
     fn note_inside(&self, name: &str, found: &[IpAddr]) {
-        let is_inside = !found.is_empty() && found.iter().all(|&ip| self.guard.is_inside(ip));
+        let is_inside =
+            !found.is_empty() && found.iter().all(|&ip| self.address_policy.is_inside(ip));
         let mut state = self.state();
         if !is_inside {
             state.inside.remove(name);
@@ -290,10 +303,9 @@ impl GuardedResolver {
         }
     }
 
-    /// Returns the address where a connection to a URL's host is tried first: the first that the guard lets
-    /// through, in the order of its records, which counts for as long as they do. A name that is not known is
-    /// looked up. Returns `None` if lookups are not remembered, because each connection may find another
-    /// order.
+    /// Returns the address where a connection to a URL's host is tried first: the first that the address policy
+    /// lets through, in the order of its records, which counts for as long as they do. A name that is not known is
+    /// looked up. Returns `None` if lookups are not remembered, because each connection may find another order.
     pub(super) async fn first_address(&self, url: &Url, names_port: bool) -> Option<IpAddr> {
         let name = match url.host()? {
             Host::Ipv4(ip) => return Some(ip.into()),
@@ -310,7 +322,7 @@ impl GuardedResolver {
         };
         let port = [Some(self.port(url, names_port))];
         let mut admitted = found.into_iter();
-        admitted.find(|&ip| self.judge(name, ip, &port).is_ok())
+        admitted.find(|&ip| self.check_address(name, ip, &port).is_ok())
     }
 
     /// Returns true if the addresses of a URL's host are known, or are looked up with each connection anyway.
@@ -330,7 +342,7 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Resolve for GuardedResolver {
+impl Resolve for FilteringResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let resolver = self.clone();
         Box::pin(async move {
@@ -347,7 +359,7 @@ impl Resolve for GuardedResolver {
     }
 }
 
-impl Drop for Want {
+impl Drop for WantedPort {
     fn drop(&mut self) {
         let mut state = locked(&self.state);
         if let Some(ports) = state.wanted.get_mut(&self.name) {

@@ -1,7 +1,7 @@
 //! robots.txt: what a site wants left alone, and how slowly it wants to be asked (RFC 9309).
 //!
 //! Rules are read and matched without any IO, and kept for each origin; [`http`](super::http) fetches
-//! them, through guard and gate like a page, and asks before each hop.
+//! them, through address policy and throttle like a page, and asks before each hop.
 //!
 //! | what the site answers | what follows |
 //! |---|---|
@@ -12,7 +12,7 @@
 
 pub use rules::{MAX_BYTES, RuleLine, Rules};
 
-pub(super) use cache::{Cache, Received, Wanted, Way};
+pub(super) use cache::{Cache, OriginRules, ProxyName, Received};
 pub(super) use rules::product_token;
 
 mod cache;

@@ -4,16 +4,16 @@
 //! rank    who owns a host: rendezvous hashing over the workers that are registered
 //! owner   pure: to whom a host is lent, who is next, and when it is free
 //! holder  pure: what a worker that asks knows of one host
-//! held    pure: a lease, its turns and its end
+//! lease    pure: a lease, its turns and its end
 //! member  pure: one worker, which is the owner of some hosts and asks the owners of others
 //! call    what is said between two workers, and its bounds
 //! ```
 //!
-//! The owner of a host lends it to one worker at a time, for up to [`MAX_TURNS`](call::MAX_TURNS) requests
-//! that begin within [`LEASE`](call::LEASE); a lease of a host with a long delay allows one request. The
-//! worker keeps the delay between them at its own [gate](super::gate), and tells the owner when the last one
-//! has ended and how long the host is to be left alone. The host is lent again when that time is over. No
-//! host is then asked by two workers within its delay, as long as these hold:
+//! The owner of a host lends it to one worker at a time, for up to [`MAX_TURNS`](call::MAX_TURNS) requests that
+//! begin within [`LEASE`](call::LEASE); a lease of a host with a long delay allows one request. The worker keeps
+//! the delay between them at its own [throttle](super::throttle), and tells the owner when the last one has ended
+//! and how long the host is to be left alone. The host is lent again when that time is over. No host is then asked
+//! by two workers within its delay, as long as these hold:
 //!
 //! - The workers see the list of workers change within a second of each other. Otherwise an old owner and a
 //!   new one may lend a host at once.
@@ -27,7 +27,7 @@
 //!
 //! A new owner knows nothing of a host, and gives it no turn until a lease of the owner before has run out
 //! and a delay has passed. The same wait follows the death of a worker. Workers that are alone from their
-//! start make no calls and use their own gate only, and so do crawls that ask for no delay. Not shared are
+//! start make no calls and use their own throttle only, and so do crawls that ask for no delay. Not shared are
 //! rates (`host-rate`, `address-rate`), and what a worker learnt about a host in trouble before others came.
 //!
 //! Everything is bounded: the number of known hosts, the hosts in a call, and the time for each call. A host
@@ -40,13 +40,13 @@ use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use call::{Answer, AskTurns, Asks, AsksError, DEADLINE, Life, MAX_NAME};
+use call::{Answer, AskTurns, DEADLINE, MAX_NAME, TurnRequests, TurnRequestsError, WorkerProcess};
 use crawler_model::settings::MAX_DELAY;
-use member::{Call, Heard, Member};
+use member::{Call, Member, OwnerChange};
 
 pub mod call;
-mod held;
 mod holder;
+mod lease;
 mod member;
 mod owner;
 mod rank;
@@ -55,8 +55,8 @@ pub(super) mod testing;
 
 pub use rank::Peer;
 
-/// Time between two looks at all hosts.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Time between two ticks, at which all hosts are looked at.
+const TICK: Duration = Duration::from_millis(250);
 /// The shortest time after which a crawl comes again.
 const SHORTEST: Duration = Duration::from_millis(5);
 
@@ -88,7 +88,7 @@ pub(super) struct TurnInUse {
 
 impl Turns {
     /// Creates the turns of a worker that does not know the others yet. No host is asked before it does.
-    pub fn new(own: Life, remote: Arc<dyn AskTurns>) -> Self {
+    pub fn new(own: WorkerProcess, remote: Arc<dyn AskTurns>) -> Self {
         Self(Arc::new(Shared {
             member: Mutex::new(Member::new(own)),
             remote,
@@ -103,7 +103,7 @@ impl Turns {
     }
 
     /// Answers another worker as the owner of hosts.
-    pub fn receive(&self, asks: Asks) -> Result<Vec<Answer>, AsksError> {
+    pub fn receive(&self, asks: TurnRequests) -> Result<Vec<Answer>, TurnRequestsError> {
         let asks = asks.checked()?;
         Ok(self.member().receive(&asks, Instant::now()))
     }
@@ -112,8 +112,8 @@ impl Turns {
     /// owners are never asked.
     pub async fn run(&self) {
         let mut calls = FuturesUnordered::new();
-        let mut looks = tokio::time::interval(LOOK_EVERY);
-        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut ticks = tokio::time::interval(TICK);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             loop {
                 let next = self.member().next_call(Instant::now());
@@ -126,7 +126,7 @@ impl Turns {
                 biased;
                 Some(()) = calls.next() => {}
                 () = self.0.news.notified() => {}
-                _ = looks.tick() => self.member().look(Instant::now()),
+                _ = ticks.tick() => self.member().tick(Instant::now()),
             }
         }
     }
@@ -139,22 +139,22 @@ impl Turns {
             Err(_elapsed) => (None, format!("no answer within {DEADLINE:?}")),
         };
         let now = Instant::now();
-        let heard = self.member().answered(&call, answers.as_deref(), now);
+        let change = self.member().answered(&call, answers.as_deref(), now);
         let worker = &call.to.node.id;
-        match heard {
-            Heard::AsBefore => {}
-            Heard::Silent => tracing::warn!(
+        match change {
+            OwnerChange::None => {}
+            OwnerChange::Lost => tracing::warn!(
                 %worker,
                 why,
                 "a worker does not answer for the hosts that it owns: they are asked alone, at twice their delay; see whether its gRPC address is reached from here, or start all workers with --shared-turns off"
             ),
-            Heard::Again => {
+            OwnerChange::Regained => {
                 tracing::info!(%worker, "a worker answers again for the hosts that it owns")
             }
         }
     }
 
-    /// Asks for a turn of a host, by the name of its clock. On success the request may go on to the gate; the
+    /// Asks for a turn of a host, by the name of its clock. On success the request may go on to the throttle; the
     /// error holds the time after which it is to come again.
     pub(super) fn turn(&self, host: &str, delay: Duration) -> Result<(), Duration> {
         // No DNS name is that long, so no other worker finds such a host either.

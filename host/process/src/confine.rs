@@ -12,7 +12,7 @@
 //! A call that is denied fails with "Operation not permitted" or "Permission denied"; it does not end the
 //! process. Libraries cope with that, and the message says what was tried.
 //!
-//! The network of a worker is not confined here: its work is to fetch, and the fetcher's guard judges
+//! The network of a worker is not confined here: its work is to fetch, and the fetcher's address policy judges
 //! addresses. Neither is `crawler master`, which runs no plugin: its compiling processes are confined like
 //! all.
 //!

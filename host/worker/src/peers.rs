@@ -62,7 +62,9 @@ mod tests {
     use async_trait::async_trait;
 
     use super::*;
-    use crawler_fetch::turns::call::{Answer, Ask, AskError, AskTurns, Asks, Life};
+    use crawler_fetch::turns::call::{
+        Answer, AskTurns, TurnCallError, TurnRequest, TurnRequests, WorkerProcess,
+    };
     use crawler_model::id::Incarnation;
     use crawler_model::node::CallToken;
     use crawler_process::task::TaskScope;
@@ -78,8 +80,12 @@ mod tests {
 
     #[async_trait]
     impl AskTurns for Nobody {
-        async fn ask(&self, _owner: &Node, _asks: Asks) -> Result<Vec<Answer>, AskError> {
-            Err(AskError {
+        async fn ask(
+            &self,
+            _owner: &Node,
+            _asks: TurnRequests,
+        ) -> Result<Vec<Answer>, TurnCallError> {
+            Err(TurnCallError {
                 why: "nobody is there".to_owned(),
             })
         }
@@ -111,19 +117,19 @@ mod tests {
 
     /// Returns how many of a hundred hosts the first worker owns: it has no turn for others.
     fn n_owned(turns: &Turns) -> usize {
-        let ask = |n: u32| Ask {
+        let ask = |n: u32| TurnRequest {
             host: format!("h{n}.test").into(),
             delay: Duration::from_millis(1),
             is_wanted: true,
             is_in_flight: false,
             ended: None,
         };
-        let from = Life {
+        let from = WorkerProcess {
             worker: "worker-9".parse().unwrap(),
             incarnation: Incarnation(9),
         };
         let asks = (0..100).map(ask).collect();
-        let answers = turns.receive(Asks { from, asks }).unwrap();
+        let answers = turns.receive(TurnRequests { from, asks }).unwrap();
         // An owner waits for leases of the one before, and other workers wait for news of the owner.
         let longest = Duration::from_secs(1);
         let is_owned =
@@ -137,7 +143,7 @@ mod tests {
         let store = EmbeddedStore::open(folder.path(), Settings::default()).unwrap();
         let catalog = Catalog::new(Arc::new(store), Keys::default());
         let own = node(1, true);
-        let life = Life {
+        let life = WorkerProcess {
             worker: own.id.clone(),
             incarnation: own.incarnation,
         };

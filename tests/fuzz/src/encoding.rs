@@ -90,7 +90,7 @@ fn received(response: http::Response<reqwest::Body>, limit: usize) -> Result<Fou
             body: page.body,
             truncated: page.truncated,
         }),
-        Ok(Answer::Elsewhere { to }) => panic!("it leads to {to}"),
+        Ok(Answer::Redirect { to }) => panic!("it leads to {to}"),
         Err(error @ (FetchError::Encoding { .. } | FetchError::Connection { .. })) => {
             Err(error.reason())
         }

@@ -158,7 +158,7 @@ fn kept(status: u16, lines: &[Vec<u8>]) {
             assert!(page.headers.iter().all(is_lower), "{:?}", page.headers);
             assert!(page.body.is_empty() && !page.truncated);
         }
-        Ok(Answer::Elsewhere { to }) => {
+        Ok(Answer::Redirect { to }) => {
             assert!(leads, "status {status} leads to {to}");
             assert_eq!(to.fragment(), None);
             assert!(
@@ -178,7 +178,7 @@ fn cookies(lines: &[Vec<u8>]) {
     let url: Url = "http://www.a.test/b/c".parse().expect("it is a URL");
     let set: Vec<String> = lines.iter().map(|line| text(split(line).1)).collect();
     let jar = CookieJar::open(None, &[]);
-    jar.hear(
+    jar.receive(
         &url,
         set.iter().map(String::as_str).filter(|set| is_plain(set)),
     );

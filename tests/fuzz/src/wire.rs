@@ -6,9 +6,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
-use crawler_fetch::gate::{Asker, Gate, GateSettings};
-use crawler_fetch::guard::Guard;
+use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
+use crawler_fetch::throttle::{Requester, Throttle, ThrottleSettings};
 use crawler_fetch::{Fetch as _, FetchError, FetchRequest};
 use crawler_model::settings::Robots;
 use crawler_process::clock::SystemClock;
@@ -51,15 +51,15 @@ pub(super) fn send(
         delay: Some(Duration::ZERO),
         random_delay: Duration::ZERO,
         host_rate: Default::default(),
-        unless: None,
+        validators: None,
         proxy: None,
         credentials: Default::default(),
         content_types: Default::default(),
         robots: Robots::Ignore,
         max_crawl_delay: Duration::ZERO,
         account: Account::default(),
-        asker: Asker::waiting(),
-        place: None,
+        requester: Requester::waiting(),
+        slot: None,
     };
     let fetched = wire.runtime.block_on(wire.fetcher.fetch(request));
     fetched.map_err(|failure| failure.error)?;
@@ -126,18 +126,20 @@ impl Wire {
                 std::thread::spawn(move || serve(stream, &tell));
             }
         });
-        let guard = Guard::new(vec!["127.0.0.0/8".parse().expect("it is a network")]);
-        let gate = GateSettings {
+        let address_policy =
+            AddressPolicy::new(vec!["127.0.0.0/8".parse().expect("it is a network")]);
+        let throttle = ThrottleSettings {
             max_adaptive_delay: Duration::ZERO,
-            ..GateSettings::default()
+            ..ThrottleSettings::default()
         };
         let settings = FetchSettings {
             user_agent: USER_AGENT.to_owned(),
             timeout: PATIENCE,
             ..FetchSettings::default()
         };
-        let (guard, gate) = (Arc::new(guard), Arc::new(Gate::new(gate)));
-        let fetcher = HttpFetcher::new(settings, guard, gate, Arc::new(SystemClock));
+        let (address_policy, throttle) =
+            (Arc::new(address_policy), Arc::new(Throttle::new(throttle)));
+        let fetcher = HttpFetcher::new(settings, address_policy, throttle, Arc::new(SystemClock));
         // One thread runs beside the one that waits, so that work left by an exchange is done at once.
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)

@@ -114,7 +114,7 @@ const SIMULATED: [&str; 17] = [
     "host/crawler/src/app/registration.rs",
     "host/crawler/src/app/sim",
     "host/process/src/clock.rs",
-    "host/fetch/src/gate",
+    "host/fetch/src/throttle",
     "host/frontier/src/lib.rs",
     "host/frontier/src/twin",
     "host/frontier/src/workbench",

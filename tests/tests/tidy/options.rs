@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crawler::cli::CallOptions;
 use crawler_api::requests::RequestSettings;
-use crawler_fetch::gate::GateSettings;
 use crawler_fetch::http::FetchSettings;
+use crawler_fetch::throttle::ThrottleSettings;
 use crawler_model::plugin::{Limits, format_bytes as bytes};
 use crawler_tests::repository;
 
@@ -51,7 +51,7 @@ fn check(chapter: &str, heading: &str, defaults: &[(&str, String)]) {
 
 #[test]
 fn the_book_tells_the_defaults_of_settings() {
-    let (fetch, gate) = (FetchSettings::default(), GateSettings::default());
+    let (fetch, throttle) = (FetchSettings::default(), ThrottleSettings::default());
     check(
         SETTINGS,
         "`[fetch]`",
@@ -68,13 +68,14 @@ fn the_book_tells_the_defaults_of_settings() {
             ("dns-min-ttl", time(fetch.names.min_ttl)),
             ("dns-ttl", time(fetch.names.max_ttl)),
             ("proxy-resolves", fetch.proxy_resolves.to_string()),
-            ("parallel", gate.parallel.to_string()),
-            ("host-failures", gate.host_failures.to_string()),
-            ("max-host-pause", time(gate.max_host_pause)),
-            ("max-adaptive-delay", time(gate.max_adaptive_delay)),
+            ("parallel", throttle.parallel.to_string()),
+            ("host-failures", throttle.host_failures.to_string()),
+            ("max-host-pause", time(throttle.max_host_pause)),
+            ("max-adaptive-delay", time(throttle.max_adaptive_delay)),
             (
                 "address-rate",
-                gate.address_rate
+                throttle
+                    .address_rate
                     .map_or("off".to_owned(), |rate| rate.to_string()),
             ),
         ],

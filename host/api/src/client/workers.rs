@@ -15,7 +15,7 @@ use super::transport::{ANSWER_MAX, endpoint, transport_failure};
 use crate::convert::links::links_message;
 use crate::convert::{crawl, turns};
 use crate::metadata::CALL_TOKEN;
-use crawler_fetch::turns::call::{Answer, AskError, AskTurns, Asks};
+use crawler_fetch::turns::call::{Answer, AskTurns, TurnCallError, TurnRequests};
 use crawler_master::{WORKER_CALL_DEADLINE, WorkerCallError, WorkerCalls};
 use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::node::Node;
@@ -122,9 +122,9 @@ impl SendLinks for GrpcWorkerCalls {
 
 #[async_trait]
 impl AskTurns for GrpcWorkerCalls {
-    async fn ask(&self, owner: &Node, asks: Asks) -> Result<Vec<Answer>, AskError> {
+    async fn ask(&self, owner: &Node, asks: TurnRequests) -> Result<Vec<Answer>, TurnCallError> {
         let address = owner.address.as_str();
-        let unanswered = |error: WorkerCallError| AskError {
+        let unanswered = |error: WorkerCallError| TurnCallError {
             why: error.to_string(),
         };
         let request = with_token(owner, turns::asks_message(asks));

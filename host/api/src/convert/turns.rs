@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crawler_proto as proto;
 
-use crawler_fetch::turns::call::{Answer, Ask, Asks, Ended, Grant, Life};
+use crawler_fetch::turns::call::{Answer, Ended, Grant, TurnRequest, TurnRequests, WorkerProcess};
 use crawler_model::id::Incarnation;
 
 /// Returns a time after which something may begin, in milliseconds.
@@ -21,7 +21,7 @@ fn rounded_down(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-pub(crate) fn asks_message(asks: Asks) -> proto::TakeTurnsRequest {
+pub(crate) fn asks_message(asks: TurnRequests) -> proto::TakeTurnsRequest {
     proto::TakeTurnsRequest {
         worker: asks.from.worker.to_string(),
         incarnation: asks.from.incarnation.0,
@@ -29,7 +29,7 @@ pub(crate) fn asks_message(asks: Asks) -> proto::TakeTurnsRequest {
     }
 }
 
-fn ask_message(ask: Ask) -> proto::TurnAsk {
+fn ask_message(ask: TurnRequest) -> proto::TurnAsk {
     proto::TurnAsk {
         host: ask.host.to_string(),
         delay_ms: rounded_up(ask.delay),
@@ -43,10 +43,10 @@ fn ask_message(ask: Ask) -> proto::TurnAsk {
 }
 
 /// Parses what a worker asks; the error is a sentence.
-pub(crate) fn asks(request: proto::TakeTurnsRequest) -> Result<Asks, String> {
+pub(crate) fn asks(request: proto::TakeTurnsRequest) -> Result<TurnRequests, String> {
     let worker = request.worker.parse();
-    Ok(Asks {
-        from: Life {
+    Ok(TurnRequests {
+        from: WorkerProcess {
             worker: worker.map_err(|why| format!("the worker that asks: {why}"))?,
             incarnation: Incarnation(request.incarnation),
         },
@@ -54,8 +54,8 @@ pub(crate) fn asks(request: proto::TakeTurnsRequest) -> Result<Asks, String> {
     })
 }
 
-fn ask(ask: proto::TurnAsk) -> Ask {
-    Ask {
+fn ask(ask: proto::TurnAsk) -> TurnRequest {
+    TurnRequest {
         host: Arc::from(ask.host),
         delay: Duration::from_millis(ask.delay_ms),
         is_wanted: ask.wanted,
@@ -102,8 +102,8 @@ pub(crate) fn answer(answer: proto::TurnAnswer) -> Answer {
 mod tests {
     use super::*;
 
-    fn asked() -> Asks {
-        let ask = |host: &str, ended| Ask {
+    fn asked() -> TurnRequests {
+        let ask = |host: &str, ended| TurnRequest {
             host: host.into(),
             delay: Duration::from_millis(1_500),
             is_wanted: true,
@@ -114,13 +114,13 @@ mod tests {
             ago: Duration::from_millis(20),
             pause: Duration::from_secs(300),
         };
-        let returned = Ask {
+        let returned = TurnRequest {
             is_wanted: false,
             is_in_flight: true,
             ..ask("b.test:8080", None)
         };
-        Asks {
-            from: Life {
+        TurnRequests {
+            from: WorkerProcess {
                 worker: "worker-1".parse().unwrap(),
                 incarnation: Incarnation(7),
             },

@@ -13,7 +13,7 @@ use super::*;
 use crate::client::GrpcWorkerCalls;
 use crate::metadata::CALL_TOKEN;
 use crate::requests::RequestSettings;
-use crawler_fetch::turns::call::{Life, MAX_ASKS};
+use crawler_fetch::turns::call::{MAX_ASKS, WorkerProcess};
 use crawler_model::id::Incarnation;
 use crawler_process::task::TaskScope;
 use crawler_process::telemetry::chain;
@@ -52,7 +52,7 @@ fn client(address: SocketAddr) -> CrawlerWorkerClient<Channel> {
 
 /// Returns turns of a worker that nobody reaches.
 fn turns() -> Turns {
-    let own = Life {
+    let own = WorkerProcess {
         worker: "worker-1".parse().unwrap(),
         incarnation: Incarnation(1),
     };

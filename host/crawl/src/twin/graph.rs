@@ -54,7 +54,7 @@ impl Fetch for Site {
         // Others have their turn meanwhile.
         tokio::time::sleep(Duration::from_millis(1)).await;
         let answer = match n % 10 {
-            7 => Answer::Elsewhere { to: url_of(n + 1) },
+            7 => Answer::Redirect { to: url_of(n + 1) },
             _ => Answer::Page(page(url, url, 200)),
         };
         Ok(Fetched {

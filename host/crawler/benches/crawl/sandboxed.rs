@@ -8,9 +8,9 @@ use crawler_crawl::permit::Always;
 use crawler_crawl::report::CrawlLog;
 use crawler_crawl::starts::Starts;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
-use crawler_fetch::gate::{Gate, GateSettings};
-use crawler_fetch::guard::Guard;
+use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
+use crawler_fetch::throttle::{Throttle, ThrottleSettings};
 use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::id::{Digest, ResourceId, Run};
@@ -118,7 +118,8 @@ fn config() -> CrawlConfig {
 
 fn fetcher(clock: Arc<dyn Clock>) -> HttpFetcher {
     let loopback = "127.0.0.0/8".parse().expect("it is a network");
-    let guard = Arc::new(Guard::new(vec![loopback]));
-    let gate = Arc::new(Gate::new(GateSettings::default()));
-    HttpFetcher::new(FetchSettings::default(), guard, gate, clock).expect("it has no odd settings")
+    let address_policy = Arc::new(AddressPolicy::new(vec![loopback]));
+    let throttle = Arc::new(Throttle::new(ThrottleSettings::default()));
+    HttpFetcher::new(FetchSettings::default(), address_policy, throttle, clock)
+        .expect("it has no odd settings")
 }

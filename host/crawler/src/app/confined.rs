@@ -113,7 +113,13 @@ fn confine_server(
 
 /// Checks the files that fetching needs, before any folder is made.
 fn check_fetch(config: &FetchConfig, hosts: &FixedHosts) -> anyhow::Result<()> {
-    parts::fetcher(parts::guard(&[], &[]), config, hosts, Arc::new(SystemClock)).map(drop)
+    parts::fetcher(
+        parts::address_policy(&[], &[]),
+        config,
+        hosts,
+        Arc::new(SystemClock),
+    )
+    .map(drop)
 }
 
 /// Returns the access of every process that runs plugins.

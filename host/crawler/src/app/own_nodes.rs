@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::time::Instant;
 
-use crawler_fetch::guard::Guard;
+use crawler_fetch::address_policy::AddressPolicy;
 use crawler_model::node::Node;
 use crawler_process::telemetry;
 use crawler_store::StoreError;
@@ -24,12 +24,14 @@ const RETRY: Duration = Duration::from_secs(1);
 /// address may be somebody else's.
 const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 
-/// Tells the guard the addresses of all registered nodes and of those in `always`, for ever. If a node goes
-/// by a name, its resolved addresses count too. Nodes that left, and addresses that a name does not have any
+/// Tells the address policy the addresses of all registered nodes and of those in `always`, for ever. If a node
+/// goes by a name, its resolved addresses count too. Nodes that left, and addresses that a name does not have any
 /// more, are kept for an hour: they may be back.
-pub(super) async fn keep_updated(guard: Arc<Guard>, catalog: Catalog, always: Vec<String>) {
+pub(super) async fn keep_updated(address_policy: Arc<AddressPolicy>, catalog: Catalog, always: Vec<String>) {
     let mut known = Known::default();
-    let tell = |known: &Known| guard.set_own_nodes(always.iter().chain(known.addresses()).cloned());
+    let tell = |known: &Known| {
+        address_policy.set_own_nodes(always.iter().chain(known.addresses()).cloned())
+    };
     tell(&known);
     loop {
         let (nodes, pause) = match registered(&catalog).await {
@@ -121,18 +123,18 @@ mod tests {
         catalog.store().commit(txn).await.unwrap();
 
         let loopback = "127.0.0.0/8".parse().unwrap();
-        let guard = Arc::new(Guard::new(vec![loopback]));
+        let address_policy = Arc::new(AddressPolicy::new(vec![loopback]));
         let tasks = TaskScope::new();
         let always = vec!["LOCALHOST:2379".to_owned(), "127.0.0.1:7003".to_owned()];
-        tasks.spawn("own nodes", keep_updated(guard.clone(), catalog, always));
+        tasks.spawn("own nodes", keep_updated(address_policy.clone(), catalog, always));
         let is_refused = |url: &str| {
-            let judged = guard.check(&url.parse().unwrap());
+            let judged = address_policy.check(&url.parse().unwrap());
             judged.is_err_and(|error| error.reason() == "own-node")
         };
         for port in [7_001, 7_002, 7_003, 2_379] {
             for host in ["127.0.0.1", "localhost"] {
                 if (host, port) == ("localhost", 7_003) {
-                    // Nobody tells the guard this address: it is found by resolving the name.
+                    // Nobody tells the address policy this address: it is found by resolving the name.
                     continue;
                 }
                 let url = format!("http://{host}:{port}/");

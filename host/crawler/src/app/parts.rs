@@ -16,9 +16,9 @@ use crate::cli::plugin::build_plugin;
 use crate::config::{self, EtcdConfig, FetchConfig, FixedHosts};
 use crawler_data::DataRoot;
 use crawler_fetch::NameSettings;
-use crawler_fetch::gate::{Gate, GateSettings};
-use crawler_fetch::guard::Guard;
+use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
+use crawler_fetch::throttle::{Throttle, ThrottleSettings};
 use crawler_frontier::durable::{DurableSettings, Frontiers};
 use crawler_master::cleanup::{DataCleanup, DataRootCleanup};
 use crawler_model::id::{Digest, Incarnation, NodeId};
@@ -32,7 +32,7 @@ use crawler_process::task::TaskScope;
 use crawler_process::telemetry;
 use crawler_store::catalog::{Catalog, encode};
 use crawler_store::etcd::{EtcdSettings, TlsSettings};
-use crawler_store::{Guard as StoreGuard, Outcome, StoreError, Txn};
+use crawler_store::{Guard, Outcome, StoreError, Txn};
 
 mod access;
 
@@ -44,7 +44,7 @@ pub(super) async fn cluster_id(catalog: &Catalog) -> anyhow::Result<String> {
     let key = catalog.keys().cluster();
     let fresh = hex::encode(rand::random::<[u8; 16]>());
     let txn = Txn::new()
-        .guard(StoreGuard::Absent(key.clone()))
+        .guard(Guard::Absent(key.clone()))
         .put(key.clone(), encode(&fresh));
     match catalog.store().commit(txn).await? {
         Outcome::Done(_) => Ok(fresh),
@@ -180,22 +180,22 @@ pub(super) async fn rules(
     Ok(rules.with_context(|| format!("cannot load {}", wasm.display()))?)
 }
 
-/// Returns the guard with the networks and ports that the operator allows.
-pub(super) fn guard(allow_networks: &[IpNet], allow_ports: &[u16]) -> Arc<Guard> {
-    let guard = Guard::new(allow_networks.to_vec());
-    Arc::new(guard.allowing_ports(allow_ports))
+/// Returns the address policy with the networks and ports that the operator allows.
+pub(super) fn address_policy(allow_networks: &[IpNet], allow_ports: &[u16]) -> Arc<AddressPolicy> {
+    let address_policy = AddressPolicy::new(allow_networks.to_vec());
+    Arc::new(address_policy.allowing_ports(allow_ports))
 }
 
-/// Returns the fetcher of this process behind this guard.
+/// Returns the fetcher of this process behind this address policy.
 pub(super) fn fetcher(
-    guard: Arc<Guard>,
+    address_policy: Arc<AddressPolicy>,
     config: &FetchConfig,
     hosts: &FixedHosts,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Arc<HttpFetcher>> {
     let config = config.clone();
-    let usual = GateSettings::default();
-    let gate = Arc::new(Gate::new(GateSettings {
+    let usual = ThrottleSettings::default();
+    let throttle = Arc::new(Throttle::new(ThrottleSettings {
         parallel: config.parallel.unwrap_or(usual.parallel),
         host_failures: config.host_failures.unwrap_or(usual.host_failures),
         max_host_pause: config.max_host_pause.unwrap_or(usual.max_host_pause),
@@ -240,7 +240,7 @@ pub(super) fn fetcher(
             "certificates are not checked, as set by check-certificates of [fetch]: anybody may say that he is a site"
         );
     }
-    let fetcher = HttpFetcher::new(settings, guard, gate, clock);
+    let fetcher = HttpFetcher::new(settings, address_policy, throttle, clock);
     Ok(Arc::new(fetcher.context("cannot set up the fetcher")?))
 }
 

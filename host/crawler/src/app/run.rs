@@ -99,8 +99,13 @@ pub(super) fn checked(options: &RunOptions) -> anyhow::Result<Limits> {
 async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Result<Read> {
     let limits = checked(options)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
-    let fetch = parts::fetcher(guard, &options.fetch, &options.hosts, clock.clone())?;
+    let address_policy = parts::address_policy(&options.allow_networks, &options.allow_ports);
+    let fetch = parts::fetcher(
+        address_policy,
+        &options.fetch,
+        &options.hosts,
+        clock.clone(),
+    )?;
     let rules = {
         let rules = parts::rules(&options.plugin, &options.engine);
         unless_stopped(&stop, rules).await?

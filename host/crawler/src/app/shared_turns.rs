@@ -6,7 +6,7 @@ use super::stop::spawn_until_stopped;
 use crawler_api::client::GrpcWorkerCalls;
 use crawler_fetch::http::HttpFetcher;
 use crawler_fetch::turns::Turns;
-use crawler_fetch::turns::call::Life;
+use crawler_fetch::turns::call::WorkerProcess;
 use crawler_model::node::Node;
 use crawler_process::task::TaskScope;
 use crawler_store::catalog::Catalog;
@@ -23,7 +23,7 @@ pub(super) fn begin(
     if !node.shares_turns {
         return None;
     }
-    let own = Life {
+    let own = WorkerProcess {
         worker: node.id.clone(),
         incarnation: node.incarnation,
     };

@@ -68,11 +68,16 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     }
     let profiles = TaskScope::new();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
-    let fetch = parts::fetcher(guard.clone(), &config.fetch, &config.hosts, clock.clone())?;
+    let address_policy = parts::address_policy(&options.allow_networks, &options.allow_ports);
+    let fetch = parts::fetcher(
+        address_policy.clone(),
+        &config.fetch,
+        &config.hosts,
+        clock.clone(),
+    )?;
     if let Some(pprof) = options.pprof {
         let listener = listeners::listen(pprof, "--pprof").await?;
-        guard.set_own_nodes([listener.local_addr()?.to_string()]);
+        address_policy.set_own_nodes([listener.local_addr()?.to_string()]);
         let requests = Requests::new(RequestSettings::default());
         listeners::serve_profiles(listener, requests, &profiles);
     }

@@ -7,9 +7,9 @@ use crawler_crawl::report::CrawlLog;
 use crawler_crawl::spans;
 use crawler_crawl::starts::Starts;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
-use crawler_fetch::gate::{Gate, GateSettings};
-use crawler_fetch::guard::Guard;
+use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
+use crawler_fetch::throttle::{Throttle, ThrottleSettings};
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::id::{Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
@@ -111,9 +111,14 @@ async fn crawl_one_page() -> String {
     tasks.spawn("site", serve);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let loopback = "127.0.0.0/8".parse().expect("it is a network");
-    let guard = Arc::new(Guard::new(vec![loopback]));
-    let gate = Arc::new(Gate::new(GateSettings::default()));
-    let fetcher = HttpFetcher::new(FetchSettings::default(), guard, gate, clock.clone());
+    let address_policy = Arc::new(AddressPolicy::new(vec![loopback]));
+    let throttle = Arc::new(Throttle::new(ThrottleSettings::default()));
+    let fetcher = HttpFetcher::new(
+        FetchSettings::default(),
+        address_policy,
+        throttle,
+        clock.clone(),
+    );
     let call = config(|_| (), &[("root", &site)]);
     let settings = CrawlSettings {
         max_pages: Some(1),

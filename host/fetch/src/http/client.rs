@@ -6,8 +6,8 @@ use std::time::Duration;
 use reqwest::{Client, ClientBuilder, Proxy, redirect, retry};
 use rustls::crypto::{CryptoProvider, ring};
 
-use super::super::phases::NoteConnections;
-use super::super::resolve::GuardedResolver;
+use super::super::phases::RecordConnections;
+use super::super::resolve::FilteringResolver;
 use super::FetchSettings;
 
 /// Time for which idle connections are kept. It is short, so that their number follows the hosts in use: a
@@ -42,7 +42,7 @@ pub enum SetupError {
 
 pub(super) fn build(
     settings: &FetchSettings,
-    resolver: GuardedResolver,
+    resolver: FilteringResolver,
     proxy: Option<Proxy>,
 ) -> Result<Client, SetupError> {
     if CryptoProvider::get_default().is_none() {
@@ -65,13 +65,13 @@ pub(super) fn build(
     })
 }
 
-pub(super) fn builder(settings: &FetchSettings, resolver: GuardedResolver) -> ClientBuilder {
+pub(super) fn builder(settings: &FetchSettings, resolver: FilteringResolver) -> ClientBuilder {
     Client::builder()
         .tls_certs_merge(settings.ca.clone())
         .tls_danger_accept_invalid_certs(!settings.check_certificates)
         .user_agent(&settings.user_agent)
         .dns_resolver(resolver)
-        .connector_layer(NoteConnections)
+        .connector_layer(RecordConnections)
         .no_proxy()
         .redirect(redirect::Policy::none())
         .retry(retry::never())

@@ -19,7 +19,7 @@ pub async fn answer(
     let record = FetchRecord::default();
     Ok(
         match hop.outcome(response, record, settings, max_body).await? {
-            Outcome::Redirect { to, .. } => Answer::Elsewhere { to },
+            Outcome::Redirect { to, .. } => Answer::Redirect { to },
             Outcome::Received(answer) => {
                 Answer::Page(Box::new(page(hop.url, Vec::new(), answer, 0)))
             }

@@ -12,12 +12,12 @@ use tokio::time::{Instant, sleep_until};
 use url::Url;
 
 use super::super::cookies::CookieJar;
-use super::super::phases::Phases;
-use super::super::{FetchError, FetchRequest, Place};
+use super::super::phases::RequestPhases;
+use super::super::{FetchError, FetchRequest, FetchSlot};
 use super::FetchSettings;
 use super::body::{ACCEPTED, Body, codings, read};
 use super::failed;
-use super::routes::Pool;
+use super::proxy_pools::ProxyPool;
 use crawler_model::headers::Headers;
 use crawler_model::page::FetchRecord;
 use crawler_model::settings::{ContentTypes, CredentialNames};
@@ -52,13 +52,13 @@ pub(super) struct Hop {
     body: Option<Bytes>,
     content_types: ContentTypes,
     /// Proxies that the request goes through. If `None`, it goes to the host directly.
-    pub(super) pool: Option<Arc<Pool>>,
+    pub(super) pool: Option<Arc<ProxyPool>>,
     /// Names of credentials to send to the hosts that they are for.
     credentials: CredentialNames,
     /// Memory account that the body of the answer is charged to while it is read.
     account: Account,
-    /// Place that is given up while the request waits for the turn of a host.
-    pub(super) place: Option<Arc<dyn Place>>,
+    /// Slot that is given up while the request waits for the turn of a host.
+    pub(super) slot: Option<Arc<dyn FetchSlot>>,
 }
 
 /// Result of sending a hop once.
@@ -99,7 +99,7 @@ pub(super) struct Received {
 
 impl Hop {
     /// Creates a plain GET of a URL.
-    pub(super) fn get(url: Url, names_port: bool, pool: Option<Arc<Pool>>) -> Self {
+    pub(super) fn get(url: Url, names_port: bool, pool: Option<Arc<ProxyPool>>) -> Self {
         Self {
             url,
             names_port,
@@ -111,14 +111,14 @@ impl Hop {
             pool,
             credentials: CredentialNames::default(),
             account: Account::default(),
-            place: None,
+            slot: None,
         }
     }
 
     /// Builds the first hop of a request, or returns why it cannot be sent.
     pub(super) fn first(
         request: FetchRequest,
-        pool: Option<Arc<Pool>>,
+        pool: Option<Arc<ProxyPool>>,
     ) -> Result<Self, FetchError> {
         let refused = |why: String| FetchError::Request { why };
         let method = Method::from_bytes(request.method.as_bytes())
@@ -144,10 +144,10 @@ impl Hop {
                 headers.entry(name).or_insert(value);
             }
         }
-        let unless = request.unless.unwrap_or_default();
+        let validators = request.validators.unwrap_or_default();
         for (name, value) in [
-            (header::IF_NONE_MATCH, unless.etag),
-            (header::IF_MODIFIED_SINCE, unless.last_modified),
+            (header::IF_NONE_MATCH, validators.etag),
+            (header::IF_MODIFIED_SINCE, validators.last_modified),
         ] {
             if let Some(value) = value {
                 let value = HeaderValue::from_str(&value)
@@ -168,7 +168,7 @@ impl Hop {
             pool,
             credentials: request.credentials,
             account: request.account,
-            place: request.place,
+            slot: request.slot,
         })
     }
 
@@ -227,7 +227,7 @@ impl Hop {
         settings: &FetchSettings,
         max_body: u64,
         begun: Instant,
-        phases: &Arc<Phases>,
+        phases: &Arc<RequestPhases>,
     ) -> Result<Outcome, FetchError> {
         let request = self.request(settings)?;
         let whole = (settings.timeout, "timeout");
@@ -236,7 +236,7 @@ impl Hop {
         let mut clock = pin!(sleep_until(moment(begun, limit)));
         let response = select! {
             biased;
-            sent = Phases::of(phases, client.execute(request)) => {
+            sent = RequestPhases::of(phases, client.execute(request)) => {
                 sent.map_err(|error| failed::in_client(error, settings))?
             }
             () = &mut clock => return Err(FetchError::Timeout { limit, setting }),
@@ -249,7 +249,7 @@ impl Hop {
         };
         if let Some(cookies) = &self.cookies {
             let set = response.headers().get_all(header::SET_COOKIE).iter();
-            cookies.hear(&self.url, set.filter_map(|value| value.to_str().ok()));
+            cookies.receive(&self.url, set.filter_map(|value| value.to_str().ok()));
         }
         let (limit, setting) = whole;
         clock.as_mut().reset(moment(begun, limit));

@@ -5,9 +5,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::hop::{Exchange, Hop, Outcome};
-use super::{HttpFetcher, after, sign};
+use super::{HttpFetcher, after, host_signal};
 use crate::FetchError;
-use crate::gate::{Address, Asker, PATIENCE, Pace, Paused, Permit, Shared};
+use crate::throttle::{Address, MAX_WAIT, Pace, Paused, Permit, Requester, SharedAddress};
 use crate::turns::call::LEASE;
 use crate::turns::{TurnInUse, Turns};
 use crawler_model::crawl::{UnixMillis, clock_of};
@@ -44,16 +44,17 @@ impl Sent {
 }
 
 /// Number of delays of a host for which a request that is not retried later waits for its turn over all workers.
-const OTHERS: u32 = 64;
+const MAX_TURN_DELAYS: u32 = 64;
 
-/// The longest wait at the gate while holding a lease. A lease that is unused for longer goes back to its owner.
-const AT_GATE: Duration = Duration::from_millis(100);
+/// The longest wait in the throttle while holding a lease. A lease that is unused for longer goes back to its
+/// owner.
+const MAX_THROTTLE_WAIT: Duration = Duration::from_millis(100);
 
 /// Wait of a page when no connection can be opened; idle ones are closed meanwhile.
 pub(super) const OPEN_FILES_WAIT: Duration = Duration::from_secs(1);
 
 /// Returns how long the page has to wait for proxies or open files, if that is why it was not sent.
-fn rest_of(error: &FetchError) -> Duration {
+fn pause_of(error: &FetchError) -> Duration {
     match error {
         FetchError::NoProxy { pause, .. } => *pause,
         FetchError::OpenFiles => OPEN_FILES_WAIT,
@@ -69,15 +70,21 @@ impl HttpFetcher {
     }
 
     /// Sends one hop.
-    pub(super) async fn send(&self, hop: &Hop, max_body: u64, pace: &Pace, asker: Asker) -> Sent {
-        if let Err(denied) = self.guard.check(&hop.url) {
+    pub(super) async fn send(
+        &self,
+        hop: &Hop,
+        max_body: u64,
+        pace: &Pace,
+        requester: Requester,
+    ) -> Sent {
+        if let Err(denied) = self.address_policy.check(&hop.url) {
             return Sent::nothing(denied, 0);
         }
         if let Some(pool) = &hop.pool
             && let Err(resting) = pool.check()
         {
-            let rest = rest_of(&resting);
-            return Sent::nothing(resting, after(self.clock.unix_millis(), rest));
+            let pause = pause_of(&resting);
+            return Sent::nothing(resting, after(self.clock.unix_millis(), pause));
         }
         let may_look_up = !self.is_proxys_to_resolve(hop);
         // The port is open nearly always, and then no timer is needed.
@@ -89,7 +96,7 @@ impl HttpFetcher {
         }
         let host = clock_of(&hop.url);
         let asked = Instant::now();
-        let Entered { permit, turn } = match self.turn(&host, pace, hop, asker).await {
+        let Entered { permit, turn } = match self.turn(&host, pace, hop, requester).await {
             Ok(entered) => entered,
             Err(paused) => {
                 let host_ready_at = after(self.clock.unix_millis(), paused.pause);
@@ -110,7 +117,7 @@ impl HttpFetcher {
         }
         let now = self.clock.unix_millis();
         let error = outcome.as_ref().err();
-        let rest = error.map(rest_of).unwrap_or_default();
+        let pause = error.map(pause_of).unwrap_or_default();
         // Proxies may be to blame for one page and not for the next.
         let is_held = error.is_some_and(FetchError::is_held);
         let is_of_host = hop.pool.is_none()
@@ -118,19 +125,19 @@ impl HttpFetcher {
             && !is_held
             && error.is_some_and(FetchError::is_transient);
         // The caller puts off a host that was not reached, because another port of the name may answer.
-        let sign = match is_of_host || is_held {
+        let signal = match is_of_host || is_held {
             true => None,
-            false => sign::of(&outcome, took, now),
+            false => host_signal::of(&outcome, took, now),
         };
-        let left_alone = permit.finish(sign);
+        let host_delay = permit.finish(signal);
         if let Some(turn) = turn {
-            turn.finish(left_alone.time);
+            turn.finish(host_delay.time);
         }
         Sent {
             is_of_host,
             outcome,
-            host_ready_at: after(now, left_alone.time.max(rest)),
-            delay_by: left_alone.by,
+            host_ready_at: after(now, host_delay.time.max(pause)),
+            delay_by: host_delay.by,
         }
     }
 
@@ -139,61 +146,64 @@ impl HttpFetcher {
     /// one all the same. Returns `None` where setting `address-rate` does not bind: within allowed networks,
     /// where no delay is kept, behind a proxy, and where no address is known before there is a connection.
     pub(super) async fn address(&self, hop: &Hop, pace: &Pace) -> Option<Address> {
-        if !self.gate.spaces_addresses() || hop.pool.is_some() || !pace.is_spaced() {
+        if !self.throttle.spaces_addresses() || hop.pool.is_some() || !pace.is_spaced() {
             return None;
         }
         let connecting = self.settings.connect_timeout;
         let first = self.resolver.first_address(&hop.url, hop.names_port);
         let ip = tokio::time::timeout(connecting, first).await.ok()??;
-        (!self.guard.is_inside(ip)).then(|| Address::of(ip))
+        (!self.address_policy.is_inside(ip)).then(|| Address::of(ip))
     }
 
-    /// Takes the turn of a hop's host. A redirect gives up its place among the requests in flight while it waits.
+    /// Takes the turn of a hop's host. A redirect gives up its slot among the requests in flight while it waits.
     async fn turn(
         &self,
         host: &str,
         pace: &Pace,
         hop: &Hop,
-        asker: Asker,
+        requester: Requester,
     ) -> Result<Entered, Paused> {
         let address = self.address(hop, pace).await;
-        let shared = address.map(|address| Shared {
+        let shared = address.map(|address| SharedAddress {
             address,
-            is_begun: asker.patience.is_none(),
+            is_begun: requester.max_wait.is_none(),
         });
-        let Some(place) = hop.place.as_ref().filter(|_| asker.patience.is_none()) else {
-            return self.enter(host, shared, pace, asker).await;
+        let Some(slot) = hop.slot.as_ref().filter(|_| requester.max_wait.is_none()) else {
+            return self.enter(host, shared, pace, requester).await;
         };
-        let asker = Asker {
-            patience: Some(Duration::ZERO),
-            ..asker
+        let requester = Requester {
+            max_wait: Some(Duration::ZERO),
+            ..requester
         };
         loop {
-            match self.enter(host, shared, pace, asker).await {
-                Err(paused) if !paused.is_in_trouble || paused.pause <= PATIENCE => {
-                    place.leave();
+            match self.enter(host, shared, pace, requester).await {
+                Err(paused) if !paused.is_in_trouble || paused.pause <= MAX_WAIT => {
+                    slot.release();
                     tokio::time::sleep(paused.pause).await;
-                    // The turn is taken while holding the place, because nothing else waits for this page
+                    // The turn is taken while holding the slot, because nothing else waits for this page
                     // meanwhile.
-                    place.take().await;
+                    slot.acquire().await;
                 }
                 entered => return entered,
             }
         }
     }
 
-    /// Takes the turn of a host, first over all workers and then at the gate of this one. Longer waits are
-    /// made at neither of them, so that no lease is lost while waiting at the gate; a lease that runs out all
+    /// Takes the turn of a host, first over all workers and then in the throttle of this one. Longer waits are
+    /// made at neither of them, so that no lease is lost while waiting in the throttle; a lease that runs out all
     /// the same gives the place back.
     pub(super) async fn enter(
         &self,
         host: &str,
-        shared: Option<Shared>,
+        shared: Option<SharedAddress>,
         pace: &Pace,
-        asker: Asker,
+        requester: Requester,
     ) -> Result<Entered, Paused> {
         let Some(turns) = self.turns.get().filter(|_| pace.is_spaced()) else {
-            let permit = self.gate.enter_at(host, shared, pace, asker).await?;
+            let permit = self
+                .throttle
+                .enter_at(host, shared, pace, requester)
+                .await?;
             return Ok(Entered { permit, turn: None });
         };
         let delay = match pace.delay {
@@ -201,15 +211,24 @@ impl HttpFetcher {
             delay => delay,
         };
         // A host that is left alone for longer than several other requests need is left alone for another reason.
-        let longest = LEASE + PATIENCE + delay * OTHERS;
+        let longest = LEASE + MAX_WAIT + delay * MAX_TURN_DELAYS;
         let asked = Instant::now();
-        let at_gate = Asker {
-            patience: Some(asker.patience.unwrap_or(AT_GATE).min(AT_GATE)),
-            ..asker
+        let in_throttle = Requester {
+            max_wait: Some(
+                requester
+                    .max_wait
+                    .unwrap_or(MAX_THROTTLE_WAIT)
+                    .min(MAX_THROTTLE_WAIT),
+            ),
+            ..requester
         };
         loop {
             let entered = match turns.turn(host, delay) {
-                Ok(()) => self.gate.enter_at(host, shared, pace, at_gate).await,
+                Ok(()) => {
+                    self.throttle
+                        .enter_at(host, shared, pace, in_throttle)
+                        .await
+                }
                 Err(pause) => Err(Paused {
                     pause,
                     is_in_trouble: pause > longest,
@@ -230,9 +249,9 @@ impl HttpFetcher {
                 },
             };
             let ready_at = Instant::now() + paused.pause;
-            let waits = match asker.patience {
-                Some(patience) => ready_at <= asked + patience,
-                None => !paused.is_in_trouble || paused.pause <= PATIENCE,
+            let waits = match requester.max_wait {
+                Some(max_wait) => ready_at <= asked + max_wait,
+                None => !paused.is_in_trouble || paused.pause <= MAX_WAIT,
             };
             if !waits {
                 return Err(paused);

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::gate::{Asker, GateSettings};
+use crate::throttle::{Requester, ThrottleSettings};
 use crawler_model::frontier::{DelaySource, Validators};
 use crawler_model::settings::{DEFAULT_MAX_CRAWL_DELAY, DEFAULT_MAX_URL_LENGTH, Robots};
 use crawler_process::memory::Account;
@@ -140,12 +140,12 @@ impl Clock for StoppedClock {
 }
 
 fn fetcher_with(networks: &[&str], own: &[String], settings: FetchSettings) -> HttpFetcher {
-    let guard = Guard::new(networks.iter().map(|n| n.parse().unwrap()).collect());
-    guard.set_own_nodes(own.to_vec());
+    let address_policy = AddressPolicy::new(networks.iter().map(|n| n.parse().unwrap()).collect());
+    address_policy.set_own_nodes(own.to_vec());
     HttpFetcher::new(
         settings,
-        Arc::new(guard),
-        Arc::new(Gate::new(GateSettings::default())),
+        Arc::new(address_policy),
+        Arc::new(Throttle::new(ThrottleSettings::default())),
         Arc::new(StoppedClock),
     )
     .unwrap()
@@ -172,19 +172,19 @@ fn get(url: Url) -> FetchRequest {
         delay: None,
         random_delay: Duration::ZERO,
         host_rate: Default::default(),
-        unless: None,
+        validators: None,
         robots: Robots::Ignore,
         max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
         account: Account::default(),
-        asker: Asker::waiting(),
-        place: None,
+        requester: Requester::waiting(),
+        slot: None,
     }
 }
 
 async fn page(request: FetchRequest) -> Page {
     match fetcher().fetch(request).await.unwrap().answer {
         Answer::Page(page) => *page,
-        Answer::Elsewhere { to } => panic!("led to {to}"),
+        Answer::Redirect { to } => panic!("led to {to}"),
     }
 }
 
@@ -316,7 +316,7 @@ async fn requests_that_cannot_be_sent_are_refused_before_they_are() {
         assert_eq!(error(request).await.reason(), "bad-request", "{name}");
     }
     let mut request = get(web.url("/"));
-    request.unless = Some(Validators {
+    request.validators = Some(Validators {
         etag: Some("\"a\"\r\nx: 1".into()),
         ..Validators::default()
     });

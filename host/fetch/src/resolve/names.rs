@@ -12,7 +12,7 @@ use moka::policy::EvictionPolicy;
 use super::ResolveError;
 
 mod dns;
-mod of_files;
+mod file_backed;
 mod system;
 
 /// Maximum number of names whose addresses are remembered.
@@ -55,11 +55,11 @@ impl Default for NameSettings {
 
 /// Function that looks up the addresses of a name.
 pub(super) type LookUp = Arc<dyn Fn(String) -> BoxFuture<'static, Found> + Send + Sync>;
-pub(super) type Found = Result<Known, ResolveError>;
+pub(super) type Found = Result<Resolved, ResolveError>;
 
 /// The addresses of a name.
 #[derive(Debug, Clone)]
-pub(super) struct Known {
+pub(super) struct Resolved {
     pub(super) addresses: Vec<IpAddr>,
     /// Time for which they are valid according to their records.
     pub(super) ttl: Duration,
@@ -70,7 +70,7 @@ pub(super) struct Known {
 pub(super) struct Names {
     look_up: LookUp,
     /// Addresses that are remembered. If `None`, each connection looks the name up.
-    remembered: Option<Cache<String, Known>>,
+    remembered: Option<Cache<String, Resolved>>,
 }
 
 impl Names {
@@ -92,7 +92,7 @@ impl Names {
     /// Creates a lookup that remembers up to `max` of the names that were found.
     pub(super) fn remembering(look_up: LookUp, settings: &NameSettings, max: u64) -> Self {
         let (least, most) = (settings.min_ttl.max(SHORTEST), settings.max_ttl);
-        let within = Within(least.min(most), most);
+        let within = TtlBounds(least.min(most), most);
         let cache = || {
             // A name that was just looked up is kept: its first page comes after its robots.txt.
             let cache = Cache::builder().eviction_policy(EvictionPolicy::lru());
@@ -137,10 +137,15 @@ impl Names {
 }
 
 /// The shortest and the longest time for which addresses are valid.
-struct Within(Duration, Duration);
+struct TtlBounds(Duration, Duration);
 
-impl Expiry<String, Known> for Within {
-    fn expire_after_create(&self, _name: &String, known: &Known, _at: Instant) -> Option<Duration> {
+impl Expiry<String, Resolved> for TtlBounds {
+    fn expire_after_create(
+        &self,
+        _name: &String,
+        known: &Resolved,
+        _at: Instant,
+    ) -> Option<Duration> {
         Some(known.ttl.clamp(self.0, self.1))
     }
 }

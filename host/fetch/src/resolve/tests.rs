@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 
-use super::names::{Known, LookUp};
+use super::names::{LookUp, Resolved};
 use super::*;
 
-fn resolver(networks: &[&str], own: &[&str]) -> GuardedResolver {
-    let guard = Guard::new(networks.iter().map(|n| n.parse().unwrap()).collect());
-    guard.set_own_nodes(own.iter().map(|&node| node.to_owned()));
+fn resolver(networks: &[&str], own: &[&str]) -> FilteringResolver {
+    let address_policy = AddressPolicy::new(networks.iter().map(|n| n.parse().unwrap()).collect());
+    address_policy.set_own_nodes(own.iter().map(|&node| node.to_owned()));
     let settings = NameSettings {
         resolver: Resolver::System,
         ..NameSettings::default()
     };
-    GuardedResolver::new(Arc::new(guard), BTreeMap::new(), &settings)
+    FilteringResolver::new(Arc::new(address_policy), BTreeMap::new(), &settings)
 }
 
 /// Returns settings with this longest validity of addresses.
@@ -28,8 +28,8 @@ fn for_at_most(max_ttl: Duration) -> NameSettings {
 }
 
 /// Returns an answer that is valid for a day.
-fn known(texts: &[&str]) -> Known {
-    Known {
+fn known(texts: &[&str]) -> Resolved {
+    Resolved {
         addresses: ips(texts),
         ttl: Duration::from_secs(24 * 60 * 60),
     }
@@ -44,7 +44,7 @@ fn ips(texts: &[&str]) -> Vec<IpAddr> {
 }
 
 #[track_caller]
-fn check(resolver: &GuardedResolver, found: &[&str], admitted: Result<&[&str], &str>) {
+fn check(resolver: &FilteringResolver, found: &[&str], admitted: Result<&[&str], &str>) {
     let result = resolver
         .admit("a.test", &ips(found))
         .map_err(|e| e.into_fetch_error().reason());
@@ -65,9 +65,9 @@ fn only_public_addresses_of_a_name_are_connected_to() {
 fn a_name_that_leads_to_an_own_node_is_refused_for_its_port_only() {
     let resolver = resolver(&["127.0.0.0/8"], &["127.0.0.1:9091"]);
     check(&resolver, &["127.0.0.1"], Err("own-node"));
-    let site = resolver.want(&"http://a.test:8000/".parse().unwrap(), false);
+    let site = resolver.announce_port(&"http://a.test:8000/".parse().unwrap(), false);
     check(&resolver, &["127.0.0.1"], Ok(&["127.0.0.1"]));
-    let node = resolver.want(&"http://a.test:9091/".parse().unwrap(), true);
+    let node = resolver.announce_port(&"http://a.test:9091/".parse().unwrap(), true);
     check(&resolver, &["127.0.0.1"], Err("own-node"));
     drop(node);
     check(&resolver, &["127.0.0.1"], Ok(&["127.0.0.1"]));
@@ -106,17 +106,17 @@ async fn the_systems_answer_is_judged() {
 }
 
 /// Returns a resolver that never answers.
-pub(in super::super) fn silent(guard: Arc<Guard>) -> GuardedResolver {
+pub(in super::super) fn silent(address_policy: Arc<AddressPolicy>) -> FilteringResolver {
     let never = |_name| futures::future::pending().boxed();
-    GuardedResolver::asking(names(Arc::new(never)), guard, BTreeMap::new())
+    FilteringResolver::asking(names(Arc::new(never)), address_policy, BTreeMap::new())
 }
 
 /// Returns a resolver with these answers, one after the other; the last one stays.
 pub(in super::super) fn by_rote(
-    guard: Arc<Guard>,
+    address_policy: Arc<AddressPolicy>,
     answers: &[&[&str]],
-) -> (GuardedResolver, Arc<Mutex<usize>>) {
-    let answers: Vec<Known> = answers.iter().map(|&answer| known(answer)).collect();
+) -> (FilteringResolver, Arc<Mutex<usize>>) {
+    let answers: Vec<Resolved> = answers.iter().map(|&answer| known(answer)).collect();
     let answers = Mutex::new(VecDeque::from(answers));
     let n_asked = Arc::<Mutex<usize>>::default();
     let asked = n_asked.clone();
@@ -129,7 +129,8 @@ pub(in super::super) fn by_rote(
         }
         async { Ok(answer) }.boxed()
     };
-    let resolver = GuardedResolver::asking(names(Arc::new(look_up)), guard, BTreeMap::new());
+    let resolver =
+        FilteringResolver::asking(names(Arc::new(look_up)), address_policy, BTreeMap::new());
     (resolver, n_asked)
 }
 
@@ -137,8 +138,8 @@ pub(in super::super) fn by_rote(
 #[track_caller]
 fn check_port(found: &[&str], url: &str, names_port: bool, expected: &str) {
     let networks = vec!["127.0.0.0/8".parse().unwrap()];
-    let guard = Guard::new(networks).allowing_ports(&[8_000]);
-    let (resolver, _) = by_rote(Arc::new(guard), &[found]);
+    let address_policy = AddressPolicy::new(networks).allowing_ports(&[8_000]);
+    let (resolver, _) = by_rote(Arc::new(address_policy), &[found]);
     let url: Url = url.parse().unwrap();
     let judged = resolver.check_port(&url, names_port, true);
     let judged = judged.now_or_never().expect("nothing is waited for");
@@ -154,7 +155,7 @@ fn a_port_that_is_looked_at_is_not_wanted() {
     let usual: Url = "http://a.test/".parse().unwrap();
     let mut looked_at = Box::pin(resolver.check_port(&odd, false, true));
     assert!(looked_at.as_mut().now_or_never().is_none());
-    let _want = resolver.want(&usual, false);
+    let _want = resolver.announce_port(&usual, false);
     let admitted = resolver.admit("a.test", &ips(&["8.8.8.8"]));
     assert_eq!(admitted.unwrap(), ips(&["8.8.8.8"]));
 }
@@ -194,10 +195,10 @@ fn a_port_is_fetched_from_if_it_is_usual_allowed_or_named_and_any_within_allowed
 #[test]
 fn what_is_connected_to_at_an_odd_port_lies_within_the_allowed_networks() {
     let resolver = resolver(&["127.0.0.0/8"], &[]);
-    let odd = resolver.want(&"http://a.test:25/".parse().unwrap(), false);
+    let odd = resolver.announce_port(&"http://a.test:25/".parse().unwrap(), false);
     check(&resolver, &["127.0.0.1", "8.8.8.8"], Ok(&["127.0.0.1"]));
     check(&resolver, &["8.8.8.8"], Err("port-denied"));
-    let named = resolver.want(&"http://a.test:25/".parse().unwrap(), true);
+    let named = resolver.announce_port(&"http://a.test:25/".parse().unwrap(), true);
     check(&resolver, &["8.8.8.8"], Err("port-denied"));
     drop(odd);
     check(&resolver, &["8.8.8.8"], Ok(&["8.8.8.8"]));

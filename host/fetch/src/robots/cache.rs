@@ -86,11 +86,11 @@ struct Failed {
 }
 
 /// Name of the proxies that an origin is asked through, because an answer may come from the proxy itself.
-pub(crate) type Way<'a> = Option<&'a AccessName>;
+pub(crate) type ProxyName<'a> = Option<&'a AccessName>;
 
 /// Rules of an origin.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
+pub(crate) struct OriginRules {
     pub(crate) rules: Arc<Rules>,
     /// True if the file was fetched for this call.
     pub(crate) is_new: bool,
@@ -107,21 +107,21 @@ impl Cache {
 
     /// Returns the rules of a URL's origin; `get` fetches its robots.txt if it is not known. An error of
     /// `get` becomes that of the page, which would fail in the same way.
-    pub(crate) async fn wanted<F, G>(
+    pub(crate) async fn origin_rules<F, G>(
         &self,
         url: &Url,
-        way: Way<'_>,
+        proxy: ProxyName<'_>,
         get: G,
-    ) -> Result<Wanted, FetchError>
+    ) -> Result<OriginRules, FetchError>
     where
         F: Future<Output = Result<Received, FetchError>>,
         G: FnOnce(Url) -> F,
     {
         let asked_at = Instant::now();
-        let origin = self.origin(url, way);
+        let origin = self.origin(url, proxy);
         let known = |rules: Result<Arc<Rules>, FetchError>| {
             let is_new = false;
-            rules.map(|rules| Wanted { rules, is_new })
+            rules.map(|rules| OriginRules { rules, is_new })
         };
         if let Some(rules) = origin.state().answer(None) {
             return known(rules);
@@ -143,22 +143,22 @@ impl Cache {
             (before, state.n_bytes(), rules)
         };
         self.grown(before, after);
-        rules.map(|rules| Wanted { rules, is_new })
+        rules.map(|rules| OriginRules { rules, is_new })
     }
 
     /// Returns how long the origin of a URL is not asked again after a failure.
-    pub(crate) fn hold(&self, url: &Url, way: Way<'_>) -> Option<Duration> {
+    pub(crate) fn hold(&self, url: &Url, proxy: ProxyName<'_>) -> Option<Duration> {
         let origins = self.origins();
-        let origin = origins.by_name.get(&*name_of(url, way))?;
+        let origin = origins.by_name.get(&*name_of(url, proxy))?;
         let state = origin.state();
         let failed = state.failed.as_ref()?;
         Some((failed.last + failed.hold).saturating_duration_since(Instant::now()))
     }
 
     /// Returns the delay that the origin of a URL is known to ask for.
-    pub(crate) fn delay(&self, url: &Url, way: Way<'_>) -> Option<Duration> {
+    pub(crate) fn delay(&self, url: &Url, proxy: ProxyName<'_>) -> Option<Duration> {
         let origins = self.origins();
-        let origin = origins.by_name.get(&*name_of(url, way))?;
+        let origin = origins.by_name.get(&*name_of(url, proxy))?;
         let (rules, _) = origin.state().known.clone()?;
         rules.delay()
     }
@@ -169,14 +169,14 @@ impl Cache {
         self.origins().make_room(MAX_ORIGINS / 4, MAX_BYTES / 4);
     }
 
-    /// Returns true if [`wanted`](Self::wanted) would not ask the site.
-    pub(crate) fn is_known(&self, url: &Url, way: Way<'_>) -> bool {
-        let origin = self.origins().by_name.get(&*name_of(url, way)).cloned();
+    /// Returns true if [`origin_rules`](Self::origin_rules) would not ask the site.
+    pub(crate) fn is_known(&self, url: &Url, proxy: ProxyName<'_>) -> bool {
+        let origin = self.origins().by_name.get(&*name_of(url, proxy)).cloned();
         origin.is_some_and(|origin| origin.state().answer(None).is_some())
     }
 
-    fn origin(&self, url: &Url, way: Way<'_>) -> Arc<Origin> {
-        let name = name_of(url, way);
+    fn origin(&self, url: &Url, proxy: ProxyName<'_>) -> Arc<Origin> {
+        let name = name_of(url, proxy);
         let mut origins = self.origins();
         if let Some(origin) = origins.by_name.get(&*name) {
             return Arc::clone(origin);
@@ -313,10 +313,10 @@ impl State {
 }
 
 /// Returns scheme, host and port: each of them has a robots.txt of its own (RFC 9309, 2.3).
-fn name_of<'a>(url: &'a Url, way: Way<'_>) -> Cow<'a, str> {
-    // The URL has no user: the guard refuses those.
+fn name_of<'a>(url: &'a Url, proxy: ProxyName<'_>) -> Cow<'a, str> {
+    // The URL has no user: the address policy refuses those.
     let origin = &url[..Position::BeforePath];
-    match way {
+    match proxy {
         Some(proxies) => format!("{origin} {proxies}").into(),
         None => origin.into(),
     }

@@ -1,8 +1,8 @@
 //! The calls by which workers share the turns of hosts, and the bounds of one call.
 //!
 //! A call carries durations and never moments, so that no two clocks are compared. The time that a call takes
-//! makes everything later. The asker counts its lease from before the call, the owner from after it. The
-//! owner counts the end of a request as if the call had taken no time, and the asker comes again later than
+//! makes everything later. The requester counts its lease from before the call, the owner from after it. The
+//! owner counts the end of a request as if the call had taken no time, and the requester comes again later than
 //! it was told, by the duration of the call.
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub const MAX_AFTER: Duration = Duration::from_secs(5 * 60);
 
 /// Identity of a worker's process: a process that starts again under the same id is another one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Life {
+pub struct WorkerProcess {
     /// Id of the worker.
     pub worker: NodeId,
     /// Number that tells the process from an earlier one under the same id.
@@ -38,16 +38,16 @@ pub struct Life {
 
 /// Requests and news of a worker for one owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asks {
+pub struct TurnRequests {
     /// The worker that asks.
-    pub from: Life,
+    pub from: WorkerProcess,
     /// Requests and news, one for each host.
-    pub asks: Vec<Ask>,
+    pub asks: Vec<TurnRequest>,
 }
 
 /// A worker's use of one host. It returns the lease if the host is neither wanted nor has a request in flight.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ask {
+pub struct TurnRequest {
     /// Name of the host's [clock](crawler_model::crawl::clock_of).
     pub host: Arc<str>,
     /// Delay that the crawls of the worker ask for.
@@ -97,14 +97,14 @@ pub struct Grant {
 /// Failure of a call about turns.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
-pub struct AskError {
+pub struct TurnCallError {
     /// Cause of the failure, in words for people.
     pub why: String,
 }
 
 /// Reason why an owner refuses a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AsksError {
+pub enum TurnRequestsError {
     /// The call has more hosts than it may have.
     #[error("{n} hosts at once, at most {MAX_ASKS}")]
     TooMany {
@@ -125,21 +125,21 @@ pub enum AsksError {
     },
 }
 
-impl Asks {
+impl TurnRequests {
     /// Refuses calls that no worker of this version sends. The times of ends are reduced to their limits.
-    pub fn checked(mut self) -> Result<Self, AsksError> {
+    pub fn checked(mut self) -> Result<Self, TurnRequestsError> {
         let n = self.asks.len();
         if n > MAX_ASKS {
-            return Err(AsksError::TooMany { n });
+            return Err(TurnRequestsError::TooMany { n });
         }
         for ask in &mut self.asks {
             let n_bytes = ask.host.len();
             if n_bytes == 0 || n_bytes > MAX_NAME {
-                return Err(AsksError::Name { n_bytes });
+                return Err(TurnRequestsError::Name { n_bytes });
             }
             let delay = ask.delay;
             if delay > MAX_DELAY {
-                return Err(AsksError::Delay { delay });
+                return Err(TurnRequestsError::Delay { delay });
             }
             if let Some(ended) = &mut ask.ended {
                 ended.ago = ended.ago.min(MAX_DELAY);
@@ -167,5 +167,5 @@ impl Grant {
 pub trait AskTurns: Send + Sync + 'static {
     /// Returns the answers of an owner, one for each host of the call, in the same order. The caller gives
     /// the call up after [`DEADLINE`].
-    async fn ask(&self, owner: &Node, asks: Asks) -> Result<Vec<Answer>, AskError>;
+    async fn ask(&self, owner: &Node, asks: TurnRequests) -> Result<Vec<Answer>, TurnCallError>;
 }

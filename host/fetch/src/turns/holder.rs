@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::call::{Answer, Ask, Ended, LEASE, MAX_AFTER};
-use super::held::Held;
+use super::call::{Answer, Ended, LEASE, MAX_AFTER, TurnRequest};
+use super::lease::HeldLease;
 
 /// Time after which an unused lease goes back to the owner.
 const IDLE: Duration = Duration::from_millis(500);
@@ -24,18 +24,18 @@ const REMIND: Duration = Duration::from_secs(3);
 /// The same time for a request that has just begun; it is shorter, because most requests are over soon.
 const REMIND_NOW: Duration = Duration::from_secs(1);
 /// Time after which a crawl looks for the owner's answer.
-pub(super) const LOOK: Duration = Duration::from_millis(25);
+pub(super) const POLL_AFTER: Duration = Duration::from_millis(25);
 /// Factor by which a worker that goes alone multiplies the delay.
 const ALONE: u32 = 2;
 
 /// A worker's knowledge of one host.
 #[derive(Debug, Default)]
 pub(super) struct Holder {
-    standing: Standing,
+    lease: LeaseState,
     /// Delay that the last crawl asked for.
     delay: Duration,
     n_in_flight: u32,
-    last: Option<Last>,
+    last: Option<LastRequest>,
     /// True if the owner does not know of the end of the last request.
     is_untold: bool,
     /// True if the next call tells the owner of the host.
@@ -45,36 +45,36 @@ pub(super) struct Holder {
 }
 
 #[derive(Debug, Default, Clone, Copy)]
-enum Standing {
+enum LeaseState {
     /// The owner was not asked.
     #[default]
-    Nothing,
+    NotAsked,
     /// The owner was asked, or is about to be.
     Asked,
     /// The owner is to be asked again at this moment.
-    Told(Instant),
+    AskAgain(Instant),
     /// The lease of the host, and the time since when it is unused.
-    Held(Held, Instant),
+    Held(HeldLease, Instant),
     /// The owner does not answer: the worker goes alone until this moment.
     Alone(Instant),
 }
 
 /// The last request that has ended.
 #[derive(Debug, Clone, Copy)]
-struct Last {
+struct LastRequest {
     ended: Instant,
     pause: Duration,
 }
 
 /// Answer to a crawl that wants to ask a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// The crawl may go on to the gate.
+pub(super) enum TurnDecision {
+    /// The crawl may go on to the throttle.
     Free,
     /// The crawl is to come again at this moment.
     Later(Instant),
     /// The owner is to be asked first.
-    Ask,
+    AskOwner,
 }
 
 /// Work that a look at a host finds.
@@ -90,39 +90,41 @@ pub(super) enum Due {
 
 impl Holder {
     /// Answers a crawl that wants to ask the host.
-    pub(super) fn turn(&mut self, delay: Duration, now: Instant) -> Turn {
+    pub(super) fn turn(&mut self, delay: Duration, now: Instant) -> TurnDecision {
         self.delay = delay;
-        match self.standing {
-            Standing::Asked => Turn::Later(now + LOOK),
-            Standing::Told(at) if at > now => Turn::Later(at),
-            Standing::Held(held, _) => match held.next_at(self.ended(), now) {
-                Some(at) if at > now => Turn::Later(at),
-                Some(_) => Turn::Free,
+        match self.lease {
+            LeaseState::Asked => TurnDecision::Later(now + POLL_AFTER),
+            LeaseState::AskAgain(at) if at > now => TurnDecision::Later(at),
+            LeaseState::Held(held, _) => match held.next_at(self.ended(), now) {
+                Some(at) if at > now => TurnDecision::Later(at),
+                Some(_) => TurnDecision::Free,
                 None => self.ask_when_over(now),
             },
-            Standing::Alone(until) if until > now => match self.alone_at() {
-                Some(at) if at > now => Turn::Later(at),
-                Some(_) | None => Turn::Free,
+            LeaseState::Alone(until) if until > now => match self.alone_at() {
+                Some(at) if at > now => TurnDecision::Later(at),
+                Some(_) | None => TurnDecision::Free,
             },
-            Standing::Nothing | Standing::Told(_) | Standing::Alone(_) => self.ask_when_over(now),
+            LeaseState::NotAsked | LeaseState::AskAgain(_) | LeaseState::Alone(_) => {
+                self.ask_when_over(now)
+            }
         }
     }
 
     /// Answers while there is no turn: the owner gives the next one once the request in flight is over.
-    fn ask_when_over(&mut self, now: Instant) -> Turn {
+    fn ask_when_over(&mut self, now: Instant) -> TurnDecision {
         if self.n_in_flight > 0 {
-            return Turn::Later(now + self.delay.max(LOOK));
+            return TurnDecision::Later(now + self.delay.max(POLL_AFTER));
         }
-        self.standing = Standing::Asked;
-        Turn::Ask
+        self.lease = LeaseState::Asked;
+        TurnDecision::AskOwner
     }
 
-    /// Begins a request, if its turn is still valid: the wait at the gate may have been long.
+    /// Begins a request, if its turn is still valid: the wait in the throttle may have been long.
     pub(super) fn begin(&mut self, delay: Duration, now: Instant) -> bool {
         self.delay = delay;
         let may_begin = self.n_in_flight == 0
-            && match &mut self.standing {
-                Standing::Held(held, _) => {
+            && match &mut self.lease {
+                LeaseState::Held(held, _) => {
                     let last = self.last.map(|last| last.ended);
                     let is_due = held.next_at(last, now).is_some_and(|at| at <= now);
                     if is_due {
@@ -130,10 +132,10 @@ impl Holder {
                     }
                     is_due
                 }
-                Standing::Alone(until) => {
+                LeaseState::Alone(until) => {
                     *until > now && self.alone_at().is_none_or(|at| at <= now)
                 }
-                Standing::Nothing | Standing::Asked | Standing::Told(_) => false,
+                LeaseState::NotAsked | LeaseState::Asked | LeaseState::AskAgain(_) => false,
             };
         self.n_in_flight += u32::from(may_begin);
         may_begin
@@ -149,37 +151,37 @@ impl Holder {
     pub(super) fn end(&mut self, pause: Duration, now: Instant) -> bool {
         self.n_in_flight = self.n_in_flight.saturating_sub(1);
         let pause = pause.max(self.delay);
-        self.last = Some(Last { ended: now, pause });
+        self.last = Some(LastRequest { ended: now, pause });
         self.is_untold = true;
-        match self.standing {
-            Standing::Held(held, _) => {
+        match self.lease {
+            LeaseState::Held(held, _) => {
                 let next_at = held.next_at(Some(now), now);
                 if next_at.is_none_or(|at| at.max(now + pause) >= held.until()) {
-                    self.standing = Standing::Nothing;
+                    self.lease = LeaseState::NotAsked;
                     return true;
                 }
-                self.standing = Standing::Held(held, now + pause);
+                self.lease = LeaseState::Held(held, now + pause);
                 false
             }
-            Standing::Alone(_) => false,
-            Standing::Nothing | Standing::Asked | Standing::Told(_) => true,
+            LeaseState::Alone(_) => false,
+            LeaseState::NotAsked | LeaseState::Asked | LeaseState::AskAgain(_) => true,
         }
     }
 
     /// Returns the news of this host for its owner. Returns `None` if the lease is in use and the owner knows
     /// everything.
-    pub(super) fn tell(&mut self, host: &Arc<str>, now: Instant) -> Option<Ask> {
+    pub(super) fn tell(&mut self, host: &Arc<str>, now: Instant) -> Option<TurnRequest> {
         self.is_queued = false;
         let is_in_flight = self.n_in_flight > 0;
-        if matches!(self.standing, Standing::Held(..)) && !is_in_flight {
+        if matches!(self.lease, LeaseState::Held(..)) && !is_in_flight {
             return None;
         }
         let last = self.last.filter(|_| std::mem::take(&mut self.is_untold));
         self.known_until = is_in_flight.then_some(now + LEASE);
-        Some(Ask {
+        Some(TurnRequest {
             host: Arc::clone(host),
             delay: self.delay,
-            is_wanted: matches!(self.standing, Standing::Asked),
+            is_wanted: matches!(self.lease, LeaseState::Asked),
             is_in_flight,
             ended: last.map(|last| Ended {
                 ago: now - last.ended,
@@ -190,14 +192,14 @@ impl Holder {
 
     /// Processes the answer of the owner, who was asked at `asked`. A lease that is not awaited any more runs out.
     pub(super) fn answered(&mut self, answer: Answer, asked: Instant, now: Instant) {
-        match (answer, self.standing) {
-            (Answer::Granted(grant), Standing::Asked) => {
-                let held = Held::new(grant.bounded(), asked);
+        match (answer, self.lease) {
+            (Answer::Granted(grant), LeaseState::Asked) => {
+                let held = HeldLease::new(grant.bounded(), asked);
                 self.known_until = Some(held.until());
-                self.standing = Standing::Held(held, now);
+                self.lease = LeaseState::Held(held, now);
             }
-            (Answer::Later { after }, Standing::Asked) => {
-                self.standing = Standing::Told(now + after.min(MAX_AFTER));
+            (Answer::Later { after }, LeaseState::Asked) => {
+                self.lease = LeaseState::AskAgain(now + after.min(MAX_AFTER));
             }
             (Answer::Noted | Answer::Granted(_) | Answer::Later { .. }, _) => {}
         }
@@ -219,34 +221,34 @@ impl Holder {
         // It is unknown if the owner has received it.
         self.known_until = None;
         self.is_untold = self.last.is_some();
-        if matches!(self.standing, Standing::Asked) {
-            self.standing = Standing::Alone(until);
+        if matches!(self.lease, LeaseState::Asked) {
+            self.lease = LeaseState::Alone(until);
         }
     }
 
     /// Records that the host has another owner, who knows nothing: the lease is not used any more.
     pub(super) fn owner_changed(&mut self) {
-        self.standing = Standing::Nothing;
+        self.lease = LeaseState::NotAsked;
         self.known_until = None;
         self.is_queued = false;
         self.is_untold = self.last.is_some();
     }
 
     /// Checks the host for work that no crawl triggers. A worker that `is_shared` tells the owner.
-    pub(super) fn look(&mut self, is_shared: bool, now: Instant) -> Due {
+    pub(super) fn tick(&mut self, is_shared: bool, now: Instant) -> Due {
         let is_in_flight = self.n_in_flight > 0;
-        let is_past = match self.standing {
-            Standing::Held(held, _) if held.until() <= now => true,
-            Standing::Held(_, idle_since) => !is_in_flight && idle_since + IDLE <= now,
-            Standing::Told(at) => at + IDLE <= now,
-            Standing::Alone(until) => until <= now,
-            Standing::Nothing | Standing::Asked => false,
+        let is_past = match self.lease {
+            LeaseState::Held(held, _) if held.until() <= now => true,
+            LeaseState::Held(_, idle_since) => !is_in_flight && idle_since + IDLE <= now,
+            LeaseState::AskAgain(at) => at + IDLE <= now,
+            LeaseState::Alone(until) => until <= now,
+            LeaseState::NotAsked | LeaseState::Asked => false,
         };
-        let was_held = is_past && matches!(self.standing, Standing::Held(..));
+        let was_held = is_past && matches!(self.lease, LeaseState::Held(..));
         if is_past {
-            self.standing = Standing::Nothing;
+            self.lease = LeaseState::NotAsked;
         }
-        let is_nothing = matches!(self.standing, Standing::Nothing);
+        let is_nothing = matches!(self.lease, LeaseState::NotAsked);
         if is_in_flight {
             let is_due = self.known_until.is_none_or(|until| until <= now + REMIND);
             return if is_shared && is_due {
@@ -258,7 +260,7 @@ impl Holder {
         if is_shared && (was_held || is_nothing && self.is_untold) {
             return Due::Tell;
         }
-        let rested = |last: Last| last.ended + last.pause.max(self.delay * ALONE) <= now;
+        let rested = |last: LastRequest| last.ended + last.pause.max(self.delay * ALONE) <= now;
         match is_nothing && self.last.is_none_or(rested) {
             true => Due::Forget,
             false => Due::Nothing,
@@ -279,7 +281,7 @@ impl Holder {
     /// Returns true while the worker goes alone.
     #[cfg(test)]
     pub(super) fn is_alone(&self) -> bool {
-        matches!(self.standing, Standing::Alone(_))
+        matches!(self.lease, LeaseState::Alone(_))
     }
 
     fn ended(&self) -> Option<Instant> {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::call::{Answer, Ask, Asks, Life, MAX_ASKS};
-use super::holder::{Due, Holder, LOOK, Turn};
+use super::call::{Answer, MAX_ASKS, TurnRequest, TurnRequests, WorkerProcess};
+use super::holder::{Due, Holder, POLL_AFTER, TurnDecision};
 use super::owner::Owner;
 use super::rank::{Peer, Ranks};
 use crawler_model::id::NodeId;
@@ -23,18 +23,18 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// Part of one worker in the turns of all hosts.
 #[derive(Debug)]
 pub(super) struct Member {
-    own: Life,
+    own: WorkerProcess,
     ranks: Ranks,
     owner: Owner,
     holders: HashMap<Arc<str>, Holder>,
     /// The other workers.
-    others: BTreeMap<NodeId, Other>,
+    remote_owners: BTreeMap<NodeId, RemoteOwner>,
     max_hosts: usize,
 }
 
 /// Another worker, as an owner that is asked.
 #[derive(Debug)]
-struct Other {
+struct RemoteOwner {
     peer: Arc<Peer>,
     /// Hosts that the next call is about.
     hosts: VecDeque<Arc<str>>,
@@ -49,30 +49,30 @@ struct Other {
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     pub(super) to: Arc<Peer>,
-    pub(super) asks: Asks,
+    pub(super) asks: TurnRequests,
     pub(super) asked: Instant,
 }
 
 /// Change in what is known of an owner, after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum OwnerChange {
     /// The owner answers, or stays silent, as before.
-    AsBefore,
+    None,
     /// The owner has stopped answering.
-    Silent,
+    Lost,
     /// The owner has begun to answer again.
-    Again,
+    Regained,
 }
 
 impl Member {
     /// Creates a worker that does not know the others yet.
-    pub(super) fn new(own: Life) -> Self {
+    pub(super) fn new(own: WorkerProcess) -> Self {
         Self {
             ranks: Ranks::new(own.clone()),
             own,
             owner: Owner::default(),
             holders: HashMap::new(),
-            others: BTreeMap::new(),
+            remote_owners: BTreeMap::new(),
             max_hosts: MAX_HOSTS,
         }
     }
@@ -83,18 +83,18 @@ impl Member {
         if !self.ranks.change(peers, now) {
             return;
         }
-        let mut before = std::mem::take(&mut self.others);
-        for peer in self.ranks.peers().filter(|peer| peer.life() != self.own) {
+        let mut before = std::mem::take(&mut self.remote_owners);
+        for peer in self.ranks.peers().filter(|peer| peer.process() != self.own) {
             let known = before.remove(&peer.node.id);
             let known = known.filter(|other| other.peer.is_same(peer));
-            let other = known.unwrap_or_else(|| Other {
+            let other = known.unwrap_or_else(|| RemoteOwner {
                 peer: Arc::clone(peer),
                 hosts: VecDeque::new(),
                 is_called: false,
                 silent_until: None,
                 is_silent: false,
             });
-            self.others.insert(peer.node.id.clone(), other);
+            self.remote_owners.insert(peer.node.id.clone(), other);
         }
         let ranks = &self.ranks;
         // The hosts are kept that this worker owned and still owns.
@@ -104,10 +104,10 @@ impl Member {
                 holder.owner_changed();
             }
         }
-        self.look(now);
+        self.tick(now);
     }
 
-    /// Asks for a turn of a host. On success the crawl may go on to the gate; the error holds the time after
+    /// Asks for a turn of a host. On success the crawl may go on to the throttle; the error holds the time after
     /// which it is to come again.
     pub(super) fn turn(
         &mut self,
@@ -125,14 +125,14 @@ impl Member {
             return Err(AGAIN);
         };
         let mut turn = self.holder(&host).turn(delay, now);
-        if turn == Turn::Ask {
+        if turn == TurnDecision::AskOwner {
             self.tell(&host, now);
             turn = self.holder(&host).turn(delay, now);
         }
         match turn {
-            Turn::Free => Ok(()),
-            Turn::Later(at) => Err(at.saturating_duration_since(now)),
-            Turn::Ask => Err(LOOK),
+            TurnDecision::Free => Ok(()),
+            TurnDecision::Later(at) => Err(at.saturating_duration_since(now)),
+            TurnDecision::AskOwner => Err(POLL_AFTER),
         }
     }
 
@@ -168,8 +168,8 @@ impl Member {
     }
 
     /// Answers another worker as the owner of hosts.
-    pub(super) fn receive(&mut self, asks: &Asks, now: Instant) -> Vec<Answer> {
-        let answer = |ask: &Ask| match self.ranks.owned_since(&ask.host) {
+    pub(super) fn receive(&mut self, asks: &TurnRequests, now: Instant) -> Vec<Answer> {
+        let answer = |ask: &TurnRequest| match self.ranks.owned_since(&ask.host) {
             Some(since) => self.owner.ask(&asks.from, ask, since, now),
             // One of the two workers has not seen the present list yet.
             None if ask.is_wanted => Answer::Later { after: AGAIN },
@@ -181,7 +181,7 @@ impl Member {
     /// Returns the next call to carry out, if there is one. Each owner has one call at a time; news that come
     /// meanwhile go with the next.
     pub(super) fn next_call(&mut self, now: Instant) -> Option<Call> {
-        for other in self.others.values_mut() {
+        for other in self.remote_owners.values_mut() {
             if other.is_called {
                 continue;
             }
@@ -199,7 +199,7 @@ impl Member {
                 other.is_called = true;
                 return Some(Call {
                     to: Arc::clone(&other.peer),
-                    asks: Asks {
+                    asks: TurnRequests {
                         from: self.own.clone(),
                         asks,
                     },
@@ -216,13 +216,13 @@ impl Member {
         call: &Call,
         answers: Option<&[Answer]>,
         now: Instant,
-    ) -> Heard {
+    ) -> OwnerChange {
         let is_whole = |answers: &&[Answer]| answers.len() == call.asks.asks.len();
         let answers = answers.filter(is_whole);
-        let other = self.others.get_mut(&call.to.node.id);
+        let other = self.remote_owners.get_mut(&call.to.node.id);
         let Some(other) = other.filter(|other| other.peer.is_same(&call.to)) else {
             // Its hosts have other owners by now, who are asked anew.
-            return Heard::AsBefore;
+            return OwnerChange::None;
         };
         other.is_called = false;
         let was_silent = std::mem::replace(&mut other.is_silent, answers.is_none());
@@ -252,19 +252,19 @@ impl Member {
             other.hosts.clear();
         }
         match (was_silent, answers.is_none()) {
-            (false, true) => Heard::Silent,
-            (true, false) => Heard::Again,
-            (true, true) | (false, false) => Heard::AsBefore,
+            (false, true) => OwnerChange::Lost,
+            (true, false) => OwnerChange::Regained,
+            (true, true) | (false, false) => OwnerChange::None,
         }
     }
 
     /// Checks all hosts: returns unused leases, reminds owners of requests in flight, and forgets hosts that
     /// need not be known.
-    pub(super) fn look(&mut self, now: Instant) {
+    pub(super) fn tick(&mut self, now: Instant) {
         let is_shared = self.ranks.is_shared();
         let mut due = Vec::new();
         self.holders
-            .retain(|host, holder| match holder.look(is_shared, now) {
+            .retain(|host, holder| match holder.tick(is_shared, now) {
                 Due::Nothing => true,
                 Due::Tell => {
                     due.push(Arc::clone(host));
@@ -290,7 +290,7 @@ impl Member {
             return;
         }
         let owner = self.ranks.owner(host);
-        let other = owner.and_then(|peer| self.others.get_mut(&peer.node.id));
+        let other = owner.and_then(|peer| self.remote_owners.get_mut(&peer.node.id));
         match other {
             // A reminder is worth a call all the same: the owner may count the host as free.
             Some(other) if other.is_resting(now) && !holder.is_in_flight() => {
@@ -319,7 +319,7 @@ impl Member {
     }
 }
 
-impl Other {
+impl RemoteOwner {
     fn is_resting(&self, now: Instant) -> bool {
         self.silent_until.is_some_and(|until| now < until)
     }

@@ -6,10 +6,10 @@
 //! and again, and no other worker gets the host meanwhile.
 //!
 //! Workers that were sent away have their turns in the order in which they came. Each was told when to come
-//! again, and its turn is kept until [`GRACE`] after that; one that comes later goes to the end of the line.
+//! again, and its turn is kept until [`GRACE`] after that; one that comes later goes to the end of the queue.
 //!
 //! A host of which nothing is known may have been lent by the previous owner. It gets no turn until such a
-//! lease has run out ([`QUIET`] after this worker became the owner), and then a whole delay more.
+//! lease has run out ([`HANDOVER_TIME`] after this worker became the owner), and then a whole delay more.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::call::{Answer, Ask, Grant, LEASE, Life, MAX_AFTER, MAX_TURNS};
-use crate::gate::STRICT_FOR;
+use super::call::{Answer, Grant, LEASE, MAX_AFTER, MAX_TURNS, TurnRequest, WorkerProcess};
+use crate::throttle::STRICT_FOR;
 
 /// Time after which no lease of an earlier owner can be in use: the length of a lease, plus the time in which
 /// the two owners do not know of each other.
-pub(super) const QUIET: Duration = Duration::from_secs(LEASE.as_secs() + 1);
+pub(super) const HANDOVER_TIME: Duration = Duration::from_secs(LEASE.as_secs() + 1);
 
 /// Maximum number of hosts that an owner knows. Further hosts get no turn until there is room.
 const MAX_HOSTS: usize = 100_000;
 /// Maximum number of workers that have, or wait for, one host.
-const MAX_LIVES: usize = 1_024;
+const MAX_WORKERS: usize = 1_024;
 /// Number of known hosts at which the first sweep is due.
 const FIRST_SWEEP: usize = 1_024;
 /// Time between two sweeps of a full table.
@@ -61,13 +61,13 @@ struct Host {
     paused_until: Option<Instant>,
     /// Leases and requests in flight; usually one.
     holds: Vec<Hold>,
-    line: VecDeque<Promise>,
+    queue: VecDeque<Reservation>,
 }
 
 /// A lease, or a request in flight.
 #[derive(Debug)]
 struct Hold {
-    life: Life,
+    process: WorkerProcess,
     until: Instant,
     /// Moment at which the host is likely to be free.
     free_at: Instant,
@@ -75,8 +75,8 @@ struct Hold {
 
 /// A worker that was told when to come again.
 #[derive(Debug)]
-struct Promise {
-    life: Life,
+struct Reservation {
+    process: WorkerProcess,
     at: Instant,
 }
 
@@ -94,7 +94,13 @@ impl Default for Owner {
 
 impl Owner {
     /// Answers a worker's message about a host that is owned since `since`.
-    pub(super) fn ask(&mut self, from: &Life, ask: &Ask, since: Instant, now: Instant) -> Answer {
+    pub(super) fn ask(
+        &mut self,
+        from: &WorkerProcess,
+        ask: &TurnRequest,
+        since: Instant,
+        now: Instant,
+    ) -> Answer {
         if !self.hosts.contains_key(&ask.host) {
             if !ask.is_wanted && !ask.is_in_flight && ask.ended.is_none() {
                 return Answer::Noted;
@@ -148,14 +154,14 @@ impl Host {
     fn unknown(delay: Duration, since: Instant, now: Instant) -> Self {
         Self {
             strictest: (delay, now),
-            ended: since + QUIET,
+            ended: since + HANDOVER_TIME,
             paused_until: None,
             holds: Vec::new(),
-            line: VecDeque::new(),
+            queue: VecDeque::new(),
         }
     }
 
-    fn ask(&mut self, from: &Life, ask: &Ask, now: Instant) -> Answer {
+    fn ask(&mut self, from: &WorkerProcess, ask: &TurnRequest, now: Instant) -> Answer {
         self.end_holds(now);
         self.bind(ask.delay, now);
         if let Some(ended) = ask.ended {
@@ -163,7 +169,7 @@ impl Host {
             self.ended = self.ended.max(end);
             self.paused_until = self.paused_until.max(Some(end + ended.pause));
         }
-        let held = self.holds.iter().position(|hold| hold.life == *from);
+        let held = self.holds.iter().position(|hold| hold.process == *from);
         let held = held.map(|place| self.holds.swap_remove(place));
         if ask.is_in_flight {
             let until = now + LEASE;
@@ -178,7 +184,8 @@ impl Host {
         let free_at = self.free_at();
         let n_before = self.n_before(from, free_at, now);
         if self.holds.is_empty() && n_before == 0 && free_at <= now {
-            self.line.retain(|promise| promise.life != *from);
+            self.queue
+                .retain(|reservation| reservation.process != *from);
             self.hold(from, now + LEASE, now + delay * turns);
             return Answer::Granted(Grant {
                 turns,
@@ -190,7 +197,7 @@ impl Host {
         let free_at = held_until.fold(free_at, Instant::max).max(now);
         let at = free_at + (delay * turns).saturating_mul(n_before).min(MAX_AFTER);
         let at = at.min(now + MAX_AFTER);
-        self.promise(from, at);
+        self.reserve(from, at);
         Answer::Later { after: at - now }
     }
 
@@ -210,13 +217,13 @@ impl Host {
         self.holds.retain(|hold| hold.until > now);
     }
 
-    fn hold(&mut self, life: &Life, until: Instant, free_at: Instant) {
-        if self.holds.len() >= MAX_LIVES {
+    fn hold(&mut self, process: &WorkerProcess, until: Instant, free_at: Instant) {
+        if self.holds.len() >= MAX_WORKERS {
             self.ended = self.ended.max(until);
             return;
         }
         self.holds.push(Hold {
-            life: life.clone(),
+            process: process.clone(),
             until,
             free_at,
         });
@@ -229,21 +236,26 @@ impl Host {
     }
 
     /// Returns the number of workers whose turns come before this one's.
-    fn n_before(&mut self, life: &Life, free_at: Instant, now: Instant) -> u32 {
-        let is_late = |promise: &Promise| promise.at.max(free_at) + GRACE < now;
-        while self.holds.is_empty() && self.line.front().is_some_and(is_late) {
-            self.line.pop_front();
+    fn n_before(&mut self, process: &WorkerProcess, free_at: Instant, now: Instant) -> u32 {
+        let is_late = |reservation: &Reservation| reservation.at.max(free_at) + GRACE < now;
+        while self.holds.is_empty() && self.queue.front().is_some_and(is_late) {
+            self.queue.pop_front();
         }
-        let place = self.line.iter().position(|promise| promise.life == *life);
-        u32::try_from(place.unwrap_or(self.line.len())).unwrap_or(u32::MAX)
+        let place = self
+            .queue
+            .iter()
+            .position(|reservation| reservation.process == *process);
+        u32::try_from(place.unwrap_or(self.queue.len())).unwrap_or(u32::MAX)
     }
 
-    fn promise(&mut self, life: &Life, at: Instant) {
-        if let Some(promise) = (self.line.iter_mut()).find(|promise| promise.life == *life) {
-            promise.at = at;
-        } else if self.line.len() < MAX_LIVES {
-            let life = life.clone();
-            self.line.push_back(Promise { life, at });
+    fn reserve(&mut self, process: &WorkerProcess, at: Instant) {
+        if let Some(reservation) =
+            (self.queue.iter_mut()).find(|reservation| reservation.process == *process)
+        {
+            reservation.at = at;
+        } else if self.queue.len() < MAX_WORKERS {
+            let process = process.clone();
+            self.queue.push_back(Reservation { process, at });
         }
     }
 
@@ -251,7 +263,10 @@ impl Host {
     /// other workers asked for is disregarded.
     fn is_forgettable(&mut self, now: Instant, is_short: bool) -> bool {
         self.end_holds(now);
-        let is_awaited = self.line.iter().any(|promise| promise.at + GRACE >= now);
+        let is_awaited = self
+            .queue
+            .iter()
+            .any(|reservation| reservation.at + GRACE >= now);
         let is_over = self.holds.is_empty() && self.free_at() <= now && !is_awaited;
         is_over && (is_short || self.strictest.1 <= now)
     }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use super::call::Life;
+use super::call::WorkerProcess;
 use crawler_model::node::Node;
 
 /// Maximum number of lists that are remembered. A host whose owner was the same in all of them counts as
 /// owned since the oldest. This may be later than the true time, which only delays its first turn.
-const MAX_ERAS: usize = 16;
+const MAX_LISTS: usize = 16;
 
 /// A registered worker that shares turns.
 #[derive(Debug, Clone)]
@@ -26,9 +26,9 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Returns the life of the worker.
-    pub(super) fn life(&self) -> Life {
-        Life {
+    /// Returns the process of the worker.
+    pub(super) fn process(&self) -> WorkerProcess {
+        WorkerProcess {
             worker: self.node.id.clone(),
             incarnation: self.node.incarnation,
         }
@@ -45,25 +45,25 @@ impl Peer {
 /// Lists of workers, the present one and earlier ones.
 #[derive(Debug)]
 pub(super) struct Ranks {
-    own: Life,
+    own: WorkerProcess,
     /// Lists in order; the last is the present one.
-    eras: VecDeque<Era>,
+    lists: VecDeque<WorkerList>,
     /// True once another worker was in the list.
     is_shared: bool,
 }
 
 #[derive(Debug)]
-struct Era {
+struct WorkerList {
     since: Instant,
     workers: Vec<(u64, Arc<Peer>)>,
 }
 
 impl Ranks {
     /// Creates ranks without a list.
-    pub(super) fn new(own: Life) -> Self {
+    pub(super) fn new(own: WorkerProcess) -> Self {
         Self {
             own,
-            eras: VecDeque::new(),
+            lists: VecDeque::new(),
             is_shared: false,
         }
     }
@@ -71,33 +71,33 @@ impl Ranks {
     /// Replaces the present list; returns true if it has changed. A worker that has been alone from the start
     /// owns nothing, because no other worker was told of its requests.
     pub(super) fn change(&mut self, peers: Vec<Peer>, now: Instant) -> bool {
-        let is_same = |era: &Era| {
-            let pairs = || era.workers.iter().zip(&peers);
-            era.workers.len() == peers.len() && pairs().all(|((_, old), new)| old.is_same(new))
+        let is_same = |list: &WorkerList| {
+            let pairs = || list.workers.iter().zip(&peers);
+            list.workers.len() == peers.len() && pairs().all(|((_, old), new)| old.is_same(new))
         };
-        if self.eras.back().is_some_and(is_same) {
+        if self.lists.back().is_some_and(is_same) {
             return false;
         }
         let own = &self.own;
-        let has_others = peers.iter().any(|peer| peer.life() != *own);
+        let has_others = peers.iter().any(|peer| peer.process() != *own);
         if !self.is_shared {
-            self.eras.clear();
+            self.lists.clear();
         }
         self.is_shared |= has_others;
         let ranked = |peer: Peer| (hash(peer.node.id.as_str()), Arc::new(peer));
-        self.eras.push_back(Era {
+        self.lists.push_back(WorkerList {
             since: now,
             workers: peers.into_iter().map(ranked).collect(),
         });
-        if self.eras.len() > MAX_ERAS {
-            self.eras.pop_front();
+        if self.lists.len() > MAX_LISTS {
+            self.lists.pop_front();
         }
         true
     }
 
     /// Returns true once there is a list with a worker in it.
     pub(super) fn is_known(&self) -> bool {
-        (self.eras.back()).is_some_and(|era| !era.workers.is_empty())
+        (self.lists.back()).is_some_and(|list| !list.workers.is_empty())
     }
 
     /// Returns true once another worker was in the list.
@@ -107,21 +107,21 @@ impl Ranks {
 
     /// Iterates over the workers of the present list.
     pub(super) fn peers(&self) -> impl Iterator<Item = &Arc<Peer>> {
-        self.eras
+        self.lists
             .back()
             .into_iter()
-            .flat_map(|era| era.workers.iter().map(|(_, peer)| peer))
+            .flat_map(|list| list.workers.iter().map(|(_, peer)| peer))
     }
 
     /// Returns the owner of a host, or `None` if no worker is in the list.
     pub(super) fn owner(&self, host: &str) -> Option<&Arc<Peer>> {
-        self.eras.back()?.owner(hash(host))
+        self.lists.back()?.owner(hash(host))
     }
 
     /// Returns true if the present list gives the host another owner than the one before.
     pub(super) fn has_moved(&self, host: &str) -> bool {
         let host = hash(host);
-        let mut owners = self.eras.iter().rev().map(|era| era.owner(host));
+        let mut owners = self.lists.iter().rev().map(|list| list.owner(host));
         match (owners.next().flatten(), owners.next().flatten()) {
             (Some(present), Some(before)) => !present.is_same(before),
             (_, _) => true,
@@ -131,21 +131,22 @@ impl Ranks {
     /// Returns the time since when this worker has owned a host without a break, or `None` if it does not own it.
     pub(super) fn owned_since(&self, host: &str) -> Option<Instant> {
         let (owner, since) = self.owner_since(host)?;
-        (owner.life() == self.own).then_some(since)
+        (owner.process() == self.own).then_some(since)
     }
 
     /// Returns the owner of a host, and since when it has been that without a break.
     pub(super) fn owner_since(&self, host: &str) -> Option<(&Arc<Peer>, Instant)> {
         let host = hash(host);
-        let present = self.eras.back()?;
+        let present = self.lists.back()?;
         let owner = present.owner(host)?;
-        let is_theirs = |era: &&Era| era.owner(host).is_some_and(|peer| peer.is_same(owner));
-        let first = self.eras.iter().rev().take_while(is_theirs).last();
+        let is_theirs =
+            |list: &&WorkerList| list.owner(host).is_some_and(|peer| peer.is_same(owner));
+        let first = self.lists.iter().rev().take_while(is_theirs).last();
         Some((owner, first.unwrap_or(present).since))
     }
 }
 
-impl Era {
+impl WorkerList {
     fn owner(&self, host: u64) -> Option<&Arc<Peer>> {
         let first = self.workers.iter().max_by(|(a, one), (b, other)| {
             let ranks = mixed(a ^ host).cmp(&mixed(b ^ host));
@@ -173,11 +174,11 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use super::super::testing::{life, peer};
+    use super::super::testing::{peer, process};
     use super::*;
 
     fn ranks(own: u64, workers: &[u64], now: Instant) -> Ranks {
-        let mut ranks = Ranks::new(life(own));
+        let mut ranks = Ranks::new(process(own));
         ranks.change(workers.iter().map(|&n| peer(n)).collect(), now);
         ranks
     }
@@ -254,7 +255,7 @@ mod tests {
             };
             ranks.change(vec![peer(1), second], at(n));
         }
-        assert!(ranks.eras.len() <= MAX_ERAS);
+        assert!(ranks.lists.len() <= MAX_LISTS);
         assert_eq!(ranks.owned_since(&host), None);
     }
 
@@ -270,6 +271,6 @@ mod tests {
         let since = host.filter_map(|host| ranks.owned_since(&host)).next();
         assert_eq!(since, Some(later));
         ranks.change(vec![peer(1)], later);
-        assert!(ranks.is_shared(), "others may have asked just now");
+        assert!(ranks.is_shared(), "remote_owners may have asked just now");
     }
 }

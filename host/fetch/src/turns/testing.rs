@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::Turns;
-use super::call::{Answer, Ask, AskError, AskTurns, Asks, Life};
+use super::call::{Answer, AskTurns, TurnCallError, TurnRequest, TurnRequests, WorkerProcess};
 use super::rank::Peer;
 use crawler_model::id::Incarnation;
 use crawler_model::node::{CallToken, Node, Role};
@@ -17,9 +17,9 @@ use crawler_process::task::TaskScope;
 /// The delay of every host.
 pub(crate) const DELAY: Duration = Duration::from_secs(1);
 
-/// Returns the first life of a worker.
-pub(crate) fn life(n: u64) -> Life {
-    peer(n).life()
+/// Returns the first process of a worker.
+pub(crate) fn process(n: u64) -> WorkerProcess {
+    peer(n).process()
 }
 
 /// Returns the first registration of a worker.
@@ -46,7 +46,7 @@ pub(crate) fn peer(n: u64) -> Peer {
 
 /// Transport of calls to other workers of this process.
 #[derive(Default)]
-pub(crate) struct Line {
+pub(crate) struct Network {
     workers: Mutex<BTreeMap<String, Turns>>,
     pub(super) is_cut: AtomicBool,
     /// True if calls arrive but their answers do not.
@@ -56,14 +56,14 @@ pub(crate) struct Line {
 }
 
 #[async_trait]
-impl AskTurns for Arc<Line> {
-    async fn ask(&self, owner: &Node, asks: Asks) -> Result<Vec<Answer>, AskError> {
+impl AskTurns for Arc<Network> {
+    async fn ask(&self, owner: &Node, asks: TurnRequests) -> Result<Vec<Answer>, TurnCallError> {
         self.n_calls.fetch_add(1, Ordering::Relaxed);
         self.n_asks.fetch_add(asks.asks.len(), Ordering::Relaxed);
         tokio::time::sleep(Duration::from_millis(10)).await;
         if self.is_cut.load(Ordering::Relaxed) {
-            return Err(AskError {
-                why: "the line is cut".to_owned(),
+            return Err(TurnCallError {
+                why: "the network is cut".to_owned(),
             });
         }
         let owner = self.workers.lock().unwrap()[owner.id.as_str()].clone();
@@ -71,28 +71,28 @@ impl AskTurns for Arc<Line> {
         if self.is_slow.load(Ordering::Relaxed) {
             std::future::pending().await
         }
-        answers.map_err(|error| AskError {
+        answers.map_err(|error| TurnCallError {
             why: error.to_string(),
         })
     }
 }
 
 /// Two workers of one process that share turns.
-pub(crate) struct Stage {
-    pub(super) line: Arc<Line>,
+pub(crate) struct TwoWorkers {
+    pub(super) network: Arc<Network>,
     pub(crate) first: Turns,
     pub(super) second: Turns,
     pub(super) scope: TaskScope,
 }
 
-impl Stage {
+impl TwoWorkers {
     /// Creates two workers that have known each other for long.
     pub(crate) async fn new() -> Self {
-        let line = Arc::<Line>::default();
+        let network = Arc::<Network>::default();
         let turns = |n: u64| {
-            let turns = Turns::new(life(n), Arc::new(Arc::clone(&line)));
+            let turns = Turns::new(process(n), Arc::new(Arc::clone(&network)));
             let id = format!("worker-{n}");
-            line.workers.lock().unwrap().insert(id, turns.clone());
+            network.workers.lock().unwrap().insert(id, turns.clone());
             turns.set_workers(vec![peer(1), peer(2)]);
             turns
         };
@@ -104,7 +104,7 @@ impl Stage {
         }
         tokio::time::sleep(Duration::from_secs(60)).await;
         Self {
-            line,
+            network,
             first,
             second,
             scope,
@@ -115,24 +115,24 @@ impl Stage {
     pub(crate) fn of_second(&self, n: usize) -> Vec<String> {
         let hosts = (0..).map(|n| format!("h{n}.test"));
         let is_its = |host: &String| {
-            let ask = Ask {
+            let ask = TurnRequest {
                 host: host.as_str().into(),
                 delay: DELAY,
                 is_wanted: true,
                 is_in_flight: false,
                 ended: None,
             };
-            let asks = Asks {
-                from: life(9),
+            let asks = TurnRequests {
+                from: process(9),
                 asks: vec![ask.clone()],
             };
             let answers = self.second.receive(asks).unwrap();
-            let returned = Ask {
+            let returned = TurnRequest {
                 is_wanted: false,
                 ..ask
             };
-            let asks = Asks {
-                from: life(9),
+            let asks = TurnRequests {
+                from: process(9),
                 asks: vec![returned],
             };
             self.second.receive(asks).unwrap();

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
-use super::call::{Ask, LEASE};
-use super::testing::{DELAY, Line, Stage, life};
+use super::call::{LEASE, TurnRequest};
+use super::testing::{DELAY, Network, TwoWorkers, process};
 use super::*;
 
 /// Waits until a host has a turn, takes it, and returns how long that took.
@@ -22,7 +22,7 @@ async fn taken(turns: &Turns, host: &str) -> (TurnInUse, Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn two_workers_ask_a_host_as_one() {
-    let stage = Stage::new().await;
+    let stage = TwoWorkers::new().await;
     let host = &stage.of_second(1)[0];
     let ends = Mutex::new(Vec::new());
     let crawl = async |turns: &Turns| {
@@ -47,21 +47,21 @@ async fn two_workers_ask_a_host_as_one() {
     // The time is that of twenty requests of a tenth of a second with their delays, and little more.
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(30), "{took:?}");
-    let n_calls = stage.line.n_calls.load(Ordering::Relaxed);
+    let n_calls = stage.network.n_calls.load(Ordering::Relaxed);
     assert!(n_calls < 40, "{n_calls} calls");
     stage.scope.stop(Duration::ZERO).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn many_hosts_are_asked_for_in_one_call() {
-    let stage = Stage::new().await;
+    let stage = TwoWorkers::new().await;
     let hosts = stage.of_second(200);
     for host in &hosts {
         stage.first.turn(host, DELAY).unwrap_err();
     }
     tokio::time::sleep(Duration::from_millis(100)).await;
-    let n_calls = stage.line.n_calls.load(Ordering::Relaxed);
-    let n_asks = stage.line.n_asks.load(Ordering::Relaxed);
+    let n_calls = stage.network.n_calls.load(Ordering::Relaxed);
+    let n_asks = stage.network.n_asks.load(Ordering::Relaxed);
     assert!(n_calls <= 2 && n_asks == hosts.len(), "{n_calls}, {n_asks}");
     for host in &hosts {
         assert!(stage.first.begin(host, DELAY).is_some(), "{host}");
@@ -70,11 +70,11 @@ async fn many_hosts_are_asked_for_in_one_call() {
 
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_is_not_reached_is_not_waited_for() {
-    let stage = Stage::new().await;
+    let stage = TwoWorkers::new().await;
     let hosts = stage.of_second(2);
     for is_slow in [false, true] {
-        stage.line.is_cut.store(!is_slow, Ordering::Relaxed);
-        stage.line.is_slow.store(is_slow, Ordering::Relaxed);
+        stage.network.is_cut.store(!is_slow, Ordering::Relaxed);
+        stage.network.is_slow.store(is_slow, Ordering::Relaxed);
         let (turn, took) = taken(&stage.first, &hosts[0]).await;
         assert!(took <= DEADLINE + Duration::from_millis(100), "{took:?}");
         drop(turn);
@@ -87,16 +87,16 @@ async fn an_owner_that_is_not_reached_is_not_waited_for() {
         drop(turn);
         tokio::time::sleep(Duration::from_secs(20)).await;
     }
-    stage.line.is_slow.store(false, Ordering::Relaxed);
-    let n_before = stage.line.n_calls.load(Ordering::Relaxed);
+    stage.network.is_slow.store(false, Ordering::Relaxed);
+    let n_before = stage.network.n_calls.load(Ordering::Relaxed);
     tokio::time::sleep(LEASE * 2).await;
     drop(taken(&stage.first, &hosts[0]).await);
-    assert!(stage.line.n_calls.load(Ordering::Relaxed) > n_before);
+    assert!(stage.network.n_calls.load(Ordering::Relaxed) > n_before);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_is_given_up_ends_its_turn() {
-    let stage = Stage::new().await;
+    let stage = TwoWorkers::new().await;
     let host = &stage.of_second(1)[0];
     drop(taken(&stage.first, host).await);
     let (_turn, took) = taken(&stage.second, host).await;
@@ -107,23 +107,26 @@ async fn a_request_that_is_given_up_ends_its_turn() {
 
 #[tokio::test]
 async fn calls_have_bounds() {
-    let turns = Turns::new(life(1), Arc::new(Arc::<Line>::default()));
-    let ask = Ask {
+    let turns = Turns::new(process(1), Arc::new(Arc::<Network>::default()));
+    let ask = TurnRequest {
         host: "a.test".into(),
         delay: DELAY,
         is_wanted: true,
         is_in_flight: false,
         ended: None,
     };
-    let refused = |asks: Vec<Ask>| {
-        let from = life(2);
-        turns.receive(Asks { from, asks }).unwrap_err().to_string()
+    let refused = |asks: Vec<TurnRequest>| {
+        let from = process(2);
+        turns
+            .receive(TurnRequests { from, asks })
+            .unwrap_err()
+            .to_string()
     };
     let many = vec![ask.clone(); call::MAX_ASKS + 1];
     assert_eq!(refused(many), "1025 hosts at once, at most 1024");
     for n_bytes in [0, MAX_NAME + 1] {
         let host = "x".repeat(n_bytes).into();
-        let named = Ask {
+        let named = TurnRequest {
             host,
             ..ask.clone()
         };
@@ -131,7 +134,7 @@ async fn calls_have_bounds() {
         assert_eq!(refused(vec![named]), expected);
     }
     let delay = MAX_DELAY + Duration::from_secs(1);
-    let slow = Ask { delay, ..ask };
+    let slow = TurnRequest { delay, ..ask };
     assert_eq!(refused(vec![slow]), "a delay of 86401s, at most 86400s");
     let long = "x".repeat(MAX_NAME + 1);
     assert_eq!(turns.turn(&long, DELAY), Ok(()), "nobody is asked for it");

@@ -17,10 +17,13 @@ impl Fetch for Site {
             .lock()
             .unwrap()
             .push(request.url.path().to_owned());
-        self.conditions.lock().unwrap().push(request.unless.clone());
+        self.conditions
+            .lock()
+            .unwrap()
+            .push(request.validators.clone());
         let url = &request.url;
         let is_known = request
-            .unless
+            .validators
             .as_ref()
             .is_some_and(|v| v.etag.as_deref() == Some("v1"));
         let answer = match url.path() {
@@ -89,7 +92,7 @@ impl Fetch for Site {
             }
             "/gone" => Answer::Page(page(url, url, 404)),
             "/moved" | "/moved-too" => Answer::Page(page(&url.join("/target").unwrap(), url, 200)),
-            "/away" => Answer::Elsewhere {
+            "/away" => Answer::Redirect {
                 to: "http://other.test/".parse().unwrap(),
             },
             "/panic" => panic!("on purpose"),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::*;
 use crawler_fetch::Prepared;
-use crawler_fetch::gate::{Address, Gate, GateSettings, Pace, Paused, Shared};
+use crawler_fetch::throttle::{Address, Pace, Paused, SharedAddress, Throttle, ThrottleSettings};
 
 mod addresses;
 
@@ -27,7 +27,7 @@ impl Clock for PausedClock {
 
 /// Hosts that have a robots.txt and are asked slowly, and unknown names, which begin with `dead`.
 struct Web {
-    gate: Gate,
+    throttle: Throttle,
     /// Function that returns the address of a host, where its turns count.
     address_of: fn(&str) -> Option<Address>,
     clock: PausedClock,
@@ -45,7 +45,7 @@ impl Web {
 
     fn at(address_of: fn(&str) -> Option<Address>) -> Arc<Self> {
         Arc::new(Self {
-            gate: Gate::new(GateSettings::default()),
+            throttle: Throttle::new(ThrottleSettings::default()),
             address_of,
             clock: PausedClock(Instant::now()),
             known: Mutex::default(),
@@ -57,13 +57,13 @@ impl Web {
     /// Makes one request, and returns when its host may be asked again.
     async fn ask(&self, request: &FetchRequest, what: &'static str) -> Result<UnixMillis, Failure> {
         let host = request.url.host_str().unwrap().to_owned();
-        let shared = (self.address_of)(&host).map(|address| Shared {
+        let shared = (self.address_of)(&host).map(|address| SharedAddress {
             address,
             is_begun: false,
         });
         let entered = self
-            .gate
-            .enter_at(&host, shared, &Pace::of_delay(DELAY), request.asker)
+            .throttle
+            .enter_at(&host, shared, &Pace::of_delay(DELAY), request.requester)
             .await;
         let permit = entered.map_err(|Paused { pause, .. }| Failure {
             error: FetchError::Paused {

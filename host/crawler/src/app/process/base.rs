@@ -24,7 +24,7 @@ use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
 use crawler_api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
 use crawler_api::grpc::WorkerService;
 use crawler_data::DataRoot;
-use crawler_fetch::guard::Guard;
+use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::HttpFetcher;
 use crawler_frontier::durable::DurableSettings;
 use crawler_master::control::Control;
@@ -72,16 +72,16 @@ pub(in crate::app) struct Worker {
     agent: Box<dyn FnOnce(String, Registered) -> AgentParts + Send>,
 }
 
-/// Returns the fetcher of a worker, and the guard that it asks. They come before [`Base::open`], so that wrong
-/// settings take no port.
+/// Returns the fetcher of a worker, and the address policy that it asks. They come before [`Base::open`], so that
+/// wrong settings take no port.
 pub(in crate::app) fn fetcher(
     options: &ClusterWorkerOptions,
     clock: Arc<dyn Clock>,
-) -> anyhow::Result<(Arc<Guard>, Arc<HttpFetcher>)> {
-    let guard = parts::guard(&options.allow_networks, &options.allow_ports);
+) -> anyhow::Result<(Arc<AddressPolicy>, Arc<HttpFetcher>)> {
+    let address_policy = parts::address_policy(&options.allow_networks, &options.allow_ports);
     let config = &options.node.config;
-    let fetch = parts::fetcher(guard.clone(), &config.fetch, &config.hosts, clock)?;
-    Ok((guard, fetch))
+    let fetch = parts::fetcher(address_policy.clone(), &config.fetch, &config.hosts, clock)?;
+    Ok((address_policy, fetch))
 }
 
 impl Base {
@@ -155,7 +155,7 @@ impl Base {
     pub(in crate::app) async fn worker(
         &mut self,
         options: &ClusterWorkerOptions,
-        (guard, fetch): (Arc<Guard>, Arc<HttpFetcher>),
+        (address_policy, fetch): (Arc<AddressPolicy>, Arc<HttpFetcher>),
     ) -> anyhow::Result<Worker> {
         let node = Node {
             labels: options.labels.clone(),
@@ -177,7 +177,7 @@ impl Base {
         };
         let members = options.node.etcd.members();
         let always = members.chain(self.listeners.addresses()).collect();
-        let own_nodes = own_nodes::keep_updated(guard, catalog.clone(), always);
+        let own_nodes = own_nodes::keep_updated(address_policy, catalog.clone(), always);
         spawn_until_stopped(&scopes.work, "own nodes", own_nodes);
         let frontiers = DurableSettings {
             min_age: options.node.frontier_min_age,

@@ -11,7 +11,7 @@ use url::Url;
 use super::fault::Fault;
 use super::site::{DELAY, parse};
 use super::world::SimWorld;
-use crawler_fetch::gate::{Gate, GateSettings, Pace, Paused};
+use crawler_fetch::throttle::{Throttle, ThrottleSettings, Pace, Paused};
 use crawler_fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared};
 use crawler_model::crawl::{CharsetSource, FetchRecord, Page, PageText, UnixMillis};
 use crawler_model::frontier::DelaySource;
@@ -21,7 +21,7 @@ use crawler_process::clock::Clock;
 /// Fetcher of one process.
 pub(super) struct Web {
     pub(super) world: Arc<SimWorld>,
-    pub(super) gate: Gate,
+    pub(super) throttle: Throttle,
     pub(super) clock: Arc<dyn Clock>,
     /// Label of the process.
     pub(super) label: String,
@@ -36,7 +36,7 @@ impl Web {
     pub(super) fn new(world: Arc<SimWorld>, clock: Arc<dyn Clock>, label: String) -> Self {
         Self {
             world,
-            gate: Gate::new(GateSettings::default()),
+            throttle: Throttle::new(ThrottleSettings::default()),
             clock,
             label,
             prepared: Mutex::default(),
@@ -57,7 +57,7 @@ impl Web {
         let (host, life, page) = parse(&request.url).expect("a URL of the site");
         let delay = request.delay.unwrap_or(DELAY);
         let pace = Pace::of_delay(delay);
-        let entered = self.gate.enter(&host, &pace, request.asker).await;
+        let entered = self.throttle.enter(&host, &pace, request.asker).await;
         let permit = entered.map_err(|Paused { pause, .. }| Failure {
             host_ready_at: self.clock.unix_millis() + in_millis(pause),
             delay_by: DelaySource::default(),
@@ -197,7 +197,7 @@ impl Fetch for Web {
     }
 
     fn per_host(&self, _host: &Url, delay: Option<Duration>) -> u32 {
-        self.gate.parallel(&Pace::of_delay(delay.unwrap_or(DELAY)))
+        self.throttle.parallel(&Pace::of_delay(delay.unwrap_or(DELAY)))
     }
 }
 

@@ -3,12 +3,12 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::gate::{Address, Shared};
+use crate::throttle::{Address, SharedAddress};
 
 const SHARED: &str = "203.0.112.7";
 
-/// Returns a fetcher that knows its names without a lookup, and its gate.
-fn knowing(rate: Option<&str>) -> (HttpFetcher, Arc<Gate>) {
+/// Returns a fetcher that knows its names without a lookup, and its throttle.
+fn knowing(rate: Option<&str>) -> (HttpFetcher, Arc<Throttle>) {
     let ips = |texts: &[&str]| texts.iter().map(|ip| ip.parse().unwrap()).collect();
     let hosts: [(&str, Vec<IpAddr>); 4] = [
         ("one.test", ips(&[SHARED])),
@@ -20,14 +20,14 @@ fn knowing(rate: Option<&str>) -> (HttpFetcher, Arc<Gate>) {
         hosts: hosts.map(|(name, ips)| (name.to_owned(), ips)).into(),
         ..FetchSettings::default()
     };
-    let gate = Arc::new(Gate::new(GateSettings {
+    let throttle = Arc::new(Throttle::new(ThrottleSettings {
         address_rate: rate.map(|rate| rate.parse().unwrap()),
-        ..GateSettings::default()
+        ..ThrottleSettings::default()
     }));
-    let guard = Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()]));
+    let address_policy = Arc::new(AddressPolicy::new(vec!["127.0.0.0/8".parse().unwrap()]));
     let clock = Arc::new(StoppedClock);
-    let fetcher = HttpFetcher::new(settings, guard, Arc::clone(&gate), clock);
-    (fetcher.unwrap(), gate)
+    let fetcher = HttpFetcher::new(settings, address_policy, Arc::clone(&throttle), clock);
+    (fetcher.unwrap(), throttle)
 }
 
 async fn address(fetcher: &HttpFetcher, url: &str, delay: u64) -> Option<Address> {
@@ -65,18 +65,18 @@ async fn hosts_of_ones_own_and_those_without_delay_share_no_turns() {
 
 #[tokio::test]
 async fn a_page_whose_address_has_no_turn_is_held_and_nothing_is_asked() {
-    let (fetcher, gate) = knowing(Some("1/h"));
-    let shared = Shared {
+    let (fetcher, throttle) = knowing(Some("1/h"));
+    let shared = SharedAddress {
         address: Address::of(SHARED.parse().unwrap()),
         is_begun: false,
     };
     let pace = Pace::of_delay(Duration::from_secs(1));
-    let other = gate.enter_at("other.test:80", Some(shared), &pace, Asker::waiting());
+    let other = throttle.enter_at("other.test:80", Some(shared), &pace, Requester::waiting());
     drop(other.await.unwrap());
     let request = FetchRequest {
-        asker: Asker {
-            crawl: Asker::new_crawl(),
-            patience: Some(Duration::ZERO),
+        requester: Requester {
+            crawl: Requester::new_crawl(),
+            max_wait: Some(Duration::ZERO),
         },
         ..get("http://one.test/".parse().unwrap())
     };

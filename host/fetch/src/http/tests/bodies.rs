@@ -79,7 +79,7 @@ async fn a_page_that_has_not_changed_is_not_sent_again() {
     })
     .await;
     let known = FetchRequest {
-        unless: Some(Validators {
+        validators: Some(Validators {
             etag: Some("\"v1\"".into()),
             last_modified: Some("Fri, 20 Nov 2026 08:00:00 GMT".into()),
             content: None,

@@ -73,11 +73,11 @@ async fn outcome(answer: Vec<Vec<u8>>, again: Option<Vec<u8>>) -> Result<Page, F
     };
     let mut fetcher = fetcher_with(&["127.0.0.0/8"], &[], settings.clone());
     let builder = client::builder(&settings, fetcher.resolver.clone());
-    fetcher.routes.direct = builder.http2_prior_knowledge().build().unwrap();
+    fetcher.proxy_pools.direct = builder.http2_prior_knowledge().build().unwrap();
     let fetched = fetcher.fetch(get(url.parse().unwrap())).await;
     match fetched.map_err(|failure| failure.error)?.answer {
         Answer::Page(page) => Ok(*page),
-        Answer::Elsewhere { to } => panic!("led to {to}"),
+        Answer::Redirect { to } => panic!("led to {to}"),
     }
 }
 

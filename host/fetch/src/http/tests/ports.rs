@@ -9,7 +9,7 @@ async fn a_redirect_or_link_to_a_port_that_nobody_named_says_how_to_name_it() {
     let location = "location: http://8.8.8.8:25/mail";
     let web = Web::saying(answer("302 Found", &[location], b"")).await;
     let fetched = fetcher().fetch(get(web.url("/"))).await.unwrap();
-    let Answer::Elsewhere { to } = fetched.answer else {
+    let Answer::Redirect { to } = fetched.answer else {
         panic!("followed");
     };
     let error = error(get(to)).await;
@@ -23,12 +23,12 @@ async fn a_redirect_or_link_to_a_port_that_nobody_named_says_how_to_name_it() {
 }
 
 fn rebound(answers: &[&[&str]]) -> (HttpFetcher, Arc<Mutex<usize>>) {
-    let guard = Arc::new(Guard::new(vec!["127.0.0.0/8".parse().unwrap()]));
-    let (resolver, n_asked) = by_rote(guard.clone(), answers);
+    let address_policy = Arc::new(AddressPolicy::new(vec!["127.0.0.0/8".parse().unwrap()]));
+    let (resolver, n_asked) = by_rote(address_policy.clone(), answers);
     let fetcher = HttpFetcher::resolving(
         resolver,
         FetchSettings::default(),
-        guard,
+        address_policy,
         Arc::default(),
         Arc::new(StoppedClock),
     );
@@ -104,7 +104,7 @@ async fn a_redirect_from_an_allowed_name_to_a_private_one_reaches_nothing() {
     let fetcher = fetcher_with(&["127.0.0.0/8"], &[], settings(&hosts));
     let url = format!("http://shop.test:{}/1", web.address.port());
     let fetched = fetcher.fetch(get(url.parse().unwrap())).await.unwrap();
-    let Answer::Elsewhere { to } = fetched.answer else {
+    let Answer::Redirect { to } = fetched.answer else {
         panic!("followed");
     };
     assert_eq!(to.as_str(), "http://metadata.test/latest");
@@ -125,7 +125,7 @@ async fn a_redirect_to_another_scheme_or_with_a_password_is_refused_with_its_rea
         let header = format!("location: {location}");
         let web = Web::saying(answer("302 Found", &[&header], b"")).await;
         let fetched = fetcher().fetch(get(web.url("/"))).await.unwrap();
-        let Answer::Elsewhere { to } = fetched.answer else {
+        let Answer::Redirect { to } = fetched.answer else {
             panic!("{location} was followed");
         };
         assert_eq!(error(get(to)).await.reason(), reason, "{location}");

@@ -8,9 +8,9 @@ fn crawling(url: Url) -> FetchRequest {
     FetchRequest {
         robots: Robots::Obey,
         delay: Some(Duration::from_secs(60)),
-        asker: Asker {
-            crawl: Asker::new_crawl(),
-            patience: Some(Duration::ZERO),
+        requester: Requester {
+            crawl: Requester::new_crawl(),
+            max_wait: Some(Duration::ZERO),
         },
         ..get(url)
     }

@@ -51,7 +51,7 @@ fn abroad(url: &str) -> FetchRequest {
 async fn body(fetcher: &HttpFetcher, request: FetchRequest) -> String {
     match fetcher.fetch(request).await.unwrap().answer {
         Answer::Page(page) => String::from_utf8(page.body.to_vec()).unwrap(),
-        Answer::Elsewhere { to } => panic!("led to {to}"),
+        Answer::Redirect { to } => panic!("led to {to}"),
     }
 }
 
@@ -162,13 +162,13 @@ async fn a_proxy_without_connection_is_replaced_at_once_and_with_none_left_pages
 async fn a_proxy_that_is_only_in_the_config_is_found_and_a_site_that_is_down_is_not_its_fault() {
     let proxy = Web::saying(answer("502 Bad Gateway", &[], b"")).await;
     let mut set = settings(vec![ProxySettings {
-        url: format!("http://gate.test:{}", proxy.address.port())
+        url: format!("http://throttle.test:{}", proxy.address.port())
             .parse()
             .unwrap(),
         login: None,
     }]);
     set.hosts
-        .insert("gate.test".to_owned(), vec![proxy.address.ip()]);
+        .insert("throttle.test".to_owned(), vec![proxy.address.ip()]);
     let fetcher = fetching(set);
     for _ in 0..3 {
         let fetched = fetcher.fetch(abroad("http://a.test/")).await.unwrap();
@@ -179,7 +179,7 @@ async fn a_proxy_that_is_only_in_the_config_is_found_and_a_site_that_is_down_is_
     }
     // A page on the host of the proxy is refused, because its name would not be judged.
     let failure = fetcher
-        .fetch(abroad("http://gate.test:81/"))
+        .fetch(abroad("http://throttle.test:81/"))
         .await
         .unwrap_err();
     assert_eq!(failure.error.reason(), "bad-request", "{failure}");
@@ -290,8 +290,8 @@ async fn robots_are_those_that_came_the_way_that_the_page_takes() {
     let slow = Web::saying(answer("200 OK", &[], b"user-agent: *\ncrawl-delay: 3")).await;
     let fetcher = fetching(settings(vec![through(slow.address, "http")]));
     assert_eq!(fetcher.per_host(&site.url("/"), None), 64);
-    let (manner, hop) = fetcher.prepared(abroad()).unwrap();
-    fetcher.judge(&hop.url, &manner).await.unwrap();
+    let (politeness, hop) = fetcher.prepared(abroad()).unwrap();
+    fetcher.admit(&hop.url, &politeness).await.unwrap();
     assert_eq!(fetcher.per_host(&site.url("/"), None), 1);
 }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 
 use super::*;
-use crate::Place;
+use crate::FetchSlot;
 
 #[tokio::test]
 async fn a_redirect_within_the_host_is_followed() {
@@ -37,7 +37,7 @@ async fn a_condition_is_not_handed_on_to_where_a_redirect_leads() {
     })
     .await;
     let mut request = get(web.url("/moved"));
-    request.unless = Some(Validators {
+    request.validators = Some(Validators {
         etag: Some("\"v1\"".into()),
         last_modified: Some("Fri, 20 Nov 2026 08:00:00 GMT".into()),
         content: None,
@@ -106,7 +106,7 @@ async fn a_redirect_to_another_host_is_for_the_caller() {
     let location = format!("location: {}#x", other.url("/there"));
     let web = Web::saying(answer("302 Found", &[&location], b"")).await;
     let fetched = fetcher().fetch(get(web.url("/"))).await.unwrap();
-    let Answer::Elsewhere { to } = fetched.answer else {
+    let Answer::Redirect { to } = fetched.answer else {
         panic!("followed");
     };
     assert_eq!((to, other.heard().len()), (other.url("/there"), 0));
@@ -124,7 +124,7 @@ async fn r08_a_redirect_to_another_scheme_is_for_the_caller() {
     let mut to = web.url("/there");
     to.set_scheme("https").unwrap();
     let fetched = fetcher().fetch(get(web.url("/"))).await.unwrap();
-    assert!(matches!(fetched.answer, Answer::Elsewhere { to: other } if other == to));
+    assert!(matches!(fetched.answer, Answer::Redirect { to: other } if other == to));
     assert_eq!(web.heard().len(), 1);
 }
 
@@ -133,7 +133,7 @@ async fn a_redirect_to_an_address_that_is_not_public_reaches_nothing() {
     let hidden = "location: http://[::ffff:169.254.169.254]/latest/meta-data/";
     let web = Web::saying(answer("302 Found", &[hidden], b"")).await;
     let fetched = fetcher().fetch(get(web.url("/"))).await.unwrap();
-    let Answer::Elsewhere { to } = fetched.answer else {
+    let Answer::Redirect { to } = fetched.answer else {
         panic!("followed");
     };
     assert_eq!(error(get(to)).await.reason(), "address-denied");
@@ -165,12 +165,12 @@ async fn a_redirect_without_a_target_is_a_page() {
 struct Noted(Mutex<Vec<&'static str>>);
 
 #[async_trait]
-impl Place for Noted {
-    fn leave(&self) {
+impl FetchSlot for Noted {
+    fn release(&self) {
         self.0.lock().unwrap().push("left");
     }
 
-    async fn take(&self) {
+    async fn acquire(&self) {
         self.0.lock().unwrap().push("taken");
     }
 }
@@ -185,14 +185,14 @@ async fn a_redirect_that_waits_for_its_host_gives_up_its_place() {
     })
     .await;
     for (delay, expected) in [(0, [].as_slice()), (100, &["left", "taken"])] {
-        let place = Arc::new(Noted::default());
+        let slot = Arc::new(Noted::default());
         let request = FetchRequest {
             delay: Some(Duration::from_millis(delay)),
-            place: Some(place.clone()),
+            slot: Some(slot.clone()),
             ..get(web.url("/moved"))
         };
         let page = page(request).await;
         assert_eq!(page.redirects, [web.url("/moved")]);
-        assert_eq!(*place.0.lock().unwrap(), expected, "{delay} ms");
+        assert_eq!(*slot.0.lock().unwrap(), expected, "{delay} ms");
     }
 }

@@ -37,7 +37,7 @@ async fn outcome(fetcher: &HttpFetcher, url: Url) -> Result<u16, FetchError> {
     match fetcher.fetch(obeying(url)).await {
         Ok(fetched) => match fetched.answer {
             Answer::Page(page) => Ok(page.status),
-            Answer::Elsewhere { to } => panic!("led to {to}"),
+            Answer::Redirect { to } => panic!("led to {to}"),
         },
         Err(failure) => Err(failure.error),
     }
@@ -198,7 +198,7 @@ async fn redirects_without_end_are_a_site_without_robots() {
 }
 
 #[tokio::test]
-async fn a_redirect_of_robots_is_judged_by_the_guard() {
+async fn a_redirect_of_robots_is_judged_by_the_address_policy() {
     for to in [
         "http://169.254.169.254/robots.txt",
         "file:///etc/passwd",

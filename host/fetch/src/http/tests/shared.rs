@@ -1,23 +1,31 @@
-//! Tests of turns that are taken over all workers first, and then at the gate of this one.
+//! Tests of turns that are taken over all workers first, and then in the throttle of this one.
 
 use tokio::time::Instant;
 
 use super::*;
-use crate::gate::{Address, Shared};
 use crate::http::send::Entered;
-use crate::turns::testing::{DELAY, Stage};
+use crate::throttle::{Address, SharedAddress};
+use crate::turns::testing::{DELAY, TwoWorkers};
 use crawler_model::settings::Rates;
 
 /// Asks a host that another worker owns `n` times, like a redirect that is not retried later, and returns how
 /// long that took.
-async fn asked(n: usize, rate: &str, shared: Option<Shared>) -> Duration {
-    let stage = Stage::new().await;
-    let gate = Gate::new(GateSettings {
+async fn asked(n: usize, rate: &str, shared: Option<SharedAddress>) -> Duration {
+    let stage = TwoWorkers::new().await;
+    let throttle = Throttle::new(ThrottleSettings {
         address_rate: Some("1/3s".parse().unwrap()),
-        ..GateSettings::default()
+        ..ThrottleSettings::default()
     });
-    let (guard, clock) = (Arc::new(Guard::new(Vec::new())), Arc::new(StoppedClock));
-    let fetcher = HttpFetcher::new(FetchSettings::default(), guard, Arc::new(gate), clock);
+    let (address_policy, clock) = (
+        Arc::new(AddressPolicy::new(Vec::new())),
+        Arc::new(StoppedClock),
+    );
+    let fetcher = HttpFetcher::new(
+        FetchSettings::default(),
+        address_policy,
+        Arc::new(throttle),
+        clock,
+    );
     let fetcher = fetcher.unwrap();
     fetcher.share_turns(stage.first.clone());
     let pace = Pace {
@@ -27,7 +35,7 @@ async fn asked(n: usize, rate: &str, shared: Option<Shared>) -> Duration {
     let host = &stage.of_second(1)[0];
     let begun = Instant::now();
     for _ in 0..n {
-        let entered = fetcher.enter(host, shared, &pace, Asker::waiting());
+        let entered = fetcher.enter(host, shared, &pace, Requester::waiting());
         let entered = tokio::time::timeout(60 * DELAY, entered).await;
         let Entered { permit, turn } = entered.expect("it has its turn").unwrap();
         let pause = permit.finish(None).time;
@@ -51,7 +59,7 @@ async fn a_request_that_waits_for_a_rate_has_its_turn_and_loses_none() {
 
 #[tokio::test(start_paused = true)]
 async fn a_request_that_waits_for_its_address_has_its_turn() {
-    let shared = Shared {
+    let shared = SharedAddress {
         address: Address::of("203.0.113.7".parse().unwrap()),
         is_begun: true,
     };

@@ -103,7 +103,7 @@ impl Secure {
         let fetched = fetcher.fetch(get(url.parse().unwrap())).await;
         match fetched.map_err(|failure| failure.error)?.answer {
             Answer::Page(page) => Ok(*page),
-            Answer::Elsewhere { to } => panic!("led to {to}"),
+            Answer::Redirect { to } => panic!("led to {to}"),
         }
     }
 
@@ -239,11 +239,11 @@ async fn a_resolver_that_does_not_answer_is_given_up() {
         connect_timeout: Duration::from_millis(200),
         ..FetchSettings::default()
     };
-    let guard = Arc::<Guard>::default();
+    let address_policy = Arc::<AddressPolicy>::default();
     let fetcher = HttpFetcher::resolving(
-        silent(Arc::clone(&guard)),
+        silent(Arc::clone(&address_policy)),
         settings,
-        guard,
+        address_policy,
         Arc::default(),
         Arc::new(StoppedClock),
     );

@@ -43,7 +43,7 @@ async fn a_redirect_that_would_wait_for_the_rate_of_its_host_is_a_page_of_its_ow
     };
     let fetcher = fetcher();
     let fetched = fetcher.fetch(counted("/from")).await.unwrap();
-    let Answer::Elsewhere { to } = fetched.answer else {
+    let Answer::Redirect { to } = fetched.answer else {
         panic!("it would be asked for again and again")
     };
     assert_eq!(to, web.url("/to"));

@@ -8,8 +8,8 @@ use hickory_resolver::TokioResolver;
 use hickory_resolver::config::LookupIpStrategy;
 use hickory_resolver::net::NetError;
 
-use super::of_files::OfFiles;
-use super::{Found, Known, LookUp, NameSettings, ResolveError};
+use super::file_backed::FileBacked;
+use super::{Found, LookUp, NameSettings, ResolveError, Resolved};
 use crate::error::is_out_of_files;
 
 /// Maximum number of answers that the resolver itself remembers; useful here is that a name does not exist.
@@ -29,7 +29,7 @@ pub(super) fn look_up(settings: &NameSettings) -> Result<LookUp, String> {
         let builder = TokioResolver::builder_tokio().map_err(|error| error.to_string())?;
         resolver(builder, max_ttl)
     };
-    let resolver = Arc::new(OfFiles::new(&FILES, Box::new(make))?);
+    let resolver = Arc::new(FileBacked::new(&FILES, Box::new(make))?);
     Ok(Arc::new(move |name| found(resolver.get(), name).boxed()))
 }
 
@@ -60,7 +60,7 @@ async fn found(resolver: TokioResolver, name: String) -> Found {
             why: error.to_string(),
         },
     })?;
-    Ok(Known {
+    Ok(Resolved {
         addresses: found.iter().collect(),
         ttl: found
             .valid_until()

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use super::{Known, LookUp, ResolveError};
+use super::{LookUp, ResolveError, Resolved};
 use crate::error::is_out_of_files;
 
 /// Maximum number of lookups at once; others wait.
@@ -66,7 +66,7 @@ fn on_threads(ask: fn(&str) -> io::Result<Vec<IpAddr>>) -> LookUp {
                 Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
             };
             match found {
-                Ok(addresses) => Ok(Known {
+                Ok(addresses) => Ok(Resolved {
                     addresses,
                     ttl: TTL,
                 }),

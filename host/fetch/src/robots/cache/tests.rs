@@ -62,7 +62,10 @@ impl Site {
 
     /// Returns `yes` or `no` as the rules decide about a page, or the reason why there are none.
     async fn may(&self, cache: &Cache, page: &Url) -> &'static str {
-        match cache.wanted(page, None, |robots| self.answer(robots)).await {
+        match cache
+            .origin_rules(page, None, |robots| self.answer(robots))
+            .await
+        {
             Ok(wanted) if wanted.rules.allows(page.path()) => "yes",
             Ok(_) => "no",
             Err(error) => error.reason(),

@@ -43,13 +43,13 @@ struct World {
 
 struct Worker {
     member: Member,
-    life: u64,
-    gates: Vec<Gate>,
+    process: u64,
+    gates: Vec<Throttle>,
 }
 
-/// The gate of one host, and the crawls that come there.
+/// The throttle of one host, and the crawls that come there.
 #[derive(Clone)]
-struct Gate {
+struct Throttle {
     in_flight: Option<(usize, Instant)>,
     ended: Option<Instant>,
     crawls: Vec<Instant>,
@@ -79,7 +79,7 @@ enum Event {
 #[derive(Debug)]
 struct Request {
     host: usize,
-    life: u64,
+    process: u64,
     start: Instant,
     end: Option<Instant>,
     is_alone: bool,
@@ -122,9 +122,9 @@ impl World {
     /// Registers a worker; its process may be a new one.
     fn register(&mut self, worker: u64) {
         self.n_lives += 1;
-        let life = self.workers[&worker].life;
+        let process = self.workers[&worker].process;
         let mut peer = peer(worker);
-        peer.node.incarnation = Incarnation(life);
+        peer.node.incarnation = Incarnation(process);
         peer.registration = self.n_lives;
         self.registered.insert(worker, peer);
         self.tell_list();
@@ -141,21 +141,21 @@ impl World {
 
     fn start(&mut self, worker: u64) {
         self.n_lives += 1;
-        let life = self.n_lives;
+        let process = self.n_lives;
         let mut peer = peer(worker);
-        peer.node.incarnation = Incarnation(life);
-        let gate = Gate {
+        peer.node.incarnation = Incarnation(process);
+        let throttle = Throttle {
             in_flight: None,
             ended: None,
             crawls: vec![self.now; N_CRAWLS],
         };
-        let member = Member::new(peer.life());
-        let gates = vec![gate; N_HOSTS];
+        let member = Member::new(peer.process());
+        let gates = vec![throttle; N_HOSTS];
         self.workers.insert(
             worker,
             Worker {
                 member,
-                life,
+                process,
                 gates,
             },
         );
@@ -166,8 +166,8 @@ impl World {
         let Some(killed) = self.workers.remove(&worker) else {
             return;
         };
-        for gate in killed.gates {
-            if let Some((nth, _)) = gate.in_flight {
+        for throttle in killed.gates {
+            if let Some((nth, _)) = throttle.in_flight {
                 self.requests[nth].end = Some(self.now);
             }
         }
@@ -199,7 +199,7 @@ impl World {
                 let lost = self.below(100) < u64::from(self.faults.lost);
                 let now = self.now;
                 let owner = self.workers.get_mut(&to);
-                let owner = owner.filter(|owner| owner.life == call.to.node.incarnation.0);
+                let owner = owner.filter(|owner| owner.process == call.to.node.incarnation.0);
                 let answers = owner.map(|owner| owner.member.receive(&call.asks, now));
                 let answers = answers.filter(|_| !lost);
                 let at = match answers {
@@ -216,8 +216,8 @@ impl World {
                 );
             }
             Event::Answer { to, call, answers } => {
-                let life = call.asks.from.incarnation.0;
-                if let Some(worker) = self.workers.get_mut(&to).filter(|w| w.life == life) {
+                let process = call.asks.from.incarnation.0;
+                if let Some(worker) = self.workers.get_mut(&to).filter(|w| w.process == process) {
                     (worker.member).answered(&call, answers.as_deref(), self.now);
                 }
             }
@@ -237,7 +237,7 @@ impl World {
             self.crawl(*id);
             let worker = self.workers.get_mut(id).unwrap();
             if n.is_multiple_of(25) {
-                worker.member.look(self.now);
+                worker.member.tick(self.now);
             }
             while let Some(call) = self.workers.get_mut(id).unwrap().member.next_call(self.now) {
                 let lost = self.below(100) < u64::from(self.faults.lost);
@@ -274,35 +274,35 @@ impl World {
         };
         let took = Duration::from_millis(took);
         let worker = self.workers.get_mut(&id).unwrap();
-        for (nth, gate) in worker.gates.iter_mut().enumerate() {
+        for (nth, throttle) in worker.gates.iter_mut().enumerate() {
             let name = host(nth);
-            if let Some((request, end)) = gate.in_flight
+            if let Some((request, end)) = throttle.in_flight
                 && end <= now
             {
                 self.requests[request].end = Some(now);
-                (gate.in_flight, gate.ended) = (None, Some(now));
+                (throttle.in_flight, throttle.ended) = (None, Some(now));
                 let known = Arc::from(name.as_str());
                 worker.member.end(&known, DELAY, now);
             }
             for crawl in 0..N_CRAWLS {
-                if gate.crawls[crawl] > now {
+                if throttle.crawls[crawl] > now {
                     continue;
                 }
                 if let Err(pause) = worker.member.turn(&name, DELAY, now) {
-                    gate.crawls[crawl] = now + pause;
+                    throttle.crawls[crawl] = now + pause;
                     continue;
                 }
-                let free_at = gate.ended.map_or(now, |ended| ended + DELAY);
-                if gate.in_flight.is_some() || free_at > now {
-                    gate.crawls[crawl] = free_at.max(now + DELAY / 10);
+                let free_at = throttle.ended.map_or(now, |ended| ended + DELAY);
+                if throttle.in_flight.is_some() || free_at > now {
+                    throttle.crawls[crawl] = free_at.max(now + DELAY / 10);
                     continue;
                 }
                 if worker.member.begin(&name, DELAY, now) {
-                    gate.in_flight = Some((self.requests.len(), now + took));
+                    throttle.in_flight = Some((self.requests.len(), now + took));
                     let holder = worker.member.holders.get(name.as_str());
                     self.requests.push(Request {
                         host: nth,
-                        life: worker.life,
+                        process: worker.process,
                         start: now,
                         end: None,
                         is_alone: holder.is_some_and(Holder::is_alone),
@@ -363,9 +363,9 @@ fn no_host_is_asked_too_soon_while_all_is_well() {
     // Each crawl gets its share.
     let mut world = World::new(7, Faults::default());
     world.run(120);
-    let lives = world.workers.values().map(|worker| worker.life);
-    for life in lives.collect::<Vec<_>>() {
-        let own = world.requests.iter().filter(|r| r.life == life);
+    let lives = world.workers.values().map(|worker| worker.process);
+    for process in lives.collect::<Vec<_>>() {
+        let own = world.requests.iter().filter(|r| r.process == process);
         let n = own.count();
         assert!(
             n * 5 > world.requests.len(),
@@ -401,7 +401,7 @@ fn only_who_goes_alone_asks_too_soon() {
 
 /// Returns a worker that has seen the list of the first two.
 fn member(own: u64, now: Instant) -> Member {
-    let mut member = Member::new(peer(own).life());
+    let mut member = Member::new(peer(own).process());
     member.change(vec![peer(1), peer(2)], now);
     member
 }
@@ -418,7 +418,7 @@ fn host_of(worker: u64, now: Instant) -> String {
 #[test]
 fn nothing_is_asked_before_the_workers_are_known() {
     let now = Instant::now();
-    let mut member = Member::new(peer(1).life());
+    let mut member = Member::new(peer(1).process());
     assert_eq!(member.turn("h", DELAY, now), Err(AGAIN));
     member.change(Vec::new(), now);
     assert_eq!(member.turn("h", DELAY, now), Err(AGAIN));
@@ -434,26 +434,26 @@ fn a_request_from_before_others_came_keeps_the_host() {
     let at = |seconds: u64| begun + Duration::from_secs(seconds);
     for owner in [1, 2] {
         let host = host_of(owner, begun);
-        let mut first = Member::new(peer(1).life());
+        let mut first = Member::new(peer(1).process());
         first.change(vec![peer(1)], begun);
         assert!(first.begin(&host, DELAY, begun));
         let mut second = member(2, at(1));
         first.change(vec![peer(1), peer(2)], at(1));
         for seconds in 1..60 {
-            first.look(at(seconds));
+            first.tick(at(seconds));
             while let Some(call) = first.next_call(at(seconds)) {
                 let answers = second.receive(&call.asks, at(seconds));
                 first.answered(&call, Some(&answers), at(seconds));
             }
-            let ask = Ask {
+            let ask = TurnRequest {
                 host: host.as_str().into(),
                 delay: DELAY,
                 is_wanted: true,
                 is_in_flight: false,
                 ended: None,
             };
-            let from = peer(2).life();
-            let asks = Asks {
+            let from = peer(2).process();
+            let asks = TurnRequests {
                 from,
                 asks: vec![ask],
             };
@@ -485,13 +485,13 @@ fn what_comes_during_a_call_goes_with_the_next() {
         lasts,
         delay: DELAY,
     };
-    let heard = first.answered(&call, Some(&[Answer::Granted(grant)]), now);
-    assert_eq!(heard, Heard::AsBefore);
+    let change = first.answered(&call, Some(&[Answer::Granted(grant)]), now);
+    assert_eq!(change, OwnerChange::None);
     assert!(first.begin(foreign[0], DELAY, now));
     let call = first.next_call(now).unwrap();
     assert_eq!(call.asks.asks.len(), 2, "each host once");
     // An answer that does not fit counts as none.
-    assert_eq!(first.answered(&call, Some(&[]), now), Heard::Silent);
+    assert_eq!(first.answered(&call, Some(&[]), now), OwnerChange::Lost);
     assert!(first.begin(foreign[1], DELAY, now), "alone");
     first.turn(foreign[2], DELAY, now).unwrap();
     let later = now + ALONE_FOR;
@@ -499,7 +499,10 @@ fn what_comes_during_a_call_goes_with_the_next() {
     first.turn(foreign[1], DELAY, later).unwrap_err();
     let call = first.next_call(later).unwrap();
     let answers = vec![Answer::Noted; call.asks.asks.len()];
-    assert_eq!(first.answered(&call, Some(&answers), later), Heard::Again);
+    assert_eq!(
+        first.answered(&call, Some(&answers), later),
+        OwnerChange::Regained
+    );
 }
 
 fn owns(worker: u64, host: &str, now: Instant) -> bool {
@@ -544,14 +547,14 @@ fn hosts_that_are_not_asked_any_more_are_forgotten_and_others_bounded() {
         let answers = vec![Answer::Later { after }; call.asks.asks.len()];
         first.answered(&call, Some(&answers), now);
     }
-    first.look(now + Duration::from_secs(60));
+    first.tick(now + Duration::from_secs(60));
     assert_eq!(first.holders.len(), 0);
 }
 
 #[test]
 fn a_worker_alone_goes_on_where_there_is_no_room_for_its_hosts() {
     let now = Instant::now();
-    let mut alone = Member::new(peer(1).life());
+    let mut alone = Member::new(peer(1).process());
     alone.change(vec![peer(1)], now);
     alone.max_hosts = 1;
     for n in 0..3 {

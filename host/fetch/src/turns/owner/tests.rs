@@ -1,7 +1,7 @@
 //! Tests of the owner of hosts: its answers at given moments.
 
 use super::super::call::Ended;
-use super::super::testing::life;
+use super::super::testing::process;
 use super::*;
 use Say::{Again, Busy, Return, Unused, Want};
 
@@ -55,7 +55,7 @@ impl Stage {
                 pause: Duration::from_millis(pause),
             })
         };
-        let ask = Ask {
+        let ask = TurnRequest {
             host: host.into(),
             delay: Duration::from_millis(delay),
             is_wanted: matches!(say, Want | Again(..)),
@@ -67,7 +67,7 @@ impl Stage {
         };
         let since = self.begun - Duration::from_secs(900);
         let at = self.at(at);
-        match self.owner.ask(&life(worker), &ask, since, at) {
+        match self.owner.ask(&process(worker), &ask, since, at) {
             Answer::Noted => Err(0),
             Answer::Granted(grant) => Ok(grant.turns),
             Answer::Later { after } => Err(after.as_millis() as u64),
@@ -118,7 +118,7 @@ fn all_keep_the_longest_delay_that_one_asks_for() {
         .unwrap_err();
     assert_eq!(stage.say_of("h", 1_000, 2, 20, Want), Err(3_990));
     let since = stage.begun;
-    let ask = Ask {
+    let ask = TurnRequest {
         host: "h".into(),
         delay: Duration::from_secs(1),
         is_wanted: true,
@@ -126,7 +126,7 @@ fn all_keep_the_longest_delay_that_one_asks_for() {
         ended: None,
     };
     let at = stage.at(4_010);
-    let answer = stage.owner.ask(&life(2), &ask, since, at);
+    let answer = stage.owner.ask(&process(2), &ask, since, at);
     let delay = Duration::from_secs(4);
     let lasts = LEASE;
     let turns = 2;
@@ -220,7 +220,7 @@ fn a_worker_that_asks_again_may_have_its_own_lease_again() {
 fn a_new_owner_waits_for_the_leases_of_the_one_before() {
     let mut owner = Owner::default();
     let since = Instant::now();
-    let ask = |delay: u64| Ask {
+    let ask = |delay: u64| TurnRequest {
         host: "h".into(),
         delay: Duration::from_secs(delay),
         is_wanted: true,
@@ -229,7 +229,7 @@ fn a_new_owner_waits_for_the_leases_of_the_one_before() {
     };
     let mut at = |seconds: u64, delay: u64| {
         let now = since + Duration::from_secs(seconds);
-        owner.ask(&life(1), &ask(delay), since, now)
+        owner.ask(&process(1), &ask(delay), since, now)
     };
     let after = Duration::from_secs(7);
     assert_eq!(at(1, 2), Answer::Later { after });

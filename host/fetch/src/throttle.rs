@@ -1,8 +1,8 @@
-//! Times at which a host may be asked: one gate for each process, shared by all resources.
+//! Times at which a host may be asked: one throttle for each process, shared by all resources.
 //!
 //! The delay counts from the end of one answer to the next request, and while it is above zero there is one
 //! request at a time. A crawl that comes before its host's turn is sent away with the moment to come again
-//! ([`Asker`]), so that it holds nothing while the host waits. Turns go round the crawls that were sent away.
+//! ([`Requester`]), so that it holds nothing while the host waits. Turns go round the crawls that were sent away.
 //! If resources ask for different delays on one host, all of them keep the longest. That delay is forgotten
 //! [`STRICT_FOR`] plus twice its own length after it was last asked for. A random time may be added to the
 //! delay; it is drawn anew after each answer. Rates bind all resources in the same way: a resource that asks
@@ -14,7 +14,7 @@
 //! host gets one request at a time until it answers. A host that is slow to answer is asked less often than
 //! the resource says: the delay grows to the time that its answers take.
 //!
-//! Names that share an address share its turns too, where the caller asks for that ([`Shared`]): the host's
+//! Names that share an address share its turns too, where the caller asks for that ([`SharedAddress`]): the host's
 //! turn comes only once its address may be asked.
 //!
 //! A caller that stops waiting loses nothing for the others: the next in line takes its place. A host that
@@ -32,30 +32,30 @@ use super::FetchError;
 use address::Addresses;
 use crawler_model::frontier::DelaySource;
 use crawler_model::settings::{Rate, Rates};
-use host::{AtAddress, HostState, Turn};
+use host::{AddressTurn, HostState, Readiness};
 
 mod address;
 mod health;
 mod host;
-mod line;
 mod permit;
+mod queue;
 
-pub use address::{Address, Shared};
-pub use health::Sign;
-pub use permit::{LeftAlone, Permit};
+pub use address::{Address, SharedAddress};
+pub use health::HostSignal;
+pub use permit::{HostDelay, Permit};
 
 /// Time for which all resources keep a delay, in addition to twice that delay.
 pub const STRICT_FOR: Duration = Duration::from_secs(60);
 
-/// The longest wait at the gate for a request that is not retried later.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest wait in the throttle for a request that is not retried later.
+pub const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// Number of known hosts at which the first sweep is due.
 const FIRST_SWEEP: usize = 1_024;
 
-/// Limits of the gate.
+/// Limits of the throttle.
 #[derive(Debug, Clone)]
-pub struct GateSettings {
+pub struct ThrottleSettings {
     /// Requests to one host at once where no delay is asked for: setting `parallel` of `[fetch]`.
     pub parallel: u32,
     /// Consecutive failures after which a host is left alone: setting `host-failures` of `[fetch]`.
@@ -70,7 +70,7 @@ pub struct GateSettings {
     pub address_rate: Option<Rate>,
 }
 
-impl Default for GateSettings {
+impl Default for ThrottleSettings {
     fn default() -> Self {
         Self {
             parallel: 64,
@@ -85,7 +85,7 @@ impl Default for GateSettings {
     }
 }
 
-impl GateSettings {
+impl ThrottleSettings {
     /// Returns the time between the starts of two requests to one address.
     fn address_interval(&self) -> Option<Duration> {
         self.address_rate.map(|rate| rate.per / rate.n.max(1))
@@ -122,20 +122,20 @@ impl Pace {
 
 /// A crawl or other caller that asks for a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asker {
+pub struct Requester {
     /// Number of the crawl; crawls with different numbers take turns at a host.
     pub crawl: u64,
-    /// The longest wait at the gate itself; an asker that would have to wait longer is sent away. If `None`,
-    /// it waits for every delay, and for [`PATIENCE`] where the host is in trouble.
-    pub patience: Option<Duration>,
+    /// The longest wait in the throttle itself; a requester that would have to wait longer is sent away. If
+    /// `None`, it waits for every delay, and for [`MAX_WAIT`] where the host is in trouble.
+    pub max_wait: Option<Duration>,
 }
 
-impl Asker {
-    /// Creates an asker with a number of its own that waits at the gate.
+impl Requester {
+    /// Creates a requester with a number of its own that waits in the throttle.
     pub fn waiting() -> Self {
         Self {
             crawl: Self::new_crawl(),
-            patience: None,
+            max_wait: None,
         }
     }
 
@@ -148,23 +148,23 @@ impl Asker {
 
 /// The clocks and connections of all hosts.
 #[derive(Debug, Default)]
-pub struct Gate {
-    settings: Arc<GateSettings>,
+pub struct Throttle {
+    settings: Arc<ThrottleSettings>,
     hosts: Mutex<Hosts>,
     addresses: Addresses,
 }
 
 #[derive(Debug, Default)]
 struct Hosts {
-    by_name: HashMap<String, Arc<HostGate>>,
+    by_name: HashMap<String, Arc<HostThrottle>>,
     /// Number of hosts that the last sweep left; the next one is due at twice that.
     n_swept: usize,
 }
 
 #[derive(Debug, Default)]
-struct HostGate {
+struct HostThrottle {
     /// Lock held by the first of those who wait for a connection; it is handed on in order of arrival.
-    line: tokio::sync::Mutex<()>,
+    queue: tokio::sync::Mutex<()>,
     state: Mutex<HostState>,
     /// Signals the first of those who wait for a place that one was freed.
     freed: Notify,
@@ -200,9 +200,9 @@ impl Paused {
     }
 }
 
-impl Gate {
-    /// Creates a gate that knows no host.
-    pub fn new(settings: GateSettings) -> Self {
+impl Throttle {
+    /// Creates a throttle that knows no host.
+    pub fn new(settings: ThrottleSettings) -> Self {
         Self {
             settings: Arc::new(settings),
             hosts: Mutex::default(),
@@ -223,23 +223,28 @@ impl Gate {
         }
     }
 
-    /// Takes the turn of a host, by the name of its [clock](crawler_model::crawl::clock_of). It waits for a
-    /// turn that comes within the asker's patience, and tells when to come again for a later one. Where the
+    /// Takes the turn of a host, by the name of its [clock](crawler_model::crawl::clock_of). It waits for a turn
+    /// that comes within the requester's maximum wait, and tells when to come again for a later one. Where the
     /// host keeps no delay, it waits for a free connection, however long that takes.
-    pub async fn enter(&self, host: &str, pace: &Pace, asker: Asker) -> Result<Permit, Paused> {
-        self.enter_at(host, None, pace, asker).await
+    pub async fn enter(
+        &self,
+        host: &str,
+        pace: &Pace,
+        requester: Requester,
+    ) -> Result<Permit, Paused> {
+        self.enter_at(host, None, pace, requester).await
     }
 
     /// Takes the turn of a host together with that of its address.
     pub async fn enter_at(
         &self,
         name: &str,
-        shared: Option<Shared>,
+        shared: Option<SharedAddress>,
         pace: &Pace,
-        asker: Asker,
+        requester: Requester,
     ) -> Result<Permit, Paused> {
         let interval = self.settings.address_interval();
-        let at_address = shared.zip(interval).map(|(shared, interval)| AtAddress {
+        let address_turn = shared.zip(interval).map(|(shared, interval)| AddressTurn {
             addresses: &self.addresses,
             shared,
             interval,
@@ -247,17 +252,18 @@ impl Gate {
         });
         let host = self.host(name);
         let asked = Instant::now();
-        // A waiting asker that stops waiting keeps no turn; one that is sent away does.
-        let waiting = asker.patience.is_none().then(|| Waiting {
+        // A waiting requester that stops waiting keeps no turn; one that is sent away does.
+        let waiting = requester.max_wait.is_none().then(|| Waiting {
             host: &host,
-            crawl: asker.crawl,
+            crawl: requester.crawl,
         });
         let mut first = None;
         let entered = loop {
-            let turn = (host.state()).take_turn(pace, asker, asked, at_address, &self.settings);
+            let turn =
+                (host.state()).take_turn(pace, requester, asked, address_turn, &self.settings);
             match turn? {
-                Turn::Now(now) => break now,
-                Turn::At(at) => {
+                Readiness::Now(now) => break now,
+                Readiness::At(at) => {
                     first = None;
                     tokio::select! {
                         biased;
@@ -266,8 +272,8 @@ impl Gate {
                     }
                 }
                 // Waiters are served in order of arrival.
-                Turn::Freed if first.is_none() => first = Some(host.line.lock().await),
-                Turn::Freed => host.freed.notified().await,
+                Readiness::Freed if first.is_none() => first = Some(host.queue.lock().await),
+                Readiness::Freed => host.freed.notified().await,
             }
         };
         drop((first, waiting));
@@ -275,7 +281,7 @@ impl Gate {
         Ok(Permit::new(host, settings, pace.clone(), entered))
     }
 
-    fn host(&self, name: &str) -> Arc<HostGate> {
+    fn host(&self, name: &str) -> Arc<HostThrottle> {
         let mut hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(host) = hosts.by_name.get(name) {
             return Arc::clone(host);
@@ -285,25 +291,25 @@ impl Gate {
             hosts.by_name.retain(|_, host| !host.is_forgettable(now));
             hosts.n_swept = hosts.by_name.len();
         }
-        let host = Arc::<HostGate>::default();
+        let host = Arc::<HostThrottle>::default();
         hosts.by_name.insert(name.to_owned(), Arc::clone(&host));
         host
     }
 }
 
-/// An asker that waits at the gate.
+/// A requester that waits in the throttle.
 struct Waiting<'a> {
-    host: &'a HostGate,
+    host: &'a HostThrottle,
     crawl: u64,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.host.state().line.leave(self.crawl);
+        self.host.state().queue.leave(self.crawl);
     }
 }
 
-impl HostGate {
+impl HostThrottle {
     fn state(&self) -> MutexGuard<'_, HostState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -318,7 +324,7 @@ impl HostGate {
         };
         let is_over = state.strictest.is_none_or(is_past);
         let counts = state.rates.by_rate.values().any(|until| now < *until);
-        let is_well = !state.health.is_remembered(now) && state.line.is_empty(now);
+        let is_well = !state.health.is_remembered(now) && state.queue.is_empty(now);
         is_over && is_well && !counts && Arc::strong_count(self) == 1
     }
 }

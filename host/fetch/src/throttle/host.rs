@@ -1,14 +1,14 @@
-//! The gate's knowledge of one host, and the order of turns there.
+//! The throttle's knowledge of one host, and the order of turns there.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::address::{Addresses, Shared};
+use super::address::{Addresses, SharedAddress};
 use super::health::Health;
-use super::line::Line;
-use super::{Asker, GateSettings, LeftAlone, PATIENCE, Pace, Paused, STRICT_FOR};
+use super::queue::WaitQueue;
+use super::{HostDelay, MAX_WAIT, Pace, Paused, Requester, STRICT_FOR, ThrottleSettings};
 use crawler_model::frontier::DelaySource;
 use crawler_model::settings::{Rate, Rates};
 use crawler_process::limiter::Limiter;
@@ -26,7 +26,7 @@ pub(super) struct HostState {
     pub(super) strictest: Option<(Duration, Instant)>,
     pub(super) health: Health,
     /// Crawls that were sent away before their turn.
-    pub(super) line: Line,
+    pub(super) queue: WaitQueue,
 }
 
 /// Rates of all callers, each until it is forgotten.
@@ -38,9 +38,9 @@ pub(super) struct HeldRates {
 
 /// The address of a host, whose turn is taken together with the host's.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AtAddress<'a> {
+pub(super) struct AddressTurn<'a> {
     pub(super) addresses: &'a Addresses,
-    pub(super) shared: Shared,
+    pub(super) shared: SharedAddress,
     pub(super) interval: Duration,
     /// Name of the host's clock.
     pub(super) name: &'a str,
@@ -48,7 +48,7 @@ pub(super) struct AtAddress<'a> {
 
 /// The time when a host may be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum Readiness {
     /// The host may be asked at this moment, which is the present one.
     Now(Instant),
     /// The host may not be asked before this moment. A request in flight may put it off further.
@@ -79,8 +79,8 @@ impl HeldRates {
 
 impl HostState {
     /// Returns the delay to keep at this pace, with its origin.
-    pub(super) fn delay(&self, pace: &Pace, settings: &GateSettings) -> LeftAlone {
-        let own = LeftAlone {
+    pub(super) fn delay(&self, pace: &Pace, settings: &ThrottleSettings) -> HostDelay {
+        let own = HostDelay {
             time: pace.delay,
             by: pace.delay_by,
         };
@@ -101,7 +101,7 @@ impl HostState {
     }
 
     /// Returns the same delay, and makes others keep this pace.
-    fn ask(&mut self, pace: &Pace, settings: &GateSettings) -> Duration {
+    fn ask(&mut self, pace: &Pace, settings: &ThrottleSettings) -> Duration {
         self.rates.ask(&pace.rates);
         let delay = pace.delay;
         let is_strictest = match self.strictest {
@@ -122,36 +122,38 @@ impl HostState {
         (until > now).then_some(until)
     }
 
-    /// Takes the turn at this pace of an asker that came at `asked`, if the turn has come; the error sends
-    /// the asker away. An asker that has to wait for the host is in the line from then on. One that is sent
-    /// away because of the address is not: the moment there is promised to the host, whichever crawl comes
-    /// then.
+    /// Takes the turn at this pace of a requester that came at `asked`, if the turn has come; the error sends the
+    /// requester away. A requester that has to wait for the host is in the queue from then on. One that is sent
+    /// away because of the address is not: the moment there is promised to the host, whichever crawl comes then.
     pub(super) fn take_turn(
         &mut self,
         pace: &Pace,
-        asker: Asker,
+        requester: Requester,
         asked: Instant,
-        at_address: Option<AtAddress<'_>>,
-        settings: &GateSettings,
-    ) -> Result<Turn, Paused> {
-        let turn = self.turn(pace, asker, asked, settings)?;
-        let Turn::Now(now) = turn else {
+        address_turn: Option<AddressTurn<'_>>,
+        settings: &ThrottleSettings,
+    ) -> Result<Readiness, Paused> {
+        let turn = self.turn(pace, requester, asked, settings)?;
+        let Readiness::Now(now) = turn else {
             return Ok(turn);
         };
-        if let Some(at_address) = at_address
-            && let Err(at) = at_address.take(now)
+        if let Some(address_turn) = address_turn
+            && let Err(at) = address_turn.take(now)
         {
-            if asker.patience.is_none_or(|patience| at <= asked + patience) {
-                return Ok(Turn::At(at));
+            if requester
+                .max_wait
+                .is_none_or(|max_wait| at <= asked + max_wait)
+            {
+                return Ok(Readiness::At(at));
             }
-            self.line.leave(asker.crawl);
+            self.queue.leave(requester.crawl);
             return Err(Paused {
                 pause: at - now,
                 is_in_trouble: false,
-                address: Some(at_address.shared.address),
+                address: Some(address_turn.shared.address),
             });
         }
-        self.line.leave(asker.crawl);
+        self.queue.leave(requester.crawl);
         self.n_in_use += 1;
         self.rates.limiter.count(now);
         Ok(turn)
@@ -160,10 +162,10 @@ impl HostState {
     fn turn(
         &mut self,
         pace: &Pace,
-        asker: Asker,
+        requester: Requester,
         asked: Instant,
-        settings: &GateSettings,
-    ) -> Result<Turn, Paused> {
+        settings: &ThrottleSettings,
+    ) -> Result<Readiness, Paused> {
         // Taken here: what is noted of the host from now on is older than this request.
         let now = Instant::now();
         let delay = self.ask(pace, settings);
@@ -177,25 +179,25 @@ impl HostState {
             false => settings.parallel.max(1),
         };
         let turn_length = delay.max(SHORTEST_TURN);
-        let n_before = self.line.n_before(asker.crawl, free_at, now);
+        let n_before = self.queue.n_before(requester.crawl, free_at, now);
         let at = if self.n_in_use < max_in_use {
             if n_before == 0 && ready_at <= now {
-                return Ok(Turn::Now(now));
+                return Ok(Readiness::Now(now));
             }
             ready_at + turn_length * n_before
         } else if max_in_use > 1 {
-            return Ok(Turn::Freed);
+            return Ok(Readiness::Freed);
         } else {
             // A request in flight ends after now, and the delay counts from its end.
             ready_at.max(now + turn_length * (n_before + 1))
         };
-        let is_too_late = match asker.patience {
-            Some(patience) => at > asked + patience,
-            None => paused_until.is_some_and(|until| until > now + PATIENCE),
+        let is_too_late = match requester.max_wait {
+            Some(max_wait) => at > asked + max_wait,
+            None => paused_until.is_some_and(|until| until > now + MAX_WAIT),
         };
-        self.line.promise(asker.crawl, at);
+        self.queue.reserve(requester.crawl, at);
         if !is_too_late {
-            return Ok(Turn::At(at));
+            return Ok(Readiness::At(at));
         }
         Err(Paused {
             pause: at - now,
@@ -205,7 +207,7 @@ impl HostState {
     }
 }
 
-impl AtAddress<'_> {
+impl AddressTurn<'_> {
     fn take(&self, now: Instant) -> Result<(), Instant> {
         (self.addresses).take(self.shared, self.name, self.interval, now)
     }

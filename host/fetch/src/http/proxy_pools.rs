@@ -15,9 +15,9 @@ use url::Url;
 
 use super::client::{self, SetupError};
 use super::hop::{Exchange, Hop, Outcome};
-use super::{FetchSettings, GuardedResolver};
+use super::{FetchSettings, FilteringResolver};
 use crate::FetchError;
-use crate::proxies::{Doubt, Turns};
+use crate::proxy_rotation::{Doubt, ProxyRotation};
 use crawler_model::crawl::host_of;
 use crawler_model::settings::{AccessName, ProxyChoice};
 
@@ -43,39 +43,39 @@ impl std::fmt::Debug for ProxySettings {
 }
 
 /// Ways out of this process.
-pub(super) struct Routes {
+pub(super) struct ProxyPools {
     pub(super) direct: Client,
-    pools: BTreeMap<AccessName, Arc<Pool>>,
+    pools: BTreeMap<AccessName, Arc<ProxyPool>>,
 }
 
 /// The proxies of one name.
-pub(super) struct Pool {
+pub(super) struct ProxyPool {
     name: AccessName,
     proxies: Vec<Member>,
-    turns: Turns,
+    rotation: ProxyRotation,
 }
 
 struct Member {
     client: Client,
-    resolver: GuardedResolver,
+    resolver: FilteringResolver,
     url: Url,
     /// Name of the pool and place in it, as recorded with pages.
     label: Arc<str>,
 }
 
-impl std::fmt::Debug for Pool {
+impl std::fmt::Debug for ProxyPool {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.name)
     }
 }
 
-impl Routes {
+impl ProxyPools {
     pub(super) fn new(
         settings: &FetchSettings,
-        resolver: &GuardedResolver,
+        resolver: &FilteringResolver,
     ) -> Result<Self, SetupError> {
         let member = |(name, n, proxy): (&AccessName, usize, &ProxySettings)| {
-            let resolver = resolver.knowing_proxy(&proxy.url);
+            let resolver = resolver.for_proxy(&proxy.url);
             Ok(Member {
                 client: client::build(settings, resolver.clone(), Some(through(proxy)?))?,
                 resolver,
@@ -85,9 +85,9 @@ impl Routes {
         };
         let pool = |(name, proxies): (&AccessName, &Vec<ProxySettings>)| {
             let members = (1..).zip(proxies).map(|(n, proxy)| (name, n, proxy));
-            let pool = Pool {
+            let pool = ProxyPool {
                 name: name.clone(),
-                turns: Turns::new(proxies.len()),
+                rotation: ProxyRotation::new(proxies.len()),
                 proxies: members.map(member).collect::<Result<_, _>>()?,
             };
             Ok((name.clone(), Arc::new(pool)))
@@ -106,7 +106,7 @@ impl Routes {
     pub(super) fn pool(
         &self,
         choice: Option<&ProxyChoice>,
-    ) -> Result<Option<Arc<Pool>>, FetchError> {
+    ) -> Result<Option<Arc<ProxyPool>>, FetchError> {
         match choice {
             Some(ProxyChoice::Direct) => Ok(None),
             None => Ok(self.pools.get(DEFAULT).cloned()),
@@ -141,7 +141,7 @@ impl Routes {
     }
 }
 
-impl Pool {
+impl ProxyPool {
     async fn exchange(&self, hop: &Hop, settings: &FetchSettings, max_body: u64) -> Exchange {
         let host = host_of(&hop.url);
         let (mut tried, mut doubted) = (Vec::new(), Vec::new());
@@ -159,7 +159,7 @@ impl Pool {
             match proxy.blame(&hop.url, &exchange, settings).await {
                 Blame::Nobody => {
                     if exchange.outcome.is_ok() {
-                        self.turns.well(index, begun);
+                        self.rotation.well(index, begun);
                         for other in doubted {
                             self.rest(other, "another proxy connected where it did not");
                         }
@@ -197,13 +197,13 @@ impl Pool {
     }
 
     fn rest(&self, index: usize, why: &str) {
-        let rest = self.turns.rest(index, Instant::now());
+        let rest = self.rotation.rest(index, Instant::now());
         self.tell(index, rest, why);
     }
 
     /// Notes a doubt about a proxy. Returns true if it rests now.
     fn doubt(&self, index: usize, host: &str) -> bool {
-        let doubt = self.turns.doubt(index, host, Instant::now());
+        let doubt = self.rotation.doubt(index, host, Instant::now());
         if let Doubt::Begins(rest) = doubt {
             self.tell(index, rest, "pages of several hosts failed on end");
         }
@@ -215,13 +215,13 @@ impl Pool {
     }
 
     fn next(&self, tried: &[usize]) -> Option<(usize, &Member)> {
-        let index = self.turns.next(Instant::now(), tried)?;
+        let index = self.rotation.next(Instant::now(), tried)?;
         Some((index, self.proxies.get(index)?))
     }
 
     /// Returns an error if all of the proxies rest.
     pub(super) fn check(&self) -> Result<(), FetchError> {
-        let checked = self.turns.check(Instant::now());
+        let checked = self.rotation.check(Instant::now());
         checked.map_err(|pause| self.resting(pause))
     }
 

@@ -21,7 +21,7 @@ const MAX_REST: Duration = Duration::from_secs(5 * 60);
 
 /// State of the proxies of one name.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(super) struct ProxyRotation {
     state: Mutex<State>,
 }
 
@@ -65,7 +65,7 @@ pub(super) enum Doubt {
     Rests,
 }
 
-impl Turns {
+impl ProxyRotation {
     /// Creates the state of `n` proxies that all work.
     pub(super) fn new(n: usize) -> Self {
         let state = State {
@@ -159,60 +159,60 @@ mod tests {
 
     #[test]
     fn proxies_take_turns_and_one_that_is_to_blame_rests_longer_each_time() {
-        let (turns, begun) = (Turns::new(3), Instant::now());
+        let (rotation, begun) = (ProxyRotation::new(3), Instant::now());
         let in_turn = |n: usize, now| {
             (0..n)
-                .map(|_| turns.next(now, &[]).unwrap())
+                .map(|_| rotation.next(now, &[]).unwrap())
                 .collect::<Vec<_>>()
         };
         assert_eq!(in_turn(4, begun), [0, 1, 2, 0]);
-        assert_eq!(turns.next(begun, &[1]), Some(2));
+        assert_eq!(rotation.next(begun, &[1]), Some(2));
         assert_eq!(in_turn(1, begun), [0]);
-        let rest = turns.rest(1, begun);
+        let rest = rotation.rest(1, begun);
         assert!((FIRST_REST / 2..=FIRST_REST).contains(&rest), "{rest:?}");
         // This is another request that was in flight.
-        assert_eq!(turns.rest(1, begun), rest);
+        assert_eq!(rotation.rest(1, begun), rest);
         assert_eq!(in_turn(4, begun), [2, 0, 2, 0]);
         let mut now = begun + rest;
         assert_eq!(in_turn(3, now), [1, 2, 0]);
         for _ in 0..9 {
-            now += turns.rest(1, now);
+            now += rotation.rest(1, now);
         }
-        let long = turns.rest(1, now);
+        let long = rotation.rest(1, now);
         assert!((MAX_REST / 2..=MAX_REST).contains(&long), "{long:?}");
         // The request was made before the proxy failed.
-        turns.well(1, now - Duration::from_millis(1));
+        rotation.well(1, now - Duration::from_millis(1));
         assert_eq!(in_turn(2, now), [2, 0]);
-        turns.well(1, now);
+        rotation.well(1, now);
         assert_eq!(in_turn(3, now), [1, 2, 0]);
-        assert!(turns.rest(1, now) <= FIRST_REST);
+        assert!(rotation.rest(1, now) <= FIRST_REST);
     }
 
     #[test]
     fn with_all_of_them_at_rest_it_is_known_when_to_come_again() {
-        let (turns, now) = (Turns::new(2), Instant::now());
-        let rests = [turns.rest(0, now), turns.rest(1, now)];
-        assert_eq!(turns.check(now), Err(*rests.iter().min().unwrap()));
-        assert_eq!(turns.next(now, &[]), None);
+        let (rotation, now) = (ProxyRotation::new(2), Instant::now());
+        let rests = [rotation.rest(0, now), rotation.rest(1, now)];
+        assert_eq!(rotation.check(now), Err(*rests.iter().min().unwrap()));
+        assert_eq!(rotation.next(now, &[]), None);
     }
 
     #[test]
     fn hosts_that_fail_on_end_make_a_proxy_rest_and_one_host_alone_does_not() {
-        let (turns, now) = (Turns::new(1), Instant::now());
+        let (rotation, now) = (ProxyRotation::new(1), Instant::now());
         for _ in 0..100 {
-            assert_eq!(turns.doubt(0, "down.test", now), Doubt::GoesOn);
+            assert_eq!(rotation.doubt(0, "down.test", now), Doubt::GoesOn);
         }
         for host in ["a", "b", "c"] {
-            assert_eq!(turns.doubt(0, host, now), Doubt::GoesOn);
+            assert_eq!(rotation.doubt(0, host, now), Doubt::GoesOn);
         }
-        turns.well(0, now);
+        rotation.well(0, now);
         for host in ["a", "b", "c", "d"] {
-            assert_eq!(turns.doubt(0, host, now), Doubt::GoesOn);
+            assert_eq!(rotation.doubt(0, host, now), Doubt::GoesOn);
         }
-        assert_eq!(turns.doubt(0, "e", now), Doubt::Begins(FIRST_REST));
-        assert_eq!(turns.check(now), Err(FIRST_REST));
+        assert_eq!(rotation.doubt(0, "e", now), Doubt::Begins(FIRST_REST));
+        assert_eq!(rotation.check(now), Err(FIRST_REST));
         // Doubts during a rest do not shorten a longer one.
-        let long = Turns::new(1);
+        let long = ProxyRotation::new(1);
         let mut later = now;
         for _ in 0..9 {
             later += long.rest(0, later);
@@ -224,9 +224,9 @@ mod tests {
         assert_eq!(long.check(later), Err(rest));
         // After that the proxy is used as before: all remaining hosts may be down.
         let later = now + FIRST_REST;
-        assert_eq!(turns.next(later, &[]), Some(0));
+        assert_eq!(rotation.next(later, &[]), Some(0));
         for host in ["a", "b", "c", "d"] {
-            assert_eq!(turns.doubt(0, host, later), Doubt::GoesOn);
+            assert_eq!(rotation.doubt(0, host, later), Doubt::GoesOn);
         }
     }
 }

@@ -1,15 +1,17 @@
-//! Tables of addresses that pass the guard and of those that do not.
+//! Tables of addresses that pass the address policy and of those that do not.
 
 use super::*;
 
-fn guard(networks: &[&str]) -> Guard {
-    Guard::new(networks.iter().map(|n| n.parse().unwrap()).collect())
+fn address_policy(networks: &[&str]) -> AddressPolicy {
+    AddressPolicy::new(networks.iter().map(|n| n.parse().unwrap()).collect())
 }
 
 #[track_caller]
-fn check(guard: &Guard, url: &str, expected: &str) {
+fn check(address_policy: &AddressPolicy, url: &str, expected: &str) {
     let url: Url = url.parse().unwrap();
-    let found = guard.check(&url).map_or_else(|e| e.reason(), |()| "ok");
+    let found = address_policy
+        .check(&url)
+        .map_or_else(|e| e.reason(), |()| "ok");
     assert_eq!(found, expected, "{url}");
 }
 
@@ -127,10 +129,18 @@ const HIDDEN: &[&str] = &[
 
 #[test]
 fn no_spelling_of_an_address_that_is_not_public_passes() {
-    let guard = Guard::default();
+    let address_policy = AddressPolicy::default();
     for host in HIDDEN {
-        check(&guard, &format!("http://{host}/"), "address-denied");
-        check(&guard, &format!("https://{host}:8443/x"), "address-denied");
+        check(
+            &address_policy,
+            &format!("http://{host}/"),
+            "address-denied",
+        );
+        check(
+            &address_policy,
+            &format!("https://{host}:8443/x"),
+            "address-denied",
+        );
     }
 }
 
@@ -165,7 +175,7 @@ fn what_is_not_one_host_is_no_url() {
 
 #[test]
 fn the_host_that_is_judged_is_the_one_that_is_gone_to() {
-    let guard = Guard::default();
+    let address_policy = AddressPolicy::default();
     for (url, host, expected) in [
         ("http:\\\\127.0.0.1\\", "127.0.0.1", "address-denied"),
         ("http:/\\127.0.0.1", "127.0.0.1", "address-denied"),
@@ -217,7 +227,7 @@ fn the_host_that_is_judged_is_the_one_that_is_gone_to() {
         ),
     ] {
         assert_eq!(Url::parse(url).unwrap().host_str(), Some(host), "{url}");
-        check(&guard, url, expected);
+        check(&address_policy, url, expected);
     }
 }
 
@@ -246,45 +256,53 @@ fn public_addresses_and_names_pass() {
         "[64:ff9b::8.8.8.8]",
         "[2002:808:808::1]",
     ] {
-        check(&Guard::default(), &format!("http://{host}:81/"), "ok");
+        check(
+            &AddressPolicy::default(),
+            &format!("http://{host}:81/"),
+            "ok",
+        );
     }
 }
 
 #[test]
 fn only_http_without_credentials_is_fetched() {
-    let guard = Guard::default();
-    check(&guard, "ftp://example.org/", "scheme");
-    check(&guard, "file:///etc/passwd", "scheme");
-    check(&guard, "data:text/html,x", "scheme");
-    check(&guard, "javascript:alert(1)", "scheme");
-    check(&guard, "gopher://example.org:70/1x", "scheme");
-    check(&guard, "view-source:http://example.org/", "scheme");
-    check(&guard, "ws://example.org/", "scheme");
-    check(&guard, "blob:http://example.org/1", "scheme");
-    check(&guard, "http://user@example.org/", "bad-request");
-    check(&guard, "http://:secret@example.org/", "bad-request");
-    let error = guard.check(&"http://u:secret@example.org/".parse().unwrap());
+    let address_policy = AddressPolicy::default();
+    check(&address_policy, "ftp://example.org/", "scheme");
+    check(&address_policy, "file:///etc/passwd", "scheme");
+    check(&address_policy, "data:text/html,x", "scheme");
+    check(&address_policy, "javascript:alert(1)", "scheme");
+    check(&address_policy, "gopher://example.org:70/1x", "scheme");
+    check(&address_policy, "view-source:http://example.org/", "scheme");
+    check(&address_policy, "ws://example.org/", "scheme");
+    check(&address_policy, "blob:http://example.org/1", "scheme");
+    check(&address_policy, "http://user@example.org/", "bad-request");
+    check(
+        &address_policy,
+        "http://:secret@example.org/",
+        "bad-request",
+    );
+    let error = address_policy.check(&"http://u:secret@example.org/".parse().unwrap());
     assert!(!error.unwrap_err().to_string().contains("secret"));
 }
 
 #[test]
 fn the_operator_opens_networks_and_nothing_beside_them() {
-    let guard = guard(&["127.0.0.0/8", "fd00::/8"]);
-    check(&guard, "http://127.0.0.1:8000/", "ok");
-    check(&guard, "http://[::ffff:127.0.0.1]/", "ok");
-    check(&guard, "http://[fd00:ec2::254]/", "ok");
-    check(&guard, "http://[::1]/", "address-denied");
-    check(&guard, "http://0.0.0.0/", "address-denied");
-    check(&guard, "http://169.254.169.254/", "address-denied");
-    assert!(guard.is_inside("::ffff:127.9.9.9".parse().unwrap()));
-    assert!(!guard.is_inside("8.8.8.8".parse().unwrap()));
+    let address_policy = address_policy(&["127.0.0.0/8", "fd00::/8"]);
+    check(&address_policy, "http://127.0.0.1:8000/", "ok");
+    check(&address_policy, "http://[::ffff:127.0.0.1]/", "ok");
+    check(&address_policy, "http://[fd00:ec2::254]/", "ok");
+    check(&address_policy, "http://[::1]/", "address-denied");
+    check(&address_policy, "http://0.0.0.0/", "address-denied");
+    check(&address_policy, "http://169.254.169.254/", "address-denied");
+    assert!(address_policy.is_inside("::ffff:127.9.9.9".parse().unwrap()));
+    assert!(!address_policy.is_inside("8.8.8.8".parse().unwrap()));
 }
 
 #[test]
 fn own_nodes_are_refused_even_inside_allowed_networks() {
-    let guard = guard(&["0.0.0.0/0", "::/0"]);
-    check(&guard, "http://127.0.0.1:9091/", "ok");
-    guard.set_own_nodes(
+    let address_policy = address_policy(&["0.0.0.0/0", "::/0"]);
+    check(&address_policy, "http://127.0.0.1:9091/", "ok");
+    address_policy.set_own_nodes(
         [
             "127.0.0.1:9091",
             "[::ffff:10.0.0.5]:2379",
@@ -295,50 +313,58 @@ fn own_nodes_are_refused_even_inside_allowed_networks() {
         ]
         .map(str::to_owned),
     );
-    check(&guard, "http://127.0.0.1:9091/", "own-node");
-    check(&guard, "http://2130706433:9091/", "own-node");
-    check(&guard, "http://127.7.7.7:9091/", "own-node");
-    check(&guard, "http://[::1]:9091/", "own-node");
-    check(&guard, "http://0.0.0.0:9091/", "own-node");
-    check(&guard, "http://10.0.0.5:2379/", "own-node");
-    check(&guard, "http://[::ffff:a00:5]:2379/", "own-node");
-    check(&guard, "http://master-1.TEST./", "own-node");
-    check(&guard, "http://MASTER-1.test:80/", "own-node");
-    check(&guard, "http://etcd.test:2379/", "own-node");
-    check(&guard, "http://%65tcd.test.:2379/", "own-node");
-    check(&guard, "http://10.0.0.6:2380/", "own-node");
-    check(&guard, "http://8.8.4.4:9091/", "own-node");
+    check(&address_policy, "http://127.0.0.1:9091/", "own-node");
+    check(&address_policy, "http://2130706433:9091/", "own-node");
+    check(&address_policy, "http://127.7.7.7:9091/", "own-node");
+    check(&address_policy, "http://[::1]:9091/", "own-node");
+    check(&address_policy, "http://0.0.0.0:9091/", "own-node");
+    check(&address_policy, "http://10.0.0.5:2379/", "own-node");
+    check(&address_policy, "http://[::ffff:a00:5]:2379/", "own-node");
+    check(&address_policy, "http://master-1.TEST./", "own-node");
+    check(&address_policy, "http://MASTER-1.test:80/", "own-node");
+    check(&address_policy, "http://etcd.test:2379/", "own-node");
+    check(&address_policy, "http://%65tcd.test.:2379/", "own-node");
+    check(&address_policy, "http://10.0.0.6:2380/", "own-node");
+    check(&address_policy, "http://8.8.4.4:9091/", "own-node");
     // Addresses in the forms of translators and tunnels.
-    check(&guard, "http://[64:ff9b::8.8.4.4]:9091/", "own-node");
-    check(&guard, "http://[2002:808:404::1]:9091/", "own-node");
     check(
-        &guard,
+        &address_policy,
+        "http://[64:ff9b::8.8.4.4]:9091/",
+        "own-node",
+    );
+    check(
+        &address_policy,
+        "http://[2002:808:404::1]:9091/",
+        "own-node",
+    );
+    check(
+        &address_policy,
         "http://[2a00:1:2:3:0:5efe:8.8.4.4]:9091/",
         "own-node",
     );
-    check(&guard, "http://8.8.4.4:9092/", "ok");
-    check(&guard, "http://127.0.0.1:9092/", "ok");
-    check(&guard, "https://master-1.test/", "ok");
+    check(&address_policy, "http://8.8.4.4:9092/", "ok");
+    check(&address_policy, "http://127.0.0.1:9092/", "ok");
+    check(&address_policy, "https://master-1.test/", "ok");
     let ip = "10.0.0.5".parse().unwrap();
-    assert_eq!(guard.judge(ip, None), Err(Denial::OwnNode));
-    assert_eq!(guard.judge(ip, Some(80)), Ok(()));
+    assert_eq!(address_policy.check_address(ip, None), Err(Denial::OwnNode));
+    assert_eq!(address_policy.check_address(ip, Some(80)), Ok(()));
 }
 
 #[test]
 fn a_listener_on_all_interfaces_is_refused_at_each_of_them() {
-    let guard = guard(&["0.0.0.0/0", "::/0"]);
-    guard.set_own_nodes(["0.0.0.0:9091".to_owned(), "[::]:8081".to_owned()]);
+    let address_policy = address_policy(&["0.0.0.0/0", "::/0"]);
+    address_policy.set_own_nodes(["0.0.0.0:9091".to_owned(), "[::]:8081".to_owned()]);
     let addresses = ["127.0.0.1", "127.3.2.1", "0.0.0.0", "[::1]"];
     for host in addresses
         .map(str::to_owned)
         .into_iter()
         .chain(of_this_machine())
     {
-        check(&guard, &format!("http://{host}:9091/"), "own-node");
-        check(&guard, &format!("http://{host}:8081/"), "own-node");
-        check(&guard, &format!("http://{host}:9092/"), "ok");
+        check(&address_policy, &format!("http://{host}:9091/"), "own-node");
+        check(&address_policy, &format!("http://{host}:8081/"), "own-node");
+        check(&address_policy, &format!("http://{host}:9092/"), "ok");
     }
-    check(&guard, "http://192.0.2.1:9091/", "ok");
+    check(&address_policy, "http://192.0.2.1:9091/", "ok");
 }
 
 /// Returns the address that this machine would send from, if it is in a network at all; nothing is sent.

@@ -6,19 +6,19 @@ use std::time::Duration;
 use rand::RngExt as _;
 use tokio::time::Instant;
 
-use super::{GateSettings, HostGate, Pace, Sign};
+use super::{HostSignal, HostThrottle, Pace, ThrottleSettings};
 use crawler_model::frontier::DelaySource;
 
 /// Time for which a host is left alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LeftAlone {
+pub struct HostDelay {
     /// Time from now on.
     pub time: Duration,
     /// Origin of this time.
     pub by: DelaySource,
 }
 
-impl LeftAlone {
+impl HostDelay {
     pub(super) fn or_longer(self, time: Duration, by: DelaySource) -> Self {
         match time > self.time {
             true => Self { time, by },
@@ -31,8 +31,8 @@ impl LeftAlone {
 #[derive(Debug)]
 #[must_use = "dropping it frees the place"]
 pub struct Permit {
-    host: Arc<HostGate>,
-    settings: Arc<GateSettings>,
+    host: Arc<HostThrottle>,
+    settings: Arc<ThrottleSettings>,
     pace: Pace,
     entered: Instant,
     /// True unless the place is given back unused.
@@ -41,8 +41,8 @@ pub struct Permit {
 
 impl Permit {
     pub(super) fn new(
-        host: Arc<HostGate>,
-        settings: Arc<GateSettings>,
+        host: Arc<HostThrottle>,
+        settings: Arc<ThrottleSettings>,
         pace: Pace,
         entered: Instant,
     ) -> Self {
@@ -66,20 +66,20 @@ impl Permit {
         self.entered
     }
 
-    /// Ends the use of the place and returns how long the host is left alone from now on. If `sign` is
+    /// Ends the use of the place and returns how long the host is left alone from now on. If `signal` is
     /// `None`, the exchange says nothing about the host.
-    pub fn finish(self, sign: Option<Sign>) -> LeftAlone {
+    pub fn finish(self, signal: Option<HostSignal>) -> HostDelay {
         let host = Arc::clone(&self.host);
-        if let Some(sign) = sign {
+        if let Some(signal) = signal {
             let mut state = host.state();
-            state.health.note(sign, self.entered, &self.settings);
+            state.health.note(signal, self.entered, &self.settings);
         }
         let (pace, settings) = (self.pace.clone(), Arc::clone(&self.settings));
         drop(self);
         let (now, state) = (Instant::now(), host.state());
         let random = state.ended.map_or(Duration::ZERO, |(_, random)| random);
-        let LeftAlone { time, by } = state.delay(&pace, &settings);
-        let delay = LeftAlone {
+        let HostDelay { time, by } = state.delay(&pace, &settings);
+        let delay = HostDelay {
             time: time + random,
             by,
         };

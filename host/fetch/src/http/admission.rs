@@ -1,4 +1,4 @@
-//! Checks before a hop: if the guard and the site's robots.txt allow it, and after which delay.
+//! Checks before a hop: if the address policy and the site's robots.txt allow it, and after which delay.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,20 +10,20 @@ use url::Url;
 
 use super::failed::within;
 use super::hop::{Hop, Outcome};
-use super::routes::Pool;
+use super::proxy_pools::ProxyPool;
 use super::send::Sent;
-use super::{HttpFetcher, UnixMillis, after, told};
-use crate::gate::{Asker, Pace};
-use crate::robots::{MAX_BYTES, MAX_REDIRECTS, Received, Wanted, Way, product_token};
+use super::{HttpFetcher, UnixMillis, after, request_log};
+use crate::robots::{MAX_BYTES, MAX_REDIRECTS, OriginRules, ProxyName, Received, product_token};
+use crate::throttle::{Pace, Requester};
 use crate::{Failure, FetchError, FetchRequest};
 use crawler_model::crawl::host_of;
 use crawler_model::frontier::DelaySource;
 use crawler_model::settings::{Rates, Robots};
 
-/// Manner in which a request treats the hosts on its way.
+/// Politeness of a request towards the hosts on its way.
 #[derive(Debug, Clone)]
-pub(super) struct Manner {
-    /// Time between the end of an answer and the next request. If `None`, the gate's default applies.
+pub(super) struct Politeness {
+    /// Time between the end of an answer and the next request. If `None`, the throttle's default applies.
     delay: Option<Duration>,
     random_delay: Duration,
     host_rate: Rates,
@@ -31,12 +31,12 @@ pub(super) struct Manner {
     names_port: bool,
     robots: Robots,
     max_crawl_delay: Duration,
-    pool: Option<Arc<Pool>>,
-    pub(super) asker: Asker,
+    pool: Option<Arc<ProxyPool>>,
+    pub(super) requester: Requester,
 }
 
-impl Manner {
-    pub(super) fn of(request: &FetchRequest, pool: Option<Arc<Pool>>) -> Self {
+impl Politeness {
+    pub(super) fn of(request: &FetchRequest, pool: Option<Arc<ProxyPool>>) -> Self {
         Self {
             delay: request.delay,
             random_delay: request.random_delay,
@@ -45,16 +45,16 @@ impl Manner {
             robots: request.robots,
             max_crawl_delay: request.max_crawl_delay,
             pool,
-            asker: request.asker,
+            requester: request.requester,
         }
     }
 
     /// Returns true if the site's robots.txt is ignored.
-    pub(super) fn obeys_nothing(&self) -> bool {
+    pub(super) fn ignores_robots(&self) -> bool {
         self.robots == Robots::Ignore
     }
 
-    fn way(&self) -> Way<'_> {
+    fn proxy(&self) -> ProxyName<'_> {
         self.pool.as_ref().map(|pool| pool.name())
     }
 
@@ -70,14 +70,14 @@ impl Manner {
 
 /// Time for which a host is left alone.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Rest {
+pub(super) struct HostPause {
     /// Its end; 0 where the host was not asked.
     pub(super) ready_at: UnixMillis,
     /// Origin of it.
     pub(super) by: DelaySource,
 }
 
-impl Rest {
+impl HostPause {
     fn lengthen(&mut self, ready_at: UnixMillis, by: DelaySource) {
         if ready_at > self.ready_at {
             *self = Self { ready_at, by };
@@ -85,9 +85,9 @@ impl Rest {
     }
 }
 
-fn lengthen(rest: &Mutex<Rest>, sent: &Sent) {
-    let mut rest = rest.lock().unwrap_or_else(PoisonError::into_inner);
-    rest.lengthen(sent.host_ready_at, sent.delay_by);
+fn lengthen(pause: &Mutex<HostPause>, sent: &Sent) {
+    let mut pause = pause.lock().unwrap_or_else(PoisonError::into_inner);
+    pause.lengthen(sent.host_ready_at, sent.delay_by);
 }
 
 /// The name that a user agent goes by in a robots.txt: `crawler` of `crawler/1.0`.
@@ -98,55 +98,63 @@ pub(super) fn product_of(user_agent: &str) -> String {
 
 impl HttpFetcher {
     /// Returns the pace that a hop has to keep, if it may be made at all.
-    pub(super) async fn judge(&self, url: &Url, manner: &Manner) -> Result<Pace, Failure> {
-        if manner.obeys_nothing() {
-            self.guard.check(url).map_err(Failure::of_page)?;
-            return Ok(manner.pace(self.delay(url, manner.delay)));
+    pub(super) async fn admit(&self, url: &Url, politeness: &Politeness) -> Result<Pace, Failure> {
+        if politeness.ignores_robots() {
+            self.address_policy.check(url).map_err(Failure::of_page)?;
+            return Ok(politeness.pace(self.delay(url, politeness.delay)));
         }
-        let (wanted, rest) = self.wanted(url, manner).await?;
-        let judged = self.judged(url, manner, &wanted);
+        let (wanted, pause) = self.origin_rules(url, politeness).await?;
+        let judged = self.check_rules(url, politeness, &wanted);
         judged.map_err(|error| Failure {
             error,
-            host_ready_at: rest.ready_at,
-            delay_by: rest.by,
+            host_ready_at: pause.ready_at,
+            delay_by: pause.by,
             is_of_host: false,
         })
     }
 
     /// Returns true if the robots.txt of a URL is known, or ignored.
-    pub(super) fn is_wanted_known(&self, url: &Url, robots: Robots, way: Way<'_>) -> bool {
-        robots == Robots::Ignore || self.robots.is_known(url, way)
+    pub(super) fn are_rules_known(&self, url: &Url, robots: Robots, proxy: ProxyName<'_>) -> bool {
+        robots == Robots::Ignore || self.robots.is_known(url, proxy)
     }
 
     /// Returns what the origin of a URL wants, and how long its host is left alone.
-    pub(super) async fn wanted(
+    pub(super) async fn origin_rules(
         &self,
         url: &Url,
-        manner: &Manner,
-    ) -> Result<(Wanted, Rest), Failure> {
-        self.guard.check(url).map_err(Failure::of_page)?;
-        let rest = Mutex::new(Rest::default());
+        politeness: &Politeness,
+    ) -> Result<(OriginRules, HostPause), Failure> {
+        self.address_policy.check(url).map_err(Failure::of_page)?;
+        let pause = Mutex::new(HostPause::default());
         // Seldom, so that it takes no room in the page's future.
-        let get = |robots| self.robots_file(robots, manner, &rest).boxed();
-        let wanted = self.robots.wanted(url, manner.way(), get).await;
-        let mut rest = rest.into_inner().unwrap_or_else(PoisonError::into_inner);
-        wanted.map(|wanted| (wanted, rest)).map_err(|error| {
+        let get = |robots| self.robots_file(robots, politeness, &pause).boxed();
+        let wanted = self.robots.origin_rules(url, politeness.proxy(), get).await;
+        let mut pause = pause.into_inner().unwrap_or_else(PoisonError::into_inner);
+        wanted.map(|wanted| (wanted, pause)).map_err(|error| {
             // Until then the same would be said of every page of the host.
             if let FetchError::RobotsUnavailable { .. } = error {
-                let hold = self.robots.hold(url, manner.way()).unwrap_or_default();
-                rest.lengthen(after(self.clock.unix_millis(), hold), DelaySource::Trouble);
+                let hold = self
+                    .robots
+                    .hold(url, politeness.proxy())
+                    .unwrap_or_default();
+                pause.lengthen(after(self.clock.unix_millis(), hold), DelaySource::Trouble);
             }
             Failure {
                 // Proxies may be to blame for one page and not for the next.
-                is_of_host: manner.pool.is_none() && error.is_transient() && !error.is_held(),
+                is_of_host: politeness.pool.is_none() && error.is_transient() && !error.is_held(),
                 error,
-                host_ready_at: rest.ready_at,
-                delay_by: rest.by,
+                host_ready_at: pause.ready_at,
+                delay_by: pause.by,
             }
         })
     }
 
-    fn judged(&self, url: &Url, manner: &Manner, wanted: &Wanted) -> Result<Pace, FetchError> {
+    fn check_rules(
+        &self,
+        url: &Url,
+        politeness: &Politeness,
+        wanted: &OriginRules,
+    ) -> Result<Pace, FetchError> {
         let path = &url[url::Position::BeforePath..url::Position::AfterQuery];
         if let Some(rule) = wanted.rules.forbidding(path) {
             return Err(FetchError::Robots {
@@ -155,57 +163,57 @@ impl HttpFetcher {
             });
         }
         let crawl_delay = wanted.rules.delay().unwrap_or_default();
-        if wanted.is_new && crawl_delay > manner.max_crawl_delay {
+        if wanted.is_new && crawl_delay > politeness.max_crawl_delay {
             tracing::warn!(
                 origin = url.origin().ascii_serialization(),
                 crawl_delay = crawl_delay.as_secs(),
-                kept = manner.max_crawl_delay.as_secs(),
+                kept = politeness.max_crawl_delay.as_secs(),
                 "robots.txt asks for a longer crawl-delay than setting max-crawl-delay lets it"
             );
         }
         // The delay is computed now, because the answer may have told if the host is within the allowed networks.
-        let delay = self.delay(url, manner.delay);
-        let crawl_delay = crawl_delay.min(manner.max_crawl_delay);
+        let delay = self.delay(url, politeness.delay);
+        let crawl_delay = crawl_delay.min(politeness.max_crawl_delay);
         Ok(match crawl_delay > delay {
             true => Pace {
                 delay_by: DelaySource::Robots,
-                ..manner.pace(crawl_delay)
+                ..politeness.pace(crawl_delay)
             },
-            false => manner.pace(delay),
+            false => politeness.pace(delay),
         })
     }
 
     /// Fetches a robots.txt, redirects included. An error is that of its host; what is wrong elsewhere
-    /// is no error of the page. Each hop keeps the delay of its host; `rest` is that of the first one.
+    /// is no error of the page. Each hop keeps the delay of its host; `pause` is that of the first one.
     async fn robots_file(
         &self,
         robots: Url,
-        manner: &Manner,
-        rest: &Mutex<Rest>,
+        politeness: &Politeness,
+        pause: &Mutex<HostPause>,
     ) -> Result<Received, FetchError> {
         // One byte more tells that the file is longer.
         let max_body = MAX_BYTES as u64 + 1;
-        let mut hop = Hop::get(robots, manner.names_port, manner.pool.clone());
+        let mut hop = Hop::get(robots, politeness.names_port, politeness.pool.clone());
         for n_followed in 0..=MAX_REDIRECTS {
-            let pace = manner.pace(self.delay(&hop.url, manner.delay));
+            let pace = politeness.pace(self.delay(&hop.url, politeness.delay));
             let is_first = n_followed == 0;
             let request = async {
                 let begun = Instant::now();
                 let sent = if is_first {
-                    self.send(&hop, max_body, &pace, manner.asker).await
+                    self.send(&hop, max_body, &pace, politeness.requester).await
                 } else {
                     // The time is bounded, however many requests wait for that other host.
                     let limit = self.settings.timeout;
-                    let sent = self.send(&hop, max_body, &pace, Asker::waiting());
+                    let sent = self.send(&hop, max_body, &pace, Requester::waiting());
                     let sent = within(limit, "timeout", sent.map(Ok)).await;
                     sent.unwrap_or_else(|slow| Sent::nothing(slow, 0))
                 };
-                told::tell(&sent.outcome, begun);
+                request_log::log_outcome(&sent.outcome, begun);
                 sent
             };
-            let sent = request.instrument(told::span(&hop)).await;
+            let sent = request.instrument(request_log::span(&hop)).await;
             if is_first || sent.outcome.as_ref().is_err_and(FetchError::is_held) {
-                lengthen(rest, &sent);
+                lengthen(pause, &sent);
             }
             match sent.outcome {
                 Ok(Outcome::Received(answer)) => {

@@ -15,7 +15,7 @@ pub(super) fn span(hop: &Hop) -> Span {
 
 /// Logs one line for each request, sent or not, for `CRAWLER_LOG=info,crawler_fetch=debug`. It belongs in the
 /// span of the request, which tells the URL.
-pub(super) fn tell(outcome: &Result<Outcome, FetchError>, begun: Instant) {
+pub(super) fn log_outcome(outcome: &Result<Outcome, FetchError>, begun: Instant) {
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return;
     }

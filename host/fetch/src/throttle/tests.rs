@@ -8,27 +8,27 @@ mod addresses;
 const SECOND: Duration = Duration::from_secs(1);
 const NONE: Duration = Duration::ZERO;
 
-fn gate() -> Gate {
-    Gate::new(GateSettings {
+fn throttle() -> Throttle {
+    Throttle::new(ThrottleSettings {
         parallel: 2,
         host_failures: 3,
         max_host_pause: 8 * SECOND,
         max_adaptive_delay: 20 * SECOND,
-        ..GateSettings::default()
+        ..ThrottleSettings::default()
     })
 }
 
-/// Returns the sign of a host that answers with a page.
-fn well(took: Duration) -> Option<Sign> {
+/// Returns the signal of a host that answers with a page.
+fn well(took: Duration) -> Option<HostSignal> {
     let is_page = true;
-    Some(Sign::Well { took, is_page })
+    Some(HostSignal::Healthy { took, is_page })
 }
 
-/// Enters the gate, and comes again when told to.
-async fn enter(gate: &Gate, host: &str, delay: Duration) -> Permit {
+/// Enters the throttle, and comes again when told to.
+async fn enter(throttle: &Throttle, host: &str, delay: Duration) -> Permit {
     loop {
-        match gate
-            .enter(host, &Pace::of_delay(delay), Asker::waiting())
+        match throttle
+            .enter(host, &Pace::of_delay(delay), Requester::waiting())
             .await
         {
             Ok(permit) => return permit,
@@ -37,9 +37,14 @@ async fn enter(gate: &Gate, host: &str, delay: Duration) -> Permit {
     }
 }
 
-async fn check_wait(gate: &Gate, host: &str, delay: Duration, expected: Duration) -> Permit {
+async fn check_wait(
+    throttle: &Throttle,
+    host: &str,
+    delay: Duration,
+    expected: Duration,
+) -> Permit {
     let asked = Instant::now();
-    let permit = enter(gate, host, delay).await;
+    let permit = enter(throttle, host, delay).await;
     let waited = asked.elapsed();
     // The paused clock advances in steps of a millisecond.
     assert!(
@@ -51,36 +56,38 @@ async fn check_wait(gate: &Gate, host: &str, delay: Duration, expected: Duration
 
 #[tokio::test(start_paused = true)]
 async fn the_delay_counts_from_the_end_of_an_answer() {
-    let gate = gate();
-    let permit = check_wait(&gate, "a:80", SECOND, NONE).await;
+    let throttle = throttle();
+    let permit = check_wait(&throttle, "a:80", SECOND, NONE).await;
     tokio::time::advance(5 * SECOND).await;
     assert_eq!(permit.finish(None).time, SECOND);
-    drop(check_wait(&gate, "b:80", SECOND, NONE).await);
-    drop(check_wait(&gate, "a:80", SECOND, SECOND).await);
+    drop(check_wait(&throttle, "b:80", SECOND, NONE).await);
+    drop(check_wait(&throttle, "a:80", SECOND, SECOND).await);
     tokio::time::advance(3 * SECOND).await;
-    drop(check_wait(&gate, "a:80", SECOND, NONE).await);
+    drop(check_wait(&throttle, "a:80", SECOND, NONE).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_place_that_is_given_back_starts_no_delay() {
-    let gate = gate();
-    check_wait(&gate, "a:80", SECOND, NONE).await.give_back();
-    let permit = check_wait(&gate, "a:80", SECOND, NONE).await;
+    let throttle = throttle();
+    check_wait(&throttle, "a:80", SECOND, NONE)
+        .await
+        .give_back();
+    let permit = check_wait(&throttle, "a:80", SECOND, NONE).await;
     drop(permit);
     tokio::time::advance(SECOND / 2).await;
-    let permit = check_wait(&gate, "a:80", SECOND, SECOND / 2).await;
+    let permit = check_wait(&throttle, "a:80", SECOND, SECOND / 2).await;
     permit.give_back();
-    drop(check_wait(&gate, "a:80", SECOND, NONE).await);
+    drop(check_wait(&throttle, "a:80", SECOND, NONE).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_place_that_is_given_back_counts_for_no_rate() {
-    let gate = gate();
+    let throttle = throttle();
     let pace = Pace {
         rates: "1/30s".parse().unwrap(),
         ..Pace::of_delay(SECOND)
     };
-    let enter = async || gate.enter("a:80", &pace, Asker::waiting()).await;
+    let enter = async || throttle.enter("a:80", &pace, Requester::waiting()).await;
     for _ in 0..3 {
         enter().await.unwrap().give_back();
     }
@@ -91,21 +98,26 @@ async fn a_place_that_is_given_back_counts_for_no_rate() {
 /// The random time is drawn once for each answer; the frontier is told the time that is really waited.
 #[tokio::test(start_paused = true)]
 async fn a_random_wait_is_added_to_the_delay_and_is_another_each_time() {
-    let gate = gate();
+    let throttle = throttle();
     let pace = Pace {
         random: 10 * SECOND,
         ..Pace::of_delay(SECOND)
     };
     let mut waits = Vec::new();
     for _ in 0..20 {
-        let told = gate
-            .enter("a:80", &pace, Asker::waiting())
+        let told = throttle
+            .enter("a:80", &pace, Requester::waiting())
             .await
             .unwrap()
             .finish(None)
             .time;
         let asked = Instant::now();
-        drop(gate.enter("a:80", &pace, Asker::waiting()).await.unwrap());
+        drop(
+            throttle
+                .enter("a:80", &pace, Requester::waiting())
+                .await
+                .unwrap(),
+        );
         let waited = asked.elapsed();
         assert!(waited >= told && waited <= told + Duration::from_millis(2));
         assert!((SECOND..=11 * SECOND).contains(&told), "{told:?}");
@@ -121,20 +133,20 @@ async fn a_random_wait_is_added_to_the_delay_and_is_another_each_time() {
 
 #[tokio::test(start_paused = true)]
 async fn with_a_delay_there_is_one_request_at_a_time() {
-    let gate = gate();
-    let permit = enter(&gate, "a:80", SECOND).await;
-    let second = tokio::time::timeout(100 * SECOND, enter(&gate, "a:80", SECOND)).await;
+    let throttle = throttle();
+    let permit = enter(&throttle, "a:80", SECOND).await;
+    let second = tokio::time::timeout(100 * SECOND, enter(&throttle, "a:80", SECOND)).await;
     assert!(second.is_err());
     drop(permit);
-    drop(check_wait(&gate, "a:80", SECOND, SECOND).await);
+    drop(check_wait(&throttle, "a:80", SECOND, SECOND).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn without_a_delay_requests_run_side_by_side_up_to_the_bound() {
-    let gate = gate();
-    let one = check_wait(&gate, "a:80", NONE, NONE).await;
-    let other = check_wait(&gate, "a:80", NONE, NONE).await;
-    let mut third = std::pin::pin!(enter(&gate, "a:80", NONE));
+    let throttle = throttle();
+    let one = check_wait(&throttle, "a:80", NONE, NONE).await;
+    let other = check_wait(&throttle, "a:80", NONE, NONE).await;
+    let mut third = std::pin::pin!(enter(&throttle, "a:80", NONE));
     assert!(third.as_mut().now_or_never().is_none());
     drop(one);
     drop(third.await);
@@ -143,42 +155,42 @@ async fn without_a_delay_requests_run_side_by_side_up_to_the_bound() {
 
 #[tokio::test(start_paused = true)]
 async fn the_origin_of_a_delay_is_told() {
-    let gate = gate();
-    let left_alone = async |delay, sign| enter(&gate, "a:80", delay).await.finish(sign);
-    let is = |time, by| LeftAlone { time, by };
-    let setting = left_alone(SECOND, well(NONE)).await;
+    let throttle = throttle();
+    let host_delay = async |delay, signal| enter(&throttle, "a:80", delay).await.finish(signal);
+    let is = |time, by| HostDelay { time, by };
+    let setting = host_delay(SECOND, well(NONE)).await;
     assert_eq!(setting, is(SECOND, DelaySource::Setting));
-    left_alone(5 * SECOND, well(NONE)).await;
-    let other = left_alone(SECOND, well(NONE)).await;
+    host_delay(5 * SECOND, well(NONE)).await;
+    let other = host_delay(SECOND, well(NONE)).await;
     assert_eq!(other, is(5 * SECOND, DelaySource::OtherCrawl));
-    let answers = left_alone(SECOND, well(6 * SECOND)).await;
+    let answers = host_delay(SECOND, well(6 * SECOND)).await;
     assert_eq!(answers, is(6 * SECOND, DelaySource::Answers));
     let pause = Some(7 * SECOND);
-    let trouble = left_alone(SECOND, Some(Sign::Busy { pause })).await;
+    let trouble = host_delay(SECOND, Some(HostSignal::Busy { pause })).await;
     assert_eq!(trouble, is(7 * SECOND, DelaySource::Trouble));
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_strictest_delay_binds_all_until_it_is_asked_for_no_more() {
-    let gate = gate();
-    drop(check_wait(&gate, "a:80", NONE, NONE).await);
-    drop(check_wait(&gate, "a:80", 5 * SECOND, 5 * SECOND).await);
-    let permit = check_wait(&gate, "a:80", NONE, 5 * SECOND).await;
+    let throttle = throttle();
+    drop(check_wait(&throttle, "a:80", NONE, NONE).await);
+    drop(check_wait(&throttle, "a:80", 5 * SECOND, 5 * SECOND).await);
+    let permit = check_wait(&throttle, "a:80", NONE, 5 * SECOND).await;
     assert_eq!(permit.finish(None).time, 5 * SECOND);
     tokio::time::advance(STRICT_FOR + 10 * SECOND).await;
-    drop(check_wait(&gate, "a:80", NONE, NONE).await);
-    drop(check_wait(&gate, "a:80", NONE, NONE).await);
+    drop(check_wait(&throttle, "a:80", NONE, NONE).await);
+    drop(check_wait(&throttle, "a:80", NONE, NONE).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn turns_go_in_order_of_arrival_and_one_who_leaves_holds_up_nobody() {
-    let gate = gate();
+    let throttle = throttle();
     let order = Mutex::new(Vec::new());
-    let permit = enter(&gate, "a:80", SECOND).await;
+    let permit = enter(&throttle, "a:80", SECOND).await;
     let wait = |name: &'static str| {
-        let (gate, order) = (&gate, &order);
+        let (throttle, order) = (&throttle, &order);
         async move {
-            let permit = enter(gate, "a:80", SECOND).await;
+            let permit = enter(throttle, "a:80", SECOND).await;
             order.lock().unwrap().push(name);
             drop(permit);
         }
@@ -198,22 +210,28 @@ async fn turns_go_in_order_of_arrival_and_one_who_leaves_holds_up_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_asks_for_a_pause_has_it_from_all() {
-    let gate = gate();
-    let permit = enter(&gate, "a:80", NONE).await;
+    let throttle = throttle();
+    let permit = enter(&throttle, "a:80", NONE).await;
     let pause = Some(5 * SECOND);
-    assert_eq!(permit.finish(Some(Sign::Busy { pause })).time, 5 * SECOND);
-    drop(check_wait(&gate, "b:80", NONE, NONE).await);
-    let permit = check_wait(&gate, "a:80", NONE, 5 * SECOND).await;
+    assert_eq!(
+        permit.finish(Some(HostSignal::Busy { pause })).time,
+        5 * SECOND
+    );
+    drop(check_wait(&throttle, "b:80", NONE, NONE).await);
+    let permit = check_wait(&throttle, "a:80", NONE, 5 * SECOND).await;
     // The pause is limited by the setting.
     let pause = Some(100 * SECOND);
-    assert_eq!(permit.finish(Some(Sign::Busy { pause })).time, 8 * SECOND);
+    assert_eq!(
+        permit.finish(Some(HostSignal::Busy { pause })).time,
+        8 * SECOND
+    );
     // This request began before the pause was noted.
     let (permit, late) = (
-        enter(&gate, "d:80", NONE).await,
-        enter(&gate, "d:80", NONE).await,
+        enter(&throttle, "d:80", NONE).await,
+        enter(&throttle, "d:80", NONE).await,
     );
     let asks = |n: u32| {
-        Some(Sign::Busy {
+        Some(HostSignal::Busy {
             pause: Some(n * SECOND),
         })
     };
@@ -222,24 +240,24 @@ async fn a_host_that_asks_for_a_pause_has_it_from_all() {
     assert_eq!(late.finish(asks(4)).time, 4 * SECOND);
     // A host that asks for no pause is left alone a little longer each time.
     for most in [1, 2, 4] {
-        let paused = enter(&gate, "e:80", NONE).await.finish(asks(0)).time;
+        let paused = enter(&throttle, "e:80", NONE).await.finish(asks(0)).time;
         assert!(
             paused >= most * SECOND / 2 && paused <= most * SECOND,
             "{paused:?}"
         );
     }
     // This host does not say for how long.
-    let permit = enter(&gate, "c:80", NONE).await;
-    let paused = permit.finish(Some(Sign::Busy { pause: None })).time;
+    let permit = enter(&throttle, "c:80", NONE).await;
+    let paused = permit.finish(Some(HostSignal::Busy { pause: None })).time;
     assert!(paused >= 4 * SECOND && paused <= 8 * SECOND, "{paused:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_fails_again_and_again_is_left_alone_longer_each_time() {
-    let gate = gate();
+    let throttle = throttle();
     let fail = async || {
-        let permit = enter(&gate, "a:80", NONE).await;
-        permit.finish(Some(Sign::Failing)).time
+        let permit = enter(&throttle, "a:80", NONE).await;
+        permit.finish(Some(HostSignal::Failing)).time
     };
     assert_eq!((fail().await, fail().await), (NONE, NONE));
     for most in [1, 2, 4, 8, 8] {
@@ -250,25 +268,28 @@ async fn a_host_that_fails_again_and_again_is_left_alone_longer_each_time() {
         );
     }
     // The host gets one request at a time until it answers.
-    let first = enter(&gate, "a:80", NONE).await;
-    let second = tokio::time::timeout(100 * SECOND, enter(&gate, "a:80", NONE)).await;
+    let first = enter(&throttle, "a:80", NONE).await;
+    let second = tokio::time::timeout(100 * SECOND, enter(&throttle, "a:80", NONE)).await;
     assert!(second.is_err());
     assert_eq!(first.finish(well(NONE)).time, NONE);
-    let (one, other) = (enter(&gate, "a:80", NONE), enter(&gate, "a:80", NONE));
+    let (one, other) = (
+        enter(&throttle, "a:80", NONE),
+        enter(&throttle, "a:80", NONE),
+    );
     drop((one.await, other.await));
     assert_eq!((fail().await, fail().await), (NONE, NONE));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_fails_now_and_then_is_asked_as_before() {
-    let gate = gate();
+    let throttle = throttle();
     for _ in 0..10 {
         for _ in 0..2 {
-            let permit = enter(&gate, "a:80", NONE).await;
-            assert_eq!(permit.finish(Some(Sign::Failing)).time, NONE);
+            let permit = enter(&throttle, "a:80", NONE).await;
+            assert_eq!(permit.finish(Some(HostSignal::Failing)).time, NONE);
         }
-        let one = check_wait(&gate, "a:80", NONE, NONE).await;
-        drop(check_wait(&gate, "a:80", NONE, NONE).await);
+        let one = check_wait(&throttle, "a:80", NONE, NONE).await;
+        drop(check_wait(&throttle, "a:80", NONE, NONE).await);
         tokio::time::advance(SECOND).await;
         assert_eq!(one.finish(well(NONE)).time, NONE);
     }
@@ -276,25 +297,26 @@ async fn a_host_that_fails_now_and_then_is_asked_as_before() {
 
 #[tokio::test(start_paused = true)]
 async fn nobody_waits_here_for_a_long_pause_of_a_host() {
-    let gate = gate();
-    let first = enter(&gate, "a:80", SECOND).await;
+    let throttle = throttle();
+    let first = enter(&throttle, "a:80", SECOND).await;
     let pace = Pace::of_delay(SECOND);
-    let mut second = std::pin::pin!(gate.enter("a:80", &pace, Asker::waiting()));
+    let mut second = std::pin::pin!(throttle.enter("a:80", &pace, Requester::waiting()));
     assert!(second.as_mut().now_or_never().is_none());
-    let pause = PATIENCE + SECOND;
-    let sign = Sign::Busy { pause: Some(pause) };
-    assert_eq!(first.finish(Some(sign)).time, pause);
+    let pause = MAX_WAIT + SECOND;
+    let signal = HostSignal::Busy { pause: Some(pause) };
+    assert_eq!(first.finish(Some(signal)).time, pause);
     // Both a waiting request and a new one are sent away.
     assert_eq!(second.await.unwrap_err().pause, pause);
     tokio::time::advance(SECOND / 2).await;
     let pause = pause - SECOND / 2;
-    let third = gate
-        .enter("a:80", &Pace::of_delay(NONE), Asker::waiting())
+    let third = throttle
+        .enter("a:80", &Pace::of_delay(NONE), Requester::waiting())
         .await;
     assert_eq!(third.unwrap_err().pause, pause);
     tokio::time::advance(pause).await;
     drop(
-        gate.enter("a:80", &Pace::of_delay(NONE), Asker::waiting())
+        throttle
+            .enter("a:80", &Pace::of_delay(NONE), Requester::waiting())
             .await
             .unwrap(),
     );
@@ -302,63 +324,65 @@ async fn nobody_waits_here_for_a_long_pause_of_a_host() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_asked_before_the_last_failure_is_not_counted_again() {
-    let gate = Gate::new(GateSettings {
+    let throttle = Throttle::new(ThrottleSettings {
         parallel: 10,
         host_failures: 2,
-        ..(*gate().settings).clone()
+        ..(*throttle().settings).clone()
     });
     let mut permits = Vec::new();
     for _ in 0..10 {
-        permits.push(enter(&gate, "a:80", NONE).await);
+        permits.push(enter(&throttle, "a:80", NONE).await);
         tokio::time::advance(Duration::from_millis(1)).await;
     }
     for permit in permits {
-        assert_eq!(permit.finish(Some(Sign::Failing)).time, NONE);
+        assert_eq!(permit.finish(Some(HostSignal::Failing)).time, NONE);
     }
-    let permit = enter(&gate, "a:80", NONE).await;
-    assert!(permit.finish(Some(Sign::Failing)).time >= SECOND / 2);
+    let permit = enter(&throttle, "a:80", NONE).await;
+    assert!(permit.finish(Some(HostSignal::Failing)).time >= SECOND / 2);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_host_is_asked_as_seldom_as_it_answers() {
-    let gate = gate();
+    let throttle = throttle();
     let answered = |permit: Permit, n: u32| permit.finish(well(n * SECOND)).time;
-    let permit = enter(&gate, "a:80", SECOND).await;
+    let permit = enter(&throttle, "a:80", SECOND).await;
     assert_eq!(answered(permit, 6), 6 * SECOND);
-    let permit = check_wait(&gate, "a:80", SECOND, 6 * SECOND).await;
+    let permit = check_wait(&throttle, "a:80", SECOND, 6 * SECOND).await;
     assert_eq!(answered(permit, 2), 4 * SECOND);
     // A refusal is quick and tells nothing about the time of pages, unless it takes longer.
     let refused = |permit: Permit, n: u32| {
         let (took, is_page) = (n * SECOND, false);
-        permit.finish(Some(Sign::Well { took, is_page })).time
+        permit
+            .finish(Some(HostSignal::Healthy { took, is_page }))
+            .time
     };
-    let permit = enter(&gate, "a:80", SECOND).await;
+    let permit = enter(&throttle, "a:80", SECOND).await;
     assert_eq!(refused(permit, 0), 4 * SECOND);
-    let permit = enter(&gate, "a:80", SECOND).await;
+    let permit = enter(&throttle, "a:80", SECOND).await;
     assert_eq!(refused(permit, 12), 12 * SECOND);
-    let permit = enter(&gate, "a:80", SECOND).await;
+    let permit = enter(&throttle, "a:80", SECOND).await;
     assert_eq!(answered(permit, 2), 3 * SECOND);
     // The delay is never shorter than asked for and never longer than the setting.
-    let permit = enter(&gate, "a:80", 5 * SECOND).await;
+    let permit = enter(&throttle, "a:80", 5 * SECOND).await;
     assert_eq!(answered(permit, 0), 5 * SECOND);
-    let permit = enter(&gate, "b:80", SECOND).await;
+    let permit = enter(&throttle, "b:80", SECOND).await;
     assert_eq!(answered(permit, 1_000), 20 * SECOND);
     // A caller that asks for no delay has none.
-    let permit = enter(&gate, "c:80", NONE).await;
+    let permit = enter(&throttle, "c:80", NONE).await;
     assert_eq!(answered(permit, 6), NONE);
 }
 
 #[tokio::test(start_paused = true)]
 async fn hosts_that_nobody_asks_for_are_forgotten() {
-    let gate = gate();
-    let kept = enter(&gate, "kept:80", SECOND).await;
+    let throttle = throttle();
+    let kept = enter(&throttle, "kept:80", SECOND).await;
     for n in 0..FIRST_SWEEP - 1 {
-        drop(enter(&gate, &format!("{n}:80"), SECOND).await);
+        drop(enter(&throttle, &format!("{n}:80"), SECOND).await);
     }
-    assert_eq!(gate.hosts.lock().unwrap().by_name.len(), FIRST_SWEEP);
+    assert_eq!(throttle.hosts.lock().unwrap().by_name.len(), FIRST_SWEEP);
     tokio::time::advance(STRICT_FOR + 3 * SECOND).await;
-    drop(enter(&gate, "new:80", NONE).await);
-    let hosts = gate.hosts.lock().unwrap();
+    drop(enter(&throttle, "new:80", NONE).await);
+    let hosts = throttle.hosts.lock().unwrap();
     assert_eq!(hosts.by_name.len(), 2);
     assert!(hosts.by_name.contains_key("kept:80"));
     drop(kept);
@@ -366,7 +390,7 @@ async fn hosts_that_nobody_asks_for_are_forgotten() {
 
 #[tokio::test(start_paused = true)]
 async fn beyond_the_delay_a_host_is_left_alone_by_chance() {
-    let gate = gate();
+    let throttle = throttle();
     let pace = Pace {
         delay: SECOND,
         random: 4 * SECOND,
@@ -374,14 +398,14 @@ async fn beyond_the_delay_a_host_is_left_alone_by_chance() {
     };
     let mut waits = Vec::new();
     for _ in 0..20 {
-        let told = gate
-            .enter("a:80", &pace, Asker::waiting())
+        let told = throttle
+            .enter("a:80", &pace, Requester::waiting())
             .await
             .unwrap()
             .finish(None)
             .time;
         assert!((SECOND..=5 * SECOND).contains(&told), "{told:?}");
-        drop(check_wait(&gate, "a:80", SECOND, told).await);
+        drop(check_wait(&throttle, "a:80", SECOND, told).await);
         waits.push(told);
         tokio::time::sleep(10 * SECOND).await;
     }
@@ -392,12 +416,12 @@ async fn beyond_the_delay_a_host_is_left_alone_by_chance() {
         delay: NONE,
         ..pace
     };
-    assert_eq!(gate.parallel(&pace), 1);
+    assert_eq!(throttle.parallel(&pace), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn rates_of_a_host_hold_for_all_who_ask_it() {
-    let gate = gate();
+    let throttle = throttle();
     let counted = Pace {
         rates: "2/s, 3/4s".parse().unwrap(),
         ..Pace::default()
@@ -406,79 +430,100 @@ async fn rates_of_a_host_hold_for_all_who_ask_it() {
     let mut at = Vec::new();
     for n in 0..6 {
         let pace = if n % 2 == 0 { &counted } else { &free };
-        drop(gate.enter("a:80", pace, Asker::waiting()).await.unwrap());
+        drop(
+            throttle
+                .enter("a:80", pace, Requester::waiting())
+                .await
+                .unwrap(),
+        );
         at.push(began.elapsed().as_secs());
     }
     assert_eq!(at, [0, 0, 1, 4, 4, 5]);
     // Other hosts have limits of their own.
-    let permit = gate
-        .enter("b:80", &counted, Asker::waiting())
+    let permit = throttle
+        .enter("b:80", &counted, Requester::waiting())
         .await
         .unwrap();
     assert_eq!(permit.finish(None).time, NONE);
     drop(
-        gate.enter("b:80", &counted, Asker::waiting())
+        throttle
+            .enter("b:80", &counted, Requester::waiting())
             .await
             .unwrap(),
     );
-    drop(check_wait(&gate, "b:80", NONE, SECOND).await);
-    // An asker that would have to wait for long is told to come again.
+    drop(check_wait(&throttle, "b:80", NONE, SECOND).await);
+    // A requester that would have to wait for long is told to come again.
     let hourly = Pace {
         rates: "1/h".parse().unwrap(),
         ..Pace::default()
     };
-    drop(gate.enter("c:80", &hourly, Asker::waiting()).await.unwrap());
-    let other = gate.enter("c:80", &free, Asker::waiting()).await;
+    drop(
+        throttle
+            .enter("c:80", &hourly, Requester::waiting())
+            .await
+            .unwrap(),
+    );
+    let other = throttle.enter("c:80", &free, Requester::waiting()).await;
     let pause = 3_600 * SECOND;
     assert_eq!(other.unwrap_err().pause, pause);
     // The rate is forgotten when no caller asks for it any more.
     tokio::time::advance(3 * 3_600 * SECOND + STRICT_FOR).await;
-    drop(gate.enter("c:80", &free, Asker::waiting()).await.unwrap());
-    drop(gate.enter("c:80", &free, Asker::waiting()).await.unwrap());
+    drop(
+        throttle
+            .enter("c:80", &free, Requester::waiting())
+            .await
+            .unwrap(),
+    );
+    drop(
+        throttle
+            .enter("c:80", &free, Requester::waiting())
+            .await
+            .unwrap(),
+    );
 }
 
-/// An asker that holds nothing while it waits.
-fn crawl(number: u64) -> Asker {
-    Asker {
+/// A requester that holds nothing while it waits.
+fn crawl(number: u64) -> Requester {
+    Requester {
         crawl: number,
-        patience: Some(Duration::from_millis(20)),
+        max_wait: Some(Duration::from_millis(20)),
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_crawl_that_comes_early_is_told_when_to_come_again() {
-    let gate = gate();
+    let throttle = throttle();
     let pace = Pace::of_delay(SECOND);
-    let permit = gate.enter("a:80", &pace, crawl(1)).await.unwrap();
+    let permit = throttle.enter("a:80", &pace, crawl(1)).await.unwrap();
     // The request in flight may take long, so its end is not waited for.
     let asked = Instant::now();
-    let Err(Paused { pause, .. }) = gate.enter("a:80", &pace, crawl(1)).await else {
+    let Err(Paused { pause, .. }) = throttle.enter("a:80", &pace, crawl(1)).await else {
         panic!("one request at a time")
     };
     assert_eq!((pause, asked.elapsed()), (SECOND, NONE));
     drop(permit);
     tokio::time::advance(SECOND - Duration::from_millis(200)).await;
-    let Err(Paused { pause, .. }) = gate.enter("a:80", &pace, crawl(1)).await else {
+    let Err(Paused { pause, .. }) = throttle.enter("a:80", &pace, crawl(1)).await else {
         panic!("it is early")
     };
     assert_eq!(pause, Duration::from_millis(200));
-    // The last milliseconds are waited for at the gate.
+    // The last milliseconds are waited for in the throttle.
     tokio::time::advance(pause - Duration::from_millis(10)).await;
-    drop(gate.enter("a:80", &pace, crawl(1)).await.unwrap());
+    drop(throttle.enter("a:80", &pace, crawl(1)).await.unwrap());
 }
 
 #[tokio::test(start_paused = true)]
 async fn turns_go_round_the_crawls_that_come_again() {
-    let gate = gate();
+    let throttle = throttle();
     let pace = Pace::of_delay(SECOND);
     let turns = Mutex::new(Vec::new());
     // The first crawl always comes before the others.
     let one = |number: u64, head_start: Duration| {
-        let (gate, pace, turns) = (&gate, &pace, &turns);
+        let (throttle, pace, turns) = (&throttle, &pace, &turns);
         async move {
             for _ in 0..4 {
                 loop {
-                    match gate.enter("a:80", pace, crawl(number)).await {
+                    match throttle.enter("a:80", pace, crawl(number)).await {
                         Ok(permit) => {
                             turns.lock().unwrap().push(number);
                             tokio::time::sleep(permit.finish(None).time).await;
@@ -502,21 +547,21 @@ async fn turns_go_round_the_crawls_that_come_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_crawl_that_does_not_come_again_holds_up_the_others_once() {
-    let gate = gate();
+    let throttle = throttle();
     let pace = Pace::of_delay(SECOND);
-    drop(gate.enter("a:80", &pace, crawl(1)).await.unwrap());
-    let Err(Paused { pause, .. }) = gate.enter("a:80", &pace, crawl(2)).await else {
+    drop(throttle.enter("a:80", &pace, crawl(1)).await.unwrap());
+    let Err(Paused { pause, .. }) = throttle.enter("a:80", &pace, crawl(2)).await else {
         panic!("it is early")
     };
     tokio::time::advance(pause).await;
     // The turn is kept for the second crawl.
-    let Err(Paused { pause: behind, .. }) = gate.enter("a:80", &pace, crawl(1)).await else {
+    let Err(Paused { pause: behind, .. }) = throttle.enter("a:80", &pace, crawl(1)).await else {
         panic!("it is the turn of another")
     };
     assert_eq!(behind, SECOND);
     tokio::time::advance(behind).await;
     for _ in 0..2 {
-        drop(gate.enter("a:80", &pace, crawl(1)).await.unwrap());
+        drop(throttle.enter("a:80", &pace, crawl(1)).await.unwrap());
         tokio::time::advance(SECOND).await;
     }
 }

@@ -41,7 +41,7 @@ pub struct Address(IpAddr);
 
 /// An address that is asked under setting `address-rate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shared {
+pub struct SharedAddress {
     /// The address of the host.
     pub address: Address,
     /// True for a request that is not retried later. It goes before hosts whose moments are still to come.
@@ -110,7 +110,7 @@ impl Addresses {
     /// moment to come again.
     pub(super) fn take(
         &self,
-        shared: Shared,
+        shared: SharedAddress,
         host: &str,
         interval: Duration,
         now: Instant,

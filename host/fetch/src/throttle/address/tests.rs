@@ -118,7 +118,7 @@ fn nobody_is_sent_away_for_longer_than_a_while() {
 fn addresses_do_not_hold_each_other_up_and_idle_ones_are_forgotten() {
     let (addresses, began) = (Addresses::default(), Instant::now());
     let take = |n: u32, host: &str, at: Duration| {
-        let shared = Shared {
+        let shared = SharedAddress {
             address: Address::of(IpAddr::V4(n.into())),
             is_begun: false,
         };
@@ -180,7 +180,7 @@ fn turns(least: u32, most_asked: u32, late: impl Fn(u64, u64) -> u64) -> Vec<u32
             Err(again) => again,
         };
         assert!(again > now);
-        // A host whose moment is close waits at the gate.
+        // A host whose moment is close waits in the throttle.
         let late = match again - now < millis(20) {
             true => 0,
             false => late(host, n_asked),

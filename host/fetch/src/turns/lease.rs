@@ -8,14 +8,14 @@ use super::call::Grant;
 
 /// A lease of one host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct HeldLease {
     turns: u32,
     until: Instant,
     /// Time between the end of a request and the next, by the longest delay that any worker asked for.
     delay: Duration,
 }
 
-impl Held {
+impl HeldLease {
     /// Creates a lease that was asked for at `asked`. Its time counts from then, which is before the owner
     /// began to count.
     pub(super) fn new(grant: Grant, asked: Instant) -> Self {
@@ -57,7 +57,7 @@ mod tests {
             lasts: Duration::from_secs(5),
             delay: Duration::from_secs(2),
         };
-        let mut held = Held::new(grant, asked);
+        let mut held = HeldLease::new(grant, asked);
         assert_eq!(held.until(), at(5_000));
         assert_eq!(held.next_at(None, at(10)), Some(at(10)));
         assert_eq!(held.next_at(Some(at(100)), at(200)), Some(at(2_100)));

@@ -7,22 +7,22 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Time between two checks of the files.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+const CHECK_AFTER: Duration = Duration::from_secs(5);
 
 /// A value built from files; see the module.
-pub(super) struct OfFiles<T> {
+pub(super) struct FileBacked<T> {
     files: Vec<PathBuf>,
-    make: Make<T>,
-    look_again: Duration,
-    made: Mutex<Made<T>>,
+    build: Build<T>,
+    check_after: Duration,
+    built: Mutex<Built<T>>,
 }
 
-type Make<T> = Box<dyn Fn() -> Result<T, String> + Send + Sync>;
+type Build<T> = Box<dyn Fn() -> Result<T, String> + Send + Sync>;
 
-struct Made<T> {
+struct Built<T> {
     value: T,
     stamps: Vec<Option<Stamp>>,
-    looked_at: Instant,
+    checked_at: Instant,
 }
 
 /// Identity and time of the last change of a file.
@@ -33,34 +33,34 @@ struct Stamp {
     nanoseconds: i64,
 }
 
-impl<T: Clone> OfFiles<T> {
-    /// Builds the value for the first time; an error is that of `make`.
-    pub(super) fn new(files: &[&str], make: Make<T>) -> Result<Self, String> {
+impl<T: Clone> FileBacked<T> {
+    /// Builds the value for the first time; an error is that of `build`.
+    pub(super) fn new(files: &[&str], build: Build<T>) -> Result<Self, String> {
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
-        let made = Made {
-            // The stamps are read first, so that a change during `make` is noticed.
+        let built = Built {
+            // The stamps are read first, so that a change during `build` is noticed.
             stamps: stamps(&files),
-            value: make()?,
-            looked_at: Instant::now(),
+            value: build()?,
+            checked_at: Instant::now(),
         };
         Ok(Self {
             files,
-            make,
-            look_again: LOOK_AGAIN,
-            made: Mutex::new(made),
+            build,
+            check_after: CHECK_AFTER,
+            built: Mutex::new(built),
         })
     }
 
     /// Returns the present value. If it cannot be built anew, the old one stays, and a warning is logged.
     pub(super) fn get(&self) -> T {
-        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if made.looked_at.elapsed() >= self.look_again {
-            made.looked_at = Instant::now();
+        let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
+        if built.checked_at.elapsed() >= self.check_after {
+            built.checked_at = Instant::now();
             let stamps = stamps(&self.files);
-            if stamps != made.stamps {
-                made.stamps = stamps;
-                match (self.make)() {
-                    Ok(value) => made.value = value,
+            if stamps != built.stamps {
+                built.stamps = stamps;
+                match (self.build)() {
+                    Ok(value) => built.value = value,
                     Err(why) => tracing::warn!(
                         why,
                         files = ?self.files,
@@ -69,7 +69,7 @@ impl<T: Clone> OfFiles<T> {
                 }
             }
         }
-        made.value.clone()
+        built.value.clone()
     }
 }
 
@@ -100,11 +100,11 @@ mod tests {
         };
         replace("one");
         let read = file.clone();
-        let make = move || fs::read_to_string(&read).map_err(|error| error.to_string());
-        let mut value = OfFiles::new(&[file.to_str().unwrap()], Box::new(make)).unwrap();
+        let build = move || fs::read_to_string(&read).map_err(|error| error.to_string());
+        let mut value = FileBacked::new(&[file.to_str().unwrap()], Box::new(build)).unwrap();
         replace("two");
         assert_eq!(value.get(), "one", "it was looked at a moment ago");
-        value.look_again = Duration::ZERO;
+        value.check_after = Duration::ZERO;
         assert_eq!(value.get(), "two");
         fs::remove_file(&file).unwrap();
         assert_eq!(value.get(), "two");
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_made_at_first_is_an_error() {
-        let make = || Err::<(), _>("no name server".to_owned());
-        let made = OfFiles::new(&["/nowhere"], Box::new(make));
-        assert_eq!(made.err().as_deref(), Some("no name server"));
+        let build = || Err::<(), _>("no name server".to_owned());
+        let built = FileBacked::new(&["/nowhere"], Box::new(build));
+        assert_eq!(built.err().as_deref(), Some("no name server"));
     }
 }

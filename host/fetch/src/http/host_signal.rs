@@ -1,10 +1,10 @@
-//! Conclusions from an exchange about its host, for the gate.
+//! Conclusions from an exchange about its host, for the throttle.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::hop::Outcome;
 use crate::FetchError;
-use crate::gate::Sign;
+use crate::throttle::HostSignal;
 use crawler_model::crawl::UnixMillis;
 
 /// Parses `Retry-After`: a number of seconds, or a moment (RFC 9110, 10.2.3). Returns `None` for any other text.
@@ -19,14 +19,14 @@ pub fn retry_after(text: &str, now: UnixMillis) -> Option<Duration> {
     Some(moment.saturating_sub(Duration::from_millis(now)))
 }
 
-/// Returns the sign that an exchange gives about its host. Returns `None` if it gives none: a page that a
+/// Returns the signal that an exchange gives about its host. Returns `None` if it gives none: a page that a
 /// server cannot make, or one that was not asked for. Statuses beyond 504 are what proxies say about a server
 /// that they do not reach.
 pub(super) fn of(
     outcome: &Result<Outcome, FetchError>,
     took: Duration,
     now: UnixMillis,
-) -> Option<Sign> {
+) -> Option<HostSignal> {
     match outcome {
         // A host may redirect to a page that says that it is overloaded.
         Ok(Outcome::Redirect { .. }) => None,
@@ -34,13 +34,13 @@ pub(super) fn of(
             let asked = answer.headers.get("retry-after");
             let pause = asked.and_then(|text| retry_after(text, now));
             match (answer.status, pause) {
-                (429, pause) | (503, pause @ Some(_)) => Some(Sign::Busy { pause }),
-                (502..=504 | 520..=526, _) => Some(Sign::Failing),
+                (429, pause) | (503, pause @ Some(_)) => Some(HostSignal::Busy { pause }),
+                (502..=504 | 520..=526, _) => Some(HostSignal::Failing),
                 (500, _) => None,
                 (status, _) => {
                     // Deciding that a page is unchanged takes a site the same work as making it.
                     let is_page = matches!(status, 200..=299 | 304);
-                    Some(Sign::Well { took, is_page })
+                    Some(HostSignal::Healthy { took, is_page })
                 }
             }
         }
@@ -49,9 +49,9 @@ pub(super) fn of(
             | FetchError::Timeout { .. }
             | FetchError::TooSlow { .. }
             | FetchError::Resolve { .. },
-        ) => Some(Sign::Failing),
+        ) => Some(HostSignal::Failing),
         // The exchange ended with the headers.
-        Err(FetchError::ContentType { .. }) => Some(Sign::Well {
+        Err(FetchError::ContentType { .. }) => Some(HostSignal::Healthy {
             took,
             is_page: false,
         }),
@@ -65,7 +65,7 @@ mod tests {
     use crate::http::hop::Received;
     use crawler_model::page::FetchRecord;
 
-    fn check(status: u16, asks: Option<&str>, expected: Option<Sign>) {
+    fn check(status: u16, asks: Option<&str>, expected: Option<HostSignal>) {
         let asks = asks.map(|asks| ("retry-after", asks));
         let answer = Outcome::Received(Received {
             status,
@@ -82,11 +82,11 @@ mod tests {
     fn an_answer_says_how_its_host_is() {
         let well = |is_page| {
             let took = Duration::from_secs(2);
-            Some(Sign::Well { took, is_page })
+            Some(HostSignal::Healthy { took, is_page })
         };
         let busy = |seconds: Option<u64>| {
             let pause = seconds.map(Duration::from_secs);
-            Some(Sign::Busy { pause })
+            Some(HostSignal::Busy { pause })
         };
         for (status, is_page) in [(200, true), (304, true), (403, false), (404, false)] {
             check(status, Some("7"), well(is_page));
@@ -102,7 +102,7 @@ mod tests {
         check(503, Some("Thu, 01 Jan 1970 00:01:00 GMT"), busy(Some(55)));
         check(503, Some("Thu, 01 Jan 1970 00:00:01 GMT"), busy(Some(0)));
         for status in [502, 503, 504, 520, 526] {
-            check(status, None, Some(Sign::Failing));
+            check(status, None, Some(HostSignal::Failing));
         }
         check(500, None, None);
     }
@@ -112,8 +112,8 @@ mod tests {
         let (limit, pause) = (Duration::ZERO, Duration::ZERO);
         let (host, name, why) = (String::new, String::new, String::new);
         let setting = "timeout";
-        let failing = Some(Sign::Failing);
-        let refused = Some(Sign::Well {
+        let failing = Some(HostSignal::Failing);
+        let refused = Some(HostSignal::Healthy {
             took: Duration::from_secs(2),
             is_page: false,
         });
@@ -201,8 +201,8 @@ mod tests {
             (FetchError::Redirects { n: 1 }, None),
         ] {
             let told = error.to_string();
-            let sign = of(&Err(error), Duration::from_secs(2), 0);
-            assert_eq!(sign, expected, "{told}");
+            let signal = of(&Err(error), Duration::from_secs(2), 0);
+            assert_eq!(signal, expected, "{told}");
         }
     }
 }

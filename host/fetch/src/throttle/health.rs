@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{GateSettings, STRICT_FOR};
+use super::{STRICT_FOR, ThrottleSettings};
 use crawler_process::retry::delay_after;
 
 /// First pause of a host that is overloaded and does not say for how long.
@@ -18,9 +18,9 @@ const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Conclusion from one exchange about its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sign {
+pub enum HostSignal {
     /// The host answers.
-    Well {
+    Healthy {
         /// Time from the request to the end of the answer.
         took: Duration,
         /// True if the answer is a page. Other answers are quick, however long pages take.
@@ -75,14 +75,19 @@ impl Health {
     }
 
     /// Records the result of an exchange that began at `entered`.
-    pub(super) fn note(&mut self, sign: Sign, entered: Instant, settings: &GateSettings) {
+    pub(super) fn note(
+        &mut self,
+        signal: HostSignal,
+        entered: Instant,
+        settings: &ThrottleSettings,
+    ) {
         let now = Instant::now();
         let before = self.trouble;
         let asked_after_last = before.is_none_or(|trouble| entered >= trouble.last_heard_at);
         let n = before.map_or(0, |trouble| trouble.n);
         let longest = settings.max_host_pause;
-        let pause = match sign {
-            Sign::Well { took, is_page } => {
+        let pause = match signal {
+            HostSignal::Healthy { took, is_page } => {
                 if asked_after_last {
                     self.trouble = None;
                 }
@@ -99,13 +104,13 @@ impl Health {
                 return;
             }
             // A host that asks for no pause again and again is in trouble all the same.
-            Sign::Busy { pause: Some(asked) } if asked_after_last => {
+            HostSignal::Busy { pause: Some(asked) } if asked_after_last => {
                 Some(asked.max(delay_after(FIRST_PAUSE, longest, n)))
             }
-            Sign::Busy { pause: Some(asked) } => Some(asked),
-            Sign::Busy { pause: None } | Sign::Failing if !asked_after_last => return,
-            Sign::Busy { pause: None } => Some(delay_after(FIRST_BUSY_PAUSE, longest, n)),
-            Sign::Failing => {
+            HostSignal::Busy { pause: Some(asked) } => Some(asked),
+            HostSignal::Busy { pause: None } | HostSignal::Failing if !asked_after_last => return,
+            HostSignal::Busy { pause: None } => Some(delay_after(FIRST_BUSY_PAUSE, longest, n)),
+            HostSignal::Failing => {
                 let beyond = (n + 1).checked_sub(settings.host_failures.max(1));
                 beyond.map(|beyond| delay_after(FIRST_PAUSE, longest, beyond))
             }

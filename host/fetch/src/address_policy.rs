@@ -29,7 +29,7 @@ pub const PORTS: [u16; 4] = [80, 443, 8080, 8443];
 
 /// The policy of one process.
 #[derive(Debug, Default)]
-pub struct Guard {
+pub struct AddressPolicy {
     allow_networks: Vec<IpNet>,
     /// Ports allowed in addition to [`PORTS`].
     allow_ports: Vec<u16>,
@@ -54,7 +54,7 @@ pub enum Denial {
     Port(u16),
 }
 
-impl Guard {
+impl AddressPolicy {
     /// Creates a policy that allows these networks in addition to public addresses.
     pub fn new(allow_networks: Vec<IpNet>) -> Self {
         Self {
@@ -121,12 +121,12 @@ impl Guard {
     }
 
     fn check_literal(&self, host: &str, ip: IpAddr, port: u16) -> Result<(), FetchError> {
-        self.judge(ip, Some(port))
+        self.check_address(ip, Some(port))
             .map_err(|denial| denial.into_error(host, ip))
     }
 
     /// Judges an address to connect to. Without a port, it may not be that of an own node at all.
-    pub fn judge(&self, ip: IpAddr, port: Option<u16>) -> Result<(), Denial> {
+    pub fn check_address(&self, ip: IpAddr, port: Option<u16>) -> Result<(), Denial> {
         let ip = ip.to_canonical();
         if self.is_own_address(ip, port) {
             Err(Denial::OwnNode)
