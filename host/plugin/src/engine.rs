@@ -34,7 +34,7 @@ pub(crate) mod setup;
 use budget::Budget;
 pub use loaded::Plugin;
 pub(crate) use setup::{
-    CORE_INSTANCES_PER_COMPONENT, MEMORIES_PER_COMPONENT, Memories, TABLES_PER_COMPONENT,
+    CORE_INSTANCES_PER_COMPONENT, MEMORIES_PER_COMPONENT, MemoryMode, TABLES_PER_COMPONENT,
 };
 
 /// Settings of this machine for loading and running plugins.
@@ -93,7 +93,7 @@ pub struct Engine {
 struct Shared {
     wasmtime: wasmtime::Engine,
     linker: Linker<CallState>,
-    memories: Memories,
+    memory_mode: MemoryMode,
     settings: EngineSettings,
     cache: Option<Cache>,
     calls: Budget,
@@ -114,21 +114,21 @@ impl Engine {
     /// Sets the pool up. If address space for it is short, calls take their memory one by one.
     pub fn new(settings: EngineSettings) -> Result<Self, PluginError> {
         let pooled = {
-            let mut config = setup::config(Memories::Reserved);
+            let mut config = setup::config(MemoryMode::Reserved);
             config.allocation_strategy(setup::pool(settings.pool_instances, settings.call_memory));
             wasmtime::Engine::new(&config)
         };
-        let (wasmtime, memories) = match pooled {
-            Ok(wasmtime) => (wasmtime, Memories::Reserved),
+        let (wasmtime, memory_mode) = match pooled {
+            Ok(wasmtime) => (wasmtime, MemoryMode::Reserved),
             Err(error) => {
                 tracing::warn!(
                     error = format!("{error:#}"),
                     pool_instances = settings.pool_instances,
                     "no address space for the instance pool: calls are slower; lower --pool-instances or lift the limit on virtual memory"
                 );
-                let wasmtime = wasmtime::Engine::new(&setup::config(Memories::Moving))
+                let wasmtime = wasmtime::Engine::new(&setup::config(MemoryMode::Moving))
                     .map_err(host_error("start the WebAssembly engine"))?;
-                (wasmtime, Memories::Moving)
+                (wasmtime, MemoryMode::Moving)
             }
         };
         let mut linker = Linker::new(&wasmtime);
@@ -144,7 +144,7 @@ impl Engine {
                 compiles: Semaphore::new(settings.n_compiling.max(1)),
                 wasmtime,
                 linker,
-                memories,
+                memory_mode,
                 settings,
                 cache,
                 loaded: Mutex::default(),
@@ -275,7 +275,8 @@ impl Engine {
             .await
             .expect("the semaphore is never closed");
         let frame =
-            admission::child::compile(&self.shared.settings, self.shared.memories, bytes).await?;
+            admission::child::compile(&self.shared.settings, self.shared.memory_mode, bytes)
+                .await?;
         let compiled = Compiled::from_frame(frame.clone())?;
         let engine = self.clone();
         blocking("keep the compiled plugin", move || {

@@ -15,8 +15,8 @@ use wasmtime_wasi::WasiCtx;
 
 use super::bindings::Plugin;
 use super::bindings::crawler::rules::{config, log, page, types};
+use super::instance::cpu_time::CpuTime;
 use super::instance::limiter::MemoryLimiter;
-use super::instance::on_processor::OnProcessor;
 use super::{CallConfig, CallOutput, LogLevel};
 use crawler_model::crawl::{Kill, Page, PageContext, UnixMillis};
 use crawler_model::guest_text::GuestText;
@@ -38,7 +38,7 @@ pub(crate) const HANDLES_MAX: usize = 4_096;
 
 /// Function that is called, with its input.
 #[derive(Debug, Clone)]
-pub(crate) enum Scene {
+pub(crate) enum CallKind {
     /// `describe`, which has neither page nor output nor params.
     Describe,
     /// `root`, which has no page.
@@ -47,12 +47,12 @@ pub(crate) enum Scene {
     Parse(Arc<Page>, PageContext),
 }
 
-impl Scene {
+impl CallKind {
     fn name(&self) -> &'static str {
         match self {
-            Scene::Describe => "describe",
-            Scene::Root => "root",
-            Scene::Parse(..) => "parse",
+            CallKind::Describe => "describe",
+            CallKind::Root => "root",
+            CallKind::Parse(..) => "parse",
         }
     }
 }
@@ -60,12 +60,12 @@ impl Scene {
 /// Error that ends a call from within a host function.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
-pub(crate) struct Ended {
+pub(crate) struct CallEnded {
     pub(crate) kill: Kill,
     pub(crate) message: GuestText,
 }
 
-impl Ended {
+impl CallEnded {
     pub(crate) fn new(kill: Kill, message: impl fmt::Display) -> Self {
         Self {
             kill,
@@ -79,7 +79,7 @@ pub(crate) type Schemas = Arc<[Option<JsonSchema>]>;
 
 /// State of one call.
 pub(crate) struct CallState {
-    pub(crate) scene: Scene,
+    pub(crate) kind: CallKind,
     /// Description with the names behind the numbers of rules and schemas. `None` while describing.
     description: Option<Arc<Description>>,
     plans: Plans,
@@ -88,13 +88,13 @@ pub(crate) struct CallState {
     params: Arc<BTreeMap<String, String>>,
     pub(crate) limits: Limits,
     pub(crate) output: CallOutput,
-    spent: output::Spent,
+    usage: output::OutputUsage,
     pub(crate) logs: Logs,
     pub(crate) meter: Meter,
     pub(crate) panic: Option<(GuestText, GuestText)>,
     pub(crate) memory: MemoryLimiter,
     /// Processor time, of limit `cpu`, without the reading of pages, which has the same limit for itself.
-    pub(crate) time: OnProcessor,
+    pub(crate) time: CpuTime,
     wasi: WasiCtx,
     table: ResourceTable,
 }
@@ -102,7 +102,7 @@ pub(crate) struct CallState {
 impl CallState {
     /// Creates a state within the limits of `config`, raised by the memory that the plugin asks for.
     pub(crate) fn new(
-        scene: Scene,
+        kind: CallKind,
         description: Option<Arc<Description>>,
         plans: Plans,
         schemas: Schemas,
@@ -120,7 +120,7 @@ impl CallState {
         let mut table = ResourceTable::new();
         table.set_max_capacity(HANDLES_MAX);
         Self {
-            scene,
+            kind,
             description,
             plans,
             schemas,
@@ -128,28 +128,28 @@ impl CallState {
             params: config.params,
             limits,
             output: CallOutput::default(),
-            spent: output::Spent::default(),
+            usage: output::OutputUsage::default(),
             wasi: wasi::context(now, seed, &logs, &meter),
             logs,
             meter,
             panic: None,
             memory: MemoryLimiter::new(limits.memory, &config.account),
-            time: OnProcessor::default(),
+            time: CpuTime::default(),
             table,
         }
     }
 
     /// Charges a host call that moves this many bytes, and ends the rule if it used too much.
-    fn charge(&self, n_bytes: usize) -> Result<(), Ended> {
+    fn charge(&self, n_bytes: usize) -> Result<(), CallEnded> {
         self.meter.charge_call(n_bytes);
         self.check_fuel()
     }
 
-    fn check_fuel(&self) -> Result<(), Ended> {
+    fn check_fuel(&self) -> Result<(), CallEnded> {
         if self.meter.used() <= self.limits.fuel {
             return Ok(());
         }
-        Err(Ended::new(
+        Err(CallEnded::new(
             Kill::OutOfFuel,
             "the rule used up its fuel with host calls",
         ))
@@ -159,17 +159,17 @@ impl CallState {
     fn page(
         &self,
         n_bytes: impl FnOnce(&Page, &PageContext) -> usize,
-    ) -> Result<(&Page, &PageContext), Ended> {
-        match &self.scene {
-            Scene::Parse(page, context) => {
+    ) -> Result<(&Page, &PageContext), CallEnded> {
+        match &self.kind {
+            CallKind::Parse(page, context) => {
                 self.charge(n_bytes(page, context))?;
                 Ok((page, context))
             }
-            Scene::Describe | Scene::Root => Err(Ended::new(
+            CallKind::Describe | CallKind::Root => Err(CallEnded::new(
                 Kill::Denied,
                 format_args!(
                     "the plugin asked for a page in {}, where there is none",
-                    self.scene.name()
+                    self.kind.name()
                 ),
             )),
         }

@@ -15,16 +15,16 @@ use super::bindings::PluginPre;
 use super::bindings::crawler::rules::types;
 use super::bindings::exports::crawler::rules::rules;
 use super::host_calls::extract::Plans;
-use super::host_calls::{CallState, Ended, HANDLES_MAX, Scene, Schemas};
+use super::host_calls::{CallEnded, CallKind, CallState, HANDLES_MAX, Schemas};
 use super::{CallConfig, CallFailure, CallOutput, CallReport, Usage};
+use cpu_time::CpuTime;
 use crawler_model::crawl::{Kill, RuleError, UnixMillis};
 use crawler_model::guest_text::GuestText;
 use crawler_model::plugin::Description;
-use on_processor::OnProcessor;
 
+pub(crate) mod cpu_time;
 mod frames;
 pub(crate) mod limiter;
-pub(crate) mod on_processor;
 mod verdict;
 
 /// Interval at which the epoch advances.
@@ -34,7 +34,7 @@ const TRANSFER_MIN: u64 = 5 << 20;
 
 /// Function that is called, with its input.
 pub(super) struct Call {
-    pub(super) scene: Scene,
+    pub(super) kind: CallKind,
     pub(super) description: Option<Arc<Description>>,
     pub(super) plans: Plans,
     pub(super) schemas: Schemas,
@@ -89,7 +89,7 @@ pub(super) async fn run(
     let mut state = store.into_data();
     let fuel = guest_fuel.saturating_add(state.meter.used());
     let result = match result {
-        Ok(_) if fuel > limits.fuel => Err(Ended::new(
+        Ok(_) if fuel > limits.fuel => Err(CallEnded::new(
             Kill::OutOfFuel,
             "the rule and its host calls together used up the fuel",
         )
@@ -133,7 +133,7 @@ fn report(
 fn store(plugin: &PluginPre<CallState>, call: Call) -> Store<CallState> {
     let limits = call.config.limits;
     let state = CallState::new(
-        call.scene,
+        call.kind,
         call.description,
         call.plans,
         call.schemas,
@@ -153,7 +153,7 @@ fn store(plugin: &PluginPre<CallState>, call: Call) -> Store<CallState> {
     store.epoch_deadline_callback(move |store| {
         if store.data().time.spent() >= limits.cpu {
             return Err(
-                Ended::new(Kill::OutOfCpu, "the rule held the processor for too long").into(),
+                CallEnded::new(Kill::OutOfCpu, "the rule held the processor for too long").into(),
             );
         }
         Ok(UpdateDeadline::Yield(1))
@@ -164,12 +164,14 @@ fn store(plugin: &PluginPre<CallState>, call: Call) -> Store<CallState> {
 
 async fn within<T>(
     timeout: Duration,
-    time: &OnProcessor,
+    time: &CpuTime,
     called: impl Future<Output = wasmtime::Result<T>>,
 ) -> wasmtime::Result<T> {
     match tokio::time::timeout(timeout, time.count(called)).await {
         Ok(result) => result,
-        Err(_elapsed) => Err(Ended::new(Kill::OutOfTime, "the call did not end in time").into()),
+        Err(_elapsed) => {
+            Err(CallEnded::new(Kill::OutOfTime, "the call did not end in time").into())
+        }
     }
 }
 

@@ -22,8 +22,8 @@ use wasmtime::component::{Component, Linker};
 
 use super::{Outcome, Refusal, checks, describe, frame};
 use crate::bindings::PluginPre;
-use crate::engine::{EngineSettings, Memories, Ticker, setup};
-use crate::host_calls::{self, Scene};
+use crate::engine::{EngineSettings, MemoryMode, Ticker, setup};
+use crate::host_calls::{self, CallKind};
 use crate::instance::{self, Call};
 use crate::{CallConfig, PluginError};
 use crawler_model::guest_text::GuestText;
@@ -50,14 +50,14 @@ const STDERR_MAX: u64 = 8 << 10;
 /// Has a component compiled and described, and returns the frame.
 pub(crate) async fn compile(
     settings: &EngineSettings,
-    memories: Memories,
+    memory_mode: MemoryMode,
     component: Bytes,
 ) -> Result<Bytes, PluginError> {
     let program = match &settings.child_program {
         Some(program) => program.clone(),
         None => own_program()?,
     };
-    let mut child = start(&program, settings, memories)?;
+    let mut child = start(&program, settings, memory_mode)?;
     let said = tokio::time::timeout(settings.compile_time, talk(&mut child, &component)).await;
     let Ok(said) = said else {
         child
@@ -109,11 +109,11 @@ pub fn own_program() -> Result<PathBuf, PluginError> {
 fn start(
     program: &Path,
     settings: &EngineSettings,
-    memories: Memories,
+    memory_mode: MemoryMode,
 ) -> Result<Child, PluginError> {
     Command::new(program)
         .arg(COMMAND)
-        .arg(memories.as_str())
+        .arg(memory_mode.as_str())
         .arg(settings.compile_memory.to_string())
         .arg(settings.compile_time.as_secs().max(1).to_string())
         .arg(settings.confinement.to_string())
@@ -243,12 +243,12 @@ fn serve(args: impl IntoIterator<Item = OsString>) -> wasmtime::Result<()> {
         .collect();
     let usage =
         || wasmtime::Error::msg("usage: crawler __compile reserved|moving BYTES SECONDS on|off");
-    let [memories, n_bytes, n_seconds, confinement] = args.as_slice() else {
+    let [memory_mode, n_bytes, n_seconds, confinement] = args.as_slice() else {
         return Err(usage());
     };
-    let memories = Memories::ALL
+    let memory_mode = MemoryMode::ALL
         .into_iter()
-        .find(|m| m.as_str() == memories)
+        .find(|m| m.as_str() == memory_mode)
         .ok_or_else(usage)?;
     limit(Resource::Data, n_bytes.parse()?)?;
     limit(Resource::Cpu, n_seconds.parse()?)?;
@@ -260,7 +260,7 @@ fn serve(args: impl IntoIterator<Item = OsString>) -> wasmtime::Result<()> {
 
     let mut component = Vec::new();
     std::io::stdin().lock().read_to_end(&mut component)?;
-    let frame = match compile_here(memories, &component)? {
+    let frame = match compile_here(memory_mode, &component)? {
         Ok((description, image)) => frame(&Outcome::Compiled(description), &image)?,
         Err(refusal) => frame(&Outcome::Refused(refusal), &[])?,
     };
@@ -292,9 +292,9 @@ fn limit(resource: Resource, value: u64) -> wasmtime::Result<()> {
 
 type Described = Result<(crawler_model::plugin::Description, Vec<u8>), Refusal>;
 
-fn compile_here(memories: Memories, bytes: &[u8]) -> wasmtime::Result<Described> {
-    let mut config = setup::config(memories);
-    if memories == Memories::Reserved {
+fn compile_here(memory_mode: MemoryMode, bytes: &[u8]) -> wasmtime::Result<Described> {
+    let mut config = setup::config(memory_mode);
+    if memory_mode == MemoryMode::Reserved {
         // A component that the worker's pool cannot hold is then refused here, with a reason.
         config.allocation_strategy(setup::pool(1, describe_limits().memory));
     }
@@ -316,7 +316,7 @@ fn compile_here(memories: Memories, bytes: &[u8]) -> wasmtime::Result<Described>
         Err(error) => return Ok(Err(unfit(error))),
     };
     let call = Call {
-        scene: Scene::Describe,
+        kind: CallKind::Describe,
         description: None,
         plans: Arc::default(),
         schemas: Arc::default(),

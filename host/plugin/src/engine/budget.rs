@@ -16,8 +16,8 @@ pub(super) struct Budget {
     all: u64,
 }
 
-/// Room of one call, until it is dropped.
-pub(super) struct Room<'a> {
+/// Permit of one call, until it is dropped.
+pub(super) struct CallPermit<'a> {
     _slot: SemaphorePermit<'a>,
     _memory: SemaphorePermit<'a>,
 }
@@ -45,7 +45,7 @@ impl Budget {
     }
 
     /// Waits until there is room for a call that may use this many bytes.
-    pub(super) async fn enter(&self, bytes: u64) -> Result<Room<'_>, TooLarge> {
+    pub(super) async fn enter(&self, bytes: u64) -> Result<CallPermit<'_>, TooLarge> {
         let wanted = bytes.div_ceil(UNIT);
         let units = u32::try_from(wanted).ok().filter(|_| wanted <= self.all);
         let units = units.ok_or(TooLarge {
@@ -54,7 +54,7 @@ impl Budget {
         })?;
         let memory = self.memory.acquire_many(units).await;
         let slot = self.slots.acquire().await;
-        Ok(Room {
+        Ok(CallPermit {
             _memory: memory.expect("the semaphore is never closed"),
             _slot: slot.expect("the semaphore is never closed"),
         })

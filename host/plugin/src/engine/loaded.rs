@@ -12,7 +12,7 @@ use super::{Engine, host_error};
 use crate::admission::{Compiled, compiled_plans};
 use crate::bindings::PluginPre;
 use crate::host_calls::extract::Plans;
-use crate::host_calls::{CallState, Scene, Schemas};
+use crate::host_calls::{CallKind, CallState, Schemas};
 use crate::instance::{self, Call};
 use crate::{CallConfig, CallFailure, CallReport, KillReport, PluginError, Rules, Usage, cache};
 use crawler_model::crawl::{Kill, Page, PageContext, RuleError, UnixMillis};
@@ -81,7 +81,7 @@ impl Plugin {
 
     async fn call(
         &self,
-        scene: Scene,
+        kind: CallKind,
         rule: Option<u32>,
         config: CallConfig,
         now: UnixMillis,
@@ -93,7 +93,7 @@ impl Plugin {
             Err(refused) => return no_room(&refused),
         };
         let call = Call {
-            scene,
+            kind,
             description: Some(Arc::clone(&self.description)),
             plans: Arc::clone(&self.plans),
             schemas: Arc::clone(&self.schemas),
@@ -129,7 +129,7 @@ impl Rules for Plugin {
             seed.part(name.as_bytes());
             seed.part(value.as_bytes());
         }
-        self.call(Scene::Root, None, config, now, seed.finish())
+        self.call(CallKind::Root, None, config, now, seed.finish())
             .instrument(self.span("root"))
             .await
     }
@@ -155,7 +155,7 @@ impl Rules for Plugin {
         let now = page.fetched_at;
         let number = u32::try_from(number).expect("admission allows 256 rules");
         self.call(
-            Scene::Parse(page, context),
+            CallKind::Parse(page, context),
             Some(number),
             config,
             now,

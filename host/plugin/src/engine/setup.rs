@@ -29,27 +29,27 @@ const N_FRAMES: NonZeroUsize = NonZeroUsize::new(20).expect("twenty is not zero"
 
 /// Placement of the memories of instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Memories {
+pub(crate) enum MemoryMode {
     /// Address space is set aside for each memory, so that compiled code needs no bounds checks.
     Reserved,
     /// Address space is short: memories grow by moving, and compiled code checks bounds.
     Moving,
 }
 
-impl Memories {
-    pub(crate) const ALL: [Memories; 2] = [Memories::Reserved, Memories::Moving];
+impl MemoryMode {
+    pub(crate) const ALL: [MemoryMode; 2] = [MemoryMode::Reserved, MemoryMode::Moving];
 
     /// Returns the name that the compiling process is given.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Memories::Reserved => "reserved",
-            Memories::Moving => "moving",
+            MemoryMode::Reserved => "reserved",
+            MemoryMode::Moving => "moving",
         }
     }
 }
 
 /// Returns the settings that decide what compiled code looks like and what it may do.
-pub(crate) fn config(memories: Memories) -> Config {
+pub(crate) fn config(memory_mode: MemoryMode) -> Config {
     let mut config = Config::new();
     config
         .consume_fuel(true)
@@ -66,7 +66,7 @@ pub(crate) fn config(memories: Memories) -> Config {
         .wasm_memory64(false)
         .wasm_custom_page_sizes(false)
         .wasm_features(WasmFeatures::THREADS, false);
-    if memories == Memories::Moving {
+    if memory_mode == MemoryMode::Moving {
         config
             .memory_may_move(true)
             .memory_reservation(0)

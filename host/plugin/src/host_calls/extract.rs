@@ -15,7 +15,7 @@ use crawler_extract::{
 use tokio::sync::Semaphore;
 use url::Url;
 
-use super::{CallState, Ended, Scene};
+use super::{CallEnded, CallKind, CallState};
 use crate::LogLevel;
 use crate::bindings::crawler::rules::types;
 use crawler_model::crawl::{Kill, Page};
@@ -149,7 +149,7 @@ impl CallState {
         }
         self.meter.charge(fuel(n_bytes, &Captures::default()));
         self.check_fuel()?;
-        let Scene::Parse(page, _) = &self.scene else {
+        let CallKind::Parse(page, _) = &self.kind else {
             return Err(no_page().into());
         };
         let (page, plans) = (Arc::clone(page), Arc::clone(&self.plans));
@@ -192,12 +192,12 @@ fn is_long(n_bytes: usize, work: usize) -> bool {
     n_bytes > MAX_AT_ONCE || n_bytes.saturating_mul(work) > MAX_WORK_AT_ONCE
 }
 
-fn no_page() -> Ended {
-    Ended::new(Kill::Denied, "there is no page to be read")
+fn no_page() -> CallEnded {
+    CallEnded::new(Kill::Denied, "there is no page to be read")
 }
 
-fn too_slow() -> Ended {
-    Ended::new(
+fn too_slow() -> CallEnded {
+    CallEnded::new(
         Kill::OutOfCpu,
         "reading the page took the processor for too long",
     )

@@ -6,7 +6,7 @@ use crawler_schema::{JsonSchema, Unfit, check_object};
 
 use super::extract::Reading;
 use super::fuel::{PER_JSON_BYTE, PER_REQUEST};
-use super::{CallState, Ended, Scene, request, up_to};
+use super::{CallEnded, CallKind, CallState, request, up_to};
 use crate::bindings::crawler::rules::output;
 use crate::bindings::crawler::rules::types::{ExtractError, FollowOptions, OutputError, Request};
 use crawler_model::crawl::{Item, Kill};
@@ -20,7 +20,7 @@ const REQUEST_BYTES_MAX: usize = 16 << 20;
 
 /// Amounts of the budgets that are used.
 #[derive(Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct OutputUsage {
     item_bytes: u64,
     requests: u64,
     request_bytes: usize,
@@ -38,7 +38,7 @@ impl output::Host for CallState {
         self.check_fuel()?;
         match checked {
             Ok(item) => {
-                self.spent.item_bytes += item.json.len() as u64;
+                self.usage.item_bytes += item.json.len() as u64;
                 self.output.items.push(item);
                 Ok(Ok(()))
             }
@@ -54,8 +54,8 @@ impl output::Host for CallState {
         let description = self.described("followed a link")?;
         match self.checked_requests(&description, requests, n_bytes) {
             Ok((requests, n_bad_urls)) => {
-                self.spent.requests += requests.len() as u64 + n_bad_urls;
-                self.spent.request_bytes += n_bytes;
+                self.usage.requests += requests.len() as u64 + n_bad_urls;
+                self.usage.request_bytes += n_bytes;
                 self.output.requests.extend(requests);
                 self.output.n_bad_urls += n_bad_urls;
                 Ok(Ok(()))
@@ -120,8 +120,8 @@ impl CallState {
         let checked = self.checked_links(&description, &reading, field, chosen, rule, options);
         match checked {
             Ok(links) => {
-                self.spent.requests += links.requests.len() as u64 + links.n_bad_urls;
-                self.spent.request_bytes += links.n_bytes;
+                self.usage.requests += links.requests.len() as u64 + links.n_bad_urls;
+                self.usage.request_bytes += links.n_bytes;
                 self.output.requests.extend(links.requests);
                 self.output.n_bad_urls += links.n_bad_urls;
                 Ok(Ok(()))
@@ -186,10 +186,10 @@ impl CallState {
 
     /// Checks that `n` more requests of `n_bytes` together may be followed.
     fn check_room(&self, n: usize, n_bytes: usize) -> Result<(), OutputError> {
-        if self.spent.requests + n as u64 > self.limits.requests {
+        if self.usage.requests + n as u64 > self.limits.requests {
             return Err(over_budget(LimitName::Requests, self.limits.requests));
         }
-        if self.spent.request_bytes + n_bytes > REQUEST_BYTES_MAX {
+        if self.usage.request_bytes + n_bytes > REQUEST_BYTES_MAX {
             return Err(OutputError::OverBudget(format!(
                 "the requests of one call may hold {} MiB in all, with headers, bodies and states; follow fewer, or with shorter states",
                 REQUEST_BYTES_MAX >> 20
@@ -200,9 +200,9 @@ impl CallState {
 
     /// Returns the description with the names of rules and schemas; while describing there is none, and no
     /// output either.
-    pub(super) fn described(&self, what: &str) -> Result<Arc<Description>, Ended> {
+    pub(super) fn described(&self, what: &str) -> Result<Arc<Description>, CallEnded> {
         self.description.clone().ok_or_else(|| {
-            Ended::new(
+            CallEnded::new(
                 Kill::Denied,
                 format_args!("the plugin {what} in describe, where there is no output"),
             )
@@ -218,7 +218,7 @@ impl CallState {
         if self.output.items.len() as u64 >= self.limits.items {
             return Err(over_budget(LimitName::Items, self.limits.items));
         }
-        if self.spent.item_bytes + json.len() as u64 > self.limits.item_bytes {
+        if self.usage.item_bytes + json.len() as u64 > self.limits.item_bytes {
             return Err(over_budget(LimitName::ItemBytes, self.limits.item_bytes));
         }
         let Some(named) = description.schemas.get(schema as usize) else {
@@ -268,9 +268,9 @@ impl CallState {
         n_bytes: usize,
     ) -> Result<(Vec<crawler_model::crawl::Request>, u64), OutputError> {
         self.check_room(requests.len(), n_bytes)?;
-        let base = match &self.scene {
-            Scene::Parse(page, _) => Some(&page.url),
-            Scene::Describe | Scene::Root => None,
+        let base = match &self.kind {
+            CallKind::Parse(page, _) => Some(&page.url),
+            CallKind::Describe | CallKind::Root => None,
         };
         let mut checked = Vec::with_capacity(requests.len());
         let mut n_bad_urls = 0;
@@ -291,15 +291,15 @@ impl CallState {
     }
 
     /// Returns the reason of a refusal to the rule, or ends a rule that was refused too often.
-    fn refuse(&mut self, error: OutputError) -> Result<OutputError, Ended> {
-        self.spent.n_refused += 1;
-        if self.spent.n_refused < REFUSED_MAX {
+    fn refuse(&mut self, error: OutputError) -> Result<OutputError, CallEnded> {
+        self.usage.n_refused += 1;
+        if self.usage.n_refused < REFUSED_MAX {
             return Ok(error);
         }
         let (OutputError::OverBudget(why)
         | OutputError::Refused(why)
         | OutputError::Other((_, why))) = error;
-        Err(Ended::new(
+        Err(CallEnded::new(
             Kill::OverBudget,
             format_args!("{REFUSED_MAX} calls of output were refused; the last one because: {why}"),
         ))

@@ -146,7 +146,7 @@ pub(crate) fn context(now: UnixMillis, seed: [u8; 32], logs: &Logs, meter: &Mete
     WasiCtx::builder()
         .stdout(stream(LogLevel::Info))
         .stderr(stream(LogLevel::Warn))
-        .wall_clock(StandingClock(Duration::from_millis(now)))
+        .wall_clock(FixedClock(Duration::from_millis(now)))
         .monotonic_clock(SteppingClock::default())
         .secure_random(random(1))
         .insecure_random(random(2))
@@ -158,9 +158,9 @@ pub(crate) fn context(now: UnixMillis, seed: [u8; 32], logs: &Logs, meter: &Mete
 }
 
 /// Clock that stands at the time that the call is about, however long the call takes.
-struct StandingClock(Duration);
+struct FixedClock(Duration);
 
-impl HostWallClock for StandingClock {
+impl HostWallClock for FixedClock {
     fn resolution(&self) -> Duration {
         Duration::from_millis(1)
     }

@@ -5,7 +5,7 @@ use wasmtime_wasi::I32Exit;
 
 use super::frames;
 use crate::KillReport;
-use crate::host_calls::{CallState, Ended};
+use crate::host_calls::{CallEnded, CallState};
 use crawler_model::crawl::Kill;
 use crawler_model::guest_text::GuestText;
 use crawler_model::plugin::Limits;
@@ -30,7 +30,7 @@ pub(super) fn kill_report(error: &wasmtime::Error, state: &CallState) -> KillRep
 
 /// Returns the fault or limit, and a sentence about it.
 pub(super) fn classify(error: &wasmtime::Error, state: &CallState) -> (Kill, GuestText) {
-    if let Some(ended) = error.downcast_ref::<Ended>() {
+    if let Some(ended) = error.downcast_ref::<CallEnded>() {
         return (ended.kill, ended.message.clone());
     }
     if error.downcast_ref::<I32Exit>().is_some() {

@@ -1,7 +1,7 @@
 //! Tests of every kind of bytes that are no plugin, and of the messages about them.
 
 use super::*;
-use crate::engine::{Memories, setup};
+use crate::engine::{MemoryMode, setup};
 
 const SIZE: u64 = 1 << 20;
 const PLUGIN: &str = r#"(component
@@ -11,7 +11,7 @@ const PLUGIN: &str = r#"(component
     (export "crawler:rules/rules@0.1.0" (instance 2)))"#;
 
 fn features() -> WasmFeatures {
-    Engine::new(&setup::config(Memories::Moving))
+    Engine::new(&setup::config(MemoryMode::Moving))
         .unwrap()
         .get_wasm_features()
 }

@@ -13,10 +13,10 @@ use crawler_extract::processor_time;
 
 /// Processor time of one call. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct OnProcessor(Arc<Mutex<Spent>>);
+pub(crate) struct CpuTime(Arc<Mutex<PolledTime>>);
 
 #[derive(Debug, Default)]
-struct Spent {
+struct PolledTime {
     /// Time in polls that are over.
     before: Duration,
     /// Processor time of the thread when the present poll began; `None` between two polls.
@@ -25,7 +25,7 @@ struct Spent {
     aside: Duration,
 }
 
-impl Spent {
+impl PolledTime {
     fn at(&self, now: Duration) -> Duration {
         let present = self
             .begun
@@ -40,7 +40,7 @@ impl Spent {
     }
 }
 
-impl OnProcessor {
+impl CpuTime {
     /// Counts the time that polling the future takes.
     pub(super) async fn count<T>(&self, call: impl Future<Output = T>) -> T {
         Counted {
@@ -60,13 +60,13 @@ impl OnProcessor {
         self.spent_cell(|spent| spent.aside += time);
     }
 
-    fn spent_cell<T>(&self, change: impl FnOnce(&mut Spent) -> T) -> T {
+    fn spent_cell<T>(&self, change: impl FnOnce(&mut PolledTime) -> T) -> T {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
 struct Counted<'a, F> {
-    time: OnProcessor,
+    time: CpuTime,
     call: Pin<&'a mut F>,
 }
 
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn r06_time_is_summed_over_polls_on_any_thread() {
-        let mut spent = Spent {
+        let mut spent = PolledTime {
             begun: Some(MS(100)),
-            ..Spent::default()
+            ..PolledTime::default()
         };
         assert_eq!(spent.at(MS(103)), MS(3));
         spent.end_poll(MS(105));
@@ -108,7 +108,7 @@ mod tests {
 
     #[tokio::test]
     async fn r06_only_the_polls_of_a_call_are_counted() {
-        let time = OnProcessor::default();
+        let time = CpuTime::default();
         let seen = time
             .count(async {
                 tokio::task::yield_now().await;
