@@ -33,13 +33,13 @@ use reader::LineReader;
 
 pub use folders::LineFolders;
 
-mod cut;
 mod folders;
 mod mark;
 mod names;
 mod reader;
 #[cfg(test)]
 pub(crate) mod tests;
+mod truncate;
 
 /// Bounds of line files.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ pub struct LineFiles {
     settings: LineSettings,
     /// File and length that the last answer confirmed. If the caller of a write went away, the write
     /// confirmed nothing, so the next one takes back the bytes that it wrote.
-    present: Option<Present>,
+    current: Option<CurrentFile>,
     /// Number of writes so far.
     n_writes: u64,
     /// Writer, locked on the blocking threads only: a write whose caller went away goes on there.
@@ -75,12 +75,12 @@ pub struct LineFiles {
 struct Writer {
     /// Number of the latest write that has begun; an earlier one that comes late must not undo it.
     latest: u64,
-    open: Option<Open>,
+    open: Option<OpenFile>,
 }
 
 /// File that is written to.
 #[derive(Debug, Clone)]
-struct Present {
+struct CurrentFile {
     n: u64,
     /// Number of bytes that an answer has confirmed.
     length: u64,
@@ -90,7 +90,7 @@ struct Present {
 
 /// An open file, and its number.
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     n: u64,
     file: File,
     /// True if its name is durable in the folder.
@@ -106,7 +106,7 @@ impl LineFiles {
             folder,
             storage_epoch,
             settings,
-            present: None,
+            current: None,
             n_writes: 0,
             writer: Arc::default(),
         }
@@ -131,11 +131,11 @@ impl Sink for LineFiles {
             folder: self.folder.clone(),
             storage_epoch: self.storage_epoch,
             max_file_bytes: self.settings.max_file_bytes,
-            present: self.present.clone(),
+            current: self.current.clone(),
         };
         self.n_writes += 1;
         let (nth, writer) = (self.n_writes, Arc::clone(&self.writer));
-        let present = blocking(&self.folder, move || {
+        let current = blocking(&self.folder, move || {
             let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
             if nth < writer.latest {
                 let late = io::Error::new(ErrorKind::Interrupted, "a later write was quicker");
@@ -148,12 +148,12 @@ impl Sink for LineFiles {
         let mark = LineMark {
             file: FileId {
                 storage_epoch: self.storage_epoch,
-                n: present.n,
+                n: current.n,
             },
-            length: present.length,
-            runs: present.runs,
+            length: current.length,
+            runs: current.runs,
         };
-        self.present = Some(present);
+        self.current = Some(current);
         Ok(Some(mark.encode()))
     }
 }
@@ -163,36 +163,36 @@ struct Append {
     folder: PathBuf,
     storage_epoch: u64,
     max_file_bytes: u64,
-    present: Option<Present>,
+    current: Option<CurrentFile>,
 }
 
 impl Append {
     fn run(
         self,
-        open: &mut Option<Open>,
+        open: &mut Option<OpenFile>,
         lines: &[u8],
         (first, last): (Run, Run),
-    ) -> Result<Present, SinkError> {
+    ) -> Result<CurrentFile, SinkError> {
         let n_bytes = lines.len() as u64;
         let continued = self
-            .present
+            .current
             .as_ref()
-            .filter(|present| present.length + n_bytes <= self.max_file_bytes);
-        let answered = self.present.as_ref().map(|present| present.n);
+            .filter(|current| current.length + n_bytes <= self.max_file_bytes);
+        let answered = self.current.as_ref().map(|current| current.n);
         let file = match (continued, open.take()) {
-            (Some(present), Some(file)) if file.n == present.n => file,
+            (Some(current), Some(file)) if file.n == current.n => file,
             // The file was made by a write that confirmed nothing.
             (_, Some(file)) if Some(file.n) != answered => file,
-            (Some(present), _) => match self.reopen(present)? {
+            (Some(current), _) => match self.reopen(current)? {
                 Some(file) => file,
-                None => self.create(present.n + 1)?,
+                None => self.create(current.n + 1)?,
             },
             (None, _) => self.create(answered.map_or(0, |n| n + 1))?,
         };
-        let (length, runs) = match continued.filter(|present| present.n == file.n) {
-            Some(present) => (
-                present.length,
-                (present.runs.0.min(first), present.runs.1.max(last)),
+        let (length, runs) = match continued.filter(|current| current.n == file.n) {
+            Some(current) => (
+                current.length,
+                (current.runs.0.min(first), current.runs.1.max(last)),
             ),
             None => (0, (first, last)),
         };
@@ -212,7 +212,7 @@ impl Append {
             *open = None;
             return Err(failed("write", &path)(error));
         }
-        Ok(Present {
+        Ok(CurrentFile {
             n,
             length: length + n_bytes,
             runs,
@@ -223,10 +223,10 @@ impl Append {
         self.folder.join(names::file(self.storage_epoch, n))
     }
 
-    /// Returns the present file, or `None` if it is gone or has lost confirmed lines. The lost lines stay
+    /// Returns the current file, or `None` if it is gone or has lost confirmed lines. The lost lines stay
     /// lost; the next items must not wait for them.
-    fn reopen(&self, present: &Present) -> Result<Option<Open>, SinkError> {
-        let path = self.path_of(present.n);
+    fn reopen(&self, current: &CurrentFile) -> Result<Option<OpenFile>, SinkError> {
+        let path = self.path_of(current.n);
         let file = match OpenOptions::new().write(true).open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -236,13 +236,13 @@ impl Append {
             Err(error) => return Err(failed("open", &path)(error)),
         };
         let length = file.metadata().map_err(failed("open", &path))?.len();
-        if length < present.length {
+        if length < current.length {
             tracing::error!(path = %path.display(), "a file of items was cut short");
             return Ok(None);
         }
         // A write to it was confirmed once, so its name is durable.
-        Ok(Some(Open {
-            n: present.n,
+        Ok(Some(OpenFile {
+            n: current.n,
             file,
             is_named: true,
         }))
@@ -250,13 +250,13 @@ impl Append {
 
     /// Creates the first file from `n` on that does not exist yet. A file that no answer has confirmed does
     /// no harm: it has no mark.
-    fn create(&self, mut n: u64) -> Result<Open, SinkError> {
+    fn create(&self, mut n: u64) -> Result<OpenFile, SinkError> {
         create_folder(&self.folder)?;
         loop {
             let path = self.path_of(n);
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => {
-                    return Ok(Open {
+                    return Ok(OpenFile {
                         n,
                         file,
                         is_named: false,
@@ -271,14 +271,14 @@ impl Append {
 
 /// Cuts a file to `length` bytes, and moves its cursor there.
 fn cut(file: &mut File, length: u64) -> io::Result<()> {
-    let present = file.metadata()?.len();
-    if present < length {
+    let current = file.metadata()?.len();
+    if current < length {
         return Err(io::Error::new(
             ErrorKind::InvalidData,
-            format!("it has {present} of the {length} bytes that were committed"),
+            format!("it has {current} of the {length} bytes that were committed"),
         ));
     }
-    if present > length {
+    if current > length {
         file.set_len(length)?;
     }
     file.seek(SeekFrom::Start(length)).map(drop)

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 
 use super::super::items::{Extents, ItemStore, ReadItems};
 use super::super::{Delivery, OpenSinks, Sink, SinkError};
-use super::{LineFiles, LineReader, LineSettings, blocking, cut, failed, names, reader};
+use super::{LineFiles, LineReader, LineSettings, blocking, failed, names, reader, truncate};
 use crawler_model::frontier::SinkMark;
 use crawler_model::id::{ResourceId, Run, Shard};
 use crawler_model::resource::ShardId;
@@ -64,12 +64,12 @@ impl ItemStore for LineFolders {
     }
 
     async fn settle(&self, shard: ShardId, marks: Vec<SinkMark>) -> Result<(), SinkError> {
-        cut::cut_to_marks(self.shard_folder(shard), marks).await
+        truncate::truncate_to_marks(self.shard_folder(shard), marks).await
     }
 
     fn open_rest(&self, shard: ShardId, by: u64) -> Box<dyn Sink> {
         let folder = self.folder(shard.resource);
-        Box::new(cut::open_rest(
+        Box::new(truncate::open_rest(
             &folder,
             shard.shard,
             by,
@@ -78,7 +78,7 @@ impl ItemStore for LineFolders {
     }
 
     async fn publish_rest(&self, resource: ResourceId, by: u64) -> Result<(), SinkError> {
-        cut::publish_rest(self.folder(resource), by).await
+        truncate::publish_rest(self.folder(resource), by).await
     }
 
     async fn delete(&self, resource: ResourceId) -> Result<(), SinkError> {

@@ -26,18 +26,18 @@ const TAIL_BYTES: u64 = 64 << 10;
 pub(super) struct LineReader {
     folder: PathBuf,
     run: Run,
-    places: Places,
+    positions: ReadPositions,
 }
 
-/// Places in each shard up to which it was read, and the shard that was read last.
+/// Positions up to which each shard was read, and the shard that was read last.
 #[derive(Debug, Clone, Default)]
-struct Places {
-    by_shard: BTreeMap<Shard, Place>,
+struct ReadPositions {
+    by_shard: BTreeMap<Shard, ReadPosition>,
     last: Option<Shard>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct ReadPosition {
     file: FileId,
     offset: u64,
 }
@@ -62,7 +62,7 @@ impl LineReader {
         Self {
             folder,
             run,
-            places: Places::default(),
+            positions: ReadPositions::default(),
         }
     }
 }
@@ -70,14 +70,14 @@ impl LineReader {
 #[async_trait]
 impl ReadItems for LineReader {
     async fn read(&mut self, extents: &Arc<Extents>, max: usize) -> Result<ItemBatch, SinkError> {
-        let (folder, run, mut places) = (self.folder.clone(), self.run, self.places.clone());
+        let (folder, run, mut positions) = (self.folder.clone(), self.run, self.positions.clone());
         let extents = Arc::clone(extents);
-        let (lines, places) = blocking(&self.folder, move || {
-            let lines = places.read(&folder, run, &extents, max)?;
-            Ok((lines, places))
+        let (lines, positions) = blocking(&self.folder, move || {
+            let lines = positions.read(&folder, run, &extents, max)?;
+            Ok((lines, positions))
         })
         .await?;
-        self.places = places;
+        self.positions = positions;
         Ok(lines)
     }
 }
@@ -106,7 +106,7 @@ pub(super) async fn newest_run(
     .await
 }
 
-impl Places {
+impl ReadPositions {
     fn read(
         &mut self,
         folder: &Path,
@@ -127,17 +127,17 @@ impl Places {
             n_bytes: MAX_READ_BYTES,
         };
         for shard in shards {
-            let place = self.by_shard.entry(shard).or_default();
+            let position = self.by_shard.entry(shard).or_default();
             let folder = folder.join(shard.to_string());
-            for span in spans(&folder, &extents[&shard], place.file)? {
-                if span.file != place.file {
-                    *place = Place {
+            for span in spans(&folder, &extents[&shard], position.file)? {
+                if span.file != position.file {
+                    *position = ReadPosition {
                         file: span.file,
                         offset: 0,
                     };
                 }
                 let is_of_run = |(first, last): (Run, Run)| (first..=last).contains(&run);
-                if !span.runs.is_none_or(is_of_run) || place.offset >= span.length {
+                if !span.runs.is_none_or(is_of_run) || position.offset >= span.length {
                     continue;
                 }
                 if budget.is_spent(&lines.items) {
@@ -146,7 +146,7 @@ impl Places {
                 }
                 self.last = Some(shard);
                 let path = folder.join(names::file(span.file.storage_epoch, span.file.n));
-                let is_read = place
+                let is_read = position
                     .read(&path, &span, run, &mut budget, &mut lines.items)
                     .map_err(failed("read", &path))?;
                 if !is_read {
@@ -165,7 +165,7 @@ impl Budget {
     }
 }
 
-impl Place {
+impl ReadPosition {
     /// Reads on in a file; returns false if the budget ended it.
     fn read(
         &mut self,

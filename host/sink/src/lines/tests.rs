@@ -380,7 +380,9 @@ async fn files_that_were_cut_to_their_marks_are_read_without_them() {
     };
     for _ in 0..2 {
         let folder = bench.path("0");
-        cut::cut_to_marks(folder, marks.clone()).await.unwrap();
+        truncate::truncate_to_marks(folder, marks.clone())
+            .await
+            .unwrap();
     }
     assert_eq!(bench.newest_run().await, Some(Run(2)));
     assert_eq!(bench.read(9).await, keys(0..3));

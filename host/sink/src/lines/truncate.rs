@@ -11,7 +11,10 @@ use crawler_model::id::Shard;
 
 /// Cuts each file of a shard's folder to its mark, and removes those without one: the rest counts as a whole.
 /// Repeating this is harmless. No owner of the frontier may write to the folder any more.
-pub(super) async fn cut_to_marks(folder: PathBuf, marks: Vec<SinkMark>) -> Result<(), SinkError> {
+pub(super) async fn truncate_to_marks(
+    folder: PathBuf,
+    marks: Vec<SinkMark>,
+) -> Result<(), SinkError> {
     let path = folder.clone();
     blocking(&path, move || {
         let marks = LineMark::decode_all(&marks, &folder)?;
