@@ -11,7 +11,7 @@ const MAX_HOSTS: usize = 10;
 
 /// Reason why there is no page.
 #[derive(Debug, thiserror::Error)]
-pub enum NoPage {
+pub enum PageError {
     /// A request failed without an answer.
     #[error("cannot fetch {url}")]
     Failed {
@@ -35,7 +35,7 @@ pub async fn page(
     wanted: &Request,
     settings: &CrawlSettings,
     max_body: u64,
-) -> Result<Page, NoPage> {
+) -> Result<Page, PageError> {
     let mut request = wanted.clone();
     for n_before in 0..=MAX_HOSTS {
         let fetch_request = FetchRequest {
@@ -44,7 +44,7 @@ pub async fn page(
             ..FetchRequest::new(&request, settings, 1, max_body)
         };
         let fetched = fetch.fetch(fetch_request).await;
-        let fetched = fetched.map_err(|Failure { error, .. }| NoPage::Failed {
+        let fetched = fetched.map_err(|Failure { error, .. }| PageError::Failed {
             url: request.url.clone(),
             source: error,
         })?;
@@ -54,5 +54,5 @@ pub async fn page(
         }
     }
     let url = wanted.url.clone();
-    Err(NoPage::Redirects { url })
+    Err(PageError::Redirects { url })
 }

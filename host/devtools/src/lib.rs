@@ -7,7 +7,7 @@
 //! saved     a call of a rule in a folder: the page, params, and what came of it
 //! outcome   what came of a call, in the form that is kept, and how two of them differ
 //! changes   how one outcome differs from another, counted by items, fields and requests
-//! mangled   a saved call, made on copies of its page that have mistakes
+//! mutation  a saved call, made on copies of its page that have mistakes
 //! declared  what two plugins declare, held against each other
 //! side_by_side   a saved call, made by two plugins
 //! shell     trying selectors on a page
@@ -18,7 +18,7 @@
 pub mod changes;
 pub mod declared;
 pub mod fetching;
-pub mod mangled;
+pub mod mutation;
 pub mod outcome;
 pub mod saved;
 pub mod shell;

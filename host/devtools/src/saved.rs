@@ -41,7 +41,7 @@ const MAX_CALL: u64 = 256 << 20;
 #[serde(try_from = "File", into = "File")]
 pub struct SavedCall {
     /// Rule or root that is called.
-    pub called: Called,
+    pub called: CallTarget,
     /// Params of the call, as `--param` gives them.
     pub params: BTreeMap<String, String>,
     /// Outcome that was kept. If `None`, nothing was kept yet.
@@ -50,7 +50,7 @@ pub struct SavedCall {
 
 /// Target of a call, with its input.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Called {
+pub enum CallTarget {
     /// Call of `root`.
     Root {
         /// Clock that root sees. A rule sees the time of its page.
@@ -65,12 +65,12 @@ pub enum Called {
     },
 }
 
-impl Called {
+impl CallTarget {
     /// Returns the name of the rule, or `root`.
     pub fn name(&self) -> &str {
         match self {
-            Called::Root { .. } => "root",
-            Called::Rule { rule, .. } => rule,
+            CallTarget::Root { .. } => "root",
+            CallTarget::Rule { rule, .. } => rule,
         }
     }
 }
@@ -96,11 +96,11 @@ impl TryFrom<File> for SavedCall {
 
     fn try_from(file: File) -> Result<Self, Self::Error> {
         let called = match (file.rule, file.page) {
-            (None, None) => Called::Root { now: file.now },
+            (None, None) => CallTarget::Root { now: file.now },
             (Some(_), Some(_)) if file.now != 0 => {
                 return Err("a rule sees the moment of its page: \"now\" is for root");
             }
-            (Some(rule), Some(page)) => Called::Rule { rule, page },
+            (Some(rule), Some(page)) => CallTarget::Rule { rule, page },
             (Some(_), None) => return Err("a rule is called with a page: \"page\" is missing"),
             (None, Some(_)) => return Err("a page is for a rule: \"rule\" is missing"),
         };
@@ -115,8 +115,8 @@ impl TryFrom<File> for SavedCall {
 impl From<SavedCall> for File {
     fn from(call: SavedCall) -> Self {
         let (rule, page, now) = match call.called {
-            Called::Root { now } => (None, None, now),
-            Called::Rule { rule, page } => (Some(rule), Some(page), 0),
+            CallTarget::Root { now } => (None, None, now),
+            CallTarget::Rule { rule, page } => (Some(rule), Some(page), 0),
         };
         Self {
             rule,
@@ -219,7 +219,7 @@ impl SavedCall {
         }
         let before = self.clone();
         self.outcome = Some(outcome);
-        if let Called::Rule { page, .. } = &mut self.called {
+        if let CallTarget::Rule { page, .. } = &mut self.called {
             // A fetch notes the charset; a call that was written by hand gets it here.
             let (read, _) = page.page(folder, u64::MAX)?;
             page.charset = charset_of(&read);
@@ -265,7 +265,7 @@ impl SavedCall {
         let (mut params, mut outcome) = (params, None);
         // An earlier call that cannot be read leaves nothing.
         if let Ok(earlier) = Self::read(folder, name)
-            && let Called::Rule {
+            && let CallTarget::Rule {
                 rule: same,
                 page: earlier_page,
             } = earlier.called
@@ -281,7 +281,7 @@ impl SavedCall {
             saved.set_state(state);
         }
         let call = Self {
-            called: Called::Rule {
+            called: CallTarget::Rule {
                 rule: rule.to_owned(),
                 page: Box::new(saved),
             },

@@ -1,26 +1,26 @@
 //! Queries that are tried on a page, as a plan would read it.
 //!
 //! ```text
-//! line     what was typed: a command, or what to read
-//! found    what the page gives for it, as a table
-//! code     the same as a struct for the SDK
-//! links    the addresses that the page links to
-//! names    what the page has that a line may name
+//! line          what was typed: a command, or what to read
+//! query_result  what the page gives for it, as a table
+//! code          the same as a struct for the SDK
+//! links         the addresses that the page links to
+//! completions   what the page has that a line may name
 //! ```
 
 use crawler_extract::{CompiledPlan, Field, Plan, PlanLimits, Take};
 
 mod code;
-mod found;
+mod completions;
 mod line;
 mod links;
-mod names;
+mod query_result;
 
 pub use code::rust;
-pub use found::{Found, Shown};
+pub use completions::Completions;
 pub use line::{COMMANDS, Command, Line, Query, TAKES, is_open};
 pub use links::{Links, links};
-pub use names::Names;
+pub use query_result::{QueryResult, Table};
 
 /// Compiles a plan for the whole page from fields of this program: name, selector, and the part of the
 /// element that is read.

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use super::changes::Changes;
 use super::saved::SavedCall;
-use super::trial::{Trial, TrialError, Tried, Verdict};
+use super::trial::{Trial, TrialError, TrialResult, Verdict};
 
 /// A call that two plugins made.
 #[derive(Debug)]
 pub struct SideBySide {
     /// Result of the first plugin.
-    pub before: Result<Tried, TrialError>,
+    pub before: Result<TrialResult, TrialError>,
     /// Result of the second plugin.
-    pub after: Result<Tried, TrialError>,
+    pub after: Result<TrialResult, TrialError>,
     /// Changes of the second outcome from the first. If `None`, one of the two is missing.
     pub changes: Option<Changes>,
 }
@@ -20,10 +20,10 @@ pub struct SideBySide {
 impl SideBySide {
     /// Returns true if both plugins made the call and had the same outcome each time.
     pub fn is_same(&self) -> bool {
-        let is_steady = |tried: &Result<Tried, TrialError>| {
+        let is_steady = |tried: &Result<TrialResult, TrialError>| {
             matches!(
                 tried,
-                Ok(Tried {
+                Ok(TrialResult {
                     verdict: Verdict::New,
                     ..
                 })
@@ -47,7 +47,7 @@ pub async fn side_by_side(
     };
     let before = before.make(folder, &call).await;
     let after = after.make(folder, &call).await;
-    let outcome = |tried: &Result<Tried, TrialError>| tried.as_ref().ok()?.outcome.clone();
+    let outcome = |tried: &Result<TrialResult, TrialError>| tried.as_ref().ok()?.outcome.clone();
     let changes = outcome(&before).zip(outcome(&after));
     SideBySide {
         changes: changes.map(|(before, after)| Changes::between(&before, &after)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::outcome::Outcome;
-use super::saved::{Called, SavedCall, SavedError};
+use super::saved::{CallTarget, SavedCall, SavedError};
 use crawler_model::crawl::{Kill, Page, PageContext, UnixMillis};
 use crawler_model::plugin::Limits;
 use crawler_plugin::{
@@ -28,7 +28,7 @@ pub struct Trial {
 
 /// Result of a call that was made again.
 #[derive(Debug)]
-pub struct Tried {
+pub struct TrialResult {
     /// Comparison of the outcome with the one that was kept.
     pub verdict: Verdict,
     /// Outcome of the call. If `None`, the host ended it.
@@ -72,12 +72,12 @@ pub enum TrialError {
 
 impl Trial {
     /// Makes a call of this folder again.
-    pub async fn make(&self, folder: &Path, call: &SavedCall) -> Result<Tried, TrialError> {
+    pub async fn make(&self, folder: &Path, call: &SavedCall) -> Result<TrialResult, TrialError> {
         let ready = self.ready(folder, call)?;
         let first = self.make_once(&ready).await;
         let mut took = vec![first.usage.elapsed];
         let (usage, logs) = (first.usage, first.logs);
-        let ended = |report| Tried {
+        let ended = |report| TrialResult {
             verdict: Verdict::Killed(report),
             outcome: None,
             usage,
@@ -104,7 +104,7 @@ impl Trial {
                 Err(report) => return Ok(ended(report)),
             }
         }
-        Ok(Tried {
+        Ok(TrialResult {
             verdict,
             outcome: Some(outcome),
             usage: Usage {
@@ -126,8 +126,8 @@ impl Trial {
             account: Account::default(),
         };
         let called = match &call.called {
-            Called::Root { now } => ReadyCall::Root(*now),
-            Called::Rule { rule, page } => {
+            CallTarget::Root { now } => ReadyCall::Root(*now),
+            CallTarget::Rule { rule, page } => {
                 let rules = &self.rules.description().rules;
                 if !rules.iter().any(|known| **known == **rule) {
                     // A crawl would take this for a fault of the rule, which is no outcome to keep.
@@ -307,7 +307,7 @@ mod tests {
     async fn tried(
         kept: Option<Result<CallOutput, CallFailure>>,
         answers: Vec<(Result<CallOutput, CallFailure>, u64)>,
-    ) -> Tried {
+    ) -> TrialResult {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("hi.html"), "<p>hi").unwrap();
         let hi = "hi".parse().unwrap();

@@ -14,8 +14,8 @@ const QUIET: Duration = Duration::from_millis(150);
 /// Files beside `src` that a plugin is built from.
 const MANIFESTS: [&str; 4] = ["Cargo.toml", "build.rs", "package.json", "pyproject.toml"];
 
-/// Changes of one plugin, for as long as this value lives.
-pub struct Changes {
+/// Watcher of the changes of one plugin, for as long as this value lives.
+pub struct ChangeWatcher {
     seen: Arc<Notify>,
     watcher: RecommendedWatcher,
     watched: Arc<Watched>,
@@ -40,7 +40,7 @@ pub struct WatchError {
     source: notify::Error,
 }
 
-impl Changes {
+impl ChangeWatcher {
     /// Watches a folder of source or a .wasm file, and a folder of saved calls.
     pub fn of(plugin: &Path, pages: Option<&Path>) -> Result<Self, WatchError> {
         let absolute = |path: &Path| {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     /// Returns true if a change is told within a time.
-    async fn is_told(changes: &mut Changes, within: Duration) -> bool {
+    async fn is_told(changes: &mut ChangeWatcher, within: Duration) -> bool {
         tokio::time::timeout(within, changes.next()).await.is_ok()
     }
 
@@ -202,7 +202,7 @@ mod tests {
             fs::create_dir_all(path(name)).unwrap();
         }
         fs::write(path("Cargo.toml"), "").unwrap();
-        let mut changes = Changes::of(folder.path(), Some(&path("pages"))).unwrap();
+        let mut changes = ChangeWatcher::of(folder.path(), Some(&path("pages"))).unwrap();
         for name in ["src/lib.rs", "src/inner/a.rs", "pages/a.html", "Cargo.toml"] {
             fs::write(path(name), "changed").unwrap();
             assert!(is_told(&mut changes, SOON).await, "{name}");
@@ -232,7 +232,7 @@ mod tests {
     async fn a_change_is_not_lost_where_nobody_waits_to_its_end() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("src")).unwrap();
-        let mut changes = Changes::of(folder.path(), None).unwrap();
+        let mut changes = ChangeWatcher::of(folder.path(), None).unwrap();
         fs::write(folder.path().join("src/lib.rs"), "1").unwrap();
         // The change is seen, and the future is dropped before the save is over.
         let heard = async {
@@ -250,7 +250,7 @@ mod tests {
         let src = folder.path().join("src");
         fs::create_dir(&src).unwrap();
         fs::write(src.join("lib.rs"), "1").unwrap();
-        let mut changes = Changes::of(folder.path(), None).unwrap();
+        let mut changes = ChangeWatcher::of(folder.path(), None).unwrap();
         fs::remove_dir_all(&src).unwrap();
         assert!(is_told(&mut changes, SOON).await);
         fs::create_dir(&src).unwrap();
@@ -265,7 +265,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let wasm = folder.path().join("a.wasm");
         fs::write(&wasm, "1").unwrap();
-        let mut changes = Changes::of(&wasm, None).unwrap();
+        let mut changes = ChangeWatcher::of(&wasm, None).unwrap();
         fs::write(folder.path().join("b.wasm"), "2").unwrap();
         assert!(!is_told(&mut changes, WHILE).await);
         fs::rename(folder.path().join("b.wasm"), &wasm).unwrap();
@@ -274,7 +274,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_not_there_cannot_be_watched() {
-        let error = Changes::of(Path::new("/nowhere"), None).err().unwrap();
+        let error = ChangeWatcher::of(Path::new("/nowhere"), None)
+            .err()
+            .unwrap();
         assert_eq!(error.to_string(), "cannot watch /nowhere for changes");
     }
 }

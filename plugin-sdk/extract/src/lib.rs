@@ -12,7 +12,7 @@
 
 mod captures;
 mod engine;
-pub mod mangle;
+pub mod mutation;
 mod plan;
 mod selector;
 mod steps;

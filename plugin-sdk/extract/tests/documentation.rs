@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use crawler_extract::Plan;
-use crawler_extract::mangle::{
+use crawler_extract::mutation::{
     Random, cut_off, with_stray_end_tags, without_end_tags, without_tags,
 };
 use scraper::Html;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use crawler_extract::mangle::Random;
+use crawler_extract::mutation::Random;
 use crawler_extract::{Plan, Take};
 use scraper::Html;
 

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use crawler_extract::mangle::Random;
+use crawler_extract::mutation::Random;
 use crawler_extract::{Plan, Take};
 use scraper::Html;
 

@@ -14,11 +14,11 @@ use crate::cli::devtools::{
 };
 use crate::cli::plugin::build_plugin;
 use crate::config;
-use crawler_devtools::mangled::withstood;
+use crawler_devtools::mutation;
 use crawler_devtools::saved::{CallName, Fetched, SavedCall};
 use crawler_devtools::template::Language;
-use crawler_devtools::trial::{Trial, Tried, Verdict};
-use crawler_devtools::watch::Changes;
+use crawler_devtools::trial::{Trial, TrialResult, Verdict};
+use crawler_devtools::watch::ChangeWatcher;
 use crawler_devtools::{fetching, template};
 use crawler_model::plugin::{LimitOverrides, Limits};
 use crawler_plugin::Admit as _;
@@ -113,7 +113,7 @@ async fn test(options: &TestOptions) -> anyhow::Result<()> {
     }
     // A folder without calls to test is an error at once, not something to watch.
     call_names(&options.pages, &options.calls)?;
-    let mut changes = Changes::of(&options.plugin, Some(&options.pages))?;
+    let mut changes = ChangeWatcher::of(&options.plugin, Some(&options.pages))?;
     loop {
         match test_once(options).await {
             // Nobody reads the output any more.
@@ -159,7 +159,7 @@ async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> CallRe
     };
     let mut tried = trial.make(folder, &call).await;
     let to_keep = match &tried {
-        Ok(Tried {
+        Ok(TrialResult {
             verdict: Verdict::New | Verdict::Differs(_) | Verdict::Same,
             outcome,
             ..
@@ -175,13 +175,13 @@ async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> CallRe
     }
     let mut mangled = Vec::new();
     if let Some(copies) = options.mangled
-        && let Ok(Tried {
+        && let Ok(TrialResult {
             outcome: Some(outcome),
             ..
         }) = &tried
     {
-        match withstood(trial, (folder, &name), &call, outcome, copies).await {
-            Ok(withstood) => mangled = withstood,
+        match mutation::run(trial, (folder, &name), &call, outcome, copies).await {
+            Ok(results) => mangled = results,
             Err(error) => tried = Err(error),
         }
     }

@@ -24,7 +24,7 @@ use crawler_crawl::put_back;
 use crawler_crawl::report::CrawlLog;
 use crawler_crawl::starts::Starts;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
-use crawler_devtools::watch::Changes;
+use crawler_devtools::watch::ChangeWatcher;
 use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::crawl::Counts;
@@ -48,7 +48,7 @@ pub(super) async fn run(options: RunOptions, stop: CancellationToken) -> anyhow:
     if !options.is_watching {
         return run_once(&options, stop).await.map(drop);
     }
-    let mut changes = Changes::of(&options.plugin, None)?;
+    let mut changes = ChangeWatcher::of(&options.plugin, None)?;
     loop {
         let this = stop.child_token();
         let mut crawl = Box::pin(run_once(&options, this.clone()));

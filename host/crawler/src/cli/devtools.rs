@@ -11,7 +11,7 @@ use super::args::{OutputArgs, RuleArgs};
 use super::engine::{AdmissionArgs, EngineArgs, EngineOptions};
 use super::options::NO_PORT;
 use crate::config::Environment;
-use crawler_devtools::mangled::Copies;
+use crawler_devtools::mutation::Copies;
 use crawler_devtools::saved::CallName;
 use crawler_devtools::template::Language;
 use crawler_model::id::PluginName;

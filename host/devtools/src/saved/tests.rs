@@ -52,8 +52,8 @@ fn keep_as(
 
 fn page_of(call: &SavedCall) -> &SavedPage {
     match &call.called {
-        Called::Rule { page, .. } => page,
-        Called::Root { .. } => panic!("root has no page"),
+        CallTarget::Rule { page, .. } => page,
+        CallTarget::Root { .. } => panic!("root has no page"),
     }
 }
 

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use crawler_extract::Take;
 
-use super::found::Found;
+use super::query_result::QueryResult;
 
 /// Returns a struct that reads the same as the query. A field is optional or a list if it is so on this page.
-pub fn rust(found: &Found) -> String {
+pub fn rust(found: &QueryResult) -> String {
     let query = found.query();
     let mut code = String::new();
     let mut begin = |name: &str| {
@@ -82,7 +82,7 @@ mod tests {
         let Ok(Line::Query(query)) = Line::read(line) else {
             panic!("{line} is no query");
         };
-        let found = Found::read(&query, page, &Budget::default()).unwrap();
+        let found = QueryResult::read(&query, page, &Budget::default()).unwrap();
         assert_eq!(rust(&found), expected, "{line}");
     }
 

@@ -1,6 +1,6 @@
 //! Random pages that are full of tables.
 
-use crawler_extract::mangle::Random;
+use crawler_extract::mutation::Random;
 
 /// Returns a page whose tables are right by the rules of HTML: it leaves out only tags that may be left out.
 pub(crate) fn right(random: &mut Random) -> String {

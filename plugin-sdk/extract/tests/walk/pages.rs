@@ -1,6 +1,6 @@
 //! Whole pages give the trees of a browser, also without the end tags that may be left out.
 
-use crawler_extract::mangle::without_optional_end_tags;
+use crawler_extract::mutation::without_optional_end_tags;
 
 use super::documentation;
 use super::outline::{Node, add, browser, told};

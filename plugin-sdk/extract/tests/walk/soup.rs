@@ -5,7 +5,7 @@ use super::differences::Exception::{
 };
 use super::differences::check;
 use super::outline::told;
-use crawler_extract::mangle::Random;
+use crawler_extract::mutation::Random;
 
 /// Pieces of a page of soup. `#` stands for a name.
 const PIECES: [&str; 46] = [

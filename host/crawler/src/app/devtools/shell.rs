@@ -12,8 +12,8 @@ use url::Url;
 use crate::cli;
 use crate::cli::devtools::{Lines, ShellOptions, ShellOutput, ShellPage, Terminal, check_scheme};
 use crawler_devtools::fetching;
-use crawler_devtools::saved::{self, Called, SavedCall, SavedError, files};
-use crawler_devtools::shell::{Command, Found, Line, Names, links, rust};
+use crawler_devtools::saved::{self, CallTarget, SavedCall, SavedError, files};
+use crawler_devtools::shell::{Command, Completions, Line, QueryResult, links, rust};
 use crawler_fetch::{Fetch, charset};
 use crawler_model::crawl::{Page, Request};
 use crawler_model::headers::Headers;
@@ -28,7 +28,7 @@ struct Shell {
     limits: Limits,
     page: Page,
     /// Result of the last query.
-    found: Option<Found>,
+    found: Option<QueryResult>,
 }
 
 pub(super) async fn run(options: &ShellOptions) -> anyhow::Result<()> {
@@ -87,7 +87,7 @@ enum Next {
 impl Shell {
     fn complete(&self, lines: &mut Lines, output: &ShellOutput) {
         if output.is_terminal() {
-            lines.complete(Names::of(&self.page.text()));
+            lines.complete(Completions::of(&self.page.text()));
         }
     }
 
@@ -100,7 +100,7 @@ impl Shell {
                     deadline: self.limits.cpu,
                     ..Budget::default()
                 };
-                let found = Found::read(&query, &self.page.text(), &budget);
+                let found = QueryResult::read(&query, &self.page.text(), &budget);
                 let found = found.map_err(anyhow::Error::msg)?;
                 output.found(&found, false)?;
                 self.found = Some(found);
@@ -149,7 +149,7 @@ impl Shell {
         Ok(Next::Line)
     }
 
-    fn last(&self) -> anyhow::Result<&Found> {
+    fn last(&self) -> anyhow::Result<&QueryResult> {
         let found = self.found.as_ref();
         found.context("nothing was looked for on this page yet; type a selector first")
     }
@@ -159,7 +159,7 @@ impl Shell {
 async fn opened(path: &Path, limits: &Limits) -> anyhow::Result<Page> {
     if let Some((folder, name)) = saved::call_of(path) {
         let call = SavedCall::read(&folder, &name)?;
-        let Called::Rule { page, .. } = &call.called else {
+        let CallTarget::Rule { page, .. } = &call.called else {
             anyhow::bail!("{} is a call of root, which has no page", path.display());
         };
         return Ok(page.page(&folder, limits.body)?.0);

@@ -12,7 +12,7 @@ use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 
-use crawler_devtools::shell::{Names, is_open};
+use crawler_devtools::shell::{Completions, is_open};
 
 const PROMPT: &str = "> ";
 /// Sequence that makes the terminal stop marking pasted text.
@@ -45,7 +45,7 @@ impl Lines {
             .max_history_size(HISTORY_MAX)?
             .auto_add_history(true);
         let mut editor = Editor::with_config(config.build())?;
-        editor.set_helper(Some(ShellHelper(Names::default())));
+        editor.set_helper(Some(ShellHelper(Completions::default())));
         let mut history = history.map(Path::to_owned);
         if let Some(path) = &history
             && path.exists()
@@ -60,7 +60,7 @@ impl Lines {
     }
 
     /// Completes the names of a page in lines from now on.
-    pub fn complete(&mut self, names: Names) {
+    pub fn complete(&mut self, names: Completions) {
         if let Self::Typed { editor, .. } = self {
             editor.set_helper(Some(ShellHelper(names)));
         }
@@ -157,7 +157,7 @@ fn given() -> anyhow::Result<Option<String>> {
 }
 
 /// Completion of words, and continuation of lines.
-pub struct ShellHelper(Names);
+pub struct ShellHelper(Completions);
 
 impl Completer for ShellHelper {
     type Candidate = String;

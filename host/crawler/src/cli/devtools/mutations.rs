@@ -1,12 +1,12 @@
 //! Output of `crawler plugin test --mangle`.
 
-use crawler_extract::mangle::Mangling;
+use crawler_extract::mutation::Mutation;
 use serde_json::{Value, json};
 
 use super::show::CallResult;
 use crate::cli::{Failure, table};
 use crawler_devtools::changes::Tally;
-use crawler_devtools::mangled::{Copies, Withstood};
+use crawler_devtools::mutation::{Copies, MutationResult};
 
 /// Number of fields that are named in a row of the table.
 const FIELDS: usize = 4;
@@ -15,14 +15,14 @@ const FIELDS: usize = 4;
 pub(super) fn print(all: &[CallResult], copies: Copies) -> anyhow::Result<()> {
     let results = || {
         let each = all.iter();
-        each.flat_map(|call| call.mangled.iter().map(move |withstood| (call, withstood)))
+        each.flat_map(|call| call.mangled.iter().map(move |of_mutation| (call, of_mutation)))
     };
     table::print_line(&format!(
         "\non mangled copies of the pages (--mangle={} --seed={}):",
         copies.n_each, copies.seed
     ))?;
     let rows: Vec<[String; 7]> = results()
-        .map(|(call, withstood)| row(call, withstood))
+        .map(|(call, of_mutation)| row(call, of_mutation))
         .collect();
     let head = [
         "CALL", "MISTAKE", "SAME", "ITEMS", "FIELDS", "REQUESTS", "RESULT",
@@ -42,7 +42,7 @@ pub(super) fn print(all: &[CallResult], copies: Copies) -> anyhow::Result<()> {
         }
     }
     let firsts: Vec<String> = results()
-        .filter_map(|(call, withstood)| first(call, withstood))
+        .filter_map(|(call, of_mutation)| first(call, of_mutation))
         .collect();
     if !firsts.is_empty() {
         table::print_line(&format!("\nthe first differences:\n{}", firsts.join("\n")))?;
@@ -50,34 +50,35 @@ pub(super) fn print(all: &[CallResult], copies: Copies) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn row(call: &CallResult, withstood: &Withstood) -> [String; 7] {
-    let Withstood {
+fn row(call: &CallResult, of_mutation: &MutationResult) -> [String; 7] {
+    let MutationResult {
         n_copies,
         n_same,
         changes,
         ..
-    } = withstood;
+    } = of_mutation;
     [
         call.name.to_string(),
-        withstood.mangling.as_str().to_owned(),
+        of_mutation.mutation.as_str().to_owned(),
         match n_copies {
             0 => "-".to_owned(),
             n_copies => format!("{n_same} of {n_copies}"),
         },
         tally(changes.items),
-        table::plain(&fields(withstood)),
+        table::plain(&fields(of_mutation)),
         tally(changes.requests),
-        result(withstood),
+        result(of_mutation),
     ]
 }
 
 /// Returns the result in words.
-fn result(withstood: &Withstood) -> String {
-    let n_differ = withstood.n_copies - withstood.n_same - withstood.n_gave_up - withstood.n_ended;
+fn result(of_mutation: &MutationResult) -> String {
+    let n_differ =
+        of_mutation.n_copies - of_mutation.n_same - of_mutation.n_gave_up - of_mutation.n_ended;
     let counts = [
         (n_differ, "differs"),
-        (withstood.n_gave_up, "gives up"),
-        (withstood.n_ended, "ended"),
+        (of_mutation.n_gave_up, "gives up"),
+        (of_mutation.n_ended, "ended"),
     ];
     let counts: Vec<String> = counts
         .iter()
@@ -85,7 +86,7 @@ fn result(withstood: &Withstood) -> String {
         .map(|(n, word)| format!("{word} {n}x"))
         .collect();
     match counts.is_empty() {
-        true if withstood.n_copies == 0 => "nothing to mangle".to_owned(),
+        true if of_mutation.n_copies == 0 => "nothing to mangle".to_owned(),
         true => "same".to_owned(),
         false => counts.join(", "),
     }
@@ -107,8 +108,8 @@ pub(super) fn tally(tally: Tally) -> String {
 }
 
 /// Returns the fields that changed most often.
-fn fields(withstood: &Withstood) -> String {
-    let mut fields: Vec<(&String, &usize)> = withstood.changes.fields.iter().collect();
+fn fields(of_mutation: &MutationResult) -> String {
+    let mut fields: Vec<(&String, &usize)> = of_mutation.changes.fields.iter().collect();
     fields.sort_by_key(|(name, n)| (std::cmp::Reverse(**n), *name));
     let shown = fields.iter().take(FIELDS);
     let mut shown: Vec<String> = shown.map(|(name, n)| format!("{name} {n}x")).collect();
@@ -122,15 +123,15 @@ fn fields(withstood: &Withstood) -> String {
     }
 }
 
-fn first(call: &CallResult, withstood: &Withstood) -> Option<String> {
+fn first(call: &CallResult, of_mutation: &MutationResult) -> Option<String> {
     let begin = |copy: u32| {
         format!(
             "{}, {}, copy {copy}: ",
             call.name,
-            withstood.mangling.as_str()
+            of_mutation.mutation.as_str()
         )
     };
-    let ended = withstood.ended.as_ref().map(|(copy, report)| {
+    let ended = of_mutation.ended.as_ref().map(|(copy, report)| {
         let mut text = format!(
             "{}ended ({}): {}",
             begin(*copy),
@@ -142,26 +143,26 @@ fn first(call: &CallResult, withstood: &Withstood) -> Option<String> {
         }
         text
     });
-    let differs = withstood.changes.first.as_ref();
-    let differs = differs.map(|first| begin(withstood.first_copy) + first);
+    let differs = of_mutation.changes.first.as_ref();
+    let differs = differs.map(|first| begin(of_mutation.first_copy) + first);
     let lines: Vec<String> = ended.into_iter().chain(differs).collect();
     (!lines.is_empty()).then(|| table::plain(&lines.join("\n")))
 }
 
-pub(super) fn as_json(withstood: &Withstood) -> Value {
-    let changes = &withstood.changes;
-    let ended = withstood.ended.as_ref();
+pub(super) fn as_json(of_mutation: &MutationResult) -> Value {
+    let changes = &of_mutation.changes;
+    let ended = of_mutation.ended.as_ref();
     json!({
-        "mistake": withstood.mangling.as_str(),
-        "copies": withstood.n_copies,
-        "same": withstood.n_same,
-        "gave_up": withstood.n_gave_up,
-        "ended": withstood.n_ended,
+        "mistake": of_mutation.mutation.as_str(),
+        "copies": of_mutation.n_copies,
+        "same": of_mutation.n_same,
+        "gave_up": of_mutation.n_gave_up,
+        "ended": of_mutation.n_ended,
         "items": changes.items,
         "fields": changes.fields,
         "requests": changes.requests,
         "first": changes.first.as_ref().map(|what| json!({
-            "copy": withstood.first_copy, "what": what,
+            "copy": of_mutation.first_copy, "what": what,
         })),
         "first_ended": ended.map(|(copy, report)| json!({
             "copy": copy, "kill": report.kill.to_string(), "message": report.message,
@@ -173,16 +174,16 @@ pub(super) fn as_json(withstood: &Withstood) -> Value {
 pub(super) fn check(all: &[CallResult]) -> anyhow::Result<()> {
     let faults = || {
         let each = all.iter().flat_map(|call| &call.mangled);
-        each.filter(|withstood| withstood.is_fault())
+        each.filter(|of_mutation| of_mutation.is_fault())
     };
-    let n_ended: u32 = faults().map(|withstood| withstood.n_ended).sum();
+    let n_ended: u32 = faults().map(|of_mutation| of_mutation.n_ended).sum();
     if n_ended > 0 {
         let what = format!("the sandbox ended {n_ended} calls on mangled pages");
         let hint = "a rule should give up what it cannot read, not trap or run on; the first of each is named above";
         return Err(Failure::new(what, hint).into());
     }
     if faults().next().is_some() {
-        let way = Mangling::OptionalEndTags.as_str();
+        let way = Mutation::OptionalEndTags.as_str();
         let what = format!(
             "pages without the end tags that HTML lets an author leave out give something else ({way})"
         );

@@ -9,7 +9,7 @@ use url::Url;
 use super::fetch::{FetchSetup, FetchSetupArgs, RequestArgs, check_scheme};
 use crate::cli::{Failure, table};
 use crate::config::Environment;
-use crawler_devtools::shell::{COMMANDS, Found, Links, Shown, TAKES};
+use crawler_devtools::shell::{COMMANDS, Links, QueryResult, TAKES, Table};
 use crawler_model::crawl::{Page, Request};
 use crawler_process::telemetry::chain;
 
@@ -196,8 +196,8 @@ impl ShellOutput {
     }
 
     /// Prints the result of a query.
-    pub fn found(&self, found: &Found, is_whole: bool) -> io::Result<()> {
-        let Shown {
+    pub fn found(&self, found: &QueryResult, is_whole: bool) -> io::Result<()> {
+        let Table {
             head,
             rows,
             n_more,

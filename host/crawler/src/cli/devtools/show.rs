@@ -9,11 +9,11 @@ use serde_json::{Value, json};
 use crate::cli::devtools::pages::PAGES;
 use crate::cli::devtools::{NewOptions, mutations};
 use crate::cli::{Failure, plugin, table};
-use crawler_devtools::mangled::{Copies, Withstood};
+use crawler_devtools::mutation::{Copies, MutationResult};
 use crawler_devtools::outcome::Outcome;
 use crawler_devtools::saved::{self, CallName};
 use crawler_devtools::template::{COMPONENTIZE_PY, Language};
-use crawler_devtools::trial::{TrialError, Tried, Verdict};
+use crawler_devtools::trial::{TrialError, TrialResult, Verdict};
 use crawler_model::crawl::Page;
 use crawler_model::plugin::{Limits, Param};
 use crawler_plugin::{Admitted, Usage};
@@ -27,12 +27,12 @@ pub struct CallResult {
     /// Rule of the call. If `None`, the call cannot be read.
     pub rule: Option<String>,
     /// Result of the call, or the reason why it cannot be made or kept.
-    pub tried: Result<Tried, TrialError>,
+    pub tried: Result<TrialResult, TrialError>,
     /// True if the outcome was kept.
     pub is_kept: bool,
     /// Results on mangled copies of the call's page. Empty if they were not asked for, or if there is no page
     /// that can be mangled.
-    pub mangled: Vec<Withstood>,
+    pub mangled: Vec<MutationResult>,
 }
 
 impl CallResult {

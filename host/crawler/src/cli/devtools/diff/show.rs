@@ -12,7 +12,7 @@ use crate::cli::{Failure, table};
 use crawler_devtools::declared::{self, Difference};
 use crawler_devtools::saved::CallName;
 use crawler_devtools::side_by_side::SideBySide;
-use crawler_devtools::trial::{TrialError, Tried, Verdict};
+use crawler_devtools::trial::{TrialError, TrialResult, Verdict};
 use crawler_model::plugin::Description;
 use crawler_process::telemetry::chain;
 
@@ -33,7 +33,7 @@ pub struct ComparedCall {
 impl ComparedCall {
     /// Returns the result in a word.
     fn result(&self) -> String {
-        let fault = |side: &str, tried: &Result<Tried, TrialError>| match tried {
+        let fault = |side: &str, tried: &Result<TrialResult, TrialError>| match tried {
             Err(_) => Some(format!("not made by {side}")),
             Ok(tried) => match &tried.verdict {
                 Verdict::Killed(_) => Some(format!("ended in {side}")),
@@ -53,7 +53,7 @@ impl ComparedCall {
     fn row(&self) -> [String; 7] {
         let changes = self.made.changes.clone().unwrap_or_default();
         let usage =
-            |tried: &Result<Tried, TrialError>| tried.as_ref().ok().map(|tried| tried.usage);
+            |tried: &Result<TrialResult, TrialError>| tried.as_ref().ok().map(|tried| tried.usage);
         let both = usage(&self.made.before).zip(usage(&self.made.after));
         let [fuel, memory, time] = match both {
             None => ["-"; 3].map(str::to_owned),
@@ -96,7 +96,8 @@ impl ComparedCall {
                 },
             }
         }
-        let outcome = |tried: &Result<Tried, TrialError>| tried.as_ref().ok()?.outcome.clone();
+        let outcome =
+            |tried: &Result<TrialResult, TrialError>| tried.as_ref().ok()?.outcome.clone();
         let both = outcome(&self.made.before).zip(outcome(&self.made.after));
         if let Some((before, after)) = both {
             text += &before.difference(&after);
@@ -105,7 +106,7 @@ impl ComparedCall {
     }
 
     fn as_json(&self) -> Value {
-        let side = |tried: &Result<Tried, TrialError>| {
+        let side = |tried: &Result<TrialResult, TrialError>| {
             let tried = tried.as_ref().ok();
             json!({
                 "outcome": tried.and_then(|tried| tried.outcome.as_ref()),

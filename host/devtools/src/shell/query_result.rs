@@ -19,7 +19,7 @@ const BETWEEN: &str = " | ";
 
 /// Result of a query on a page.
 #[derive(Debug)]
-pub struct Found {
+pub struct QueryResult {
     query: Query,
     captures: Captures,
     /// Values of each field in each row.
@@ -32,7 +32,7 @@ pub struct Found {
 
 /// A table, to be printed.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Shown {
+pub struct Table {
     /// Names of the columns.
     pub head: Vec<String>,
     /// Rows, each as long as the head.
@@ -43,7 +43,7 @@ pub struct Shown {
     pub is_cut: bool,
 }
 
-impl Found {
+impl QueryResult {
     /// Reads a page. The error names the selector or the budget, and the way out.
     pub fn read(query: &Query, page: &str, budget: &Budget) -> Result<Self, String> {
         let plan = CompiledPlan::new(&query.plan(), &PlanLimits::default());
@@ -92,7 +92,7 @@ impl Found {
     }
 
     /// Returns a table: the first rows and the beginnings of long values, or everything.
-    pub fn shown(&self, is_whole: bool) -> Shown {
+    pub fn shown(&self, is_whole: bool) -> Table {
         let mut is_cut = false;
         let max = match self.query.fields.len() {
             1 => SHOWN_MAX,
@@ -128,7 +128,7 @@ impl Found {
             .fields
             .iter()
             .map(|field| field.name.to_uppercase());
-        Shown {
+        Table {
             head: std::iter::once("ROW".to_owned()).chain(names).collect(),
             n_more: self.rows.len() - rows.len(),
             rows,
@@ -169,11 +169,11 @@ mod tests {
         "<ul><li id=1><a href=/7>Seven</a><b>x</b><li id=2>none<b>y</b><b>z\n\nz</b></ul>";
 
     #[track_caller]
-    fn found(line: &str, page: &str) -> Found {
+    fn found(line: &str, page: &str) -> QueryResult {
         let Ok(Line::Query(query)) = Line::read(line) else {
             panic!("{line} is no query");
         };
-        Found::read(&query, page, &Budget::default()).unwrap()
+        QueryResult::read(&query, page, &Budget::default()).unwrap()
     }
 
     #[track_caller]
@@ -236,7 +236,7 @@ mod tests {
             let Ok(Line::Query(query)) = Line::read(line) else {
                 panic!("{line} is no query");
             };
-            Found::read(&query, PAGE, &Budget::default()).unwrap_err()
+            QueryResult::read(&query, PAGE, &Budget::default()).unwrap_err()
         };
         let why = read("a:has(b)");
         assert!(

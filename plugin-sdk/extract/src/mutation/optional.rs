@@ -121,17 +121,17 @@ const OPTIONAL: [Optional; 11] = [
 /// and texts in it, except for white space behind such a tag, which moves into the element.
 pub fn without_optional_end_tags(page: &str) -> String {
     let tags = tags::real(page);
-    let mut mangled = String::new();
+    let mut mutated = String::new();
     let mut kept = 0;
     for pair in tags.windows(2) {
         let [tag, next] = [&page[pair[0].clone()], &page[pair[1].clone()]];
         let between = &page[pair[0].end..pair[1].start];
         if tags::is_end(tag) && between.trim_ascii().is_empty() && may_be_left_out(tag, next) {
-            mangled.push_str(&page[kept..pair[0].start]);
+            mutated.push_str(&page[kept..pair[0].start]);
             kept = pair[0].end;
         }
     }
-    mangled + &page[kept..]
+    mutated + &page[kept..]
 }
 
 fn may_be_left_out(tag: &str, next: &str) -> bool {

@@ -16,13 +16,13 @@ const LONGEST: usize = 100;
 /// Names of elements, classes and ids. Names that a selector or a terminal would take for something else are
 /// left out.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Names {
+pub struct Completions {
     tags: BTreeSet<String>,
     classes: BTreeSet<String>,
     ids: BTreeSet<String>,
 }
 
-impl Names {
+impl Completions {
     /// Returns the names of a page; a page that cannot be read has none.
     pub fn of(page: &str) -> Self {
         let plan = plan_of(&[
@@ -94,7 +94,7 @@ mod tests {
     #[track_caller]
     fn check(line: &str, start: usize, expected: &[&str]) {
         let page = "<title>x</title><table class='price  pricey'><tr id=seven class=row>";
-        let (found, names) = Names::of(page).completed(line);
+        let (found, names) = Completions::of(page).completed(line);
         assert_eq!(
             (found, names),
             (
@@ -120,7 +120,7 @@ mod tests {
     fn what_a_terminal_would_obey_is_not() {
         let long = "x".repeat(101);
         let page = format!("<p class='a\u{1b}]0;x\u{7} b&#27;c d:e 1f {long} ok' id='\u{202e}x'>");
-        let names = Names::of(&page);
+        let names = Completions::of(&page);
         let expected = vec!["ok".to_owned()];
         assert_eq!(names.completed("."), (1, expected));
         assert_eq!(names.completed("#"), (1, Vec::new()));

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crawler_extract::mangle::Mangling;
+use crawler_extract::mutation::Mutation;
 use encoding_rs::Encoding;
 use sha2::{Digest as _, Sha256};
 
@@ -18,17 +18,17 @@ use crawler_plugin::KillReport;
 /// Choice of the copies of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Copies {
-    /// Number of copies for each way to mangle that is random.
+    /// Number of copies for each way to mutate that is random.
     pub n_each: u32,
     /// Seed of the copies: the same seed makes the same copies, whichever other calls there are.
     pub seed: u32,
 }
 
-/// Outcomes of a call on the copies that were mangled in one way.
+/// Outcomes of a call on the copies that were mutated in one way.
 #[derive(Debug)]
-pub struct Withstood {
-    /// Way to mangle.
-    pub mangling: Mangling,
+pub struct MutationResult {
+    /// Way to mutate.
+    pub mutation: Mutation,
     /// Number of copies that differ from the page. Copies that do not differ are not tried.
     pub n_copies: u32,
     /// Number of these copies with the same outcome as the page.
@@ -46,10 +46,10 @@ pub struct Withstood {
     pub ended: Option<(u32, Box<KillReport>)>,
 }
 
-impl Withstood {
+impl MutationResult {
     /// Returns true if the host ended a call, or if the items changed though the page lost nothing.
     pub fn is_fault(&self) -> bool {
-        self.n_ended > 0 || (self.mangling.is_harmless() && self.n_same < self.n_copies)
+        self.n_ended > 0 || (self.mutation.is_harmless() && self.n_same < self.n_copies)
     }
 
     async fn add(&mut self, trial: &Trial, expected: &Outcome, ready: Ready) {
@@ -82,15 +82,15 @@ impl Withstood {
     }
 }
 
-/// Makes a call on mangled copies of its page, by each way to mangle one. Returns nothing if the call has no
+/// Makes a call on mutated copies of its page, by each way to mutate one. Returns nothing if the call has no
 /// page, or one that is not HTML. `expected` is the outcome on the page itself.
-pub async fn withstood(
+pub async fn run(
     trial: &Trial,
     (folder, name): (&Path, &CallName),
     call: &SavedCall,
     expected: &Outcome,
     copies: Copies,
-) -> Result<Vec<Withstood>, TrialError> {
+) -> Result<Vec<MutationResult>, TrialError> {
     let ready = trial.ready(folder, call)?;
     let ReadyCall::Rule(_, page, _) = &ready.called else {
         return Ok(Vec::new());
@@ -101,9 +101,9 @@ pub async fn withstood(
     let page = page.clone();
     let text = page.text();
     let mut all = Vec::new();
-    for mangling in Mangling::ALL {
-        let mut withstood = Withstood {
-            mangling,
+    for mutation in Mutation::ALL {
+        let mut result = MutationResult {
+            mutation,
             n_copies: 0,
             n_same: 0,
             n_gave_up: 0,
@@ -112,26 +112,26 @@ pub async fn withstood(
             first_copy: 0,
             ended: None,
         };
-        let n_each = if mangling.is_by_chance() {
+        let n_each = if mutation.is_random() {
             copies.n_each
         } else {
             1
         };
         for n in 0..n_each {
-            let mangled = mangling.mangle(&text, seed(copies.seed, name, mangling, n));
-            if mangled != *text {
-                let page = with_text(&page, mangled, mangling == Mangling::CutOff);
-                withstood.add(trial, expected, ready.on(page)).await;
+            let mutated = mutation.apply(&text, seed(copies.seed, name, mutation, n));
+            if mutated != *text {
+                let page = with_text(&page, mutated, mutation == Mutation::CutOff);
+                result.add(trial, expected, ready.on(page)).await;
             }
         }
-        all.push(withstood);
+        all.push(result);
     }
     Ok(all)
 }
 
 /// Derives the seed of one copy; it does not depend on the other copies.
-fn seed(seed: u32, name: &CallName, mangling: Mangling, n: u32) -> u64 {
-    let text = format!("{seed} {name} {} {n}", mangling.as_str());
+fn seed(seed: u32, name: &CallName, mutation: Mutation, n: u32) -> u64 {
+    let text = format!("{seed} {name} {} {n}", mutation.as_str());
     let digest: [u8; 32] = Sha256::digest(text).into();
     let (first, _) = digest.split_first_chunk().expect("it has 32 bytes");
     u64::from_le_bytes(*first)
@@ -189,7 +189,7 @@ mod tests {
         }
 
         async fn root(&self, _: CallConfig, _: u64) -> CallReport {
-            panic!("root has no page that could be mangled")
+            panic!("root has no page that could be mutated")
         }
 
         async fn parse(
@@ -229,7 +229,7 @@ mod tests {
     const PAGE: &[u8] = b"<ul><li>caf\xe9</li>\n<li>b</li></ul><p>c</p>\n";
 
     /// Tries a rule on mangled copies of a page.
-    async fn tried(kind: &str, answer: fn(&str) -> Answer) -> Vec<Withstood> {
+    async fn tried(kind: &str, answer: fn(&str) -> Answer) -> Vec<MutationResult> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("a.html"), PAGE).unwrap();
         let page = json!({"url": "http://a.test/", "body": "a.html",
@@ -259,9 +259,7 @@ mod tests {
         let tried = trial.make(folder.path(), &call).await.unwrap();
         let expected = tried.outcome.unwrap();
         let at = (folder.path(), &name);
-        withstood(&trial, at, &call, &expected, copies)
-            .await
-            .unwrap()
+        run(&trial, at, &call, &expected, copies).await.unwrap()
     }
 
     const HTML: &str = "text/html; charset=windows-1252";
@@ -275,16 +273,16 @@ mod tests {
         });
         let all = all.await;
         assert_eq!(all.len(), 4);
-        let counts = |w: &Withstood| [w.n_copies, w.n_same, w.n_gave_up, w.n_ended];
+        let counts = |w: &MutationResult| [w.n_copies, w.n_same, w.n_gave_up, w.n_ended];
         assert_eq!(counts(&all[0]), [1, 1, 0, 0]);
         assert_eq!(counts(&all[1]), [8, 8, 0, 0]);
         assert_eq!(counts(&all[2]), [8, 8, 0, 0]);
         let cut = &all[3];
-        assert_eq!(cut.mangling, Mangling::CutOff);
+        assert_eq!(cut.mutation, Mutation::CutOff);
         let n_changed = u32::try_from(cut.changes.items.changed).unwrap();
         assert_eq!(cut.n_same + cut.n_gave_up + n_changed, 8, "{cut:?}");
         assert!(cut.n_same < 8 && cut.changes.first.is_some(), "{cut:?}");
-        assert!(!all.iter().any(Withstood::is_fault));
+        assert!(!all.iter().any(MutationResult::is_fault));
     }
 
     #[tokio::test]
@@ -316,7 +314,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_html_is_not_mangled() {
+    async fn what_is_no_html_is_not_mutated() {
         for kind in ["application/json", "text/plain", "image/png"] {
             assert!(tried(kind, |_| item(1)).await.is_empty(), "{kind}");
         }

@@ -1,6 +1,6 @@
 //! Pages with mistakes, made from good ones: tags that are missing or superfluous, and pages that break off.
 //!
-//! Tests mangle real pages to see that the engine reads them as a browser would. `crawler plugin test --mangle`
+//! Tests mutate real pages to see that the engine reads them as a browser would. `crawler plugin test --mangle`
 //! does so to show how a rule copes. The same seed makes the same page. Nothing here panics, whatever the page is.
 
 mod optional;
@@ -12,9 +12,9 @@ pub use random::Random;
 
 use tags::name;
 
-/// One way to mangle a page.
+/// One way to mutate a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mangling {
+pub enum Mutation {
     /// End tags that HTML lets an author leave out are left out: to a browser the page stays the same, except for
     /// white space that moves into the element before it.
     OptionalEndTags,
@@ -26,8 +26,8 @@ pub enum Mangling {
     CutOff,
 }
 
-impl Mangling {
-    /// Every mangling.
+impl Mutation {
+    /// Every mutation.
     pub const ALL: [Self; 4] = [
         Self::OptionalEndTags,
         Self::DroppedEndTags,
@@ -35,7 +35,7 @@ impl Mangling {
         Self::CutOff,
     ];
 
-    /// Name of the mangling, as reports show it.
+    /// Name of the mutation, as reports show it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OptionalEndTags => "optional-end-tags",
@@ -45,26 +45,26 @@ impl Mangling {
         }
     }
 
-    /// Returns true if another seed makes another page. Otherwise there is only one mangled page.
-    pub fn is_by_chance(self) -> bool {
+    /// Returns true if another seed makes another page. Otherwise there is only one mutated page.
+    pub fn is_random(self) -> bool {
         self != Self::OptionalEndTags
     }
 
-    /// Returns true if a browser reads the mangled page like the original, so that a rule should too.
+    /// Returns true if a browser reads the mutated page like the original, so that a rule should too.
     pub fn is_harmless(self) -> bool {
         self == Self::OptionalEndTags
     }
 
-    /// Returns the page, mangled in this way. If there is nothing to mangle, the page stays as it was.
+    /// Returns the page, mutated in this way. If there is nothing to change, the page stays as it was.
     ///
     /// ```
-    /// use crawler_extract::mangle::Mangling;
+    /// use crawler_extract::mutation::Mutation;
     ///
     /// let page = "<ul><li>a</li><li>b</li></ul>";
-    /// assert_eq!(Mangling::OptionalEndTags.mangle(page, 0), "<ul><li>a<li>b</ul>");
-    /// assert_eq!(Mangling::CutOff.mangle(page, 7), Mangling::CutOff.mangle(page, 7));
+    /// assert_eq!(Mutation::OptionalEndTags.apply(page, 0), "<ul><li>a<li>b</ul>");
+    /// assert_eq!(Mutation::CutOff.apply(page, 7), Mutation::CutOff.apply(page, 7));
     /// ```
-    pub fn mangle(self, page: &str, seed: u64) -> String {
+    pub fn apply(self, page: &str, seed: u64) -> String {
         let random = &mut Random::new(seed);
         match self {
             Self::OptionalEndTags => without_optional_end_tags(page),
@@ -79,15 +79,15 @@ impl Mangling {
 pub fn without_end_tags(page: &str, random: &mut Random, wanted: impl Fn(&str) -> bool) -> String {
     let mut tags = tags::all(page);
     tags.retain(|tag| tags::is_end(&page[tag.clone()]) && wanted(name(&page[tag.clone()])));
-    let mut mangled = String::new();
+    let mut mutated = String::new();
     let mut kept = 0;
     for n in chosen(tags.len(), 50, random) {
         if tags[n].start >= kept {
-            mangled.push_str(&page[kept..tags[n].start]);
+            mutated.push_str(&page[kept..tags[n].start]);
             kept = tags[n].end;
         }
     }
-    mangled + &page[kept..]
+    mutated + &page[kept..]
 }
 
 /// Names of end tags that are inserted even if a page does not have them.
@@ -112,29 +112,29 @@ pub fn with_stray_end_tags(
         return page.to_owned();
     }
     let others: Vec<&str> = NAMES.into_iter().filter(|name| wanted(name)).collect();
-    let mut mangled = String::new();
+    let mut mutated = String::new();
     let mut kept = 0;
     for n in chosen(tags.len(), 200, random) {
         let is_own = others.is_empty() || random.below(2) == 0;
         let names = if is_own { &own } else { &others };
-        mangled.push_str(&page[kept..tags[n].end]);
-        mangled.push_str(&format!("</{}>", random.pick(names)));
+        mutated.push_str(&page[kept..tags[n].end]);
+        mutated.push_str(&format!("</{}>", random.pick(names)));
         kept = tags[n].end;
     }
-    mangled + &page[kept..]
+    mutated + &page[kept..]
 }
 
 /// Returns the page without all tags that are `unwanted`.
 pub fn without_tags(page: &str, unwanted: impl Fn(&str) -> bool) -> String {
-    let mut mangled = String::new();
+    let mut mutated = String::new();
     let mut kept = 0;
     for tag in tags::all(page) {
         if tag.start >= kept && unwanted(name(&page[tag.clone()])) {
-            mangled.push_str(&page[kept..tag.start]);
+            mutated.push_str(&page[kept..tag.start]);
             kept = tag.end;
         }
     }
-    mangled + &page[kept..]
+    mutated + &page[kept..]
 }
 
 /// Returns the page up to a random place.
@@ -160,11 +160,11 @@ mod tests {
 
     #[test]
     fn a_seed_makes_the_same_page_and_another_seed_another() {
-        for mangling in Mangling::ALL {
-            let all = |seed| mangling.mangle(PAGE, seed);
-            assert_eq!(all(3), all(3), "{mangling:?}");
+        for mutation in Mutation::ALL {
+            let all = |seed| mutation.apply(PAGE, seed);
+            assert_eq!(all(3), all(3), "{mutation:?}");
             let n_others = (0..50).filter(|seed| all(*seed) != all(0)).count();
-            assert_eq!(n_others > 0, mangling.is_by_chance(), "{mangling:?}");
+            assert_eq!(n_others > 0, mutation.is_random(), "{mutation:?}");
         }
     }
 
@@ -172,20 +172,20 @@ mod tests {
     fn small_pages_are_mangled_too() {
         for seed in 0..50 {
             let count = |page: &str| page.matches("</").count();
-            assert_eq!(count(&Mangling::DroppedEndTags.mangle(PAGE, seed)), 3);
-            assert_eq!(count(&Mangling::StrayEndTags.mangle(PAGE, seed)), 5);
-            assert!(PAGE.starts_with(&Mangling::CutOff.mangle(PAGE, seed)));
+            assert_eq!(count(&Mutation::DroppedEndTags.apply(PAGE, seed)), 3);
+            assert_eq!(count(&Mutation::StrayEndTags.apply(PAGE, seed)), 5);
+            assert!(PAGE.starts_with(&Mutation::CutOff.apply(PAGE, seed)));
         }
     }
 
     #[test]
     fn a_page_without_anything_to_mangle_stays_as_it_is() {
         for page in ["", "a < b", "<br>", "</", "<a é"] {
-            for mangling in Mangling::ALL {
-                let mangled = mangling.mangle(page, 1);
-                match mangling {
-                    Mangling::CutOff => assert!(page.starts_with(&mangled)),
-                    _ => assert_eq!(mangled, page, "{mangling:?}"),
+            for mutation in Mutation::ALL {
+                let mutated = mutation.apply(page, 1);
+                match mutation {
+                    Mutation::CutOff => assert!(page.starts_with(&mutated)),
+                    _ => assert_eq!(mutated, page, "{mutation:?}"),
                 }
             }
         }
@@ -195,8 +195,8 @@ mod tests {
     fn what_looks_like_tags_within_a_tag_breaks_nothing() {
         let page = "<a </b </i></a><i <i></i>";
         for seed in 0..200 {
-            for mangling in Mangling::ALL {
-                mangling.mangle(page, seed);
+            for mutation in Mutation::ALL {
+                mutation.apply(page, seed);
             }
         }
         assert_eq!(without_tags(page, |_| true), "");
