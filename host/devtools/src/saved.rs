@@ -14,18 +14,19 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub use self::error::SavedError;
 use self::files::{read, write};
 pub use self::name::CallName;
 pub use self::page::SavedPage;
-use self::page::{BodyFile, charset_of, ending};
+use self::page::{BodyFile, charset_of, ending, is_zero};
 use super::outcome::Outcome;
 use crawler_model::crawl::{Page, UnixMillis};
 
+mod error;
 pub mod files;
 mod name;
 mod page;
@@ -126,35 +127,6 @@ impl From<SavedCall> for File {
             outcome: call.outcome,
         }
     }
-}
-
-/// Reason why a saved call cannot be read or kept.
-#[derive(Debug, thiserror::Error)]
-pub enum SavedError {
-    /// A folder or a file cannot be read or written.
-    #[error("cannot {doing} {path}")]
-    Io {
-        /// Operation: `read` or `write`.
-        doing: &'static str,
-        /// Path of the folder or file.
-        path: PathBuf,
-        /// Error of the system.
-        source: io::Error,
-    },
-    /// The file is not a saved call.
-    #[error("{path}: {why}")]
-    Form {
-        /// Path of the file.
-        path: PathBuf,
-        /// Description of the fault.
-        why: String,
-    },
-    /// A file exists that is not to be replaced.
-    #[error("{path} is there already: give another name with --as, or --replace it")]
-    Present {
-        /// Path of the file.
-        path: PathBuf,
-    },
 }
 
 /// Returns the names of all calls of a folder, sorted.
@@ -305,10 +277,6 @@ pub struct Fetched<'a> {
     pub state: Option<&'a str>,
     /// Page as it was fetched.
     pub page: &'a Page,
-}
-
-fn is_zero(n: &u64) -> bool {
-    *n == 0
 }
 
 #[cfg(test)]

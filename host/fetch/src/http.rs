@@ -22,11 +22,10 @@ use url::{Host, Url};
 
 use super::address_policy::AddressPolicy;
 use super::resolve::{FilteringResolver, ResolveError};
-use super::robots::Cache;
+use super::robots::{Cache, product_of};
 use super::throttle::{Pace, Requester, Throttle};
 use super::turns::Turns;
 use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared, charset};
-use admission::Politeness;
 use crawler_model::crawl::{Page, UnixMillis, is_same_host};
 use crawler_model::frontier::DelaySource;
 use crawler_model::resource::DEFAULT_DELAY;
@@ -34,8 +33,9 @@ use crawler_model::settings::{AccessName, USUAL_AGENT};
 use crawler_process::clock::Clock;
 use failed::within;
 use hop::{Exchange, Hop, Outcome};
+use politeness::Politeness;
 use proxy_pools::ProxyPools;
-use send::{OPEN_FILES_WAIT, Sent};
+use sent::{OPEN_FILES_WAIT, Sent, after};
 
 mod admission;
 mod body;
@@ -46,15 +46,17 @@ mod failed;
 pub mod fuzz;
 mod hop;
 mod host_signal;
+mod politeness;
+mod proxied;
 mod proxy_pools;
 mod request_log;
 mod send;
+mod sent;
 mod settings;
 
 pub use client::SetupError;
 pub use host_signal::retry_after;
-pub use proxy_pools::ProxySettings;
-pub use settings::FetchSettings;
+pub use settings::{FetchSettings, ProxySettings};
 
 /// Fetcher over HTTP/1.1 and HTTP/2.
 pub struct HttpFetcher {
@@ -103,7 +105,7 @@ impl HttpFetcher {
     ) -> Result<Self, SetupError> {
         Ok(Self {
             proxy_pools: ProxyPools::new(&settings, &resolver)?,
-            robots: Cache::new(admission::product_of(&settings.user_agent)),
+            robots: Cache::new(product_of(&settings.user_agent)),
             preparing: Semaphore::new(settings.preparing),
             settings,
             address_policy,
@@ -189,10 +191,6 @@ impl HttpFetcher {
         let politeness = Politeness::of(&request, pool.clone());
         Ok((politeness, Hop::first(request, pool)?))
     }
-}
-
-fn after(now: UnixMillis, pause: Duration) -> UnixMillis {
-    now.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[async_trait]

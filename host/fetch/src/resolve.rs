@@ -15,9 +15,11 @@ use url::{Host, Url};
 use super::FetchError;
 use super::address_policy::{AddressPolicy, Denial};
 use super::phases;
+pub(super) use error::ResolveError;
 use names::Names;
 pub use names::{NameSettings, Resolver};
 
+mod error;
 mod names;
 
 /// Maximum number of names remembered as lying inside the allowed networks.
@@ -56,49 +58,6 @@ pub(super) struct WantedPort {
     state: Arc<Mutex<State>>,
     name: Arc<str>,
     port: Port,
-}
-
-/// Reason why a name gave no address. It travels through the client's own error.
-#[derive(Debug, Clone, thiserror::Error)]
-pub(super) enum ResolveError {
-    /// The name has addresses, and none of them may be reached.
-    #[error("{name} is at {address}, which may not be reached")]
-    Denied {
-        /// Name that was looked up.
-        name: String,
-        /// The first of its addresses.
-        address: IpAddr,
-        /// Reason why that address is denied.
-        denial: Denial,
-    },
-    /// The system lets this process open no socket to ask with.
-    #[error("{name} cannot be looked up: no more files can be opened")]
-    OpenFiles {
-        /// Name that was looked up.
-        name: String,
-    },
-    /// The name has no address.
-    #[error("{name} cannot be resolved: {why}")]
-    Unknown {
-        /// Name that was looked up.
-        name: String,
-        /// Message of the system.
-        why: String,
-    },
-}
-
-impl ResolveError {
-    pub(super) fn into_fetch_error(self) -> FetchError {
-        match self {
-            ResolveError::Denied {
-                name,
-                address,
-                denial,
-            } => denial.into_error(&name, address),
-            ResolveError::OpenFiles { .. } => FetchError::OpenFiles,
-            ResolveError::Unknown { name, why } => FetchError::Resolve { host: name, why },
-        }
-    }
 }
 
 impl FilteringResolver {

@@ -13,7 +13,7 @@
 pub use rules::{MAX_BYTES, RuleLine, Rules};
 
 pub(super) use cache::{Cache, OriginRules, ProxyName, Received};
-pub(super) use rules::product_token;
+pub(super) use rules::product_of;
 
 mod cache;
 mod pattern;

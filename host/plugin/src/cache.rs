@@ -20,9 +20,10 @@ use wasmtime::component::Component;
 use super::PluginError;
 use crawler_model::id::Digest;
 
+use trim::KEY_FILE;
+
 mod trim;
 
-const KEY_FILE: &str = "key";
 const MAC_BYTES: usize = 32;
 /// Bits of a mode that let others write.
 const OTHERS_WRITE: u32 = 0o022;

@@ -4,11 +4,7 @@
 //! ([`super::admission`]), or the code comes from `cache`.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread::JoinHandle;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -19,70 +15,25 @@ use super::admission::{self, Compiled, checks};
 use super::bindings::PluginPre;
 use super::cache::Cache;
 use super::host_calls::{self, CallState};
-use super::instance::TICK;
+use super::host_error::host_error;
 use super::{Admit, Admitted, PluginError};
 use crawler_model::guest_text::GuestText;
 use crawler_model::id::Digest;
-use crawler_model::plugin::Limits;
-use crawler_process::confine::Confinement;
 use crawler_process::task::spawn_blocking;
 
 mod budget;
 mod loaded;
+mod settings;
 pub(crate) mod setup;
+mod ticker;
 
 use budget::Budget;
 pub use loaded::Plugin;
+pub use settings::{EngineSettings, POOL_INSTANCES};
 pub(crate) use setup::{
     CORE_INSTANCES_PER_COMPONENT, MEMORIES_PER_COMPONENT, MemoryMode, TABLES_PER_COMPONENT,
 };
-
-/// Settings of this machine for loading and running plugins.
-#[derive(Debug, Clone)]
-pub struct EngineSettings {
-    /// Number of calls that run at once; further calls wait: setting `pool-instances`.
-    pub pool_instances: u32,
-    /// Bytes of memory that all running calls may use together; further calls wait: half of setting `memory`.
-    pub call_memory: u64,
-    /// Size of the largest plugin, in bytes: setting `plugin-size`.
-    pub plugin_size: u64,
-    /// Folder that keeps compiled code from one start to the next. If `None`, it is not kept.
-    pub cache_folder: Option<PathBuf>,
-    /// Bytes of compiled code that are kept, those that were used last: setting `compiled-size`.
-    pub compiled_size: u64,
-    /// Program that compiles, called as `PROGRAM __compile`. If `None`, it is this program if it is
-    /// `crawler`, or else the `crawler` beside it.
-    pub child_program: Option<PathBuf>,
-    /// Number of plugins that are compiled at once.
-    pub n_compiling: usize,
-    /// Bytes of memory that compiling one plugin may take: setting `compile-memory`.
-    pub compile_memory: u64,
-    /// Time that compiling one plugin may take, on the clock and, for each processor, at work: setting
-    /// `compile-time`.
-    pub compile_time: Duration,
-    /// Confinement of compiling processes, which give up what they do not need: setting `confinement`.
-    pub confinement: Confinement,
-}
-
-/// Number of calls that run at once, unless it is set.
-pub const POOL_INSTANCES: u32 = 64;
-
-impl Default for EngineSettings {
-    fn default() -> Self {
-        Self {
-            pool_instances: POOL_INSTANCES,
-            call_memory: u64::from(POOL_INSTANCES) * Limits::default().memory,
-            plugin_size: 64 << 20,
-            cache_folder: None,
-            compiled_size: 2 << 30,
-            child_program: None,
-            n_compiling: 2,
-            compile_memory: 1 << 30,
-            compile_time: Duration::from_secs(120),
-            confinement: Confinement::On,
-        }
-    }
-}
+pub(crate) use ticker::Ticker;
 
 /// Loads plugins and runs their rules. Clones share one engine.
 #[derive(Clone)]
@@ -323,53 +274,5 @@ async fn blocking<T: Send + 'static>(
             doing,
             why: error.to_string(),
         }),
-    }
-}
-
-pub(super) fn host_error<E: std::fmt::Display>(
-    doing: &'static str,
-) -> impl FnOnce(E) -> PluginError {
-    move |error| PluginError::Host {
-        doing,
-        why: format!("{error:#}"),
-    }
-}
-
-/// Advances the epoch, on a thread that ends when this is dropped.
-pub(super) struct Ticker {
-    stop: Option<SyncSender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Ticker {
-    pub(super) fn start(engine: &wasmtime::Engine) -> Result<Self, PluginError> {
-        let (stop, stopped) = sync_channel::<()>(0);
-        let engine = engine.weak();
-        let thread = std::thread::Builder::new()
-            .name("epoch-ticker".to_owned())
-            .spawn(move || {
-                while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(TICK) {
-                    let Some(engine) = engine.upgrade() else {
-                        return;
-                    };
-                    engine.increment_epoch();
-                }
-            })
-            .map_err(host_error("start the epoch ticker"))?;
-        Ok(Self {
-            stop: Some(stop),
-            thread: Some(thread),
-        })
-    }
-}
-
-impl Drop for Ticker {
-    fn drop(&mut self) {
-        self.stop.take();
-        if let Some(thread) = self.thread.take()
-            && thread.join().is_err()
-        {
-            tracing::error!("the epoch ticker panicked");
-        }
     }
 }

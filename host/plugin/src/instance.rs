@@ -14,7 +14,7 @@ use wasmtime::{Store, UpdateDeadline};
 use super::bindings::PluginPre;
 use super::bindings::crawler::rules::types;
 use super::bindings::exports::crawler::rules::rules;
-use super::host_calls::extract::Plans;
+use super::host_calls::reads::Plans;
 use super::host_calls::{CallEnded, CallKind, CallState, HANDLES_MAX, Schemas};
 use super::{CallConfig, CallFailure, CallOutput, CallReport, Usage};
 use cpu_time::CpuTime;

@@ -29,6 +29,7 @@ mod bindings;
 mod cache;
 pub mod engine;
 mod host_calls;
+mod host_error;
 mod instance;
 
 /// Versions of `crawler:rules` that this host runs, first and last.

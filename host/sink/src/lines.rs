@@ -27,12 +27,14 @@ use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
 use crawler_model::id::Run;
 
+use disk::{blocking, create_folder, failed, sync_folder};
 use mark::LineMark;
 use names::FileId;
 use reader::LineReader;
 
 pub use folders::LineFolders;
 
+mod disk;
 mod folders;
 mod mark;
 mod names;
@@ -295,43 +297,4 @@ fn check_name(file: &File, path: &Path) -> io::Result<()> {
         ErrorKind::NotFound,
         "another file was put in its place",
     ))
-}
-
-fn sync_folder(folder: &Path) -> Result<(), SinkError> {
-    let sync = || File::open(folder)?.sync_all();
-    sync().map_err(failed("sync", folder))
-}
-
-/// Makes a shard's folder and its resource's, each durable in the one above. A folder that exists may have
-/// been made a moment before a crash, so it is synced as well.
-fn create_folder(folder: &Path) -> Result<(), SinkError> {
-    for folder in folder.parent().into_iter().chain([folder]) {
-        match std::fs::create_dir(folder) {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(failed("create", folder)(error)),
-        }
-        if let Some(above) = folder.parent() {
-            sync_folder(above)?;
-        }
-    }
-    Ok(())
-}
-
-fn failed(doing: &str, path: &Path) -> impl FnOnce(io::Error) -> SinkError {
-    move |source| SinkError::of_file(doing, path.display(), source)
-}
-
-/// Runs file work on a thread that may block.
-async fn blocking<T: Send + 'static>(
-    path: &Path,
-    work: impl FnOnce() -> Result<T, SinkError> + Send + 'static,
-) -> Result<T, SinkError> {
-    match crawler_process::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(stopping) => Err(failed("reach", path)(io::Error::other(stopping))),
-        },
-    }
 }

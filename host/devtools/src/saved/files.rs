@@ -5,7 +5,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use super::SavedError;
+use super::error::SavedError;
 
 /// Reads at most `max` bytes of a file, and tells if there are more. Only plain files are read: a file of
 /// another kind may never end, or lead elsewhere.

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::error::SavedError;
 use super::files::read;
-use super::{SavedError, is_zero};
 use crate::outcome::Octets;
 use crawler_fetch::charset;
 use crawler_model::crawl::{FetchRecord, Page, PageContext, UnixMillis};
@@ -176,4 +176,8 @@ fn is_first(attempt: &u32) -> bool {
 
 fn is_root(depth: &u32) -> bool {
     *depth == 0
+}
+
+pub(super) fn is_zero(n: &u64) -> bool {
+    *n == 0
 }

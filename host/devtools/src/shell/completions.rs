@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crawler_extract::{Budget, Take, extract};
 
 use super::line::{COMMANDS, TAKES};
-use super::plan_of;
+use super::plan::plan_of;
 
 /// Names that are offered at once.
 const OFFERED_MAX: usize = 100;

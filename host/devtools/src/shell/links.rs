@@ -6,7 +6,7 @@ use crawler_extract::{Budget, Take, extract};
 use regex_lite::Regex;
 use url::Url;
 
-use super::plan_of;
+use super::plan::plan_of;
 use crawler_model::page::{base_of, leads_on};
 
 /// Links of a page.

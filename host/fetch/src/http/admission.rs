@@ -1,7 +1,6 @@
 //! Checks before a hop: if the address policy and the site's robots.txt allow it, and after which delay.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
 
 use futures::FutureExt as _;
 use tokio::time::Instant;
@@ -10,91 +9,15 @@ use url::Url;
 
 use super::failed::within;
 use super::hop::{Hop, Outcome};
-use super::proxy_pools::ProxyPool;
-use super::send::Sent;
-use super::{HttpFetcher, UnixMillis, after, request_log};
-use crate::robots::{MAX_BYTES, MAX_REDIRECTS, OriginRules, ProxyName, Received, product_token};
+use super::politeness::Politeness;
+use super::sent::{HostPause, Sent, after};
+use super::{HttpFetcher, request_log};
+use crate::robots::{MAX_BYTES, MAX_REDIRECTS, OriginRules, ProxyName, Received};
 use crate::throttle::{Pace, Requester};
-use crate::{Failure, FetchError, FetchRequest};
+use crate::{Failure, FetchError};
 use crawler_model::crawl::host_of;
 use crawler_model::frontier::DelaySource;
-use crawler_model::settings::{Rates, Robots};
-
-/// Politeness of a request towards the hosts on its way.
-#[derive(Debug, Clone)]
-pub(super) struct Politeness {
-    /// Time between the end of an answer and the next request. If `None`, the throttle's default applies.
-    delay: Option<Duration>,
-    random_delay: Duration,
-    host_rate: Rates,
-    /// True if its resource names the port of its host.
-    names_port: bool,
-    robots: Robots,
-    max_crawl_delay: Duration,
-    pool: Option<Arc<ProxyPool>>,
-    pub(super) requester: Requester,
-}
-
-impl Politeness {
-    pub(super) fn of(request: &FetchRequest, pool: Option<Arc<ProxyPool>>) -> Self {
-        Self {
-            delay: request.delay,
-            random_delay: request.random_delay,
-            host_rate: request.host_rate.clone(),
-            names_port: request.names_port,
-            robots: request.robots,
-            max_crawl_delay: request.max_crawl_delay,
-            pool,
-            requester: request.requester,
-        }
-    }
-
-    /// Returns true if the site's robots.txt is ignored.
-    pub(super) fn ignores_robots(&self) -> bool {
-        self.robots == Robots::Ignore
-    }
-
-    fn proxy(&self) -> ProxyName<'_> {
-        self.pool.as_ref().map(|pool| pool.name())
-    }
-
-    fn pace(&self, delay: Duration) -> Pace {
-        Pace {
-            delay,
-            delay_by: DelaySource::Setting,
-            random: self.random_delay,
-            rates: self.host_rate.clone(),
-        }
-    }
-}
-
-/// Time for which a host is left alone.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct HostPause {
-    /// Its end; 0 where the host was not asked.
-    pub(super) ready_at: UnixMillis,
-    /// Origin of it.
-    pub(super) by: DelaySource,
-}
-
-impl HostPause {
-    fn lengthen(&mut self, ready_at: UnixMillis, by: DelaySource) {
-        if ready_at > self.ready_at {
-            *self = Self { ready_at, by };
-        }
-    }
-}
-
-fn lengthen(pause: &Mutex<HostPause>, sent: &Sent) {
-    let mut pause = pause.lock().unwrap_or_else(PoisonError::into_inner);
-    pause.lengthen(sent.host_ready_at, sent.delay_by);
-}
-
-/// The name that a user agent goes by in a robots.txt: `crawler` of `crawler/1.0`.
-pub(super) fn product_of(user_agent: &str) -> String {
-    let token = product_token(user_agent.as_bytes());
-    String::from_utf8_lossy(token).into_owned()
-}
+use crawler_model::settings::Robots;
 
 impl HttpFetcher {
     /// Returns the pace that a hop has to keep, if it may be made at all.
@@ -244,6 +167,11 @@ impl HttpFetcher {
         }
         Ok(Received::None)
     }
+}
+
+fn lengthen(pause: &Mutex<HostPause>, sent: &Sent) {
+    let mut pause = pause.lock().unwrap_or_else(PoisonError::into_inner);
+    pause.lengthen(sent.host_ready_at, sent.delay_by);
 }
 
 fn unavailable(why: &str) -> Received {

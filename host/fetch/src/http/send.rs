@@ -5,24 +5,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::hop::{Exchange, Hop, Outcome};
-use super::{HttpFetcher, after, host_signal};
+use super::sent::{OPEN_FILES_WAIT, Sent, after};
+use super::{HttpFetcher, host_signal};
 use crate::FetchError;
 use crate::throttle::{Address, MAX_WAIT, Pace, Paused, Permit, Requester, SharedAddress};
 use crate::turns::call::LEASE;
 use crate::turns::{TurnInUse, Turns};
-use crawler_model::crawl::{UnixMillis, clock_of};
-use crawler_model::frontier::DelaySource;
-
-/// The outcome of one hop.
-pub(super) struct Sent {
-    pub(super) outcome: Result<Outcome, FetchError>,
-    /// Time when its host may be asked again; 0 if nothing was asked of it.
-    pub(super) host_ready_at: UnixMillis,
-    /// Origin of the delay until `host_ready_at`.
-    pub(super) delay_by: DelaySource,
-    /// True if the host could not be reached.
-    pub(super) is_of_host: bool,
-}
+use crawler_model::crawl::clock_of;
 
 /// A host that may be asked now.
 pub(super) struct Entered {
@@ -31,27 +20,12 @@ pub(super) struct Entered {
     pub(super) turn: Option<TurnInUse>,
 }
 
-impl Sent {
-    /// Creates the outcome of a hop that asked nothing of its host.
-    pub(super) fn nothing(error: FetchError, host_ready_at: UnixMillis) -> Self {
-        Self {
-            outcome: Err(error),
-            host_ready_at,
-            delay_by: DelaySource::default(),
-            is_of_host: false,
-        }
-    }
-}
-
 /// Number of delays of a host for which a request that is not retried later waits for its turn over all workers.
 const MAX_TURN_DELAYS: u32 = 64;
 
 /// The longest wait in the throttle while holding a lease. A lease that is unused for longer goes back to its
 /// owner.
 const MAX_THROTTLE_WAIT: Duration = Duration::from_millis(100);
-
-/// Wait of a page when no connection can be opened; idle ones are closed meanwhile.
-pub(super) const OPEN_FILES_WAIT: Duration = Duration::from_secs(1);
 
 /// Returns how long the page has to wait for proxies or open files, if that is why it was not sent.
 fn pause_of(error: &FetchError) -> Duration {

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::Certificate;
+use url::Url;
 
-use super::ProxySettings;
 use crate::NameSettings;
 use crate::credentials::Credentials;
 use crawler_model::settings::{AccessName, USUAL_AGENT};
@@ -70,5 +70,20 @@ impl Default for FetchSettings {
             proxy_resolves: false,
             credentials: BTreeMap::new(),
         }
+    }
+}
+
+/// A proxy, as set up by the operator.
+#[derive(Clone)]
+pub struct ProxySettings {
+    /// URL with scheme `http`, `https`, `socks5` or `socks5h`, without user.
+    pub url: Url,
+    /// User and password.
+    pub login: Option<(String, String)>,
+}
+
+impl std::fmt::Debug for ProxySettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.url)
     }
 }

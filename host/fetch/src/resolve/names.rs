@@ -4,15 +4,18 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures::future::BoxFuture;
 use moka::Expiry;
 use moka::future::Cache;
 use moka::policy::EvictionPolicy;
 
-use super::ResolveError;
+use super::error::ResolveError;
+use lookup::{LookUp, Resolved};
+pub use settings::{NameSettings, Resolver};
 
 mod dns;
 mod file_backed;
+pub(super) mod lookup;
+mod settings;
 mod system;
 
 /// Maximum number of names whose addresses are remembered.
@@ -21,49 +24,6 @@ const MAX_REMEMBERED: u64 = 50_000;
 /// Minimum time for which addresses are remembered: a name is looked up before the first page of its host is
 /// fetched, and has to be known by then.
 const SHORTEST: Duration = Duration::from_secs(1);
-
-/// Resolver that is asked for the addresses of a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Resolver {
-    /// The name servers of `/etc/resolv.conf`, after `/etc/hosts`. Any number of lookups can wait at once.
-    #[default]
-    Dns,
-    /// The sources that `/etc/nsswitch.conf` names, through the system's library. Each lookup takes a thread.
-    System,
-}
-
-/// Settings for looking up names.
-#[derive(Debug, Clone)]
-pub struct NameSettings {
-    /// Setting `resolver` of `[fetch]`.
-    pub resolver: Resolver,
-    /// The shortest time for which addresses are valid: setting `dns-min-ttl` of `[fetch]`.
-    pub min_ttl: Duration,
-    /// The longest such time: setting `dns-ttl` of `[fetch]`. If zero, each connection looks the name up.
-    pub max_ttl: Duration,
-}
-
-impl Default for NameSettings {
-    fn default() -> Self {
-        Self {
-            resolver: Resolver::default(),
-            min_ttl: Duration::from_secs(30),
-            max_ttl: Duration::from_secs(60 * 60),
-        }
-    }
-}
-
-/// Function that looks up the addresses of a name.
-pub(super) type LookUp = Arc<dyn Fn(String) -> BoxFuture<'static, Found> + Send + Sync>;
-pub(super) type Found = Result<Resolved, ResolveError>;
-
-/// The addresses of a name.
-#[derive(Debug, Clone)]
-pub(super) struct Resolved {
-    pub(super) addresses: Vec<IpAddr>,
-    /// Time for which they are valid according to their records.
-    pub(super) ttl: Duration,
-}
 
 /// Addresses of all names that are looked up.
 #[derive(Clone)]

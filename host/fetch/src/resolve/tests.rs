@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 
-use super::names::{LookUp, Resolved};
+use super::names::lookup::{LookUp, Resolved};
 use super::*;
 
 fn resolver(networks: &[&str], own: &[&str]) -> FilteringResolver {

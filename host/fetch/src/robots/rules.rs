@@ -287,9 +287,15 @@ fn field(name: &[u8]) -> Option<Field> {
     found.map(|&(field, _)| field)
 }
 
+/// Returns the name that a user agent goes by in a robots.txt: `crawler` of `crawler/1.0`.
+pub(crate) fn product_of(user_agent: &str) -> String {
+    let token = product_token(user_agent.as_bytes());
+    String::from_utf8_lossy(token).into_owned()
+}
+
 /// Returns the product token at the start of a user agent: `crawler` of `crawler/1.0 (about)`. The RFC allows
 /// letters, `-` and `_`; digits are accepted too, because `crawler2` would otherwise be read as `crawler`.
-pub(crate) fn product_token(value: &[u8]) -> &[u8] {
+fn product_token(value: &[u8]) -> &[u8] {
     let end = value.iter().position(|&b| !is_token(b));
     &value[..end.unwrap_or(value.len())]
 }

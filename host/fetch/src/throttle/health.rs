@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{STRICT_FOR, ThrottleSettings};
+use super::settings::{STRICT_FOR, ThrottleSettings};
 use crawler_process::retry::delay_after;
 
 /// First pause of a host that is overloaded and does not say for how long.

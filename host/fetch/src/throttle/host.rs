@@ -1,20 +1,57 @@
 //! The throttle's knowledge of one host, and the order of turns there.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::address::{Addresses, SharedAddress};
 use super::health::Health;
+use super::pace::{HostDelay, Pace};
 use super::queue::WaitQueue;
-use super::{HostDelay, MAX_WAIT, Pace, Paused, Requester, STRICT_FOR, ThrottleSettings};
+use super::requester::{Paused, Requester};
+use super::settings::{MAX_WAIT, STRICT_FOR, ThrottleSettings};
 use crawler_model::frontier::DelaySource;
 use crawler_model::settings::{Rate, Rates};
 use crawler_process::limiter::Limiter;
 
 /// Expected length of a turn where a host keeps no delay and has one request at a time.
 const SHORTEST_TURN: Duration = Duration::from_millis(20);
+
+/// One host, as it is shared by the callers that ask it.
+#[derive(Debug, Default)]
+pub(super) struct HostThrottle {
+    /// Lock held by the first of those who wait for a connection; it is handed on in order of arrival.
+    pub(super) queue: tokio::sync::Mutex<()>,
+    state: Mutex<HostState>,
+    /// Signals the first of those who wait for a place that one was freed.
+    pub(super) freed: Notify,
+    /// Signals everyone who waits for a moment that a request has ended: the moment may be sooner or later
+    /// than they know.
+    pub(super) ended: Notify,
+}
+
+impl HostThrottle {
+    pub(super) fn state(&self) -> MutexGuard<'_, HostState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns true if nobody holds or awaits a place (they would share it), no delay is running, and nothing
+    /// is known that the next request would need.
+    pub(super) fn is_forgettable(self: &Arc<Self>, now: Instant) -> bool {
+        let state = self.state();
+        let is_past = |(delay, until): (Duration, Instant)| {
+            let is_over = |(ended, random)| ended + delay + random <= now;
+            until <= now && state.ended.is_none_or(is_over)
+        };
+        let is_over = state.strictest.is_none_or(is_past);
+        let counts = state.rates.by_rate.values().any(|until| now < *until);
+        let is_well = !state.health.is_remembered(now) && state.queue.is_empty(now);
+        is_over && is_well && !counts && Arc::strong_count(self) == 1
+    }
+}
 
 #[derive(Debug, Default)]
 pub(super) struct HostState {

@@ -6,26 +6,11 @@ use std::time::Duration;
 use rand::RngExt as _;
 use tokio::time::Instant;
 
-use super::{HostSignal, HostThrottle, Pace, ThrottleSettings};
+use super::health::HostSignal;
+use super::host::HostThrottle;
+use super::pace::{HostDelay, Pace};
+use super::settings::ThrottleSettings;
 use crawler_model::frontier::DelaySource;
-
-/// Time for which a host is left alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HostDelay {
-    /// Time from now on.
-    pub time: Duration,
-    /// Origin of this time.
-    pub by: DelaySource,
-}
-
-impl HostDelay {
-    pub(super) fn or_longer(self, time: Duration, by: DelaySource) -> Self {
-        match time > self.time {
-            true => Self { time, by },
-            false => self,
-        }
-    }
-}
 
 /// A place at a host. Dropping it starts the host's delay.
 #[derive(Debug)]

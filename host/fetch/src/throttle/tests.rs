@@ -1,7 +1,11 @@
 //! Tests of turns, delays and pauses.
 
-use super::*;
+use std::time::Duration;
+
 use futures::FutureExt as _;
+
+use super::*;
+use crawler_model::frontier::DelaySource;
 
 mod addresses;
 

@@ -1,7 +1,6 @@
 //! Checks of the description that a plugin gives of itself.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crawler_schema::JsonSchema;
@@ -9,14 +8,15 @@ use semver::Version;
 
 use super::Refusal;
 use crate::bindings::crawler::rules::types;
-use crawler_model::guest_text::GuestText;
 use crawler_model::plugin::{Description, LimitOverrides, Param, Schema};
 use crawler_model::resource::HostPattern;
 
 mod plans;
+mod refusal;
 
 use plans::checked_plans;
 pub(crate) use plans::compiled_plans;
+use refusal::{check_names, refusal, short};
 
 /// Largest size of a description as JSON, in bytes: most of what one record of the store may have.
 const ALL_MAX: usize = 240 << 10;
@@ -30,8 +30,6 @@ const PARAMS_MAX: usize = 64;
 const PARAMS: &str = "params";
 /// First version of the interface in which it means that.
 const PARAMS_SINCE: Version = Version::new(0, 1, 1);
-/// Bytes of the name of a rule or schema.
-const NAME_MAX: usize = 128;
 
 /// The description as the model has it, of a component that was built for a version of the interface.
 pub(super) fn checked(
@@ -100,39 +98,6 @@ pub(super) fn checked(
             "shorten it, or split the plugin",
         )),
     }
-}
-
-fn check_names<'a>(
-    what: &str,
-    names: impl ExactSizeIterator<Item = &'a str>,
-    max: usize,
-) -> Result<(), Refusal> {
-    if names.len() > max {
-        return Err(refusal(
-            format_args!("describe lists {} {what}", names.len()),
-            format_args!("at most {max} are allowed"),
-            "split the plugin",
-        ));
-    }
-    let mut seen = BTreeSet::new();
-    for name in names {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(allowed) {
-            return Err(refusal(
-                format_args!("describe lists {:?} among its {what}", short(name)),
-                format_args!("a name has 1 to {NAME_MAX} letters, digits, '-', '_' and '.'"),
-                "rename it",
-            ));
-        }
-        if !seen.insert(name) {
-            return Err(refusal(
-                format_args!("describe lists {name:?} twice among its {what}"),
-                "names are unique within a plugin",
-                "rename one of them",
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn check_schema(schema: &Schema) -> Result<(), Refusal> {
@@ -235,18 +200,6 @@ fn checked_params(hints: &[(String, String)]) -> Result<Option<Vec<Param>>, Refu
     let names = params.iter().map(|param| param.name.as_str());
     check_names("params", names, PARAMS_MAX)?;
     Ok(Some(params))
-}
-
-fn short(text: &str) -> &str {
-    crate::host_calls::up_to(text, NAME_MAX)
-}
-
-fn refusal(found: impl fmt::Display, allowed: impl fmt::Display, remedy: &str) -> Refusal {
-    Refusal {
-        found: GuestText::of(found),
-        allowed: GuestText::of(allowed),
-        remedy: remedy.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, utimensat};
 
-use super::KEY_FILE;
+/// Name of the file with the key of the folder, which stays.
+pub(super) const KEY_FILE: &str = "key";
 
 /// Age after which a file was cut off: a file that is still being written is never older.
 const CUT_OFF_AGE: Duration = Duration::from_secs(60 * 60);

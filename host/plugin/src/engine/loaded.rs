@@ -7,12 +7,13 @@ use crawler_schema::JsonSchema;
 use sha2::Digest as _;
 use tracing::{Instrument as _, Span};
 
+use super::Engine;
 use super::budget::TooLarge;
-use super::{Engine, host_error};
 use crate::admission::{Compiled, compiled_plans};
 use crate::bindings::PluginPre;
-use crate::host_calls::extract::Plans;
+use crate::host_calls::reads::Plans;
 use crate::host_calls::{CallKind, CallState, Schemas};
+use crate::host_error::host_error;
 use crate::instance::{self, Call};
 use crate::{CallConfig, CallFailure, CallReport, KillReport, PluginError, Rules, Usage, cache};
 use crawler_model::crawl::{Kill, Page, PageContext, RuleError, UnixMillis};

@@ -4,7 +4,6 @@
 //! The work is the host's: its fuel is charged by formula, its time is bounded by limit `cpu`, and its memory
 //! by a part of limit `memory`. Long pages are read away from the executor.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -13,14 +12,14 @@ use crawler_extract::{
     Budget, Captures, CompiledPlan, ExtractError, extract, fuel, processor_time,
 };
 use tokio::sync::Semaphore;
-use url::Url;
 
-use super::{CallEnded, CallKind, CallState};
+use super::reads::{MEMORY_SHARE, Reading, Reads};
+use super::state::{CallEnded, CallKind, CallState};
 use crate::LogLevel;
 use crate::bindings::crawler::rules::types;
 use crawler_model::crawl::{Kill, Page};
 use crawler_model::page::base_of;
-use crawler_model::plugin::{LimitName, Limits, Plan};
+use crawler_model::plugin::{LimitName, Limits};
 use crawler_process::task::spawn_blocking;
 
 /// Size in bytes of a page that is read on the executor's thread, in a few milliseconds. A longer page is
@@ -28,15 +27,9 @@ use crawler_process::task::spawn_blocking;
 const MAX_AT_ONCE: usize = 1 << 20;
 /// Largest product of a page's bytes and the plan's work with each that is read on the executor's thread.
 const MAX_WORK_AT_ONCE: usize = 16 << 20;
-/// Divisor of limit `memory` that gives the memory which reading may take beside the captures. Memory that a
-/// plugin asks for is not counted, so a page reads the same in every language.
-const MEMORY_SHARE: u64 = 32;
 /// Factor by which a body may grow when it becomes text: a byte of no charset becomes U+FFFD, which has
 /// three.
 const GROWTH: u64 = 3;
-
-/// Plans of a plugin, ready to read pages.
-pub(crate) type Plans = Arc<[CompiledPlan]>;
 
 /// Permits for reading long pages: no more threads than there are processors, because the store and the sinks
 /// need threads for blocking work too. A reader holds its permit until it is done, even if its call has ended
@@ -45,67 +38,6 @@ static LONG: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
     let n = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     Arc::new(Semaphore::new(n))
 });
-
-/// Readings of the page so far. All plans together have the limits of one call.
-#[derive(Debug, Default)]
-pub(super) struct Reads {
-    /// Bytes that one reading may take beside the captures.
-    memory: u64,
-    /// Results by the plans' numbers.
-    done: BTreeMap<u32, Result<Arc<Reading>, types::ExtractError>>,
-    /// Plans whose captures the rule was given, or whose cut was logged.
-    told: BTreeSet<u32>,
-    n_captures: u64,
-    n_bytes: u64,
-    /// Processor time that reading took.
-    time: Duration,
-}
-
-impl Reads {
-    /// Creates a state without readings. The limits are those of the resource.
-    pub(super) fn within(limits: &Limits) -> Self {
-        Self {
-            memory: limits.memory / MEMORY_SHARE,
-            ..Self::default()
-        }
-    }
-}
-
-/// Captures of a page by one plan.
-#[derive(Debug)]
-pub(super) struct Reading {
-    pub(super) captures: Captures,
-    /// Base of the page's relative addresses.
-    pub(super) base: Url,
-}
-
-impl Reading {
-    /// Returns the captures for the rule, without those of fields that it does not read.
-    pub(super) fn shown(&self, plan: &Plan) -> types::Captures {
-        let captures = &self.captures;
-        let kept = plan.fields.iter().map(|field| field.keep);
-        let columns = captures.columns.iter().zip(kept).map(|(column, is_kept)| {
-            let part = |numbers: &[u32]| {
-                if is_kept {
-                    numbers.to_vec()
-                } else {
-                    Vec::new()
-                }
-            };
-            types::Column {
-                rows: part(&column.rows),
-                spans: part(&column.spans),
-            }
-        });
-        types::Captures {
-            text: captures.text[..captures.n_kept as usize].to_owned(),
-            groups: captures.groups.clone(),
-            columns: columns.collect(),
-            base: captures.base.as_ref().map(|_| self.base.to_string()),
-            truncated: captures.truncated,
-        }
-    }
-}
 
 /// Returns the number of bytes that cross to the guest with captures.
 pub(super) fn n_bytes(captures: &types::Captures) -> usize {

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use crawler_schema::{JsonSchema, Unfit, check_object};
 
-use super::extract::Reading;
 use super::fuel::{PER_JSON_BYTE, PER_REQUEST};
-use super::{CallEnded, CallKind, CallState, request, up_to};
+use super::reads::Reading;
+use super::request;
+use super::state::{CallEnded, CallKind, CallState};
+use super::texts::up_to;
 use crate::bindings::crawler::rules::output;
 use crate::bindings::crawler::rules::types::{ExtractError, FollowOptions, OutputError, Request};
 use crawler_model::crawl::{Item, Kill};
@@ -17,15 +19,6 @@ use crawler_model::plugin::{Description, LimitName};
 const REFUSED_MAX: u32 = 100;
 /// Bytes of all requests of one call: URLs, headers, bodies, states.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
-
-/// Amounts of the budgets that are used.
-#[derive(Debug, Default)]
-pub(super) struct OutputUsage {
-    item_bytes: u64,
-    requests: u64,
-    request_bytes: usize,
-    n_refused: u32,
-}
 
 impl output::Host for CallState {
     fn emit(&mut self, schema: u32, json: String) -> wasmtime::Result<Result<(), OutputError>> {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use url::Url;
 
-use super::up_to;
+use super::texts::{named_bytes, up_to};
 use crate::bindings::crawler::rules::types;
 use crate::bindings::crawler::rules::types::OutputError;
 use crawler_model::crawl::{Request, STATE_MAX, URL_MAX};
@@ -30,10 +30,10 @@ const HOST_HEADERS: [&str; 9] = [
 pub(super) fn n_bytes(request: &types::Request) -> usize {
     request.url.len()
         + request.method.len()
-        + super::named_bytes(&request.headers)
+        + named_bytes(&request.headers)
         + request.body.as_ref().map_or(0, Vec::len)
         + request.state.len()
-        + super::named_bytes(&request.hints)
+        + named_bytes(&request.hints)
 }
 
 /// Resolves a URL against `base`; the error ends a sentence that starts with the URL.

@@ -5,25 +5,18 @@
 //! seed. Interfaces that are not on the list are never linked, so that nothing can reach sockets or HTTP
 //! through WASI.
 
-use std::convert::Infallible;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
-
-use rand::rngs::StdRng;
-use rand::{SeedableRng as _, TryRng};
 use wasmtime::component::{HasData, HasSelf, Linker, Resource, ResourceTable};
 use wasmtime_wasi::cli::{WasiCli, WasiCliView as _};
 use wasmtime_wasi::clocks::{WasiClocks, WasiClocksView as _};
 use wasmtime_wasi::filesystem::{WasiFilesystem, WasiFilesystemView as _};
 use wasmtime_wasi::p2::{DynPollable, bindings};
 use wasmtime_wasi::random::{WasiRandom, WasiRandomView as _};
-use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
+use wasmtime_wasi::{WasiCtxView, WasiView};
 
-use super::CallState;
-use super::fuel::{Meter, PER_BYTE, PER_POLLED};
-use super::logs::{LogStream, Logs};
-use crate::LogLevel;
-use crawler_model::crawl::UnixMillis;
+use super::fuel::PER_POLLED;
+use super::state::CallState;
+
+pub(super) mod context;
 
 /// Interfaces that a plugin may import from WASI, at any 0.2 version.
 pub(crate) const ALLOWED: [&str; 20] = [
@@ -48,11 +41,6 @@ pub(crate) const ALLOWED: [&str; 20] = [
     "wasi:random/insecure-seed",
     "wasi:random/random",
 ];
-
-/// Random bytes that one host call may ask for.
-const RANDOM_MAX: u64 = 64 << 10;
-/// Step of the monotonic clock between two readings.
-const CLOCK_STEP_NANOS: u64 = 1_000;
 
 /// Links every interface of [`ALLOWED`].
 pub(crate) fn link(linker: &mut Linker<CallState>) -> wasmtime::Result<()> {
@@ -123,87 +111,5 @@ impl WasiView for CallState {
             ctx: &mut self.wasi,
             table: &mut self.table,
         }
-    }
-}
-
-/// Returns the WASI context of one call.
-pub(crate) fn context(now: UnixMillis, seed: [u8; 32], logs: &Logs, meter: &Meter) -> WasiCtx {
-    let stream = |level| LogStream {
-        logs: logs.clone(),
-        level,
-        meter: meter.clone(),
-    };
-    let random = |domain: u8| {
-        let mut seed = seed;
-        seed[0] ^= domain;
-        MeteredRandom {
-            random: StdRng::from_seed(seed),
-            meter: meter.clone(),
-        }
-    };
-    let mut insecure_seed = [0; 16];
-    insecure_seed.copy_from_slice(&seed[16..]);
-    WasiCtx::builder()
-        .stdout(stream(LogLevel::Info))
-        .stderr(stream(LogLevel::Warn))
-        .wall_clock(FixedClock(Duration::from_millis(now)))
-        .monotonic_clock(SteppingClock::default())
-        .secure_random(random(1))
-        .insecure_random(random(2))
-        .insecure_random_seed(u128::from_le_bytes(insecure_seed))
-        .max_random_size(RANDOM_MAX)
-        .allow_tcp(false)
-        .allow_udp(false)
-        .build()
-}
-
-/// Clock that stands at the time that the call is about, however long the call takes.
-struct FixedClock(Duration);
-
-impl HostWallClock for FixedClock {
-    fn resolution(&self) -> Duration {
-        Duration::from_millis(1)
-    }
-
-    fn now(&self) -> Duration {
-        self.0
-    }
-}
-
-/// Clock that advances with each reading, so that loops that wait for it to advance end.
-#[derive(Default)]
-struct SteppingClock(AtomicU64);
-
-impl HostMonotonicClock for SteppingClock {
-    fn resolution(&self) -> u64 {
-        CLOCK_STEP_NANOS
-    }
-
-    fn now(&self) -> u64 {
-        self.0.fetch_add(CLOCK_STEP_NANOS, Ordering::Relaxed)
-    }
-}
-
-struct MeteredRandom {
-    random: StdRng,
-    meter: Meter,
-}
-
-impl TryRng for MeteredRandom {
-    type Error = Infallible;
-
-    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
-        self.meter.charge(4 * PER_BYTE);
-        self.random.try_next_u32()
-    }
-
-    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
-        self.meter.charge(8 * PER_BYTE);
-        self.random.try_next_u64()
-    }
-
-    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
-        self.meter.charge(bytes.len() as u64 * PER_BYTE);
-        self.random.try_fill_bytes(bytes)
     }
 }

@@ -8,7 +8,8 @@ use async_trait::async_trait;
 
 use super::super::items::{Extents, ItemStore, ReadItems};
 use super::super::{Delivery, OpenSinks, Sink, SinkError};
-use super::{LineFiles, LineReader, LineSettings, blocking, failed, names, reader, truncate};
+use super::disk::{blocking, failed};
+use super::{LineFiles, LineReader, LineSettings, names, reader, truncate};
 use crawler_model::frontier::SinkMark;
 use crawler_model::id::{ResourceId, Run, Shard};
 use crawler_model::resource::ShardId;

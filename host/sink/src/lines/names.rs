@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use super::super::SinkError;
-use super::failed;
+use super::disk::failed;
 use crawler_model::id::Shard;
 
 /// Id of a line file: the storage epoch of the life that wrote it, and its number in that life. Ids sort in

@@ -10,9 +10,9 @@ use async_trait::async_trait;
 
 use super::super::SinkError;
 use super::super::items::{Extent, Extents, ItemBatch, ReadItems};
+use super::disk::{blocking, failed};
 use super::mark::LineMark;
 use super::names::{self, FileId};
-use super::{blocking, failed};
 use crawler_model::crawl::ItemRecord;
 use crawler_model::id::{Run, Shard};
 

@@ -4,8 +4,9 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use super::super::SinkError;
+use super::disk::{blocking, failed, sync_folder};
 use super::mark::LineMark;
-use super::{LineFiles, LineSettings, blocking, failed, names, sync_folder};
+use super::{LineFiles, LineSettings, names};
 use crawler_model::frontier::SinkMark;
 use crawler_model::id::Shard;
 

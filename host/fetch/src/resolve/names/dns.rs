@@ -9,8 +9,10 @@ use hickory_resolver::config::LookupIpStrategy;
 use hickory_resolver::net::NetError;
 
 use super::file_backed::FileBacked;
-use super::{Found, LookUp, NameSettings, ResolveError, Resolved};
+use super::lookup::{Found, LookUp, Resolved};
+use super::settings::NameSettings;
 use crate::error::is_out_of_files;
+use crate::resolve::error::ResolveError;
 
 /// Maximum number of answers that the resolver itself remembers; useful here is that a name does not exist.
 const MAX_ANSWERS: u64 = 10_000;

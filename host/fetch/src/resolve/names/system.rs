@@ -9,8 +9,9 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use super::{LookUp, ResolveError, Resolved};
+use super::lookup::{LookUp, Resolved};
 use crate::error::is_out_of_files;
+use crate::resolve::error::ResolveError;
 
 /// Maximum number of lookups at once; others wait.
 const THREADS: usize = 32;

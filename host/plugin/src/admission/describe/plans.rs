@@ -2,7 +2,7 @@
 
 use crawler_extract::{CompiledPlan, Field, Group, PlanError, PlanLimits, Take};
 
-use super::{check_names, refusal, short};
+use super::refusal::{check_names, refusal, short};
 use crate::admission::Refusal;
 use crate::bindings::crawler::rules::types;
 use crawler_model::plugin::Plan;

@@ -1,0 +1,56 @@
+//! Outcome of one hop, and the pause of its host that comes of it.
+
+use std::time::Duration;
+
+use super::hop::Outcome;
+use crate::FetchError;
+use crawler_model::crawl::UnixMillis;
+use crawler_model::frontier::DelaySource;
+
+/// Wait of a page when no connection can be opened; idle ones are closed meanwhile.
+pub(super) const OPEN_FILES_WAIT: Duration = Duration::from_secs(1);
+
+/// The outcome of one hop.
+pub(super) struct Sent {
+    pub(super) outcome: Result<Outcome, FetchError>,
+    /// Time when its host may be asked again; 0 if nothing was asked of it.
+    pub(super) host_ready_at: UnixMillis,
+    /// Origin of the delay until `host_ready_at`.
+    pub(super) delay_by: DelaySource,
+    /// True if the host could not be reached.
+    pub(super) is_of_host: bool,
+}
+
+impl Sent {
+    /// Creates the outcome of a hop that asked nothing of its host.
+    pub(super) fn nothing(error: FetchError, host_ready_at: UnixMillis) -> Self {
+        Self {
+            outcome: Err(error),
+            host_ready_at,
+            delay_by: DelaySource::default(),
+            is_of_host: false,
+        }
+    }
+}
+
+/// Time for which a host is left alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct HostPause {
+    /// Its end; 0 where the host was not asked.
+    pub(super) ready_at: UnixMillis,
+    /// Origin of it.
+    pub(super) by: DelaySource,
+}
+
+impl HostPause {
+    pub(super) fn lengthen(&mut self, ready_at: UnixMillis, by: DelaySource) {
+        if ready_at > self.ready_at {
+            *self = Self { ready_at, by };
+        }
+    }
+}
+
+/// Returns the moment after this pause.
+pub(super) fn after(now: UnixMillis, pause: Duration) -> UnixMillis {
+    now.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
+}
