@@ -9,8 +9,8 @@ pub use crawler_extract::Plan;
 
 pub use items::Schema;
 pub use limits::{
-    LIMIT_CEILING_FACTOR, LimitError, LimitName, LimitOverrides, Limits, format_bytes, parse_bytes,
-    parse_millis,
+    LIMIT_CEILING_FACTOR, LimitError, LimitKind, LimitName, LimitOverrides, Limits, format_bytes,
+    parse_bytes, parse_millis,
 };
 pub use params::{Param, ParamError};
 

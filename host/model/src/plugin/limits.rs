@@ -1,65 +1,13 @@
 //! Limits of one call of a rule: defaults, values that a resource sets, and values that a plugin asks for.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::Description;
+pub use table::{LimitKind, LimitName, Limits};
 
-/// Limits of one call of a rule. They have the names and units of `--limit NAME=VALUE`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Limits {
-    /// Number of instructions, approximately: wasmtime's fuel.
-    pub fuel: u64,
-    /// CPU time.
-    #[serde(with = "millis")]
-    pub cpu: Duration,
-    /// Time from start to end of the call, including host calls.
-    #[serde(with = "millis")]
-    pub timeout: Duration,
-    /// Number of bytes of all memories and tables of the instance.
-    pub memory: u64,
-    /// Upper bound on the memory of a plugin that asks for more than `memory`. A value set for `memory`
-    /// sets both.
-    pub memory_asked: u64,
-    /// Number of bytes of a page's body. A longer body is cut and marked as truncated.
-    pub body: u64,
-    /// Number of items of one call.
-    pub items: u64,
-    /// Number of bytes of all items of one call.
-    pub item_bytes: u64,
-    /// Number of requests of one call.
-    pub requests: u64,
-    /// Number of log lines of one call. Further ones are counted and dropped.
-    pub log_lines: u64,
-    /// Number of rows and values that all plans of a call read from its page. The rest is left out, and
-    /// marked.
-    pub captures: u64,
-    /// Number of bytes of these values.
-    pub capture_bytes: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            fuel: 1_000_000_000,
-            cpu: Duration::from_millis(200),
-            timeout: Duration::from_secs(2),
-            memory: 64 << 20,
-            memory_asked: 256 << 20,
-            body: 8 << 20,
-            items: 1_000,
-            item_bytes: 4 << 20,
-            requests: 2_000,
-            log_lines: 200,
-            captures: 100_000,
-            capture_bytes: 8 << 20,
-        }
-    }
-}
+mod table;
 
 /// Changes to [`Limits`] by name, as given with `--limit` and stored with a resource.
 ///
@@ -67,64 +15,6 @@ impl Default for Limits {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LimitOverrides(BTreeMap<LimitName, u64>);
-
-/// Name of a limit, as in `--limit`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "each is the field of Limits of the same name")]
-pub enum LimitName {
-    Fuel,
-    Cpu,
-    Timeout,
-    Memory,
-    Body,
-    Items,
-    ItemBytes,
-    Requests,
-    LogLines,
-    Captures,
-    CaptureBytes,
-}
-
-impl LimitName {
-    /// All limits, in the order they are documented.
-    pub const ALL: [LimitName; 11] = [
-        LimitName::Fuel,
-        LimitName::Cpu,
-        LimitName::Timeout,
-        LimitName::Memory,
-        LimitName::Body,
-        LimitName::Items,
-        LimitName::ItemBytes,
-        LimitName::Requests,
-        LimitName::LogLines,
-        LimitName::Captures,
-        LimitName::CaptureBytes,
-    ];
-
-    /// Returns the name, as in `--limit`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            LimitName::Fuel => "fuel",
-            LimitName::Cpu => "cpu",
-            LimitName::Timeout => "timeout",
-            LimitName::Memory => "memory",
-            LimitName::Body => "body",
-            LimitName::Items => "items",
-            LimitName::ItemBytes => "item-bytes",
-            LimitName::Requests => "requests",
-            LimitName::LogLines => "log-lines",
-            LimitName::Captures => "captures",
-            LimitName::CaptureBytes => "capture-bytes",
-        }
-    }
-}
-
-impl fmt::Display for LimitName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// Factor by which a limit may exceed its default, unless the operator sets another ceiling.
 pub const LIMIT_CEILING_FACTOR: u64 = 10;
@@ -176,17 +66,10 @@ impl LimitOverrides {
                 name: name.to_owned(),
             });
         };
-        let (value, expected) = match limit {
-            LimitName::Cpu | LimitName::Timeout => (parse_millis(text), "a time like 200ms or 2s"),
-            LimitName::Memory
-            | LimitName::Body
-            | LimitName::ItemBytes
-            | LimitName::CaptureBytes => (parse_bytes(text), "a size like 64MiB or 4096"),
-            LimitName::Fuel
-            | LimitName::Items
-            | LimitName::Requests
-            | LimitName::LogLines
-            | LimitName::Captures => (text.parse().ok(), "a whole number"),
+        let (value, expected) = match limit.kind() {
+            LimitKind::Time => (parse_millis(text), "a time like 200ms or 2s"),
+            LimitKind::Bytes => (parse_bytes(text), "a size like 64MiB or 4096"),
+            LimitKind::Count => (text.parse().ok(), "a whole number"),
         };
         let Some(value) = value else {
             return Err(LimitError::Value {
@@ -274,39 +157,6 @@ impl Limits {
             ..self
         }
     }
-
-    /// Returns one limit in its base unit.
-    pub fn value(&self, name: LimitName) -> u64 {
-        match name {
-            LimitName::Fuel => self.fuel,
-            LimitName::Cpu => self.cpu.as_millis() as u64,
-            LimitName::Timeout => self.timeout.as_millis() as u64,
-            LimitName::Memory => self.memory,
-            LimitName::Body => self.body,
-            LimitName::Items => self.items,
-            LimitName::ItemBytes => self.item_bytes,
-            LimitName::Requests => self.requests,
-            LimitName::LogLines => self.log_lines,
-            LimitName::Captures => self.captures,
-            LimitName::CaptureBytes => self.capture_bytes,
-        }
-    }
-
-    fn set(&mut self, name: LimitName, value: u64) {
-        match name {
-            LimitName::Fuel => self.fuel = value,
-            LimitName::Cpu => self.cpu = Duration::from_millis(value),
-            LimitName::Timeout => self.timeout = Duration::from_millis(value),
-            LimitName::Memory => (self.memory, self.memory_asked) = (value, value),
-            LimitName::Body => self.body = value,
-            LimitName::Items => self.items = value,
-            LimitName::ItemBytes => self.item_bytes = value,
-            LimitName::Requests => self.requests = value,
-            LimitName::LogLines => self.log_lines = value,
-            LimitName::Captures => self.captures = value,
-            LimitName::CaptureBytes => self.capture_bytes = value,
-        }
-    }
 }
 
 /// Parses a time, such as `1s` or `250ms`, in milliseconds.
@@ -343,20 +193,6 @@ pub fn format_bytes(n: u64) -> String {
     match units.into_iter().find(fits) {
         Some((shift, unit)) if n > 0 => format!("{}{unit}", n >> shift),
         _ => n.to_string(),
-    }
-}
-
-mod millis {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(value: &Duration, s: S) -> Result<S::Ok, S::Error> {
-        s.serialize_u64(value.as_millis() as u64)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D::Error> {
-        u64::deserialize(d).map(Duration::from_millis)
     }
 }
 
