@@ -1,13 +1,11 @@
 //! The tables of options in the book name every option, with the default that the code has. The rows of the
-//! settings of a crawl are written from their table, see `settings.rs`.
+//! settings of a crawl and of the table `[fetch]` are written from their tables, see `settings.rs`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crawler::cli::CallOptions;
 use crawler_api::requests::RequestSettings;
-use crawler_fetch::http::FetchSettings;
-use crawler_fetch::throttle::ThrottleSettings;
 use crawler_model::plugin::{Limits, format_bytes as bytes};
 use crawler_tests::repository;
 
@@ -51,35 +49,6 @@ fn check(chapter: &str, heading: &str, defaults: &[(&str, String)]) {
 
 #[test]
 fn the_book_tells_the_defaults_of_settings() {
-    let (fetch, throttle) = (FetchSettings::default(), ThrottleSettings::default());
-    check(
-        SETTINGS,
-        "`[fetch]`",
-        &[
-            ("timeout", time(fetch.timeout)),
-            ("connect-timeout", time(fetch.connect_timeout)),
-            ("first-byte-timeout", time(fetch.first_byte_timeout)),
-            ("min-rate", fetch.min_rate.to_string()),
-            ("max-redirects", fetch.max_redirects.to_string()),
-            ("max-headers", fetch.max_headers.to_string()),
-            ("max-header-bytes", bytes(fetch.max_header_bytes as u64)),
-            ("check-certificates", fetch.check_certificates.to_string()),
-            ("preparing", fetch.preparing.to_string()),
-            ("dns-min-ttl", time(fetch.names.min_ttl)),
-            ("dns-ttl", time(fetch.names.max_ttl)),
-            ("proxy-resolves", fetch.proxy_resolves.to_string()),
-            ("parallel", throttle.parallel.to_string()),
-            ("host-failures", throttle.host_failures.to_string()),
-            ("max-host-pause", time(throttle.max_host_pause)),
-            ("max-adaptive-delay", time(throttle.max_adaptive_delay)),
-            (
-                "address-rate",
-                throttle
-                    .address_rate
-                    .map_or("off".to_owned(), |rate| rate.to_string()),
-            ),
-        ],
-    );
     let (requests, calls) = (RequestSettings::default(), CallOptions::default());
     check(
         LIMITS,
@@ -113,12 +82,6 @@ fn the_book_has_a_row_for_every_setting() {
         let keys = lines.filter_map(|line| Some(line.split_once(" = ")?.0.to_owned()));
         keys.collect::<Vec<_>>()
     };
-    let told = table(SETTINGS, "`[fetch]`");
-    let of_fetch = keys("[fetch]");
-    assert!(of_fetch.len() > 10, "{of_fetch:?}");
-    for key in of_fetch {
-        assert!(told.contains_key(&format!("`{key}`")), "{key} of [fetch]");
-    }
     let told = table(SETTINGS, "setting");
     // These keys say what a resource is, not how it crawls, or have tables of their own.
     let others = [

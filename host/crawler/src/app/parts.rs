@@ -13,12 +13,11 @@ use ipnet::IpNet;
 use super::sinks;
 use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::build_plugin;
-use crate::config::{self, EtcdConfig, FetchConfig, FixedHosts};
+use crate::config::{self, EtcdConfig, FetchConfig, FetcherSettings, FixedHosts};
 use crawler_data::DataRoot;
-use crawler_fetch::NameSettings;
 use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
-use crawler_fetch::throttle::{Throttle, ThrottleSettings};
+use crawler_fetch::throttle::Throttle;
 use crawler_frontier::durable::{DurableSettings, Frontiers};
 use crawler_master::cleanup::{DataCleanup, DataRootCleanup};
 use crawler_model::id::{Digest, Incarnation, NodeId};
@@ -193,54 +192,28 @@ pub(super) fn fetcher(
     hosts: &FixedHosts,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Arc<HttpFetcher>> {
-    let config = config.clone();
-    let usual = ThrottleSettings::default();
-    let throttle = Arc::new(Throttle::new(ThrottleSettings {
-        parallel: config.parallel.unwrap_or(usual.parallel),
-        host_failures: config.host_failures.unwrap_or(usual.host_failures),
-        max_host_pause: config.max_host_pause.unwrap_or(usual.max_host_pause),
-        max_adaptive_delay: config
-            .max_adaptive_delay
-            .unwrap_or(usual.max_adaptive_delay),
-        address_rate: config.address_rate.unwrap_or(usual.address_rate),
-    }));
-    let usual = FetchSettings::default();
-    let settings = FetchSettings {
-        user_agent: config.user_agent.unwrap_or(usual.user_agent),
-        timeout: config.timeout.unwrap_or(usual.timeout),
-        connect_timeout: config.connect_timeout.unwrap_or(usual.connect_timeout),
-        first_byte_timeout: config
-            .first_byte_timeout
-            .unwrap_or(usual.first_byte_timeout),
-        min_rate: config.min_rate.unwrap_or(usual.min_rate),
-        max_redirects: config
-            .max_redirects
-            .map_or(usual.max_redirects, |n| n as usize),
-        max_headers: config.max_headers.map_or(usual.max_headers, |n| n as usize),
-        max_header_bytes: config.max_header_bytes.map_or(usual.max_header_bytes, |n| {
-            usize::try_from(n).unwrap_or(usize::MAX)
-        }),
-        hosts: hosts.clone(),
-        ca: access::certificates(config.ca.as_deref())?,
-        check_certificates: config
-            .check_certificates
-            .unwrap_or(usual.check_certificates),
-        preparing: config.preparing.map_or(usual.preparing, |n| n as usize),
-        names: NameSettings {
-            resolver: config.resolver.unwrap_or(usual.names.resolver),
-            min_ttl: config.dns_min_ttl.unwrap_or(usual.names.min_ttl),
-            max_ttl: config.dns_ttl.unwrap_or(usual.names.max_ttl),
+    let mut settings = FetcherSettings {
+        fetch: FetchSettings {
+            hosts: hosts.clone(),
+            ca: access::certificates(config.values.ca.as_deref())?,
+            proxies: access::proxies(&config.proxies)?,
+            credentials: access::credentials(&config.credentials)?,
+            ..FetchSettings::default()
         },
-        proxies: access::proxies(&config.proxies)?,
-        proxy_resolves: config.proxy_resolves.unwrap_or(usual.proxy_resolves),
-        credentials: access::credentials(&config.credentials)?,
+        ..FetcherSettings::default()
     };
-    if !settings.check_certificates {
+    config.values.apply(&mut settings);
+    if let Some(agent) = config.agent() {
+        settings.fetch.user_agent = agent;
+    }
+    let FetcherSettings { fetch, throttle } = settings;
+    if !fetch.check_certificates {
         tracing::warn!(
             "certificates are not checked, as set by check-certificates of [fetch]: anybody may say that he is a site"
         );
     }
-    let fetcher = HttpFetcher::new(settings, address_policy, throttle, clock);
+    let throttle = Arc::new(Throttle::new(throttle));
+    let fetcher = HttpFetcher::new(fetch, address_policy, throttle, clock);
     Ok(Arc::new(fetcher.context("cannot set up the fetcher")?))
 }
 

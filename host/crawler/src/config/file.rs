@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::EtcdConfig;
 use super::access::{self, CredentialTable, ProxyEntry};
-use super::fetch::{FETCH, FetchConfig, FetchTable};
+use super::fetch::{self, FetchConfig, FetchTable};
 use super::hosts::{self, Addresses, FixedHosts};
 use super::resource::{self, ResourceTable};
 use crawler_model::resource::ResourceSpec;
@@ -121,7 +121,7 @@ impl FileConfig {
         if let Some(fetch) = table.get_ref().get("fetch")
             && let DeValue::Table(fetch) = fetch.get_ref()
         {
-            source.check_keys("[fetch]", fetch, &FETCH)?;
+            source.check_keys("[fetch]", fetch, &fetch::keys())?;
         }
         source.check_tables(table.get_ref(), "plugin", &PLUGIN)?;
         source.check_tables(table.get_ref(), "resource", &resource::keys())?;
