@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use crawler_crawl::log::CrawlLog;
+use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
-use crawler_crawl::report::CrawlLog;
-use crawler_crawl::starts::Starts;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, run};
 use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
 use crawler_frontier::Frontier;
@@ -109,8 +109,8 @@ impl Tree {
             log: CrawlLog::new(Arc::clone(&clock)),
             clock,
             permit: Arc::new(Always),
-            starts: Starts::default(),
-            part: None,
+            pacing: Pacing::default(),
+            peers: None,
             rest_after: None,
             crawl_memory: CrawlMemory::default(),
         };

@@ -27,8 +27,8 @@ pub(super) async fn drain(
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
     loop {
         // The flag is read before the outbox: items committed before the end are seen below.
-        let is_last_look = no_more.is_cancelled();
-        if is_last_look && let Err(error) = frontier.settle().await {
+        let is_last_pass = no_more.is_cancelled();
+        if is_last_pass && let Err(error) = frontier.settle().await {
             shared.lost_frontier(error);
             return false;
         }
@@ -40,7 +40,7 @@ pub(super) async fn drain(
             }
         };
         if batch.items.is_empty() {
-            if is_last_look {
+            if is_last_pass {
                 return true;
             }
             tokio::select! {

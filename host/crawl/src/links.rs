@@ -9,7 +9,7 @@ use futures::future::join_all;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::part::{MAX_LINKS, Part};
+use super::peers::{MAX_LINKS, PeerShards};
 use super::shared::Shared;
 use crawler_frontier::LinkBounds;
 use crawler_model::id::Shard;
@@ -26,16 +26,16 @@ pub(super) async fn deliver(
     gives_up: &CancellationToken,
     stop: &CancellationToken,
 ) -> bool {
-    let Some(part) = &shared.parts.part else {
+    let Some(peers) = &shared.parts.peers else {
         return true;
     };
     let news = watch::Sender::new(());
-    let others = (0..part.n_shards.get())
+    let others = (0..peers.n_shards.get())
         .map(Shard)
-        .filter(|shard| *shard != part.own);
+        .filter(|shard| *shard != peers.own);
     let deliveries = others.map(|to| Delivery {
         shared,
-        part,
+        peers,
         to,
         news: news.subscribe(),
     });
@@ -56,7 +56,7 @@ pub(super) async fn deliver(
 /// Delivery of the links for one other shard.
 struct Delivery<'a> {
     shared: &'a Shared,
-    part: &'a Part,
+    peers: &'a PeerShards,
     to: Shard,
     news: watch::Receiver<()>,
 }
@@ -77,11 +77,11 @@ impl Delivery<'_> {
         let mut is_told = false;
         loop {
             // The flag is read before the links: links committed before the end are seen below.
-            let is_last_look = no_more.is_cancelled();
+            let is_last_pass = no_more.is_cancelled();
             if stop.is_cancelled() {
                 return false;
             }
-            if is_last_look && let Err(error) = frontier.settle().await {
+            if is_last_pass && let Err(error) = frontier.settle().await {
                 self.shared.lost_frontier(error);
                 return false;
             }
@@ -94,7 +94,7 @@ impl Delivery<'_> {
                 }
             };
             if batch.links.is_empty() {
-                if is_last_look {
+                if is_last_pass {
                     return true;
                 }
                 tokio::select! {
@@ -105,7 +105,7 @@ impl Delivery<'_> {
                 }
                 continue;
             }
-            let handed = self.part.others.hand_over(self.to, &batch);
+            let handed = self.peers.transport.send_links(self.to, &batch);
             // It is unknown if the other shard has links whose call was cut off: they are given to it again.
             let Some(handed) = stop.run_until_cancelled(handed).await else {
                 return false;

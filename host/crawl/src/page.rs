@@ -10,10 +10,10 @@ use futures::FutureExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::harvest::{self, Unended, harvest};
+use super::page_result::{self, NotAttempted};
 use super::parts::CrawlConfig;
 use super::shared::Shared;
-use super::slot::Held;
+use super::slot::SlotGuard;
 use crawler_frontier::{Claim, Commit, Ended, FrontierError, HostNews, PageResult};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::scope::Refusal;
@@ -22,17 +22,23 @@ use crawler_model::settings::CrawlSettings;
 /// Fetches, parses and commits one page that was counted as begun at `start`; on `stop` puts it back.
 pub(super) async fn attempt(
     shared: Arc<Shared>,
-    slot: Held,
+    slot: SlotGuard,
     start: Instant,
     claim: Box<Claim>,
     stop: CancellationToken,
 ) {
     let config = shared.config();
     let answered_at = AtomicU64::new(0);
-    let harvest = Box::pin(harvest(&shared, &slot, &claim, &config, &answered_at));
-    let caught = until_stop(harvest, &stop).await;
-    if let Ok(Err(Unended::NotNow(HostNews::NotBefore(_) | HostNews::Unready))) = &caught {
-        shared.parts.starts.take_back(start);
+    let attempt = Box::pin(page_result::fetch_and_parse(
+        &shared,
+        &slot,
+        &claim,
+        &config,
+        &answered_at,
+    ));
+    let caught = until_stop(attempt, &stop).await;
+    if let Ok(Err(NotAttempted::NotNow(HostNews::NotBefore(_) | HostNews::Unready))) = &caught {
+        shared.parts.pacing.take_back(start);
     }
     end(&shared, &config, claim, caught, answered_at.into_inner()).await;
     drop(slot);
@@ -42,7 +48,7 @@ pub(super) async fn attempt(
 /// that. If the host is given up, so is the page.
 pub(super) async fn prepare(
     shared: Arc<Shared>,
-    slot: Held,
+    slot: SlotGuard,
     claim: Box<Claim>,
     stop: CancellationToken,
 ) {
@@ -57,7 +63,7 @@ pub(super) async fn prepare(
             }))
         }
         None => {
-            let prepare = Box::pin(harvest::prepare(
+            let prepare = Box::pin(page_result::prepare(
                 &shared,
                 &slot,
                 &claim,
@@ -72,15 +78,15 @@ pub(super) async fn prepare(
 }
 
 /// Result of an attempt; the outer error is a panic.
-type Caught = Result<Result<PageResult, Unended>, Box<dyn Any + Send>>;
+type Caught = Result<Result<PageResult, NotAttempted>, Box<dyn Any + Send>>;
 
 async fn until_stop(
-    attempt: impl Future<Output = Result<PageResult, Unended>>,
+    attempt: impl Future<Output = Result<PageResult, NotAttempted>>,
     stop: &CancellationToken,
 ) -> Caught {
     tokio::select! {
         biased;
-        () = stop.cancelled() => Ok(Err(Unended::NotNow(HostNews::None))),
+        () = stop.cancelled() => Ok(Err(NotAttempted::NotNow(HostNews::None))),
         caught = AssertUnwindSafe(attempt).catch_unwind() => caught,
     }
 }
@@ -96,14 +102,14 @@ async fn end(
     let frontier = &shared.parts.frontier;
     let mut result = match caught {
         Ok(Ok(result)) => result,
-        Ok(Err(Unended::NotNow(news))) => return frontier.give_back(claim, news),
-        Ok(Err(Unended::PutOff(failure))) => {
+        Ok(Err(NotAttempted::NotNow(news))) => return frontier.give_back(claim, news),
+        Ok(Err(NotAttempted::PutOff(failure))) => {
             if let Err(error) = frontier.put_off(claim, failure).await {
                 shared.lost_frontier(error);
             }
             return;
         }
-        Ok(Err(Unended::Frontier(error))) => {
+        Ok(Err(NotAttempted::Frontier(error))) => {
             shared.lost_frontier(error);
             return frontier.give_back(claim, HostNews::None);
         }
@@ -151,15 +157,11 @@ async fn end(
             let settings = &config.settings;
             if committed.n_over_pattern > 0 {
                 let max = settings.max_pattern_urls();
-                tell_once(
-                    shared,
-                    &shared.told_of_pattern,
-                    Refusal::PatternUrls { max },
-                );
+                log_once(shared, &shared.logged_pattern, Refusal::PatternUrls { max });
             }
             if committed.n_over_hosts > 0 {
                 let max = settings.max_hosts();
-                tell_once(shared, &shared.told_of_hosts, Refusal::Hosts { max });
+                log_once(shared, &shared.logged_hosts, Refusal::Hosts { max });
             }
             if has_items {
                 shared.items.notify_one();
@@ -173,8 +175,8 @@ async fn end(
 }
 
 /// Logs why a link is not followed: once for all such links of the crawl.
-fn tell_once(shared: &Shared, told: &Once, refusal: Refusal) {
-    told.call_once(|| {
+fn log_once(shared: &Shared, logged: &Once, refusal: Refusal) {
+    logged.call_once(|| {
         let message = format!("a link is not followed, and others may not be: {refusal}");
         shared.parts.log.note("warn", message);
     });
@@ -191,7 +193,7 @@ fn refuse_links(shared: &Shared, settings: &CrawlSettings, result: &mut PageResu
     let max = settings.max_disk();
     let refusal = Refusal::Disk { max };
     result.refused.push((refusal.as_str(), n_links as u64));
-    shared.told_of_disk.call_once(|| {
+    shared.logged_disk.call_once(|| {
         let message = format!("links are not followed from here on: {refusal}");
         shared.parts.log.note("warn", message);
     });

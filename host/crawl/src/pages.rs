@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 use url::Url;
 
-use super::at_rest::{is_all_delivered, may_rest};
 use super::end::CrawlEnd;
-use super::part::Quiet;
+use super::peers::Idle;
 use super::shared::Shared;
 use super::slot::n_preparing;
+use super::termination::{is_all_delivered, may_rest};
 use super::{page, spans};
 use crawler_frontier::{Claim, Take, TakeFrom};
 use crawler_model::crawl::UnixMillis;
@@ -25,7 +25,7 @@ use crawler_process::task::TaskScope;
 /// Time that pages in flight may take to notice that the crawl ends; they only put back what they hold.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// Time for which the log is silent about a slow sink after one line.
-const TELL_AGAIN: Duration = Duration::from_secs(60);
+const LOG_AGAIN_AFTER: Duration = Duration::from_secs(60);
 /// Number of root requests by which the connections per host are judged.
 const JUDGED_ROOTS: usize = 8;
 
@@ -39,11 +39,11 @@ pub(super) async fn run(
         shared,
         root_urls,
         tasks: TaskScope::under(stop),
-        told: Told {
-            of_bound: Once::new(),
-            of_memory: Once::new(),
-            of_sink: None,
-            of_robots: Robots::Obey,
+        logged: Logged {
+            bound: Once::new(),
+            memory: Once::new(),
+            sink: None,
+            robots: Robots::Obey,
         },
     };
     let end = pages.until_end(stop).await;
@@ -56,23 +56,23 @@ struct Pages<'a> {
     shared: &'a Arc<Shared>,
     root_urls: &'a [Url],
     tasks: TaskScope,
-    told: Told,
+    logged: Logged,
 }
 
-/// Facts that the log of the crawl already tells.
-struct Told {
+/// Lines that the log of the crawl has already.
+struct Logged {
     /// Guard for logging once that a limit of the run is reached.
-    of_bound: Once,
+    bound: Once,
     /// Guard for logging once that memory is short.
-    of_memory: Once,
+    memory: Once,
     /// Time when the log was told last that the sink is behind.
-    of_sink: Option<Instant>,
+    sink: Option<Instant>,
     /// Treatment of robots.txt that the log knows of.
-    of_robots: Robots,
+    robots: Robots,
 }
 
-/// Counts that are read before the frontier is looked at, so that nothing that comes meanwhile is missed.
-struct Before {
+/// Counts that are read before the frontier is, so that nothing that comes meanwhile is missed.
+struct Snapshot {
     /// Number of tasks; it may be too high. Pages count until their tasks are over, because a page is out of flight before its
     /// batch is written.
     in_flight: u64,
@@ -83,7 +83,7 @@ struct Before {
 /// Reason why no page is taken now.
 enum Blocked<'a> {
     /// The shard has nothing to do until another one has links for it.
-    Quiet(&'a Quiet),
+    Idle(&'a Idle),
     /// The crawl may not fetch.
     NotPermitted,
     /// A task has to end first, or anything else that wakes the loop has to happen.
@@ -100,8 +100,8 @@ impl<'a> Pages<'a> {
             if let Some(end) = self.end(stop) {
                 return end;
             }
-            let before = self.before();
-            let blocked = match self.may_take(&before) {
+            let snapshot = self.snapshot();
+            let blocked = match self.may_take(&snapshot) {
                 Ok(may) => {
                     let now = self.shared.parts.clock.unix_millis();
                     match self.shared.parts.frontier.take_from(now, may) {
@@ -117,7 +117,7 @@ impl<'a> Pages<'a> {
                 }
                 Err(blocked) => blocked,
             };
-            if let Some(end) = self.wait_out(blocked, &before).await {
+            if let Some(end) = self.wait_unblocked(blocked, &snapshot).await {
                 return end;
             }
         }
@@ -144,55 +144,55 @@ impl<'a> Pages<'a> {
     }
 
     /// Reads the counts.
-    fn before(&self) -> Before {
-        let part = self.shared.parts.part.as_ref();
-        Before {
+    fn snapshot(&self) -> Snapshot {
+        let peers = self.shared.parts.peers.as_ref();
+        Snapshot {
             in_flight: self.shared.pages.n_tasks() + self.shared.preparing.n_tasks(),
-            n_ends: part.map(|part| part.quiet.n_ends()),
+            n_ends: peers.map(|peers| peers.idle.n_ends()),
         }
     }
 
     /// Returns what may be taken from the frontier, or why that is nothing.
-    fn may_take(&mut self, before: &Before) -> Result<TakeFrom, Blocked<'a>> {
+    fn may_take(&mut self, snapshot: &Snapshot) -> Result<TakeFrom, Blocked<'a>> {
         let shared = self.shared;
         let frontier = &shared.parts.frontier;
-        if let Some(part) = &shared.parts.part
-            && part.quiet.is_on()
+        if let Some(peers) = &shared.parts.peers
+            && peers.idle.is_on()
         {
-            return Err(Blocked::Quiet(&part.quiet));
+            return Err(Blocked::Idle(&peers.idle));
         }
         if !shared.parts.permit.is_given() {
             return Err(Blocked::NotPermitted);
         }
         let settings = shared.config().settings;
-        self.tell_of_robots(settings.robots());
+        self.log_robots(settings.robots());
         let may_fly = u64::from(shared.parts.crawl_memory.share(settings.concurrency()));
         let n_preparing = n_preparing(frontier.n_ready_hosts(), may_fly);
         shared.pages.set_max(may_fly);
         shared.preparing.set_max(n_preparing);
         let (has_slot, may_prepare) = (shared.pages.is_free(), shared.preparing.is_free());
         // A crawl with nothing left ends, however short memory is.
-        let has_more = || before.in_flight > 0 || frontier.counts().due > 0;
+        let has_more = || snapshot.in_flight > 0 || frontier.counts().due > 0;
         if !has_slot && !may_prepare && has_more() {
             if let Some(why) = shared.parts.crawl_memory.short() {
-                let told = &self.told.of_memory;
-                told.call_once(|| shared.parts.log.note("warn", why));
+                let logged = &self.logged.memory;
+                logged.call_once(|| shared.parts.log.note("warn", why));
             }
             return Err(Blocked::Busy);
         }
         if let Some(why) = shared.spent(&settings, shared.pages.n_tasks()) {
-            if before.in_flight > 0 {
+            if snapshot.in_flight > 0 {
                 return Err(Blocked::Busy);
             }
-            let told = &self.told.of_bound;
-            told.call_once(|| shared.parts.log.note("warn", why));
+            let logged = &self.logged.bound;
+            logged.call_once(|| shared.parts.log.note("warn", why));
             return Err(Blocked::NothingLeft);
         }
         // With nothing left to take, the end waits for the sink.
         if frontier.counts().due > 0
             && let Some(why) = shared.is_behind(&settings)
         {
-            self.tell_of_sink(why);
+            self.log_sink(why);
             return Err(Blocked::Busy);
         }
         if frontier.counts().due > 0
@@ -218,10 +218,10 @@ impl<'a> Pages<'a> {
     /// Starts the task of a claim.
     fn begin(&self, claim: Box<Claim>) {
         let (shared, stop_signal) = (self.shared, self.tasks.stop_signal());
-        // A page that is tried alone has all places to itself.
+        // A page that is tried alone has all slots to itself.
         if claim.host.is_ready || claim.alone {
             let span = spans::of_page(&claim);
-            let start = shared.parts.starts.count();
+            let start = shared.parts.pacing.count();
             let slot = shared.pages.hold();
             let attempt = page::attempt(shared.clone(), slot, start, claim, stop_signal);
             self.tasks.spawn("page", attempt.instrument(span));
@@ -234,11 +234,11 @@ impl<'a> Pages<'a> {
     }
 
     /// Waits until there is a reason to look again, or returns the end of a crawl with nothing to wait for.
-    async fn wait_out(&self, blocked: Blocked<'_>, before: &Before) -> Option<CrawlEnd> {
+    async fn wait_unblocked(&self, blocked: Blocked<'_>, snapshot: &Snapshot) -> Option<CrawlEnd> {
         match blocked {
-            Blocked::Quiet(quiet) => tokio::select! {
+            Blocked::Idle(idle) => tokio::select! {
                 biased;
-                () = quiet.ended() => {}
+                () = idle.ended() => {}
                 () = self.wait(None) => {}
             },
             Blocked::NotPermitted => tokio::select! {
@@ -247,24 +247,24 @@ impl<'a> Pages<'a> {
                 () = self.wait(None) => {}
             },
             Blocked::Busy => self.wait(None).await,
-            Blocked::Until(until) => match may_rest(self.shared, before.in_flight, until).await {
+            Blocked::Until(until) => match may_rest(self.shared, snapshot.in_flight, until).await {
                 Ok(true) => return Some(CrawlEnd::Resting { until }),
                 Ok(false) => self.wait(Some(until)).await,
                 Err(error) => return Some(CrawlEnd::Frontier(error)),
             },
-            Blocked::NothingLeft => return self.nothing_left(before).await,
+            Blocked::NothingLeft => return self.nothing_left(snapshot).await,
         }
         None
     }
 
-    /// Returns the end of a crawl that has nothing left to fetch. One of several shards becomes quiet instead,
+    /// Returns the end of a crawl that has nothing left to fetch. One of several shards becomes idle instead,
     /// once all links and items are delivered, because another shard may have links for it.
-    async fn nothing_left(&self, before: &Before) -> Option<CrawlEnd> {
-        let (Some(part), Some(n_ends)) = (&self.shared.parts.part, before.n_ends) else {
+    async fn nothing_left(&self, snapshot: &Snapshot) -> Option<CrawlEnd> {
+        let (Some(peers), Some(n_ends)) = (&self.shared.parts.peers, snapshot.n_ends) else {
             return Some(CrawlEnd::Finished);
         };
         match is_all_delivered(&*self.shared.parts.frontier).await {
-            Ok(true) => part.quiet.begin_after(n_ends),
+            Ok(true) => peers.idle.begin_after(n_ends),
             Ok(false) => self.wait(None).await,
             Err(error) => return Some(CrawlEnd::Frontier(error)),
         }
@@ -297,17 +297,17 @@ impl<'a> Pages<'a> {
     }
 
     /// Logs that the sink is behind, once for a while.
-    fn tell_of_sink(&mut self, why: String) {
-        let told = &mut self.told.of_sink;
-        if told.is_none_or(|told| told.elapsed() >= TELL_AGAIN) {
-            *told = Some(Instant::now());
+    fn log_sink(&mut self, why: String) {
+        let logged = &mut self.logged.sink;
+        if logged.is_none_or(|logged| logged.elapsed() >= LOG_AGAIN_AFTER) {
+            *logged = Some(Instant::now());
             self.shared.parts.log.note("warn", why);
         }
     }
 
     /// Logs that the crawl ignores robots.txt, so that this does not go unnoticed.
-    fn tell_of_robots(&mut self, robots: Robots) {
-        if std::mem::replace(&mut self.told.of_robots, robots) == robots {
+    fn log_robots(&mut self, robots: Robots) {
+        if std::mem::replace(&mut self.logged.robots, robots) == robots {
             return;
         }
         let log = &self.shared.parts.log;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::part::Part;
+use super::log::CrawlLog;
+use super::pacing::Pacing;
+use super::peers::PeerShards;
 use super::permit::FetchPermit;
-use super::report::CrawlLog;
-use super::starts::Starts;
 use crawler_fetch::Fetch;
 use crawler_frontier::Frontier;
 use crawler_model::crawl::UnixMillis;
@@ -45,10 +45,10 @@ pub struct CrawlParts {
     pub log: CrawlLog,
     /// Permit to fetch. Without it nothing is fetched; everything else goes on.
     pub permit: Arc<dyn FetchPermit>,
-    /// Pages that the crawl has begun before.
-    pub starts: Starts,
-    /// Part of the resource that this shard is. `None` if the resource has one shard.
-    pub part: Option<Part>,
+    /// Pages that the crawl has begun before, which count for its rate.
+    pub pacing: Pacing,
+    /// Other shards of the resource. `None` if the resource has one shard.
+    pub peers: Option<PeerShards>,
     /// Time without work after which the crawl ends as resting. If `None`, it waits.
     pub rest_after: Option<Duration>,
     /// CrawlMemory of the crawl among those that share the memory of the process.

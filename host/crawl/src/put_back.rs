@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::report::CrawlLog;
+use super::log::CrawlLog;
 use crawler_process::memory::CrawlMemory;
 use crawler_process::retry::Backoff;
 

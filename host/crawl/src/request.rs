@@ -2,7 +2,7 @@
 
 use super::parts::CrawlConfig;
 use super::shared::Shared;
-use super::slot::Held;
+use super::slot::SlotGuard;
 use super::unchanged;
 use crawler_fetch::FetchRequest;
 use crawler_frontier::Claim;
@@ -10,7 +10,7 @@ use crawler_frontier::Claim;
 /// Builds the request for the page of a claim, with the settings of the crawl.
 pub(super) fn fetch_request(
     shared: &Shared,
-    slot: &Held,
+    slot: &SlotGuard,
     claim: &Claim,
     config: &CrawlConfig,
 ) -> FetchRequest {
@@ -21,7 +21,7 @@ pub(super) fn fetch_request(
         validators: unchanged::condition(claim, settings).cloned(),
         account: shared.parts.crawl_memory.account().clone(),
         requester: shared.requester,
-        slot: Some(slot.place()),
+        slot: Some(slot.fetch_slot()),
         ..FetchRequest::new(request, settings, claim.attempt, config.limits.body)
     }
 }

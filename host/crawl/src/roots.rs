@@ -6,8 +6,8 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::end::CrawlEnd;
+use super::log::note_logs;
 use super::parts::{CrawlConfig, CrawlParts};
-use super::report::note_logs;
 use crawler_frontier::NewRequest;
 use crawler_model::crawl::{Kill, Request, RuleError};
 use crawler_model::plugin::Description;
@@ -49,8 +49,8 @@ async fn roots(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<Url>,
     let requests = call_root(parts, stop).await?;
     let urls: Vec<Url> = requests.iter().map(|r| r.url.clone()).collect();
     let is_own = |request: &Request| {
-        let part = parts.part.as_ref();
-        part.is_none_or(|part| part.other(&request.url).is_none())
+        let peers = parts.peers.as_ref();
+        peers.is_none_or(|peers| peers.other(&request.url).is_none())
     };
     let own = requests.into_iter().filter(is_own);
     let own = own.map(|request| NewRequest { request, depth: 0 });

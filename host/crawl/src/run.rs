@@ -14,7 +14,7 @@ use super::end::CrawlEnd;
 use super::parts::CrawlParts;
 use super::roots::roots_or_put_back;
 use super::shared::Shared;
-use super::slot::Places;
+use super::slot::SlotPool;
 use super::{drain, links, pages};
 use crawler_fetch::cookies::CookieJar;
 use crawler_fetch::throttle::Requester;
@@ -50,13 +50,13 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         n_bytes: AtomicU64::new(counts.bytes),
         parts,
         root_hosts: RootHosts::of(&root_urls),
-        pages: Places::new(&progress),
-        preparing: Places::new(&progress),
+        pages: SlotPool::new(&progress),
+        preparing: SlotPool::new(&progress),
         progress,
         items: Notify::new(),
-        told_of_pattern: Once::new(),
-        told_of_hosts: Once::new(),
-        told_of_disk: Once::new(),
+        logged_pattern: Once::new(),
+        logged_hosts: Once::new(),
+        logged_disk: Once::new(),
         early_end: Mutex::new(None),
         requester: Requester {
             crawl: Requester::new_crawl(),

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 use super::end::CrawlEnd;
 use super::parts::{CrawlConfig, CrawlParts};
-use super::slot::Places;
+use super::slot::SlotPool;
 use crawler_fetch::cookies::CookieJar;
 use crawler_fetch::throttle::Requester;
 use crawler_frontier::FrontierError;
@@ -33,18 +33,18 @@ pub(super) struct Shared {
     /// Size in bytes of all bodies in this run.
     pub(super) n_bytes: AtomicU64,
     /// Guard for logging once that a pattern has as many URLs as it may.
-    pub(super) told_of_pattern: Once,
+    pub(super) logged_pattern: Once,
     /// Guard for logging once that there are as many hosts as there may be.
-    pub(super) told_of_hosts: Once,
+    pub(super) logged_hosts: Once,
     /// Guard for logging once that the frontier has as many bytes on disk as it may.
-    pub(super) told_of_disk: Once,
+    pub(super) logged_disk: Once,
     pub(super) early_end: Mutex<Option<CrawlEnd>>,
-    /// Identity and maximum wait of the crawl when it asks for the turns of hosts.
+    /// Identity and patience of the crawl when it asks for the turns of hosts.
     pub(super) requester: Requester,
-    /// Places of pages that are fetched, parsed or committed.
-    pub(super) pages: Arc<Places>,
-    /// Places of claims whose hosts are being prepared.
-    pub(super) preparing: Arc<Places>,
+    /// Slots of pages that are fetched, parsed or committed.
+    pub(super) pages: Arc<SlotPool>,
+    /// Slots of claims whose hosts are being prepared.
+    pub(super) preparing: Arc<SlotPool>,
 }
 
 impl Shared {
@@ -82,10 +82,10 @@ impl Shared {
 
     /// Returns the moment before which no page is begun, or `None` if one may be begun now.
     pub(super) fn next_start_at(&self, settings: &CrawlSettings) -> Option<UnixMillis> {
-        let n_shards = self.parts.part.as_ref();
-        let n_shards = n_shards.map_or(1, |part| part.n_shards.get());
+        let n_shards = self.parts.peers.as_ref();
+        let n_shards = n_shards.map_or(1, |peers| peers.n_shards.get());
         let now = self.parts.clock.unix_millis();
-        self.parts.starts.next_at(settings, n_shards, now)
+        self.parts.pacing.next_at(settings, n_shards, now)
     }
 
     pub(super) fn config(&self) -> CrawlConfig {
@@ -108,8 +108,8 @@ impl Shared {
 
     /// Returns this shard's share of a limit of the whole resource.
     fn share(&self, max: u64) -> u64 {
-        match &self.parts.part {
-            Some(part) => part.share(max),
+        match &self.parts.peers {
+            Some(peers) => peers.share(max),
             None => max,
         }
     }

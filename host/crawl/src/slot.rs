@@ -1,4 +1,4 @@
-//! Places among the pages in flight, and among the hosts that are being prepared.
+//! Slots of the pages in flight, and of the hosts that are being prepared.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,22 +17,22 @@ const MIN_PREPARING: u64 = 64;
 /// Divisor that gives the share of hosts which are still prepared above [`HOSTS_AHEAD`].
 const SHARE_ABOVE: u64 = 8;
 
-/// Places of one kind, and the tasks that have them.
+/// Slots of one kind, and the tasks that have them.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct SlotPool {
     max: AtomicU64,
     n_held: AtomicU64,
-    /// Number of tasks that have a place, or had one and will want it again.
+    /// Number of tasks that have a slot, or had one and will want it again.
     n_tasks: AtomicU64,
-    /// Number of tasks that gave up their place for a while and want one again: they come before new ones.
+    /// Number of tasks that gave up their slot for a while and want one again: they come before new ones.
     n_returning: AtomicU64,
     freed: Notify,
     /// Signals the loop of the crawl to look again.
     progress: Arc<Notify>,
 }
 
-impl Places {
-    /// Creates an empty set of places. The loop is told through `progress` when one is free.
+impl SlotPool {
+    /// Creates an empty pool. The loop is woken through `progress` when a slot is free.
     pub(super) fn new(progress: &Arc<Notify>) -> Arc<Self> {
         Arc::new(Self {
             max: AtomicU64::new(0),
@@ -44,29 +44,29 @@ impl Places {
         })
     }
 
-    /// Gives a place to a new task. The loop has checked that one is free.
-    pub(super) fn hold(self: &Arc<Self>) -> Held {
+    /// Gives a slot to a new task. The loop has checked that one is free.
+    pub(super) fn hold(self: &Arc<Self>) -> SlotGuard {
         self.n_held.fetch_add(1, Ordering::Relaxed);
         self.n_tasks.fetch_add(1, Ordering::Relaxed);
-        Held(Arc::new(Slot {
-            places: Arc::clone(self),
+        SlotGuard(Arc::new(Slot {
+            pool: Arc::clone(self),
             is_held: AtomicBool::new(true),
         }))
     }
 
-    /// Sets the number of places; tasks that have one keep it.
+    /// Sets the number of slots; tasks that have one keep it.
     pub(super) fn set_max(&self, max: u64) {
         if self.max.swap(max, Ordering::Relaxed) < max {
             self.freed.notify_waiters();
         }
     }
 
-    /// Returns the number of tasks that have a place, or had one and will want it again.
+    /// Returns the number of tasks that have a slot, or had one and will want it again.
     pub(super) fn n_tasks(&self) -> u64 {
         self.n_tasks.load(Ordering::Relaxed)
     }
 
-    /// Returns true if there is a place for a new task.
+    /// Returns true if there is a slot for a new task.
     pub(super) fn is_free(&self) -> bool {
         let n_returning = self.n_returning.load(Ordering::Relaxed);
         self.n_held.load(Ordering::Relaxed) + n_returning < self.max.load(Ordering::Relaxed)
@@ -80,17 +80,17 @@ impl Places {
     }
 }
 
-/// A place, for as long as its task has it. When it is given up, the loop of the crawl looks again.
-pub(super) struct Held(Arc<Slot>);
+/// A slot, for as long as its task has it. When it is given up, the loop of the crawl looks again.
+pub(super) struct SlotGuard(Arc<Slot>);
 
-/// A place that may be left for a while.
+/// A slot that may be left for a while.
 #[derive(Debug)]
 struct Slot {
-    places: Arc<Places>,
+    pool: Arc<SlotPool>,
     is_held: AtomicBool,
 }
 
-/// Counts a task that wants a place again, until it has one or does not want it any more.
+/// Counts a task that wants a slot again, until it has one or does not want it any more.
 struct Returning<'a>(&'a AtomicU64);
 
 impl Drop for Returning<'_> {
@@ -103,19 +103,19 @@ impl Drop for Returning<'_> {
 impl FetchSlot for Slot {
     fn release(&self) {
         if self.is_held.swap(false, Ordering::Relaxed) {
-            self.places.n_held.fetch_sub(1, Ordering::Relaxed);
-            self.places.freed.notify_waiters();
-            self.places.progress.notify_one();
+            self.pool.n_held.fetch_sub(1, Ordering::Relaxed);
+            self.pool.freed.notify_waiters();
+            self.pool.progress.notify_one();
         }
     }
 
     async fn acquire(&self) {
-        let places = &*self.places;
-        places.n_returning.fetch_add(1, Ordering::Relaxed);
-        let returning = Returning(&places.n_returning);
+        let pool = &*self.pool;
+        pool.n_returning.fetch_add(1, Ordering::Relaxed);
+        let returning = Returning(&pool.n_returning);
         loop {
-            let freed = places.freed.notified();
-            if places.try_hold() {
+            let freed = pool.freed.notified();
+            if pool.try_hold() {
                 self.is_held.store(true, Ordering::Relaxed);
                 break;
             }
@@ -123,23 +123,23 @@ impl FetchSlot for Slot {
         }
         drop(returning);
         // The task was counted twice for a moment, in which the loop may have looked.
-        self.places.progress.notify_one();
+        self.pool.progress.notify_one();
     }
 }
 
-impl Held {
-    /// Returns the place, for a request that may leave it.
-    pub(super) fn place(&self) -> Arc<dyn FetchSlot> {
+impl SlotGuard {
+    /// Returns the slot, for a request that may leave it.
+    pub(super) fn fetch_slot(&self) -> Arc<dyn FetchSlot> {
         self.0.clone()
     }
 }
 
-impl Drop for Held {
+impl Drop for SlotGuard {
     fn drop(&mut self) {
         self.0.release();
-        self.0.places.n_tasks.fetch_sub(1, Ordering::Relaxed);
-        // The page may have changed what there is to do, even if it had no place any more.
-        self.0.places.progress.notify_one();
+        self.0.pool.n_tasks.fetch_sub(1, Ordering::Relaxed);
+        // The page may have changed what there is to do, even if it had no slot any more.
+        self.0.pool.progress.notify_one();
     }
 }
 
@@ -161,55 +161,55 @@ mod tests {
 
     use super::*;
 
-    fn places(max: u64) -> Arc<Places> {
-        let places = Places::new(&Arc::new(Notify::new()));
-        places.set_max(max);
-        places
+    fn pool(max: u64) -> Arc<SlotPool> {
+        let pool = SlotPool::new(&Arc::new(Notify::new()));
+        pool.set_max(max);
+        pool
     }
 
     #[test]
     fn who_comes_back_goes_before_who_is_new() {
-        let places = places(1);
-        let first = places.hold();
-        assert!(!places.is_free());
-        let place = first.place();
-        place.release();
-        place.release();
-        assert!(places.is_free());
-        let second = places.hold();
-        let mut back = place.acquire();
+        let pool = pool(1);
+        let first = pool.hold();
+        assert!(!pool.is_free());
+        let slot = first.fetch_slot();
+        slot.release();
+        slot.release();
+        assert!(pool.is_free());
+        let second = pool.hold();
+        let mut back = slot.acquire();
         assert!(back.as_mut().now_or_never().is_none());
         drop(second);
-        assert!(!places.is_free(), "the place is for the one who comes back");
+        assert!(!pool.is_free(), "the place is for the one who comes back");
         assert!(back.as_mut().now_or_never().is_some());
-        assert_eq!((places.is_free(), places.n_tasks()), (false, 1));
+        assert_eq!((pool.is_free(), pool.n_tasks()), (false, 1));
         drop(first);
-        assert_eq!((places.is_free(), places.n_tasks()), (true, 0));
+        assert_eq!((pool.is_free(), pool.n_tasks()), (true, 0));
     }
 
     #[test]
     fn who_gives_up_coming_back_takes_no_place() {
-        let places = places(1);
-        let away = places.hold();
-        away.place().release();
-        let other = places.hold();
-        let place = away.place();
+        let pool = pool(1);
+        let away = pool.hold();
+        away.fetch_slot().release();
+        let other = pool.hold();
+        let slot = away.fetch_slot();
         let mut back = place.acquire();
         assert!(back.as_mut().now_or_never().is_none());
         drop(back);
         drop((away, other));
-        assert_eq!((places.is_free(), places.n_tasks()), (true, 0));
+        assert_eq!((pool.is_free(), pool.n_tasks()), (true, 0));
     }
 
     #[test]
     fn more_places_are_for_those_who_wait_for_one() {
-        let places = places(0);
-        let away = places.hold();
-        let place = away.place();
+        let pool = pool(0);
+        let away = pool.hold();
+        let slot = away.fetch_slot();
         place.release();
         let mut back = place.acquire();
         assert!(back.as_mut().now_or_never().is_none());
-        places.set_max(1);
+        pool.set_max(1);
         assert!(back.as_mut().now_or_never().is_some());
     }
 }

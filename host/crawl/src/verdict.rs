@@ -19,7 +19,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::part::Part;
+use super::peers::PeerShards;
 use crawler_fetch::FetchError;
 use crawler_fetch::http::retry_after;
 use crawler_frontier::{Ended, HostFailure, HostStanding, NewRequest};
@@ -220,10 +220,10 @@ pub(super) struct SortedLinks {
     pub(super) refused: BTreeMap<&'static str, u64>,
 }
 
-/// Sorts the links found at a depth. Without a part, all of them belong to this shard.
+/// Sorts the links found at a depth. Without peers, all of them belong to this shard.
 pub(super) fn of_links(
     bounds: Bounds<'_>,
-    part: Option<&Part>,
+    peers: Option<&PeerShards>,
     requests: Vec<Request>,
     depth: u32,
 ) -> SortedLinks {
@@ -237,7 +237,7 @@ pub(super) fn of_links(
             *sorted.refused.entry(refusal.as_str()).or_default() += 1;
             continue;
         }
-        let other = part.and_then(|part| part.other(&request.url));
+        let other = peers.and_then(|peers| peers.other(&request.url));
         let new = NewRequest { request, depth };
         match other {
             Some(shard) => sorted.for_others.push((shard, new)),

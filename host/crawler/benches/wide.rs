@@ -13,9 +13,9 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::response::Html;
 use axum::routing::get;
+use crawler_crawl::log::CrawlLog;
+use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
-use crawler_crawl::report::CrawlLog;
-use crawler_crawl::starts::Starts;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
@@ -214,8 +214,8 @@ impl Wide {
             permit: Arc::new(Always),
             rest_after: None,
             crawl_memory: CrawlMemory::default(),
-            starts: Starts::default(),
-            part: None,
+            pacing: Pacing::default(),
+            peers: None,
         };
         let began = Instant::now();
         let end = crawler_crawl::run(parts, Box::new(Nowhere), CancellationToken::new()).await;

@@ -13,7 +13,7 @@
 //! | parts of the program and their layers | `design/layers.md` | all |
 //! | one crawl from `plugin push` to its end | `design/way-of-a-crawl.md` | [`app`], [`crawler_master::control`], [`crawler_worker`], [`crawler_crawl`] |
 //! | the leader, placement and hand-over | `design/placement.md` | [`crawler_store::election`], [`crawler_master::placement`], [`crawler_master::balance`], [`crawler_master::replica`] |
-//! | shards, and links between them | `design/shards.md` | [`crawler_model::links`], [`crawler_crawl::part`], [`crawler_worker::links`] |
+//! | shards, and links between them | `design/shards.md` | [`crawler_model::links`], [`crawler_crawl::peers`], [`crawler_worker::links`] |
 //! | hosts, their turns and their failures | `reference/fetch.md` | [`crawler_fetch::throttle`], [`crawler_fetch::turns`], [`crawler_worker::peers`] |
 //! | what survives what | `design/survival.md` | [`crawler_frontier::durable`], [`crawler_crawl::permit`], [`crawler_worker::lease_permit`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |

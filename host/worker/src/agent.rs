@@ -26,8 +26,8 @@ use super::parts::AgentParts;
 use super::release::{self, EndingCrawl};
 use super::snapshot::AssignmentSnapshot;
 use super::totals;
+use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::FetchPermit;
-use crawler_crawl::starts::Starts;
 use crawler_crawl::{CrawlConfig, spans};
 use crawler_model::id::{Epoch, Generation};
 use crawler_model::plugin::{LimitError, LimitOverrides, Limits};
@@ -318,7 +318,7 @@ fn start(
         refused: config.err(),
         after,
         crawl_state: crawl_state.clone(),
-        starts: Starts::default(),
+        pacing: Pacing::default(),
         crawl_memory: parts.memory.for_crawl(),
         stop: stop.clone(),
     };

@@ -13,9 +13,9 @@ use super::crawl_state::CrawlState;
 use super::opening::{OwnShard, StepError};
 use super::parts::AgentParts;
 use crawler_crawl::CrawlConfig;
+use crawler_crawl::log::CrawlLog;
+use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::FetchPermit;
-use crawler_crawl::report::CrawlLog;
-use crawler_crawl::starts::Starts;
 use crawler_model::plugin::LimitError;
 use crawler_model::resource::{Resource, ShardRecord, Waits};
 use crawler_process::memory::CrawlMemory;
@@ -41,7 +41,7 @@ pub(super) struct Assigned {
     /// Status of the crawl, read by the API.
     pub(super) crawl_state: CrawlState,
     /// Pages that the crawl has begun.
-    pub(super) starts: Starts,
+    pub(super) pacing: Pacing,
     /// CrawlMemory of the crawl among those that share the memory of this worker.
     pub(super) crawl_memory: CrawlMemory,
     pub(super) stop: CancellationToken,

@@ -13,7 +13,7 @@
 //! lease_permit    until when pages may be fetched
 //! crawls          all crawls of the process, for the API
 //! crawl_state     the state of one of them
-//! peer_shards     the other shards of a resource, wherever they are crawled
+//! link_transport  the other shards of a resource, wherever they are crawled
 //! links           links from one worker to another: the call and its answer
 //! mailbox         links that have come and wait
 //! peers           the workers that share the turns of hosts
@@ -38,7 +38,7 @@ mod mailbox;
 mod memory_wait;
 mod opening;
 mod parts;
-mod peer_shards;
+mod link_transport;
 pub mod peers;
 mod receive;
 mod release;

@@ -16,8 +16,8 @@ use super::crawls::Running;
 use super::opening::{self, StepError};
 use super::receive::Receiver;
 use super::reporting_sink::ReportingSink;
-use crawler_crawl::part::Part;
-use crawler_crawl::report::CrawlLog;
+use crawler_crawl::log::CrawlLog;
+use crawler_crawl::peers::PeerShards;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, put_back};
 use crawler_frontier::{FrontierError, OpenAs, OpenFrontier};
 use crawler_model::resource::{DEFAULT_DELAY, PinnedPlugin, ShardState, Unchanged, Waits};
@@ -104,7 +104,7 @@ impl Assigned {
             let since = Instant::now();
             let mut settings = self.config.clone();
             settings.mark_unchanged();
-            let crawl = |part| self.crawl_on(&frontier, rules.clone(), part, crawl_state, log);
+            let crawl = |peers| self.crawl_on(&frontier, rules.clone(), peers, crawl_state, log);
             let end = match receiver {
                 Some(receiver) => self.crawl_among(receiver, &*frontier, crawl).await,
                 None => Ok(Some(crawl((None, self.stop.clone())).await)),
@@ -149,7 +149,7 @@ impl Assigned {
         &self,
         frontier: &Arc<dyn OpenFrontier>,
         rules: Arc<dyn Rules>,
-        (part, stop): (Option<Part>, CancellationToken),
+        (peers, stop): (Option<PeerShards>, CancellationToken),
         crawl_state: &CrawlState,
         log: &CrawlLog,
     ) -> CrawlEnd {
@@ -176,8 +176,8 @@ impl Assigned {
             clock: self.parts.clock.clone(),
             log: log.clone(),
             permit: self.permit.clone(),
-            starts: self.starts.clone(),
-            part,
+            pacing: self.pacing.clone(),
+            peers,
             rest_after: Some(CLOSE_AFTER),
             crawl_memory: self.crawl_memory.clone(),
         };

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 
 use super::assigned::Assigned;
-use crawler_crawl::part::share_of;
+use crawler_crawl::peers::share_of;
 use crawler_frontier::{Frontier, NewRequest};
 use crawler_model::id::Shard;
 use crawler_model::links::shard_of;

@@ -3,8 +3,8 @@
 
 use super::assigned::{Assigned, Stop};
 use super::crawl_state::CrawlState;
+use crawler_crawl::log::CrawlLog;
 use crawler_crawl::put_back::{self, MEMORY_SHORT};
-use crawler_crawl::report::CrawlLog;
 use crawler_model::resource::Waits;
 use crawler_process::retry::Backoff;
 

@@ -16,9 +16,9 @@ use super::assigned::{Assigned, CLOSE_AFTER, Stop};
 use super::link_admission::LinkAdmission;
 use super::links::LinkTransferError;
 use super::mailbox::{Answer, Incoming, MAX_WAITING, Mailbox};
-use super::peer_shards::PeerShards;
+use super::link_transport::PeerWorkers;
 use crawler_crawl::CrawlEnd;
-use crawler_crawl::part::{Part, Quiet};
+use crawler_crawl::peers::{Idle, PeerShards};
 use crawler_frontier::{Frontier, FrontierError, LinkPolicy, OpenFrontier};
 use crawler_model::resource::ShardState;
 
@@ -32,7 +32,7 @@ pub(super) struct Receiver {
     /// Call that came while the frontier was closed.
     waiting: Option<Incoming>,
     recorded: Recorded,
-    quiet: Quiet,
+    idle: Idle,
 }
 
 /// State of the shard's record.
@@ -65,7 +65,7 @@ impl Receiver {
             incoming,
             waiting: None,
             recorded: Recorded::Unknown,
-            quiet: Quiet::default(),
+            idle: Idle::default(),
         };
         (Some(mailbox), Some(receiver))
     }
@@ -95,8 +95,8 @@ impl Receiver {
                 Some(incoming) = self.incoming.recv() => {
                     self.take(assigned, frontier, incoming).await?;
                 }
-                () = lasting(&self.quiet), if self.recorded != Recorded::Idle => {
-                    if self.quiet.is_on() {
+                () = lasting(&self.idle), if self.recorded != Recorded::Idle => {
+                    if self.idle.is_on() {
                         self.record_idle(assigned, frontier).await?;
                     }
                 }
@@ -138,7 +138,7 @@ impl Receiver {
             return Ok(());
         };
         let stored = store(frontier, calls, &admission).await;
-        self.quiet.end();
+        self.idle.end();
         for (answer, stored) in stored {
             let stored = stored.map_err(|error| LinkTransferError::NotNow(error.to_string()));
             // The sender may have stopped listening: the links come again.
@@ -198,19 +198,19 @@ impl Assigned {
         &self,
         receiver: &mut Receiver,
         frontier: &dyn OpenFrontier,
-        crawl: impl FnOnce((Option<Part>, CancellationToken)) -> F,
+        crawl: impl FnOnce((Option<PeerShards>, CancellationToken)) -> F,
     ) -> Result<Option<CrawlEnd>, Stop> {
         let (id, run) = (self.shard.id, self.resource.run);
-        let part = Part {
+        let peers = PeerShards {
             own: id.shard,
             n_shards: self.resource.spec.placement.n_shards(),
-            others: Arc::new(PeerShards::new(self.parts.clone(), id, run)),
-            quiet: receiver.quiet.clone(),
+            transport: Arc::new(PeerWorkers::new(self.parts.clone(), id, run)),
+            idle: receiver.idle.clone(),
         };
         receiver.begin(self).await?;
         let (stop, over) = (self.stop.child_token(), CancellationToken::new());
         let crawl = async {
-            let end = crawl((Some(part), stop.clone())).await;
+            let end = crawl((Some(peers), stop.clone())).await;
             over.cancel();
             end
         };
@@ -228,8 +228,8 @@ impl Assigned {
 }
 
 /// Waits until there has been nothing to do for a while.
-async fn lasting(quiet: &Quiet) {
-    quiet.begun().await;
+async fn lasting(idle: &Idle) {
+    idle.begun().await;
     tokio::time::sleep(IDLE_AFTER).await;
 }
 

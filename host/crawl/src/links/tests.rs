@@ -10,8 +10,8 @@ use object_store::memory::InMemory;
 
 use super::*;
 use crate::end::CrawlEnd;
-use crate::part::{HandOver, HandOverError, Quiet};
 use crate::parts::CrawlParts;
+use crate::peers::{Idle, LinkTransport, LinkTransportError};
 use crate::run::run;
 use crate::twin::{Graph, Kept, in_time, memory, parts, report, settings, whole};
 use crawler_frontier::durable::{DurableSettings, Frontiers};
@@ -29,7 +29,7 @@ mod nobody;
 /// Owners of the shards; every third call has no answer, and every fifth does not arrive.
 struct Process {
     frontiers: Mutex<Vec<Arc<dyn Frontier>>>,
-    quiet: Vec<Quiet>,
+    idle: Vec<Idle>,
     n_calls: AtomicUsize,
     receivers: TaskScope,
 }
@@ -40,9 +40,9 @@ struct Neighbours {
 }
 
 #[async_trait]
-impl HandOver for Neighbours {
-    async fn hand_over(&self, to: Shard, batch: &LinkBatch) -> Result<u64, HandOverError> {
-        let failed = |why: &str| HandOverError {
+impl LinkTransport for Neighbours {
+    async fn send_links(&self, to: Shard, batch: &LinkBatch) -> Result<u64, LinkTransportError> {
+        let failed = |why: &str| LinkTransportError {
             to,
             why: why.to_owned(),
         };
@@ -61,7 +61,7 @@ impl HandOver for Neighbours {
         });
         let applied = told.await.map_err(|_| failed("gone"))?;
         let applied = applied.map_err(|e| failed(&e.to_string()))?;
-        self.process.quiet[to.0 as usize].end();
+        self.process.idle[to.0 as usize].end();
         match n_calls % 3 {
             2 => Err(failed("no answer")),
             _ => Ok(applied),
@@ -78,7 +78,7 @@ impl Process {
                 .map(|f| f.link_totals())
                 .collect::<Vec<_>>()
         };
-        if !self.quiet.iter().all(Quiet::is_on) {
+        if !self.idle.iter().all(Idle::is_on) {
             return false;
         }
         let totals = totals();
@@ -93,7 +93,7 @@ impl Process {
 /// Creates a process with these frontiers.
 fn process(frontiers: Vec<Arc<dyn Frontier>>) -> Arc<Process> {
     Arc::new(Process {
-        quiet: frontiers.iter().map(|_| Quiet::default()).collect(),
+        idle: frontiers.iter().map(|_| Idle::default()).collect(),
         frontiers: Mutex::new(frontiers),
         n_calls: AtomicUsize::new(0),
         receivers: TaskScope::new(),
@@ -101,17 +101,17 @@ fn process(frontiers: Vec<Arc<dyn Frontier>>) -> Arc<Process> {
 }
 
 impl Process {
-    fn part(self: &Arc<Self>, own: u32) -> Part {
+    fn peers(self: &Arc<Self>, own: u32) -> PeerShards {
         let own = Shard(own);
-        let others = Arc::new(Neighbours {
+        let transport = Arc::new(Neighbours {
             own,
             process: self.clone(),
         });
-        Part {
+        PeerShards {
             own,
-            n_shards: NonZeroU32::new(self.quiet.len() as u32).unwrap(),
-            others,
-            quiet: self.quiet[own.0 as usize].clone(),
+            n_shards: NonZeroU32::new(self.idle.len() as u32).unwrap(),
+            transport,
+            idle: self.idle[own.0 as usize].clone(),
         }
     }
 
@@ -123,7 +123,7 @@ impl Process {
         stop: CancellationToken,
     ) -> CrawlEnd {
         let frontier = self.frontiers.lock().unwrap()[own as usize].clone();
-        let parts = parts(frontier, Some(self.part(own)), settings);
+        let parts = parts(frontier, Some(self.peers(own)), settings);
         run(parts, Box::new(kept), stop).await
     }
 
@@ -238,9 +238,9 @@ async fn a_shard_that_is_killed_in_the_middle_and_goes_on_elsewhere_changes_noth
 #[tokio::test]
 async fn the_pages_of_a_resource_are_shared_by_its_shards() {
     let process = process((0..4).map(|_| memory()).collect());
-    let part = |own| process.part(own);
-    assert_eq!([0, 1, 2, 3].map(|own| part(own).share(10)), [3, 3, 2, 2]);
-    assert_eq!([0, 1, 2, 3].map(|own| part(own).share(2)), [1, 1, 0, 0]);
+    let peers = |own| process.peers(own);
+    assert_eq!([0, 1, 2, 3].map(|own| peers(own).share(10)), [3, 3, 2, 2]);
+    assert_eq!([0, 1, 2, 3].map(|own| peers(own).share(2)), [1, 1, 0, 0]);
     let settings = CrawlSettings {
         max_pages: Some(22),
         ..settings()

@@ -15,10 +15,10 @@ use url::Url;
 
 use super::run;
 use crate::end::CrawlEnd;
+use crate::log::CrawlLog;
+use crate::pacing::Pacing;
 use crate::parts::{CrawlConfig, CrawlParts};
 use crate::permit::Always;
-use crate::report::CrawlLog;
-use crate::starts::Starts;
 use crate::twin::{FrontierTwin, closed, page, report, requests};
 use crawler_fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched};
 use crawler_frontier::Frontier;

@@ -11,12 +11,12 @@ use url::Url;
 
 use super::{page, report};
 use crate::end::CrawlEnd;
-use crate::part::Part;
+use crate::log::CrawlLog;
+use crate::pacing::Pacing;
 use crate::parts::{CrawlConfig, CrawlParts};
+use crate::peers::PeerShards;
 use crate::permit::Always;
-use crate::report::CrawlLog;
 use crate::run::run;
-use crate::starts::Starts;
 use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
 use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
@@ -163,7 +163,7 @@ pub fn settings() -> CrawlSettings {
 /// Returns the parts of a crawl of the graph.
 pub(crate) fn parts(
     frontier: Arc<dyn Frontier>,
-    part: Option<Part>,
+    peers: Option<PeerShards>,
     settings: CrawlSettings,
 ) -> CrawlParts {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -180,8 +180,8 @@ pub(crate) fn parts(
         log: CrawlLog::new(clock.clone()),
         clock,
         permit: Arc::new(Always),
-        starts: Starts::default(),
-        part,
+        pacing: Pacing::default(),
+        peers,
         rest_after: None,
         crawl_memory: CrawlMemory::default(),
     }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use crawler_crawl::log::CrawlLog;
+use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
-use crawler_crawl::report::CrawlLog;
-use crawler_crawl::starts::Starts;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
@@ -71,8 +71,8 @@ impl Crawler {
             permit: Arc::new(Always),
             rest_after: None,
             crawl_memory: CrawlMemory::default(),
-            starts: Starts::default(),
-            part: None,
+            pacing: Pacing::default(),
+            peers: None,
         };
         let end = crawler_crawl::run(parts, sink, CancellationToken::new()).await;
         assert_eq!(end, CrawlEnd::Finished);

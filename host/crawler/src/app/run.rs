@@ -19,10 +19,10 @@ use tokio_util::sync::CancellationToken;
 use super::parts;
 use super::stop::{Interrupted, unless_stopped};
 use crate::cli::{self, Failure, RunOptions};
+use crawler_crawl::log::CrawlLog;
+use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
 use crawler_crawl::put_back;
-use crawler_crawl::report::CrawlLog;
-use crawler_crawl::starts::Starts;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_devtools::watch::ChangeWatcher;
 use crawler_frontier::Frontier;
@@ -137,8 +137,8 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         clock,
         log: log.clone(),
         permit: Arc::new(Always),
-        starts: Starts::default(),
-        part: None,
+        pacing: Pacing::default(),
+        peers: None,
         rest_after: None,
         crawl_memory: crawl_memory.clone(),
     };

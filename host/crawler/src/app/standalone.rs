@@ -15,11 +15,11 @@ use super::{listeners, parts, sinks};
 use crate::cli::plugin::build_plugin;
 use crate::cli::{AloneOptions, Failure};
 use crawler_api::requests::{RequestSettings, Requests};
+use crawler_crawl::log::CrawlLog;
+use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
 use crawler_crawl::put_back;
-use crawler_crawl::report::CrawlLog;
 use crawler_crawl::spans;
-use crawler_crawl::starts::Starts;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_data::DataRoot;
 use crawler_fetch::Fetch;
@@ -209,8 +209,8 @@ async fn crawl_once(
         clock: shared.clock.clone(),
         log: log.clone(),
         permit: Arc::new(Always),
-        starts: Starts::default(),
-        part: None,
+        pacing: Pacing::default(),
+        peers: None,
         rest_after: None,
         crawl_memory: crawl_memory.clone(),
     };

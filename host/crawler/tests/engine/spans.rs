@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 
+use crawler_crawl::log::CrawlLog;
+use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
-use crawler_crawl::report::CrawlLog;
 use crawler_crawl::spans;
-use crawler_crawl::starts::Starts;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
@@ -141,8 +141,8 @@ async fn crawl_one_page() -> String {
         log: CrawlLog::new(clock.clone()),
         clock,
         permit: Arc::new(Always),
-        starts: Starts::default(),
-        part: None,
+        pacing: Pacing::default(),
+        peers: None,
         rest_after: None,
         crawl_memory: CrawlMemory::default(),
     };

@@ -8,35 +8,35 @@ use crawler_plugin::CallFailure;
 struct Nobody;
 
 #[async_trait]
-impl HandOver for Nobody {
-    async fn hand_over(&self, to: Shard, _batch: &LinkBatch) -> Result<u64, HandOverError> {
+impl LinkTransport for Nobody {
+    async fn send_links(&self, to: Shard, _batch: &LinkBatch) -> Result<u64, LinkTransportError> {
         let why = "nobody has it".to_owned();
-        Err(HandOverError { to, why })
+        Err(LinkTransportError { to, why })
     }
 }
 
 /// Returns the first of two shards; the second has no owner.
-fn part(quiet: &Quiet) -> Part {
-    Part {
+fn peers(idle: &Idle) -> PeerShards {
+    PeerShards {
         own: Shard(0),
         n_shards: NonZeroU32::new(2).unwrap(),
-        others: Arc::new(Nobody),
-        quiet: quiet.clone(),
+        transport: Arc::new(Nobody),
+        idle: idle.clone(),
     }
 }
 
 #[tokio::test]
 async fn links_to_a_shard_without_an_owner_wait_and_the_crawl_is_not_over() {
     let frontier = memory();
-    let quiet = Quiet::default();
+    let idle = Idle::default();
     let (kept, stop) = (Kept::default(), CancellationToken::new());
-    let parts = parts(frontier.clone(), Some(part(&quiet)), settings());
+    let parts = parts(frontier.clone(), Some(peers(&idle)), settings());
     let crawl = run(parts, Box::new(kept), stop.clone());
     let all_done = async {
         while frontier.counts().parsed == 0 || frontier.counts().due > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        assert!(!quiet.is_on());
+        assert!(!idle.is_on());
         assert_eq!(frontier.peers(), [Shard(1)]);
         stop.cancel();
     };
@@ -57,7 +57,7 @@ async fn a_crawl_that_rests_goes_on_at_its_time_though_a_link_waits_that_was_not
     let stop = CancellationToken::new();
     let parts = CrawlParts {
         rest_after: Some(Duration::from_millis(100)),
-        ..parts(frontier.clone(), Some(part(&Quiet::default())), settings)
+        ..parts(frontier.clone(), Some(peers(&Idle::default())), settings)
     };
     let crawl = run(parts, Box::new(Kept::default()), stop.clone());
     let goes_on = async {
@@ -114,7 +114,7 @@ async fn a_crawl_that_fails_ends_though_links_wait_for_a_shard_that_nobody_has()
             graph: Graph::default(),
             n_pages: AtomicUsize::new(0),
         }),
-        ..parts(frontier.clone(), Some(part(&Quiet::default())), settings())
+        ..parts(frontier.clone(), Some(peers(&Idle::default())), settings())
     };
     let crawl = run(parts, Box::new(Kept::default()), CancellationToken::new());
     let end = in_time(crawl).await;

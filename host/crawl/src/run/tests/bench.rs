@@ -264,7 +264,7 @@ pub(super) async fn crawl_on(
 #[derive(Clone, Default)]
 pub(super) struct Rest {
     pub(super) after: Option<Duration>,
-    pub(super) starts: Starts,
+    pub(super) pacing: Pacing,
     pub(super) crawl_memory: CrawlMemory,
 }
 
@@ -314,8 +314,8 @@ pub(super) fn parts(
         log: CrawlLog::new(clock.clone()),
         clock,
         permit: Arc::new(Always),
-        starts: Starts::default(),
-        part: None,
+        pacing: Pacing::default(),
+        peers: None,
         rest_after: None,
         crawl_memory: CrawlMemory::default(),
     }
@@ -335,7 +335,7 @@ pub(super) async fn crawl_or_rest(
         roots: roots.to_vec(),
     });
     let parts = CrawlParts {
-        starts: rest.starts,
+        pacing: rest.pacing,
         rest_after: rest.after,
         crawl_memory: rest.crawl_memory,
         ..parts(

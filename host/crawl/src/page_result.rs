@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::value::RawValue;
 
+use super::log::note_logs;
 use super::parts::CrawlConfig;
 use super::permit::while_given;
-use super::report::note_logs;
 use super::request::fetch_request;
 use super::shared::Shared;
-use super::slot::Held;
+use super::slot::SlotGuard;
 use super::unchanged;
 use super::verdict::{self, Attempt, Verdict};
 use crawler_fetch::{Answer, Failure, FetchError, Fetched, Prepared};
@@ -24,8 +24,8 @@ use crawler_plugin::CallFailure;
 /// Time for which a host waits for something that its worker has not set up.
 const NOT_SET_UP_WAIT_MS: u64 = 30_000;
 
-/// Reason why an attempt has no result, so that its page is put back.
-pub(super) enum Unended {
+/// Reason why an attempt does not count: its page goes back to the frontier.
+pub(super) enum NotAttempted {
     Frontier(FrontierError),
     /// The page is to be taken again; this is known of its host.
     NotNow(HostNews),
@@ -33,7 +33,7 @@ pub(super) enum Unended {
     PutOff(HostFailure),
 }
 
-impl Unended {
+impl NotAttempted {
     /// Puts the page back, with its host left alone until this moment; 0 leaves the host's clock unchanged.
     fn not_before(moment: UnixMillis) -> Self {
         Self::NotNow(match moment {
@@ -43,7 +43,7 @@ impl Unended {
     }
 }
 
-impl From<FrontierError> for Unended {
+impl From<FrontierError> for NotAttempted {
     fn from(error: FrontierError) -> Self {
         Self::Frontier(error)
     }
@@ -52,11 +52,11 @@ impl From<FrontierError> for Unended {
 /// Finds out what must be known before the pages of a claim's host are fetched.
 pub(super) async fn prepare(
     shared: &Shared,
-    slot: &Held,
+    slot: &SlotGuard,
     claim: &Claim,
     config: &CrawlConfig,
     answered_at: &AtomicU64,
-) -> Result<PageResult, Unended> {
+) -> Result<PageResult, NotAttempted> {
     let prepare = shared
         .parts
         .fetch
@@ -64,12 +64,12 @@ pub(super) async fn prepare(
     let prepared = while_given(&*shared.parts.permit, prepare).await;
     answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
     match prepared {
-        None => Err(Unended::NotNow(HostNews::None)),
+        None => Err(NotAttempted::NotNow(HostNews::None)),
         Some(Ok(Prepared {
             host_ready_at,
             delay_by,
             has_answered,
-        })) => Err(Unended::NotNow(HostNews::Ready {
+        })) => Err(NotAttempted::NotNow(HostNews::Ready {
             not_before: host_ready_at,
             delay_by,
             has_answered,
@@ -79,13 +79,13 @@ pub(super) async fn prepare(
 }
 
 /// Fetches the page, records when that was over, and parses it.
-pub(super) async fn harvest(
+pub(super) async fn fetch_and_parse(
     shared: &Shared,
-    slot: &Held,
+    slot: &SlotGuard,
     claim: &Claim,
     config: &CrawlConfig,
     answered_at: &AtomicU64,
-) -> Result<PageResult, Unended> {
+) -> Result<PageResult, NotAttempted> {
     let plugin = shared.parts.rules.description();
     if !plugin.rules.contains(&claim.request.rule) {
         let ended = Ended::Dead {
@@ -96,13 +96,13 @@ pub(super) async fn harvest(
     let request = fetch_request(shared, slot, claim, config);
     // The knowledge from when the host became ready may have been forgotten since.
     if !claim.alone && !shared.parts.fetch.is_prepared(&request) {
-        return Err(Unended::NotNow(HostNews::Unready));
+        return Err(NotAttempted::NotNow(HostNews::Unready));
     }
     let fetch = shared.parts.fetch.fetch(request);
     let fetched = while_given(&*shared.parts.permit, fetch).await;
     answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
     match fetched {
-        None => Err(Unended::NotNow(HostNews::None)),
+        None => Err(NotAttempted::NotNow(HostNews::None)),
         Some(Ok(fetched)) => Ok(PageResult {
             host_answered: true,
             delay_by: fetched.delay_by,
@@ -118,7 +118,7 @@ fn failed(
     claim: &Claim,
     config: &CrawlConfig,
     failure: Failure,
-) -> Result<PageResult, Unended> {
+) -> Result<PageResult, NotAttempted> {
     let (request, now) = (&claim.request, shared.parts.clock.unix_millis());
     let tell = |level, message| {
         let (log, url) = (&shared.parts.log, request.url.as_str());
@@ -126,12 +126,14 @@ fn failed(
     };
     let error = &failure.error;
     if error.is_held() {
-        return Err(Unended::not_before(failure.host_ready_at));
+        return Err(NotAttempted::not_before(failure.host_ready_at));
     }
     // The operator can set it up, or another worker may have it: no page is lost by that.
     if let FetchError::NotSetUp { .. } = error {
         tell("error", error.to_string());
-        return Err(Unended::not_before(now.saturating_add(NOT_SET_UP_WAIT_MS)));
+        return Err(NotAttempted::not_before(
+            now.saturating_add(NOT_SET_UP_WAIT_MS),
+        ));
     }
     // A page that is tried alone keeps all others waiting, so it ends by its own attempts.
     if failure.is_of_host && !claim.alone {
@@ -142,7 +144,7 @@ fn failed(
             "warn",
             format!("{name} could not be reached, attempt {n}: {error}"),
         );
-        return Err(Unended::PutOff(put_off));
+        return Err(NotAttempted::PutOff(put_off));
     }
     let message = format!("attempt {} failed: {error}", claim.attempt);
     tell("warn", message);
@@ -163,7 +165,7 @@ async fn answered(
     claim: &Claim,
     config: &CrawlConfig,
     fetched: Fetched,
-) -> Result<PageResult, Unended> {
+) -> Result<PageResult, NotAttempted> {
     let request = &claim.request;
     let page = match fetched.answer {
         Answer::Page(page) => Arc::new(*page),
@@ -172,8 +174,8 @@ async fn answered(
             let depth = claim.depth + u32::from(request.is_same_host(&to));
             let target = request.redirected(to);
             let bounds = shared.bounds(&config.settings);
-            let part = shared.parts.part.as_ref();
-            let sorted = verdict::of_links(bounds, part, vec![target], depth);
+            let peers = shared.parts.peers.as_ref();
+            let sorted = verdict::of_links(bounds, peers, vec![target], depth);
             let ended = Ended::Done(Done::Redirected);
             return Ok(PageResult {
                 requests: sorted.requests,
@@ -286,8 +288,8 @@ async fn parse(
     };
     let bounds = shared.bounds(&config.settings);
     let depth = claim.depth.saturating_add(1);
-    let part = shared.parts.part.as_ref();
-    let sorted = verdict::of_links(bounds, part, output.requests, depth);
+    let peers = shared.parts.peers.as_ref();
+    let sorted = verdict::of_links(bounds, peers, output.requests, depth);
     let mut refused: Vec<(&'static str, u64)> = sorted.refused.into_iter().collect();
     if output.n_bad_urls > 0 {
         refused.push(("bad-url", output.n_bad_urls));

@@ -1,4 +1,5 @@
-//! A shard among those of its resource: what is its own, how others get links, and whether it has anything to do.
+//! The other shards of a resource, as the crawl of one shard sees them: which hosts are theirs, how they get links,
+//! and whether this shard is idle.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -16,36 +17,36 @@ pub const MAX_LINKS: usize = 500;
 
 /// Transport that gives links to another shard of the resource, wherever that is crawled.
 #[async_trait]
-pub trait HandOver: Send + Sync + 'static {
+pub trait LinkTransport: Send + Sync + 'static {
     /// Hands links over and returns the number of the last link that is durable there. An error says nothing
     /// about what is durable.
-    async fn hand_over(&self, to: Shard, batch: &LinkBatch) -> Result<u64, HandOverError>;
+    async fn send_links(&self, to: Shard, batch: &LinkBatch) -> Result<u64, LinkTransportError>;
 }
 
 /// Error for links that another shard has not taken; they are given to it again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("links wait for shard {to}: {why}")]
-pub struct HandOverError {
+pub struct LinkTransportError {
     /// Shard that the links are for.
     pub to: Shard,
     /// Description of the cause.
     pub why: String,
 }
 
-/// A shard among those of its resource.
+/// Peers of a shard: the other shards of its resource.
 #[derive(Clone)]
-pub struct Part {
-    /// Number of the shard.
+pub struct PeerShards {
+    /// Number of this shard.
     pub own: Shard,
     /// Number of shards of the resource.
     pub n_shards: NonZeroU32,
     /// Transport of links to the other shards.
-    pub others: Arc<dyn HandOver>,
-    /// State that tells if the shard has nothing to do.
-    pub quiet: Quiet,
+    pub transport: Arc<dyn LinkTransport>,
+    /// State that tells if this shard has nothing to do.
+    pub idle: Idle,
 }
 
-impl Part {
+impl PeerShards {
     /// Returns the shard that a URL belongs to, if that is another one.
     pub(super) fn other(&self, url: &Url) -> Option<Shard> {
         let shard = shard_of(url, self.n_shards);
@@ -67,42 +68,42 @@ pub fn share_of(max: u64, shard: Shard, n_shards: NonZeroU32) -> u64 {
 /// State in which a crawl has nothing to do, as the crawl itself declares. From then on it does nothing until
 /// another task ends this state. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Quiet(watch::Sender<Rest>);
+pub struct Idle(watch::Sender<IdleState>);
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Rest {
+struct IdleState {
     is_on: bool,
     /// Number of times that work was announced.
     n_ends: u64,
 }
 
-impl Default for Quiet {
+impl Default for Idle {
     fn default() -> Self {
-        Self(watch::Sender::new(Rest::default()))
+        Self(watch::Sender::new(IdleState::default()))
     }
 }
 
-impl Quiet {
+impl Idle {
     /// Returns the number of times that work has been announced so far.
     pub(super) fn n_ends(&self) -> u64 {
         self.0.borrow().n_ends
     }
 
-    /// Declares that nothing is left to do, by a look that began after `n_ends` announcements. If there was
-    /// another since, the look may have missed that work, and the call has no effect.
+    /// Declares that nothing is left to do, by a check that began after `n_ends` announcements. If there was
+    /// another since, the check may have missed that work, and the call has no effect.
     pub(super) fn begin_after(&self, n_ends: u64) {
-        self.0.send_if_modified(|rest| {
-            let begins = !rest.is_on && rest.n_ends == n_ends;
-            rest.is_on |= begins;
+        self.0.send_if_modified(|state| {
+            let begins = !state.is_on && state.n_ends == n_ends;
+            state.is_on |= begins;
             begins
         });
     }
 
     /// Announces that there is work again.
     pub fn end(&self) {
-        self.0.send_modify(|rest| {
-            rest.is_on = false;
-            rest.n_ends += 1;
+        self.0.send_modify(|state| {
+            state.is_on = false;
+            state.n_ends += 1;
         });
     }
 
@@ -123,7 +124,7 @@ impl Quiet {
     async fn until(&self, is_on: bool) {
         let mut changes = self.0.subscribe();
         // The sender is alive, because `self` has it.
-        drop(changes.wait_for(|rest| rest.is_on == is_on).await);
+        drop(changes.wait_for(|state| state.is_on == is_on).await);
     }
 }
 
@@ -132,14 +133,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quiet_does_not_begin_by_a_look_that_something_came_after() {
-        let quiet = Quiet::default();
-        let before = quiet.n_ends();
-        // Work was announced while the crawl was busy: a look that began before may have missed it.
-        quiet.end();
-        quiet.begin_after(before);
-        assert!(!quiet.is_on());
-        quiet.begin_after(quiet.n_ends());
-        assert!(quiet.is_on());
+    fn work_that_comes_during_a_check_keeps_a_shard_busy() {
+        let idle = Idle::default();
+        let before = idle.n_ends();
+        // Work was announced while the crawl was busy: a check that began before may have missed it.
+        idle.end();
+        idle.begin_after(before);
+        assert!(!idle.is_on());
+        idle.begin_after(idle.n_ends());
+        assert!(idle.is_on());
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 
 use super::links::{LINK_TRANSFER_DEADLINE, LinkTransfer};
 use super::parts::AgentParts;
-use crawler_crawl::part::{HandOver, HandOverError};
+use crawler_crawl::peers::{LinkTransport, LinkTransportError};
 use crawler_frontier::LinkBatch;
 use crawler_model::id::{Epoch, Run, Shard};
 use crawler_model::node::{Node, Role};
@@ -15,7 +15,7 @@ use crawler_model::resource::{ShardId, ShardRecord};
 use crawler_process::telemetry;
 
 /// The other shards of a resource, for one assignment of this one.
-pub(super) struct PeerShards {
+pub(super) struct PeerWorkers {
     pub(super) parts: Arc<AgentParts>,
     pub(super) own: ShardId,
     pub(super) run: Run,
@@ -31,7 +31,7 @@ pub(super) struct Place {
     worker: Option<Node>,
 }
 
-impl PeerShards {
+impl PeerWorkers {
     pub(super) fn new(parts: Arc<AgentParts>, own: ShardId, run: Run) -> Self {
         let known = Mutex::default();
         Self {
@@ -100,8 +100,8 @@ impl PeerShards {
 }
 
 #[async_trait]
-impl HandOver for PeerShards {
-    async fn hand_over(&self, to: Shard, batch: &LinkBatch) -> Result<u64, HandOverError> {
+impl LinkTransport for PeerWorkers {
+    async fn send_links(&self, to: Shard, batch: &LinkBatch) -> Result<u64, LinkTransportError> {
         let given = tokio::time::timeout(LINK_TRANSFER_DEADLINE, self.transfer(to, batch)).await;
         let given = given.unwrap_or_else(|_elapsed| {
             Err(format!(
@@ -111,7 +111,7 @@ impl HandOver for PeerShards {
         });
         given.map_err(|why| {
             self.known().remove(&to);
-            HandOverError { to, why }
+            LinkTransportError { to, why }
         })
     }
 }
