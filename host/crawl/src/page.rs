@@ -14,7 +14,7 @@ use super::page_result::{self, NotAttempted};
 use super::parts::CrawlConfig;
 use super::shared::Shared;
 use super::slot::SlotGuard;
-use crawler_frontier::{Claim, Commit, Ended, FrontierError, HostNews, PageResult};
+use crawler_frontier::{Claim, Commit, Ended, FrontierError, HostUpdate, PageResult};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::scope::Refusal;
 use crawler_model::settings::CrawlSettings;
@@ -37,7 +37,7 @@ pub(super) async fn attempt(
         &answered_at,
     ));
     let caught = until_stop(attempt, &stop).await;
-    if let Ok(Err(NotAttempted::NotNow(HostNews::NotBefore(_) | HostNews::Unready))) = &caught {
+    if let Ok(Err(NotAttempted::NotNow(HostUpdate::NotBefore(_) | HostUpdate::Unready))) = &caught {
         shared.parts.pacing.take_back(start);
     }
     end(&shared, &config, claim, caught, answered_at.into_inner()).await;
@@ -86,7 +86,7 @@ async fn until_stop(
 ) -> Caught {
     tokio::select! {
         biased;
-        () = stop.cancelled() => Ok(Err(NotAttempted::NotNow(HostNews::None))),
+        () = stop.cancelled() => Ok(Err(NotAttempted::NotNow(HostUpdate::None))),
         caught = AssertUnwindSafe(attempt).catch_unwind() => caught,
     }
 }
@@ -102,7 +102,7 @@ async fn end(
     let frontier = &shared.parts.frontier;
     let mut result = match caught {
         Ok(Ok(result)) => result,
-        Ok(Err(NotAttempted::NotNow(news))) => return frontier.give_back(claim, news),
+        Ok(Err(NotAttempted::NotNow(update))) => return frontier.give_back(claim, update),
         Ok(Err(NotAttempted::PutOff(failure))) => {
             if let Err(error) = frontier.put_off(claim, failure).await {
                 shared.lost_frontier(error);
@@ -111,7 +111,7 @@ async fn end(
         }
         Ok(Err(NotAttempted::Frontier(error))) => {
             shared.lost_frontier(error);
-            return frontier.give_back(claim, HostNews::None);
+            return frontier.give_back(claim, HostUpdate::None);
         }
         // A panic here is a bug of the host. It costs this page and is logged; the crawl goes on.
         Err(_panic) => {
@@ -184,12 +184,12 @@ fn log_once(shared: &Shared, logged: &Once, refusal: Refusal) {
 
 /// Counts the links of a page as refused, because its frontier has as many bytes on disk as it may.
 fn refuse_links(shared: &Shared, settings: &CrawlSettings, result: &mut PageResult) {
-    let n_links = result.requests.len() + result.for_others.len();
+    let n_links = result.requests.len() + result.for_peers.len();
     if n_links == 0 {
         return;
     }
     result.requests.clear();
-    result.for_others.clear();
+    result.for_peers.clear();
     let max = settings.max_disk();
     let refusal = Refusal::Disk { max };
     result.refused.push((refusal.as_str(), n_links as u64));

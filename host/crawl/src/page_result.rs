@@ -14,7 +14,7 @@ use super::slot::SlotGuard;
 use super::unchanged;
 use super::verdict::{self, Attempt, Verdict};
 use crawler_fetch::{Answer, Failure, FetchError, Fetched, Prepared};
-use crawler_frontier::{Claim, Ended, FrontierError, HostFailure, HostNews, PageResult};
+use crawler_frontier::{Claim, Ended, FrontierError, HostFailure, HostUpdate, PageResult};
 use crawler_model::crawl::{
     Done, Item, ItemKey, ItemRecord, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
@@ -28,7 +28,7 @@ const NOT_SET_UP_WAIT_MS: u64 = 30_000;
 pub(super) enum NotAttempted {
     Frontier(FrontierError),
     /// The page is to be taken again; this is known of its host.
-    NotNow(HostNews),
+    NotNow(HostUpdate),
     /// The host could not be reached.
     PutOff(HostFailure),
 }
@@ -37,8 +37,8 @@ impl NotAttempted {
     /// Puts the page back, with its host left alone until this moment; 0 leaves the host's clock unchanged.
     fn not_before(moment: UnixMillis) -> Self {
         Self::NotNow(match moment {
-            0 => HostNews::None,
-            moment => HostNews::NotBefore(moment),
+            0 => HostUpdate::None,
+            moment => HostUpdate::NotBefore(moment),
         })
     }
 }
@@ -64,12 +64,12 @@ pub(super) async fn prepare(
     let prepared = while_given(&*shared.parts.permit, prepare).await;
     answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
     match prepared {
-        None => Err(NotAttempted::NotNow(HostNews::None)),
+        None => Err(NotAttempted::NotNow(HostUpdate::None)),
         Some(Ok(Prepared {
             host_ready_at,
             delay_by,
             has_answered,
-        })) => Err(NotAttempted::NotNow(HostNews::Ready {
+        })) => Err(NotAttempted::NotNow(HostUpdate::Ready {
             not_before: host_ready_at,
             delay_by,
             has_answered,
@@ -96,13 +96,13 @@ pub(super) async fn fetch_and_parse(
     let request = fetch_request(shared, slot, claim, config);
     // The knowledge from when the host became ready may have been forgotten since.
     if !claim.alone && !shared.parts.fetch.is_prepared(&request) {
-        return Err(NotAttempted::NotNow(HostNews::Unready));
+        return Err(NotAttempted::NotNow(HostUpdate::Unready));
     }
     let fetch = shared.parts.fetch.fetch(request);
     let fetched = while_given(&*shared.parts.permit, fetch).await;
     answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
     match fetched {
-        None => Err(NotAttempted::NotNow(HostNews::None)),
+        None => Err(NotAttempted::NotNow(HostUpdate::None)),
         Some(Ok(fetched)) => Ok(PageResult {
             host_answered: true,
             delay_by: fetched.delay_by,
@@ -179,7 +179,7 @@ async fn answered(
             let ended = Ended::Done(Done::Redirected);
             return Ok(PageResult {
                 requests: sorted.requests,
-                for_others: sorted.for_others,
+                for_peers: sorted.for_peers,
                 refused: sorted.refused.into_iter().collect(),
                 ..PageResult::new(ended, fetched.host_ready_at)
             });
@@ -297,7 +297,7 @@ async fn parse(
     Ok(match records(shared, claim, page, output.items) {
         Ok(items) => PageResult {
             requests: sorted.requests,
-            for_others: sorted.for_others,
+            for_peers: sorted.for_peers,
             refused,
             items,
             final_url: led_to,

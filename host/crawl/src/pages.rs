@@ -17,7 +17,7 @@ use super::shared::Shared;
 use super::slot::n_preparing;
 use super::termination::{is_all_delivered, may_rest};
 use super::{page, spans};
-use crawler_frontier::{Claim, Take, TakeFrom};
+use crawler_frontier::{Claim, Take, TakeLimits};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::resource::{CrawlSettings, Robots};
 use crawler_process::task::TaskScope;
@@ -101,10 +101,10 @@ impl<'a> Pages<'a> {
                 return end;
             }
             let snapshot = self.snapshot();
-            let blocked = match self.may_take(&snapshot) {
-                Ok(may) => {
+            let blocked = match self.limits(&snapshot) {
+                Ok(limits) => {
                     let now = self.shared.parts.clock.unix_millis();
-                    match self.shared.parts.frontier.take_from(now, may) {
+                    match self.shared.parts.frontier.take_within(now, limits) {
                         Ok(Take::Ready(claim)) => {
                             self.begin(claim);
                             continue;
@@ -153,7 +153,7 @@ impl<'a> Pages<'a> {
     }
 
     /// Returns what may be taken from the frontier, or why that is nothing.
-    fn may_take(&mut self, snapshot: &Snapshot) -> Result<TakeFrom, Blocked<'a>> {
+    fn limits(&mut self, snapshot: &Snapshot) -> Result<TakeLimits, Blocked<'a>> {
         let shared = self.shared;
         let frontier = &shared.parts.frontier;
         if let Some(peers) = &shared.parts.peers
@@ -201,7 +201,7 @@ impl<'a> Pages<'a> {
             return Err(Blocked::Until(until));
         }
         let per_host = self.per_host(&settings);
-        Ok(TakeFrom {
+        Ok(TakeLimits {
             ready: has_slot.then_some(per_host),
             unready: may_prepare.then_some(1),
         })

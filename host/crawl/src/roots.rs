@@ -136,8 +136,10 @@ async fn noted_root(
         )));
     }
     let lost = CrawlEnd::Frontier;
-    let turn = stop.run_until_cancelled(parts.frontier.root_turn()).await;
-    turn.ok_or(CrawlEnd::Stopped)?;
+    let permitted = stop
+        .run_until_cancelled(parts.frontier.acquire_root_permit())
+        .await;
+    permitted.ok_or(CrawlEnd::Stopped)?;
     parts.frontier.enter_root().await.map_err(lost)?;
     let root = parts.rules.root(config, parts.run_started_at);
     // If the call is cut off, closing the frontier records that the process has not ended.

@@ -194,7 +194,7 @@ mod tests {
         away.fetch_slot().release();
         let other = pool.hold();
         let slot = away.fetch_slot();
-        let mut back = place.acquire();
+        let mut back = slot.acquire();
         assert!(back.as_mut().now_or_never().is_none());
         drop(back);
         drop((away, other));
@@ -206,8 +206,8 @@ mod tests {
         let pool = pool(0);
         let away = pool.hold();
         let slot = away.fetch_slot();
-        place.release();
-        let mut back = place.acquire();
+        slot.release();
+        let mut back = slot.acquire();
         assert!(back.as_mut().now_or_never().is_none());
         pool.set_max(1);
         assert!(back.as_mut().now_or_never().is_some());

@@ -215,7 +215,7 @@ pub(super) struct SortedLinks {
     /// Links that this shard follows.
     pub(super) requests: Vec<NewRequest>,
     /// Links that other shards follow.
-    pub(super) for_others: Vec<(Shard, NewRequest)>,
+    pub(super) for_peers: Vec<(Shard, NewRequest)>,
     /// Numbers of refused links, by reason.
     pub(super) refused: BTreeMap<&'static str, u64>,
 }
@@ -240,7 +240,7 @@ pub(super) fn of_links(
         let other = peers.and_then(|peers| peers.other(&request.url));
         let new = NewRequest { request, depth };
         match other {
-            Some(shard) => sorted.for_others.push((shard, new)),
+            Some(shard) => sorted.for_peers.push((shard, new)),
             None => sorted.requests.push(new),
         }
     }
@@ -487,6 +487,6 @@ mod tests {
         let urls: Vec<&str> = admitted.iter().map(|r| r.request.url.as_str()).collect();
         assert_eq!((urls, admitted[0].depth), (vec!["http://a.test/1"], 3));
         assert_eq!(sorted.refused, BTreeMap::from([("out-of-scope", 2)]));
-        assert_eq!(sorted.for_others, []);
+        assert_eq!(sorted.for_peers, []);
     }
 }

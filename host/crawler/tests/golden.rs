@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::reader::FrontierReader;
 use crawler_frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, PageResult, Take};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
@@ -35,7 +35,7 @@ fn frontiers(folder: &Path) -> Arc<Frontiers> {
 
 async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
     let storage_epoch = frontiers.storage_epoch(SHARD).await.unwrap();
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         shard: SHARD,
         cluster: "golden".into(),
         epoch: Epoch(3),
@@ -48,7 +48,7 @@ async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         carry: None,
         division: None,
     };
-    frontiers.open(open_as).await.unwrap()
+    frontiers.open(open_options).await.unwrap()
 }
 
 fn new(path: &str, depth: u32) -> NewRequest {

@@ -38,7 +38,7 @@ pub struct PageResult {
     pub requests: Vec<NewRequest>,
     /// Links whose hosts belong to other shards, never to this one. Of the links that this run has had
     /// before, only reloads are sent again.
-    pub for_others: Vec<(Shard, NewRequest)>,
+    pub for_peers: Vec<(Shard, NewRequest)>,
     /// Numbers of links that were refused, by reason.
     pub refused: Vec<(&'static str, u64)>,
     /// Items for the outbox.
@@ -63,7 +63,7 @@ impl PageResult {
             detail: String::new(),
             bytes: 0,
             requests: Vec::new(),
-            for_others: Vec::new(),
+            for_peers: Vec::new(),
             refused: Vec::new(),
             items: Vec::new(),
             host_ready_at,
@@ -101,7 +101,7 @@ pub struct Committed {
     /// Number of links that will be sent to other shards.
     pub n_sent: u64,
     /// Number of URLs not stored for lack of room: limit `frontier-urls`.
-    pub n_no_room: u64,
+    pub n_over_capacity: u64,
     /// Number of URLs not stored because their pattern has as many as it may: setting `max-pattern-urls`.
     /// They are counted among the refused links as [`PATTERN_URLS`](crawler_model::scope::PATTERN_URLS).
     pub n_over_pattern: u64,

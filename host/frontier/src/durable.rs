@@ -6,35 +6,35 @@
 //! `opening` of the worker describes the order of these steps.
 //!
 //! ```text
-//! settings   bounds, and the settings of the database
-//! room       memory that all open frontiers of the process share
-//! blocks     what was read of their files, as long as there is memory for it
-//! clock      the database's time, which must not go back
-//! open       opening: fencing whoever had it, giving poison up
-//! load       whose it is, whether it is whole, what an earlier life has left
-//! moved      hosts that another shard had before
-//! state      what is known in memory, and how a commit changes it and its batch
-//! links      which links of a page are new
-//! peers      links to other shards and from them
-//! hosts      hosts that could not be reached
-//! group      pages that come to their end, with one batch for those that do so at the same time
-//! writer     one batch at a time, numbered; what is durable
-//! scan       entries in the order of their keys
-//! keeper     in the background: reads URLs in, hears what is durable, forgets idle hosts
-//! outbox     items on their way out
-//! disk       how many bytes it has there
-//! suspects   pages that may have ended the process
-//! root       the same for calls of `root`
-//! sweep      what earlier runs have left
-//! redrive    dead letters, tried again
+//! settings      bounds, and the settings of the database
+//! memory_budget memory that all open frontiers of the process share
+//! blocks        what was read of their files, as long as there is memory for it
+//! clock         the database's time, which must not go back
+//! open          opening: fencing whoever had it, giving poison up
+//! load          whose it is, whether it is whole, what an earlier process has left
+//! moved         hosts that another shard had before
+//! state         what is known in memory, and how a commit changes it and its batch
+//! links         which links of a page are new
+//! peers         links to other shards and from them
+//! hosts         hosts that could not be reached
+//! group         pages that come to their end, with one batch for those that do so at the same time
+//! writer        one batch at a time, numbered; what is durable
+//! scan          entries in the order of their keys
+//! maintenance   in the background: reads URLs in, hears what is durable, forgets idle hosts
+//! outbox        items on their way out
+//! disk          how many bytes it has there
+//! suspects      pages that may have ended the process
+//! root          the same for calls of `root`
+//! sweep         what earlier runs have left
+//! redrive       dead letters, tried again
 //! ```
 //!
 //! A commit changes the memory and its batch in one step, under one lock, and then hands the batch to the
 //! database, one batch at a time. The order of batches is therefore the order in which the memory changed. A
 //! crash loses only the last batches, so the remaining state is one that the memory once had. After an error
-//! of the database, or a commit that was cut off while it had the turn, this object does nothing more: the
-//! frontier is opened again and read anew. A commit that is dropped while it waits for the turn may still be
-//! made by the task that has it.
+//! of the database, or a commit that was cut off while it held the write guard, this object does nothing more: the
+//! frontier is opened again and read anew. A commit that is dropped while it waits for the guard may still be
+//! made by the task that holds it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -49,8 +49,8 @@ use url::Url;
 
 use super::seen::{Opening, SeenCache};
 use super::{
-    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostNews, LinkBatch,
-    LinkBounds, LinkPolicy, NewRequest, OpenFrontier, OutboxBatch, Take, TakeFrom, URL_BYTES,
+    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, LinkBatch,
+    LinkBounds, LinkPolicy, NewRequest, OpenFrontier, OutboxBatch, Take, TakeLimits, URL_BYTES,
 };
 use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::{KeptCookies, SinkMark};
@@ -63,15 +63,15 @@ mod clock;
 mod disk;
 mod group;
 mod hosts;
-mod keeper;
 mod links;
 mod load;
+mod maintenance;
+mod memory_budget;
 mod moved;
 mod open;
 mod outbox;
 mod peers;
 mod redrive;
-mod room;
 mod root;
 mod scan;
 mod settings;
@@ -82,11 +82,11 @@ mod sweep;
 mod tests;
 mod writer;
 
-pub use super::OpenAs;
+pub use super::OpenOptions;
 use blocks::Blocks;
 use clock::DatabaseClock;
 use group::Queued;
-use room::{Room, Rooms};
+use memory_budget::{MemoryBudget, MemoryShare};
 pub use settings::DurableSettings;
 use state::State;
 pub(super) use writer::{decode, failed};
@@ -115,7 +115,7 @@ pub struct Frontiers {
     /// Permit to try a page alone, so that an end of the process counts against one page only.
     alone: Arc<Semaphore>,
     /// Memory that the open frontiers share.
-    rooms: Arc<Rooms>,
+    memory_budget: Arc<MemoryBudget>,
     /// Openings and closings, which go on even if their callers stop waiting.
     background: TaskScope,
     /// Milliseconds by which tests set the clock of the machine back.
@@ -135,7 +135,7 @@ impl Frontiers {
             n_opened: AtomicUsize::new(1),
             process: rand::random::<u64>() | 1,
             alone: Arc::new(Semaphore::new(1)),
-            rooms: Arc::default(),
+            memory_budget: Arc::default(),
             background: TaskScope::new(),
             #[cfg(test)]
             clock_ahead: 0,
@@ -149,7 +149,7 @@ impl Frontiers {
             self.blocks.forget();
             self.seen.forget();
         }
-        self.rooms.shrink(is_short);
+        self.memory_budget.shrink(is_short);
     }
 
     /// Sets the function that says why the object store does not answer.
@@ -163,10 +163,10 @@ impl Frontiers {
 /// The frontier of one shard, open for writing.
 pub struct DurableFrontier {
     inner: Arc<Inner>,
-    keeper: TaskScope,
+    maintenance: TaskScope,
 }
 
-/// State that the calls of a frontier and its keeper share.
+/// State that the calls of a frontier and its background tasks share.
 struct Inner {
     shard: ShardId,
     run: Run,
@@ -176,7 +176,7 @@ struct Inner {
     /// Writer epoch of the database; part of the names of item files.
     storage_epoch: u64,
     frontiers: Arc<Frontiers>,
-    room: Arc<Room>,
+    memory_share: Arc<MemoryShare>,
     opening: Opening,
     /// Number of the plugin that the crawl runs now, as used in records.
     plugin: u32,
@@ -189,7 +189,7 @@ struct Inner {
     /// Size in bytes on disk at the last measurement.
     disk_bytes: AtomicU64,
     /// Signals that URLs are to be read in.
-    hungry: Notify,
+    refill_wanted: Notify,
     take_changed: Notify,
     outbox_changed: Notify,
     links_changed: Notify,
@@ -255,8 +255,8 @@ impl Frontier for DurableFrontier {
         self.inner.state().head.n_root_ends
     }
 
-    async fn root_turn(&self) {
-        self.inner.root_turn().await;
+    async fn acquire_root_permit(&self) {
+        self.inner.acquire_root_permit().await;
     }
 
     async fn enter_root(&self) -> Result<(), FrontierError> {
@@ -271,11 +271,11 @@ impl Frontier for DurableFrontier {
         self.inner.state().bench.n_ready()
     }
 
-    fn take_from(&self, now: UnixMillis, may: TakeFrom) -> Result<Take, FrontierError> {
+    fn take_within(&self, now: UnixMillis, limits: TakeLimits) -> Result<Take, FrontierError> {
         self.inner.check()?;
-        let (take, is_hungry) = self.inner.state().take(now, may);
-        if is_hungry {
-            self.inner.hungry.notify_one();
+        let (take, needs_refill) = self.inner.state().take(now, limits);
+        if needs_refill {
+            self.inner.refill_wanted.notify_one();
         }
         Ok(take)
     }
@@ -292,8 +292,8 @@ impl Frontier for DurableFrontier {
         self.inner.state().cookies.clone()
     }
 
-    fn give_back(&self, claim: Box<Claim>, news: HostNews) {
-        self.inner.state().give_back(*claim, news);
+    fn give_back(&self, claim: Box<Claim>, update: HostUpdate) {
+        self.inner.state().give_back(*claim, update);
     }
 
     async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError> {
@@ -374,7 +374,7 @@ impl Frontier for DurableFrontier {
     }
 
     fn held_bytes(&self) -> u64 {
-        // Data that waits to be written is known to the database alone; `room` bounds it.
+        // Data that waits to be written is known to the database alone; `memory_budget` bounds it.
         (self.inner.state().bench.n_buffered() * URL_BYTES) as u64
     }
 
@@ -383,7 +383,7 @@ impl Frontier for DurableFrontier {
     }
 
     async fn close(&self) -> Result<(), FrontierError> {
-        self.keeper.stop(STOP_GRACE).await;
+        self.maintenance.stop(STOP_GRACE).await;
         self.inner.close().await
     }
 }

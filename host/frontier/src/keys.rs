@@ -28,7 +28,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use slatedb::{PrefixExtractor, PrefixTarget};
 
-use super::workbench::{HostId, LaneId, Turn};
+use super::workbench::{HostId, LaneId, QueuePosition};
 use crawler_model::crawl::{Fingerprint, Request};
 use crawler_model::id::{Run, Shard};
 use crawler_model::links::host_hash;
@@ -99,8 +99,8 @@ pub(super) fn state(host: HostId, fingerprint: Fingerprint) -> Bytes {
     key(&[STATES, &host.0.to_be_bytes(), &fingerprint.0])
 }
 
-pub(super) fn ready(run: Run, lane: LaneId, turn: Turn) -> Bytes {
-    let (due, entry) = (turn.due.to_be_bytes(), turn.entry.to_be_bytes());
+pub(super) fn ready(run: Run, lane: LaneId, position: QueuePosition) -> Bytes {
+    let (due, entry) = (position.due.to_be_bytes(), position.entry.to_be_bytes());
     key(&[&ready_of_lane(run, lane), &due, &entry])
 }
 
@@ -118,8 +118,8 @@ pub(super) fn ready_of_lane(run: Run, lane: LaneId) -> Bytes {
     key(&[&ready_of_host(run, lane.host), &priority.to_be_bytes()])
 }
 
-/// Parses host, priority and turn of a ready key.
-pub(super) fn parse_ready(key: &[u8]) -> Option<(LaneId, Turn)> {
+/// Parses host, priority and position of a ready key.
+pub(super) fn parse_ready(key: &[u8]) -> Option<(LaneId, QueuePosition)> {
     let rest = key.get(9..)?;
     let (host, rest) = rest.split_first_chunk::<8>()?;
     let (priority, rest) = rest.split_first_chunk::<4>()?;
@@ -129,16 +129,16 @@ pub(super) fn parse_ready(key: &[u8]) -> Option<(LaneId, Turn)> {
         host: HostId(u64::from_be_bytes(*host)),
         priority: (i64::from(i32::MAX) - i64::from(u32::from_be_bytes(*priority))) as i32,
     };
-    let turn = Turn {
+    let position = QueuePosition {
         due: u64::from_be_bytes(*due),
         entry: u64::from_be_bytes(*entry),
     };
-    Some((lane, turn))
+    Some((lane, position))
 }
 
-/// Returns the range of a lane's keys that come after one turn.
-pub(super) fn ready_behind(run: Run, lane: LaneId, after: Turn) -> Range<Bytes> {
-    let next = Turn {
+/// Returns the range of a lane's keys that come after one position.
+pub(super) fn ready_behind(run: Run, lane: LaneId, after: QueuePosition) -> Range<Bytes> {
+    let next = QueuePosition {
         entry: after.entry.saturating_add(1),
         ..after
     };
@@ -244,22 +244,22 @@ mod tests {
 
     #[test]
     fn ready_keys_sort_by_priority_then_due_time_then_age_and_are_read_back() {
-        let turn = |due, entry| Turn { due, entry };
+        let position = |due, entry| QueuePosition { due, entry };
         let order = [
-            (lane(i32::MAX), turn(900, 9)),
-            (lane(3), turn(0, 2)),
-            (lane(3), turn(1, 1)),
-            (lane(0), turn(0, 4)),
-            (lane(-5), turn(0, 3)),
-            (lane(i32::MIN), turn(u64::MAX, 5)),
+            (lane(i32::MAX), position(900, 9)),
+            (lane(3), position(0, 2)),
+            (lane(3), position(1, 1)),
+            (lane(0), position(0, 4)),
+            (lane(-5), position(0, 3)),
+            (lane(i32::MIN), position(u64::MAX, 5)),
         ];
         let keys: Vec<Bytes> = order.iter().map(|(l, t)| ready(Run(1), *l, *t)).collect();
         assert!(keys.is_sorted());
-        for (key, (lane, turn)) in keys.iter().zip(order) {
-            assert_eq!(parse_ready(key), Some((lane, turn)));
-            assert!(ready_behind(Run(1), lane, turn).start > *key);
+        for (key, (lane, position)) in keys.iter().zip(order) {
+            assert_eq!(parse_ready(key), Some((lane, position)));
+            assert!(ready_behind(Run(1), lane, position).start > *key);
         }
-        let behind = ready_behind(Run(1), lane(3), turn(0, 2));
+        let behind = ready_behind(Run(1), lane(3), position(0, 2));
         assert!(behind.contains(&keys[2]) && !behind.contains(&keys[3]));
     }
 

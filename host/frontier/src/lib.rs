@@ -29,16 +29,16 @@ use crawler_model::frontier::{DelaySource, KeptCookies, SinkMark, Validators};
 use crawler_model::id::{ResourceId, Shard};
 use crawler_model::resource::{FRONTIER_MISSING, LinkTotals, ShardId};
 
+mod batches;
 mod commit;
 pub mod durable;
 mod keys;
 pub mod memory;
+mod monotonic_time;
 mod opening;
-mod out;
 pub mod reader;
 mod records;
 mod seen;
-mod steady;
 #[cfg(any(test, feature = "testing"))]
 #[allow(missing_docs, clippy::unwrap_used, reason = "code of tests")]
 pub mod suite;
@@ -47,10 +47,10 @@ pub mod suite;
 pub mod twin;
 mod workbench;
 
+pub use batches::{LinkBatch, LinkBounds, LinkPolicy, OutboxBatch};
 pub use commit::{Commit, Committed, Ended, PageResult};
-pub use opening::{OpenAs, OpenFrontier, OpenFrontiers};
-pub use out::{LinkBatch, LinkBounds, LinkPolicy, OutboxBatch};
-pub use workbench::{HostFailure, HostStanding, TakeFrom};
+pub use opening::{OpenFrontier, OpenFrontiers, OpenOptions};
+pub use workbench::{HostFailure, HostStanding, TakeLimits};
 
 /// Approximate size in bytes of a waiting URL in memory.
 const URL_BYTES: usize = 512;
@@ -101,10 +101,10 @@ pub struct Claim {
     pub host: HostStanding,
 }
 
-/// News about its host that a claim brings when it is given back.
+/// Knowledge about its host that a claim brings when it is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostNews {
-    /// No news: the host may or may not have been asked.
+pub enum HostUpdate {
+    /// Nothing is known: the host may or may not have been asked.
     None,
     /// The host was not asked, and it is not asked before this moment.
     NotBefore(UnixMillis),
@@ -163,7 +163,7 @@ pub trait Frontier: Send + Sync + 'static {
 
     /// Waits, if `root` is suspected of ending the process, until no other suspect is being tried alone. This
     /// call is cancel-safe, unlike those that follow it.
-    async fn root_turn(&self);
+    async fn acquire_root_permit(&self);
 
     /// Records durably that `root` is about to be called, so that one that ends the process can be told from
     /// one that fails. The record is cleared by [`leave_root`](Self::leave_root), and by closing.
@@ -174,11 +174,11 @@ pub trait Frontier: Send + Sync + 'static {
 
     /// Returns the next URL, by host clock, priority and age, of the hosts that are wanted; ready hosts come
     /// first. The number of URLs of one host in flight is bounded by `may`. The call uses memory only.
-    fn take_from(&self, now: UnixMillis, may: TakeFrom) -> Result<Take, FrontierError>;
+    fn take_within(&self, now: UnixMillis, limits: TakeLimits) -> Result<Take, FrontierError>;
 
-    /// Calls [`take_from`](Self::take_from) for all hosts alike.
+    /// Calls [`take_within`](Self::take_within) for all hosts alike.
     fn take(&self, now: UnixMillis, per_host: u32) -> Result<Take, FrontierError> {
-        self.take_from(now, TakeFrom::all(per_host.max(1)))
+        self.take_within(now, TakeLimits::all(per_host.max(1)))
     }
 
     /// Returns the number of hosts that are ready and have URLs waiting in memory.
@@ -194,9 +194,9 @@ pub trait Frontier: Send + Sync + 'static {
     /// Commits one atomic batch. Its new URLs can be taken when this returns.
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError>;
 
-    /// Puts a claim back unchanged, with the news about its host. A claim that is not in flight is ignored,
+    /// Puts a claim back unchanged, with what was learned about its host. A claim that is not in flight is ignored,
     /// with a warning.
-    fn give_back(&self, claim: Box<Claim>, news: HostNews);
+    fn give_back(&self, claim: Box<Claim>, update: HostUpdate);
 
     /// Puts a claim back unchanged, and puts its host off with all of its URLs, because it could not be
     /// reached. The failure is counted once for all claims that were taken before it was known, and the count

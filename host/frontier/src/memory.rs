@@ -14,11 +14,11 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 use url::Url;
 
-use super::steady::SteadyTime;
-use super::workbench::{HostId, HostLife, LaneId, Next, Turn, Workbench};
+use super::monotonic_time::MonotonicTime;
+use super::workbench::{HostHealth, HostId, LaneId, Next, QueuePosition, Workbench};
 use super::{
-    Claim, Commit, Committed, Ended, Frontier, FrontierError, HostFailure, HostNews, LinkBatch,
-    LinkBounds, LinkPolicy, NewRequest, OutboxBatch, Take, TakeFrom, URL_BYTES,
+    Claim, Commit, Committed, Ended, Frontier, FrontierError, HostFailure, HostUpdate, LinkBatch,
+    LinkBounds, LinkPolicy, NewRequest, OutboxBatch, Take, TakeLimits, URL_BYTES,
 };
 use crawler_model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crawler_model::frontier::{KeptCookies, SinkMark};
@@ -27,7 +27,7 @@ use crawler_model::resource::{LinkTotals, ShardId};
 use crawler_model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
 use outbox::Outbox;
 use patterns::Patterns;
-use peers::Peers;
+use peers::PeerLinks;
 
 mod changes;
 mod outbox;
@@ -35,7 +35,7 @@ mod patterns;
 pub(super) mod peers;
 
 /// Reason that links refused for lack of room are counted by, and the setting of `crawler run` that helps.
-pub const NO_ROOM: &str = "frontier-urls";
+pub const FRONTIER_URLS: &str = "frontier-urls";
 
 /// Approximate size in bytes of the record of a stored URL.
 const SEEN_BYTES: usize = 64;
@@ -86,7 +86,7 @@ struct State {
     workbench: Workbench<Waiting>,
     /// Hosts by name and port, numbered in the order of their arrival.
     hosts: HashMap<String, HostId>,
-    time: SteadyTime,
+    time: MonotonicTime,
     cookies: Option<KeptCookies>,
     seen: HashMap<Fingerprint, Seen>,
     patterns: Patterns,
@@ -96,7 +96,7 @@ struct State {
     n_preparing: usize,
     next_entry: u64,
     outbox: Outbox,
-    peers: Peers,
+    peers: PeerLinks,
     counts: Counts,
 }
 
@@ -128,7 +128,7 @@ struct InFlight {
     fingerprint: Fingerprint,
     attempt: u32,
     lane: LaneId,
-    turn: Turn,
+    position: QueuePosition,
     /// True if its host is not ready, so that the claim will be put back before it is parsed.
     is_preparing: bool,
 }
@@ -173,7 +173,7 @@ impl Frontier for MemoryFrontier {
         0
     }
 
-    async fn root_turn(&self) {}
+    async fn acquire_root_permit(&self) {}
 
     /// Does nothing, because no record would survive a crash.
     async fn enter_root(&self) -> Result<(), FrontierError> {
@@ -188,7 +188,7 @@ impl Frontier for MemoryFrontier {
         self.state().workbench.n_ready()
     }
 
-    fn take_from(&self, now: UnixMillis, may: TakeFrom) -> Result<Take, FrontierError> {
+    fn take_within(&self, now: UnixMillis, limits: TakeLimits) -> Result<Take, FrontierError> {
         let mut state = self.state();
         if state.roots.is_none() {
             return Ok(Take::Blocked);
@@ -205,8 +205,10 @@ impl Frontier for MemoryFrontier {
         {
             return Ok(Take::Blocked);
         }
-        Ok(match state.workbench.take(now, may) {
-            Next::Url(lane, turn, waiting) => Take::Ready(state.claim(lane, turn, waiting, now)),
+        Ok(match state.workbench.take(now, limits) {
+            Next::Url(lane, position, waiting) => {
+                Take::Ready(state.claim(lane, position, waiting, now))
+            }
             Next::At(at) => Take::WaitUntil(state.time.to_wall(at)),
             Next::Full => Take::Blocked,
         })
@@ -220,25 +222,27 @@ impl Frontier for MemoryFrontier {
     async fn commit(&self, mut commit: Commit) -> Result<Committed, FrontierError> {
         // Hashing is most of the work, and needs no lock.
         let requests = fingerprinted(std::mem::take(&mut commit.result.requests));
-        let for_others = std::mem::take(&mut commit.result.for_others).into_iter();
-        let for_others = for_others.map(|(to, new)| (to, new.request.fingerprint(), new));
-        let for_others = for_others.collect();
+        let for_peers = std::mem::take(&mut commit.result.for_peers).into_iter();
+        let for_peers = for_peers.map(|(to, new)| (to, new.request.fingerprint(), new));
+        let for_peers = for_peers.collect();
         let growth = Some(commit.growth);
         let mut state = self.state();
         let host = state
-            .land(&commit.claim, commit.result.host_ready_at)?
+            .release(&commit.claim, commit.result.host_ready_at)?
             .lane
             .host;
         if commit.result.host_answered {
-            state.workbench.live(host, HostLife::answer);
+            state
+                .workbench
+                .update_health(host, HostHealth::record_answer);
         }
         state.end(commit);
-        let (n_sent, n_unsent) = state.send(for_others, self.settings.max_urls);
+        let (n_sent, n_unsent) = state.send(for_peers, self.settings.max_urls);
         let mut committed = state.store(requests, self.settings.max_urls, growth);
         drop(state);
         self.links_changed.notify_one();
         committed.n_sent = n_sent;
-        committed.n_no_room += n_unsent;
+        committed.n_over_capacity += n_unsent;
         Ok(committed)
     }
 
@@ -246,8 +250,8 @@ impl Frontier for MemoryFrontier {
         self.state().cookies.clone()
     }
 
-    fn give_back(&self, claim: Box<Claim>, news: HostNews) {
-        self.state().give_back(*claim, news);
+    fn give_back(&self, claim: Box<Claim>, update: HostUpdate) {
+        self.state().give_back(*claim, update);
     }
 
     async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError> {
@@ -308,7 +312,7 @@ impl Frontier for MemoryFrontier {
             return Ok(last);
         }
         let new = batch.links.into_iter().skip((expected - first) as usize);
-        let (new, refused) = policy.part(new);
+        let (new, refused) = policy.partition(new);
         let growth = Some(policy.growth);
         state.store(fingerprinted(new), self.settings.max_urls, growth);
         for (reason, n) in refused {

@@ -16,7 +16,7 @@ use crawler_model::resource::{Redrive, ShardId};
 
 /// Arguments for opening a frontier.
 #[derive(Debug, Clone)]
-pub struct OpenAs {
+pub struct OpenOptions {
     /// Shard of the frontier.
     pub shard: ShardId,
     /// Cluster that it belongs to.
@@ -51,7 +51,10 @@ pub trait OpenFrontiers: Send + Sync + 'static {
 
     /// Opens a frontier, which ends the writing of the previous owner. Fails with [`FrontierError::Fenced`]
     /// if another process has opened it since the epoch was read.
-    async fn open(self: Arc<Self>, open: OpenAs) -> Result<Arc<dyn OpenFrontier>, FrontierError>;
+    async fn open(
+        self: Arc<Self>,
+        options: OpenOptions,
+    ) -> Result<Arc<dyn OpenFrontier>, FrontierError>;
 }
 
 /// A frontier, open for writing under an epoch of its own.

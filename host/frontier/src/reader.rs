@@ -18,9 +18,9 @@ use slatedb::config::DbReaderOptions;
 use slatedb::{DbReader, DbReaderMode};
 
 use super::durable::failed;
+use super::monotonic_time::MonotonicTime;
 use super::records::{self, Stage};
-use super::steady::SteadyTime;
-use super::workbench::{LaneId, Turn};
+use super::workbench::{LaneId, QueuePosition};
 use super::{FrontierError, keys, path_of};
 use crawler_model::crawl::{Counts, Done, Fingerprint, Request, UnixMillis};
 use crawler_model::frontier::{FrontierStats, UrlEntry, UrlFilter, UrlState};
@@ -35,18 +35,18 @@ mod hosts;
 pub mod pool;
 mod scan;
 
-/// Time between two looks of a reader for new durable data.
+/// Time between two polls of a reader for new durable data.
 const POLL: Duration = Duration::from_millis(200);
-/// Number of looks for one URL.
-const LOOKS: usize = 3;
+/// Number of attempts to find one URL.
+const FIND_ATTEMPTS: usize = 3;
 /// Number of tries of one call of the object store before its error is returned.
 const MAX_RETRIES: u32 = 3;
 /// Deadline for opening. The database itself retries reading its manifest without end.
 const OPEN_DEADLINE: Duration = Duration::from_secs(20);
-/// Deadline for a reader's last look.
+/// Deadline for a reader's last poll.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(5);
 
-/// A frontier, opened for reading. Dropping it ends its looks.
+/// A frontier, opened for reading. Dropping it ends its polls.
 pub struct FrontierReader {
     shard: ShardId,
     db: DbReader,
@@ -68,7 +68,7 @@ impl FrontierReader {
         objects: Arc<dyn ObjectStore>,
         shard: ShardId,
     ) -> Result<Option<Self>, FrontierError> {
-        let opened = tokio::time::timeout(OPEN_DEADLINE, Self::look_in(objects, shard)).await;
+        let opened = tokio::time::timeout(OPEN_DEADLINE, Self::try_open(objects, shard)).await;
         opened.unwrap_or_else(|_elapsed| {
             Err(FrontierError::Unavailable {
                 doing: "read",
@@ -78,7 +78,7 @@ impl FrontierReader {
         })
     }
 
-    async fn look_in(
+    async fn try_open(
         objects: Arc<dyn ObjectStore>,
         shard: ShardId,
     ) -> Result<Option<Self>, FrontierError> {
@@ -148,7 +148,7 @@ impl FrontierReader {
         let counts = totals.map(Counts::from).unwrap_or_default();
         let last = self.last_batch().await?;
         let (mut n_hosts, mut hosts_by_state) = (0, BTreeMap::new());
-        let own_now = SteadyTime::from(last.latest).now(now);
+        let own_now = MonotonicTime::from(last.latest).now(now);
         let mut found = self.scan_prefix(keys::HOSTS).await?;
         while let Some((_, host)) = found.next::<records::Host>("host").await? {
             if host.is_of(run) {
@@ -222,33 +222,33 @@ impl FrontierReader {
     /// Returns what is known of a request, or `None` if it was never stored.
     pub async fn find(&self, request: &Request) -> Result<Option<UrlEntry>, FrontierError> {
         // The state and the record that it names are read one after the other; a page that ends in between is
-        // found by the next look.
-        for _ in 1..LOOKS {
-            let found = self.look_for(request).await?;
+        // found by the next attempt.
+        for _ in 1..FIND_ATTEMPTS {
+            let found = self.find_once(request).await?;
             if found.is_some() {
                 return Ok(found);
             }
         }
-        self.look_for(request).await
+        self.find_once(request).await
     }
 
-    async fn look_for(&self, request: &Request) -> Result<Option<UrlEntry>, FrontierError> {
+    async fn find_once(&self, request: &Request) -> Result<Option<UrlEntry>, FrontierError> {
         let (host, fingerprint) = (keys::host_of(request), request.fingerprint());
         let key = keys::state(host, fingerprint);
         let state: Option<records::State> = self.record(&key, "state").await?;
         let Some(state) = state.filter(|state| state.run == self.run.0) else {
-            return self.led_to(request, fingerprint).await;
+            return self.redirected_or_sent(request, fingerprint).await;
         };
         let lane = LaneId {
             host,
             priority: state.priority,
         };
-        let turn = Turn {
+        let position = QueuePosition {
             due: state.due,
             entry: state.entry,
         };
         if state.stage() == Stage::Due {
-            let key = keys::ready(self.run, lane, turn);
+            let key = keys::ready(self.run, lane, position);
             let record = self.get(&key).await?;
             let entry = record.map(|value| self.ready(&key, &value)).transpose()?;
             let unreached = self.unreached(host).await?;
@@ -263,7 +263,7 @@ impl FrontierReader {
     }
 
     /// Returns the entry of a URL that was the target of redirects, or was sent to the shard that it belongs to.
-    async fn led_to(
+    async fn redirected_or_sent(
         &self,
         request: &Request,
         fingerprint: Fingerprint,
@@ -282,24 +282,24 @@ impl FrontierReader {
         }))
     }
 
-    /// Closes the reader, and waits until its looks have ended.
+    /// Closes the reader, and waits until its polls have ended.
     pub async fn close(self) {
         match tokio::time::timeout(CLOSE_DEADLINE, self.db.close()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, "a reader did not close"),
-            Err(_elapsed) => tracing::debug!(shard = %self.shard, "a reader's last look hangs"),
+            Err(_elapsed) => tracing::debug!(shard = %self.shard, "a reader's last poll hangs"),
         }
     }
 
     fn ready(&self, key: &[u8], value: &[u8]) -> Result<UrlEntry, FrontierError> {
         let record: records::Ready = self.decode(value, "ready")?;
-        let turn = keys::parse_ready(key).map(|(_, turn)| turn);
+        let position = keys::parse_ready(key).map(|(_, position)| position);
         Ok(UrlEntry {
             request: self.request(record.request)?,
             depth: record.depth,
             run: self.run,
             state: UrlState::Due {
-                at: turn.map_or(0, |turn| turn.due),
+                at: position.map_or(0, |position| position.due),
                 attempt: record.attempt,
                 failure: record.failure,
                 host: None,
@@ -387,7 +387,7 @@ impl FrontierReader {
     }
 }
 
-/// Closes the database on drop: its reader has no `Drop` of its own, and its task would look for ever.
+/// Closes the database on drop: its reader has no `Drop` of its own, and its task would poll for ever.
 impl Drop for FrontierReader {
     fn drop(&mut self) {
         // The close call tells the task to end before it first waits, and the task needs no caller that waits

@@ -39,15 +39,15 @@ pub(super) struct SeenCache {
 
 #[derive(Debug, Default)]
 struct Generations {
-    young: HashSet<u128, BuildHasherDefault<Folded>>,
-    old: HashSet<u128, BuildHasherDefault<Folded>>,
+    young: HashSet<u128, BuildHasherDefault<FoldHasher>>,
+    old: HashSet<u128, BuildHasherDefault<FoldHasher>>,
 }
 
 /// Hasher that passes a key through, because it is a hash already.
 #[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Folded(u64);
+pub(super) struct FoldHasher(u64);
 
-impl Hasher for Folded {
+impl Hasher for FoldHasher {
     fn finish(&self) -> u64 {
         self.0
     }

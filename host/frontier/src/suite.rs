@@ -10,7 +10,7 @@ use prost::Message as _;
 
 use super::records::{FORMAT, Head};
 use super::{
-    Claim, Commit, Committed, Ended, Frontier, FrontierError, HostNews, NewRequest, PageResult,
+    Claim, Commit, Committed, Ended, Frontier, FrontierError, HostUpdate, NewRequest, PageResult,
     Take, keys, path_of,
 };
 use crawler_model::crawl::{Done, Item, ItemKey, ItemRecord, Request, UnixMillis};
@@ -205,7 +205,7 @@ pub async fn a_claim_that_is_given_back_is_as_it_was(frontier: Arc<dyn Frontier>
     let urls = vec![new("http://a/1"), new("http://a/2")];
     frontier.seed(urls).await.unwrap();
     let claim = ready(take(&frontier, 0, 1).await);
-    frontier.give_back(claim.clone(), HostNews::None);
+    frontier.give_back(claim.clone(), HostUpdate::None);
     assert_eq!(frontier.in_flight(), 0);
     assert_eq!(ready(take(&frontier, 0, 1).await), claim);
 }
@@ -217,14 +217,14 @@ pub async fn a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_back(
     frontier.seed(urls).await.unwrap();
     let claim = ready(take(&frontier, 0, 2).await);
     assert_eq!(claim.request.host(), "a:80");
-    frontier.give_back(claim.clone(), HostNews::NotBefore(1_000));
+    frontier.give_back(claim.clone(), HostUpdate::NotBefore(1_000));
     let other = ready(take(&frontier, 0, 2).await);
     assert_eq!(other.request.host(), "b:80");
     frontier.commit(parsed(other)).await.unwrap();
     assert_eq!(take(&frontier, 999, 2).await, Take::WaitUntil(1_000));
     assert_eq!(ready(take(&frontier, 1_000, 2).await), claim);
     // The host is not asked earlier than it was told before.
-    frontier.give_back(claim, HostNews::NotBefore(500));
+    frontier.give_back(claim, HostUpdate::NotBefore(500));
     assert!(matches!(take(&frontier, 1_000, 2).await, Take::Ready(_)));
 }
 
@@ -275,7 +275,7 @@ pub async fn a_claim_ends_once(frontier: Arc<dyn Frontier>) {
         matches!(error, FrontierError::NotInFlight { .. }),
         "{error}"
     );
-    frontier.give_back(claim, HostNews::None);
+    frontier.give_back(claim, HostUpdate::None);
     assert_eq!((frontier.in_flight(), frontier.counts().items), (1, 0));
     frontier.commit(parsed(again)).await.unwrap();
     assert_eq!(take(&frontier, 0, 1).await, Take::Empty);

@@ -7,7 +7,7 @@
 //! shared   what the calls share with the task that makes the copy durable, a moment later
 //! ```
 //!
-//! The duration and success of a write are decided by [`Weather`].
+//! The duration and success of a write are decided by [`FaultPlan`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::{FrontierError, OpenAs, OpenFrontier, OpenFrontiers};
+use super::{FrontierError, OpenFrontier, OpenFrontiers, OpenOptions};
 use crawler_model::id::{Epoch, ResourceId};
 use crawler_model::resource::ShardId;
 use crawler_process::task::{TaskScope, process};
@@ -31,13 +31,13 @@ mod tests;
 use open::Opened;
 pub use plain::{Plain, Stage};
 
-/// Conditions on the way to the object store.
-pub trait Weather: Send + Sync + 'static {
+/// Delays and losses on the way to the object store.
+pub trait FaultPlan: Send + Sync + 'static {
     /// Returns the time that one request takes in each direction.
     fn delay(&self) -> Duration;
 
     /// Returns the part of the next call that is lost: the request, its answer, or neither.
-    fn lost(&self) -> Option<Lost>;
+    fn lost(&self) -> Option<LostMessage>;
 
     /// Records an event that has taken effect.
     fn tell(&self, event: Event);
@@ -45,7 +45,7 @@ pub trait Weather: Send + Sync + 'static {
 
 /// Part of a call that gets lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lost {
+pub enum LostMessage {
     Request,
     Answer,
 }
@@ -70,15 +70,15 @@ pub enum Event {
     Fenced { shard: ShardId, storage_epoch: u64 },
 }
 
-/// Weather without delays and losses.
-pub struct Calm;
+/// Plan without delays and losses.
+pub struct NoFaults;
 
-impl Weather for Calm {
+impl FaultPlan for NoFaults {
     fn delay(&self) -> Duration {
         Duration::ZERO
     }
 
-    fn lost(&self) -> Option<Lost> {
+    fn lost(&self) -> Option<LostMessage> {
         None
     }
 
@@ -87,7 +87,7 @@ impl Weather for Calm {
 
 /// Durable state of one shard.
 #[derive(Debug, Clone, Default)]
-pub struct Kept {
+pub struct StoredFrontier {
     pub writer_epoch: u64,
     /// Epoch of the assignment that has opened it last.
     pub epoch: Epoch,
@@ -98,8 +98,8 @@ pub struct Kept {
 /// The object store, and the way there. Cheap to clone.
 #[derive(Clone)]
 pub struct FrontiersTwin {
-    shards: Arc<Mutex<BTreeMap<ShardId, Kept>>>,
-    weather: Arc<dyn Weather>,
+    shards: Arc<Mutex<BTreeMap<ShardId, StoredFrontier>>>,
+    fault_plan: Arc<dyn FaultPlan>,
     /// Requests under way, which go on even if their senders are gone.
     requests: Arc<TaskScope>,
 }
@@ -108,25 +108,25 @@ pub struct FrontiersTwin {
 const DEADLINE: Duration = Duration::from_secs(5);
 
 impl FrontiersTwin {
-    pub fn new(weather: Arc<dyn Weather>) -> Self {
+    pub fn new(fault_plan: Arc<dyn FaultPlan>) -> Self {
         Self {
             shards: Arc::default(),
-            weather,
+            fault_plan,
             requests: Arc::new(TaskScope::new()),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ShardId, Kept>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ShardId, StoredFrontier>> {
         self.shards.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the durable state of a shard.
-    pub fn kept(&self, shard: ShardId) -> Option<Kept> {
+    pub fn kept(&self, shard: ShardId) -> Option<StoredFrontier> {
         self.lock().get(&shard).cloned()
     }
 
     /// Returns the durable states of the frontiers of a resource.
-    pub fn of(&self, resource: ResourceId) -> Vec<(ShardId, Kept)> {
+    pub fn of(&self, resource: ResourceId) -> Vec<(ShardId, StoredFrontier)> {
         let frontiers = self.lock();
         let own = frontiers
             .iter()
@@ -155,9 +155,9 @@ impl FrontiersTwin {
         work: impl FnOnce(&Self) -> T + Send + 'static,
     ) -> Result<T, FrontierError> {
         let (there, back, lost) = (
-            self.weather.delay(),
-            self.weather.delay(),
-            self.weather.lost(),
+            self.fault_plan.delay(),
+            self.fault_plan.delay(),
+            self.fault_plan.lost(),
         );
         let (answer, answered) = oneshot::channel();
         let twin = self.clone();
@@ -165,7 +165,7 @@ impl FrontiersTwin {
             self.requests
                 .spawn("request to the object store", async move {
                     tokio::time::sleep(there).await;
-                    if lost == Some(Lost::Request) {
+                    if lost == Some(LostMessage::Request) {
                         return;
                     }
                     let done = work(&twin);
@@ -191,44 +191,44 @@ impl FrontiersTwin {
     }
 
     /// Makes the caller the writer, at the object store.
-    fn take_over(&self, open: &OpenAs) -> Result<Kept, FrontierError> {
-        let shard = open.shard;
+    fn take_over(&self, options: &OpenOptions) -> Result<StoredFrontier, FrontierError> {
+        let shard = options.shard;
         let mut shards = self.lock();
         let present = shards.get(&shard).map_or(0, |kept| kept.writer_epoch);
-        if present != open.storage_epoch {
+        if present != options.storage_epoch {
             return Err(FrontierError::Fenced { shard });
         }
-        if open.created && present == 0 {
+        if options.created && present == 0 {
             return Err(FrontierError::Missing { shard });
         }
-        let kept = shards.entry(shard).or_insert_with(|| Kept {
-            cluster: open.cluster.clone(),
-            ..Kept::default()
+        let kept = shards.entry(shard).or_insert_with(|| StoredFrontier {
+            cluster: options.cluster.clone(),
+            ..StoredFrontier::default()
         });
-        if kept.cluster != open.cluster {
+        if kept.cluster != options.cluster {
             return Err(FrontierError::Foreign {
                 shard,
                 found: kept.cluster.clone(),
-                expected: open.cluster.clone(),
+                expected: options.cluster.clone(),
             });
         }
         // From here on no other process can write, as with an opened database.
         kept.writer_epoch += 1;
-        self.weather.tell(Event::Opened {
+        self.fault_plan.tell(Event::Opened {
             shard,
-            epoch: open.epoch,
+            epoch: options.epoch,
             storage_epoch: kept.writer_epoch,
             hosts: kept.plain.hosts.keys().cloned().collect(),
         });
-        if open.epoch < kept.epoch {
+        if options.epoch < kept.epoch {
             return Err(FrontierError::Fenced { shard });
         }
-        if open.run < kept.plain.run {
-            let why = format!("run {} is over", open.run);
+        if options.run < kept.plain.run {
+            let why = format!("run {} is over", options.run);
             return Err(FrontierError::Damaged { shard, why });
         }
-        kept.epoch = open.epoch;
-        kept.plain.open(open);
+        kept.epoch = options.epoch;
+        kept.plain.open(options);
         Ok(kept.clone())
     }
 
@@ -243,14 +243,14 @@ impl FrontiersTwin {
         let kept = shards.get_mut(&shard);
         let Some(kept) = kept.filter(|kept| kept.writer_epoch == storage_epoch) else {
             drop(shards);
-            self.weather.tell(Event::Fenced {
+            self.fault_plan.tell(Event::Fenced {
                 shard,
                 storage_epoch,
             });
             return Err(FrontierError::Fenced { shard });
         };
         kept.plain = plain;
-        self.weather.tell(Event::Durable {
+        self.fault_plan.tell(Event::Durable {
             shard,
             epoch,
             storage_epoch,
@@ -276,9 +276,12 @@ impl OpenFrontiers for FrontiersTwin {
         .await
     }
 
-    async fn open(self: Arc<Self>, open: OpenAs) -> Result<Arc<dyn OpenFrontier>, FrontierError> {
-        let (shard, epoch) = (open.shard, open.epoch);
-        let opened = self.ask("open", shard, move |twin| twin.take_over(&open));
+    async fn open(
+        self: Arc<Self>,
+        options: OpenOptions,
+    ) -> Result<Arc<dyn OpenFrontier>, FrontierError> {
+        let (shard, epoch) = (options.shard, options.epoch);
+        let opened = self.ask("open", shard, move |twin| twin.take_over(&options));
         let kept = opened.await??;
         let writer = Writer {
             shard,

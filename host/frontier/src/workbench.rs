@@ -1,4 +1,4 @@
-//! Order of turns: which host may be asked next, and which of its URLs comes first.
+//! Order of pages: which host may be asked next, and which of its URLs comes first.
 //!
 //! Every operation costs the logarithm of the number of entries, whatever the mix of hosts: a host with a
 //! million URLs is one entry among the hosts. Hosts are ordered by the number of their URLs in flight and
@@ -7,9 +7,9 @@
 //! one host at a time is limited.
 //!
 //! Some of the URLs may be outside of memory. A [`lane`](Lane) keeps the first of its URLs and knows that
-//! others follow; when few are left it is *hungry*, and the owner of the rest reads the next ones in with
+//! others follow; when few are left it *needs a refill*, and the owner of the rest reads the next ones in with
 //! [`Workbench::begin_refill`] and [`Workbench::fill`]. A host whose best lane has run dry waits for that; no
-//! other host does. If there is no room for all hosts, those whose turn comes last [`sleep`]: only their
+//! other host does. If there is no room for all hosts, those that come last [`sleep`]: only their
 //! clocks and the starts of their lanes stay in memory.
 //!
 //! This module computes with moments that are passed in. Seen URLs, items and locks are left to the caller.
@@ -19,21 +19,21 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crawler_model::crawl::UnixMillis;
 
+mod health;
 mod host;
 mod hosts;
 mod lane;
-mod life;
 mod sleep;
 mod table;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use health::{FailureStreak, HostHealth};
+pub use health::{HostFailure, HostStanding};
 pub(crate) use host::HostClock;
 use host::{Host, Kind, Level, Place};
 use lane::Lane;
-pub(crate) use lane::{Put, Turn};
-pub use life::{HostFailure, HostStanding};
-pub(crate) use life::{HostLife, Trouble};
+pub(crate) use lane::{Put, QueuePosition};
 use table::Hosts;
 
 /// Id of a host: a hash of its name and port. Two hosts with the same hash share their clock and their lanes,
@@ -52,7 +52,7 @@ pub(crate) struct LaneId {
 #[derive(Debug)]
 pub(crate) enum Next<T> {
     /// The URL, which counts as in flight now.
-    Url(LaneId, Turn, T),
+    Url(LaneId, QueuePosition, T),
     /// No URL is available before this moment.
     At(UnixMillis),
     /// Every host has as many URLs in flight as it may, or waits for its URLs to be read in.
@@ -62,14 +62,14 @@ pub(crate) enum Next<T> {
 /// Maximum numbers of URLs of one host in flight, by the state of the host. If `None`, no URL of such hosts
 /// is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TakeFrom {
+pub struct TakeLimits {
     /// Limit for a ready host: everything that must be known before its pages are fetched is known.
     pub ready: Option<u32>,
     /// Limit for any other host.
     pub unready: Option<u32>,
 }
 
-impl TakeFrom {
+impl TakeLimits {
     /// Creates the same limit for both.
     pub fn all(per_host: u32) -> Self {
         Self {
@@ -87,7 +87,7 @@ const MAX_LANES: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cursor {
     pub(crate) priority: i32,
-    pub(crate) at: Turn,
+    pub(crate) at: QueuePosition,
 }
 
 /// Hosts, their clocks, and the first of the URLs that wait for each.
@@ -96,19 +96,19 @@ pub(crate) struct Workbench<T> {
     hosts: Hosts<T>,
     /// Hosts by URLs in flight, then by the moment at which the host has a URL to fetch and may be asked.
     /// Only hosts with a URL in memory are here; there are no more levels than places in flight.
-    turns: BTreeMap<Level, BTreeSet<(UnixMillis, HostId)>>,
+    queues: BTreeMap<Level, BTreeSet<(UnixMillis, HostId)>>,
     /// Sleeping hosts, by the moment at which the host has a URL to fetch and may be asked.
     asleep: BTreeSet<(UnixMillis, HostId)>,
     /// Hosts that have no URLs left, by the moment at which they may be asked again.
     idle: BTreeSet<(UnixMillis, HostId)>,
-    /// Lanes to be read in; not all of them are still hungry.
-    hungry: VecDeque<LaneId>,
-    n_hungry: usize,
+    /// Lanes to be read in; not all of them still need it.
+    refill_queue: VecDeque<LaneId>,
+    n_to_refill: usize,
     n_lanes: usize,
     n_buffered: usize,
     /// Maximum number of URLs in memory, and that of one lane.
     max_buffered: usize,
-    room: usize,
+    lane_capacity: usize,
 }
 
 impl<T> Default for Workbench<T> {
@@ -116,14 +116,14 @@ impl<T> Default for Workbench<T> {
         Self {
             hosts: Hosts::default(),
             idle: BTreeSet::new(),
-            turns: BTreeMap::new(),
+            queues: BTreeMap::new(),
             asleep: BTreeSet::new(),
-            hungry: VecDeque::new(),
-            n_hungry: 0,
+            refill_queue: VecDeque::new(),
+            n_to_refill: 0,
             n_lanes: 0,
             n_buffered: 0,
             max_buffered: usize::MAX,
-            room: usize::MAX,
+            lane_capacity: usize::MAX,
         }
     }
 }
@@ -131,8 +131,8 @@ impl<T> Default for Workbench<T> {
 impl<T> Workbench<T> {
     /// Sets the maximum number of URLs in memory, and that of one lane. URLs beyond the first leave the
     /// memory at once; those beyond the second as URLs of the lane are taken.
-    pub(crate) fn set_room(&mut self, max_buffered: usize, room: usize) {
-        (self.max_buffered, self.room) = (max_buffered, room);
+    pub(crate) fn set_capacity(&mut self, max_buffered: usize, lane_capacity: usize) {
+        (self.max_buffered, self.lane_capacity) = (max_buffered, lane_capacity);
         self.fit();
     }
 
@@ -151,17 +151,17 @@ impl<T> Workbench<T> {
         &mut self,
         host: HostId,
         clock: HostClock,
-        life: HostLife,
+        health: HostHealth,
         cursors: &[Cursor],
     ) {
         if cursors.len() <= 1 && !self.hosts.contains(host) {
             let cursor = cursors.first().copied();
-            let place = self.hosts.add_short(host, clock, life, cursor);
+            let place = self.hosts.add_short(host, clock, health, cursor);
             self.n_lanes += cursors.len();
             return self.enter(host, place);
         }
         self.change(host, |host| {
-            (host.clock, host.life) = (clock, life);
+            (host.clock, host.health) = (clock, health);
             for cursor in cursors {
                 let lane = Box::new(Lane::from_cursor(cursor.at));
                 host.lanes.insert(Reverse(cursor.priority), lane);
@@ -185,71 +185,71 @@ impl<T> Workbench<T> {
         LaneId { host, priority }
     }
 
-    /// Queues a URL. A lane that has more URLs than there is room for keeps the first of them.
-    pub(crate) fn put(&mut self, lane: LaneId, turn: Turn, url: T) -> Put {
-        let room = self.room;
-        let put = self.in_lane(lane, |lane| lane.put(turn, url, room));
-        self.feed(lane.host);
+    /// Queues a URL. A lane that has more URLs than its capacity keeps the first of them.
+    pub(crate) fn put(&mut self, lane: LaneId, position: QueuePosition, url: T) -> Put {
+        let capacity = self.lane_capacity;
+        let put = self.in_lane(lane, |lane| lane.put(position, url, capacity));
+        self.queue_refills(lane.host);
         self.fit();
         put
     }
 
     /// Counts a URL as in flight that is not in memory: one that is taken in another way.
-    pub(crate) fn hold(&mut self, lane: LaneId, turn: Turn) {
-        self.in_lane(lane, |lane| lane.hold(turn));
+    pub(crate) fn hold(&mut self, lane: LaneId, position: QueuePosition) {
+        self.in_lane(lane, |lane| lane.hold(position));
         self.change(lane.host, |host| host.n_in_flight += 1);
     }
 
     /// Takes the next URL, from a host with fewer URLs in flight than it may have. Ready hosts come first.
-    pub(crate) fn take(&mut self, now: UnixMillis, may: TakeFrom) -> Next<T> {
+    pub(crate) fn take(&mut self, now: UnixMillis, limits: TakeLimits) -> Next<T> {
         self.wake();
         let heads = || {
             let of = |kind, n: Option<u32>| {
                 let level = |n_in_flight| Level { kind, n_in_flight };
-                self.turns.range(level(0)..level(n.unwrap_or(0)))
+                self.queues.range(level(0)..level(n.unwrap_or(0)))
             };
-            let levels = of(Kind::Ready, may.ready).chain(of(Kind::Unready, may.unready));
-            levels.filter_map(|(_, turns)| turns.first().copied())
+            let levels = of(Kind::Ready, limits.ready).chain(of(Kind::Unready, limits.unready));
+            levels.filter_map(|(_, queue)| queue.first().copied())
         };
         let Some((_, host)) = heads().find(|&(at, _)| at <= now) else {
             let first = heads().map(|(at, _)| at).min();
             // A URL that is being read in may come sooner.
-            let first = first.filter(|_| self.n_hungry == 0);
+            let first = first.filter(|_| self.n_to_refill == 0);
             return first.map_or(Next::Full, Next::At);
         };
         let popped = self.change(host, |host| {
             host.n_in_flight += 1;
             host.pop(now)
         });
-        let (priority, turn, url) =
-            popped.expect("a host has a turn only while something there is due");
-        self.feed(host);
-        Next::Url(LaneId { host, priority }, turn, url)
+        let (priority, position, url) =
+            popped.expect("a host has a position only while something there is due");
+        self.queue_refills(host);
+        Next::Url(LaneId { host, priority }, position, url)
     }
 
     /// Removes a URL from flight. Its host has answered at `answered` and is not asked before `not_before`;
     /// if that is 0, its clock stays.
-    pub(crate) fn land(
+    pub(crate) fn release(
         &mut self,
         lane: LaneId,
-        turn: Turn,
+        position: QueuePosition,
         answered: UnixMillis,
         not_before: UnixMillis,
     ) {
-        self.in_lane(lane, |lane| lane.land(turn));
+        self.in_lane(lane, |lane| lane.release(position));
         self.change(lane.host, |host| {
             host.n_in_flight = host.n_in_flight.saturating_sub(1);
         });
         if not_before > 0 {
-            self.land_host(lane.host, answered, not_before);
+            self.set_host_clock(lane.host, answered, not_before);
         }
-        self.feed(lane.host);
+        self.queue_refills(lane.host);
     }
 
     /// Postpones a host to this moment, unless it waits for longer.
     pub(crate) fn postpone(&mut self, host: HostId, until: UnixMillis) {
         self.change(host, |host| host.clock.postpone(until));
-        self.feed(host);
+        self.queue_refills(host);
     }
 
     /// Returns the clock of a host and the starts of its lanes, which count as saved from now on.
@@ -289,13 +289,13 @@ impl<T> Workbench<T> {
 
     /// Returns true if URLs should be read in.
     pub(crate) fn wants_refill(&self) -> bool {
-        !self.hungry.is_empty()
+        !self.refill_queue.is_empty()
     }
 
-    /// Returns the next lane to be read in, and the turn after which its URLs begin.
-    pub(crate) fn begin_refill(&mut self) -> Option<(LaneId, Turn)> {
+    /// Returns the next lane to be read in, and the position after which its URLs begin.
+    pub(crate) fn begin_refill(&mut self) -> Option<(LaneId, QueuePosition)> {
         self.wake();
-        while let Some(id) = self.hungry.pop_front() {
+        while let Some(id) = self.refill_queue.pop_front() {
             let host = self.hosts.whole_mut(id.host);
             let lane = host.and_then(|host| host.lanes.get_mut(&Reverse(id.priority)));
             if let Some(after) = lane.and_then(|lane| lane.begin_refill()) {
@@ -306,23 +306,23 @@ impl<T> Workbench<T> {
     }
 
     /// Adds the URLs that were read in for a lane, in order; `is_all` is true if no others follow.
-    pub(crate) fn fill(&mut self, id: LaneId, urls: Vec<(Turn, T)>, is_all: bool) {
-        let room = self.room;
-        self.in_lane(id, |lane| lane.fill(urls, is_all, room));
-        self.feed(id.host);
+    pub(crate) fn fill(&mut self, id: LaneId, urls: Vec<(QueuePosition, T)>, is_all: bool) {
+        let capacity = self.lane_capacity;
+        self.in_lane(id, |lane| lane.fill(urls, is_all, capacity));
+        self.queue_refills(id.host);
         self.fit();
     }
 
-    /// Marks lanes of a host that have few URLs as hungry, up to the first that is dry: those after it are
+    /// Queues lanes of a host that have few URLs for a refill, up to the first that is dry: those after it are
     /// not used before that.
-    fn feed(&mut self, id: HostId) {
+    fn queue_refills(&mut self, id: HostId) {
         let Some(host) = self.hosts.whole_mut(id) else {
             return;
         };
-        let few = self.room / 4;
-        for priority in host.become_hungry(few) {
-            self.n_hungry += 1;
-            self.hungry.push_back(LaneId { host: id, priority });
+        let few = self.lane_capacity / 4;
+        for priority in host.request_refills(few) {
+            self.n_to_refill += 1;
+            self.refill_queue.push_back(LaneId { host: id, priority });
         }
     }
 
@@ -347,7 +347,7 @@ impl<T> Workbench<T> {
         let updated = |all: usize, before: usize, after: usize| all + after - before;
         self.n_lanes = updated(self.n_lanes, sums.n_lanes, new_sums.n_lanes);
         self.n_buffered = updated(self.n_buffered, sums.n_buffered, new_sums.n_buffered);
-        self.n_hungry = updated(self.n_hungry, sums.n_hungry, new_sums.n_hungry);
+        self.n_to_refill = updated(self.n_to_refill, sums.n_to_refill, new_sums.n_to_refill);
         if place != new_place {
             self.leave(id, place);
             self.enter(id, new_place);
@@ -359,11 +359,11 @@ impl<T> Workbench<T> {
     fn leave(&mut self, id: HostId, place: Place) {
         match place {
             Place::Nowhere => {}
-            Place::Turn(level, at) => {
-                if let Some(turns) = self.turns.get_mut(&level) {
-                    turns.remove(&(at, id));
-                    if turns.is_empty() {
-                        self.turns.remove(&level);
+            Place::Queued(level, at) => {
+                if let Some(queue) = self.queues.get_mut(&level) {
+                    queue.remove(&(at, id));
+                    if queue.is_empty() {
+                        self.queues.remove(&level);
                     }
                 }
             }
@@ -379,8 +379,8 @@ impl<T> Workbench<T> {
     fn enter(&mut self, id: HostId, place: Place) {
         match place {
             Place::Nowhere => {}
-            Place::Turn(level, at) => {
-                self.turns.entry(level).or_default().insert((at, id));
+            Place::Queued(level, at) => {
+                self.queues.entry(level).or_default().insert((at, id));
             }
             Place::Asleep(at) => {
                 self.asleep.insert((at, id));

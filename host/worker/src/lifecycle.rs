@@ -19,7 +19,7 @@ use super::reporting_sink::ReportingSink;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::peers::PeerShards;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, put_back};
-use crawler_frontier::{FrontierError, OpenAs, OpenFrontier};
+use crawler_frontier::{FrontierError, OpenFrontier, OpenOptions};
 use crawler_model::resource::{DEFAULT_DELAY, PinnedPlugin, ShardState, Unchanged, Waits};
 use crawler_plugin::{PluginError, Rules};
 use crawler_sink::lazy::LazySink;
@@ -226,7 +226,7 @@ impl Assigned {
         let mut backoff = new_backoff();
         loop {
             let settings = self.config.borrow().settings.clone();
-            let as_of = |storage_epoch, created| OpenAs {
+            let as_of = |storage_epoch, created| OpenOptions {
                 shard: self.shard.id,
                 cluster: self.parts.cluster.clone(),
                 epoch: self.shard.epoch,

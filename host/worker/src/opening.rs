@@ -12,7 +12,7 @@
 //! The record says only after that that the frontier was created, and only then may `root` run: a frontier
 //! that was created and is not there is missing, and never silently begun anew.
 
-use crawler_frontier::{Frontier, FrontierError, OpenAs, OpenFrontier, OpenFrontiers};
+use crawler_frontier::{Frontier, FrontierError, OpenFrontier, OpenFrontiers, OpenOptions};
 use crawler_model::id::Epoch;
 use crawler_model::resource::{Redrive, ShardId, ShardRecord};
 use crawler_store::catalog::{Catalog, Versioned, encode};
@@ -79,7 +79,7 @@ impl OwnShard {
     pub(super) async fn open(
         &self,
         frontiers: &Arc<dyn OpenFrontiers>,
-        as_of: impl FnOnce(u64, bool) -> OpenAs,
+        as_of: impl FnOnce(u64, bool) -> OpenOptions,
     ) -> Result<Arc<dyn OpenFrontier>, StepError> {
         let storage_epoch = frontiers.storage_epoch(self.id).await?;
         let expected = self.change(|record| record.storage_epoch = storage_epoch);

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
 use object_store::local::LocalFileSystem;
@@ -30,7 +30,7 @@ async fn open(folder: &Path, settings: DurableSettings) -> Arc<DurableFrontier> 
     let objects = Arc::new(objects.with_fsync(true));
     let frontiers = Arc::new(Frontiers::new(objects, settings));
     let storage_epoch = frontiers.storage_epoch(shard()).await.unwrap();
-    let open = OpenAs {
+    let open = OpenOptions {
         shard: shard(),
         cluster: "crashes".to_owned(),
         epoch: Epoch(1),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crawler_data::DataRoot;
 use crawler_frontier::FrontierError;
-use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_process::clock::{Clock as _, SystemClock};
@@ -77,7 +77,7 @@ async fn steal(root: &Path, shard: ShardId) -> Option<DurableFrontier> {
     let frontiers = Frontiers::new(data.object_store(), DurableSettings::default());
     let frontiers = Arc::new(frontiers);
     let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
-    let open = OpenAs {
+    let open = OpenOptions {
         shard,
         cluster: cluster["id"].as_str().unwrap().to_owned(),
         epoch: Epoch(1),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crawler_crawl::CrawlEnd;
-use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::{Frontier as _, FrontierError};
 use crawler_model::crawl::Counts;
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
@@ -23,15 +23,15 @@ pub(crate) async fn open(
     frontiers: &Arc<Frontiers>,
     was_opened: bool,
 ) -> Result<Arc<DurableFrontier>, FrontierError> {
-    open_as(frontiers, |open| open.created |= was_opened).await
+    open_options(frontiers, |open| open.created |= was_opened).await
 }
 
-async fn open_as(
+async fn open_options(
     frontiers: &Arc<Frontiers>,
-    change: impl FnOnce(&mut OpenAs),
+    change: impl FnOnce(&mut OpenOptions),
 ) -> Result<Arc<DurableFrontier>, FrontierError> {
     let storage_epoch = frontiers.storage_epoch(shard(1)).await?;
-    let mut open = OpenAs {
+    let mut open = OpenOptions {
         shard: shard(1),
         cluster: "here".to_owned(),
         epoch: Epoch(1),
@@ -98,7 +98,8 @@ async fn what_is_not_ours_is_refused_by_name() {
         .close()
         .await
         .unwrap();
-    let refused = async |change: fn(&mut OpenAs)| match open_as(&frontiers, change).await {
+    let refused = async |change: fn(&mut OpenOptions)| match open_options(&frontiers, change).await
+    {
         Ok(_) => "opened",
         Err(error) => error.condition(),
     };
@@ -123,7 +124,7 @@ async fn what_is_not_ours_is_refused_by_name() {
         let there = file.as_ref().replacen("/1/", "/2/", 1);
         objects.copy(&file, &there.into()).await.unwrap();
     }
-    let as_two = open_as(&frontiers, |open| {
+    let as_two = open_options(&frontiers, |open| {
         open.shard = shard(2);
         open.created = true;
     });

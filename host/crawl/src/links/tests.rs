@@ -16,7 +16,7 @@ use crate::run::run;
 use crate::twin::{Graph, Kept, in_time, memory, parts, report, settings, whole};
 use crawler_frontier::durable::{DurableSettings, Frontiers};
 use crawler_frontier::suite::links::ALL;
-use crawler_frontier::{Frontier, LinkBatch, OpenAs, OpenFrontiers as _};
+use crawler_frontier::{Frontier, LinkBatch, OpenFrontiers as _, OpenOptions};
 use crawler_model::crawl::{Page, PageContext};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::plugin::Description;
@@ -175,7 +175,7 @@ async fn open_with(
         shard: Shard(shard),
     };
     let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         shard,
         cluster: "c1".into(),
         epoch: Epoch(1),
@@ -188,7 +188,7 @@ async fn open_with(
         carry: None,
         division: None,
     };
-    frontiers.open(open_as).await.unwrap()
+    frontiers.open(open_options).await.unwrap()
 }
 
 #[tokio::test]

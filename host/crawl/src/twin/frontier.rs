@@ -8,8 +8,8 @@ use url::Url;
 
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_frontier::{
-    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostNews, LinkBatch,
-    LinkBounds, LinkPolicy, NewRequest, OutboxBatch, Take, TakeFrom,
+    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, LinkBatch,
+    LinkBounds, LinkPolicy, NewRequest, OutboxBatch, Take, TakeLimits,
 };
 use crawler_model::crawl::{Counts, Request};
 use crawler_model::frontier::{KeptCookies, SinkMark, Validators};
@@ -89,8 +89,8 @@ impl Frontier for FrontierTwin {
         self.root_ends
     }
 
-    async fn root_turn(&self) {
-        self.inner.0.root_turn().await;
+    async fn acquire_root_permit(&self) {
+        self.inner.0.acquire_root_permit().await;
     }
 
     async fn enter_root(&self) -> Result<(), FrontierError> {
@@ -106,8 +106,8 @@ impl Frontier for FrontierTwin {
         self.inner.0.n_ready_hosts()
     }
 
-    fn take_from(&self, now: u64, may: TakeFrom) -> Result<Take, FrontierError> {
-        let take = self.inner.0.take_from(now, may)?;
+    fn take_within(&self, now: u64, limits: TakeLimits) -> Result<Take, FrontierError> {
+        let take = self.inner.0.take_within(now, limits)?;
         Ok(match take {
             Take::Ready(mut claim) => {
                 claim.alone = self.is_alone;
@@ -142,8 +142,8 @@ impl Frontier for FrontierTwin {
         self.inner.0.cookies()
     }
 
-    fn give_back(&self, claim: Box<Claim>, news: HostNews) {
-        self.inner.0.give_back(claim, news);
+    fn give_back(&self, claim: Box<Claim>, update: HostUpdate) {
+        self.inner.0.give_back(claim, update);
     }
 
     async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError> {

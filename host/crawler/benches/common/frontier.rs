@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_process::clock::{Clock as _, SystemClock};
@@ -17,7 +17,7 @@ pub(crate) async fn durable(folder: &Path) -> DurableFrontier {
     let shard = ShardId::only(ResourceId(1));
     let storage_epoch = frontiers.storage_epoch(shard).await;
     let storage_epoch = storage_epoch.expect("it can be read");
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         shard,
         cluster: "bench".to_owned(),
         epoch: Epoch(1),
@@ -30,5 +30,5 @@ pub(crate) async fn durable(folder: &Path) -> DurableFrontier {
         carry: None,
         division: None,
     };
-    frontiers.open(open_as).await.expect("it opens")
+    frontiers.open(open_options).await.expect("it opens")
 }

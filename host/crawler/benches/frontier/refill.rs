@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crawler_frontier::durable::DurableSettings;
-use crawler_frontier::{Frontier as _, HostNews};
+use crawler_frontier::{Frontier as _, HostUpdate};
 
 use super::work::{self, Site};
 
@@ -33,7 +33,7 @@ pub(crate) async fn run() {
         let began = Instant::now();
         let claim = work::take(&frontier, 1).await;
         let first = began.elapsed();
-        frontier.give_back(claim, HostNews::None);
+        frontier.give_back(claim, HostUpdate::None);
         frontier.close().await.expect("it closes");
         println!(
             "  opened in {:.1} ms, first URL {:.1} ms later (goal: below 10)",

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, PageResult, Take};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
@@ -38,7 +38,7 @@ pub(crate) async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         .storage_epoch(SHARD)
         .await
         .expect("it can be read");
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         shard: SHARD,
         cluster: "bench".into(),
         epoch: Epoch(1),
@@ -51,7 +51,7 @@ pub(crate) async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         carry: None,
         division: None,
     };
-    frontiers.open(open_as).await.expect("it opens")
+    frontiers.open(open_options).await.expect("it opens")
 }
 
 /// Returns a request. All requests share the name of their rule, like those of a plugin.

@@ -24,7 +24,7 @@ use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_data::DataRoot;
 use crawler_fetch::Fetch;
 use crawler_frontier::Frontier;
-use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenAs};
+use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{Digest, Epoch, PluginRef, ResourceId, Run};
 use crawler_model::plugin::{Description, Limits};
@@ -231,7 +231,7 @@ async fn open(
     settings: &CrawlSettings,
     now: UnixMillis,
 ) -> anyhow::Result<DurableFrontier> {
-    let mut open_as = OpenAs {
+    let mut open_options = OpenOptions {
         shard,
         cluster: CLUSTER.to_owned(),
         epoch: Epoch(0),
@@ -244,16 +244,16 @@ async fn open(
         carry: (settings.unchanged() == Unchanged::Skip).then_some(Run(1)),
         division: None,
     };
-    let frontier = frontiers.open(open_as.clone()).await?;
+    let frontier = frontiers.open(open_options.clone()).await?;
     let counts = frontier.counts();
     let is_over = frontier.roots().is_some() && counts.due == 0;
     if !is_over {
         return Ok(frontier);
     }
-    open_as.run = frontier.run().next();
-    open_as.storage_epoch = frontier.storage_epoch();
+    open_options.run = frontier.run().next();
+    open_options.storage_epoch = frontier.storage_epoch();
     frontier.close().await?;
-    Ok(frontiers.open(open_as).await?)
+    Ok(frontiers.open(open_options).await?)
 }
 
 /// Returns the plugin that a resource means, among those of the config file.

@@ -1,4 +1,4 @@
-//! Group commit: pages that wait for the turn at the same time share one batch.
+//! Group commit: pages that wait for the write guard at the same time share one batch.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
@@ -7,9 +7,9 @@ use slatedb::WriteBatch;
 use tokio::sync::oneshot;
 
 use super::Inner;
-use super::links::{Around, Links};
-use super::state::Before;
-use super::writer::{CutOff, Turn};
+use super::links::{DedupContext, Links};
+use super::state::StoredPage;
+use super::writer::{BreakOnDrop, WriteGuard};
 use crate::workbench::HostId;
 use crate::{Commit, Committed, Ended, FrontierError, keys, records};
 use crawler_model::crawl::{Done, Fingerprint};
@@ -24,15 +24,15 @@ type Answer = Result<Committed, FrontierError>;
 pub(super) struct Queued {
     commit: Commit,
     links: Links,
-    tell: oneshot::Sender<Answer>,
+    reply: oneshot::Sender<Answer>,
 }
 
 /// One batch in the making.
 struct Group<'a> {
     batch: WriteBatch,
     stored_here: HashSet<Fingerprint>,
-    told: Vec<(oneshot::Sender<Answer>, Committed)>,
-    cut_off: CutOff<'a>,
+    answers: Vec<(oneshot::Sender<Answer>, Committed)>,
+    break_on_drop: BreakOnDrop<'a>,
 }
 
 impl<'a> Group<'a> {
@@ -40,8 +40,8 @@ impl<'a> Group<'a> {
         Self {
             batch: WriteBatch::new(),
             stored_here: HashSet::new(),
-            told: Vec::new(),
-            cut_off: CutOff {
+            answers: Vec::new(),
+            break_on_drop: BreakOnDrop {
                 inner,
                 is_armed: false,
             },
@@ -57,44 +57,44 @@ impl Inner {
     pub(super) async fn commit(&self, mut commit: Commit) -> Answer {
         self.check()?;
         let requests = std::mem::take(&mut commit.result.requests);
-        let links = self.links(requests, std::mem::take(&mut commit.result.for_others));
-        let (tell, mut told) = oneshot::channel();
+        let links = self.links(requests, std::mem::take(&mut commit.result.for_peers));
+        let (reply, mut answer) = oneshot::channel();
         self.queue().push_back(Queued {
             commit,
             links,
-            tell,
+            reply,
         });
         loop {
             tokio::select! {
                 biased;
-                answer = &mut told => {
+                answered = &mut answer => {
                     let shard = self.shard;
-                    return answer.unwrap_or(Err(FrontierError::Closed { shard }));
+                    return answered.unwrap_or(Err(FrontierError::Closed { shard }));
                 }
-                turn = self.writer.lock() => self.commit_queued(&turn).await,
+                guard = self.writer.lock() => self.commit_queued(&guard).await,
             }
         }
     }
 
     /// Commits the waiting pages in their order. When it returns, at least the first of them has its answer.
-    async fn commit_queued(&self, turn: &Turn<'_>) {
+    async fn commit_queued(&self, guard: &WriteGuard<'_>) {
         let mut group = Group::new(self);
         let mut has_failed = false;
-        while group.told.len() < MAX_PAGES
+        while group.answers.len() < MAX_PAGES
             && group.stored_here.len() < MAX_LINKS
             && let Some(queued) = { self.queue().pop_front() }
         {
-            let is_alone = self.reads_what_pages_write(&queued);
-            if is_alone && !group.told.is_empty() {
+            let is_alone = self.depends_on_earlier_pages(&queued);
+            if is_alone && !group.answers.is_empty() {
                 self.queue().push_front(queued);
                 break;
             }
-            group.cut_off.is_armed = true;
+            group.break_on_drop.is_armed = true;
             match self.add(&mut group, queued.commit, queued.links).await {
-                Ok(committed) => group.told.push((queued.tell, committed)),
+                Ok(committed) => group.answers.push((queued.reply, committed)),
                 Err(error) => {
                     // The caller may be gone. What it has counted is read anew.
-                    drop(queued.tell.send(Err(error)));
+                    drop(queued.reply.send(Err(error)));
                     has_failed = true;
                     break;
                 }
@@ -103,23 +103,23 @@ impl Inner {
                 break;
             }
         }
-        let written = match group.told.len() {
+        let written = match group.answers.len() {
             0 => Ok(0),
-            n_pages => self.write(turn, group.batch, n_pages).await,
+            n_pages => self.write(guard, group.batch, n_pages).await,
         };
-        group.cut_off.is_armed = false;
+        group.break_on_drop.is_armed = false;
         if has_failed {
             self.state().patterns.clear();
         }
-        for (tell, committed) in group.told {
+        for (reply, committed) in group.answers {
             let answer = written.clone().map(|_sequence| committed);
-            drop(tell.send(answer));
+            drop(reply.send(answer));
         }
     }
 
     /// Returns true if the commit depends on something that a page before it may change, which then has to be
     /// in the database.
-    fn reads_what_pages_write(&self, queued: &Queued) -> bool {
+    fn depends_on_earlier_pages(&self, queued: &Queued) -> bool {
         queued.links.has_reload() || self.state().head.has_reloads
     }
 
@@ -131,15 +131,16 @@ impl Inner {
             let has_reloads = state.head.has_reloads;
             (state.find(claim)?.lane.host, has_reloads)
         };
-        let led_to = commit
+        let redirect_target = commit
             .result
             .final_url
             .as_ref()
             .map(|request| (request.fingerprint(), self.seen_key(request)));
-        if let (Some(request), Some((led_to, _))) = (&commit.result.final_url, led_to)
+        if let (Some(request), Some((redirect_target, _))) =
+            (&commit.result.final_url, redirect_target)
             && !claim.request.reload
-            && led_to != fingerprint
-            && (group.stored_here.contains(&led_to) || self.knows(request).await?)
+            && redirect_target != fingerprint
+            && (group.stored_here.contains(&redirect_target) || self.knows(request).await?)
         {
             // Another page was redirected there meanwhile, and its items are stored.
             commit.result.ended = Ended::Done(Done::Duplicate);
@@ -150,27 +151,33 @@ impl Inner {
             (Ended::Dead { .. }, true) => self.dead_letter(host, fingerprint).await?,
             _ => None,
         };
-        let around = Around {
+        let context = DedupContext {
             ending: Some(fingerprint),
-            led_to: led_to.map(|(fingerprint, _)| fingerprint),
+            redirect_target: redirect_target.map(|(fingerprint, _)| fingerprint),
             growth: Some(commit.growth),
             stored_here: std::mem::take(&mut group.stored_here),
         };
-        let mut sorted = self.sort_out(links, around).await?;
+        let mut new_links = self.deduplicate(links, context).await?;
         let is_superseded = has_reloads
             && self
                 .state_of(host, fingerprint)
                 .await?
                 .is_some_and(|state| state.visit > visit);
-        group.stored_here = std::mem::take(&mut sorted.stored_here);
-        let mut stored = self.seen_keys(&sorted);
-        stored.extend(led_to.map(|(_, key)| key));
-        let before = Before {
+        group.stored_here = std::mem::take(&mut new_links.stored_here);
+        let mut stored = self.seen_keys(&new_links);
+        stored.extend(redirect_target.map(|(_, key)| key));
+        let stored_page = StoredPage {
             is_superseded,
             earlier_death,
         };
         let mut state = self.state();
-        let committed = state.commit(commit, sorted, before, self.plugin, &mut group.batch)?;
+        let committed = state.commit(
+            commit,
+            new_links,
+            stored_page,
+            self.plugin,
+            &mut group.batch,
+        )?;
         drop(state);
         // Known from here on: should the batch not be written, nothing is asked here any more.
         self.remember(stored);

@@ -8,7 +8,7 @@ use crate::{Claim, FrontierError, HostFailure, keys, records};
 
 impl Inner {
     /// Returns true if this run has met no URL of a host yet. A host that was forgotten while it had nothing
-    /// left is known again after this, with its clock and its life.
+    /// left is known again after this, with its clock and its health.
     pub(super) async fn is_new_host(&self, host: HostId) -> Result<bool, FrontierError> {
         if self.state().bench.is_met(host) {
             return Ok(false);
@@ -36,10 +36,12 @@ impl Inner {
                 at: record.clock,
                 delay: record.delay,
             };
-            let (life, cursors) = (record.life(), record.cursors());
-            state.bench.restore(host, clock, life, &cursors);
+            let (health, cursors) = (record.health(), record.cursors());
+            state.bench.restore(host, clock, health, &cursors);
         }
-        state.bench.live(host, |life| life.is_met = true);
+        state
+            .bench
+            .update_health(host, |health| health.is_met = true);
         Ok(false)
     }
 
@@ -49,23 +51,26 @@ impl Inner {
         claim: Claim,
         failure: &HostFailure,
     ) -> Result<(), FrontierError> {
-        let turn = self.writer.lock().await;
+        let guard = self.writer.lock().await;
         self.check()?;
         let mut batch = WriteBatch::new();
         {
             let mut state = self.state();
-            let Some(page) = state.landed(&claim) else {
+            let Some(page) = state.released(&claim) else {
                 return Ok(());
             };
             let host = page.lane.host;
             let n_before = claim.host.n_failures;
-            if state.bench.live(host, |life| life.fail(n_before, failure)) {
+            if state
+                .bench
+                .update_health(host, |health| health.record_failure(n_before, failure))
+            {
                 let until = state.time.of_wall(failure.until);
                 state.bench.postpone(host, until);
             }
             state.wait_again(claim, page);
             state.save_host(host, &mut batch);
         }
-        self.write(&turn, batch, 0).await.map(drop)
+        self.write(&guard, batch, 0).await.map(drop)
     }
 }

@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 
 use super::Inner;
 use crate::records::{self, Stage};
-use crate::seen::{Folded, SeenKey};
+use crate::seen::{FoldHasher, SeenKey};
 use crate::workbench::HostId;
 use crate::{FrontierError, NewRequest, keys};
 use crawler_model::crawl::{Fingerprint, Request};
@@ -20,11 +20,11 @@ const MAX_PATTERNS: usize = 16 << 10;
 
 /// Links of a page that are to be stored.
 #[derive(Debug, Default)]
-pub(super) struct Sorted {
+pub(super) struct NewLinks {
     /// Links that this shard stores, in the order of the page.
     pub(super) links: Vec<NewLink>,
     /// Links for other shards, in the order of the page.
-    pub(super) for_others: Vec<LinkOut>,
+    pub(super) for_peers: Vec<OutgoingLink>,
     /// Number of links kept out by setting `max-pattern-urls`.
     pub(super) n_over_pattern: u64,
     /// Number of links kept out by setting `max-hosts`.
@@ -33,7 +33,7 @@ pub(super) struct Sorted {
     pub(super) stored_here: HashSet<Fingerprint>,
 }
 
-impl Sorted {
+impl NewLinks {
     /// Returns the numbers of links that were kept out, with the words that they are counted by.
     pub(super) fn over_bounds(&self) -> [(&'static str, u64); 2] {
         [
@@ -45,11 +45,11 @@ impl Sorted {
 
 /// Facts that decide which links are new, besides the links themselves.
 #[derive(Debug, Default)]
-pub(super) struct Around {
+pub(super) struct DedupContext {
     /// The page's own request, which no longer waits.
     pub(super) ending: Option<Fingerprint>,
     /// Target of the page's redirects.
-    pub(super) led_to: Option<Fingerprint>,
+    pub(super) redirect_target: Option<Fingerprint>,
     /// Limits on new links. If `None`, links are stored however many there are.
     pub(super) growth: Option<GrowthBounds>,
     /// Links that other pages have stored in the same batch.
@@ -75,7 +75,7 @@ pub(super) struct NewLink {
 
 /// A link that another shard gets.
 #[derive(Debug)]
-pub(super) struct LinkOut {
+pub(super) struct OutgoingLink {
     pub(super) to: Shard,
     pub(super) new: NewRequest,
     pub(super) fingerprint: Fingerprint,
@@ -105,7 +105,7 @@ struct Link {
 }
 
 /// Result of counting a link for its pattern.
-enum Counted {
+enum PatternCount {
     /// The link has no pattern, or patterns are not counted.
     Uncounted,
     /// The link has this number among those of its pattern.
@@ -119,16 +119,16 @@ impl Inner {
     pub(super) fn links(
         &self,
         mut requests: Vec<NewRequest>,
-        mut for_others: Vec<(Shard, NewRequest)>,
+        mut for_peers: Vec<(Shard, NewRequest)>,
     ) -> Links {
-        let all = requests.iter().chain(for_others.iter().map(|(_, new)| new));
+        let all = requests.iter().chain(for_peers.iter().map(|(_, new)| new));
         let all = all.map(|new| &new.request);
         let mut kept = self.frontiers.seen.unknown(self.opening, all);
         let reloads = |n: usize| match n.checked_sub(requests.len()) {
             None => requests[n].request.reload,
-            Some(n) => for_others[n].1.request.reload,
+            Some(n) => for_peers[n].1.request.reload,
         };
-        let mut met = HashSet::<_, BuildHasherDefault<Folded>>::default();
+        let mut met = HashSet::<_, BuildHasherDefault<FoldHasher>>::default();
         kept.retain(|(n, key)| met.insert((*key, reloads(*n))));
         let mut places = kept.iter().map(|(n, _)| *n).peekable();
         let mut n = 0;
@@ -138,11 +138,11 @@ impl Inner {
         };
         // A request is large: most are known, and are dropped in place.
         requests.retain(|_| is_kept());
-        for_others.retain(|_| is_kept());
+        for_peers.retain(|_| is_kept());
         let own = requests.into_iter().map(|new| (None, new));
-        let for_others = for_others.into_iter().map(|(to, new)| (Some(to), new));
+        let for_peers = for_peers.into_iter().map(|(to, new)| (Some(to), new));
         let links = own
-            .chain(for_others)
+            .chain(for_peers)
             .zip(kept)
             .map(|((to, new), (place, key))| Link {
                 place,
@@ -156,19 +156,19 @@ impl Inner {
     }
 
     /// Returns the links that are to be stored.
-    pub(super) async fn sort_out(
+    pub(super) async fn deduplicate(
         &self,
         Links(mut links): Links,
-        around: Around,
-    ) -> Result<Sorted, FrontierError> {
+        context: DedupContext,
+    ) -> Result<NewLinks, FrontierError> {
         links.sort_by_key(|link| (link.host, link.fingerprint));
-        let (mut new_links, mut for_others) = (Vec::new(), Vec::new());
+        let (mut new_links, mut for_peers) = (Vec::new(), Vec::new());
         let (mut n_over_pattern, mut n_over_hosts) = (0, 0);
         let mut n_met = 0;
         // Links to one host are next to each other.
         let mut last_met = None;
-        let mut stored_here = around.stored_here;
-        stored_here.extend(around.led_to);
+        let mut stored_here = context.stored_here;
+        stored_here.extend(context.redirect_target);
         for link in links {
             let Link {
                 place,
@@ -185,37 +185,37 @@ impl Inner {
                 let is_again = new.request.reload && !stored_here.contains(&fingerprint);
                 if !is_stored || is_again {
                     stored_here.insert(fingerprint);
-                    let link = LinkOut {
+                    let link = OutgoingLink {
                         to,
                         new,
                         fingerprint,
                         host,
                     };
-                    for_others.push((place, link));
+                    for_peers.push((place, link));
                 }
                 continue;
             }
             let link = if !is_stored {
                 let meets_host = last_met != Some(host) && self.is_new_host(host).await?;
-                let max_hosts = around.growth.map_or(u64::MAX, |growth| growth.hosts);
+                let max_hosts = context.growth.map_or(u64::MAX, |growth| growth.hosts);
                 if meets_host && self.state().counts.hosts + n_met >= max_hosts {
                     n_over_hosts += 1;
                     continue;
                 }
-                let pattern = match around.growth {
+                let pattern = match context.growth {
                     Some(growth) => {
                         let max = growth.pattern_urls;
                         self.count_pattern(&new.request, max).await?
                     }
-                    None => Counted::Uncounted,
+                    None => PatternCount::Uncounted,
                 };
                 let pattern = match pattern {
-                    Counted::Full => {
+                    PatternCount::Full => {
                         n_over_pattern += 1;
                         continue;
                     }
-                    Counted::As(pattern, n) => Some((pattern, n)),
-                    Counted::Uncounted => None,
+                    PatternCount::As(pattern, n) => Some((pattern, n)),
+                    PatternCount::Uncounted => None,
                 };
                 stored_here.insert(fingerprint);
                 if meets_host {
@@ -230,7 +230,7 @@ impl Inner {
                 }
             } else if new.request.reload && !stored_here.contains(&fingerprint) {
                 match self
-                    .next_visit(host, fingerprint, new, around.ending)
+                    .next_visit(host, fingerprint, new, context.ending)
                     .await?
                 {
                     Some(link) => link,
@@ -242,10 +242,10 @@ impl Inner {
             new_links.push((place, link));
         }
         new_links.sort_by_key(|(place, _)| *place);
-        for_others.sort_by_key(|(place, _)| *place);
-        Ok(Sorted {
+        for_peers.sort_by_key(|(place, _)| *place);
+        Ok(NewLinks {
             links: new_links.into_iter().map(|(_, link)| link).collect(),
-            for_others: for_others.into_iter().map(|(_, link)| link).collect(),
+            for_peers: for_peers.into_iter().map(|(_, link)| link).collect(),
             n_over_pattern,
             n_over_hosts,
             stored_here,
@@ -262,12 +262,12 @@ impl Inner {
     }
 
     /// Returns the keys of all requests and hosts that the batch stores as seen.
-    pub(super) fn seen_keys(&self, sorted: &Sorted) -> Vec<SeenKey> {
-        let own = sorted.links.iter().map(|link| &link.request);
-        let for_others = sorted.for_others.iter().map(|link| &link.new.request);
-        let requests = own.chain(for_others);
+    pub(super) fn seen_keys(&self, new_links: &NewLinks) -> Vec<SeenKey> {
+        let own = new_links.links.iter().map(|link| &link.request);
+        let for_peers = new_links.for_peers.iter().map(|link| &link.new.request);
+        let requests = own.chain(for_peers);
         let requests = requests.map(|request| self.seen_key(request));
-        let met = sorted.links.iter().filter(|link| link.meets_host);
+        let met = new_links.links.iter().filter(|link| link.meets_host);
         let hosts = met.map(|link| self.frontiers.seen.host_key(self.opening, link.host));
         requests.chain(hosts).collect()
     }
@@ -299,9 +299,13 @@ impl Inner {
     }
 
     /// Counts one more URL of the request's pattern, if it has one and there is room.
-    async fn count_pattern(&self, request: &Request, max: u64) -> Result<Counted, FrontierError> {
+    async fn count_pattern(
+        &self,
+        request: &Request,
+        max: u64,
+    ) -> Result<PatternCount, FrontierError> {
         let Some(PatternKey(pattern)) = path_pattern(&request.url) else {
-            return Ok(Counted::Uncounted);
+            return Ok(PatternCount::Uncounted);
         };
         let known = self.state().patterns.get(&pattern).copied();
         let n = match known {
@@ -313,10 +317,10 @@ impl Inner {
             }
         };
         if n >= max {
-            return Ok(Counted::Full);
+            return Ok(PatternCount::Full);
         }
         self.state().patterns.insert(pattern, n + 1);
-        Ok(Counted::As(pattern, n + 1))
+        Ok(PatternCount::As(pattern, n + 1))
     }
 
     async fn first_visit(

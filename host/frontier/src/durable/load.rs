@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::state::State;
 use super::suspects::MAX_ALONE;
-use super::{Inner, OpenAs};
-use crate::workbench::{HostClock, HostId, HostLife, LaneId, Turn};
+use super::{Inner, OpenOptions};
+use crate::workbench::{HostClock, HostHealth, HostId, LaneId, QueuePosition};
 use crate::{FrontierError, keys, records};
 use crawler_model::crawl::{Counts, UnixMillis};
 use crawler_model::frontier::KeptCookies;
@@ -26,47 +26,50 @@ enum Hold {
 
 impl Inner {
     /// Loads the database. Returns the entries of pages that are to be given up.
-    pub(super) async fn load(&mut self, open: &OpenAs) -> Result<VecDeque<u64>, FrontierError> {
+    pub(super) async fn load(
+        &mut self,
+        options: &OpenOptions,
+    ) -> Result<VecDeque<u64>, FrontierError> {
         let shard = self.shard;
         let head = self.get(Bytes::from_static(keys::HEAD)).await?;
         let head = head.map(|bytes| self.decode::<records::Head>(&bytes, "head"));
         let mut head = match head.transpose()? {
             Some(head) => {
-                check_head(&head, open)?;
+                check_head(&head, options)?;
                 head
             }
-            None if open.created => return Err(FrontierError::Missing { shard }),
+            None if options.created => return Err(FrontierError::Missing { shard }),
             None => records::Head {
                 format: records::FORMAT,
-                cluster: open.cluster.clone(),
+                cluster: options.cluster.clone(),
                 shard: shard.to_string(),
                 is_clean: true,
                 // There is no earlier run that could have left anything.
-                swept_before: open.run.0,
+                swept_before: options.run.0,
                 ..records::Head::default()
             },
         };
         let has_moved = |division: Division| head.run < division.first_run.0;
-        let is_divided_anew = open.division.is_some_and(has_moved);
+        let is_divided_anew = options.division.is_some_and(has_moved);
         let last = self.check_batches().await?;
         self.clock.go_on_from(last.made_at);
-        let is_new_run = head.run < open.run.0;
+        let is_new_run = head.run < options.run.0;
         self.opening = self.frontiers.seen.open(is_new_run);
         if is_new_run {
             // URLs that an earlier run did not manage to carry over are carried over by this one.
-            head.carry_from = match open.carry.filter(|first| first.0 <= head.run) {
+            head.carry_from = match options.carry.filter(|first| first.0 <= head.run) {
                 Some(_) if head.is_carrying => head.carry_from,
                 Some(_) => head.run,
                 None => 0,
             };
             head.is_carrying = head.carry_from > 0;
-            head.run = open.run.0;
+            head.run = options.run.0;
             head.is_seeded = false;
             head.roots = Vec::new();
             head.has_reloads = false;
             head.forget_root();
         }
-        head.epoch = open.epoch.0;
+        head.epoch = options.epoch.0;
         head.n_unclean_stops = match head.is_clean {
             true => 0,
             false => head.n_unclean_stops + 1,
@@ -74,32 +77,32 @@ impl Inner {
         let is_unclean = !head.is_clean;
         let (has_exact_clocks, held_until) = (head.has_exact_clocks, head.held_until);
         (head.is_clean, head.has_exact_clocks, head.held_until) = (false, false, 0);
-        self.plugin = plugin_number(&mut head, open.plugin);
+        self.plugin = plugin_number(&mut head, options.plugin);
         if head.root_plugin != self.plugin {
             head.forget_root();
         }
         let root_is_suspect = head.count_root_end(self.frontiers.process);
-        let totals = self.get(keys::totals(open.run)).await?;
+        let totals = self.get(keys::totals(options.run)).await?;
         let totals = totals.map(|bytes| self.decode::<records::Totals>(&bytes, "totals"));
         let counts = totals.transpose()?.map(Counts::from).unwrap_or_default();
         let settings = &self.frontiers.settings;
-        let mut state = State::new(open.run, head, last, counts, settings);
+        let mut state = State::new(options.run, head, last, counts, settings);
         let jar = self.get(Bytes::from_static(keys::COOKIES)).await?;
         let version = state.last.cookies_version;
         state.root_is_suspect = root_is_suspect;
         state.cookies = jar.map(|jar| KeptCookies { version, jar });
-        let now = state.time.now(open.now);
+        let now = state.time.now(options.now);
         if is_unclean {
             state.n_careful = 2 * settings.max_undurable;
         }
         let hold = match has_exact_clocks {
             true => Hold::Until(held_until),
             // A host that has never answered may have been asked all the same.
-            false => Hold::Delay(open.delay),
+            false => Hold::Delay(options.delay),
         };
         self.load_hosts(&mut state, hold, now).await?;
         if is_divided_anew {
-            self.take_hosts_over(&mut state, open, now).await;
+            self.take_hosts_over(&mut state, options, now).await;
         }
         self.load_outbox(&mut state).await?;
         self.load_peers(&mut state).await?;
@@ -155,12 +158,12 @@ impl Inner {
             if clock.at > record.clock {
                 state.held_until = state.held_until.max(clock.at);
             }
-            let (life, cursors) = match record.run == self.run.0 {
-                true => (record.life(), record.cursors()),
-                false => (HostLife::default(), Vec::new()),
+            let (health, cursors) = match record.run == self.run.0 {
+                true => (record.health(), record.cursors()),
+                false => (HostHealth::default(), Vec::new()),
             };
             if !cursors.is_empty() || clock.at > now {
-                state.bench.restore(host, clock, life, &cursors);
+                state.bench.restore(host, clock, health, &cursors);
             }
         }
         Ok(())
@@ -204,30 +207,30 @@ impl Inner {
                 host: HostId(note.host),
                 priority: note.priority,
             };
-            let turn = Turn {
+            let position = QueuePosition {
                 due: note.due,
                 entry: note.entry,
             };
-            let Some(record) = self.get(keys::ready(self.run, lane, turn)).await? else {
+            let Some(record) = self.get(keys::ready(self.run, lane, position)).await? else {
                 // The suspect belongs to a run that is over.
                 state.forget_suspect(fingerprint);
                 continue;
             };
             let waiting = Box::new(self.waiting(&record)?);
-            state.bench.hold(lane, turn);
+            state.bench.hold(lane, position);
             if note.n_alone >= MAX_ALONE {
                 poisoned.push_back(note.entry);
-                state.alone.push_front((lane, turn, waiting));
+                state.alone.push_front((lane, position, waiting));
             } else {
-                state.alone.push_back((lane, turn, waiting));
+                state.alone.push_back((lane, position, waiting));
             }
         }
         Ok(poisoned)
     }
 }
 
-fn check_head(head: &records::Head, open: &OpenAs) -> Result<(), FrontierError> {
-    let shard = open.shard;
+fn check_head(head: &records::Head, options: &OpenOptions) -> Result<(), FrontierError> {
+    let shard = options.shard;
     let foreign = |found: String, expected: String| FrontierError::Foreign {
         shard,
         found,
@@ -240,8 +243,8 @@ fn check_head(head: &records::Head, open: &OpenAs) -> Result<(), FrontierError> 
             known: records::FORMAT,
         });
     }
-    if head.cluster != open.cluster {
-        let (found, expected) = (&head.cluster, &open.cluster);
+    if head.cluster != options.cluster {
+        let (found, expected) = (&head.cluster, &options.cluster);
         return Err(foreign(
             format!("cluster {found}"),
             format!("cluster {expected}"),
@@ -253,13 +256,13 @@ fn check_head(head: &records::Head, open: &OpenAs) -> Result<(), FrontierError> 
             format!("shard {shard}"),
         ));
     }
-    if head.epoch > open.epoch.0 {
+    if head.epoch > options.epoch.0 {
         return Err(FrontierError::Fenced { shard });
     }
-    if head.run > open.run.0 {
+    if head.run > options.run.0 {
         let why = format!(
             "it is in run {}, and its resource in run {}",
-            head.run, open.run
+            head.run, options.run
         );
         return Err(FrontierError::Damaged { shard, why });
     }

@@ -15,7 +15,7 @@ use slatedb::WriteBatch;
 
 use super::state::State;
 use super::writer::in_time;
-use super::{Inner, OpenAs};
+use super::{Inner, OpenOptions};
 use crate::reader::{FrontierReader, HostsOf};
 use crate::workbench::{HostClock, HostId};
 use crate::{FrontierError, Take, folder_of};
@@ -39,11 +39,16 @@ impl State {
 impl Inner {
     /// Gives all hosts one full delay from now on, and gives hosts from other shards the clocks that they had
     /// there, if these are further ahead.
-    pub(super) async fn take_hosts_over(&self, state: &mut State, open: &OpenAs, now: UnixMillis) {
-        let Some(division) = open.division else {
+    pub(super) async fn take_hosts_over(
+        &self,
+        state: &mut State,
+        options: &OpenOptions,
+        now: UnixMillis,
+    ) {
+        let Some(division) = options.division else {
             return;
         };
-        let delay = u64::try_from(open.delay.as_millis()).unwrap_or(u64::MAX);
+        let delay = u64::try_from(options.delay.as_millis()).unwrap_or(u64::MAX);
         state.head.rests_until = now.saturating_add(delay);
         let shards = match self.other_shards().await {
             Ok(shards) => shards,
@@ -55,8 +60,8 @@ impl Inner {
         let hosts = HostsOf {
             shard: self.shard.shard,
             n_shards: division.n_shards,
-            now: open.now,
-            after: open.now.saturating_add(delay),
+            now: options.now,
+            after: options.now.saturating_add(delay),
         };
         let clocks = shards.into_iter().map(|from| self.clocks(from, hosts));
         let mut clocks = futures::stream::iter(clocks).buffer_unordered(AT_ONCE);
@@ -66,7 +71,7 @@ impl Inner {
             for (host, clock) in clocks {
                 let at = state.time.of_wall(clock.at);
                 let answered = at.saturating_sub(clock.delay);
-                state.bench.land_host(host, answered, at);
+                state.bench.set_host_clock(host, answered, at);
                 state.unsaved.insert(host);
             }
         }
@@ -79,7 +84,7 @@ impl Inner {
     /// Makes the clocks durable that were taken over.
     pub(super) async fn save_hosts_taken_over(&self) -> Result<(), FrontierError> {
         loop {
-            let turn = self.writer.lock().await;
+            let guard = self.writer.lock().await;
             let mut batch = WriteBatch::new();
             {
                 let mut state = self.state();
@@ -91,7 +96,7 @@ impl Inner {
                     state.save_host(host, &mut batch);
                 }
             }
-            self.write(&turn, batch, 0).await?;
+            self.write(&guard, batch, 0).await?;
         }
     }
 

@@ -13,10 +13,11 @@ use super::clock::DatabaseClock;
 use super::state::State;
 use super::suspects::MAX_ALONE;
 use super::writer::{failed, in_time};
-use super::{DurableFrontier, Frontiers, Inner, disk, keeper, sweep};
+use super::{DurableFrontier, Frontiers, Inner, disk, maintenance, sweep};
 use crate::reader::FrontierReader;
 use crate::{
-    Commit, Ended, FrontierError, OpenAs, OpenFrontier, OpenFrontiers, PageResult, path_of, records,
+    Commit, Ended, FrontierError, OpenFrontier, OpenFrontiers, OpenOptions, PageResult, path_of,
+    records,
 };
 use crawler_model::crawl::Counts;
 use crawler_model::id::Run;
@@ -30,8 +31,11 @@ impl OpenFrontiers for Frontiers {
         Frontiers::storage_epoch(self, shard).await
     }
 
-    async fn open(self: Arc<Self>, open: OpenAs) -> Result<Arc<dyn OpenFrontier>, FrontierError> {
-        let opened = Frontiers::open(&self, open).await?;
+    async fn open(
+        self: Arc<Self>,
+        options: OpenOptions,
+    ) -> Result<Arc<dyn OpenFrontier>, FrontierError> {
+        let opened = Frontiers::open(&self, options).await?;
         Ok(Arc::new(opened))
     }
 }
@@ -67,9 +71,12 @@ impl Frontiers {
 
     /// Opens a frontier, which ends the writing of the previous owner. Fails with [`FrontierError::Fenced`]
     /// if another process has opened it since the epoch was read.
-    pub async fn open(self: &Arc<Self>, open: OpenAs) -> Result<DurableFrontier, FrontierError> {
-        let shard = open.shard;
-        let room = self.rooms.open(&self.settings);
+    pub async fn open(
+        self: &Arc<Self>,
+        options: OpenOptions,
+    ) -> Result<DurableFrontier, FrontierError> {
+        let shard = options.shard;
+        let memory_share = self.memory_budget.open(&self.settings);
         let clock = Arc::new(self.database_clock());
         // Times that only the log knows come when it is read; those in tables count from the start.
         if let Some(manifest) = self.manifest(shard).await? {
@@ -77,8 +84,11 @@ impl Frontiers {
         }
         let id = self.n_opened.fetch_add(1, Ordering::Relaxed) as u64;
         let build = Db::builder(path_of(shard), self.objects.clone())
-            .with_settings(self.settings.database(room.unflushed_bytes, clock.ahead()))
-            .with_expected_epoch(open.storage_epoch)
+            .with_settings(
+                self.settings
+                    .database(memory_share.unflushed_bytes, clock.ahead()),
+            )
+            .with_expected_epoch(options.storage_epoch)
             .with_system_clock(clock.clone())
             .with_db_cache(self.blocks.clone(), id)
             .with_segment_extractor(super::segments())
@@ -88,7 +98,7 @@ impl Frontiers {
         // stops waiting must not drop it. The future is on the heap, because futures of the database are
         // large.
         let build = Box::pin(async move {
-            let built = build.await.map(|db| (db, room));
+            let built = build.await.map(|db| (db, memory_share));
             if let Err(Ok((unwanted, _room))) = tell.send(built) {
                 let closed: Result<(), slatedb::Error> = unwanted.close().await;
                 tracing::warn!(?closed, "the database has opened too late");
@@ -97,24 +107,24 @@ impl Frontiers {
         self.background.spawn("opening of a frontier", build);
         let opened = async {
             let opened = opened.await.map_err(|_| FrontierError::Closed { shard })?;
-            opened.map_err(|e| refused(&open, &e))
+            opened.map_err(|e| refused(&options, &e))
         };
         let deadline = self.settings.deadline;
         let opened = in_time(shard, "open", deadline, &self.last_fault, opened).await;
-        let (db, room) = opened?;
+        let (db, memory_share) = opened?;
         let inner = Inner {
             shard,
-            run: open.run,
+            run: options.run,
             storage_epoch: db.manifest().writer_epoch(),
             status: db.subscribe(),
             db,
             clock,
             frontiers: self.clone(),
-            room: Arc::new(room),
+            memory_share: Arc::new(memory_share),
             opening: self.seen.open(false),
             plugin: 0,
             state: Mutex::new(State::new(
-                open.run,
+                options.run,
                 records::Head::default(),
                 records::Batch::default(),
                 Counts::default(),
@@ -124,12 +134,12 @@ impl Frontiers {
             queue: Mutex::default(),
             broken: Mutex::default(),
             disk_bytes: AtomicU64::new(0),
-            hungry: Notify::new(),
+            refill_wanted: Notify::new(),
             take_changed: Notify::new(),
             outbox_changed: Notify::new(),
             links_changed: Notify::new(),
         };
-        let frontier = inner.start(&open).await;
+        let frontier = inner.start(&options).await;
         if let Err(error) = &frontier {
             tracing::warn!(%error, "the frontier is closed again");
         }
@@ -139,11 +149,11 @@ impl Frontiers {
 
 /// Converts an error of opening. The loser of a race to create a database is told of damage, although it has
 /// only lost the race.
-fn refused(open: &OpenAs, error: &slatedb::Error) -> FrontierError {
-    let shard = open.shard;
+fn refused(options: &OpenOptions, error: &slatedb::Error) -> FrontierError {
+    let shard = options.shard;
     match failed(shard, "open", error) {
         FrontierError::Damaged { why, .. }
-            if open.storage_epoch == 0 && why.contains("already exists") =>
+            if options.storage_epoch == 0 && why.contains("already exists") =>
         {
             FrontierError::Fenced { shard }
         }
@@ -165,12 +175,12 @@ impl Frontiers {
 
 impl Inner {
     /// Loads the database and continues from its state. If that is impossible, the database is closed.
-    async fn start(mut self, open: &OpenAs) -> Result<DurableFrontier, FrontierError> {
-        match self.load(open).await {
+    async fn start(mut self, options: &OpenOptions) -> Result<DurableFrontier, FrontierError> {
+        match self.load(options).await {
             Ok(poisoned) => {
-                let keeper = TaskScope::new();
+                let maintenance = TaskScope::new();
                 let inner = Arc::new(self);
-                let frontier = DurableFrontier { inner, keeper };
+                let frontier = DurableFrontier { inner, maintenance };
                 match frontier.begin(poisoned).await {
                     Ok(()) => {
                         let storage_epoch = frontier.inner.storage_epoch;
@@ -220,16 +230,17 @@ impl DurableFrontier {
                 .await?;
         }
         let weak = || Arc::downgrade(inner);
-        let stop = || self.keeper.stop_signal();
+        let stop = || self.maintenance.stop_signal();
         let status = inner.status.clone();
-        let durability = keeper::watch_durability(weak(), status, stop());
-        self.keeper.spawn("durability of a frontier", durability);
+        let durability = maintenance::watch_durability(weak(), status, stop());
+        self.maintenance
+            .spawn("durability of a frontier", durability);
         let disk = disk::watch(weak(), stop());
-        self.keeper.spawn("disk of a frontier", disk);
-        let refill = keeper::refill(weak(), stop());
-        self.keeper.spawn("reading in of a frontier", refill);
+        self.maintenance.spawn("disk of a frontier", disk);
+        let refill = maintenance::refill(weak(), stop());
+        self.maintenance.spawn("reading in of a frontier", refill);
         let sweep = sweep::run(weak(), stop());
-        self.keeper.spawn("sweep of a frontier", sweep);
+        self.maintenance.spawn("sweep of a frontier", sweep);
         Ok(())
     }
 }

@@ -166,7 +166,7 @@ impl Inner {
         mark: Option<SinkMark>,
     ) -> Result<(), FrontierError> {
         self.check()?;
-        let turn = self.writer.lock().await;
+        let guard = self.writer.lock().await;
         let mut batch = WriteBatch::new();
         {
             let mut state = self.state();
@@ -180,7 +180,7 @@ impl Inner {
         if let Some(mark) = mark {
             batch.put(keys::mark(&mark.key), mark.value);
         }
-        self.write(&turn, batch, 0).await?;
+        self.write(&guard, batch, 0).await?;
         self.take_changed.notify_one();
         Ok(())
     }

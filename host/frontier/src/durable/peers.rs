@@ -11,17 +11,17 @@ use prost::Message as _;
 use slatedb::WriteBatch;
 
 use super::Inner;
-use super::links::{Around, LinkOut, Sorted};
+use super::links::{DedupContext, NewLinks, OutgoingLink};
 use super::state::State;
-use super::writer::CutOff;
+use super::writer::BreakOnDrop;
 use crate::{FrontierError, LinkBatch, LinkBounds, LinkPolicy, NewRequest, keys, records};
 use crawler_model::id::Shard;
 use crawler_model::resource::LinkTotals;
 
 /// Progress of the links to and from other shards.
 #[derive(Debug)]
-pub(super) struct Peers {
-    out: BTreeMap<Shard, Out>,
+pub(super) struct PeerLinks {
+    out: BTreeMap<Shard, LinkQueue>,
     /// Number of the last stored link from each shard.
     applied: BTreeMap<Shard, u64>,
     max: u64,
@@ -29,7 +29,7 @@ pub(super) struct Peers {
 
 /// Numbers of the links for one other shard.
 #[derive(Debug, Clone, Copy)]
-struct Out {
+struct LinkQueue {
     /// First number that the shard does not have yet.
     first: u64,
     /// Number below which all links are durable here.
@@ -37,7 +37,7 @@ struct Out {
     next: u64,
 }
 
-impl Peers {
+impl PeerLinks {
     pub(super) fn new(max: u64) -> Self {
         Self {
             out: BTreeMap::new(),
@@ -102,11 +102,11 @@ impl Peers {
 
 impl State {
     /// Stores links for other shards and returns their number.
-    pub(super) fn send(&mut self, links: Vec<LinkOut>, batch: &mut WriteBatch) -> u64 {
+    pub(super) fn send(&mut self, links: Vec<OutgoingLink>, batch: &mut WriteBatch) -> u64 {
         let mut peers = BTreeSet::new();
         let n_sent = links.len() as u64;
         for link in links {
-            let out = self.peers.out.entry(link.to).or_insert(Out {
+            let out = self.peers.out.entry(link.to).or_insert(LinkQueue {
                 first: 1,
                 durable_next: 1,
                 next: 1,
@@ -138,7 +138,7 @@ impl Inner {
         while let Some((key, value)) = found.next().await? {
             let peer = keys::parse_shard(&key).ok_or_else(too_short)?;
             let record: records::Peer = self.decode(&value, "peer")?;
-            let out = Out {
+            let out = LinkQueue {
                 first: record.first,
                 durable_next: record.next,
                 next: record.next,
@@ -207,7 +207,7 @@ impl Inner {
 
     pub(super) async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
         self.check()?;
-        let turn = self.writer.lock().await;
+        let guard = self.writer.lock().await;
         let mut batch = WriteBatch::new();
         {
             let mut state = self.state();
@@ -224,7 +224,7 @@ impl Inner {
             out.first = end;
             state.peers.save(self.run.0, peer, &mut batch);
         }
-        self.write(&turn, batch, 0).await?;
+        self.write(&guard, batch, 0).await?;
         self.take_changed.notify_one();
         Ok(())
     }
@@ -238,13 +238,13 @@ impl Inner {
         self.check()?;
         let (first, end) = (links.first, links.end());
         let n_stored = |last: u64| (last + 1).saturating_sub(first);
-        // All work that does not need the turn is done before: other writers wait while it is held.
+        // All work that does not need the guard is done before: other writers wait while it is held.
         let n_passed_over = n_stored(self.state().peers.last_applied(from));
         let new = links.links.into_iter().skip(n_passed_over as usize);
-        let (new, refused) = policy.part(new);
+        let (new, refused) = policy.partition(new);
         let new = self.links(new, Vec::new());
-        let turn = self.writer.lock().await;
-        // The task that had the turn before may have been cut off.
+        let guard = self.writer.lock().await;
+        // The task that held the guard before may have been cut off.
         self.check()?;
         let last = {
             let state = self.state();
@@ -266,22 +266,22 @@ impl Inner {
         if end <= expected || n_stored(last) != n_passed_over {
             return Ok(last);
         }
-        let mut cut_off = CutOff {
+        let mut break_on_drop = BreakOnDrop {
             inner: self,
             is_armed: true,
         };
-        let around = Around {
+        let context = DedupContext {
             growth: Some(policy.growth),
-            ..Around::default()
+            ..DedupContext::default()
         };
-        let sorted = self.sort_out(new, around).await;
-        cut_off.is_armed = false;
-        let sorted = sorted.inspect_err(|_| self.state().patterns.clear())?;
-        let stored = self.seen_keys(&sorted);
-        let batch = self.store_of(from, end - 1, sorted, refused);
-        self.write(&turn, batch, 0).await?;
+        let new_links = self.deduplicate(new, context).await;
+        break_on_drop.is_armed = false;
+        let new_links = new_links.inspect_err(|_| self.state().patterns.clear())?;
+        let stored = self.seen_keys(&new_links);
+        let batch = self.store_of(from, end - 1, new_links, refused);
+        self.write(&guard, batch, 0).await?;
         self.remember(stored);
-        drop(turn);
+        drop(guard);
         self.take_changed.notify_one();
         Ok(end - 1)
     }
@@ -291,20 +291,20 @@ impl Inner {
         &self,
         from: Shard,
         last: u64,
-        sorted: Sorted,
+        new_links: NewLinks,
         refused: BTreeMap<&'static str, u64>,
     ) -> WriteBatch {
         let mut batch = WriteBatch::new();
         let mut state = self.state();
         let state = &mut *state;
-        for (reason, n) in refused.into_iter().chain(sorted.over_bounds()) {
+        for (reason, n) in refused.into_iter().chain(new_links.over_bounds()) {
             if n > 0 {
                 let refused = state.counts.refused_links.entry(reason.to_owned());
                 *refused.or_default() += n;
             }
         }
         let mut hosts = BTreeSet::new();
-        state.store(sorted.links, self.plugin, &mut hosts, &mut batch);
+        state.store(new_links.links, self.plugin, &mut hosts, &mut batch);
         for host in hosts {
             state.save_host(host, &mut batch);
         }

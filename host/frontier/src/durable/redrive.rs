@@ -9,7 +9,7 @@ use slatedb::WriteBatch;
 use super::Inner;
 use super::state::{State, Waiting};
 use crate::records::{self, Stage};
-use crate::workbench::{HostId, HostLife, Turn};
+use crate::workbench::{HostHealth, HostId, QueuePosition};
 use crate::{FrontierError, keys};
 use crawler_model::crawl::Request;
 use crawler_model::resource::Redrive;
@@ -50,7 +50,7 @@ impl Inner {
         if letters.is_empty() {
             return Ok(0);
         }
-        let turn = self.writer.lock().await;
+        let guard = self.writer.lock().await;
         // All steps that may fail come before the first change, so that the counts in memory agree with the batch.
         let mut known = Vec::with_capacity(letters.len());
         for (key, request, letter) in letters {
@@ -78,7 +78,7 @@ impl Inner {
                 state.save_host(host, &mut batch);
             }
         }
-        self.write(&turn, batch, 0).await?;
+        self.write(&guard, batch, 0).await?;
         Ok(n_redriven)
     }
 }
@@ -96,8 +96,9 @@ impl State {
         let lane = self
             .bench
             .lane_for(keys::host_of(&request), request.priority);
-        self.bench.live(lane.host, HostLife::forgive);
-        let at = Turn {
+        self.bench
+            .update_health(lane.host, HostHealth::clear_failures);
+        let at = QueuePosition {
             due: self.time.latest(),
             entry: self.last.next_entry,
         };

@@ -37,7 +37,7 @@ impl State {
 }
 
 impl Inner {
-    pub(super) async fn root_turn(&self) {
+    pub(super) async fn acquire_root_permit(&self) {
         if self.state().root_is_suspect {
             let permit = self.frontiers.alone.clone().acquire_owned().await;
             self.state().root_permit = permit.ok();
@@ -70,11 +70,11 @@ impl Inner {
 
     /// Makes the head record durable.
     pub(super) async fn write_head(&self) -> Result<(), FrontierError> {
-        let turn = self.writer.lock().await;
+        let guard = self.writer.lock().await;
         let mut batch = WriteBatch::new();
         batch.put(keys::HEAD, self.state().head.encode_to_vec());
-        self.write(&turn, batch, 0).await?;
-        drop(turn);
+        self.write(&guard, batch, 0).await?;
+        drop(guard);
         self.settle().await
     }
 }

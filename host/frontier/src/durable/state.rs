@@ -11,27 +11,27 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::outbox::Outbox;
-use super::peers::Peers;
+use super::peers::PeerLinks;
 use super::settings::DurableSettings;
+use crate::monotonic_time::MonotonicTime;
 use crate::records::{self, Head};
-use crate::steady::SteadyTime;
-use crate::workbench::{HostId, LaneId, Next, TakeFrom, Turn, Workbench};
+use crate::workbench::{HostId, LaneId, Next, QueuePosition, TakeLimits, Workbench};
 use crate::{Claim, FrontierError, Take, keys};
 use crawler_model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crawler_model::frontier::{KeptCookies, Validators};
 use crawler_model::id::{Run, Shard};
 
 mod commit;
-mod news;
+mod host_update;
 
-pub(super) use commit::Before;
+pub(super) use commit::StoredPage;
 
-/// Maximum number of URLs of one lane in memory, if few lanes share the room.
-const MAX_ROOM: usize = 1_024;
-/// Minimum number of them, if many do; hosts beyond those that have room then sleep.
-const MIN_ROOM: usize = 4;
+/// Maximum number of URLs of one lane in memory, if few lanes share the memory.
+const MAX_LANE_CAPACITY: usize = 1_024;
+/// Minimum number of them, if many do; hosts beyond those that fit then sleep.
+const MIN_LANE_CAPACITY: usize = 4;
 
-/// Milliseconds between two looks while URLs of an earlier run are made due.
+/// Milliseconds between two attempts to take a page while URLs of an earlier run are made due.
 const CARRY_PAUSE: u64 = 1_000;
 
 /// A URL that waits and is in memory.
@@ -53,7 +53,7 @@ pub(super) struct InFlight {
     pub(super) fingerprint: Fingerprint,
     pub(super) attempt: u32,
     pub(super) lane: LaneId,
-    pub(super) turn: Turn,
+    pub(super) position: QueuePosition,
     failure: String,
     plugin: u32,
     alone: bool,
@@ -81,13 +81,13 @@ pub(super) struct Written {
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) run: Run,
-    pub(super) time: SteadyTime,
+    pub(super) time: MonotonicTime,
     pub(super) bench: Workbench<Box<Waiting>>,
     in_flight: HashMap<u64, InFlight>,
     /// Number of claims in flight whose hosts are not ready.
     n_preparing: usize,
     /// Suspects, which are tried one at a time and before all other pages.
-    pub(super) alone: VecDeque<(LaneId, Turn, Box<Waiting>)>,
+    pub(super) alone: VecDeque<(LaneId, QueuePosition, Box<Waiting>)>,
     /// Number of pages that still have to be recorded durably before they enter their rule.
     pub(super) n_careful: usize,
     /// Fingerprints of given-back pages whose records the next batch removes.
@@ -111,7 +111,7 @@ pub(super) struct State {
     /// Permit of a page that was tried alone and whose end is in the batch in the making.
     pub(super) left_alone: Option<OwnedSemaphorePermit>,
     pub(super) outbox: Outbox,
-    pub(super) peers: Peers,
+    pub(super) peers: PeerLinks,
     /// Numbers of URLs stored per path pattern, as far as they were needed.
     pub(super) patterns: HashMap<[u8; 8], u64>,
     max_undurable: usize,
@@ -127,7 +127,7 @@ impl State {
     ) -> Self {
         let mut state = Self {
             run,
-            time: SteadyTime::from(last.latest),
+            time: MonotonicTime::from(last.latest),
             bench: Workbench::default(),
             in_flight: HashMap::new(),
             n_preparing: 0,
@@ -147,20 +147,20 @@ impl State {
             root_is_suspect: false,
             left_alone: None,
             outbox: Outbox::new(settings),
-            peers: Peers::new(settings.max_links),
+            peers: PeerLinks::new(settings.max_links),
             patterns: HashMap::new(),
             max_undurable: settings.max_undurable,
         };
-        state.fit_room(settings.max_buffered);
+        state.fit_lanes(settings.max_buffered);
         state
     }
 
-    /// Divides the room for URLs among the lanes and returns the share of one lane.
-    pub(super) fn fit_room(&mut self, max_buffered: usize) -> usize {
+    /// Divides the URLs that memory may hold among the lanes and returns the share of one lane.
+    pub(super) fn fit_lanes(&mut self, max_buffered: usize) -> usize {
         let share = max_buffered / self.bench.n_lanes().max(1);
-        let room = share.clamp(MIN_ROOM, MAX_ROOM);
-        self.bench.set_room(max_buffered, room);
-        room
+        let capacity = share.clamp(MIN_LANE_CAPACITY, MAX_LANE_CAPACITY);
+        self.bench.set_capacity(max_buffered, capacity);
+        capacity
     }
 
     pub(super) fn roots(&self) -> Option<Vec<Url>> {
@@ -177,7 +177,7 @@ impl State {
     }
 
     /// Returns the next step, and true if URLs should be read in.
-    pub(super) fn take(&mut self, wall: UnixMillis, may: TakeFrom) -> (Take, bool) {
+    pub(super) fn take(&mut self, wall: UnixMillis, limits: TakeLimits) -> (Take, bool) {
         if !self.head.is_seeded {
             return (Take::Blocked, false);
         }
@@ -200,8 +200,10 @@ impl State {
         if !self.alone.is_empty() || is_one_alone {
             return (self.take_alone(now), false);
         }
-        let take = match self.bench.take(now, may) {
-            Next::Url(lane, turn, waiting) => Take::Ready(self.claim(lane, turn, *waiting, false)),
+        let take = match self.bench.take(now, limits) {
+            Next::Url(lane, position, waiting) => {
+                Take::Ready(self.claim(lane, position, *waiting, false))
+            }
             Next::At(at) => {
                 let at = match self.head.is_carrying {
                     // URLs that are carried over come in without any request for them: look again soon.
@@ -236,12 +238,20 @@ impl State {
             return Take::WaitUntil(self.time.to_wall(at));
         }
         match self.alone.remove(n) {
-            Some((lane, turn, waiting)) => Take::Ready(self.claim(lane, turn, *waiting, true)),
+            Some((lane, position, waiting)) => {
+                Take::Ready(self.claim(lane, position, *waiting, true))
+            }
             None => Take::Blocked,
         }
     }
 
-    fn claim(&mut self, lane: LaneId, turn: Turn, waiting: Waiting, alone: bool) -> Box<Claim> {
+    fn claim(
+        &mut self,
+        lane: LaneId,
+        position: QueuePosition,
+        waiting: Waiting,
+        alone: bool,
+    ) -> Box<Claim> {
         let host = self.bench.standing(lane.host, self.time.latest());
         let is_preparing = !host.is_ready && !alone;
         self.n_preparing += usize::from(is_preparing);
@@ -249,7 +259,7 @@ impl State {
             fingerprint: waiting.fingerprint,
             attempt: waiting.attempt,
             lane,
-            turn,
+            position,
             failure: waiting.failure,
             plugin: waiting.plugin,
             alone,
@@ -257,14 +267,14 @@ impl State {
             is_suspect: alone,
             permit: None,
         };
-        self.in_flight.insert(turn.entry, in_flight);
+        self.in_flight.insert(position.entry, in_flight);
         Box::new(Claim {
             request: waiting.request,
             depth: waiting.depth,
             attempt: waiting.attempt,
             visit: waiting.visit,
             fingerprint: waiting.fingerprint,
-            entry: turn.entry,
+            entry: position.entry,
             alone,
             validators: waiting.validators,
             host,
@@ -276,9 +286,9 @@ impl State {
         let n = self
             .alone
             .iter()
-            .position(|(_, turn, _)| turn.entry == entry)?;
-        let (lane, turn, waiting) = self.alone.remove(n)?;
-        Some(self.claim(lane, turn, *waiting, true))
+            .position(|(_, position, _)| position.entry == entry)?;
+        let (lane, position, waiting) = self.alone.remove(n)?;
+        Some(self.claim(lane, position, *waiting, true))
     }
 
     /// Returns the page in flight that belongs to a claim.
@@ -299,16 +309,16 @@ impl State {
     }
 
     /// Takes a claim out of flight that is to be put back.
-    pub(super) fn landed(&mut self, claim: &Claim) -> Option<InFlight> {
+    pub(super) fn released(&mut self, claim: &Claim) -> Option<InFlight> {
         if let Err(error) = self.find(claim) {
             tracing::warn!(%error, "a claim was given back twice");
             return None;
         }
-        self.land(claim.entry)
+        self.release(claim.entry)
     }
 
     /// Removes a page from flight.
-    pub(super) fn land(&mut self, entry: u64) -> Option<InFlight> {
+    pub(super) fn release(&mut self, entry: u64) -> Option<InFlight> {
         let page = self.in_flight.remove(&entry)?;
         self.n_preparing -= usize::from(page.is_preparing);
         Some(page)
@@ -330,11 +340,11 @@ impl State {
             plugin: page.plugin,
         });
         if page.alone {
-            self.alone.push_front((page.lane, page.turn, waiting));
+            self.alone.push_front((page.lane, page.position, waiting));
             return;
         }
-        self.bench.land(page.lane, page.turn, 0, 0);
-        self.bench.put(page.lane, page.turn, waiting);
+        self.bench.release(page.lane, page.position, 0, 0);
+        self.bench.put(page.lane, page.position, waiting);
     }
 
     /// Adds the records that every batch has: its number and the totals.

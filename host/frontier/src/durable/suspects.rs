@@ -35,8 +35,8 @@ impl Inner {
             let note = records::Suspect {
                 host: page.lane.host.0,
                 priority: page.lane.priority,
-                due: page.turn.due,
-                entry: page.turn.entry,
+                due: page.position.due,
+                entry: page.position.entry,
                 n_alone: 0,
             };
             (note, is_careful || claim.alone)
@@ -48,7 +48,7 @@ impl Inner {
         }
         let mut batch = WriteBatch::new();
         batch.put(key, note.encode_to_vec());
-        // It changes nothing that another batch builds on, so it needs no turn and no number.
+        // It changes nothing that another batch builds on, so it needs no guard and no number.
         let written = self.db.write(batch).await;
         if let Err(error) = written {
             let error = super::writer::failed(self.shard, "write", &error);

@@ -12,7 +12,7 @@ use slatedb::WriteBatch;
 use tokio_util::sync::CancellationToken;
 
 use super::Inner;
-use super::links::Around;
+use super::links::DedupContext;
 use crate::records::{self, Stage};
 use crate::{FrontierError, NewRequest, keys};
 use crawler_model::id::Run;
@@ -100,14 +100,14 @@ impl Inner {
         &self,
         change: impl FnOnce(&mut records::Head),
     ) -> Result<(), FrontierError> {
-        let turn = self.writer.lock().await;
+        let guard = self.writer.lock().await;
         let mut batch = WriteBatch::new();
         {
             let mut state = self.state();
             change(&mut state.head);
             batch.put(keys::HEAD, state.head.encode_to_vec());
         }
-        self.write(&turn, batch, 0).await.map(drop)
+        self.write(&guard, batch, 0).await.map(drop)
     }
 
     /// Sweeps all ranges piece by piece; returns false if it was told to stop.
@@ -152,7 +152,7 @@ impl Inner {
         Ok(entries)
     }
 
-    /// Removes the records that are over, both as read and under the turn, when no other task can write.
+    /// Removes the records that are over, both as read and under the write guard, when no other task can write.
     async fn remove(
         &self,
         entries: Vec<(Bytes, Bytes)>,
@@ -167,7 +167,7 @@ impl Inner {
         if over.is_empty() {
             return Ok(());
         }
-        let turn = self.writer.lock().await;
+        let guard = self.writer.lock().await;
         let mut batch = WriteBatch::new();
         for key in over {
             if let Some(value) = self.get(key.clone()).await?
@@ -176,7 +176,7 @@ impl Inner {
                 batch.delete(key);
             }
         }
-        self.write(&turn, batch, 0).await.map(drop)
+        self.write(&guard, batch, 0).await.map(drop)
     }
 
     /// Returns true for a state that neither this run nor the one before has seen.
@@ -226,8 +226,8 @@ impl Inner {
             }
         }
         let links = self.links(links, Vec::new());
-        let turn = self.writer.lock().await;
-        let sorted = self.sort_out(links, Around::default()).await?;
+        let guard = self.writer.lock().await;
+        let sorted = self.deduplicate(links, DedupContext::default()).await?;
         if sorted.links.is_empty() {
             return Ok(());
         }
@@ -241,9 +241,9 @@ impl Inner {
                 state.save_host(host, &mut batch);
             }
         }
-        self.write(&turn, batch, 0).await?;
+        self.write(&guard, batch, 0).await?;
         self.remember(stored);
-        drop(turn);
+        drop(guard);
         self.take_changed.notify_one();
         Ok(())
     }

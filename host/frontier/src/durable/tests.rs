@@ -35,9 +35,9 @@ fn settings() -> DurableSettings {
 }
 
 /// Returns the arguments that tests open a frontier with.
-async fn open_as(frontiers: &Arc<Frontiers>, run: u64) -> OpenAs {
+async fn open_options(frontiers: &Arc<Frontiers>, run: u64) -> OpenOptions {
     let storage_epoch = frontiers.storage_epoch(shard()).await.unwrap();
-    OpenAs {
+    OpenOptions {
         shard: shard(),
         cluster: "c1".into(),
         epoch: Epoch(1),
@@ -58,8 +58,8 @@ fn frontiers_in(objects: &Arc<InMemory>, settings: DurableSettings) -> Arc<Front
 
 async fn open(objects: &Arc<InMemory>, run: u64) -> Arc<DurableFrontier> {
     let frontiers = frontiers_in(objects, settings());
-    let open_as = open_as(&frontiers, run).await;
-    Arc::new(frontiers.open(open_as).await.unwrap())
+    let open_options = open_options(&frontiers, run).await;
+    Arc::new(frontiers.open(open_options).await.unwrap())
 }
 
 async fn fresh() -> Arc<dyn Frontier> {
@@ -230,11 +230,11 @@ async fn a_clock_set_back_a_day_delays_nothing() {
     assert_eq!(take(&frontier, DAY, 1).await, Take::WaitUntil(DAY + 1_000));
     frontier.settle().await.unwrap();
     let frontiers = frontiers_in(&objects, settings());
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         now: DAY,
-        ..open_as(&frontiers, 1).await
+        ..open_options(&frontiers, 1).await
     };
-    let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_options).await.unwrap());
     assert_eq!(next(&again, DAY).await, Take::WaitUntil(DAY + 1_000));
     ready(next(&again, DAY + 1_000).await);
 }
@@ -256,12 +256,12 @@ async fn after_an_opening_no_host_is_asked_sooner_than_its_delay() {
     frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
     let frontiers = frontiers_in(&objects, settings());
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         now: 50_000,
         delay: Duration::from_millis(700),
-        ..open_as(&frontiers, 1).await
+        ..open_options(&frontiers, 1).await
     };
-    let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_options).await.unwrap());
     assert_eq!(next(&again, 50_000).await, Take::WaitUntil(50_300));
     ready(next(&again, 50_300).await);
     assert_eq!(next(&again, 50_300).await, Take::WaitUntil(50_700));
@@ -332,8 +332,8 @@ async fn no_more_pages_are_taken_than_may_be_lost() {
         ..settings()
     };
     let frontiers = frontiers_in(&objects, settings);
-    let open_as = open_as(&frontiers, 1).await;
-    let durable = Arc::new(frontiers.open(open_as).await.unwrap());
+    let open_options = open_options(&frontiers, 1).await;
+    let durable = Arc::new(frontiers.open(open_options).await.unwrap());
     let frontier: Arc<dyn Frontier> = durable.clone();
     let all: Vec<String> = (0..50).map(|n| n.to_string()).collect();
     let names: Vec<&str> = all.iter().map(String::as_str).collect();

@@ -10,22 +10,22 @@ use tokio::sync::{MutexGuard, oneshot};
 use url::Url;
 
 use super::Inner;
-use super::links::Around;
+use super::links::DedupContext;
 use super::state::Written;
 use crate::seen::SeenKey;
 use crate::{Committed, FrontierError, NewRequest, keys};
 use crawler_model::resource::ShardId;
 
 /// Lock guard that gives the right to hand the next batch to the database.
-pub(super) type Turn<'a> = MutexGuard<'a, ()>;
+pub(super) type WriteGuard<'a> = MutexGuard<'a, ()>;
 
 /// Guard that breaks the frontier unless the batch was handed over, because the memory has changed already.
-pub(super) struct CutOff<'a> {
+pub(super) struct BreakOnDrop<'a> {
     pub(super) inner: &'a Inner,
     pub(super) is_armed: bool,
 }
 
-impl Drop for CutOff<'_> {
+impl Drop for BreakOnDrop<'_> {
     fn drop(&mut self) {
         if self.is_armed {
             let shard = self.inner.shard;
@@ -38,14 +38,14 @@ impl Inner {
     /// Numbers a batch and hands it to the database; its records can be read when this returns.
     pub(super) async fn write(
         &self,
-        _turn: &Turn<'_>,
+        _guard: &WriteGuard<'_>,
         mut batch: WriteBatch,
         n_pages: usize,
     ) -> Result<u64, FrontierError> {
-        // The task that had the turn before may have been cut off: a batch after a missing one must not be
+        // The task that held the guard before may have been cut off: a batch after a missing one must not be
         // written.
         self.check()?;
-        let mut cut_off = CutOff {
+        let mut break_on_drop = BreakOnDrop {
             inner: self,
             is_armed: true,
         };
@@ -61,7 +61,7 @@ impl Inner {
             written.map_err(|e| failed(self.shard, "write", &e))
         };
         let written = self.in_time("write", Box::pin(write)).await;
-        cut_off.is_armed = false;
+        break_on_drop.is_armed = false;
         match written {
             Ok(handle) => {
                 let sequence = handle.seqnum();
@@ -118,17 +118,17 @@ impl Inner {
     ) -> Result<Committed, FrontierError> {
         self.check()?;
         let links = self.links(requests, Vec::new());
-        let turn = self.writer.lock().await;
+        let guard = self.writer.lock().await;
         if self.state().head.is_seeded {
             return Ok(Committed::default());
         }
-        let sorted = self.sort_out(links, Around::default()).await?;
-        let stored = self.seen_keys(&sorted);
+        let new_links = self.deduplicate(links, DedupContext::default()).await?;
+        let stored = self.seen_keys(&new_links);
         let mut batch = WriteBatch::new();
         let committed = {
             let mut state = self.state();
             let mut hosts = std::collections::BTreeSet::new();
-            let committed = state.store(sorted.links, self.plugin, &mut hosts, &mut batch);
+            let committed = state.store(new_links.links, self.plugin, &mut hosts, &mut batch);
             for host in hosts {
                 state.save_host(host, &mut batch);
             }
@@ -137,9 +137,9 @@ impl Inner {
             batch.put(keys::HEAD, state.head.encode_to_vec());
             committed
         };
-        self.write(&turn, batch, 0).await?;
+        self.write(&guard, batch, 0).await?;
         self.remember(stored);
-        drop(turn);
+        drop(guard);
         self.settle().await?;
         Ok(committed)
     }
@@ -157,7 +157,7 @@ impl Inner {
     }
 
     /// Runs a read within the deadline. Otherwise the frontier is broken, because a caller that waits for the
-    /// read may hold the turn.
+    /// read may hold the guard.
     pub(super) async fn read<T>(
         &self,
         call: impl Future<Output = Result<T, slatedb::Error>>,
@@ -217,7 +217,7 @@ impl Inner {
     /// Closes the database, even if the steps before that fail.
     pub(super) async fn close(&self) -> Result<(), FrontierError> {
         let said = match self.check() {
-            Ok(()) => self.in_time("close", self.say_goodbye()).await,
+            Ok(()) => self.in_time("close", self.write_clean_shutdown()).await,
             Err(_broken) => Ok(()),
         };
         let closed = self.close_database().await;
@@ -227,8 +227,8 @@ impl Inner {
     }
 
     /// Records facts that spare the next opening its precautions.
-    async fn say_goodbye(&self) -> Result<(), FrontierError> {
-        let turn = self.writer.lock().await;
+    async fn write_clean_shutdown(&self) -> Result<(), FrontierError> {
+        let guard = self.writer.lock().await;
         let mut batch = WriteBatch::new();
         {
             let mut state = self.state();
@@ -245,17 +245,17 @@ impl Inner {
             }
             batch.put(keys::HEAD, state.head.encode_to_vec());
         }
-        self.write(&turn, batch, 0).await.map(drop)
+        self.write(&guard, batch, 0).await.map(drop)
     }
 
     /// Closes the database to the end even if the caller stops waiting, because its background work ends only
     /// then.
     pub(super) async fn close_database(&self) -> Result<(), FrontierError> {
-        let (db, room) = (self.db.clone(), self.room.clone());
+        let (db, memory_share) = (self.db.clone(), self.memory_share.clone());
         let (tell, closed) = oneshot::channel();
         let close = Box::pin(async move {
             let closed = db.close().await;
-            drop(room);
+            drop(memory_share);
             // The caller may have stopped waiting.
             let _unheard = tell.send(closed);
         });

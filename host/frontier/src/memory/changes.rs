@@ -8,7 +8,7 @@ impl State {
     pub(super) fn claim(
         &mut self,
         lane: LaneId,
-        turn: Turn,
+        position: QueuePosition,
         waiting: Waiting,
         now: UnixMillis,
     ) -> Box<Claim> {
@@ -20,25 +20,25 @@ impl State {
             fingerprint: waiting.fingerprint,
             attempt: waiting.attempt,
             lane,
-            turn,
+            position,
             is_preparing: !host.is_ready,
         };
         self.n_preparing += usize::from(!host.is_ready);
-        self.in_flight.insert(turn.entry, in_flight);
+        self.in_flight.insert(position.entry, in_flight);
         Box::new(Claim {
             request: waiting.request,
             depth: waiting.depth,
             attempt: waiting.attempt,
             visit: waiting.visit,
             fingerprint: waiting.fingerprint,
-            entry: turn.entry,
+            entry: position.entry,
             alone: false,
             validators: None,
             host,
         })
     }
 
-    pub(super) fn land(
+    pub(super) fn release(
         &mut self,
         claim: &Claim,
         host_ready_at: UnixMillis,
@@ -47,58 +47,59 @@ impl State {
         let known = self.in_flight.get(&claim.entry).is_some_and(|known| {
             known.fingerprint == claim.fingerprint && known.attempt == claim.attempt
         });
-        let landed = known.then(|| self.in_flight.remove(&claim.entry)).flatten();
-        let in_flight = landed.ok_or_else(|| FrontierError::NotInFlight {
+        let released = known.then(|| self.in_flight.remove(&claim.entry)).flatten();
+        let in_flight = released.ok_or_else(|| FrontierError::NotInFlight {
             url: claim.request.url.to_string(),
         })?;
         self.n_preparing -= usize::from(in_flight.is_preparing);
         let ready_at = self.time.of_wall(host_ready_at);
         let now = self.time.latest();
         self.workbench
-            .land(in_flight.lane, in_flight.turn, now, ready_at);
+            .release(in_flight.lane, in_flight.position, now, ready_at);
         Ok(in_flight)
     }
 
-    /// Puts a claim back, with the news about its host.
-    pub(super) fn give_back(&mut self, claim: Claim, news: HostNews) {
-        let host_ready_at = match news {
-            HostNews::None | HostNews::Unready => 0,
-            HostNews::NotBefore(until) => until,
-            HostNews::Ready { not_before, .. } => not_before,
+    /// Puts a claim back, with the update about its host.
+    pub(super) fn give_back(&mut self, claim: Claim, update: HostUpdate) {
+        let host_ready_at = match update {
+            HostUpdate::None | HostUpdate::Unready => 0,
+            HostUpdate::NotBefore(until) => until,
+            HostUpdate::Ready { not_before, .. } => not_before,
         };
-        let Some(page) = self.landed(&claim, host_ready_at) else {
+        let Some(page) = self.released(&claim, host_ready_at) else {
             return;
         };
-        self.workbench.live(page.lane.host, |life| life.hear(news));
-        self.wait_again(claim, page.turn.due, page.attempt);
+        self.workbench
+            .update_health(page.lane.host, |health| health.apply(update));
+        self.wait_again(claim, page.position.due, page.attempt);
     }
 
     /// Puts a claim back, and its host off.
     pub(super) fn put_off(&mut self, claim: Claim, failure: &HostFailure) {
-        let Some(page) = self.landed(&claim, 0) else {
+        let Some(page) = self.released(&claim, 0) else {
             return;
         };
         let (host, n_before) = (page.lane.host, claim.host.n_failures);
         if self
             .workbench
-            .live(host, |life| life.fail(n_before, failure))
+            .update_health(host, |health| health.record_failure(n_before, failure))
         {
             let until = self.time.of_wall(failure.until);
             self.workbench.postpone(host, until);
         }
-        self.wait_again(claim, page.turn.due, page.attempt);
+        self.wait_again(claim, page.position.due, page.attempt);
     }
 
     /// Removes a claim from flight that is to be put back.
-    fn landed(&mut self, claim: &Claim, host_ready_at: UnixMillis) -> Option<InFlight> {
-        let landed = self.land(claim, host_ready_at);
-        landed
+    fn released(&mut self, claim: &Claim, host_ready_at: UnixMillis) -> Option<InFlight> {
+        let released = self.release(claim, host_ready_at);
+        released
             .inspect_err(|error| tracing::warn!(%error, "a claim was given back twice"))
             .ok()
     }
 
     pub(super) fn wait_again(&mut self, claim: Claim, due: UnixMillis, attempt: u32) {
-        let turn = Turn {
+        let position = QueuePosition {
             due,
             entry: claim.entry,
         };
@@ -109,17 +110,17 @@ impl State {
             attempt,
             visit: claim.visit,
         };
-        self.wait(turn, waiting);
+        self.wait(position, waiting);
     }
 
-    pub(super) fn wait(&mut self, turn: Turn, waiting: Waiting) {
+    pub(super) fn wait(&mut self, position: QueuePosition, waiting: Waiting) {
         if let Some(seen) = self.seen.get_mut(&waiting.fingerprint) {
             seen.n_waiting += 1;
         }
         let next = HostId(self.hosts.len() as u64);
         let host = *self.hosts.entry(waiting.request.host()).or_insert(next);
         let lane = self.workbench.lane_for(host, waiting.request.priority);
-        self.workbench.put(lane, turn, waiting);
+        self.workbench.put(lane, position, waiting);
         self.counts.hosts = self.hosts.len() as u64;
     }
 
@@ -177,7 +178,7 @@ impl State {
         links: Vec<(Shard, Fingerprint, NewRequest)>,
         max_urls: u64,
     ) -> (u64, u64) {
-        let (mut n_sent, mut n_no_room) = (0, 0);
+        let (mut n_sent, mut n_over_capacity) = (0, 0);
         let mut sent_here = HashSet::new();
         for (to, fingerprint, link) in links {
             let is_known = self.seen.contains_key(&fingerprint);
@@ -186,7 +187,7 @@ impl State {
                 continue;
             }
             if !is_known && self.seen.len() as u64 >= max_urls {
-                n_no_room += 1;
+                n_over_capacity += 1;
                 continue;
             }
             sent_here.insert(fingerprint);
@@ -199,11 +200,11 @@ impl State {
             self.peers.push(to, link);
             n_sent += 1;
         }
-        if n_no_room > 0 {
-            let refused = self.counts.refused_links.entry(NO_ROOM.to_owned());
-            *refused.or_default() += n_no_room;
+        if n_over_capacity > 0 {
+            let refused = self.counts.refused_links.entry(FRONTIER_URLS.to_owned());
+            *refused.or_default() += n_over_capacity;
         }
-        (n_sent, n_no_room)
+        (n_sent, n_over_capacity)
     }
 
     pub(super) fn store(
@@ -224,7 +225,7 @@ impl State {
                 }
                 Some(_) => continue,
                 None if !has_room => {
-                    committed.n_no_room += 1;
+                    committed.n_over_capacity += 1;
                     continue;
                 }
                 None if is_host_too_many => {
@@ -249,7 +250,7 @@ impl State {
                     (depth, 0)
                 }
             };
-            let turn = Turn {
+            let position = QueuePosition {
                 due: self.time.latest(),
                 entry: self.next_entry,
             };
@@ -261,10 +262,10 @@ impl State {
                 attempt: 1,
                 visit,
             };
-            self.wait(turn, waiting);
+            self.wait(position, waiting);
         }
         for (reason, n) in [
-            (NO_ROOM, committed.n_no_room),
+            (FRONTIER_URLS, committed.n_over_capacity),
             (PATTERN_URLS, committed.n_over_pattern),
             (HOSTS, committed.n_over_hosts),
         ] {

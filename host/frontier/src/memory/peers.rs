@@ -7,20 +7,20 @@ use crawler_model::id::Shard;
 use crawler_model::resource::LinkTotals;
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Peers {
-    out: BTreeMap<Shard, Out>,
+pub(crate) struct PeerLinks {
+    out: BTreeMap<Shard, LinkQueue>,
     /// Number of the last stored link from each shard.
     pub(crate) applied: BTreeMap<Shard, u64>,
 }
 
 /// Links that one other shard has not got yet.
 #[derive(Debug, Clone, Default)]
-struct Out {
+struct LinkQueue {
     n_delivered: u64,
     links: VecDeque<NewRequest>,
 }
 
-impl Peers {
+impl PeerLinks {
     pub(crate) fn n_waiting(&self) -> usize {
         self.out.values().map(|out| out.links.len()).sum()
     }
@@ -61,7 +61,7 @@ impl Peers {
     }
 
     pub(crate) fn totals(&self) -> LinkTotals {
-        let n_sent = |out: &Out| out.n_delivered + out.links.len() as u64;
+        let n_sent = |out: &LinkQueue| out.n_delivered + out.links.len() as u64;
         let sent = self.out.iter().map(|(peer, out)| (peer.0, n_sent(out)));
         let applied = self.applied.iter().map(|(peer, last)| (peer.0, *last));
         LinkTotals {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::TakeFrom;
+use crate::TakeLimits;
 use crate::suite::{self, commit_of, item_of, make_ready, new, parsed, ready, retry, take};
 
 fn frontier() -> Arc<dyn Frontier> {
@@ -80,7 +80,7 @@ async fn no_page_is_taken_while_too_many_links_wait() {
     let roots = (0..2).map(|n| new(&format!("http://a/{n}"))).collect();
     frontier.seed(roots).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 9).await));
-    commit.result.for_others = vec![(Shard(1), new("http://b/"))];
+    commit.result.for_peers = vec![(Shard(1), new("http://b/"))];
     frontier.commit(commit).await.unwrap();
     assert_eq!(take(&frontier, 0, 9).await, Take::Blocked);
     frontier.delivered(Shard(1), 2).await.unwrap();
@@ -96,7 +96,7 @@ async fn links_beyond_the_bound_are_refused_and_counted() {
     let roots = (0..5).map(|n| new(&format!("http://a/{n}"))).collect();
     let expected = Committed {
         n_new: 2,
-        n_no_room: 3,
+        n_over_capacity: 3,
         ..Committed::default()
     };
     assert_eq!(frontier.seed(roots).await.unwrap(), expected);
@@ -105,7 +105,7 @@ async fn links_beyond_the_bound_are_refused_and_counted() {
     commit.result.requests = vec![new("http://a/1"), new("http://a/9")];
     frontier.commit(commit).await.unwrap();
     let counts = frontier.counts();
-    assert_eq!(counts.refused_links[NO_ROOM], 4);
+    assert_eq!(counts.refused_links[FRONTIER_URLS], 4);
     assert_eq!(counts.refused_links["scope"], 4);
     assert_eq!(counts.due, 1);
 }
@@ -174,18 +174,18 @@ async fn hosts_that_are_made_ready_take_no_place_of_a_page() {
     let roots = (0..5).map(|n| new(&format!("http://{n}.test/"))).collect();
     frontier.seed(roots).await.unwrap();
     make_ready(&frontier, 1);
-    let of_unready = TakeFrom {
+    let of_unready = TakeLimits {
         ready: None,
         unready: Some(1),
     };
     for _ in 0..4 {
-        ready(frontier.take_from(0, of_unready).unwrap());
+        ready(frontier.take_within(0, of_unready).unwrap());
     }
     ready(frontier.take(0, 1).unwrap());
     assert_eq!(frontier.take(0, 1), Ok(Take::Blocked));
 }
 
-/// This test counts steps, not seconds: turns of a host with very many URLs cost the same as those of one
+/// This test counts steps, not seconds: pages of a host with very many URLs cost the same as those of one
 /// with few.
 #[tokio::test]
 async fn a_host_with_many_urls_does_not_slow_the_others() {

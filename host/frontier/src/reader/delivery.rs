@@ -33,7 +33,7 @@ impl FrontierReader {
         }
         let first: Option<records::Item> =
             self.record(&keys::item(last.outbox_first), "item").await?;
-        // The item was delivered between the two looks: the next call will tell.
+        // The item was delivered between the two reads: the next call will tell.
         let Some(first) = first else {
             return Ok(false);
         };

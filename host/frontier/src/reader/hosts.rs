@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use bytes::Bytes;
 
 use super::FrontierReader;
-use crate::steady::SteadyTime;
+use crate::monotonic_time::MonotonicTime;
 use crate::workbench::{HostClock, HostId};
 use crate::{FrontierError, keys, records};
 use crawler_model::crawl::UnixMillis;
@@ -53,7 +53,7 @@ impl FrontierReader {
             .map(Bytes::from)
             .filter(|from| from.starts_with(&prefix));
         let mut found = self.scan(from.unwrap_or(prefix)..end).await?;
-        let mut time = SteadyTime::from(self.last_batch().await?.latest);
+        let mut time = MonotonicTime::from(self.last_batch().await?.latest);
         let own_now = time.now(now);
         let mut page = HostPage::default();
         let mut n_read = 0;
@@ -118,7 +118,7 @@ impl FrontierReader {
         &self,
         hosts: HostsOf,
     ) -> Result<Vec<(HostId, HostClock)>, FrontierError> {
-        let mut time = SteadyTime::from(self.last_batch().await?.latest);
+        let mut time = MonotonicTime::from(self.last_batch().await?.latest);
         time.now(hosts.now);
         let head = self.head().await?.unwrap_or_default();
         let held_until = time.to_wall(head.held_until);

@@ -1,6 +1,6 @@
 //! Pool of a process's readers, which limits how many are open at once.
 //!
-//! A reader costs memory and looks at the object store five times a second, so calls wait for their turn
+//! A reader costs memory and polls the object store five times a second, so calls wait for a permit
 //! instead of opening as many as they like. A call that ends holds one reader at a time, so no call waits for
 //! a reader while holding one. Calls that follow a frontier share one reader of it. They may hold half of all
 //! readers; the others are reserved for calls that end.
@@ -19,8 +19,8 @@ use crawler_model::resource::ShardId;
 
 /// Default maximum number of readers at once: setting `frontier-readers`.
 pub const DEFAULT_READERS: usize = 32;
-/// Time for which a call waits for its turn.
-const TURN_DEADLINE: Duration = Duration::from_secs(10);
+/// Time for which a call waits for a permit.
+const PERMIT_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Pool that opens readers, up to a maximum number at once.
 pub struct Readers {
@@ -51,11 +51,11 @@ impl Readers {
         }
     }
 
-    /// Opens a frontier when it is this call's turn. Returns `None` if there is no frontier.
+    /// Opens a frontier once fewer than the maximum are open. Returns `None` if there is no frontier.
     pub async fn open(&self, shard: ShardId) -> Result<Option<PooledReader>, FrontierError> {
-        let turn = Arc::clone(&self.open).acquire_owned();
-        let Ok(Ok(permit)) = tokio::time::timeout(TURN_DEADLINE, turn).await else {
-            let (max, seconds) = (self.max, TURN_DEADLINE.as_secs());
+        let permit = Arc::clone(&self.open).acquire_owned();
+        let Ok(Ok(permit)) = tokio::time::timeout(PERMIT_DEADLINE, permit).await else {
+            let (max, seconds) = (self.max, PERMIT_DEADLINE.as_secs());
             return Err(FrontierError::Unavailable {
                 doing: "read",
                 shard,
@@ -93,7 +93,7 @@ impl Readers {
     }
 
     /// Stops sharing this reader, because it does not read any more.
-    pub fn give_up(&self, reader: &Arc<PooledReader>) {
+    pub fn stop_sharing(&self, reader: &Arc<PooledReader>) {
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         shared.retain(|_, other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(reader)));
     }
@@ -106,12 +106,12 @@ impl Readers {
 
 impl PooledReader {
     /// Returns true if the reader may be held while nothing is read. Otherwise it is to be dropped after each
-    /// look.
+    /// read.
     pub fn may_be_kept(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// Closes the reader, and waits until its looks have ended.
+    /// Closes the reader, and waits until its polls have ended.
     pub async fn close(self) {
         self.reader.close().await;
     }

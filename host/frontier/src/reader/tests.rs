@@ -5,7 +5,7 @@ use tokio::runtime::Handle;
 
 use super::*;
 use crate::Frontier as _;
-use crate::durable::{DurableSettings, Frontiers, OpenAs};
+use crate::durable::{DurableSettings, Frontiers, OpenOptions};
 use crate::suite::hanging::{Hanging, Hangs};
 use crate::suite::of_another_format;
 use crawler_model::id::{Digest, Epoch, ResourceId};
@@ -18,7 +18,7 @@ fn shard() -> ShardId {
 async fn frontier() -> Arc<dyn ObjectStore> {
     let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let frontiers = Arc::new(Frontiers::new(objects.clone(), DurableSettings::default()));
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         shard: shard(),
         cluster: "c1".into(),
         epoch: Epoch(1),
@@ -31,7 +31,7 @@ async fn frontier() -> Arc<dyn ObjectStore> {
         carry: None,
         division: None,
     };
-    let opened = frontiers.open(open_as).await.unwrap();
+    let opened = frontiers.open(open_options).await.unwrap();
     opened.close().await.unwrap();
     objects
 }
@@ -109,7 +109,7 @@ async fn r03_followers_of_a_frontier_share_a_reader() {
     assert!(Arc::ptr_eq(&first, &second));
     assert!(first.may_be_kept());
     // A reader that does not read any more is replaced; only half of the readers may be kept.
-    readers.give_up(&first);
+    readers.stop_sharing(&first);
     let third = follow().await;
     assert!(!Arc::ptr_eq(&first, &third));
     assert!(!third.may_be_kept());

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Header, Host, ReasonCount, RequestRecord, Stage, Totals, Trouble, ValidatorsRecord};
-use crate::workbench::{self, Cursor, HostLife, Turn};
+use crate::workbench::{self, Cursor, HostHealth, QueuePosition};
 use crawler_model::crawl::{Counts, Done, Request, UnixMillis};
 use crawler_model::frontier::{ContentHash, DelaySource, HostState, Validators};
 use crawler_model::id::Run;
@@ -16,12 +16,12 @@ impl Host {
         self.run == run.0 && is_met
     }
 
-    /// Returns the life of the host in the run of the record.
-    pub(crate) fn life(&self) -> HostLife {
-        let trouble = self.trouble.clone().map(workbench::Trouble::from);
-        let mut life = HostLife::restored(!self.lanes.is_empty(), self.has_answered, trouble);
-        life.delay_by = self.delay_by();
-        life
+    /// Returns the health of the host in the run of the record.
+    pub(crate) fn health(&self) -> HostHealth {
+        let trouble = self.trouble.clone().map(workbench::FailureStreak::from);
+        let mut health = HostHealth::restored(!self.lanes.is_empty(), self.has_answered, trouble);
+        health.delay_by = self.delay_by();
+        health
     }
 
     /// Returns the origin of the delay. Origins that only a later version knows become the default.
@@ -47,7 +47,7 @@ impl Host {
         let lanes = self.lanes.iter();
         let cursors = lanes.map(|lane| Cursor {
             priority: lane.priority,
-            at: Turn {
+            at: QueuePosition {
                 due: lane.due,
                 entry: lane.entry,
             },
@@ -56,8 +56,8 @@ impl Host {
     }
 }
 
-impl From<workbench::Trouble> for Trouble {
-    fn from(trouble: workbench::Trouble) -> Self {
+impl From<workbench::FailureStreak> for Trouble {
+    fn from(trouble: workbench::FailureStreak) -> Self {
         Self {
             n: trouble.n,
             reason: trouble.reason,
@@ -66,7 +66,7 @@ impl From<workbench::Trouble> for Trouble {
     }
 }
 
-impl From<Trouble> for workbench::Trouble {
+impl From<Trouble> for workbench::FailureStreak {
     fn from(record: Trouble) -> Self {
         Self {
             n: record.n,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{commit_of, item_of, new, parsed, ready, retry, take};
-use crate::{Frontier, FrontierError, NewRequest, OpenAs, OpenFrontier, OpenFrontiers, Take};
+use crate::{Frontier, FrontierError, NewRequest, OpenFrontier, OpenFrontiers, OpenOptions, Take};
 use crawler_model::frontier::SinkMark;
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::links::Division;
@@ -19,9 +19,9 @@ fn shard() -> ShardId {
     ShardId::only(ResourceId(7))
 }
 
-async fn open_as(frontiers: &Arc<dyn OpenFrontiers>) -> OpenAs {
+async fn open_options(frontiers: &Arc<dyn OpenFrontiers>) -> OpenOptions {
     let storage_epoch = frontiers.storage_epoch(shard()).await.unwrap();
-    OpenAs {
+    OpenOptions {
         shard: shard(),
         cluster: "c1".into(),
         epoch: Epoch(2),
@@ -37,8 +37,8 @@ async fn open_as(frontiers: &Arc<dyn OpenFrontiers>) -> OpenAs {
 }
 
 async fn open(frontiers: &Arc<dyn OpenFrontiers>) -> Arc<dyn OpenFrontier> {
-    let open_as = open_as(frontiers).await;
-    frontiers.clone().open(open_as).await.unwrap()
+    let open_options = open_options(frontiers).await;
+    frontiers.clone().open(open_options).await.unwrap()
 }
 
 fn urls(names: &[&str]) -> Vec<NewRequest> {
@@ -87,15 +87,15 @@ pub async fn whoever_is_overtaken_writes_nothing_more([first, second]: Two) {
 }
 
 pub async fn an_epoch_that_was_read_too_early_opens_nothing([first, second]: Two) {
-    let stale = open_as(&second).await;
+    let stale = open_options(&second).await;
     let frontier = open(&first).await;
     let shard = shard();
     for storage_epoch in [0, 2, 7] {
-        let open_as = OpenAs {
+        let open_options = OpenOptions {
             storage_epoch,
             ..stale.clone()
         };
-        let error = second.clone().open(open_as).await.err();
+        let error = second.clone().open(open_options).await.err();
         assert_eq!(
             error,
             Some(FrontierError::Fenced { shard }),
@@ -104,9 +104,9 @@ pub async fn an_epoch_that_was_read_too_early_opens_nothing([first, second]: Two
     }
     frontier.seed(urls(&["1"])).await.unwrap();
     assert_eq!(crawl(&frontier).await, ["/1"]);
-    let earlier = OpenAs {
+    let earlier = OpenOptions {
         epoch: Epoch(1),
-        ..open_as(&second).await
+        ..open_options(&second).await
     };
     let error = second.clone().open(earlier).await.err();
     assert_eq!(error, Some(FrontierError::Fenced { shard }));
@@ -148,11 +148,11 @@ pub async fn what_was_durable_is_there_in_the_next_opening([first, second]: Two)
 }
 
 pub async fn what_was_created_and_is_gone_is_missing([first, _]: Two) {
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         created: true,
-        ..open_as(&first).await
+        ..open_options(&first).await
     };
-    let error = first.open(open_as).await.err();
+    let error = first.open(open_options).await.err();
     let shard = shard();
     assert_eq!(error, Some(FrontierError::Missing { shard }));
 }
@@ -165,14 +165,14 @@ pub async fn hosts_that_were_divided_anew_rest_for_one_delay([first, second]: Tw
             first_run: Run(2),
             n_shards: NonZeroU32::MIN,
         };
-        let open_as = OpenAs {
+        let open_options = OpenOptions {
             run: Run(run),
             now,
             delay: Duration::from_millis(500),
             division: Some(division),
-            ..open_as(frontiers).await
+            ..open_options(frontiers).await
         };
-        let frontier = frontiers.clone().open(open_as).await.unwrap();
+        let frontier = frontiers.clone().open(open_options).await.unwrap();
         let hosts = ["1", "2"].map(|n| new(&format!("http://run{run}-{n}/")));
         frontier.seed(hosts.into()).await.unwrap();
         let frontier: Arc<dyn Frontier> = frontier;

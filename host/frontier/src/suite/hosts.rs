@@ -3,23 +3,23 @@
 use std::sync::Arc;
 
 use super::{commit_of, new, parsed, ready, take};
-use crate::{Claim, Ended, Frontier, HostFailure, HostNews, Take, TakeFrom};
+use crate::{Claim, Ended, Frontier, HostFailure, HostUpdate, Take, TakeLimits};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::frontier::DelaySource;
 
-const READY: HostNews = HostNews::Ready {
+const READY: HostUpdate = HostUpdate::Ready {
     not_before: 0,
     delay_by: DelaySource::Setting,
     has_answered: false,
 };
 
 /// Takes up to 9 URLs of each ready host.
-const OF_READY: TakeFrom = TakeFrom {
+const OF_READY: TakeLimits = TakeLimits {
     ready: Some(9),
     unready: None,
 };
 /// Takes one URL of each host that is not ready.
-const OF_UNREADY: TakeFrom = TakeFrom {
+const OF_UNREADY: TakeLimits = TakeLimits {
     ready: None,
     unready: Some(1),
 };
@@ -36,7 +36,7 @@ fn failure(until: UnixMillis, gives_up: bool) -> HostFailure {
 pub fn make_ready(frontier: &Arc<dyn Frontier>, n_hosts: usize) {
     for _ in 0..n_hosts {
         match frontier
-            .take_from(0, OF_UNREADY)
+            .take_within(0, OF_UNREADY)
             .expect("the frontier is open")
         {
             Take::Ready(claim) => frontier.give_back(claim, READY),
@@ -45,9 +45,11 @@ pub fn make_ready(frontier: &Arc<dyn Frontier>, n_hosts: usize) {
     }
 }
 
-async fn take_from(frontier: &Arc<dyn Frontier>, now: UnixMillis, may: TakeFrom) -> Take {
+async fn take_within(frontier: &Arc<dyn Frontier>, now: UnixMillis, limits: TakeLimits) -> Take {
     frontier.settle().await.expect("the frontier is open");
-    frontier.take_from(now, may).expect("the frontier is open")
+    frontier
+        .take_within(now, limits)
+        .expect("the frontier is open")
 }
 
 fn path(claim: &Claim) -> &str {
@@ -57,8 +59,8 @@ fn path(claim: &Claim) -> &str {
 pub async fn hosts_that_are_ready_have_places_of_their_own(frontier: Arc<dyn Frontier>) {
     let urls = ["http://a/1", "http://a/2", "http://b/1", "http://b/2"];
     frontier.seed(urls.map(new).into()).await.unwrap();
-    assert_eq!(take_from(&frontier, 0, OF_READY).await, Take::Blocked);
-    let claim = ready(take_from(&frontier, 0, OF_UNREADY).await);
+    assert_eq!(take_within(&frontier, 0, OF_READY).await, Take::Blocked);
+    let claim = ready(take_within(&frontier, 0, OF_UNREADY).await);
     assert_eq!(
         (claim.request.host(), claim.host.is_ready),
         ("a:80".into(), false)
@@ -66,32 +68,32 @@ pub async fn hosts_that_are_ready_have_places_of_their_own(frontier: Arc<dyn Fro
     frontier.give_back(claim, READY);
     assert_eq!(frontier.n_ready_hosts(), 1);
     for expected in ["/1", "/2"] {
-        let claim = ready(take_from(&frontier, 0, OF_READY).await);
+        let claim = ready(take_within(&frontier, 0, OF_READY).await);
         assert_eq!((path(&claim), claim.host.is_ready), (expected, true));
         frontier.commit(parsed(claim)).await.unwrap();
     }
-    assert_eq!(take_from(&frontier, 0, OF_READY).await, Take::Blocked);
-    let claim = ready(take_from(&frontier, 0, OF_UNREADY).await);
+    assert_eq!(take_within(&frontier, 0, OF_READY).await, Take::Blocked);
+    let claim = ready(take_within(&frontier, 0, OF_UNREADY).await);
     assert_eq!(claim.request.host(), "b:80");
-    assert_eq!(take_from(&frontier, 0, OF_UNREADY).await, Take::Blocked);
+    assert_eq!(take_within(&frontier, 0, OF_UNREADY).await, Take::Blocked);
     frontier.give_back(claim, READY);
-    let claim = ready(take_from(&frontier, 0, OF_READY).await);
-    frontier.give_back(claim, HostNews::Unready);
-    assert_eq!(take_from(&frontier, 0, OF_READY).await, Take::Blocked);
+    let claim = ready(take_within(&frontier, 0, OF_READY).await);
+    frontier.give_back(claim, HostUpdate::Unready);
+    assert_eq!(take_within(&frontier, 0, OF_READY).await, Take::Blocked);
 }
 
 pub async fn a_host_that_was_asked_while_it_became_ready_waits(frontier: Arc<dyn Frontier>) {
     frontier.seed(vec![new("http://a/1")]).await.unwrap();
-    let claim = ready(take_from(&frontier, 0, OF_UNREADY).await);
-    let news = HostNews::Ready {
+    let claim = ready(take_within(&frontier, 0, OF_UNREADY).await);
+    let update = HostUpdate::Ready {
         not_before: 700,
         delay_by: DelaySource::Setting,
         has_answered: true,
     };
-    frontier.give_back(claim, news);
-    let early = take_from(&frontier, 699, OF_READY).await;
+    frontier.give_back(claim, update);
+    let early = take_within(&frontier, 699, OF_READY).await;
     assert_eq!(early, Take::WaitUntil(700));
-    let claim = ready(take_from(&frontier, 700, OF_READY).await);
+    let claim = ready(take_within(&frontier, 700, OF_READY).await);
     assert!(claim.host.has_answered);
 }
 
@@ -149,7 +151,7 @@ pub async fn a_host_that_is_given_up_brings_its_urls_at_once(frontier: Arc<dyn F
     // The time is over, and the host is tried again. A claim that is given back has tried nothing.
     let claim = ready(take(&frontier, 500, 1).await);
     assert_eq!(claim.host.given_up, None);
-    frontier.give_back(claim, HostNews::NotBefore(600));
+    frontier.give_back(claim, HostUpdate::NotBefore(600));
     assert_eq!(take(&frontier, 510, 1).await, Take::WaitUntil(600));
     let claim = ready(take(&frontier, 600, 1).await);
     assert_eq!(

@@ -45,7 +45,7 @@ fn batch(first: u64, links: &[NewRequest]) -> LinkBatch {
 async fn commit_links(frontier: &Arc<dyn Frontier>, links: &[(u32, NewRequest)]) -> u64 {
     let mut commit = parsed(ready(take(frontier, 0, 9).await));
     let links = links.iter().map(|(to, link)| (Shard(*to), link.clone()));
-    commit.result.for_others = links.collect();
+    commit.result.for_peers = links.collect();
     let committed = frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
     assert_eq!(committed.n_new, 0);
@@ -319,7 +319,7 @@ pub async fn a_crawl_of_several_shards_gives_each_page_once(mut shards: Shards<'
             for link in links_of(page).map(|link| new(&url_of(link))) {
                 match of(&link) {
                     own if own == Shard(n as u32) => commit.result.requests.push(link),
-                    other => commit.result.for_others.push((other, link)),
+                    other => commit.result.for_peers.push((other, link)),
                 }
             }
             frontier.commit(commit).await.unwrap();

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::{commit_of, new, parsed, retry, take};
-use crate::{Claim, Frontier, HostNews, NewRequest, Take};
+use crate::{Claim, Frontier, HostUpdate, NewRequest, Take};
 use crawler_model::crawl::UnixMillis;
 
 /// A URL in the plainest possible model.
@@ -86,7 +86,7 @@ pub async fn any_order_of_calls_gives_what_a_plain_list_gives(
         let draw = if draining { 9 } else { rng.random_range(0..10) };
         if draw == 0 {
             list[index].in_flight = false;
-            frontier.give_back(claim, HostNews::None);
+            frontier.give_back(claim, HostUpdate::None);
             continue;
         }
         let mut commit = if draw < 3 {
@@ -126,17 +126,17 @@ fn check_take(
     let may = |known: &&Known| {
         !known.in_flight && n_in_flight.get(&*known.host).is_none_or(|&n| n < per_host)
     };
-    let turn = |known: &Known| known.due.max(clocks.get(&known.host).copied().unwrap_or(0));
-    let soonest = list.iter().filter(may).map(turn).min();
+    let next_at = |known: &Known| known.due.max(clocks.get(&known.host).copied().unwrap_or(0));
+    let soonest = list.iter().filter(may).map(next_at).min();
     match take {
         Take::Ready(claim) => {
             let host = claim.request.host();
             let best = list
                 .iter()
                 .filter(may)
-                .filter(|known| known.host == host && turn(known) <= now)
+                .filter(|known| known.host == host && next_at(known) <= now)
                 .min_by_key(|known| (-known.priority, known.due, known.age));
-            let best = best.expect("the host has its turn").clone();
+            let best = best.expect("a URL of the host is due").clone();
             assert_eq!(claim.request.url.as_str(), best.url);
             assert_eq!(claim.attempt, best.attempt);
             let taken = list.iter_mut().find(|known| known.url == best.url);

@@ -13,8 +13,8 @@ use super::plain::Plain;
 use super::shared::{Shared, State};
 use super::{FrontiersTwin, Writer};
 use crate::{
-    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostNews, LinkBatch,
-    LinkBounds, LinkPolicy, NewRequest, OpenFrontier, OutboxBatch, Take, TakeFrom, URL_BYTES,
+    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, LinkBatch,
+    LinkBounds, LinkPolicy, NewRequest, OpenFrontier, OutboxBatch, Take, TakeLimits, URL_BYTES,
 };
 use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::{KeptCookies, SinkMark};
@@ -80,7 +80,7 @@ impl Frontier for Opened {
         0
     }
 
-    async fn root_turn(&self) {}
+    async fn acquire_root_permit(&self) {}
 
     async fn enter_root(&self) -> Result<(), FrontierError> {
         self.shared.check()
@@ -97,7 +97,7 @@ impl Frontier for Opened {
         ready.collect::<BTreeSet<_>>().len()
     }
 
-    fn take_from(&self, now: UnixMillis, wanted: TakeFrom) -> Result<Take, FrontierError> {
+    fn take_within(&self, now: UnixMillis, limits: TakeLimits) -> Result<Take, FrontierError> {
         self.shared.check()?;
         let mut state = self.shared.state();
         if state.plain.roots.is_none() {
@@ -120,30 +120,31 @@ impl Frontier for Opened {
             let host = known.request.host();
             let is_unready = !state.plain.standing(&host).is_ready;
             let per_host = if is_unready {
-                wanted.unready
+                limits.unready
             } else {
-                wanted.ready
+                limits.ready
             };
             let has_room = state.n_of_host(&host) < per_host.unwrap_or(0) as usize;
-            has_room.then(|| (state.plain.turn(known), is_unready, host, *entry))
+            has_room.then(|| (state.plain.next_at(known), is_unready, host, *entry))
         });
         let may: Vec<(UnixMillis, bool, String, u64)> = may.collect();
-        let Some(soonest) = may.iter().map(|(turn, ..)| *turn).min() else {
+        let Some(soonest) = may.iter().map(|(next_at, ..)| *next_at).min() else {
             return Ok(Take::Blocked);
         };
         if soonest > now {
             return Ok(Take::WaitUntil(state.plain.time.to_wall(soonest)));
         }
         // Ready hosts come first.
-        let due = may.iter().filter(|(turn, ..)| *turn <= now);
-        let host = due.min_by_key(|(turn, is_unready, host, _)| (*is_unready, *turn, host.clone()));
+        let due = may.iter().filter(|(next_at, ..)| *next_at <= now);
+        let host =
+            due.min_by_key(|(next_at, is_unready, host, _)| (*is_unready, *next_at, host.clone()));
         let (_, _, host, _) = host.expect("one is due").clone();
         let of_host = may.iter().filter(|(t, _, h, _)| *h == host && *t <= now);
         let best = of_host.map(|(.., entry)| *entry).min_by_key(|entry| {
             let known = &state.plain.urls[entry];
             (-i64::from(known.request.priority), known.due, *entry)
         });
-        let best = best.expect("the one whose turn comes first is among them");
+        let best = best.expect("the first is among them");
         Ok(Take::Ready(state.claim(best)))
     }
 
@@ -154,7 +155,7 @@ impl Frontier for Opened {
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError> {
         self.shared.check()?;
         self.shared.change(|state| {
-            state.land(&commit.claim)?;
+            state.release(&commit.claim)?;
             state.has_unsure_clocks |= commit.result.host_ready_at == 0 && commit.answered_at == 0;
             Ok(state.plain.end(commit))
         })
@@ -164,32 +165,38 @@ impl Frontier for Opened {
         self.shared.state().plain.cookies.clone()
     }
 
-    fn give_back(&self, claim: Box<Claim>, news: HostNews) {
+    fn give_back(&self, claim: Box<Claim>, update: HostUpdate) {
         let mut state = self.shared.state();
-        if let Err(error) = state.land(&claim) {
+        if let Err(error) = state.release(&claim) {
             tracing::warn!(%error, "a claim was given back twice");
             return;
         }
         let host = claim.request.host();
-        match news {
-            HostNews::None => state.has_unsure_clocks = true,
-            HostNews::NotBefore(until) => state.plain.postpone(&host, until),
-            HostNews::Ready { not_before, .. } => state.plain.land(&host, not_before, 0),
-            HostNews::Unready => {}
+        match update {
+            HostUpdate::None => state.has_unsure_clocks = true,
+            HostUpdate::NotBefore(until) => state.plain.postpone(&host, until),
+            HostUpdate::Ready { not_before, .. } => {
+                state.plain.set_host_clock(&host, not_before, 0)
+            }
+            HostUpdate::Unready => {}
         }
-        state.plain.life(host).hear(news);
+        state.plain.health(host).apply(update);
     }
 
     async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError> {
         self.shared.check()?;
         self.shared.change(|state| {
-            if let Err(error) = state.land(&claim) {
+            if let Err(error) = state.release(&claim) {
                 tracing::warn!(%error, "a claim was given back twice");
                 return;
             }
             let host = claim.request.host();
             let n_before = claim.host.n_failures;
-            if state.plain.life(host.clone()).fail(n_before, &failure) {
+            if state
+                .plain
+                .health(host.clone())
+                .record_failure(n_before, &failure)
+            {
                 state.plain.postpone(&host, failure.until);
             }
         });

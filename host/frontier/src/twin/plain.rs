@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use url::Url;
 
 use super::Marks;
-use crate::memory::peers::Peers;
-use crate::steady::SteadyTime;
-use crate::workbench::{HostClock, HostLife};
+use crate::memory::peers::PeerLinks;
+use crate::monotonic_time::MonotonicTime;
+use crate::workbench::{HostClock, HostHealth};
 use crate::{
     Commit, Committed, Ended, FrontierError, HostStanding, LinkBatch, LinkPolicy, NewRequest,
-    OpenAs,
+    OpenOptions,
 };
 use crawler_model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
@@ -57,8 +57,8 @@ pub struct Plain {
     /// Hosts of which this run has, or had, a URL.
     met: BTreeSet<String>,
     pub(super) hosts: BTreeMap<String, HostClock>,
-    pub(super) lives: BTreeMap<String, HostLife>,
-    pub(super) time: SteadyTime,
+    pub(super) health_by_host: BTreeMap<String, HostHealth>,
+    pub(super) time: MonotonicTime,
     next_entry: u64,
     pub outbox: VecDeque<ItemRecord>,
     pub(super) outbox_first: u64,
@@ -66,7 +66,7 @@ pub struct Plain {
     pub marks: Marks,
     pub(super) counts: Counts,
     /// Links to other shards, and from them.
-    pub(super) peers: Peers,
+    pub(super) peers: PeerLinks,
     pub(super) cookies: Option<KeptCookies>,
     /// True if it was closed, and its clocks cover every request.
     pub(super) has_exact_clocks: bool,
@@ -78,13 +78,13 @@ pub struct Plain {
 
 impl Plain {
     /// Begins another opening, and another run if that is a later one.
-    pub(super) fn open(&mut self, open: &OpenAs) {
+    pub(super) fn open(&mut self, options: &OpenOptions) {
         let has_moved = |division: Division| self.run < division.first_run;
-        let is_divided_anew = open.division.is_some_and(has_moved);
-        if open.run > self.run {
+        let is_divided_anew = options.division.is_some_and(has_moved);
+        if options.run > self.run {
             let before = std::mem::take(self);
             *self = Self {
-                run: open.run,
+                run: options.run,
                 hosts: before.hosts,
                 time: before.time,
                 next_entry: before.next_entry,
@@ -97,14 +97,14 @@ impl Plain {
                 ..Self::default()
             };
         }
-        for life in self.lives.values_mut() {
-            let trouble = life.trouble.take().map(|trouble| *trouble);
-            *life = HostLife::restored(true, life.has_answered, trouble);
+        for health in self.health_by_host.values_mut() {
+            let failures = health.failures.take().map(|failures| *failures);
+            *health = HostHealth::restored(true, health.has_answered, failures);
         }
-        let now = self.time.now(open.now);
+        let now = self.time.now(options.now);
         let is_exact = std::mem::take(&mut self.has_exact_clocks);
         let held_until = std::mem::take(&mut self.held_until);
-        let delay = u64::try_from(open.delay.as_millis()).unwrap_or(u64::MAX);
+        let delay = u64::try_from(options.delay.as_millis()).unwrap_or(u64::MAX);
         if is_divided_anew {
             self.rests_until = now + delay;
         }
@@ -131,9 +131,13 @@ impl Plain {
     }
 
     /// Returns the moment before which a URL's host is not to be asked.
-    pub(super) fn turn(&self, known: &Known) -> UnixMillis {
+    pub(super) fn next_at(&self, known: &Known) -> UnixMillis {
         let host = known.request.host();
-        match self.lives.get(&host).is_some_and(HostLife::is_given_up) {
+        match self
+            .health_by_host
+            .get(&host)
+            .is_some_and(HostHealth::is_given_up)
+        {
             true => known.due,
             false => known.due.max(self.clock(&host)),
         }
@@ -145,16 +149,21 @@ impl Plain {
 
     /// Returns the standing of a host for a claim that is taken now.
     pub(super) fn standing(&self, host: &str) -> HostStanding {
-        let life = self.lives.get(host).cloned().unwrap_or_default();
-        life.standing(self.clock(host), self.time.latest())
+        let health = self.health_by_host.get(host).cloned().unwrap_or_default();
+        health.standing(self.clock(host), self.time.latest())
     }
 
-    /// Returns the life of a host, to be changed.
-    pub(super) fn life(&mut self, host: String) -> &mut HostLife {
-        self.lives.entry(host).or_default()
+    /// Returns the health of a host, to be changed.
+    pub(super) fn health(&mut self, host: String) -> &mut HostHealth {
+        self.health_by_host.entry(host).or_default()
     }
 
-    pub(super) fn land(&mut self, host: &str, ready_at: UnixMillis, answered_at: UnixMillis) {
+    pub(super) fn set_host_clock(
+        &mut self,
+        host: &str,
+        ready_at: UnixMillis,
+        answered_at: UnixMillis,
+    ) {
         if ready_at == 0 {
             return;
         }
@@ -164,7 +173,7 @@ impl Plain {
             wall => self.time.of_wall(wall).min(now),
         };
         let clock = self.hosts.entry(host.to_owned()).or_default();
-        clock.land(ready_at, ready_at.saturating_sub(answered));
+        clock.record_answer(ready_at, ready_at.saturating_sub(answered));
     }
 
     /// Postpones a host to this moment, unless it waits for longer.
@@ -177,9 +186,9 @@ impl Plain {
     /// Applies a page's end and its results.
     pub(super) fn end(&mut self, commit: Commit) -> Committed {
         let (ready_at, answered_at) = (commit.result.host_ready_at, commit.answered_at);
-        self.land(&commit.claim.request.host(), ready_at, answered_at);
+        self.set_host_clock(&commit.claim.request.host(), ready_at, answered_at);
         if commit.result.host_answered {
-            self.life(commit.claim.request.host()).answer();
+            self.health(commit.claim.request.host()).record_answer();
         }
         if let Some(cookies) = commit.cookies {
             cookies.replace(&mut self.cookies);
@@ -220,7 +229,7 @@ impl Plain {
                 self.counts.retries += 1;
             }
         }
-        let n_sent = self.send(commit.result.for_others);
+        let n_sent = self.send(commit.result.for_peers);
         Committed {
             n_sent,
             ..self.store(commit.result.requests, Some(commit.growth))
@@ -267,7 +276,7 @@ impl Plain {
             });
         }
         let n_known = usize::try_from(expected - first).unwrap_or(usize::MAX);
-        let (new, refused) = policy.part(batch.links.into_iter().skip(n_known));
+        let (new, refused) = policy.partition(batch.links.into_iter().skip(n_known));
         self.store(new, Some(policy.growth));
         for (reason, n) in refused {
             *self
@@ -369,8 +378,8 @@ impl Plain {
                 *n -= 1;
             }
             (known.stage, known.attempt, known.due) = (Stage::Due, 1, now);
-            if let Some(life) = self.lives.get_mut(&known.request.host()) {
-                life.forgive();
+            if let Some(health) = self.health_by_host.get_mut(&known.request.host()) {
+                health.clear_failures();
             }
             n += 1;
         }

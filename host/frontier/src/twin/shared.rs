@@ -7,7 +7,7 @@ use tokio::sync::{Notify, watch};
 
 use super::plain::{Known, Plain, Stage};
 use super::{FrontiersTwin, Writer};
-use crate::memory::peers::Peers;
+use crate::memory::peers::PeerLinks;
 use crate::{Claim, FrontierError, LinkBounds};
 
 pub(super) struct Shared {
@@ -30,7 +30,7 @@ pub(super) struct State {
     /// End of the outbox in the durable version.
     pub(super) durable_outbox_end: u64,
     /// Durable links, without those that were delivered since.
-    pub(super) durable_peers: Peers,
+    pub(super) durable_peers: PeerLinks,
     /// Attempts of pages in flight, by entry.
     pub(super) in_flight: BTreeMap<u64, u32>,
     /// True if a host may have been asked without an update of its clock.
@@ -135,7 +135,7 @@ impl State {
     }
 
     /// Takes a claim out of flight. Fails if it is not in flight.
-    pub(super) fn land(&mut self, claim: &Claim) -> Result<(), FrontierError> {
+    pub(super) fn release(&mut self, claim: &Claim) -> Result<(), FrontierError> {
         if self.in_flight.get(&claim.entry) != Some(&claim.attempt) {
             let url = claim.request.url.to_string();
             return Err(FrontierError::NotInFlight { url });

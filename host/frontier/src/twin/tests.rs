@@ -6,7 +6,7 @@ use crate::suite;
 use crawler_model::id::{Digest, Run, Shard};
 
 fn twin() -> Arc<FrontiersTwin> {
-    Arc::new(FrontiersTwin::new(Arc::new(Calm)))
+    Arc::new(FrontiersTwin::new(Arc::new(NoFaults)))
 }
 
 /// Opens a shard's frontier, which fences its present owner.
@@ -16,7 +16,7 @@ async fn open(twin: &Arc<FrontiersTwin>, shard: u32) -> Arc<dyn Frontier> {
         ..ShardId::only(ResourceId(7))
     };
     let storage_epoch = twin.storage_epoch(shard).await.unwrap();
-    let open = OpenAs {
+    let open = OpenOptions {
         shard,
         cluster: "c1".into(),
         epoch: Epoch(1),

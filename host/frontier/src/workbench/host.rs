@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::lane::{Lane, Turn};
-use super::life::HostLife;
+use super::health::HostHealth;
+use super::lane::{Lane, QueuePosition};
 use crawler_model::crawl::UnixMillis;
 
 /// Time at which a host may be asked.
@@ -19,7 +19,7 @@ pub(crate) struct HostClock {
 impl HostClock {
     /// Records an answer after which the host is not asked before this moment. A moment that was set before
     /// may be later, for another reason than the host's delay, and stays then.
-    pub(crate) fn land(&mut self, not_before: UnixMillis, delay: u64) {
+    pub(crate) fn record_answer(&mut self, not_before: UnixMillis, delay: u64) {
         if not_before >= self.at {
             *self = Self {
                 at: not_before,
@@ -36,7 +36,7 @@ impl HostClock {
     }
 }
 
-/// Level of hosts among which turns go by time.
+/// Level of hosts that are ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Level {
     pub(super) kind: Kind,
@@ -58,7 +58,7 @@ pub(super) enum Place {
     /// The host has no URLs in memory, or those in memory have to wait for others that are read in.
     Nowhere,
     /// The host may be asked for another URL from this moment on.
-    Turn(Level, UnixMillis),
+    Queued(Level, UnixMillis),
     /// The host's URLs need not be in memory before this moment.
     Asleep(UnixMillis),
     /// The host has no URLs left, and may be asked again from this moment on.
@@ -67,17 +67,17 @@ pub(super) enum Place {
 
 impl Place {
     /// Returns the place of a host without URLs in memory, the first of which is due at `due`, if any is left.
-    pub(super) fn at_rest(clock: HostClock, life: &HostLife, due: Option<UnixMillis>) -> Self {
+    pub(super) fn at_rest(clock: HostClock, health: &HostHealth, due: Option<UnixMillis>) -> Self {
         match due {
-            Some(due) => Place::Asleep(turn_at(clock, life, due)),
+            Some(due) => Place::Asleep(next_at(clock, health, due)),
             None => Place::Idle(clock.at),
         }
     }
 }
 
 /// Returns the moment from which a URL that is due at `due` may be taken.
-fn turn_at(clock: HostClock, life: &HostLife, due: UnixMillis) -> UnixMillis {
-    match life.is_given_up() {
+fn next_at(clock: HostClock, health: &HostHealth, due: UnixMillis) -> UnixMillis {
+    match health.is_given_up() {
         // The URLs are not fetched, so the clock does not matter.
         true => due,
         false => due.max(clock.at),
@@ -87,7 +87,7 @@ fn turn_at(clock: HostClock, life: &HostLife, due: UnixMillis) -> UnixMillis {
 #[derive(Debug)]
 pub(super) struct Host<T> {
     pub(super) clock: HostClock,
-    pub(super) life: HostLife,
+    pub(super) health: HostHealth,
     pub(super) n_in_flight: u32,
     /// Lanes by priority, the highest first. They are boxed, because most hosts have one, and a node of the
     /// tree has room for many.
@@ -95,7 +95,7 @@ pub(super) struct Host<T> {
     /// Moment at which a URL of its lanes is due, if the host sleeps.
     asleep: Option<UnixMillis>,
     n_buffered: usize,
-    n_hungry: usize,
+    n_to_refill: usize,
 }
 
 /// Contribution of a host to the sums over all.
@@ -103,19 +103,19 @@ pub(super) struct Host<T> {
 pub(super) struct Sums {
     pub(super) n_lanes: usize,
     pub(super) n_buffered: usize,
-    pub(super) n_hungry: usize,
+    pub(super) n_to_refill: usize,
 }
 
 impl<T> Default for Host<T> {
     fn default() -> Self {
         Self {
             clock: HostClock::default(),
-            life: HostLife::default(),
+            health: HostHealth::default(),
             n_in_flight: 0,
             lanes: BTreeMap::new(),
             asleep: None,
             n_buffered: 0,
-            n_hungry: 0,
+            n_to_refill: 0,
         }
     }
 }
@@ -125,7 +125,7 @@ impl<T> Host<T> {
         Sums {
             n_lanes: self.lanes.len(),
             n_buffered: self.n_buffered,
-            n_hungry: self.n_hungry,
+            n_to_refill: self.n_to_refill,
         }
     }
 
@@ -133,35 +133,35 @@ impl<T> Host<T> {
         let is_over = self.lanes.is_empty() && self.n_in_flight == 0;
         if is_over || self.is_asleep() {
             let due = self.asleep.filter(|_| !is_over);
-            return Place::at_rest(self.clock, &self.life, due);
+            return Place::at_rest(self.clock, &self.health, due);
         }
         let mut first: Option<UnixMillis> = None;
         for lane in self.lanes.values() {
             if lane.is_dry() {
                 break;
             }
-            if let Some(turn) = lane.first() {
-                first = Some(first.map_or(turn.due, |due| due.min(turn.due)));
+            if let Some(position) = lane.first() {
+                first = Some(first.map_or(position.due, |due| due.min(position.due)));
             }
         }
-        let kind = match self.life.is_ready() {
+        let kind = match self.health.is_ready() {
             true => Kind::Ready,
             false => Kind::Unready,
         };
         let n_in_flight = self.n_in_flight;
         let level = Level { kind, n_in_flight };
-        let at = |due| turn_at(self.clock, &self.life, due);
-        first.map_or(Place::Nowhere, |due| Place::Turn(level, at(due)))
+        let at = |due| next_at(self.clock, &self.health, due);
+        first.map_or(Place::Nowhere, |due| Place::Queued(level, at(due)))
     }
 
-    pub(super) fn pop(&mut self, now: UnixMillis) -> Option<(i32, Turn, T)> {
+    pub(super) fn pop(&mut self, now: UnixMillis) -> Option<(i32, QueuePosition, T)> {
         for (priority, lane) in &mut self.lanes {
             if lane.is_dry() {
                 return None;
             }
-            if let Some((turn, url)) = lane.pop(now) {
+            if let Some((position, url)) = lane.pop(now) {
                 self.n_buffered -= 1;
-                return Some((priority.0, turn, url));
+                return Some((priority.0, position, url));
             }
         }
         None
@@ -173,37 +173,38 @@ impl<T> Host<T> {
         change: impl FnOnce(&mut Lane<T>) -> R,
     ) -> R {
         let lane = self.lanes.entry(Reverse(priority)).or_default();
-        let (n_buffered, is_hungry) = (lane.n_buffered(), lane.is_hungry());
+        let (n_buffered, needs_refill) = (lane.n_buffered(), lane.needs_refill());
         let result = change(lane);
         self.n_buffered = self.n_buffered + lane.n_buffered() - n_buffered;
-        self.n_hungry = self.n_hungry + usize::from(lane.is_hungry()) - usize::from(is_hungry);
+        self.n_to_refill =
+            self.n_to_refill + usize::from(lane.needs_refill()) - usize::from(needs_refill);
         if lane.is_over() {
             self.lanes.remove(&Reverse(priority));
         }
         result
     }
 
-    /// Returns the priorities of lanes that have few URLs and become hungry now, up to the first that is dry:
+    /// Returns the priorities of lanes that have few URLs and need a refill from now on, up to the first that is dry:
     /// those after it are not used before that.
-    pub(super) fn become_hungry(&mut self, few: usize) -> Vec<i32> {
-        let mut hungry = Vec::new();
+    pub(super) fn request_refills(&mut self, few: usize) -> Vec<i32> {
+        let mut to_refill = Vec::new();
         if self.is_asleep() {
-            return hungry;
+            return to_refill;
         }
         for (priority, lane) in &mut self.lanes {
-            if lane.becomes_hungry(few) {
-                hungry.push(priority.0);
+            if lane.request_refill(few) {
+                to_refill.push(priority.0);
             }
             if lane.is_dry() {
                 break;
             }
         }
-        self.n_hungry += hungry.len();
-        hungry
+        self.n_to_refill += to_refill.len();
+        to_refill
     }
 
-    pub(super) fn is_hungry(&self) -> bool {
-        self.n_hungry > 0
+    pub(super) fn needs_refill(&self) -> bool {
+        self.n_to_refill > 0
     }
 
     pub(super) fn is_asleep(&self) -> bool {
@@ -213,11 +214,11 @@ impl<T> Host<T> {
     /// Removes all URLs from memory, until the host is woken.
     pub(super) fn sleep(&mut self) {
         let begins = self.lanes.values().filter_map(|lane| lane.begins());
-        self.asleep = begins.map(|turn| turn.due).min();
+        self.asleep = begins.map(|position| position.due).min();
         for lane in self.lanes.values_mut() {
             lane.spill();
         }
-        (self.n_buffered, self.n_hungry) = (0, 0);
+        (self.n_buffered, self.n_to_refill) = (0, 0);
     }
 
     pub(super) fn wake(&mut self) {

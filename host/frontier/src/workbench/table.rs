@@ -1,16 +1,16 @@
 //! Table of all hosts that the workbench knows, most of them in a short form.
 //!
 //! A crawl of a million hosts asks few of them at any moment. A host that sleeps with one lane, or that has
-//! no URLs left, needs its clock, its life and one cursor: about a hundred bytes, whereas the lanes of a host
+//! no URLs left, needs its clock, its health and one cursor: about a hundred bytes, whereas the lanes of a host
 //! with URLs in memory take five hundred and more. The maps are ordered, because a hash table of a million
 //! entries doubles at once.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
+use super::health::HostHealth;
 use super::host::{Host, HostClock, Place};
 use super::lane::Lane;
-use super::life::HostLife;
 use super::{Cursor, HostId};
 
 /// Hosts by id, each in one of two forms.
@@ -24,7 +24,7 @@ pub(super) struct Hosts<T> {
 #[derive(Debug)]
 struct ShortHost {
     clock: HostClock,
-    life: HostLife,
+    health: HostHealth,
     /// Start of its only lane. `None` if no URLs are left.
     cursor: Option<Cursor>,
 }
@@ -44,9 +44,9 @@ impl<T> Hosts<T> {
     }
 
     /// Returns what is known of a host besides its URLs.
-    pub(super) fn about(&self, id: HostId) -> Option<(HostClock, &HostLife)> {
-        let short = || self.short.get(&id).map(|host| (host.clock, &host.life));
-        let whole = self.whole.get(&id).map(|host| (host.clock, &host.life));
+    pub(super) fn about(&self, id: HostId) -> Option<(HostClock, &HostHealth)> {
+        let short = || self.short.get(&id).map(|host| (host.clock, &host.health));
+        let whole = self.whole.get(&id).map(|host| (host.clock, &host.health));
         whole.or_else(short)
     }
 
@@ -73,13 +73,13 @@ impl<T> Hosts<T> {
         &mut self,
         id: HostId,
         clock: HostClock,
-        life: HostLife,
+        health: HostHealth,
         cursor: Option<Cursor>,
     ) -> Place {
-        let place = Place::at_rest(clock, &life, cursor.map(|cursor| cursor.at.due));
+        let place = Place::at_rest(clock, &health, cursor.map(|cursor| cursor.at.due));
         let short = ShortHost {
             clock,
-            life,
+            health,
             cursor,
         };
         self.short.insert(id, short);
@@ -142,7 +142,7 @@ impl<T> Host<T> {
         };
         Some(ShortHost {
             clock: self.clock,
-            life: self.life.clone(),
+            health: self.health.clone(),
             cursor,
         })
     }
@@ -151,7 +151,7 @@ impl<T> Host<T> {
 impl<T> From<ShortHost> for Host<T> {
     fn from(short: ShortHost) -> Self {
         let mut host = Self::default();
-        (host.clock, host.life) = (short.clock, short.life);
+        (host.clock, host.health) = (short.clock, short.health);
         if let Some(Cursor { priority, at }) = short.cursor {
             let lane = Box::new(Lane::from_cursor(at));
             host.lanes.insert(Reverse(priority), lane);

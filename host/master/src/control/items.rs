@@ -340,7 +340,7 @@ impl Frontiers {
                 }
                 Err(error) => {
                     tracing::debug!(shard = %id, %error, "opening a frontier anew to look at it");
-                    self.open.give_up(&reader);
+                    self.open.stop_sharing(&reader);
                     close(reader).await;
                 }
             }
@@ -351,7 +351,7 @@ impl Frontiers {
         let marks = match reader.marks().await {
             Ok(marks) => marks,
             Err(error) => {
-                self.open.give_up(&reader);
+                self.open.stop_sharing(&reader);
                 return Err(error.into());
             }
         };

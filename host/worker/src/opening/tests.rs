@@ -18,8 +18,8 @@ fn shard() -> ShardId {
     ShardId::only(ResourceId(7))
 }
 
-fn as_of(epoch: Epoch) -> impl FnOnce(u64, bool) -> OpenAs {
-    move |storage_epoch, created| OpenAs {
+fn as_of(epoch: Epoch) -> impl FnOnce(u64, bool) -> OpenOptions {
+    move |storage_epoch, created| OpenOptions {
         shard: shard(),
         cluster: "c1".to_owned(),
         epoch,
@@ -69,9 +69,12 @@ impl OpenFrontiers for RacingFrontiers {
         OpenFrontiers::storage_epoch(&*self.frontiers, shard).await
     }
 
-    async fn open(self: Arc<Self>, open: OpenAs) -> Result<Arc<dyn OpenFrontier>, FrontierError> {
+    async fn open(
+        self: Arc<Self>,
+        options: OpenOptions,
+    ) -> Result<Arc<dyn OpenFrontier>, FrontierError> {
         self.pass(Call::Open).await;
-        OpenFrontiers::open(self.frontiers.clone(), open).await
+        OpenFrontiers::open(self.frontiers.clone(), options).await
     }
 }
 

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::check::{Checker, Tally};
 use super::fault::Fault;
-use crawler_frontier::twin::{Event, Lost, Weather};
+use crawler_frontier::twin::{Event, FaultPlan, LostMessage};
 
 /// Kind of partition between a node and the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -199,21 +199,21 @@ impl SimWorld {
 }
 
 /// Faults between workers and the object store.
-impl Weather for SimWorld {
+impl FaultPlan for SimWorld {
     fn delay(&self) -> Duration {
         self.way()
     }
 
-    fn lost(&self) -> Option<Lost> {
+    fn lost(&self) -> Option<LostMessage> {
         let is_lost = self.injects_faults() && self.chance(2);
         is_lost.then(|| match self.chance(50) {
             true => {
                 self.occurs(Fault::LostWrite);
-                Lost::Request
+                LostMessage::Request
             }
             false => {
                 self.occurs(Fault::UnknownWrite);
-                Lost::Answer
+                LostMessage::Answer
             }
         })
     }

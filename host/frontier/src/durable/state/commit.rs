@@ -7,14 +7,14 @@ use prost::Message as _;
 use slatedb::WriteBatch;
 
 use super::{State, Waiting};
-use crate::durable::links::{NewLink, Sorted};
+use crate::durable::links::{NewLink, NewLinks};
 use crate::records::{self, Stage};
-use crate::workbench::{HostId, HostLife, LaneId, Turn};
+use crate::workbench::{HostHealth, HostId, LaneId, QueuePosition};
 use crate::{Commit, Committed, Ended, FrontierError, keys};
 use crawler_model::crawl::Done;
 
 /// Stored state of a page that ends.
-pub(in crate::durable) struct Before {
+pub(in crate::durable) struct StoredPage {
     /// True if the state is that of a later visit, which waits.
     pub(in crate::durable) is_superseded: bool,
     /// Reason why an earlier visit was given up, if it was.
@@ -26,14 +26,14 @@ impl State {
     pub(in crate::durable) fn commit(
         &mut self,
         commit: Commit,
-        sorted: Sorted,
-        before: Before,
+        new_links: NewLinks,
+        stored_page: StoredPage,
         plugin: u32,
         batch: &mut WriteBatch,
     ) -> Result<Committed, FrontierError> {
         self.find(&commit.claim)?;
         let claim = commit.claim;
-        let Some(page) = self.land(claim.entry) else {
+        let Some(page) = self.release(claim.entry) else {
             return Ok(Committed::default());
         };
         if page.permit.is_some() {
@@ -52,16 +52,17 @@ impl State {
             0 => now,
             wall => self.time.of_wall(wall).min(now),
         };
-        self.bench.land(lane, page.turn, answered, ready_at);
+        self.bench.release(lane, page.position, answered, ready_at);
         self.note_origin(
             lane.host,
             ready_at.saturating_sub(answered),
             commit.result.delay_by,
         );
         if commit.result.host_answered {
-            self.bench.live(lane.host, HostLife::answer);
+            self.bench
+                .update_health(lane.host, HostHealth::record_answer);
         }
-        batch.delete(keys::ready(self.run, lane, page.turn));
+        batch.delete(keys::ready(self.run, lane, page.position));
         if page.is_suspect {
             batch.delete(keys::suspect(page.fingerprint));
         }
@@ -86,7 +87,7 @@ impl State {
             stage: 0,
             reason: String::new(),
             due: 0,
-            entry: page.turn.entry,
+            entry: page.position.entry,
             priority: lane.priority,
             visit: claim.visit,
             depth: claim.depth,
@@ -131,7 +132,7 @@ impl State {
                 state.stage = Stage::Dead as i32;
                 state.reason.clone_from(&reason);
                 self.counts.due -= 1;
-                if let Some(reason) = &before.earlier_death {
+                if let Some(reason) = &stored_page.earlier_death {
                     self.forget_death(reason);
                 }
                 self.counts.dead += 1;
@@ -139,11 +140,11 @@ impl State {
             }
             Ended::Retry { at, reason } => {
                 self.counts.retries += 1;
-                let turn = Turn {
+                let position = QueuePosition {
                     due: self.time.of_wall(at),
-                    entry: page.turn.entry,
+                    entry: page.position.entry,
                 };
-                state.due = turn.due;
+                state.due = position.due;
                 let waiting = Waiting {
                     request: claim.request.clone(),
                     fingerprint: claim.fingerprint,
@@ -154,10 +155,10 @@ impl State {
                     validators: claim.validators.clone(),
                     plugin: page.plugin,
                 };
-                self.wait(lane, turn, waiting, batch);
+                self.wait(lane, position, waiting, batch);
             }
         }
-        if !before.is_superseded {
+        if !stored_page.is_superseded {
             let key = keys::state(lane.host, claim.fingerprint);
             batch.put(key, state.encode_to_vec());
         }
@@ -165,17 +166,17 @@ impl State {
             let host = keys::host_of(request);
             batch.put(keys::seen(self.run, host, request.fingerprint()), []);
         }
-        for (reason, n) in sorted.over_bounds() {
+        for (reason, n) in new_links.over_bounds() {
             if n > 0 {
                 let refused = self.counts.refused_links.entry(reason.to_owned());
                 *refused.or_default() += n;
             }
         }
         let committed = Committed {
-            n_over_pattern: sorted.n_over_pattern,
-            n_over_hosts: sorted.n_over_hosts,
-            n_sent: self.send(sorted.for_others, batch),
-            ..self.store(sorted.links, plugin, &mut hosts, batch)
+            n_over_pattern: new_links.n_over_pattern,
+            n_over_hosts: new_links.n_over_hosts,
+            n_sent: self.send(new_links.for_peers, batch),
+            ..self.store(new_links.links, plugin, &mut hosts, batch)
         };
         self.counts.items += commit.result.items.len() as u64;
         self.outbox
@@ -207,7 +208,7 @@ impl State {
         let mut committed = Committed::default();
         for link in links {
             let lane = self.bench.lane_for(link.host, link.request.priority);
-            let turn = Turn {
+            let position = QueuePosition {
                 due: self.time.latest(),
                 entry: self.last.next_entry,
             };
@@ -220,7 +221,8 @@ impl State {
             committed.n_new += u64::from(link.visit == 0);
             if link.meets_host {
                 self.counts.hosts += 1;
-                self.bench.live(link.host, |life| life.is_met = true);
+                self.bench
+                    .update_health(link.host, |health| health.is_met = true);
                 let name = records::HostName {
                     run: self.run.0,
                     name: link.request.host(),
@@ -237,8 +239,8 @@ impl State {
             let state = records::State {
                 run: self.run.0,
                 stage: Stage::Due as i32,
-                due: turn.due,
-                entry: turn.entry,
+                due: position.due,
+                entry: position.entry,
                 priority: lane.priority,
                 visit: link.visit,
                 depth: link.depth,
@@ -258,7 +260,7 @@ impl State {
                 validators: link.validators,
                 plugin,
             };
-            if self.wait(lane, turn, waiting, batch) {
+            if self.wait(lane, position, waiting, batch) {
                 hosts.insert(lane.host);
             }
         }
@@ -269,7 +271,7 @@ impl State {
     pub(in crate::durable) fn wait(
         &mut self,
         lane: LaneId,
-        turn: Turn,
+        position: QueuePosition,
         waiting: Waiting,
         batch: &mut WriteBatch,
     ) -> bool {
@@ -283,8 +285,11 @@ impl State {
             plugin: waiting.plugin,
             validators: waiting.validators.as_deref().map(Into::into),
         };
-        batch.put(keys::ready(self.run, lane, turn), record.encode_to_vec());
-        let put = self.bench.put(lane, turn, Box::new(waiting));
+        batch.put(
+            keys::ready(self.run, lane, position),
+            record.encode_to_vec(),
+        );
+        let put = self.bench.put(lane, position, Box::new(waiting));
         put.precedes_cursor
     }
 
@@ -295,15 +300,15 @@ impl State {
             due: cursor.at.due,
             entry: cursor.at.entry,
         });
-        let life = self.bench.life(host);
+        let health = self.bench.health(host);
         let record = records::Host {
             run: self.run.0,
             clock: clock.at,
             delay: clock.delay,
             lanes: lanes.collect(),
-            has_answered: life.has_answered,
-            trouble: life.trouble.map(|trouble| (*trouble).into()),
-            delay_by: life.delay_by as u32,
+            has_answered: health.has_answered,
+            trouble: health.failures.map(|failures| (*failures).into()),
+            delay_by: health.delay_by as u32,
         };
         self.unsaved.remove(&host);
         batch.put(keys::host(host), record.encode_to_vec());

@@ -4,15 +4,15 @@ use futures::future::join_all;
 
 use super::*;
 
-/// Ends pages while the turn is free, so that all of them wait for it.
+/// Ends pages while the guard is held, so that all of them wait for it.
 async fn end_at_once(
     durable: &DurableFrontier,
     commits: Vec<Commit>,
 ) -> Vec<Result<Committed, FrontierError>> {
-    let turn = durable.inner.writer.lock().await;
+    let guard = durable.inner.writer.lock().await;
     let mut ends = Box::pin(join_all(commits.into_iter().map(|c| durable.commit(c))));
     assert!(futures::poll!(&mut ends).is_pending());
-    drop(turn);
+    drop(guard);
     ends.await
 }
 
@@ -105,13 +105,13 @@ async fn whoever_is_cut_off_with_the_batch_of_others_breaks_the_frontier_for_all
     let objects = Arc::new(InMemory::new());
     let (durable, commits) = seeded(&objects, &["1", "2"]).await;
     let [first, second] = <[Commit; 2]>::try_from(commits).unwrap();
-    let turn = durable.inner.writer.lock().await;
+    let guard = durable.inner.writer.lock().await;
     let mut first = Box::pin(durable.commit(first));
     let mut second = Box::pin(durable.commit(second));
     assert!(futures::poll!(&mut first).is_pending());
     assert!(futures::poll!(&mut second).is_pending());
-    drop(turn);
-    // The first call has the turn now, and the other's page in its batch.
+    drop(guard);
+    // The first call holds the guard now, and the other's page in its batch.
     assert!(futures::poll!(&mut first).is_pending());
     drop(first);
     let shard = shard();

@@ -32,8 +32,8 @@ async fn what_a_compaction_has_replaced_goes_at_its_age() {
         ..settings()
     };
     let frontiers = frontiers_in(&objects, settings);
-    let open_as = open_as(&frontiers, 1).await;
-    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    let open_options = open_options(&frontiers, 1).await;
+    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_options).await.unwrap());
     frontier.seed(urls(&["0"])).await.unwrap();
     let mut written = KINDS.map(|_| HashSet::new());
     let mut n_pages = 0;

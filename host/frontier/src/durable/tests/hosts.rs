@@ -3,7 +3,7 @@
 use super::*;
 use crate::keys;
 use crate::reader::{FrontierReader, HostPage};
-use crate::{HostFailure, HostNews};
+use crate::{HostFailure, HostUpdate};
 use crawler_model::frontier::{DelaySource, HostState};
 
 /// Ends a page of a host that has answered and has a crawl-delay, with these links.
@@ -96,7 +96,7 @@ async fn hosts_are_listed_with_what_each_waits_for() {
             "done" => end(&frontier, claim, 10_500, &[]).await,
             "lost" => frontier.put_off(claim, failure(true)).await.unwrap(),
             "off" => frontier.put_off(claim, failure(false)).await.unwrap(),
-            _ => frontier.give_back(claim, HostNews::None),
+            _ => frontier.give_back(claim, HostUpdate::None),
         }
     }
     frontier.close().await.unwrap();

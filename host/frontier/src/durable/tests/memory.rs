@@ -1,4 +1,4 @@
-//! Tests that URLs for which memory has no room are read in when their turn comes, and that none is lost.
+//! Tests that URLs for which memory has no room are read in when they are due, and that none is lost.
 
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ async fn a_host_with_more_urls_than_memory_holds_gives_them_all_in_order() {
         ..settings()
     };
     let frontiers = frontiers_in(&objects, settings.clone());
-    let open_as = open_as(&frontiers, 1).await;
-    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    let open_options = open_options(&frontiers, 1).await;
+    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_options).await.unwrap());
     let all: Vec<String> = (0..200).map(|n| format!("{n}")).collect();
     let names: Vec<&str> = all.iter().map(String::as_str).collect();
     frontier.seed(urls(&names)).await.unwrap();
@@ -45,11 +45,11 @@ async fn frontiers_of_one_process_share_the_memory_for_urls() {
     let mut open = Vec::new();
     for n in 0..4 {
         let shard = ShardId::only(ResourceId(n));
-        let open_as = OpenAs {
+        let open_options = OpenOptions {
             shard,
-            ..open_as(&frontiers, 1).await
+            ..open_options(&frontiers, 1).await
         };
-        let frontier = Arc::new(frontiers.open(open_as).await.unwrap());
+        let frontier = Arc::new(frontiers.open(open_options).await.unwrap());
         let hosts = (0..1_500).map(|n| new(&format!("http://h{n}.test/")));
         frontier.seed(hosts.collect()).await.unwrap();
         open.push(frontier);
@@ -59,7 +59,7 @@ async fn frontiers_of_one_process_share_the_memory_for_urls() {
     // Each frontier looks again when URLs are to be read in.
     let sharing = async {
         while all_kept() > 4 * LEAST {
-            open.iter().for_each(|f| f.inner.hungry.notify_one());
+            open.iter().for_each(|f| f.inner.refill_wanted.notify_one());
             tokio::task::yield_now().await;
         }
     };
@@ -86,8 +86,8 @@ async fn a_frontier_gives_memory_back_where_it_is_short_and_loses_nothing() {
     const ALL: usize = 3_000;
     let objects = Arc::new(InMemory::new());
     let frontiers = frontiers_in(&objects, settings());
-    let open_as = open_as(&frontiers, 1).await;
-    let frontier = Arc::new(frontiers.open(open_as).await.unwrap());
+    let open_options = open_options(&frontiers, 1).await;
+    let frontier = Arc::new(frontiers.open(open_options).await.unwrap());
     let hosts = (0..ALL).map(|n| new(&format!("http://h{n}.test/")));
     frontier.seed(hosts.collect()).await.unwrap();
     frontier.settle().await.unwrap();
@@ -127,7 +127,10 @@ async fn hosts_that_are_read_in_together_give_each_of_their_urls_once() {
         ..settings()
     };
     let frontiers = frontiers_in(&objects, settings.clone());
-    let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+    let opened = frontiers
+        .open(open_options(&frontiers, 1).await)
+        .await
+        .unwrap();
     let mut all = BTreeSet::new();
     let mut urls = Vec::new();
     for n in 0..1_000 {
@@ -143,7 +146,10 @@ async fn hosts_that_are_read_in_together_give_each_of_their_urls_once() {
     opened.seed(urls).await.unwrap();
     opened.close().await.unwrap();
     let frontiers = frontiers_in(&objects, settings);
-    let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+    let opened = frontiers
+        .open(open_options(&frontiers, 1).await)
+        .await
+        .unwrap();
     let frontier: Arc<dyn Frontier> = Arc::new(opened);
     while frontier.counts().due > 0 {
         match take(&frontier, 0, 1).await {

@@ -30,7 +30,7 @@ fn hosts_of(shard: u32, n: usize) -> Vec<NewRequest> {
 async fn open_moved(objects: &Arc<InMemory>, shard: u32, now: UnixMillis) -> Arc<dyn Frontier> {
     let frontiers = frontiers_in(objects, settings());
     let storage_epoch = frontiers.storage_epoch(of(shard)).await.unwrap();
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         shard: of(shard),
         storage_epoch,
         created: storage_epoch > 0,
@@ -40,9 +40,9 @@ async fn open_moved(objects: &Arc<InMemory>, shard: u32, now: UnixMillis) -> Arc
             first_run: Run(2),
             n_shards: N_SHARDS,
         }),
-        ..open_as(&frontiers, 2).await
+        ..open_options(&frontiers, 2).await
     };
-    Arc::new(frontiers.open(open_as).await.unwrap())
+    Arc::new(frontiers.open(open_options).await.unwrap())
 }
 
 /// Returns the hosts that are taken at these moments, in their order.

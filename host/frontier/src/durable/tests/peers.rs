@@ -22,19 +22,19 @@ async fn open_with(
         shard: Shard(shard),
     };
     let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         shard,
         storage_epoch,
         created: storage_epoch > 0,
-        ..open_as(&frontiers, run).await
+        ..open_options(&frontiers, run).await
     };
-    Arc::new(frontiers.open(open_as).await.unwrap())
+    Arc::new(frontiers.open(open_options).await.unwrap())
 }
 
 /// Ends a page of the sender, which leads to this link of shard 1.
 async fn send(sender: &Arc<dyn Frontier>, link: NewRequest) {
     let mut commit = parsed(ready(take(sender, 0, 9).await));
-    commit.result.for_others = vec![(Shard(1), link)];
+    commit.result.for_peers = vec![(Shard(1), link)];
     sender.commit(commit).await.unwrap();
 }
 
@@ -162,9 +162,9 @@ async fn calls_with_the_same_links_at_the_same_time_store_each_once() {
             ALL,
         )
     };
-    let turn = durable.inner.writer.lock().await;
+    let guard = durable.inner.writer.lock().await;
     let (two, again, four) = (links(2), links(2), links(4));
-    let (two, again, four, ()) = tokio::join!(two, again, four, async { drop(turn) });
+    let (two, again, four, ()) = tokio::join!(two, again, four, async { drop(guard) });
     // The rest of the longer batch comes again.
     assert_eq!((two, again, four), (Ok(2), Ok(2), Ok(2)));
     assert_eq!(durable.counts().due, 3);

@@ -28,15 +28,15 @@ async fn whoever_is_overtaken_can_write_nothing_more() {
 async fn an_epoch_that_is_not_the_present_one_opens_nothing() {
     let objects = Arc::new(InMemory::new());
     let frontiers = frontiers_in(&objects, settings());
-    let stale = open_as(&frontiers, 1).await;
+    let stale = open_options(&frontiers, 1).await;
     let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
     let shard = shard();
     for storage_epoch in [0, 2, 7] {
-        let open_as = OpenAs {
+        let open_options = OpenOptions {
             storage_epoch,
             ..stale.clone()
         };
-        let error = frontiers.open(open_as).await.err();
+        let error = frontiers.open(open_options).await.err();
         assert_eq!(
             error,
             Some(FrontierError::Fenced { shard }),
@@ -45,9 +45,9 @@ async fn an_epoch_that_is_not_the_present_one_opens_nothing() {
     }
     frontier.seed(urls(&["1"])).await.unwrap();
     assert_eq!(crawl(&frontier).await, ["/1"]);
-    let earlier = OpenAs {
+    let earlier = OpenOptions {
         epoch: Epoch(0),
-        ..open_as(&frontiers, 1).await
+        ..open_options(&frontiers, 1).await
     };
     assert_eq!(
         frontiers.open(earlier).await.err(),
@@ -61,13 +61,13 @@ async fn a_frontier_that_is_not_what_was_written_is_refused() {
     let frontier = open(&objects, 2).await;
     frontier.close().await.unwrap();
     let frontiers = frontiers_in(&objects, settings());
-    let refused = |change: fn(&mut OpenAs)| {
+    let refused = |change: fn(&mut OpenOptions)| {
         let frontiers = frontiers.clone();
         async move {
-            let mut open_as = open_as(&frontiers, 2).await;
-            change(&mut open_as);
+            let mut open_options = open_options(&frontiers, 2).await;
+            change(&mut open_options);
             frontiers
-                .open(open_as)
+                .open(open_options)
                 .await
                 .err()
                 .map(|error| error.condition())
@@ -114,11 +114,11 @@ async fn a_frontier_that_is_not_what_was_written_is_refused() {
 async fn a_frontier_that_was_created_and_is_empty_is_missing() {
     let objects = Arc::new(InMemory::new());
     let frontiers = frontiers_in(&objects, settings());
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         created: true,
-        ..open_as(&frontiers, 1).await
+        ..open_options(&frontiers, 1).await
     };
-    let error = frontiers.open(open_as).await.err().unwrap();
+    let error = frontiers.open(open_options).await.err().unwrap();
     assert_eq!(error.condition(), "FrontierMissing");
 }
 
@@ -140,7 +140,7 @@ async fn a_file_of_the_log_that_lost_its_bytes_is_found_when_it_is_opened() {
     let emptied = files[files.len() - 2].location.clone();
     objects.put(&emptied, Vec::new().into()).await.unwrap();
     let frontiers = frontiers_in(&objects, settings());
-    let opened = frontiers.open(open_as(&frontiers, 1).await).await;
+    let opened = frontiers.open(open_options(&frontiers, 1).await).await;
     let error = opened.err().unwrap().to_string();
     assert!(
         error.contains(" is missing; restore it from a copy"),

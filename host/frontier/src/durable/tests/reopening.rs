@@ -8,12 +8,12 @@ use crawler_model::frontier::DelaySource;
 
 async fn open_with(objects: &Arc<InMemory>, now: UnixMillis, delay: u64) -> Arc<dyn Frontier> {
     let frontiers = frontiers_in(objects, settings());
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         now,
         delay: Duration::from_millis(delay),
-        ..open_as(&frontiers, 1).await
+        ..open_options(&frontiers, 1).await
     };
-    Arc::new(frontiers.open(open_as).await.unwrap())
+    Arc::new(frontiers.open(open_options).await.unwrap())
 }
 
 async fn ask_once(frontier: &Arc<dyn Frontier>, now: UnixMillis, ready_at: UnixMillis) {
@@ -78,7 +78,7 @@ async fn a_host_whose_page_was_given_back_may_have_been_asked() {
     let frontier = open_with(&objects, 0, 500).await;
     frontier.seed(urls(&["1", "2"])).await.unwrap();
     ask_once(&frontier, 10_000, 10_500).await;
-    frontier.give_back(ready(next(&frontier, 20_000).await), HostNews::None);
+    frontier.give_back(ready(next(&frontier, 20_000).await), HostUpdate::None);
     frontier.close().await.unwrap();
     let frontier = open_with(&objects, 20_100, 500).await;
     assert_eq!(next(&frontier, 20_100).await, Take::WaitUntil(20_600));
@@ -118,7 +118,7 @@ async fn what_a_host_is_given_after_an_opening_is_no_less_because_its_page_took_
     (commit.answered_at, commit.result.host_ready_at) = (10_000, 10_500);
     assert_eq!(frontier.take(10_450, 1).unwrap(), Take::Blocked);
     frontier.commit(commit).await.unwrap();
-    frontier.give_back(ready(next(&frontier, 20_000).await), HostNews::None);
+    frontier.give_back(ready(next(&frontier, 20_000).await), HostUpdate::None);
     frontier.close().await.unwrap();
     let frontier = open_with(&objects, 20_100, 500).await;
     assert_eq!(next(&frontier, 20_100).await, Take::WaitUntil(20_600));
@@ -172,7 +172,10 @@ async fn no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening()
             ..settings()
         },
     );
-    let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+    let opened = frontiers
+        .open(open_options(&frontiers, 1).await)
+        .await
+        .unwrap();
     let frontier: Arc<dyn Frontier> = Arc::new(opened);
     frontier.seed(urls(&["1", "2"])).await.unwrap();
     let mut commit = parsed(ready(next(&frontier, 0).await));
@@ -181,7 +184,10 @@ async fn no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening()
     frontier.settle().await.unwrap();
     assert_eq!(frontier.take(0, 1).unwrap(), Take::Blocked);
     frontier.close().await.unwrap();
-    let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+    let opened = frontiers
+        .open(open_options(&frontiers, 1).await)
+        .await
+        .unwrap();
     let durable = Arc::new(opened);
     while durable.inner.state().bench.n_buffered() == 0 {
         durable.take_changed().await;
@@ -199,7 +205,10 @@ async fn items_are_given_once_they_are_durable_and_not_before() {
         ..settings()
     };
     let frontiers = frontiers_in(&Arc::new(InMemory::new()), slow);
-    let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+    let opened = frontiers
+        .open(open_options(&frontiers, 1).await)
+        .await
+        .unwrap();
     let frontier: Arc<dyn Frontier> = Arc::new(opened);
     frontier.seed(urls(&["1", "2"])).await.unwrap();
     for n_durable in 0..2 {
@@ -236,8 +245,8 @@ async fn a_dead_letter_without_a_url_leaves_all_of_them_as_they_are() {
     letter.request.url = "nowhere".into();
     batch.put(key, letter.encode_to_vec());
     {
-        let turn = inner.writer.lock().await;
-        inner.write(&turn, batch, 0).await.unwrap();
+        let guard = inner.writer.lock().await;
+        inner.write(&guard, batch, 0).await.unwrap();
     }
     let before = frontier.counts();
     assert!(matches!(
@@ -283,7 +292,10 @@ async fn a_clock_of_the_machine_that_was_set_back_a_day_stops_no_writing() {
         let mut frontiers = Frontiers::new(objects.clone(), settings.clone());
         frontiers.clock_ahead = clock_ahead;
         let frontiers = Arc::new(frontiers);
-        let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+        let opened = frontiers
+            .open(open_options(&frontiers, 1).await)
+            .await
+            .unwrap();
         let frontier: Arc<dyn Frontier> = Arc::new(opened);
         let names: Vec<String> = (0..1_000).map(|n| n.to_string()).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -329,7 +341,10 @@ async fn a_page_larger_than_what_may_wait_to_be_written_is_committed_whole() {
         ..settings()
     };
     let frontiers = frontiers_in(&objects, settings);
-    let opened = frontiers.open(open_as(&frontiers, 1).await).await.unwrap();
+    let opened = frontiers
+        .open(open_options(&frontiers, 1).await)
+        .await
+        .unwrap();
     let frontier: Arc<dyn Frontier> = Arc::new(opened);
     frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
     for _ in 0..3 {
@@ -354,8 +369,8 @@ async fn a_frontier_knows_how_many_bytes_it_has_on_disk() {
         ..settings()
     };
     let frontiers = frontiers_in(&objects, settings);
-    let open_as = open_as(&frontiers, 1).await;
-    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    let open_options = open_options(&frontiers, 1).await;
+    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_options).await.unwrap());
     let until = async |n_bytes| {
         let deadline = tokio::time::Instant::now() + Duration::from_secs(30);
         while frontier.disk_bytes() < n_bytes {
@@ -418,7 +433,7 @@ async fn a_host_that_became_ready_keeps_its_clock_after_a_stop() {
     let frontier = open_with(&objects, 0, 500).await;
     frontier.seed(urls(&["1"])).await.unwrap();
     let claim = ready(next(&frontier, 10_000).await);
-    let asked = HostNews::Ready {
+    let asked = HostUpdate::Ready {
         not_before: 10_500,
         delay_by: DelaySource::Setting,
         has_answered: true,

@@ -74,11 +74,11 @@ async fn a_run_that_carries_on_asks_again_for_all_that_the_last_knew_with_its_va
         .unwrap();
     frontier.close().await.unwrap();
     let frontiers = frontiers_in(&objects, settings());
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         carry: Some(Run(1)),
-        ..open_as(&frontiers, 2).await
+        ..open_options(&frontiers, 2).await
     };
-    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_options).await.unwrap());
     frontier.seed(urls(&["new"])).await.unwrap();
     let mut found = Vec::new();
     loop {
@@ -108,14 +108,14 @@ async fn what_one_run_did_not_come_to_carry_on_the_next_one_does() {
     frontier.close().await.unwrap();
     let frontiers = frontiers_in(&objects, settings());
     // The root of this run is not asked, and the frontier is never opened in run 3.
-    let run_2 = OpenAs {
+    let run_2 = OpenOptions {
         carry: Some(Run(1)),
-        ..open_as(&frontiers, 2).await
+        ..open_options(&frontiers, 2).await
     };
     frontiers.open(run_2).await.unwrap().close().await.unwrap();
-    let run_4 = OpenAs {
+    let run_4 = OpenOptions {
         carry: Some(Run(1)),
-        ..open_as(&frontiers, 4).await
+        ..open_options(&frontiers, 4).await
     };
     let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(run_4).await.unwrap());
     frontier.seed(urls(&["1"])).await.unwrap();
@@ -149,9 +149,9 @@ async fn nothing_is_carried_on_from_a_run_that_had_other_hosts() {
         frontier.close().await.unwrap();
         let frontiers = frontiers_in(&objects, settings());
         // Run 2, which began with other hosts, was over before its frontier was opened.
-        let run_3 = OpenAs {
+        let run_3 = OpenOptions {
             carry: Some(Run(first)),
-            ..open_as(&frontiers, 3).await
+            ..open_options(&frontiers, 3).await
         };
         let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(run_3).await.unwrap());
         frontier.seed(urls(&["3"])).await.unwrap();

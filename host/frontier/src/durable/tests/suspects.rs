@@ -55,7 +55,7 @@ async fn a_suspect_whose_host_is_left_alone_waits_like_any_other_page() {
     let frontier = reopen(&objects, 1).await;
     let claim = ready(next(&frontier, 60_000).await);
     assert!(claim.alone);
-    frontier.give_back(claim, HostNews::NotBefore(90_000));
+    frontier.give_back(claim, HostUpdate::NotBefore(90_000));
     assert_eq!(next(&frontier, 60_000).await, Take::WaitUntil(90_000));
     assert!(ready(next(&frontier, 90_000).await).alone);
 }
@@ -67,7 +67,7 @@ async fn pages_that_are_given_back_are_not_suspects() {
     frontier.seed(urls(&["1"])).await.unwrap();
     let claim = ready(take(&frontier, 0, 9).await);
     frontier.suspect(&claim).await.unwrap();
-    frontier.give_back(claim, HostNews::None);
+    frontier.give_back(claim, HostUpdate::None);
     frontier.close().await.unwrap();
     let again = reopen(&objects, 1).await;
     assert!(!ready(next(&again, 0).await).alone);
@@ -96,11 +96,11 @@ async fn a_suspect_whose_host_must_wait_holds_up_no_other() {
     }
     frontier.settle().await.unwrap();
     let frontiers = frontiers_in(&objects, settings());
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         now: 60_000,
-        ..open_as(&frontiers, 1).await
+        ..open_options(&frontiers, 1).await
     };
-    let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+    let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_options).await.unwrap());
     let claim = ready(take(&again, 60_000, 9).await);
     assert_eq!((claim.request.host().as_str(), claim.alone), ("b:80", true));
     again.commit(parsed(claim)).await.unwrap();
@@ -114,13 +114,13 @@ async fn an_end_counts_against_one_page_of_all_crawls_of_the_process() {
     let of = async |id, frontiers: &Arc<Frontiers>| -> Arc<dyn Frontier> {
         let shard = ShardId::only(ResourceId(id));
         let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
-        let open_as = OpenAs {
+        let open_options = OpenOptions {
             shard,
             storage_epoch,
             created: storage_epoch > 0,
-            ..open_as(frontiers, 1).await
+            ..open_options(frontiers, 1).await
         };
-        let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_as).await.unwrap());
+        let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_options).await.unwrap());
         frontier
     };
     for id in [1, 2] {
@@ -150,13 +150,13 @@ async fn an_end_counts_against_one_page_of_all_crawls_of_the_process() {
     one.settle().await.unwrap();
     let in_time = tokio::time::timeout(Duration::from_secs(30), note).await;
     in_time.expect("the first is durable").unwrap();
-    other.give_back(waiting, HostNews::None);
+    other.give_back(waiting, HostUpdate::None);
     // A suspect that was given back does not block others.
     assert_eq!(again.alone.available_permits(), 1);
 }
 
 /// Ends the process `n_lives` times while `root` is being called, and returns how often that had been counted
-/// by the last life.
+/// by the last process.
 async fn die_in_root(objects: &Arc<InMemory>, run: u64, n_lives: u32) -> u32 {
     for _ in 0..n_lives {
         reopen(objects, run).await.enter_root().await.unwrap();
@@ -188,7 +188,7 @@ async fn r01_a_root_that_is_cut_off_by_a_stop_counts_for_nothing() {
     let objects = Arc::new(InMemory::new());
     die_in_root(&objects, 1, 1).await;
     let frontier = reopen(&objects, 1).await;
-    frontier.root_turn().await;
+    frontier.acquire_root_permit().await;
     frontier.enter_root().await.unwrap();
     assert_eq!(frontier.root_ends(), 1);
     frontier.close().await.unwrap();
@@ -200,11 +200,11 @@ async fn r01_the_root_of_another_plugin_is_tried_anew() {
     let objects = Arc::new(InMemory::new());
     die_in_root(&objects, 1, 3).await;
     let frontiers = frontiers_in(&objects, settings());
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         plugin: Digest::of(b"mended"),
-        ..open_as(&frontiers, 1).await
+        ..open_options(&frontiers, 1).await
     };
-    let frontier = frontiers.open(open_as).await.unwrap();
+    let frontier = frontiers.open(open_options).await.unwrap();
     assert_eq!(frontier.root_ends(), 0);
 }
 
@@ -214,13 +214,13 @@ async fn r01_only_one_call_of_root_at_a_time_counts() {
     let of = async |id, frontiers: &Arc<Frontiers>| {
         let shard = ShardId::only(ResourceId(id));
         let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
-        let open_as = OpenAs {
+        let open_options = OpenOptions {
             shard,
             storage_epoch,
             created: storage_epoch > 0,
-            ..open_as(frontiers, 1).await
+            ..open_options(frontiers, 1).await
         };
-        frontiers.open(open_as).await.unwrap()
+        frontiers.open(open_options).await.unwrap()
     };
     let process = frontiers_in(&objects, settings());
     let (one, other) = (of(1, &process).await, of(2, &process).await);
@@ -230,13 +230,13 @@ async fn r01_only_one_call_of_root_at_a_time_counts() {
     let (one, other) = (of(1, &next).await, of(2, &next).await);
     assert_eq!((one.root_ends(), other.root_ends()), (1, 0));
     // Both are tried alone now, one after the other.
-    one.root_turn().await;
-    let mut turn = Box::pin(other.root_turn());
-    let early = tokio::time::timeout(Duration::from_millis(50), &mut turn).await;
+    one.acquire_root_permit().await;
+    let mut permit = Box::pin(other.acquire_root_permit());
+    let early = tokio::time::timeout(Duration::from_millis(50), &mut permit).await;
     assert!(early.is_err(), "two are tried at a time");
     one.enter_root().await.unwrap();
     one.leave_root().await.unwrap();
-    let in_time = tokio::time::timeout(Duration::from_secs(30), turn).await;
+    let in_time = tokio::time::timeout(Duration::from_secs(30), permit).await;
     in_time.expect("the first has come back");
 }
 
@@ -246,8 +246,8 @@ async fn r01_a_frontier_that_is_opened_anew_is_no_end_of_the_process() {
     let objects = Arc::new(InMemory::new());
     let process = frontiers_in(&objects, settings());
     for _ in 0..3 {
-        let open_as = open_as(&process, 1).await;
-        let frontier = process.open(open_as).await.unwrap();
+        let open_options = open_options(&process, 1).await;
+        let frontier = process.open(open_options).await.unwrap();
         frontier.enter_root().await.unwrap();
         assert_eq!(frontier.root_ends(), 0);
     }

@@ -9,7 +9,7 @@ use super::super::tests::bench::{Bench, bench, check_refused};
 use super::*;
 use crate::Code;
 use crawler_frontier::Frontier as _;
-use crawler_frontier::durable::{DurableSettings, Frontiers, OpenAs};
+use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
 use crawler_model::crawl::ItemKey;
 use crawler_model::id::{Digest, Epoch};
 use crawler_sink::Sink as _;
@@ -307,7 +307,7 @@ async fn who_follows_a_run_gets_its_last_items_though_another_was_asked_for_mean
     let settings = DurableSettings::default();
     let frontiers = Arc::new(Frontiers::new(data.object_store(), settings));
     let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         shard,
         cluster: "c1".into(),
         epoch: Epoch(2),
@@ -320,7 +320,7 @@ async fn who_follows_a_run_gets_its_last_items_though_another_was_asked_for_mean
         carry: None,
         division: None,
     };
-    let frontier = Box::pin(frontiers.open(open_as)).await.unwrap();
+    let frontier = Box::pin(frontiers.open(open_options)).await.unwrap();
     assert!(!next(3).await);
     let batch = frontier.outbox(9).await.unwrap();
     let folder = data.items_folder(id).join("0");

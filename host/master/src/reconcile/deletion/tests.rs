@@ -14,7 +14,7 @@ use crate::reconcile::{DeletionSettings, PlacementSettings};
 use crate::replica::Replica;
 use crate::twin::{Answer, Workers};
 use crawler_data::DataRoot;
-use crawler_frontier::durable::{DurableSettings, Frontiers, OpenAs};
+use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::suite::hanging::{Hanging, Hangs};
 use crawler_frontier::suite::{item_of, new, of_another_format, parsed, ready, take};
 use crawler_frontier::{Frontier, path_of};
@@ -244,7 +244,7 @@ pub(crate) fn line_folders(data: &DataRoot) -> Arc<dyn ItemStore> {
 pub(crate) async fn crawl(data: &DataRoot, shard: ShardId) {
     let settings = DurableSettings::default();
     let frontiers = Arc::new(Frontiers::new(data.object_store(), settings));
-    let open_as = OpenAs {
+    let open_options = OpenOptions {
         shard,
         cluster: "c1".into(),
         epoch: Epoch(1),
@@ -257,7 +257,7 @@ pub(crate) async fn crawl(data: &DataRoot, shard: ShardId) {
         carry: None,
         division: None,
     };
-    let frontier = Box::pin(frontiers.open(open_as)).await.unwrap();
+    let frontier = Box::pin(frontiers.open(open_options)).await.unwrap();
     let storage_epoch = frontier.storage_epoch();
     let frontier: Arc<dyn Frontier> = Arc::new(frontier);
     frontier.seed(vec![new("http://a.test/")]).await.unwrap();

@@ -18,7 +18,7 @@ use crate::links::{LinkTransfer, LinkTransferError, SendLinks};
 use crawler_crawl::twin::{page, report, requests};
 use crawler_data::DataRoot;
 use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
-use crawler_frontier::durable::{DurableSettings, Frontiers, OpenAs};
+use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::suite::hanging::{Hanging, Hangs};
 use crawler_frontier::{FrontierError, OpenFrontiers as _};
 use crawler_model::crawl::{Item, Page, PageContext, RuleError, UnixMillis};
@@ -355,7 +355,7 @@ impl Bench {
         let settings = DurableSettings::default();
         let frontiers = Arc::new(Frontiers::new(self.objects.clone(), settings));
         let storage_epoch = frontiers.storage_epoch(shard()).await?;
-        let open_as = OpenAs {
+        let open_options = OpenOptions {
             shard: shard(),
             cluster: self.parts.cluster.clone(),
             epoch: Epoch(1),
@@ -368,7 +368,7 @@ impl Bench {
             carry: None,
             division: None,
         };
-        frontiers.open(open_as).await?.close().await
+        frontiers.open(open_options).await?.close().await
     }
 
     pub(super) async fn stop(self) {

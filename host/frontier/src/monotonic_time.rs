@@ -12,14 +12,14 @@ const JITTER: u64 = 1_000;
 
 /// Time of one frontier.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct SteadyTime {
+pub(crate) struct MonotonicTime {
     /// Milliseconds by which the wall clock was set back.
     behind: u64,
     /// Latest moment known.
     latest: UnixMillis,
 }
 
-impl SteadyTime {
+impl MonotonicTime {
     /// Continues from the latest moment that an earlier opening has stored.
     pub(crate) fn from(latest: UnixMillis) -> Self {
         Self { behind: 0, latest }
@@ -59,20 +59,20 @@ mod tests {
 
     #[test]
     fn a_clock_set_back_delays_nothing() {
-        let mut time = SteadyTime::from(0);
+        let mut time = MonotonicTime::from(0);
         assert_eq!(time.now(2 * DAY), 2 * DAY);
         let due = time.latest() + 500;
         assert_eq!(time.now(DAY), 2 * DAY, "time stands still for the step");
         assert_eq!(time.to_wall(due), DAY + 500);
         assert_eq!(time.now(DAY + 500), due);
         assert_eq!(time.of_wall(DAY + 700), due + 200);
-        let mut restarted = SteadyTime::from(due);
+        let mut restarted = MonotonicTime::from(due);
         assert_eq!(restarted.now(DAY + 600), due);
     }
 
     #[test]
     fn calls_out_of_order_are_not_a_clock_set_back() {
-        let mut time = SteadyTime::from(0);
+        let mut time = MonotonicTime::from(0);
         time.now(10_000);
         assert_eq!(time.now(9_990), 10_000);
         assert_eq!(time.to_wall(10_000), 10_000);

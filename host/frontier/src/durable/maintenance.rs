@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::Inner;
 use super::state::Waiting;
-use crate::workbench::{LaneId, Turn};
+use crate::workbench::{LaneId, QueuePosition};
 use crate::{FrontierError, keys, records};
 
 /// Time between two rounds of forgetting idle hosts.
-const TIDY: Duration = Duration::from_secs(10);
+const FORGET_IDLE_PERIOD: Duration = Duration::from_secs(10);
 /// Maximum number of lanes that are read in with one scan: a scan costs much more than a lane beside others,
 /// but lanes are read in the order of their keys, and the one that is due first may be the last.
 const MAX_LANES: usize = 128;
@@ -60,7 +60,7 @@ pub(super) async fn watch_durability(
 
 /// Reads URLs in where they are needed, and forgets idle hosts.
 pub(super) async fn refill(inner: Weak<Inner>, stop: CancellationToken) {
-    let mut tidy = tokio::time::interval(TIDY);
+    let mut ticks = tokio::time::interval(FORGET_IDLE_PERIOD);
     loop {
         let Some(frontier) = inner.upgrade() else {
             return;
@@ -70,9 +70,9 @@ pub(super) async fn refill(inner: Weak<Inner>, stop: CancellationToken) {
             return frontier.broken(error);
         }
         tokio::select! {
-            () = frontier.hungry.notified() => {}
-            () = frontier.room.shrunk() => {}
-            _ = tidy.tick() => {
+            () = frontier.refill_wanted.notified() => {}
+            () = frontier.memory_share.shrunk() => {}
+            _ = ticks.tick() => {
                 let mut state = frontier.state();
                 let now = state.time.latest();
                 state.bench.forget_idle(now);
@@ -87,35 +87,40 @@ impl Inner {
         loop {
             let (mut lanes, max) = {
                 // No batch is on its way, so what the memory knows can be read.
-                let _turn = self.writer.lock().await;
-                let max = (self.fit_room() * 3 / 4).max(1);
+                let _guard = self.writer.lock().await;
+                let max = (self.fit_lanes() * 3 / 4).max(1);
                 let mut state = self.state();
-                let hungry = std::iter::from_fn(|| state.bench.begin_refill());
+                let to_refill = std::iter::from_fn(|| state.bench.begin_refill());
                 let n_lanes = (MAX_URLS / max).clamp(1, MAX_LANES);
-                (hungry.take(n_lanes).collect::<Vec<_>>(), max)
+                (to_refill.take(n_lanes).collect::<Vec<_>>(), max)
             };
             if lanes.is_empty() {
                 return Ok(());
             }
-            // A lane may have become hungry twice.
+            // A lane may have asked for a refill twice.
             lanes.sort_by_cached_key(|(lane, _)| keys::ready_of_lane(self.run, *lane));
             lanes.dedup_by_key(|(lane, _)| *lane);
             self.read_lanes(&lanes, max).await?;
         }
     }
 
-    /// Divides the room that this frontier has at present among the lanes and returns the share of one.
-    fn fit_room(&self) -> usize {
+    /// Divides the URLs that this frontier may keep in memory at present among the lanes and returns the share of one.
+    fn fit_lanes(&self) -> usize {
         let mut state = self.state();
         let n_buffered = state.bench.n_buffered();
         let settings = &self.frontiers.settings;
-        state.fit_room(self.room.max_buffered(n_buffered, settings))
+        state.fit_lanes(self.memory_share.max_buffered(n_buffered, settings))
     }
 
-    /// Reads the first URLs of each lane that come after a turn, in one scan. The lanes are in the order of
+    /// Reads the first URLs of each lane that come after a position, in one scan. The lanes are in the order of
     /// their keys.
-    async fn read_lanes(&self, lanes: &[(LaneId, Turn)], max: usize) -> Result<(), FrontierError> {
-        let behind = |(lane, after): (LaneId, Turn)| keys::ready_behind(self.run, lane, after);
+    async fn read_lanes(
+        &self,
+        lanes: &[(LaneId, QueuePosition)],
+        max: usize,
+    ) -> Result<(), FrontierError> {
+        let behind =
+            |(lane, after): (LaneId, QueuePosition)| keys::ready_behind(self.run, lane, after);
         let (Some(first), Some(last)) = (lanes.first(), lanes.last()) else {
             return Ok(());
         };
@@ -123,7 +128,7 @@ impl Inner {
         let mut found = self.scan(behind(*first).start..behind(*last).end).await?;
         for (lane, after) in lanes {
             if begun.elapsed() > SCAN_TIME {
-                // It is still hungry, and the next scan reads it.
+                // It still needs a refill, and the next scan reads it.
                 self.state().bench.fill(*lane, Vec::new(), false);
                 continue;
             }
@@ -133,14 +138,14 @@ impl Inner {
             while urls.len() < max
                 && let Some((key, value)) = found.next_before(&range.end).await?
             {
-                let (_, turn) = keys::parse_ready(&key)
+                let (_, position) = keys::parse_ready(&key)
                     .ok_or_else(|| self.damaged("a ready key is too short".to_owned()))?;
-                urls.push((turn, Box::new(self.waiting(&value)?)));
+                urls.push((position, Box::new(self.waiting(&value)?)));
             }
             let is_all = urls.len() < max;
             self.state().bench.fill(*lane, urls, is_all);
             // Memory may have become short meanwhile, or another frontier may have been opened.
-            self.fit_room();
+            self.fit_lanes();
             self.take_changed.notify_one();
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Life of a host in one run of one shard, apart from its clock.
+//! Health of a host in one run of one shard, apart from its clock.
 //!
 //! ```text
 //!            ready                 page answered
@@ -17,13 +17,13 @@
 //! failures are stored. The URLs of a host that is given up come one by one, so that each is given up for the
 //! host's reason without being fetched. Once the time is over, a single try decides for the next such time.
 
-use crate::HostNews;
+use crate::HostUpdate;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::frontier::DelaySource;
 
 /// Knowledge about a host beyond its clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct HostLife {
+pub(crate) struct HostHealth {
     is_ready: bool,
     /// True if this run has, or had, a URL of it.
     pub(crate) is_met: bool,
@@ -32,12 +32,12 @@ pub(crate) struct HostLife {
     /// Origin of the delay after its last answer.
     pub(crate) delay_by: DelaySource,
     /// Failures since the host last answered. `None` if there are none.
-    pub(crate) trouble: Option<Box<Trouble>>,
+    pub(crate) failures: Option<Box<FailureStreak>>,
 }
 
 /// Consecutive failures of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct FailureStreak {
     pub(crate) n: u32,
     /// Word by which the last failure is counted.
     pub(crate) reason: String,
@@ -68,15 +68,19 @@ pub struct HostFailure {
     pub gives_up: bool,
 }
 
-impl HostLife {
-    /// Restores the life of a host of this run, as an earlier opening has left it.
-    pub(crate) fn restored(is_met: bool, has_answered: bool, trouble: Option<Trouble>) -> Self {
+impl HostHealth {
+    /// Restores the health of a host of this run, as an earlier opening has left it.
+    pub(crate) fn restored(
+        is_met: bool,
+        has_answered: bool,
+        failures: Option<FailureStreak>,
+    ) -> Self {
         Self {
             is_ready: false,
             is_met,
             has_answered,
             delay_by: DelaySource::default(),
-            trouble: trouble.map(Box::new),
+            failures: failures.map(Box::new),
         }
     }
 
@@ -87,56 +91,56 @@ impl HostLife {
 
     /// Returns true if its URLs come whatever its clock says, to be given up.
     pub(crate) fn is_given_up(&self) -> bool {
-        self.trouble
+        self.failures
             .as_ref()
-            .is_some_and(|trouble| trouble.is_given_up)
+            .is_some_and(|failures| failures.is_given_up)
     }
 
     /// Returns the standing for a claim that is taken at `now`, of a host that is not asked before `clock`.
     pub(crate) fn standing(&self, clock: UnixMillis, now: UnixMillis) -> HostStanding {
-        let trouble = self.trouble.as_deref();
-        let given_up = trouble.filter(|trouble| trouble.is_given_up && now < clock);
+        let failures = self.failures.as_deref();
+        let given_up = failures.filter(|failures| failures.is_given_up && now < clock);
         HostStanding {
             is_ready: self.is_ready,
             has_answered: self.has_answered,
-            n_failures: trouble.map_or(0, |trouble| trouble.n),
-            given_up: given_up.map(|trouble| trouble.reason.clone()),
+            n_failures: failures.map_or(0, |failures| failures.n),
+            given_up: given_up.map(|failures| failures.reason.clone()),
         }
     }
 
-    /// Records the news of a claim that is given back.
-    pub(crate) fn hear(&mut self, news: HostNews) {
+    /// Records what a claim brings that is given back.
+    pub(crate) fn apply(&mut self, update: HostUpdate) {
         // The host was not given up, or this claim would not come back; the next failure gives it up again.
-        if let Some(trouble) = &mut self.trouble {
-            trouble.is_given_up = false;
+        if let Some(failures) = &mut self.failures {
+            failures.is_given_up = false;
         }
-        match news {
-            HostNews::None | HostNews::NotBefore(_) => {}
-            HostNews::Ready { has_answered, .. } => {
+        match update {
+            HostUpdate::None | HostUpdate::NotBefore(_) => {}
+            HostUpdate::Ready { has_answered, .. } => {
                 self.is_ready = true;
                 if has_answered {
-                    self.answer();
+                    self.record_answer();
                 }
             }
-            HostNews::Unready => self.is_ready = false,
+            HostUpdate::Unready => self.is_ready = false,
         }
     }
 
     /// Records an answer, which ends the failures.
-    pub(crate) fn answer(&mut self) {
+    pub(crate) fn record_answer(&mut self) {
         self.has_answered = true;
-        self.trouble = None;
+        self.failures = None;
     }
 
     /// Records a failure to reach the host, by a claim that was told of `n_before` failures. Returns true if
     /// it counts: requests that fail side by side count once.
-    pub(crate) fn fail(&mut self, n_before: u32, failure: &HostFailure) -> bool {
+    pub(crate) fn record_failure(&mut self, n_before: u32, failure: &HostFailure) -> bool {
         self.is_ready = false;
-        let n = self.trouble.as_ref().map_or(0, |trouble| trouble.n);
+        let n = self.failures.as_ref().map_or(0, |failures| failures.n);
         if n != n_before {
             return false;
         }
-        self.trouble = Some(Box::new(Trouble {
+        self.failures = Some(Box::new(FailureStreak {
             n: n.saturating_add(1),
             reason: failure.reason.clone(),
             is_given_up: failure.gives_up,
@@ -145,8 +149,8 @@ impl HostLife {
     }
 
     /// Forgets the failures: the URLs are to be tried again.
-    pub(crate) fn forgive(&mut self) {
-        self.trouble = None;
+    pub(crate) fn clear_failures(&mut self) {
+        self.failures = None;
     }
 }
 
@@ -154,7 +158,7 @@ impl HostLife {
 mod tests {
     use super::*;
 
-    const READY: HostNews = HostNews::Ready {
+    const READY: HostUpdate = HostUpdate::Ready {
         not_before: 0,
         delay_by: DelaySource::Setting,
         has_answered: false,
@@ -170,44 +174,50 @@ mod tests {
 
     #[test]
     fn failures_side_by_side_count_once_and_an_answer_ends_them() {
-        let mut life = HostLife::default();
+        let mut health = HostHealth::default();
         for _ in 0..3 {
-            life.fail(0, &failure(10, false));
+            health.record_failure(0, &failure(10, false));
         }
-        assert_eq!(life.standing(10, 0).n_failures, 1);
-        life.fail(1, &failure(20, false));
-        assert_eq!(life.standing(20, 0).n_failures, 2);
-        life.answer();
-        let standing = life.standing(20, 0);
+        assert_eq!(health.standing(10, 0).n_failures, 1);
+        health.record_failure(1, &failure(20, false));
+        assert_eq!(health.standing(20, 0).n_failures, 2);
+        health.record_answer();
+        let standing = health.standing(20, 0);
         assert_eq!((standing.n_failures, standing.has_answered), (0, true));
         // A claim that was told of failures before the answer says nothing new.
-        life.fail(2, &failure(30, true));
-        assert_eq!(life.standing(30, 0).n_failures, 0);
+        health.record_failure(2, &failure(30, true));
+        assert_eq!(health.standing(30, 0).n_failures, 0);
     }
 
     #[test]
     fn a_host_is_given_up_until_its_time_is_over() {
-        let mut life = HostLife::default();
-        life.hear(READY);
-        life.fail(0, &failure(100, true));
-        assert!(!life.is_ready() && life.is_given_up());
-        assert_eq!(life.standing(100, 99).given_up.as_deref(), Some("resolve"));
-        assert_eq!(life.standing(100, 100).given_up, None);
+        let mut health = HostHealth::default();
+        health.apply(READY);
+        health.record_failure(0, &failure(100, true));
+        assert!(!health.is_ready() && health.is_given_up());
+        assert_eq!(
+            health.standing(100, 99).given_up.as_deref(),
+            Some("resolve")
+        );
+        assert_eq!(health.standing(100, 100).given_up, None);
         // A single try decides for the next time.
-        life.fail(1, &failure(200, true));
-        assert_eq!(life.standing(200, 150).given_up.as_deref(), Some("resolve"));
-        life.forgive();
-        assert_eq!(life.standing(200, 150), HostStanding::default());
+        health.record_failure(1, &failure(200, true));
+        assert_eq!(
+            health.standing(200, 150).given_up.as_deref(),
+            Some("resolve")
+        );
+        health.clear_failures();
+        assert_eq!(health.standing(200, 150), HostStanding::default());
     }
 
     #[test]
     fn an_opening_knows_failures_and_finds_out_the_rest_anew() {
-        let mut life = HostLife::default();
-        life.hear(READY);
-        life.answer();
-        life.fail(0, &failure(10, false));
-        let trouble = life.trouble.clone().map(|trouble| *trouble);
-        let opened = HostLife::restored(true, life.has_answered, trouble);
+        let mut health = HostHealth::default();
+        health.apply(READY);
+        health.record_answer();
+        health.record_failure(0, &failure(10, false));
+        let failures = health.failures.clone().map(|failures| *failures);
+        let opened = HostHealth::restored(true, health.has_answered, failures);
         let standing = opened.standing(10, 0);
         assert_eq!(
             (

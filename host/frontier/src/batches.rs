@@ -44,7 +44,7 @@ pub struct LinkPolicy<'a> {
 
 impl LinkPolicy<'_> {
     /// Returns the links that are not refused, and counts the others by reason.
-    pub(super) fn part(
+    pub(super) fn partition(
         &self,
         links: impl Iterator<Item = NewRequest>,
     ) -> (Vec<NewRequest>, BTreeMap<&'static str, u64>) {
