@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::NewRequest;
+use super::claim::NewRequest;
 use crawler_model::crawl::ItemRecord;
 use crawler_model::scope::GrowthBounds;
 

@@ -1,6 +1,6 @@
 //! Result of one attempt at a page.
 
-use super::{Claim, NewRequest};
+use super::claim::{Claim, NewRequest};
 use crawler_model::crawl::{Done, ItemRecord, Request, UnixMillis};
 use crawler_model::frontier::{DelaySource, KeptCookies, Validators};
 use crawler_model::id::Shard;

@@ -7,6 +7,8 @@
 //!
 //! ```text
 //! settings      bounds, and the settings of the database
+//! frontiers     what all frontiers of one process share
+//! inner         what the calls and the background tasks of one frontier share
 //! memory_budget memory that all open frontiers of the process share
 //! blocks        what was read of their files, as long as there is memory for it
 //! clock         the database's time, which must not go back
@@ -14,9 +16,12 @@
 //! load          whose it is, whether it is whole, what an earlier process has left
 //! moved         hosts that another shard had before
 //! state         what is known in memory, and how a commit changes it and its batch
-//! links         which links of a page are new
+//! candidates    links of a page that may be new
+//! links         which of them are new
+//! new_links     links that are to be stored or sent
 //! peers         links to other shards and from them
 //! hosts         hosts that could not be reached
+//! queued        ends of pages that wait for their batch
 //! group         pages that come to their end, with one batch for those that do so at the same time
 //! writer        one batch at a time, numbered; what is durable
 //! scan          entries in the order of their keys
@@ -36,18 +41,13 @@
 //! frontier is opened again and read anew. A commit that is dropped while it waits for the guard may still be
 //! made by the task that holds it.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use object_store::ObjectStore;
-use slatedb::{Db, DbStatus};
-use tokio::sync::{Notify, Semaphore, watch};
 use url::Url;
 
-use super::seen::{Opening, SeenCache};
 use super::{
     Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, LinkBatch,
     LinkBounds, LinkPolicy, NewRequest, OpenFrontier, OutboxBatch, Take, TakeLimits, URL_BYTES,
@@ -55,22 +55,27 @@ use super::{
 use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::{KeptCookies, SinkMark};
 use crawler_model::id::{Run, Shard};
-use crawler_model::resource::{LinkTotals, Redrive, ShardId};
+use crawler_model::resource::{LinkTotals, Redrive};
 use crawler_process::task::TaskScope;
 
 mod blocks;
+mod candidates;
 mod clock;
 mod disk;
+mod frontiers;
 mod group;
 mod hosts;
+mod inner;
 mod links;
 mod load;
 mod maintenance;
 mod memory_budget;
 mod moved;
+mod new_links;
 mod open;
 mod outbox;
 mod peers;
+mod queued;
 mod redrive;
 mod root;
 mod scan;
@@ -83,141 +88,18 @@ mod tests;
 mod writer;
 
 pub use super::OpenOptions;
-use blocks::Blocks;
-use clock::DatabaseClock;
-use group::Queued;
-use memory_budget::{MemoryBudget, MemoryShare};
+pub use frontiers::{Frontiers, LastFault, segments};
+use inner::Inner;
 pub use settings::DurableSettings;
-use state::State;
 pub(super) use writer::{decode, failed};
 
 /// Time that background work may take to notice that the frontier is closed.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// Returns the extractor that tells keys apart by their segments.
-pub fn segments() -> Arc<dyn slatedb::PrefixExtractor> {
-    Arc::new(super::keys::Kinds)
-}
-
-/// Function that says why the object store cannot be used at present, if that is known.
-pub type LastFault = Arc<dyn Fn() -> Option<String> + Send + Sync>;
-
-/// Resources that all frontiers of one process share.
-pub struct Frontiers {
-    objects: Arc<dyn ObjectStore>,
-    settings: DurableSettings,
-    blocks: Arc<Blocks>,
-    seen: SeenCache,
-    last_fault: LastFault,
-    n_opened: AtomicUsize,
-    /// Number that tells this process from earlier ones; never 0.
-    process: u64,
-    /// Permit to try a page alone, so that an end of the process counts against one page only.
-    alone: Arc<Semaphore>,
-    /// Memory that the open frontiers share.
-    memory_budget: Arc<MemoryBudget>,
-    /// Openings and closings, which go on even if their callers stop waiting.
-    background: TaskScope,
-    /// Milliseconds by which tests set the clock of the machine back.
-    #[cfg(test)]
-    clock_ahead: i64,
-}
-
-impl Frontiers {
-    /// Creates the frontiers of this object store.
-    pub fn new(objects: Arc<dyn ObjectStore>, settings: DurableSettings) -> Self {
-        Self {
-            blocks: Arc::new(Blocks::new(settings.clone())),
-            seen: SeenCache::new(settings.seen_cache_bytes),
-            objects,
-            settings,
-            last_fault: Arc::new(|| None),
-            n_opened: AtomicUsize::new(1),
-            process: rand::random::<u64>() | 1,
-            alone: Arc::new(Semaphore::new(1)),
-            memory_budget: Arc::default(),
-            background: TaskScope::new(),
-            #[cfg(test)]
-            clock_ahead: 0,
-        }
-    }
-
-    /// Frees memory while it is short: drops caches that can be read again, and keeps no more URLs in memory
-    /// than each frontier needs until the shortage is over.
-    pub fn shrink(&self, is_short: bool) {
-        if is_short {
-            self.blocks.forget();
-            self.seen.forget();
-        }
-        self.memory_budget.shrink(is_short);
-    }
-
-    /// Sets the function that says why the object store does not answer.
-    #[must_use]
-    pub fn with_last_fault(mut self, last_fault: LastFault) -> Self {
-        self.last_fault = last_fault;
-        self
-    }
-}
-
 /// The frontier of one shard, open for writing.
 pub struct DurableFrontier {
     inner: Arc<Inner>,
     maintenance: TaskScope,
-}
-
-/// State that the calls of a frontier and its background tasks share.
-struct Inner {
-    shard: ShardId,
-    run: Run,
-    db: Db,
-    clock: Arc<DatabaseClock>,
-    status: watch::Receiver<DbStatus>,
-    /// Writer epoch of the database; part of the names of item files.
-    storage_epoch: u64,
-    frontiers: Arc<Frontiers>,
-    memory_share: Arc<MemoryShare>,
-    opening: Opening,
-    /// Number of the plugin that the crawl runs now, as used in records.
-    plugin: u32,
-    state: Mutex<State>,
-    /// Lock held while a batch is made and handed to the database.
-    writer: tokio::sync::Mutex<()>,
-    /// Pages that wait for their batch.
-    queue: Mutex<VecDeque<Queued>>,
-    broken: Mutex<Option<FrontierError>>,
-    /// Size in bytes on disk at the last measurement.
-    disk_bytes: AtomicU64,
-    /// Signals that URLs are to be read in.
-    refill_wanted: Notify,
-    take_changed: Notify,
-    outbox_changed: Notify,
-    links_changed: Notify,
-}
-
-impl Inner {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn check(&self) -> Result<(), FrontierError> {
-        let broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
-        broken.clone().map_or(Ok(()), Err)
-    }
-
-    /// Records the first error; after it nothing more is done here.
-    fn broken(&self, error: FrontierError) {
-        let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
-        broken.get_or_insert(error);
-        drop(broken);
-        self.notify();
-    }
-
-    fn notify(&self) {
-        self.take_changed.notify_one();
-        self.outbox_changed.notify_one();
-        self.links_changed.notify_one();
-    }
 }
 
 impl DurableFrontier {

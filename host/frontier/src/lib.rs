@@ -24,14 +24,16 @@ use async_trait::async_trait;
 use object_store::path::Path as ObjectPath;
 use url::Url;
 
-use crawler_model::crawl::{Counts, Fingerprint, Request, UnixMillis};
-use crawler_model::frontier::{DelaySource, KeptCookies, SinkMark, Validators};
+use crawler_model::crawl::{Counts, Request, UnixMillis};
+use crawler_model::frontier::{KeptCookies, SinkMark};
 use crawler_model::id::{ResourceId, Shard};
-use crawler_model::resource::{FRONTIER_MISSING, LinkTotals, ShardId};
+use crawler_model::resource::{LinkTotals, ShardId};
 
 mod batches;
+mod claim;
 mod commit;
 pub mod durable;
+mod error;
 mod keys;
 pub mod memory;
 mod monotonic_time;
@@ -48,9 +50,11 @@ pub mod twin;
 mod workbench;
 
 pub use batches::{LinkBatch, LinkBounds, LinkPolicy, OutboxBatch};
+pub use claim::{Claim, NewRequest, Take};
 pub use commit::{Commit, Committed, Ended, PageResult};
+pub use error::FrontierError;
 pub use opening::{OpenFrontier, OpenFrontiers, OpenOptions};
-pub use workbench::{HostFailure, HostStanding, TakeLimits};
+pub use workbench::{HostFailure, HostStanding, HostUpdate, TakeLimits};
 
 /// Approximate size in bytes of a waiting URL in memory.
 const URL_BYTES: usize = 512;
@@ -67,72 +71,6 @@ pub fn path_of(shard: ShardId) -> ObjectPath {
 /// Returns the folder of the frontiers of all shards of a resource.
 fn folder_of(resource: ResourceId) -> ObjectPath {
     ObjectPath::from_iter(["frontiers".to_owned(), resource.to_string()])
-}
-
-/// A request on its way into the frontier.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewRequest {
-    /// Request to fetch.
-    pub request: Request,
-    /// Number of links between the root requests (0) and this one.
-    pub depth: u32,
-}
-
-/// A URL that was taken: it is in flight until it is committed or given back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Claim {
-    /// Request to fetch.
-    pub request: Request,
-    /// Depth of the request that first stored the URL.
-    pub depth: u32,
-    /// Number of the attempt; 1 for the first.
-    pub attempt: u32,
-    /// Number that grows each time a URL is stored anew by a reload; part of item keys.
-    pub visit: u32,
-    /// Fingerprint that identifies the URL.
-    pub fingerprint: Fingerprint,
-    /// Number of the entry, given by the backend.
-    pub entry: u64,
-    /// True if the process may have ended because of this page: no other page is in flight beside it.
-    pub alone: bool,
-    /// Validators of the page from an earlier run.
-    pub validators: Option<Box<Validators>>,
-    /// Standing of its host.
-    pub host: HostStanding,
-}
-
-/// Knowledge about its host that a claim brings when it is given back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostUpdate {
-    /// Nothing is known: the host may or may not have been asked.
-    None,
-    /// The host was not asked, and it is not asked before this moment.
-    NotBefore(UnixMillis),
-    /// Everything that must be known before pages of the host are fetched is known.
-    Ready {
-        /// Time before which the host is not asked; 0 if nothing was asked of it.
-        not_before: UnixMillis,
-        /// Origin of the delay until then.
-        delay_by: DelaySource,
-        /// True if it has answered.
-        has_answered: bool,
-    },
-    /// Something that must be known before pages of the host are fetched is not known any more.
-    Unready,
-}
-
-/// Next step of a crawl, as told by the frontier.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Take {
-    /// The page that is to be fetched next.
-    Ready(Box<Claim>),
-    /// No page is ready before this moment; a commit may make one ready earlier.
-    WaitUntil(UnixMillis),
-    /// No page is ready until a page in flight is committed, the outbox has room, other shards have got their
-    /// links, or the root requests are stored.
-    Blocked,
-    /// No page is left and none is in flight. Links of other shards may still come.
-    Empty,
 }
 
 /// Frontier of one shard. It is shared by the tasks of one crawl; every call is safe to make at any time.
@@ -280,113 +218,4 @@ pub trait Frontier: Send + Sync + 'static {
     /// Ends the use of this frontier. Everything that was committed is durable when this returns; pages in
     /// flight stay due.
     async fn close(&self) -> Result<(), FrontierError>;
-}
-
-/// Failure of a frontier.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum FrontierError {
-    /// The claim is not in flight: it was committed or given back already.
-    #[error("{url} is not in flight")]
-    NotInFlight {
-        /// URL of the claim.
-        url: String,
-    },
-    /// Links of another shard are missing.
-    #[error("links from shard {from} go on at {first}, and {expected} is next")]
-    LinkGap {
-        /// Shard that sent the links.
-        from: Shard,
-        /// Number of the first link that was given.
-        first: u64,
-        /// Number that follows the last stored link.
-        expected: u64,
-    },
-    /// The root requests have not been stored here yet; they come before links of other shards.
-    #[error("the frontier {shard} has no root requests yet")]
-    Unseeded {
-        /// Shard of the frontier.
-        shard: ShardId,
-    },
-    /// A frontier that existed is gone.
-    #[error(
-        "the frontier {shard} was there and is gone from the data root; restore it from a copy, or crawl anew with `crawler resource restart`"
-    )]
-    Missing {
-        /// Shard of the frontier.
-        shard: ShardId,
-    },
-    /// The stored data is not what was written.
-    #[error(
-        "the frontier {shard} is damaged: {why}; restore it from a copy, or delete the resource and add it again"
-    )]
-    Damaged {
-        /// Shard of the frontier.
-        shard: ShardId,
-        /// Description of the damage.
-        why: String,
-    },
-    /// The frontier was written by another version.
-    #[error(
-        "the frontier {shard} has format {found} and this version knows {known}; use the version that wrote it, or delete the resource and add it again"
-    )]
-    Format {
-        /// Shard of the frontier.
-        shard: ShardId,
-        /// Format of the frontier.
-        found: u32,
-        /// Format that this version knows.
-        known: u32,
-    },
-    /// The frontier belongs to another shard or cluster.
-    #[error(
-        "the frontier {shard} in the data root belongs to {found}, not to {expected}; was the folder copied?"
-    )]
-    Foreign {
-        /// Shard whose frontier was expected.
-        shard: ShardId,
-        /// Owner found in the data root.
-        found: String,
-        /// Owner that was expected.
-        expected: String,
-    },
-    /// Another process has opened the frontier; nothing more can be written here.
-    #[error("another process has opened the frontier {shard}")]
-    Fenced {
-        /// Shard of the frontier.
-        shard: ShardId,
-    },
-    /// The object store does not answer, or refuses.
-    #[error("cannot {doing} the frontier {shard}: {why}")]
-    Unavailable {
-        /// Verb that completes the message: "open", "write", "read".
-        doing: &'static str,
-        /// Shard of the frontier.
-        shard: ShardId,
-        /// Description of the cause.
-        why: String,
-    },
-    /// The frontier was closed by this process.
-    #[error("the frontier {shard} is closed")]
-    Closed {
-        /// Shard of the frontier.
-        shard: ShardId,
-    },
-}
-
-impl FrontierError {
-    /// Returns the name of the condition of a resource that has this error.
-    pub fn condition(&self) -> &'static str {
-        match self {
-            FrontierError::Missing { .. } => FRONTIER_MISSING,
-            FrontierError::Damaged { .. } => "FrontierDamaged",
-            FrontierError::Format { .. } => "FrontierFormat",
-            FrontierError::Foreign { .. } => "FrontierForeign",
-            FrontierError::Fenced { .. } => "FrontierFenced",
-            FrontierError::Unavailable { .. } => "StorageUnavailable",
-            FrontierError::NotInFlight { .. }
-            | FrontierError::LinkGap { .. }
-            | FrontierError::Unseeded { .. }
-            | FrontierError::Closed { .. } => "FrontierClosed",
-        }
-    }
 }

@@ -363,16 +363,16 @@ impl FrontierReader {
         value.map_err(|e| failed(self.shard, "read", &e))
     }
 
-    async fn scan_prefix(&self, prefix: &[u8]) -> Result<Records<'_>, FrontierError> {
+    async fn scan_prefix(&self, prefix: &[u8]) -> Result<Records, FrontierError> {
         self.scan(Bytes::copy_from_slice(prefix)..keys::end_of(prefix))
             .await
     }
 
-    async fn scan(&self, range: Range<Bytes>) -> Result<Records<'_>, FrontierError> {
+    async fn scan(&self, range: Range<Bytes>) -> Result<Records, FrontierError> {
         let entries = Box::pin(self.db.scan(range)).await;
         let entries = entries.map_err(|e| failed(self.shard, "read", &e))?;
         Ok(Records {
-            reader: self,
+            shard: self.shard,
             entries,
         })
     }

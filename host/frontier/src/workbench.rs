@@ -22,6 +22,7 @@ use crawler_model::crawl::UnixMillis;
 mod health;
 mod host;
 mod hosts;
+mod ids;
 mod lane;
 mod sleep;
 mod table;
@@ -29,24 +30,13 @@ mod table;
 mod tests;
 
 pub(crate) use health::{FailureStreak, HostHealth};
-pub use health::{HostFailure, HostStanding};
+pub use health::{HostFailure, HostStanding, HostUpdate};
 pub(crate) use host::HostClock;
 use host::{Host, Kind, Level, Place};
+pub(crate) use ids::{HostId, LaneId};
 use lane::Lane;
-pub(crate) use lane::{Put, QueuePosition};
+pub(crate) use lane::{Cursor, Put, QueuePosition};
 use table::Hosts;
-
-/// Id of a host: a hash of its name and port. Two hosts with the same hash share their clock and their lanes,
-/// which is slower for both but correct.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct HostId(pub(crate) u64);
-
-/// Id of a lane: the URLs of one host with the same priority.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct LaneId {
-    pub(crate) host: HostId,
-    pub(crate) priority: i32,
-}
 
 /// Result of taking the next URL.
 #[derive(Debug)]
@@ -82,13 +72,6 @@ impl TakeLimits {
 /// Maximum number of lanes of one host: with each page of the host, the start of each lane is written, and
 /// the lanes are searched.
 const MAX_LANES: usize = 64;
-
-/// Start of a lane's URLs: none is left before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cursor {
-    pub(crate) priority: i32,
-    pub(crate) at: QueuePosition,
-}
 
 /// Hosts, their clocks, and the first of the URLs that wait for each.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use futures::TryStreamExt as _;
 use object_store::ObjectStore;
 use tokio_util::sync::CancellationToken;
 
-use super::Inner;
+use super::inner::Inner;
 use crate::path_of;
 
 /// Measures the size until the frontier is closed or gone.

@@ -6,8 +6,10 @@ use std::sync::{MutexGuard, PoisonError};
 use slatedb::WriteBatch;
 use tokio::sync::oneshot;
 
-use super::Inner;
-use super::links::{DedupContext, Links};
+use super::candidates::Links;
+use super::inner::Inner;
+use super::links::DedupContext;
+use super::queued::{Answer, Queued};
 use super::state::StoredPage;
 use super::writer::{BreakOnDrop, WriteGuard};
 use crate::workbench::HostId;
@@ -17,15 +19,6 @@ use crawler_model::crawl::{Done, Fingerprint};
 /// Limits of one batch: its pages, and the new links above which no further page joins it.
 const MAX_PAGES: usize = 32;
 const MAX_LINKS: usize = 4_096;
-
-type Answer = Result<Committed, FrontierError>;
-
-/// A page's end that waits for its batch.
-pub(super) struct Queued {
-    commit: Commit,
-    links: Links,
-    reply: oneshot::Sender<Answer>,
-}
 
 /// One batch in the making.
 struct Group<'a> {

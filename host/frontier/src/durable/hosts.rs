@@ -2,7 +2,7 @@
 
 use slatedb::WriteBatch;
 
-use super::Inner;
+use super::inner::Inner;
 use crate::workbench::{HostClock, HostId};
 use crate::{Claim, FrontierError, HostFailure, keys, records};
 

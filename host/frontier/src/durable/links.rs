@@ -4,44 +4,20 @@
 use std::collections::HashSet;
 use std::hash::BuildHasherDefault;
 
-use super::Inner;
+use super::candidates::{Link, Links};
+use super::inner::Inner;
+use super::new_links::{NewLink, NewLinks, OutgoingLink};
 use crate::records::{self, Stage};
 use crate::seen::{FoldHasher, SeenKey};
 use crate::workbench::HostId;
 use crate::{FrontierError, NewRequest, keys};
 use crawler_model::crawl::{Fingerprint, Request};
-use crawler_model::frontier::Validators;
 use crawler_model::id::Shard;
 use crawler_model::pattern::{PatternKey, path_pattern};
-use crawler_model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
+use crawler_model::scope::GrowthBounds;
 
 /// Maximum number of patterns whose counts are kept in memory.
 const MAX_PATTERNS: usize = 16 << 10;
-
-/// Links of a page that are to be stored.
-#[derive(Debug, Default)]
-pub(super) struct NewLinks {
-    /// Links that this shard stores, in the order of the page.
-    pub(super) links: Vec<NewLink>,
-    /// Links for other shards, in the order of the page.
-    pub(super) for_peers: Vec<OutgoingLink>,
-    /// Number of links kept out by setting `max-pattern-urls`.
-    pub(super) n_over_pattern: u64,
-    /// Number of links kept out by setting `max-hosts`.
-    pub(super) n_over_hosts: u64,
-    /// Fingerprints of all links that the batch has stored so far, with these.
-    pub(super) stored_here: HashSet<Fingerprint>,
-}
-
-impl NewLinks {
-    /// Returns the numbers of links that were kept out, with the words that they are counted by.
-    pub(super) fn over_bounds(&self) -> [(&'static str, u64); 2] {
-        [
-            (PATTERN_URLS, self.n_over_pattern),
-            (HOSTS, self.n_over_hosts),
-        ]
-    }
-}
 
 /// Facts that decide which links are new, besides the links themselves.
 #[derive(Debug, Default)]
@@ -54,54 +30,6 @@ pub(super) struct DedupContext {
     pub(super) growth: Option<GrowthBounds>,
     /// Links that other pages have stored in the same batch.
     pub(super) stored_here: HashSet<Fingerprint>,
-}
-
-/// A link to be stored.
-#[derive(Debug)]
-pub(super) struct NewLink {
-    pub(super) request: Request,
-    pub(super) fingerprint: Fingerprint,
-    pub(super) host: HostId,
-    /// Depth of the request that first stored the URL.
-    pub(super) depth: u32,
-    /// Number of the visit; 0 for a URL that was not known.
-    pub(super) visit: u32,
-    pub(super) validators: Option<Box<Validators>>,
-    /// Pattern of its path, and the number of URLs of that pattern that are stored with this one.
-    pub(super) pattern: Option<([u8; 8], u64)>,
-    /// True for the first link to its host in this run.
-    pub(super) meets_host: bool,
-}
-
-/// A link that another shard gets.
-#[derive(Debug)]
-pub(super) struct OutgoingLink {
-    pub(super) to: Shard,
-    pub(super) new: NewRequest,
-    pub(super) fingerprint: Fingerprint,
-    pub(super) host: HostId,
-}
-
-/// Links that may be new, in the order of the page. Telling them from known ones is most of the work, and
-/// needs no lock.
-#[derive(Default)]
-pub(super) struct Links(Vec<Link>);
-
-impl Links {
-    pub(super) fn has_reload(&self) -> bool {
-        self.0.iter().any(|link| link.new.request.reload)
-    }
-}
-
-struct Link {
-    /// Position in the page; links for other shards come last.
-    place: usize,
-    host: HostId,
-    fingerprint: Fingerprint,
-    key: SeenKey,
-    new: NewRequest,
-    /// Shard that the link belongs to. `None` for a link of this shard.
-    to: Option<Shard>,
 }
 
 /// Result of counting a link for its pattern.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::inner::Inner;
 use super::state::State;
 use super::suspects::MAX_ALONE;
-use super::{Inner, OpenOptions};
 use crate::workbench::{HostClock, HostHealth, HostId, LaneId, QueuePosition};
-use crate::{FrontierError, keys, records};
+use crate::{FrontierError, OpenOptions, keys, records};
 use crawler_model::crawl::{Counts, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::id::Digest;

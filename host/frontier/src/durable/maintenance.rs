@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Inner;
+use super::inner::Inner;
 use super::state::Waiting;
 use crate::workbench::{LaneId, QueuePosition};
 use crate::{FrontierError, keys, records};

@@ -13,12 +13,12 @@ use object_store::ObjectStore as _;
 use object_store::path::Path as ObjectPath;
 use slatedb::WriteBatch;
 
+use super::inner::Inner;
 use super::state::State;
 use super::writer::in_time;
-use super::{Inner, OpenOptions};
 use crate::reader::{FrontierReader, HostsOf};
 use crate::workbench::{HostClock, HostId};
-use crate::{FrontierError, Take, folder_of};
+use crate::{FrontierError, OpenOptions, Take, folder_of};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::Shard;
 use crawler_model::resource::ShardId;

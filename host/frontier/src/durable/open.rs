@@ -10,10 +10,12 @@ use slatedb::{Db, VersionedManifest};
 use tokio::sync::{Notify, oneshot};
 
 use super::clock::DatabaseClock;
+use super::frontiers::Frontiers;
+use super::inner::Inner;
 use super::state::State;
 use super::suspects::MAX_ALONE;
 use super::writer::{failed, in_time};
-use super::{DurableFrontier, Frontiers, Inner, disk, maintenance, sweep};
+use super::{DurableFrontier, disk, maintenance, sweep};
 use crate::reader::FrontierReader;
 use crate::{
     Commit, Ended, FrontierError, OpenFrontier, OpenFrontiers, OpenOptions, PageResult, path_of,
@@ -91,7 +93,7 @@ impl Frontiers {
             .with_expected_epoch(options.storage_epoch)
             .with_system_clock(clock.clone())
             .with_db_cache(self.blocks.clone(), id)
-            .with_segment_extractor(super::segments())
+            .with_segment_extractor(super::frontiers::segments())
             .build();
         let (tell, opened) = oneshot::channel();
         // The database works from the moment that it begins to open, and only `close` ends it: a caller that

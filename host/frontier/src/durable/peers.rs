@@ -10,125 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use prost::Message as _;
 use slatedb::WriteBatch;
 
-use super::Inner;
-use super::links::{DedupContext, NewLinks, OutgoingLink};
-use super::state::State;
+use super::inner::Inner;
+use super::links::DedupContext;
+use super::new_links::NewLinks;
+use super::state::{LinkQueue, State};
 use super::writer::BreakOnDrop;
 use crate::{FrontierError, LinkBatch, LinkBounds, LinkPolicy, NewRequest, keys, records};
 use crawler_model::id::Shard;
-use crawler_model::resource::LinkTotals;
-
-/// Progress of the links to and from other shards.
-#[derive(Debug)]
-pub(super) struct PeerLinks {
-    out: BTreeMap<Shard, LinkQueue>,
-    /// Number of the last stored link from each shard.
-    applied: BTreeMap<Shard, u64>,
-    max: u64,
-}
-
-/// Numbers of the links for one other shard.
-#[derive(Debug, Clone, Copy)]
-struct LinkQueue {
-    /// First number that the shard does not have yet.
-    first: u64,
-    /// Number below which all links are durable here.
-    durable_next: u64,
-    next: u64,
-}
-
-impl PeerLinks {
-    pub(super) fn new(max: u64) -> Self {
-        Self {
-            out: BTreeMap::new(),
-            applied: BTreeMap::new(),
-            max,
-        }
-    }
-
-    pub(super) fn n_waiting(&self) -> u64 {
-        self.out.values().map(|out| out.next - out.first).sum()
-    }
-
-    pub(super) fn is_full(&self) -> bool {
-        self.n_waiting() >= self.max
-    }
-
-    /// Returns the numbers that the next links will get.
-    pub(super) fn next(&self) -> Vec<(Shard, u64)> {
-        let next = self.out.iter().map(|(peer, out)| (*peer, out.next));
-        next.collect()
-    }
-
-    pub(super) fn durable_to(&mut self, next: &[(Shard, u64)]) {
-        for (peer, next) in next {
-            if let Some(out) = self.out.get_mut(peer) {
-                out.durable_next = *next;
-            }
-        }
-    }
-
-    /// Returns the shards for which there are durable links.
-    pub(super) fn waiting(&self) -> Vec<Shard> {
-        let durable = self
-            .out
-            .iter()
-            .filter(|(_, out)| out.first < out.durable_next);
-        durable.map(|(peer, _)| *peer).collect()
-    }
-
-    /// Returns the number of the last link of another shard that is stored.
-    fn last_applied(&self, from: Shard) -> u64 {
-        self.applied.get(&from).copied().unwrap_or(0)
-    }
-
-    pub(super) fn totals(&self) -> LinkTotals {
-        let sent = self.out.iter().map(|(peer, out)| (peer.0, out.next - 1));
-        let applied = self.applied.iter().map(|(peer, last)| (peer.0, *last));
-        LinkTotals {
-            sent: sent.collect(),
-            applied: applied.collect(),
-        }
-    }
-
-    fn save(&self, run: u64, peer: Shard, batch: &mut WriteBatch) {
-        if let Some(out) = self.out.get(&peer) {
-            let (first, next) = (out.first, out.next);
-            let record = records::Peer { run, first, next };
-            batch.put(keys::peer(peer), record.encode_to_vec());
-        }
-    }
-}
-
-impl State {
-    /// Stores links for other shards and returns their number.
-    pub(super) fn send(&mut self, links: Vec<OutgoingLink>, batch: &mut WriteBatch) -> u64 {
-        let mut peers = BTreeSet::new();
-        let n_sent = links.len() as u64;
-        for link in links {
-            let out = self.peers.out.entry(link.to).or_insert(LinkQueue {
-                first: 1,
-                durable_next: 1,
-                next: 1,
-            });
-            let record = records::Link {
-                request: (&link.new.request).into(),
-                depth: link.new.depth,
-            };
-            let key = keys::link(self.run, link.to, out.next);
-            batch.put(key, record.encode_to_vec());
-            out.next += 1;
-            let to = Some(link.to.0);
-            let seen = keys::seen(self.run, link.host, link.fingerprint);
-            batch.put(seen, records::Seen { to }.encode_to_vec());
-            peers.insert(link.to);
-        }
-        for peer in peers {
-            self.peers.save(self.run.0, peer, batch);
-        }
-        n_sent
-    }
-}
 
 impl Inner {
     /// Loads the state that an earlier opening has left.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use prost::Message as _;
 use slatedb::WriteBatch;
 
-use super::Inner;
+use super::inner::Inner;
 use super::state::{State, Waiting};
 use crate::records::{self, Stage};
 use crate::workbench::{HostHealth, HostId, QueuePosition};

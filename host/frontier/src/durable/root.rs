@@ -8,7 +8,7 @@
 use prost::Message as _;
 use slatedb::WriteBatch;
 
-use super::Inner;
+use super::inner::Inner;
 use super::state::State;
 use crate::records::Head;
 use crate::{FrontierError, keys};

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use slatedb::DbIterator;
 use tokio::time::Instant;
 
-use super::Inner;
+use super::inner::Inner;
 use crate::{FrontierError, keys};
 
 /// Maximum number of entries that are read ahead.

@@ -10,8 +10,6 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use url::Url;
 
-use super::outbox::Outbox;
-use super::peers::PeerLinks;
 use super::settings::DurableSettings;
 use crate::monotonic_time::MonotonicTime;
 use crate::records::{self, Head};
@@ -23,8 +21,14 @@ use crawler_model::id::{Run, Shard};
 
 mod commit;
 mod host_update;
+mod outbox;
+mod peers;
 
 pub(super) use commit::StoredPage;
+use outbox::Outbox;
+pub(super) use outbox::WINDOW;
+pub(super) use peers::LinkQueue;
+use peers::PeerLinks;
 
 /// Maximum number of URLs of one lane in memory, if few lanes share the memory.
 const MAX_LANE_CAPACITY: usize = 1_024;

@@ -12,7 +12,7 @@
 use prost::Message as _;
 use slatedb::WriteBatch;
 
-use super::Inner;
+use super::inner::Inner;
 use crate::{Claim, FrontierError, keys, records};
 
 /// Number of process ends that a page may cause before it is given up.

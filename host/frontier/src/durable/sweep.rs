@@ -11,7 +11,7 @@ use prost::Message as _;
 use slatedb::WriteBatch;
 use tokio_util::sync::CancellationToken;
 
-use super::Inner;
+use super::inner::Inner;
 use super::links::DedupContext;
 use crate::records::{self, Stage};
 use crate::{FrontierError, NewRequest, keys};

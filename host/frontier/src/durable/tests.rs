@@ -10,6 +10,9 @@ use crate::suite::{
 };
 use crate::{Ended, Take};
 use crawler_model::id::{Digest, Epoch, ResourceId};
+use crawler_model::resource::ShardId;
+use object_store::ObjectStore;
+use slatedb::Db;
 
 mod group;
 mod growth;

@@ -9,7 +9,7 @@ use slatedb::{CloseReason, ErrorKind, WriteBatch};
 use tokio::sync::{MutexGuard, oneshot};
 use url::Url;
 
-use super::Inner;
+use super::inner::Inner;
 use super::links::DedupContext;
 use super::state::Written;
 use crate::seen::SeenKey;
@@ -292,7 +292,7 @@ pub(super) async fn in_time<T>(
     shard: ShardId,
     doing: &'static str,
     deadline: Duration,
-    last_fault: &super::LastFault,
+    last_fault: &super::frontiers::LastFault,
     call: impl Future<Output = Result<T, FrontierError>>,
 ) -> Result<T, FrontierError> {
     tokio::time::timeout(deadline, call)

@@ -4,19 +4,20 @@ use bytes::Bytes;
 use prost::Message;
 use slatedb::DbIterator;
 
-use super::{FrontierReader, failed};
 use crate::FrontierError;
+use crate::durable::{decode, failed};
+use crawler_model::resource::ShardId;
 
 /// Iterator over records in the order of their keys.
-pub(super) struct Records<'a> {
-    pub(super) reader: &'a FrontierReader,
+pub(super) struct Records {
+    pub(super) shard: ShardId,
     pub(super) entries: DbIterator,
 }
 
-impl Records<'_> {
+impl Records {
     pub(super) async fn next_bytes(&mut self) -> Result<Option<(Bytes, Bytes)>, FrontierError> {
         let entry = self.entries.next().await;
-        let entry = entry.map_err(|e| failed(self.reader.shard, "read", &e))?;
+        let entry = entry.map_err(|e| failed(self.shard, "read", &e))?;
         Ok(entry.map(|entry| (entry.key, entry.value)))
     }
 
@@ -25,7 +26,7 @@ impl Records<'_> {
         what: &str,
     ) -> Result<Option<(Bytes, T)>, FrontierError> {
         match self.next_bytes().await? {
-            Some((key, value)) => Ok(Some((key, self.reader.decode(&value, what)?))),
+            Some((key, value)) => Ok(Some((key, decode(self.shard, &value, what)?))),
             None => Ok(None),
         }
     }

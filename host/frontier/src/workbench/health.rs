@@ -17,7 +17,6 @@
 //! failures are stored. The URLs of a host that is given up come one by one, so that each is given up for the
 //! host's reason without being fetched. Once the time is over, a single try decides for the next such time.
 
-use crate::HostUpdate;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::frontier::DelaySource;
 
@@ -66,6 +65,26 @@ pub struct HostFailure {
     pub reason: String,
     /// True if the URLs of the host are given up until that moment.
     pub gives_up: bool,
+}
+
+/// Knowledge about its host that a claim brings when it is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostUpdate {
+    /// Nothing is known: the host may or may not have been asked.
+    None,
+    /// The host was not asked, and it is not asked before this moment.
+    NotBefore(UnixMillis),
+    /// Everything that must be known before pages of the host are fetched is known.
+    Ready {
+        /// Time before which the host is not asked; 0 if nothing was asked of it.
+        not_before: UnixMillis,
+        /// Origin of the delay until then.
+        delay_by: DelaySource,
+        /// True if it has answered.
+        has_answered: bool,
+    },
+    /// Something that must be known before pages of the host are fetched is not known any more.
+    Unready,
 }
 
 impl HostHealth {

@@ -31,6 +31,13 @@ pub(crate) struct Put {
     pub(crate) precedes_cursor: bool,
 }
 
+/// Start of a lane's URLs: none is left before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cursor {
+    pub(crate) priority: i32,
+    pub(crate) at: QueuePosition,
+}
+
 #[derive(Debug)]
 pub(super) struct Lane<T> {
     buffer: BTreeMap<QueuePosition, T>,

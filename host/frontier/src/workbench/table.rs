@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::health::HostHealth;
 use super::host::{Host, HostClock, Place};
-use super::lane::Lane;
-use super::{Cursor, HostId};
+use super::ids::HostId;
+use super::lane::{Cursor, Lane};
 
 /// Hosts by id, each in one of two forms.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use prost::Message as _;
 use slatedb::WriteBatch;
 
 use super::{State, Waiting};
-use crate::durable::links::{NewLink, NewLinks};
+use crate::durable::new_links::{NewLink, NewLinks};
 use crate::records::{self, Stage};
 use crate::workbench::{HostHealth, HostId, LaneId, QueuePosition};
 use crate::{Commit, Committed, Ended, FrontierError, keys};
@@ -175,7 +175,7 @@ impl State {
         let committed = Committed {
             n_over_pattern: new_links.n_over_pattern,
             n_over_hosts: new_links.n_over_hosts,
-            n_sent: self.send(new_links.for_peers, batch),
+            n_sent: self.peers.send(self.run, new_links.for_peers, batch),
             ..self.store(new_links.links, plugin, &mut hosts, batch)
         };
         self.counts.items += commit.result.items.len() as u64;
