@@ -5,6 +5,12 @@
 //! them follow the same links with the same number of pages in flight and write one line for each page. They
 //! take turns, so that a busy machine slows all of them equally; ratios are medians over the rounds.
 //! Processor time is that of this process: the server is another.
+//!
+//! ```text
+//! cargo bench -p crawler --bench crawl                     the documentation of Rust
+//! cargo bench -p crawler --bench crawl -- small            20 000 pages of 2 kB: three kinds of frontier
+//! cargo bench -p crawler --bench crawl -- small PAGES      one round with this many pages
+//! ```
 
 use std::time::{Duration, Instant};
 
@@ -24,9 +30,13 @@ mod loopback;
 mod sandboxed;
 #[path = "crawl/site.rs"]
 mod site;
+#[path = "crawl/small.rs"]
+mod small;
 
 /// Number of crawls of each kind, after one that warms up.
 const N_ROUNDS: usize = 9;
+/// Number of small pages.
+const N_SMALL: u64 = 20_000;
 /// Time after which no further round begins.
 const ENOUGH: Duration = Duration::from_secs(70);
 /// Page on which crawls start. All links that are followed are below its folder.
@@ -39,55 +49,103 @@ struct Crawled {
     n_bytes: u64,
     wall: Duration,
     processors: Duration,
+    /// Time that the opening of its frontier took.
+    opening: Duration,
 }
 
 /// Counts of a crawl.
 struct Harvest {
     n_pages: u64,
     n_bytes: u64,
+    /// Time that the opening of its frontier took.
+    opening: Duration,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        [loopback::SERVE, "small", n_pages] => {
+            let n_pages = n_pages.parse().expect("a number of pages");
+            loopback::serve(small::router(n_pages));
+        }
+        [loopback::SERVE, folder] => loopback::serve(site::router(folder.as_ref())),
+        ["small"] => small_pages(N_SMALL, N_ROUNDS),
+        ["small", n_pages] => small_pages(n_pages.parse().expect("a number of pages"), 1),
+        _ => documentation(),
+    }
 }
 
 #[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
-fn main() {
-    let mut arguments = std::env::args().skip(1);
-    if arguments.next().as_deref() == Some(loopback::SERVE) {
-        let folder = arguments.next().expect("a folder follows");
-        return loopback::serve(site::router(folder.as_ref()));
-    }
+fn documentation() {
     let Some(folder) = site::folder() else {
         println!("left out: the documentation is not installed (rustup component add rust-docs)");
         return;
     };
-    let server = loopback::Server::start(Some(&folder));
+    let server = loopback::Server::start(&[folder.as_os_str()]);
     let runtime = Runtime::new().expect("a runtime starts");
     let start = server.base.join(START).expect("it is a path");
     let crawler = runtime.block_on(sandboxed::Crawler::new());
     let in_memory = || measured(&runtime, || crawler.crawl(&start, Kept::InMemory));
     let durably = || measured(&runtime, || crawler.crawl(&start, Kept::Durably));
     let bare = || measured(&runtime, || bare::crawl(&start, sandboxed::CONCURRENCY));
-    let crawls: [&dyn Fn() -> Crawled; 3] = [&durably, &in_memory, &bare];
+    let [durably, in_memory, bare] = rounds([&durably, &in_memory, &bare], N_ROUNDS);
+    println!("durable    {}", told(&durably));
+    println!("in memory  {}", told(&in_memory));
+    println!("bare       {}", told(&bare));
+    compare("durable to bare", &durably, &bare);
+    compare("durable to in memory", &durably, &in_memory);
+}
 
+/// Compares the frontier in memory with the durable one, whose objects are in memory or in a folder.
+#[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
+fn small_pages(n_pages: u64, n_rounds: usize) {
+    let server = loopback::Server::start(&["small".as_ref(), n_pages.to_string().as_ref()]);
+    let runtime = Runtime::new().expect("a runtime starts");
+    let start = server.base.join(START).expect("it is a path");
+    let crawler = runtime.block_on(sandboxed::Crawler::new());
+    let in_memory = || measured(&runtime, || crawler.crawl(&start, Kept::InMemory));
+    let objects = || measured(&runtime, || crawler.crawl(&start, Kept::InMemoryObjects));
+    let folder = || measured(&runtime, || crawler.crawl(&start, Kept::Durably));
+    let [in_memory, objects, folder] = rounds([&in_memory, &objects, &folder], n_rounds);
+    for (name, crawls) in [
+        ("in memory                 ", &in_memory),
+        ("durable, objects in memory", &objects),
+        ("durable, in a folder      ", &folder),
+    ] {
+        let opening = median(crawls.iter().map(|crawl| crawl.opening.as_secs_f64()));
+        println!(
+            "{name}  {}  opened in {:.1} ms",
+            told(crawls),
+            1e3 * opening
+        );
+    }
+    compare("objects in memory to in memory", &objects, &in_memory);
+    compare("in a folder to in memory", &folder, &in_memory);
+    compare("objects in memory to in a folder", &objects, &folder);
+}
+
+/// Runs each kind of crawl once to warm up, and then in rounds.
+fn rounds<const N: usize>(crawls: [&dyn Fn() -> Crawled; N], n_rounds: usize) -> [Vec<Crawled>; N] {
     let began = Instant::now();
     let warm = crawls.map(|crawl| crawl());
     let found = warm.map(|crawled| (crawled.n_pages, crawled.n_bytes));
-    assert_eq!(found, [found[0]; 3], "all find the same pages");
-    let mut rounds: [Vec<Crawled>; 3] = Default::default();
-    for round in 0..N_ROUNDS {
+    assert_eq!(found, [found[0]; N], "all find the same pages");
+    let mut rounds: [Vec<Crawled>; N] = std::array::from_fn(|_| Vec::new());
+    for round in 0..n_rounds {
         if began.elapsed() >= ENOUGH {
             break;
         }
         // The order rotates: each kind finds the machine as the others left it.
-        for n in 0..crawls.len() {
-            let n = (n + round) % crawls.len();
+        for n in 0..N {
+            let n = (n + round) % N;
             rounds[n].push(crawls[n]());
         }
     }
-    let [durably, in_memory, bare] = &rounds;
-    println!("durable    {}", told(durably));
-    println!("in memory  {}", told(in_memory));
-    println!("bare       {}", told(bare));
-    compare("durable to bare", durably, bare);
-    compare("durable to in memory", durably, in_memory);
+    rounds
 }
 
 #[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
@@ -113,6 +171,7 @@ fn measured<F: Future<Output = Harvest>>(runtime: &Runtime, crawl: impl Fn() -> 
         n_bytes: harvest.n_bytes,
         wall: began.elapsed(),
         processors: processor_time() - used,
+        opening: harvest.opening,
     }
 }
 

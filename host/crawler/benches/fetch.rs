@@ -64,7 +64,7 @@ fn main() {
     if std::env::args().nth(1).as_deref() == Some(loopback::SERVE) {
         return loopback::serve(pages::router());
     }
-    let server = loopback::Server::start(None);
+    let server = loopback::Server::start(&[]);
     let runtime = Runtime::new().expect("a runtime starts");
     let mut rounds: [Vec<Took>; 3] = Default::default();
     let asked = Arc::new(runtime.block_on(Asked::new(&server.base)));

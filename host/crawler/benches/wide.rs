@@ -79,7 +79,7 @@ fn main() {
         let router = Router::new().route("/robots.txt", get(robots));
         return loopback::serve(router.fallback(page));
     }
-    let server = loopback::Server::start(None);
+    let server = loopback::Server::start(&[]);
     let port = server.base.port().expect("it has one");
     let runtime = Runtime::new().expect("a runtime starts");
     let run = |wide: Wide| runtime.block_on(wide.crawl(port));
@@ -232,7 +232,7 @@ impl Wide {
         if !self.is_durable {
             return Arc::new(MemoryFrontier::new(MemorySettings::default()));
         }
-        Arc::new(frontier::durable(folder).await)
+        Arc::new(frontier::durable(frontier::in_folder(folder)).await)
     }
 
     fn fetcher(self) -> HttpFetcher {

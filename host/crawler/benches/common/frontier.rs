@@ -1,4 +1,4 @@
-//! A durable frontier in a folder, new or not, as a worker opens one.
+//! A durable frontier, new or not, as a worker opens one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,11 +8,16 @@ use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, Ope
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_process::clock::{Clock as _, SystemClock};
+use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 
-pub(crate) async fn durable(folder: &Path) -> DurableFrontier {
+/// Returns the object store of a folder.
+pub(crate) fn in_folder(folder: &Path) -> Arc<dyn ObjectStore> {
     let objects = LocalFileSystem::new_with_prefix(folder).expect("it is there");
-    let objects = Arc::new(objects.with_fsync(true));
+    Arc::new(objects.with_fsync(true))
+}
+
+pub(crate) async fn durable(objects: Arc<dyn ObjectStore>) -> DurableFrontier {
     let frontiers = Arc::new(Frontiers::new(objects, DurableSettings::default()));
     let shard = ShardId::only(ResourceId(1));
     let storage_epoch = frontiers.storage_epoch(shard).await;

@@ -1,8 +1,8 @@
 //! A web server on loopback in a process of its own: the benchmark's program, started once more.
 
+use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::Ipv4Addr;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use axum::Router;
@@ -19,11 +19,11 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts the server; it serves this folder if there is one.
-    pub(crate) fn start(folder: Option<&Path>) -> Self {
+    /// Starts the server; the arguments tell what it serves.
+    pub(crate) fn start(arguments: &[&OsStr]) -> Self {
         let mut process = Command::new(std::env::current_exe().expect("this program is a file"))
             .arg(SERVE)
-            .args(folder)
+            .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -2,6 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::io::{BufWriter, Write as _};
+use std::time::Duration;
 
 use scraper::{ElementRef, Html, Selector};
 use tokio::task::JoinSet;
@@ -35,6 +36,7 @@ pub(crate) async fn crawl(start: &Url, concurrency: u32) -> Harvest {
     let mut harvest = Harvest {
         n_pages: 0,
         n_bytes: 0,
+        opening: Duration::ZERO,
     };
     loop {
         while running.len() < concurrency as usize

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
@@ -20,13 +21,14 @@ use crawler_plugin::engine::{Engine, EngineSettings, Plugin};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::CrawlMemory;
 use crawler_sink::lines::{LineFiles, LineSettings};
+use object_store::memory::InMemory;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::Harvest;
 use super::components::component;
-use super::frontier::durable;
+use super::frontier::{durable, in_folder};
 
 /// Number of pages in flight, here and in the bare loop.
 pub(crate) const CONCURRENCY: u32 = 16;
@@ -54,7 +56,9 @@ impl Crawler {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let lines = LineFiles::open(folder.path().join("0"), 1, LineSettings::default());
         let sink = Box::new(lines);
+        let opening = Instant::now();
         let frontier = frontier(kept, folder.path()).await;
+        let opening = opening.elapsed();
         let (_config, config) = watch::channel(config());
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let parts = CrawlParts {
@@ -83,6 +87,7 @@ impl Crawler {
         Harvest {
             n_pages: counts.pages(),
             n_bytes: counts.bytes,
+            opening,
         }
     }
 }
@@ -90,14 +95,19 @@ impl Crawler {
 /// Storage of the URLs.
 #[derive(Clone, Copy)]
 pub(crate) enum Kept {
+    /// In the frontier in memory, as `crawler run` does.
     InMemory,
+    /// In the durable frontier over an object store in memory.
+    InMemoryObjects,
+    /// In the durable frontier over a folder, as a worker does.
     Durably,
 }
 
 async fn frontier(kept: Kept, folder: &Path) -> Arc<dyn Frontier> {
     match kept {
         Kept::InMemory => Arc::new(MemoryFrontier::new(MemorySettings::default())),
-        Kept::Durably => Arc::new(durable(folder).await),
+        Kept::InMemoryObjects => Arc::new(durable(Arc::new(InMemory::new())).await),
+        Kept::Durably => Arc::new(durable(in_folder(folder)).await),
     }
 }
 

@@ -83,7 +83,7 @@ pub(crate) fn run(port: u16, many: f64) {
 #[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
 async fn fill(folder: &Path, port: u16) {
     let began = Instant::now();
-    let frontier = frontier::durable(folder).await;
+    let frontier = frontier::durable(frontier::in_folder(folder)).await;
     let request = |n: u32| {
         let url = format!("http://site{n}.test:{port}/");
         NewRequest {
@@ -145,7 +145,7 @@ async fn crawl(folder: &Path, port: u16) {
     let fetcher = wide.fetcher();
     let with_names = memory("VmRSS:");
     let began = Instant::now();
-    let frontier = Arc::new(frontier::durable(folder).await);
+    let frontier = Arc::new(frontier::durable(frontier::in_folder(folder)).await);
     println!(
         "  opened in {:.2} s, {} MiB",
         began.elapsed().as_secs_f64(),
