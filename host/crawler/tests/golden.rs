@@ -13,7 +13,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::reader::FrontierReader;
-use crawler_frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, PageResult, Take};
+use crawler_frontier::{
+    Claim, Commit, Ended, Frontier as _, ItemOutbox as _, NewRequest, PageResult, Take,
+};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::frontier::{ContentHash, SinkMark, UrlFilter, UrlState, Validators};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};

@@ -49,13 +49,13 @@ use async_trait::async_trait;
 use url::Url;
 
 use super::{
-    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, LinkBatch,
-    LinkBounds, LinkPolicy, NewRequest, OpenFrontier, OutboxBatch, Take, TakeLimits, URL_BYTES,
+    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, NewRequest,
+    OpenFrontier, Take, TakeLimits, URL_BYTES,
 };
 use crawler_model::crawl::{Counts, Request, UnixMillis};
-use crawler_model::frontier::{KeptCookies, SinkMark};
-use crawler_model::id::{Run, Shard};
-use crawler_model::resource::{LinkTotals, Redrive};
+use crawler_model::frontier::KeptCookies;
+use crawler_model::id::Run;
+use crawler_model::resource::Redrive;
 use crawler_process::task::TaskScope;
 
 mod blocks;
@@ -182,49 +182,12 @@ impl Frontier for DurableFrontier {
         self.inner.put_off(*claim, &failure).await
     }
 
-    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
-        self.inner.outbox(max).await
-    }
-
-    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
-        self.inner.clear_outbox(end, mark).await
-    }
-
-    fn peers(&self) -> Vec<Shard> {
-        self.inner.state().peers.waiting()
-    }
-
-    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError> {
-        self.inner.links_for(peer, bounds).await
-    }
-
-    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
-        self.inner.delivered(peer, end).await
-    }
-
-    async fn apply(
-        &self,
-        from: Shard,
-        batch: LinkBatch,
-        policy: LinkPolicy<'_>,
-    ) -> Result<u64, FrontierError> {
-        self.inner.apply(from, batch, policy).await
-    }
-
-    fn link_totals(&self) -> LinkTotals {
-        self.inner.state().peers.totals()
-    }
-
     async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
         self.inner.knows(request).await
     }
 
     fn disk_bytes(&self) -> u64 {
         self.inner.disk_bytes.load(Ordering::Relaxed)
-    }
-
-    fn undelivered_bytes(&self) -> u64 {
-        self.inner.state().last.outbox_bytes
     }
 
     fn counts(&self) -> Counts {
@@ -237,14 +200,6 @@ impl Frontier for DurableFrontier {
 
     async fn take_changed(&self) {
         self.inner.take_changed.notified().await;
-    }
-
-    async fn outbox_changed(&self) {
-        self.inner.outbox_changed.notified().await;
-    }
-
-    async fn links_changed(&self) {
-        self.inner.links_changed.notified().await;
     }
 
     async fn settle(&self) -> Result<(), FrontierError> {

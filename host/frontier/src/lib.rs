@@ -25,19 +25,20 @@ use object_store::path::Path as ObjectPath;
 use url::Url;
 
 use crawler_model::crawl::{Counts, Request, UnixMillis};
-use crawler_model::frontier::{KeptCookies, SinkMark};
-use crawler_model::id::{ResourceId, Shard};
-use crawler_model::resource::{LinkTotals, ShardId};
+use crawler_model::frontier::KeptCookies;
+use crawler_model::id::ResourceId;
+use crawler_model::resource::ShardId;
 
-mod batches;
 mod claim;
 mod commit;
 pub mod durable;
 mod error;
+mod exchange;
 mod keys;
 pub mod memory;
 mod monotonic_time;
 mod opening;
+mod outbox;
 pub mod reader;
 mod records;
 mod seen;
@@ -49,11 +50,12 @@ pub mod suite;
 pub mod twin;
 mod workbench;
 
-pub use batches::{LinkBatch, LinkBounds, LinkPolicy, OutboxBatch};
 pub use claim::{Claim, NewRequest, Take};
 pub use commit::{Commit, Committed, Ended, PageResult};
 pub use error::FrontierError;
+pub use exchange::{LinkBatch, LinkBounds, LinkExchange, LinkPolicy};
 pub use opening::{OpenFrontier, OpenFrontiers, OpenOptions};
+pub use outbox::{ItemOutbox, OutboxBatch};
 pub use workbench::{HostFailure, HostStanding, HostUpdate, TakeLimits};
 
 /// Approximate size in bytes of a waiting URL in memory.
@@ -73,9 +75,9 @@ fn folder_of(resource: ResourceId) -> ObjectPath {
     ObjectPath::from_iter(["frontiers".to_owned(), resource.to_string()])
 }
 
-/// Frontier of one shard. It is shared by the tasks of one crawl; every call is safe to make at any time.
+/// Frontier of one shard: its pages, and what holds for the whole. It is shared by the tasks of one crawl; every call is safe to make at any time.
 #[async_trait]
-pub trait Frontier: Send + Sync + 'static {
+pub trait Frontier: ItemOutbox + LinkExchange {
     /// Stores the root requests together with the mark that `root` ran. It is called once per run; a second
     /// call changes nothing.
     async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {
@@ -142,48 +144,12 @@ pub trait Frontier: Send + Sync + 'static {
     /// warning.
     async fn put_off(&self, claim: Box<Claim>, failure: HostFailure) -> Result<(), FrontierError>;
 
-    /// Returns at most `max` of the oldest durable items of the outbox; they stay there.
-    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError>;
-
-    /// Removes all items before `end`, because the sink has them, and stores in the same batch the sink's
-    /// mark.
-    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError>;
-
-    /// Returns the other shards for which there are durable links.
-    fn peers(&self) -> Vec<Shard>;
-
-    /// Returns the oldest durable links for another shard; they stay there.
-    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError>;
-
-    /// Removes all links for another shard before `end`, because they are durable there.
-    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError>;
-
-    /// Stores links of another shard in one batch like those of a page, with the depths that they have. Links
-    /// that were stored already are skipped, and so are those that `policy` leaves out. Returns the number of
-    /// the last link that is stored. It may be smaller than that of the last link of this batch if another
-    /// call brings links of the same shard at the same time. The links are durable once
-    /// [`settle`](Self::settle) has returned after this.
-    ///
-    /// This call is not cancel-safe: if it is cut off, it may end the use of the frontier.
-    async fn apply(
-        &self,
-        from: Shard,
-        batch: LinkBatch,
-        policy: LinkPolicy<'_>,
-    ) -> Result<u64, FrontierError>;
-
-    /// Returns the numbers of links to and from other shards in this run.
-    fn link_totals(&self) -> LinkTotals;
-
     /// Returns true if this run has stored the request, was redirected to it, or has sent it to another shard.
     async fn knows(&self, request: &Request) -> Result<bool, FrontierError>;
 
     /// Returns the size in bytes on disk, measured some seconds ago; 0 before the first measurement and for
     /// frontiers in memory.
     fn disk_bytes(&self) -> u64;
-
-    /// Returns the size in bytes of the items that wait for their sink.
-    fn undelivered_bytes(&self) -> u64;
 
     /// Returns the totals of this run.
     fn counts(&self) -> Counts;
@@ -194,14 +160,6 @@ pub trait Frontier: Send + Sync + 'static {
     /// Waits until [`Frontier::take`] may answer differently although no page has changed anything: URLs were
     /// read in, a batch has become durable, or links of other shards have come. For one task at a time.
     async fn take_changed(&self);
-
-    /// Waits until [`Frontier::outbox`] may return more, because a batch has become durable. For one task at
-    /// a time.
-    async fn outbox_changed(&self);
-
-    /// Waits until [`Frontier::links_for`] may return more, because a batch has become durable. For one task
-    /// at a time.
-    async fn links_changed(&self);
 
     /// Waits until everything that was committed is durable.
     async fn settle(&self) -> Result<(), FrontierError>;

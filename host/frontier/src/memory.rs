@@ -17,19 +17,18 @@ use url::Url;
 use super::monotonic_time::MonotonicTime;
 use super::workbench::{HostHealth, HostId, LaneId, Next, QueuePosition, Workbench};
 use super::{
-    Claim, Commit, Committed, Ended, Frontier, FrontierError, HostFailure, HostUpdate, LinkBatch,
-    LinkBounds, LinkPolicy, NewRequest, OutboxBatch, Take, TakeLimits, URL_BYTES,
+    Claim, Commit, Committed, Ended, Frontier, FrontierError, HostFailure, HostUpdate, NewRequest,
+    Take, TakeLimits, URL_BYTES,
 };
-use crawler_model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
-use crawler_model::frontier::{KeptCookies, SinkMark};
-use crawler_model::id::{ResourceId, Shard};
-use crawler_model::resource::{LinkTotals, ShardId};
+use crawler_model::crawl::{Counts, Done, Fingerprint, Request, UnixMillis};
+use crawler_model::frontier::KeptCookies;
 use crawler_model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
 use outbox::Outbox;
 use patterns::Patterns;
 use peers::PeerLinks;
 
 mod changes;
+mod delivery;
 mod outbox;
 mod patterns;
 pub(super) mod peers;
@@ -259,89 +258,12 @@ impl Frontier for MemoryFrontier {
         Ok(())
     }
 
-    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
-        let state = self.state();
-        let items: Vec<ItemRecord> = state.outbox.items.iter().take(max).cloned().collect();
-        Ok(OutboxBatch {
-            end: state.outbox.first + items.len() as u64,
-            items,
-        })
-    }
-
-    async fn clear_outbox(&self, end: u64, _mark: Option<SinkMark>) -> Result<(), FrontierError> {
-        self.state().outbox.clear(end);
-        Ok(())
-    }
-
-    fn peers(&self) -> Vec<Shard> {
-        self.state().peers.waiting()
-    }
-
-    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError> {
-        Ok(self.state().peers.links_for(peer, bounds))
-    }
-
-    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
-        self.state().peers.delivered(peer, end);
-        self.take_changed.notify_one();
-        Ok(())
-    }
-
-    async fn apply(
-        &self,
-        from: Shard,
-        batch: LinkBatch,
-        policy: LinkPolicy<'_>,
-    ) -> Result<u64, FrontierError> {
-        let mut state = self.state();
-        if state.roots.is_none() {
-            // The frontier is in memory only, and has no name.
-            let shard = ShardId::only(ResourceId(0));
-            return Err(FrontierError::Unseeded { shard });
-        }
-        let last = state.peers.applied.get(&from).copied().unwrap_or(0);
-        let (expected, first, end) = (last + 1, batch.first, batch.end());
-        if first > expected {
-            return Err(FrontierError::LinkGap {
-                from,
-                first,
-                expected,
-            });
-        }
-        if end <= expected {
-            return Ok(last);
-        }
-        let new = batch.links.into_iter().skip((expected - first) as usize);
-        let (new, refused) = policy.partition(new);
-        let growth = Some(policy.growth);
-        state.store(fingerprinted(new), self.settings.max_urls, growth);
-        for (reason, n) in refused {
-            *state
-                .counts
-                .refused_links
-                .entry(reason.to_owned())
-                .or_default() += n;
-        }
-        state.peers.applied.insert(from, end - 1);
-        drop(state);
-        self.take_changed.notify_one();
-        Ok(end - 1)
-    }
-
-    fn link_totals(&self) -> LinkTotals {
-        self.state().peers.totals()
-    }
-
     async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
         Ok(self.state().seen.contains_key(&request.fingerprint()))
     }
 
     fn disk_bytes(&self) -> u64 {
         0
-    }
-
-    fn undelivered_bytes(&self) -> u64 {
-        self.state().outbox.n_bytes as u64
     }
 
     fn counts(&self) -> Counts {
@@ -358,14 +280,6 @@ impl Frontier for MemoryFrontier {
     /// Waits for a call, because only calls change this frontier.
     async fn take_changed(&self) {
         self.take_changed.notified().await;
-    }
-
-    async fn outbox_changed(&self) {
-        std::future::pending().await
-    }
-
-    async fn links_changed(&self) {
-        self.links_changed.notified().await;
     }
 
     async fn settle(&self) -> Result<(), FrontierError> {

@@ -6,7 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crawler_frontier::durable::DurableSettings;
-use crawler_frontier::{Commit, Ended, Frontier as _, NewRequest, PageResult, Take};
+use crawler_frontier::{
+    Commit, Ended, Frontier as _, ItemOutbox as _, NewRequest, PageResult, Take,
+};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::id::Run;
 use crawler_model::scope::GrowthBounds;

@@ -21,7 +21,7 @@ use crate::parts::{CrawlConfig, CrawlParts};
 use crate::permit::Always;
 use crate::twin::{FrontierTwin, closed, page, report, requests};
 use crawler_fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched};
-use crawler_frontier::Frontier;
+use crawler_frontier::{Frontier, ItemOutbox as _};
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::crawl::{
     Counts, Item, ItemRecord, Kill, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,

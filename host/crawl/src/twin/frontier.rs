@@ -8,8 +8,8 @@ use url::Url;
 
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_frontier::{
-    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, LinkBatch,
-    LinkBounds, LinkPolicy, NewRequest, OutboxBatch, Take, TakeLimits,
+    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, ItemOutbox,
+    LinkBatch, LinkBounds, LinkExchange, LinkPolicy, NewRequest, OutboxBatch, Take, TakeLimits,
 };
 use crawler_model::crawl::{Counts, Request};
 use crawler_model::frontier::{KeptCookies, SinkMark, Validators};
@@ -151,6 +151,50 @@ impl Frontier for FrontierTwin {
         self.inner.0.put_off(claim, failure).await
     }
 
+    async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
+        self.inner.0.knows(request).await
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.disk_bytes
+    }
+
+    fn counts(&self) -> Counts {
+        self.inner.0.counts()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inner.0.in_flight()
+    }
+
+    async fn take_changed(&self) {
+        self.inner.0.take_changed().await;
+    }
+
+    async fn settle(&self) -> Result<(), FrontierError> {
+        self.n_settles.fetch_add(1, Ordering::Relaxed);
+        self.inner.0.settle().await
+    }
+
+    async fn check_empty(&self) -> Result<(), FrontierError> {
+        self.inner.0.check_empty().await
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.inner.0.held_bytes()
+    }
+
+    fn stalled(&self) -> Option<String> {
+        self.inner.0.stalled()
+    }
+
+    async fn close(&self) -> Result<(), FrontierError> {
+        self.inner.0.close().await
+    }
+}
+
+#[async_trait]
+impl ItemOutbox for FrontierTwin {
     async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
         self.inner.0.outbox(max).await
     }
@@ -159,6 +203,17 @@ impl Frontier for FrontierTwin {
         self.inner.0.clear_outbox(end, mark).await
     }
 
+    fn undelivered_bytes(&self) -> u64 {
+        self.inner.0.undelivered_bytes()
+    }
+
+    async fn outbox_changed(&self) {
+        self.inner.0.outbox_changed().await;
+    }
+}
+
+#[async_trait]
+impl LinkExchange for FrontierTwin {
     fn peers(&self) -> Vec<Shard> {
         self.inner.0.peers()
     }
@@ -186,55 +241,6 @@ impl Frontier for FrontierTwin {
 
     async fn links_changed(&self) {
         self.inner.0.links_changed().await;
-    }
-
-    async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
-        self.inner.0.knows(request).await
-    }
-
-    fn disk_bytes(&self) -> u64 {
-        self.disk_bytes
-    }
-
-    fn undelivered_bytes(&self) -> u64 {
-        self.inner.0.undelivered_bytes()
-    }
-
-    fn counts(&self) -> Counts {
-        self.inner.0.counts()
-    }
-
-    fn in_flight(&self) -> usize {
-        self.inner.0.in_flight()
-    }
-
-    async fn take_changed(&self) {
-        self.inner.0.take_changed().await;
-    }
-
-    async fn outbox_changed(&self) {
-        self.inner.0.outbox_changed().await;
-    }
-
-    async fn settle(&self) -> Result<(), FrontierError> {
-        self.n_settles.fetch_add(1, Ordering::Relaxed);
-        self.inner.0.settle().await
-    }
-
-    async fn check_empty(&self) -> Result<(), FrontierError> {
-        self.inner.0.check_empty().await
-    }
-
-    fn held_bytes(&self) -> u64 {
-        self.inner.0.held_bytes()
-    }
-
-    fn stalled(&self) -> Option<String> {
-        self.inner.0.stalled()
-    }
-
-    async fn close(&self) -> Result<(), FrontierError> {
-        self.inner.0.close().await
     }
 }
 

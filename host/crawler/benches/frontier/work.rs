@@ -5,7 +5,9 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
-use crawler_frontier::{Claim, Commit, Ended, Frontier as _, NewRequest, PageResult, Take};
+use crawler_frontier::{
+    Claim, Commit, Ended, Frontier as _, ItemOutbox as _, NewRequest, PageResult, Take,
+};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;

@@ -7,16 +7,156 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use async_trait::async_trait;
 use prost::Message as _;
 use slatedb::WriteBatch;
 
+use super::DurableFrontier;
 use super::inner::Inner;
 use super::links::DedupContext;
 use super::new_links::NewLinks;
 use super::state::{LinkQueue, State};
 use super::writer::BreakOnDrop;
-use crate::{FrontierError, LinkBatch, LinkBounds, LinkPolicy, NewRequest, keys, records};
+use crate::{
+    FrontierError, LinkBatch, LinkBounds, LinkExchange, LinkPolicy, NewRequest, keys, records,
+};
 use crawler_model::id::Shard;
+use crawler_model::resource::LinkTotals;
+
+#[async_trait]
+impl LinkExchange for DurableFrontier {
+    fn peers(&self) -> Vec<Shard> {
+        self.inner.state().peers.waiting()
+    }
+
+    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let out = inner.state().peers.out.get(&peer).copied();
+        let Some(out) = out else {
+            return Ok(LinkBatch::default());
+        };
+        let mut links = Vec::new();
+        let mut n_bytes = 0;
+        let key_of = |sequence| keys::link(inner.run, peer, sequence);
+        let mut found = inner
+            .scan(key_of(out.first)..key_of(out.durable_next))
+            .await?;
+        for sequence in (out.first..out.durable_next).take(bounds.n) {
+            let entry = found.next().await?;
+            let Some((_, value)) = entry.filter(|(key, _)| *key == key_of(sequence)) else {
+                // The link may have been delivered meanwhile.
+                inner.check_waiting(peer, sequence)?;
+                break;
+            };
+            n_bytes += value.len();
+            if n_bytes > bounds.bytes && !links.is_empty() {
+                break;
+            }
+            let link: records::Link = inner.decode(&value, "link")?;
+            let request = link.request.into_request();
+            links.push(NewRequest {
+                request: request.map_err(|why| inner.damaged(why))?,
+                depth: link.depth,
+            });
+        }
+        Ok(LinkBatch {
+            first: out.first,
+            links,
+        })
+    }
+
+    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let guard = inner.writer.lock().await;
+        let mut batch = WriteBatch::new();
+        {
+            let mut state = inner.state();
+            let Some(out) = state.peers.out.get_mut(&peer) else {
+                return Ok(());
+            };
+            let end = end.min(out.durable_next);
+            if end <= out.first {
+                return Ok(());
+            }
+            for sequence in out.first..end {
+                batch.delete(keys::link(inner.run, peer, sequence));
+            }
+            out.first = end;
+            state.peers.save(inner.run.0, peer, &mut batch);
+        }
+        inner.write(&guard, batch, 0).await?;
+        inner.take_changed.notify_one();
+        Ok(())
+    }
+
+    async fn apply(
+        &self,
+        from: Shard,
+        links: LinkBatch,
+        policy: LinkPolicy<'_>,
+    ) -> Result<u64, FrontierError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let (first, end) = (links.first, links.end());
+        let n_stored = |last: u64| (last + 1).saturating_sub(first);
+        // All work that does not need the guard is done before: other writers wait while it is held.
+        let n_passed_over = n_stored(inner.state().peers.last_applied(from));
+        let new = links.links.into_iter().skip(n_passed_over as usize);
+        let (new, refused) = policy.partition(new);
+        let new = inner.links(new, Vec::new());
+        let guard = inner.writer.lock().await;
+        // The task that held the guard before may have been cut off.
+        inner.check()?;
+        let last = {
+            let state = inner.state();
+            let shard = inner.shard;
+            if !state.head.is_seeded {
+                return Err(FrontierError::Unseeded { shard });
+            }
+            state.peers.last_applied(from)
+        };
+        let expected = last + 1;
+        if first > expected {
+            return Err(FrontierError::LinkGap {
+                from,
+                first,
+                expected,
+            });
+        }
+        // Links that another call has stored meanwhile are among the new ones; the rest of them comes again.
+        if end <= expected || n_stored(last) != n_passed_over {
+            return Ok(last);
+        }
+        let mut break_on_drop = BreakOnDrop {
+            inner,
+            is_armed: true,
+        };
+        let context = DedupContext {
+            growth: Some(policy.growth),
+            ..DedupContext::default()
+        };
+        let new_links = inner.deduplicate(new, context).await;
+        break_on_drop.is_armed = false;
+        let new_links = new_links.inspect_err(|_| inner.state().patterns.clear())?;
+        let stored = inner.seen_keys(&new_links);
+        let batch = inner.store_of(from, end - 1, new_links, refused);
+        inner.write(&guard, batch, 0).await?;
+        inner.remember(stored);
+        drop(guard);
+        inner.take_changed.notify_one();
+        Ok(end - 1)
+    }
+
+    fn link_totals(&self) -> LinkTotals {
+        self.inner.state().peers.totals()
+    }
+
+    async fn links_changed(&self) {
+        self.inner.links_changed.notified().await;
+    }
+}
 
 impl Inner {
     /// Loads the state that an earlier opening has left.
@@ -44,46 +184,6 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) async fn links_for(
-        &self,
-        peer: Shard,
-        bounds: LinkBounds,
-    ) -> Result<LinkBatch, FrontierError> {
-        self.check()?;
-        let out = self.state().peers.out.get(&peer).copied();
-        let Some(out) = out else {
-            return Ok(LinkBatch::default());
-        };
-        let mut links = Vec::new();
-        let mut n_bytes = 0;
-        let key_of = |sequence| keys::link(self.run, peer, sequence);
-        let mut found = self
-            .scan(key_of(out.first)..key_of(out.durable_next))
-            .await?;
-        for sequence in (out.first..out.durable_next).take(bounds.n) {
-            let entry = found.next().await?;
-            let Some((_, value)) = entry.filter(|(key, _)| *key == key_of(sequence)) else {
-                // The link may have been delivered meanwhile.
-                self.check_waiting(peer, sequence)?;
-                break;
-            };
-            n_bytes += value.len();
-            if n_bytes > bounds.bytes && !links.is_empty() {
-                break;
-            }
-            let link: records::Link = self.decode(&value, "link")?;
-            let request = link.request.into_request();
-            links.push(NewRequest {
-                request: request.map_err(|why| self.damaged(why))?,
-                depth: link.depth,
-            });
-        }
-        Ok(LinkBatch {
-            first: out.first,
-            links,
-        })
-    }
-
     /// Returns an error if this link should still be there.
     fn check_waiting(&self, peer: Shard, sequence: u64) -> Result<(), FrontierError> {
         let first = self.state().peers.out.get(&peer).map(|out| out.first);
@@ -91,87 +191,6 @@ impl Inner {
             return Err(self.damaged(format!("link {sequence} for shard {peer} is missing")));
         }
         Ok(())
-    }
-
-    pub(super) async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
-        self.check()?;
-        let guard = self.writer.lock().await;
-        let mut batch = WriteBatch::new();
-        {
-            let mut state = self.state();
-            let Some(out) = state.peers.out.get_mut(&peer) else {
-                return Ok(());
-            };
-            let end = end.min(out.durable_next);
-            if end <= out.first {
-                return Ok(());
-            }
-            for sequence in out.first..end {
-                batch.delete(keys::link(self.run, peer, sequence));
-            }
-            out.first = end;
-            state.peers.save(self.run.0, peer, &mut batch);
-        }
-        self.write(&guard, batch, 0).await?;
-        self.take_changed.notify_one();
-        Ok(())
-    }
-
-    pub(super) async fn apply(
-        &self,
-        from: Shard,
-        links: LinkBatch,
-        policy: LinkPolicy<'_>,
-    ) -> Result<u64, FrontierError> {
-        self.check()?;
-        let (first, end) = (links.first, links.end());
-        let n_stored = |last: u64| (last + 1).saturating_sub(first);
-        // All work that does not need the guard is done before: other writers wait while it is held.
-        let n_passed_over = n_stored(self.state().peers.last_applied(from));
-        let new = links.links.into_iter().skip(n_passed_over as usize);
-        let (new, refused) = policy.partition(new);
-        let new = self.links(new, Vec::new());
-        let guard = self.writer.lock().await;
-        // The task that held the guard before may have been cut off.
-        self.check()?;
-        let last = {
-            let state = self.state();
-            let shard = self.shard;
-            if !state.head.is_seeded {
-                return Err(FrontierError::Unseeded { shard });
-            }
-            state.peers.last_applied(from)
-        };
-        let expected = last + 1;
-        if first > expected {
-            return Err(FrontierError::LinkGap {
-                from,
-                first,
-                expected,
-            });
-        }
-        // Links that another call has stored meanwhile are among the new ones; the rest of them comes again.
-        if end <= expected || n_stored(last) != n_passed_over {
-            return Ok(last);
-        }
-        let mut break_on_drop = BreakOnDrop {
-            inner: self,
-            is_armed: true,
-        };
-        let context = DedupContext {
-            growth: Some(policy.growth),
-            ..DedupContext::default()
-        };
-        let new_links = self.deduplicate(new, context).await;
-        break_on_drop.is_armed = false;
-        let new_links = new_links.inspect_err(|_| self.state().patterns.clear())?;
-        let stored = self.seen_keys(&new_links);
-        let batch = self.store_of(from, end - 1, new_links, refused);
-        self.write(&guard, batch, 0).await?;
-        self.remember(stored);
-        drop(guard);
-        self.take_changed.notify_one();
-        Ok(end - 1)
     }
 
     /// Builds the batch for links of another shard; `last` is the number of the last of them.

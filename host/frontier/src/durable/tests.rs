@@ -9,7 +9,8 @@ use crate::suite::{
     self, commit_of, cookies, item_of, make_ready, new, parsed, ready, retry, take,
 };
 use crate::{Ended, Take};
-use crawler_model::id::{Digest, Epoch, ResourceId};
+use crawler_model::frontier::SinkMark;
+use crawler_model::id::{Digest, Epoch, ResourceId, Shard};
 use crawler_model::resource::ShardId;
 use object_store::ObjectStore;
 use slatedb::Db;

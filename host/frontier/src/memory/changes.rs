@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::*;
+use crawler_model::id::Shard;
 
 impl State {
     pub(super) fn claim(

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use super::*;
 use crate::TakeLimits;
 use crate::suite::{self, commit_of, item_of, make_ready, new, parsed, ready, retry, take};
+use crawler_model::crawl::ItemRecord;
+use crawler_model::id::Shard;
 
 fn frontier() -> Arc<dyn Frontier> {
     bounded(MemorySettings::default())

@@ -13,8 +13,9 @@ use super::plain::Plain;
 use super::shared::{Shared, State};
 use super::{FrontiersTwin, Writer};
 use crate::{
-    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, LinkBatch,
-    LinkBounds, LinkPolicy, NewRequest, OpenFrontier, OutboxBatch, Take, TakeLimits, URL_BYTES,
+    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, ItemOutbox,
+    LinkBatch, LinkBounds, LinkExchange, LinkPolicy, NewRequest, OpenFrontier, OutboxBatch, Take,
+    TakeLimits, URL_BYTES,
 };
 use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::{KeptCookies, SinkMark};
@@ -203,85 +204,12 @@ impl Frontier for Opened {
         Ok(())
     }
 
-    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
-        self.shared.check()?;
-        let state = self.shared.state();
-        let first = state.plain.outbox_first;
-        let n_durable = state.durable_outbox_end.saturating_sub(first);
-        let n = usize::try_from(n_durable).unwrap_or(usize::MAX).min(max);
-        let items: Vec<_> = state.plain.outbox.iter().take(n).cloned().collect();
-        Ok(OutboxBatch {
-            end: first + items.len() as u64,
-            items,
-        })
-    }
-
-    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
-        self.shared.check()?;
-        self.shared.change(|state| {
-            let plain = &mut state.plain;
-            while plain.outbox_first < end && plain.outbox.pop_front().is_some() {
-                plain.outbox_first += 1;
-            }
-            if let Some(mark) = mark {
-                plain.marks.insert(mark.key, mark.value);
-            }
-        });
-        Ok(())
-    }
-
-    fn peers(&self) -> Vec<Shard> {
-        self.shared.state().durable_peers.waiting()
-    }
-
-    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError> {
-        self.shared.check()?;
-        Ok(self.shared.state().durable_peers.links_for(peer, bounds))
-    }
-
-    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
-        self.shared.check()?;
-        self.shared.change(|state| {
-            state.durable_peers.delivered(peer, end);
-            state.plain.peers.delivered(peer, end);
-        });
-        Ok(())
-    }
-
-    async fn apply(
-        &self,
-        from: Shard,
-        batch: LinkBatch,
-        policy: LinkPolicy<'_>,
-    ) -> Result<u64, FrontierError> {
-        self.shared.check()?;
-        let shard = self.shared.writer.shard;
-        let apply = |state: &mut State| state.plain.apply(shard, from, batch, policy);
-        let applied = self.shared.change(apply);
-        self.shared.take_changed.notify_one();
-        applied
-    }
-
-    fn link_totals(&self) -> LinkTotals {
-        self.shared.state().plain.peers.totals()
-    }
-
-    async fn links_changed(&self) {
-        self.shared.links_changed.notified().await;
-    }
-
     async fn knows(&self, request: &Request) -> Result<bool, FrontierError> {
         Ok(self.shared.state().plain.knows(request.fingerprint()))
     }
 
     fn disk_bytes(&self) -> u64 {
         0
-    }
-
-    fn undelivered_bytes(&self) -> u64 {
-        let state = self.shared.state();
-        let items = state.plain.outbox.iter();
-        items.map(|item| item.item.get().len() as u64).sum()
     }
 
     fn counts(&self) -> Counts {
@@ -294,10 +222,6 @@ impl Frontier for Opened {
 
     async fn take_changed(&self) {
         self.shared.take_changed.notified().await;
-    }
-
-    async fn outbox_changed(&self) {
-        self.shared.outbox_changed.notified().await;
     }
 
     async fn settle(&self) -> Result<(), FrontierError> {
@@ -338,6 +262,89 @@ impl Frontier for Opened {
         self.shared.state().is_closed = true;
         self.scope.stop(Duration::from_secs(1)).await;
         settled
+    }
+}
+
+#[async_trait]
+impl ItemOutbox for Opened {
+    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
+        self.shared.check()?;
+        let state = self.shared.state();
+        let first = state.plain.outbox_first;
+        let n_durable = state.durable_outbox_end.saturating_sub(first);
+        let n = usize::try_from(n_durable).unwrap_or(usize::MAX).min(max);
+        let items: Vec<_> = state.plain.outbox.iter().take(n).cloned().collect();
+        Ok(OutboxBatch {
+            end: first + items.len() as u64,
+            items,
+        })
+    }
+
+    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
+        self.shared.check()?;
+        self.shared.change(|state| {
+            let plain = &mut state.plain;
+            while plain.outbox_first < end && plain.outbox.pop_front().is_some() {
+                plain.outbox_first += 1;
+            }
+            if let Some(mark) = mark {
+                plain.marks.insert(mark.key, mark.value);
+            }
+        });
+        Ok(())
+    }
+
+    fn undelivered_bytes(&self) -> u64 {
+        let state = self.shared.state();
+        let items = state.plain.outbox.iter();
+        items.map(|item| item.item.get().len() as u64).sum()
+    }
+
+    async fn outbox_changed(&self) {
+        self.shared.outbox_changed.notified().await;
+    }
+}
+
+#[async_trait]
+impl LinkExchange for Opened {
+    fn peers(&self) -> Vec<Shard> {
+        self.shared.state().durable_peers.waiting()
+    }
+
+    async fn links_for(&self, peer: Shard, bounds: LinkBounds) -> Result<LinkBatch, FrontierError> {
+        self.shared.check()?;
+        Ok(self.shared.state().durable_peers.links_for(peer, bounds))
+    }
+
+    async fn delivered(&self, peer: Shard, end: u64) -> Result<(), FrontierError> {
+        self.shared.check()?;
+        self.shared.change(|state| {
+            state.durable_peers.delivered(peer, end);
+            state.plain.peers.delivered(peer, end);
+        });
+        Ok(())
+    }
+
+    async fn apply(
+        &self,
+        from: Shard,
+        batch: LinkBatch,
+        policy: LinkPolicy<'_>,
+    ) -> Result<u64, FrontierError> {
+        self.shared.check()?;
+        let shard = self.shared.writer.shard;
+        let apply = |state: &mut State| state.plain.apply(shard, from, batch, policy);
+        let applied = self.shared.change(apply);
+        self.shared.take_changed.notify_one();
+        applied
+    }
+
+    fn link_totals(&self) -> LinkTotals {
+        self.shared.state().plain.peers.totals()
+    }
+
+    async fn links_changed(&self) {
+        self.shared.links_changed.notified().await;
     }
 }
 

@@ -3,8 +3,9 @@
 use super::*;
 use crate::reader::FrontierReader;
 use crate::suite::links::{ALL, Shards, bounds, reload};
-use crate::{LinkBatch, keys};
+use crate::{LinkBatch, LinkExchange as _, keys};
 use crawler_model::frontier::UrlState;
+use crawler_model::resource::LinkTotals;
 
 async fn open_shard(objects: &Arc<InMemory>, shard: u32, run: u64) -> Arc<DurableFrontier> {
     open_with(objects, shard, run, settings()).await
