@@ -28,6 +28,8 @@
 //! ([`CrawlParts`]), may fetch for as long as a [permit](permit::FetchPermit) holds, and hands links for other
 //! shards to a [transport](peers::LinkTransport). `crawler run` uses it as a worker does.
 
+#[cfg(any(test, feature = "testing"))]
+pub mod doubles;
 mod drain;
 mod end;
 mod links;
@@ -47,8 +49,6 @@ mod shared;
 mod slot;
 pub mod spans;
 mod termination;
-#[cfg(any(test, feature = "testing"))]
-pub mod twin;
 mod unchanged;
 mod verdict;
 

@@ -113,7 +113,7 @@ pub trait Frontier: ItemOutbox + LinkExchange {
     async fn leave_root(&self) -> Result<(), FrontierError>;
 
     /// Returns the next URL, by host clock, priority and age, of the hosts that are wanted; ready hosts come
-    /// first. The number of URLs of one host in flight is bounded by `may`. The call uses memory only.
+    /// first. The number of URLs of one host in flight is bounded by `limits`. The call uses memory only.
     fn take_within(&self, now: UnixMillis, limits: TakeLimits) -> Result<Take, FrontierError>;
 
     /// Calls [`take_within`](Self::take_within) for all hosts alike.

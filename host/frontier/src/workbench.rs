@@ -12,6 +12,8 @@
 //! other host does. If there is no room for all hosts, those that come last [`sleep`]: only their
 //! clocks and the starts of their lanes stay in memory.
 //!
+//! The name is that of the same part of the crawler BUbiNG.
+//!
 //! This module computes with moments that are passed in. Seen URLs, items and locks are left to the caller.
 
 use std::cmp::Reverse;

@@ -263,7 +263,7 @@ async fn store(
 mod tests {
     use super::*;
     use crate::link_admission::tests::admission_of_one;
-    use crawler_crawl::twin::FrontierTwin;
+    use crawler_crawl::doubles::FaultyFrontier;
     use crawler_frontier::suite::new;
     use crawler_frontier::{LinkBatch, NewRequest};
     use crawler_model::id::Shard;
@@ -295,7 +295,7 @@ mod tests {
             given(1, links(&["http://a/4"], 2)),
         ];
         drop(given(4, links(&["http://a/5"], 1)));
-        let frontier = FrontierTwin::default();
+        let frontier = FaultyFrontier::default();
         frontier.seed(vec![new("http://a/")]).await.unwrap();
         let first = receiver.incoming.recv().await.unwrap();
         let calls = receiver.with_waiting(first);

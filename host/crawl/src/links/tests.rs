@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use object_store::memory::InMemory;
 
 use super::*;
+use crate::doubles::{Graph, Kept, in_time, memory, parts, report, settings, whole};
 use crate::end::CrawlEnd;
 use crate::parts::CrawlParts;
 use crate::peers::{Idle, LinkTransport, LinkTransportError};
 use crate::run::run;
-use crate::twin::{Graph, Kept, in_time, memory, parts, report, settings, whole};
 use crawler_frontier::durable::{DurableSettings, Frontiers};
 use crawler_frontier::suite::links::ALL;
 use crawler_frontier::{Frontier, LinkBatch, OpenFrontiers as _, OpenOptions};

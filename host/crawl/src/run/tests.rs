@@ -14,15 +14,15 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::run;
+use crate::doubles::{FaultyFrontier, closed, page, report, requests};
 use crate::end::CrawlEnd;
 use crate::log::CrawlLog;
 use crate::pacing::Pacing;
 use crate::parts::{CrawlConfig, CrawlParts};
 use crate::permit::Always;
-use crate::twin::{FrontierTwin, closed, page, report, requests};
 use crawler_fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched};
-use crawler_frontier::{Frontier, ItemOutbox as _};
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
+use crawler_frontier::{Frontier, ItemOutbox as _};
 use crawler_model::crawl::{
     Counts, Item, ItemRecord, Kill, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
@@ -116,9 +116,9 @@ async fn a_crawl_that_ignores_robots_says_so_once() {
 
 #[tokio::test]
 async fn a_page_that_is_tried_alone_ends_by_its_own_attempts() {
-    let frontier = Arc::new(FrontierTwin {
+    let frontier = Arc::new(FaultyFrontier {
         is_alone: true,
-        ..FrontierTwin::default()
+        ..FaultyFrontier::default()
     });
     let settings = CrawlSettings {
         max_attempts: Some(1),
@@ -276,9 +276,9 @@ async fn f27_a_panic_while_a_page_is_handled_costs_that_page_only() {
 
 #[tokio::test]
 async fn f27_a_page_that_is_never_committed_ends_the_crawl_instead_of_holding_it_up() {
-    let frontier = FrontierTwin {
+    let frontier = FaultyFrontier {
         panics_on_commit: true,
-        ..FrontierTwin::default()
+        ..FaultyFrontier::default()
     };
     let ended = crawl_on(
         Arc::new(frontier),
@@ -294,9 +294,9 @@ async fn f27_a_page_that_is_never_committed_ends_the_crawl_instead_of_holding_it
 #[tokio::test]
 async fn r01_a_root_that_has_ended_the_process_three_times_fails_the_crawl() {
     for (root_ends, is_called) in [(2, true), (3, false)] {
-        let frontier = Arc::new(FrontierTwin {
+        let frontier = Arc::new(FaultyFrontier {
             root_ends,
-            ..FrontierTwin::default()
+            ..FaultyFrontier::default()
         });
         let (settings, stop) = (CrawlSettings::default(), CancellationToken::new());
         let ended = crawl_on(frontier.clone(), &["/b"], settings, Kept::default(), stop).await;
@@ -318,10 +318,10 @@ async fn r01_a_root_that_has_ended_the_process_three_times_fails_the_crawl() {
 #[tokio::test]
 async fn a_frontier_that_cannot_note_or_commit_a_page_ends_the_crawl_as_lost() {
     for fails_on_commit in [false, true] {
-        let frontier = Arc::new(FrontierTwin {
+        let frontier = Arc::new(FaultyFrontier {
             fails_on_commit,
             fails_on_suspect: !fails_on_commit,
-            ..FrontierTwin::default()
+            ..FaultyFrontier::default()
         });
         let stop = CancellationToken::new();
         let settings = CrawlSettings::default();

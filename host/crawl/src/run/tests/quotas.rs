@@ -9,9 +9,9 @@ async fn links_are_refused_and_counted_while_the_frontier_fills_its_disk() {
         ..CrawlSettings::default()
     };
     for (disk_bytes, n_told) in [(999, 0), (1_000, 1)] {
-        let frontier = Arc::new(FrontierTwin {
+        let frontier = Arc::new(FaultyFrontier {
             disk_bytes,
-            ..FrontierTwin::default()
+            ..FaultyFrontier::default()
         });
         let stop = CancellationToken::new();
         let roots = ["/numbers", "/"];

@@ -19,9 +19,9 @@ struct Recrawl {
 }
 
 async fn recrawl(root: &'static str, unchanged: Unchanged, known: Option<Validators>) -> Recrawl {
-    let frontier = Arc::new(FrontierTwin {
+    let frontier = Arc::new(FaultyFrontier {
         known,
-        ..FrontierTwin::default()
+        ..FaultyFrontier::default()
     });
     let settings = CrawlSettings {
         unchanged: Some(unchanged),

@@ -15,7 +15,7 @@ use super::super::*;
 use super::faulty_store::FaultyStore;
 use crate::crawls::Crawls;
 use crate::links::{LinkTransfer, LinkTransferError, SendLinks};
-use crawler_crawl::twin::{page, report, requests};
+use crawler_crawl::doubles::{page, report, requests};
 use crawler_data::DataRoot;
 use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
 use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::bench::{RuntimeClock, Wanted, data_in, settings, stay_registered};
 use super::*;
-use crawler_crawl::twin::{page, report, requests};
+use crawler_crawl::doubles::{page, report, requests};
 use crawler_fetch::Answer;
 use crawler_frontier::durable::{DurableSettings, Frontiers};
 use crawler_model::crawl::{Item, Page, PageContext};

@@ -7,7 +7,7 @@ use super::bench::{Wanted, data_in, stay_registered};
 use super::*;
 use crate::crawls::Crawls;
 use crate::links::{LinkTransfer, LinkTransferError, SendLinks};
-use crawler_crawl::twin::{Graph, Site, settings, whole};
+use crawler_crawl::doubles::{Graph, Site, settings, whole};
 use crawler_data::DataRoot;
 use crawler_frontier::{LinkBatch, NewRequest};
 use crawler_model::crawl::{Counts, ItemRecord, Request};

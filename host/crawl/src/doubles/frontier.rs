@@ -18,7 +18,7 @@ use crawler_model::resource::{LinkTotals, ShardId};
 
 /// A frontier with a fault, or with knowledge of an earlier run.
 #[derive(Default)]
-pub struct FrontierTwin {
+pub struct FaultyFrontier {
     pub(crate) inner: Inner,
     /// True if a commit panics.
     pub panics_on_commit: bool,
@@ -43,7 +43,7 @@ pub struct FrontierTwin {
     pub disk_bytes: u64,
 }
 
-impl FrontierTwin {
+impl FaultyFrontier {
     /// Returns how often a caller waited for durability.
     pub fn n_settles(&self) -> usize {
         self.n_settles.load(Ordering::Relaxed)
@@ -55,7 +55,7 @@ impl FrontierTwin {
     }
 }
 
-/// Returns the error of a twin that fails.
+/// Returns the error of a frontier that fails.
 pub(crate) fn closed() -> FrontierError {
     let (resource, shard) = (ResourceId(1), Shard(0));
     FrontierError::Closed {
@@ -72,7 +72,7 @@ impl Default for Inner {
 }
 
 #[async_trait]
-impl Frontier for FrontierTwin {
+impl Frontier for FaultyFrontier {
     async fn seed_part(
         &self,
         roots: Vec<Url>,
@@ -194,7 +194,7 @@ impl Frontier for FrontierTwin {
 }
 
 #[async_trait]
-impl ItemOutbox for FrontierTwin {
+impl ItemOutbox for FaultyFrontier {
     async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
         self.inner.0.outbox(max).await
     }
@@ -213,7 +213,7 @@ impl ItemOutbox for FrontierTwin {
 }
 
 #[async_trait]
-impl LinkExchange for FrontierTwin {
+impl LinkExchange for FaultyFrontier {
     fn peers(&self) -> Vec<Shard> {
         self.inner.0.peers()
     }

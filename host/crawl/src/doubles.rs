@@ -1,4 +1,4 @@
-//! Twins of what a crawl reaches, for tests.
+//! Test doubles of what a crawl reaches: a frontier with faults, a site and its rules.
 
 use url::Url;
 
@@ -8,7 +8,7 @@ use crawler_plugin::{CallFailure, CallOutput, CallReport, Usage};
 mod frontier;
 mod graph;
 
-pub use frontier::FrontierTwin;
+pub use frontier::FaultyFrontier;
 #[cfg(test)]
 pub(crate) use frontier::closed;
 pub use graph::{Graph, Site, settings, whole};
