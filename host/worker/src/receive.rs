@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::assigned::{Assigned, CLOSE_AFTER, Stop};
 use super::link_admission::LinkAdmission;
+use super::link_transport::PeerWorkers;
 use super::links::LinkTransferError;
 use super::mailbox::{Answer, Incoming, MAX_WAITING, Mailbox};
-use super::link_transport::PeerWorkers;
 use crawler_crawl::CrawlEnd;
 use crawler_crawl::peers::{Idle, PeerShards};
 use crawler_frontier::{Frontier, FrontierError, LinkPolicy, OpenFrontier};

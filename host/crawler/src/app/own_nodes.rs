@@ -27,7 +27,11 @@ const KEPT_FOR: Duration = Duration::from_secs(60 * 60);
 /// Tells the address policy the addresses of all registered nodes and of those in `always`, for ever. If a node
 /// goes by a name, its resolved addresses count too. Nodes that left, and addresses that a name does not have any
 /// more, are kept for an hour: they may be back.
-pub(super) async fn keep_updated(address_policy: Arc<AddressPolicy>, catalog: Catalog, always: Vec<String>) {
+pub(super) async fn keep_updated(
+    address_policy: Arc<AddressPolicy>,
+    catalog: Catalog,
+    always: Vec<String>,
+) {
     let mut known = Known::default();
     let tell = |known: &Known| {
         address_policy.set_own_nodes(always.iter().chain(known.addresses()).cloned())
@@ -126,7 +130,10 @@ mod tests {
         let address_policy = Arc::new(AddressPolicy::new(vec![loopback]));
         let tasks = TaskScope::new();
         let always = vec!["LOCALHOST:2379".to_owned(), "127.0.0.1:7003".to_owned()];
-        tasks.spawn("own nodes", keep_updated(address_policy.clone(), catalog, always));
+        tasks.spawn(
+            "own nodes",
+            keep_updated(address_policy.clone(), catalog, always),
+        );
         let is_refused = |url: &str| {
             let judged = address_policy.check(&url.parse().unwrap());
             judged.is_err_and(|error| error.reason() == "own-node")

@@ -10,10 +10,11 @@ use crawler_process::clock::SystemClock;
 /// Creates the fetcher for pages that the user asks for. Refuses settings that make no sense.
 pub(super) fn fetcher(fetch_setup: &FetchSetup) -> anyhow::Result<Arc<dyn Fetch>> {
     fetch_setup.settings.check()?;
-    let guard = parts::guard(&fetch_setup.allow_networks, &fetch_setup.allow_ports);
+    let address_policy =
+        parts::address_policy(&fetch_setup.allow_networks, &fetch_setup.allow_ports);
     let clock = Arc::new(SystemClock);
     Ok(parts::fetcher(
-        guard,
+        address_policy,
         &fetch_setup.fetch,
         &fetch_setup.hosts,
         clock,

@@ -11,7 +11,7 @@ use url::Url;
 use super::fault::Fault;
 use super::site::{DELAY, parse};
 use super::world::SimWorld;
-use crawler_fetch::throttle::{Throttle, ThrottleSettings, Pace, Paused};
+use crawler_fetch::throttle::{Pace, Paused, Throttle, ThrottleSettings};
 use crawler_fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared};
 use crawler_model::crawl::{CharsetSource, FetchRecord, Page, PageText, UnixMillis};
 use crawler_model::frontier::DelaySource;
@@ -57,7 +57,7 @@ impl Web {
         let (host, life, page) = parse(&request.url).expect("a URL of the site");
         let delay = request.delay.unwrap_or(DELAY);
         let pace = Pace::of_delay(delay);
-        let entered = self.throttle.enter(&host, &pace, request.asker).await;
+        let entered = self.throttle.enter(&host, &pace, request.requester).await;
         let permit = entered.map_err(|Paused { pause, .. }| Failure {
             host_ready_at: self.clock.unix_millis() + in_millis(pause),
             delay_by: DelaySource::default(),
@@ -197,7 +197,8 @@ impl Fetch for Web {
     }
 
     fn per_host(&self, _host: &Url, delay: Option<Duration>) -> u32 {
-        self.throttle.parallel(&Pace::of_delay(delay.unwrap_or(DELAY)))
+        self.throttle
+            .parallel(&Pace::of_delay(delay.unwrap_or(DELAY)))
     }
 }
 

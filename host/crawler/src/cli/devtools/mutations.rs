@@ -15,7 +15,11 @@ const FIELDS: usize = 4;
 pub(super) fn print(all: &[CallResult], copies: Copies) -> anyhow::Result<()> {
     let results = || {
         let each = all.iter();
-        each.flat_map(|call| call.mangled.iter().map(move |of_mutation| (call, of_mutation)))
+        each.flat_map(|call| {
+            call.mangled
+                .iter()
+                .map(move |of_mutation| (call, of_mutation))
+        })
     };
     table::print_line(&format!(
         "\non mangled copies of the pages (--mangle={} --seed={}):",
