@@ -1,4 +1,4 @@
-//! What all frontiers of one process share.
+//! State that all frontiers of one process share.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
