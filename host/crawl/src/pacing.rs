@@ -9,8 +9,8 @@ use crawler_model::crawl::UnixMillis;
 use crawler_model::resource::{CrawlSettings, Rates};
 use crawler_process::limiter::Limiter;
 
-/// Pace of a crawl: the pages that it has begun, as far as they count for its rate. Cheap to clone: a crawl that rests and
-/// goes on, or whose frontier is opened again, continues with the same value.
+/// Pace of a crawl: the pages that it has begun, as far as they count for its rate. Cheap to clone: a crawl
+/// that rests and goes on, or whose frontier is opened again, continues with the same value.
 #[derive(Debug, Clone, Default)]
 pub struct Pacing {
     state: Arc<Mutex<State>>,

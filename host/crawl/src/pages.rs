@@ -73,8 +73,8 @@ struct Logged {
 
 /// Counts that are read before the frontier is, so that nothing that comes meanwhile is missed.
 struct Snapshot {
-    /// Number of tasks; it may be too high. Pages count until their tasks are over, because a page is out of flight before its
-    /// batch is written.
+    /// Number of tasks; it may be too high. Pages count until their tasks are over, because a page is out of
+    /// flight before its batch is written.
     in_flight: u64,
     /// Number of times that another shard has announced links. `None` if the resource has one shard.
     n_ends: Option<u64>,

@@ -39,8 +39,8 @@ pub trait LinkExchange: Send + Sync + 'static {
     /// Returns the numbers of links to and from other shards in this run.
     fn link_totals(&self) -> LinkTotals;
 
-    /// Waits until [`links_for`](Self::links_for) may return more, because a batch has become durable. For one task
-    /// at a time.
+    /// Waits until [`links_for`](Self::links_for) may return more, because a batch has become durable. For one
+    /// task at a time.
     async fn links_changed(&self);
 }
 
@@ -54,8 +54,7 @@ pub struct LinkBatch {
 }
 
 impl LinkBatch {
-    /// Returns the number after the last link, to be passed to
-    /// [`LinkExchange::delivered`].
+    /// Returns the number after the last link, to be passed to [`LinkExchange::delivered`].
     pub fn end(&self) -> u64 {
         self.first + self.links.len() as u64
     }

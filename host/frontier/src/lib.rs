@@ -75,7 +75,8 @@ fn folder_of(resource: ResourceId) -> ObjectPath {
     ObjectPath::from_iter(["frontiers".to_owned(), resource.to_string()])
 }
 
-/// Frontier of one shard: its pages, and what holds for the whole. It is shared by the tasks of one crawl; every call is safe to make at any time.
+/// Frontier of one shard: its pages, and what holds for the whole. It is shared by the tasks of one crawl; every
+/// call is safe to make at any time.
 #[async_trait]
 pub trait Frontier: ItemOutbox + LinkExchange {
     /// Stores the root requests together with the mark that `root` ran. It is called once per run; a second
@@ -134,8 +135,8 @@ pub trait Frontier: ItemOutbox + LinkExchange {
     /// Commits one atomic batch. Its new URLs can be taken when this returns.
     async fn commit(&self, commit: Commit) -> Result<Committed, FrontierError>;
 
-    /// Puts a claim back unchanged, with what was learned about its host. A claim that is not in flight is ignored,
-    /// with a warning.
+    /// Puts a claim back unchanged, with what was learned about its host. A claim that is not in flight is
+    /// ignored, with a warning.
     fn give_back(&self, claim: Box<Claim>, update: HostUpdate);
 
     /// Puts a claim back unchanged, and puts its host off with all of its URLs, because it could not be

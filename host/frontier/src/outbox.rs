@@ -19,8 +19,8 @@ pub trait ItemOutbox: Send + Sync + 'static {
     /// Returns the size in bytes of the items that wait for their sink.
     fn undelivered_bytes(&self) -> u64;
 
-    /// Waits until [`outbox`](Self::outbox) may return more, because a batch has become durable. For one task at
-    /// a time.
+    /// Waits until [`outbox`](Self::outbox) may return more, because a batch has become durable. For one task
+    /// at a time.
     async fn outbox_changed(&self);
 }
 

@@ -104,7 +104,8 @@ impl Inner {
         }
     }
 
-    /// Divides the URLs that this frontier may keep in memory at present among the lanes and returns the share of one.
+    /// Divides the URLs that this frontier may keep in memory at present among the lanes and returns the share
+    /// of one.
     fn fit_lanes(&self) -> usize {
         let mut state = self.state();
         let n_buffered = state.bench.n_buffered();

@@ -184,8 +184,8 @@ impl<T> Host<T> {
         result
     }
 
-    /// Returns the priorities of lanes that have few URLs and need a refill from now on, up to the first that is dry:
-    /// those after it are not used before that.
+    /// Returns the priorities of lanes that have few URLs and need a refill from now on, up to the first that is
+    /// dry: those after it are not used before that.
     pub(super) fn request_refills(&mut self, few: usize) -> Vec<i32> {
         let mut to_refill = Vec::new();
         if self.is_asleep() {
