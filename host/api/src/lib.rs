@@ -11,7 +11,7 @@
 //! answer       the messages that calls answer, made of what the master shows
 //! convert      messages that are taken apart: requests, and those between masters and workers
 //! lifecycle    the calls that decide whether a resource is crawled, and by whom
-//! frontier     the same for the calls that look into a frontier
+//! frontier     the calls that look into a frontier
 //! plugins      the calls about plugins, whose bytes do not go through the leader
 //! metadata     names of what goes with a call beside its message
 //! push         a plugin on its way from a caller

@@ -10,7 +10,7 @@ use futures::FutureExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::page_result::{self, NotAttempted};
+use super::page_result::{self, NotCounted};
 use super::parts::CrawlConfig;
 use super::shared::Shared;
 use super::slot::SlotGuard;
@@ -37,7 +37,7 @@ pub(super) async fn attempt(
         &answered_at,
     ));
     let caught = until_stop(attempt, &stop).await;
-    if let Ok(Err(NotAttempted::NotNow(HostUpdate::NotBefore(_) | HostUpdate::Unready))) = &caught {
+    if let Ok(Err(NotCounted::NotNow(HostUpdate::NotBefore(_) | HostUpdate::Unready))) = &caught {
         shared.parts.pacing.take_back(start);
     }
     end(&shared, &config, claim, caught, answered_at.into_inner()).await;
@@ -78,15 +78,15 @@ pub(super) async fn prepare(
 }
 
 /// Result of an attempt; the outer error is a panic.
-type Caught = Result<Result<PageResult, NotAttempted>, Box<dyn Any + Send>>;
+type Caught = Result<Result<PageResult, NotCounted>, Box<dyn Any + Send>>;
 
 async fn until_stop(
-    attempt: impl Future<Output = Result<PageResult, NotAttempted>>,
+    attempt: impl Future<Output = Result<PageResult, NotCounted>>,
     stop: &CancellationToken,
 ) -> Caught {
     tokio::select! {
         biased;
-        () = stop.cancelled() => Ok(Err(NotAttempted::NotNow(HostUpdate::None))),
+        () = stop.cancelled() => Ok(Err(NotCounted::NotNow(HostUpdate::None))),
         caught = AssertUnwindSafe(attempt).catch_unwind() => caught,
     }
 }
@@ -102,14 +102,14 @@ async fn end(
     let frontier = &shared.parts.frontier;
     let mut result = match caught {
         Ok(Ok(result)) => result,
-        Ok(Err(NotAttempted::NotNow(update))) => return frontier.give_back(claim, update),
-        Ok(Err(NotAttempted::PutOff(failure))) => {
+        Ok(Err(NotCounted::NotNow(update))) => return frontier.give_back(claim, update),
+        Ok(Err(NotCounted::PutOff(failure))) => {
             if let Err(error) = frontier.put_off(claim, failure).await {
                 shared.lost_frontier(error);
             }
             return;
         }
-        Ok(Err(NotAttempted::Frontier(error))) => {
+        Ok(Err(NotCounted::Frontier(error))) => {
             shared.lost_frontier(error);
             return frontier.give_back(claim, HostUpdate::None);
         }

@@ -25,7 +25,7 @@ use crawler_plugin::CallFailure;
 const NOT_SET_UP_WAIT_MS: u64 = 30_000;
 
 /// Reason why an attempt does not count: its page goes back to the frontier.
-pub(super) enum NotAttempted {
+pub(super) enum NotCounted {
     Frontier(FrontierError),
     /// The page is to be taken again; this is known of its host.
     NotNow(HostUpdate),
@@ -33,7 +33,7 @@ pub(super) enum NotAttempted {
     PutOff(HostFailure),
 }
 
-impl NotAttempted {
+impl NotCounted {
     /// Puts the page back, with its host left alone until this moment; 0 leaves the host's clock unchanged.
     fn not_before(moment: UnixMillis) -> Self {
         Self::NotNow(match moment {
@@ -43,7 +43,7 @@ impl NotAttempted {
     }
 }
 
-impl From<FrontierError> for NotAttempted {
+impl From<FrontierError> for NotCounted {
     fn from(error: FrontierError) -> Self {
         Self::Frontier(error)
     }
@@ -56,7 +56,7 @@ pub(super) async fn prepare(
     claim: &Claim,
     config: &CrawlConfig,
     answered_at: &AtomicU64,
-) -> Result<PageResult, NotAttempted> {
+) -> Result<PageResult, NotCounted> {
     let prepare = shared
         .parts
         .fetch
@@ -64,12 +64,12 @@ pub(super) async fn prepare(
     let prepared = while_given(&*shared.parts.permit, prepare).await;
     answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
     match prepared {
-        None => Err(NotAttempted::NotNow(HostUpdate::None)),
+        None => Err(NotCounted::NotNow(HostUpdate::None)),
         Some(Ok(Prepared {
             host_ready_at,
             delay_by,
             has_answered,
-        })) => Err(NotAttempted::NotNow(HostUpdate::Ready {
+        })) => Err(NotCounted::NotNow(HostUpdate::Ready {
             not_before: host_ready_at,
             delay_by,
             has_answered,
@@ -85,7 +85,7 @@ pub(super) async fn fetch_and_parse(
     claim: &Claim,
     config: &CrawlConfig,
     answered_at: &AtomicU64,
-) -> Result<PageResult, NotAttempted> {
+) -> Result<PageResult, NotCounted> {
     let plugin = shared.parts.rules.description();
     if !plugin.rules.contains(&claim.request.rule) {
         let ended = Ended::Dead {
@@ -96,13 +96,13 @@ pub(super) async fn fetch_and_parse(
     let request = fetch_request(shared, slot, claim, config);
     // The knowledge from when the host became ready may have been forgotten since.
     if !claim.alone && !shared.parts.fetch.is_prepared(&request) {
-        return Err(NotAttempted::NotNow(HostUpdate::Unready));
+        return Err(NotCounted::NotNow(HostUpdate::Unready));
     }
     let fetch = shared.parts.fetch.fetch(request);
     let fetched = while_given(&*shared.parts.permit, fetch).await;
     answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
     match fetched {
-        None => Err(NotAttempted::NotNow(HostUpdate::None)),
+        None => Err(NotCounted::NotNow(HostUpdate::None)),
         Some(Ok(fetched)) => Ok(PageResult {
             host_answered: true,
             delay_by: fetched.delay_by,
@@ -118,7 +118,7 @@ fn failed(
     claim: &Claim,
     config: &CrawlConfig,
     failure: Failure,
-) -> Result<PageResult, NotAttempted> {
+) -> Result<PageResult, NotCounted> {
     let (request, now) = (&claim.request, shared.parts.clock.unix_millis());
     let tell = |level, message| {
         let (log, url) = (&shared.parts.log, request.url.as_str());
@@ -126,12 +126,12 @@ fn failed(
     };
     let error = &failure.error;
     if error.is_held() {
-        return Err(NotAttempted::not_before(failure.host_ready_at));
+        return Err(NotCounted::not_before(failure.host_ready_at));
     }
     // The operator can set it up, or another worker may have it: no page is lost by that.
     if let FetchError::NotSetUp { .. } = error {
         tell("error", error.to_string());
-        return Err(NotAttempted::not_before(
+        return Err(NotCounted::not_before(
             now.saturating_add(NOT_SET_UP_WAIT_MS),
         ));
     }
@@ -144,7 +144,7 @@ fn failed(
             "warn",
             format!("{name} could not be reached, attempt {n}: {error}"),
         );
-        return Err(NotAttempted::PutOff(put_off));
+        return Err(NotCounted::PutOff(put_off));
     }
     let message = format!("attempt {} failed: {error}", claim.attempt);
     tell("warn", message);
@@ -165,7 +165,7 @@ async fn answered(
     claim: &Claim,
     config: &CrawlConfig,
     fetched: Fetched,
-) -> Result<PageResult, NotAttempted> {
+) -> Result<PageResult, NotCounted> {
     let request = &claim.request;
     let page = match fetched.answer {
         Answer::Page(page) => Arc::new(*page),

@@ -51,7 +51,7 @@ pub struct CrawlParts {
     pub peers: Option<PeerShards>,
     /// Time without work after which the crawl ends as resting. If `None`, it waits.
     pub rest_after: Option<Duration>,
-    /// CrawlMemory of the crawl among those that share the memory of the process.
+    /// Memory of the crawl, which shares that of the process.
     pub crawl_memory: CrawlMemory,
 }
 

@@ -28,11 +28,11 @@ pub async fn until_free(
 ) {
     log.note("warn", format!("the crawl waits: {MEMORY_SHORT}: {why}"));
     tokio::time::sleep(backoff.next_delay()).await;
-    free_again(crawl_memory, log).await;
+    wait_until_free(crawl_memory, log).await;
 }
 
 /// Waits until memory is free, and logs that.
-pub async fn free_again(crawl_memory: &CrawlMemory, log: &CrawlLog) {
+pub async fn wait_until_free(crawl_memory: &CrawlMemory, log: &CrawlLog) {
     crawl_memory.free().await;
     log.note("info", "memory is free again");
 }

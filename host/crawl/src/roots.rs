@@ -54,7 +54,7 @@ async fn roots(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<Url>,
     };
     let own = requests.into_iter().filter(is_own);
     let own = own.map(|request| NewRequest { request, depth: 0 });
-    let seeded = parts.frontier.seed_part(urls.clone(), own.collect()).await;
+    let seeded = parts.frontier.seed_shard(urls.clone(), own.collect()).await;
     seeded.map_err(CrawlEnd::Frontier)?;
     Ok(urls)
 }

@@ -37,7 +37,6 @@ use politeness::Politeness;
 use proxy_pools::ProxyPools;
 use sent::{OPEN_FILES_WAIT, Sent, after};
 
-mod admission;
 mod body;
 mod client;
 mod failed;
@@ -45,6 +44,7 @@ mod failed;
 #[doc(hidden)]
 pub mod fuzz;
 mod hop;
+mod hop_checks;
 mod host_signal;
 mod politeness;
 mod proxied;

@@ -121,12 +121,12 @@ impl DurableFrontier {
 
 #[async_trait]
 impl Frontier for DurableFrontier {
-    async fn seed_part(
+    async fn seed_shard(
         &self,
         roots: Vec<Url>,
         requests: Vec<NewRequest>,
     ) -> Result<Committed, FrontierError> {
-        self.inner.seed_part(roots, requests).await
+        self.inner.seed_shard(roots, requests).await
     }
 
     fn roots(&self) -> Option<Vec<Url>> {

@@ -75,7 +75,7 @@ fn folder_of(resource: ResourceId) -> ObjectPath {
     ObjectPath::from_iter(["frontiers".to_owned(), resource.to_string()])
 }
 
-/// Frontier of one shard: its pages, and what holds for the whole. It is shared by the tasks of one crawl; every
+/// Frontier of one shard: its pages, its settings and its end. It is shared by the tasks of one crawl; every
 /// call is safe to make at any time.
 #[async_trait]
 pub trait Frontier: ItemOutbox + LinkExchange {
@@ -83,12 +83,12 @@ pub trait Frontier: ItemOutbox + LinkExchange {
     /// call changes nothing.
     async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {
         let roots = requests.iter().map(|new| new.request.url.clone()).collect();
-        self.seed_part(roots, requests).await
+        self.seed_shard(roots, requests).await
     }
 
     /// Stores those of the root requests that belong to this shard, like [`seed`](Self::seed); `roots` are
     /// the URLs of all that `root` returned.
-    async fn seed_part(
+    async fn seed_shard(
         &self,
         roots: Vec<Url>,
         requests: Vec<NewRequest>,

@@ -150,7 +150,7 @@ impl MemoryFrontier {
 
 #[async_trait]
 impl Frontier for MemoryFrontier {
-    async fn seed_part(
+    async fn seed_shard(
         &self,
         roots: Vec<Url>,
         requests: Vec<NewRequest>,

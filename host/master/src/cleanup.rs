@@ -1,5 +1,4 @@
-//! DataCleanup in the data root of resources that were deleted and of files that were never complete. The leader
-//! removes them.
+//! Removal of deleted resources and of files that were never complete from the data root. The leader does it.
 //!
 //! Each step may be repeated, and succeeds if there is nothing to do.
 
@@ -62,7 +61,7 @@ pub enum CleanupError {
     Slow,
 }
 
-/// DataCleanup in a data root.
+/// Cleanup of a data root.
 pub struct DataRootCleanup {
     /// The data root.
     pub data: Arc<DataRoot>,

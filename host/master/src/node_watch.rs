@@ -1,4 +1,4 @@
-//! NodeWatch of the nodes: events when they come and go, and the log of them on every master.
+//! Watch of the nodes: events when they come and go, and the log of them on every master.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

@@ -53,7 +53,7 @@ const PAUSE_SHARE: u32 = 4;
 pub struct ReconcileParts {
     /// The records in the store: desired and actual state.
     pub catalog: Catalog,
-    /// DataCleanup of deleted resources.
+    /// Removal of what deleted resources leave in the data root.
     pub cleanup: Arc<dyn DataCleanup>,
     /// Wall-clock time.
     pub clock: Arc<dyn Clock>,

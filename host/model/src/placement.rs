@@ -202,7 +202,7 @@ impl From<PlacementSpec> for PlacementChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AffinityTarget {
     /// The earlier choice is withdrawn.
-    None,
+    Cleared,
     /// The resource of this name. It need not exist or be placed.
     Resource(ResourceName),
 }
@@ -210,7 +210,7 @@ pub enum AffinityTarget {
 impl AffinityTarget {
     fn into_name(self) -> Option<ResourceName> {
         match self {
-            AffinityTarget::None => None,
+            AffinityTarget::Cleared => None,
             AffinityTarget::Resource(name) => Some(name),
         }
     }
@@ -221,7 +221,7 @@ impl FromStr for AffinityTarget {
 
     fn from_str(text: &str) -> Result<Self, IdError> {
         match text {
-            "" => Ok(AffinityTarget::None),
+            "" => Ok(AffinityTarget::Cleared),
             text => text.parse().map(AffinityTarget::Resource),
         }
     }
@@ -230,7 +230,7 @@ impl FromStr for AffinityTarget {
 impl fmt::Display for AffinityTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AffinityTarget::None => Ok(()),
+            AffinityTarget::Cleared => Ok(()),
             AffinityTarget::Resource(name) => name.fmt(f),
         }
     }

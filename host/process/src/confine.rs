@@ -17,7 +17,7 @@
 //! all.
 //!
 //! `--confinement off` turns all of it off. If the kernel lacks a part, the others hold, and the caller gets
-//! the [`MissingPart`] part to log. Systems other than Linux lack all of it.
+//! a [`MissingPart`] to log. Systems other than Linux lack all of it.
 
 use std::fmt;
 use std::str::FromStr;

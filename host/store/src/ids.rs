@@ -37,7 +37,7 @@ pub struct IdIssuer {
     block: Mutex<Option<Block>>,
 }
 
-/// Record of the reservations: nothing below the mark is issued again.
+/// Record of the reservations: no id of a time before `reserved_until` is issued again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Reservation {
     /// Milliseconds up to which all ids are reserved.

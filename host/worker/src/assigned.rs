@@ -42,7 +42,7 @@ pub(super) struct Assigned {
     pub(super) crawl_state: CrawlState,
     /// Pages that the crawl has begun.
     pub(super) pacing: Pacing,
-    /// CrawlMemory of the crawl among those that share the memory of this worker.
+    /// Memory of the crawl, which shares that of this worker.
     pub(super) crawl_memory: CrawlMemory,
     pub(super) stop: CancellationToken,
 }

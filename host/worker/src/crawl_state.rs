@@ -30,7 +30,7 @@ struct Fields {
     waits: Option<Waits>,
     /// Reason why items were not written at the last try.
     sink_fault: Option<String>,
-    /// CrawlMemory of the crawl among those that share the memory of the process.
+    /// Memory of the crawl, which shares that of the process.
     crawl_memory: Option<CrawlMemory>,
 }
 

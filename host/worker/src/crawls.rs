@@ -7,7 +7,7 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::Notify;
 
 use super::crawl_state::CrawlState;
-use super::links::{LinkTransfer, LinkTransferError};
+use super::links::{LinkDelivery, LinkDeliveryError};
 use super::mailbox::Mailbox;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::peers::MAX_LINKS;
@@ -103,9 +103,9 @@ impl Crawls {
 
     /// Gives links to a shard that is crawled here. Returns the number of the sending shard's last link that
     /// is durable.
-    pub async fn deliver(&self, links: LinkTransfer) -> Result<u64, LinkTransferError> {
+    pub async fn deliver(&self, links: LinkDelivery) -> Result<u64, LinkDeliveryError> {
         let (to, from) = (links.to, links.from);
-        let refused = |why: String| Err(LinkTransferError::Refused(why));
+        let refused = |why: String| Err(LinkDeliveryError::Refused(why));
         let n_links = links.batch.links.len();
         if n_links > MAX_LINKS {
             return refused(format!("{n_links} links at once, at most {MAX_LINKS}"));
@@ -122,7 +122,7 @@ impl Crawls {
             let running = running
                 .filter(|running| running.epoch == links.epoch && running.run == links.run)
                 .ok_or_else(|| {
-                    LinkTransferError::NotNow(format!("shard {to} is not crawled here"))
+                    LinkDeliveryError::NotNow(format!("shard {to} is not crawled here"))
                 })?;
             running.mailbox.clone()
         };

@@ -18,7 +18,7 @@
 //! mailbox         links that have come and wait
 //! peers           the workers that share the turns of hosts
 //! receive         what comes into the frontier, and whether there is anything to do
-//! link_admission  which of these links are followed
+//! link_filter     which of these links are followed
 //! reporting_sink  what is wrong with the sink, as others see it
 //! totals          what all crawls come to, in the store
 //! ```
@@ -32,7 +32,7 @@ mod crawls;
 mod end_reason;
 pub mod lease_permit;
 mod lifecycle;
-mod link_admission;
+mod link_filter;
 mod link_transport;
 pub mod links;
 mod mailbox;

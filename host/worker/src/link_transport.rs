@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use super::links::{LINK_TRANSFER_DEADLINE, LinkTransfer};
+use super::links::{LINK_DELIVERY_DEADLINE, LinkDelivery};
 use super::parts::AgentParts;
 use crawler_crawl::peers::{LinkTransport, LinkTransportError};
 use crawler_frontier::LinkBatch;
@@ -15,7 +15,7 @@ use crawler_model::resource::{ShardId, ShardRecord};
 use crawler_process::telemetry;
 
 /// The other shards of a resource, for one assignment of this one.
-pub(super) struct PeerWorkers {
+pub(super) struct ShardTransport {
     pub(super) parts: Arc<AgentParts>,
     pub(super) own: ShardId,
     pub(super) run: Run,
@@ -31,7 +31,7 @@ pub(super) struct Place {
     worker: Option<Node>,
 }
 
-impl PeerWorkers {
+impl ShardTransport {
     pub(super) fn new(parts: Arc<AgentParts>, own: ShardId, run: Run) -> Self {
         let known = Mutex::default();
         Self {
@@ -84,7 +84,7 @@ impl PeerWorkers {
 
     async fn transfer(&self, to: Shard, batch: &LinkBatch) -> Result<u64, String> {
         let place = self.place(to).await?;
-        let links = LinkTransfer {
+        let links = LinkDelivery {
             to: self.id(to),
             epoch: place.epoch,
             run: self.run,
@@ -100,13 +100,13 @@ impl PeerWorkers {
 }
 
 #[async_trait]
-impl LinkTransport for PeerWorkers {
+impl LinkTransport for ShardTransport {
     async fn send_links(&self, to: Shard, batch: &LinkBatch) -> Result<u64, LinkTransportError> {
-        let given = tokio::time::timeout(LINK_TRANSFER_DEADLINE, self.transfer(to, batch)).await;
+        let given = tokio::time::timeout(LINK_DELIVERY_DEADLINE, self.transfer(to, batch)).await;
         let given = given.unwrap_or_else(|_elapsed| {
             Err(format!(
                 "no answer within {} s",
-                LINK_TRANSFER_DEADLINE.as_secs()
+                LINK_DELIVERY_DEADLINE.as_secs()
             ))
         });
         given.map_err(|why| {

@@ -10,11 +10,11 @@ use crawler_model::node::Node;
 use crawler_model::resource::ShardId;
 
 /// Time that links may take to become durable before the sender sends them again.
-pub const LINK_TRANSFER_DEADLINE: Duration = Duration::from_secs(10);
+pub const LINK_DELIVERY_DEADLINE: Duration = Duration::from_secs(10);
 
 /// Links of one shard for another, sent by its owner to the other's owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LinkTransfer {
+pub struct LinkDelivery {
     /// Shard that is to store them.
     pub to: ShardId,
     /// Epoch of the assignment that they are given to.
@@ -29,7 +29,7 @@ pub struct LinkTransfer {
 
 /// Reason why links were not taken. Links that are stored all the same are skipped when they come again.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum LinkTransferError {
+pub enum LinkDeliveryError {
     /// No worker would ever take them.
     #[error("{0}")]
     Refused(String),
@@ -42,5 +42,5 @@ pub enum LinkTransferError {
 #[async_trait]
 pub trait SendLinks: Send + Sync + 'static {
     /// Sends links and returns the number of the last link that is durable there.
-    async fn send(&self, worker: &Node, links: LinkTransfer) -> Result<u64, LinkTransferError>;
+    async fn send(&self, worker: &Node, links: LinkDelivery) -> Result<u64, LinkDeliveryError>;
 }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use tokio::sync::{mpsc, oneshot};
 
-use super::links::{LINK_TRANSFER_DEADLINE, LinkTransferError};
+use super::links::{LINK_DELIVERY_DEADLINE, LinkDeliveryError};
 use crawler_frontier::LinkBatch;
 use crawler_model::id::Shard;
 use crawler_model::resource::ShardId;
@@ -28,7 +28,7 @@ pub(super) struct Incoming {
 }
 
 /// Way back to the caller.
-pub(super) type Answer = oneshot::Sender<Result<u64, LinkTransferError>>;
+pub(super) type Answer = oneshot::Sender<Result<u64, LinkDeliveryError>>;
 
 impl Mailbox {
     /// Creates the mailbox of an assignment, and the other end of it.
@@ -52,18 +52,18 @@ impl Mailbox {
         to: ShardId,
         from: Shard,
         batch: LinkBatch,
-    ) -> Result<u64, LinkTransferError> {
+    ) -> Result<u64, LinkDeliveryError> {
         let (answer, answered) = oneshot::channel();
         let incoming = Incoming {
             from,
             batch,
             answer,
         };
-        let not_now = |why| Err(LinkTransferError::NotNow(why));
+        let not_now = |why| Err(LinkDeliveryError::NotNow(why));
         if self.incoming.try_send(incoming).is_err() {
             return not_now(format!("shard {to} has enough to do"));
         }
-        match tokio::time::timeout(LINK_TRANSFER_DEADLINE, answered).await {
+        match tokio::time::timeout(LINK_DELIVERY_DEADLINE, answered).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_gone)) => not_now(format!("shard {to} is not crawled here any more")),
             Err(_elapsed) => not_now(format!("shard {to} is busy")),

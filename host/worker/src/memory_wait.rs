@@ -20,7 +20,7 @@ impl Assigned {
         let condition = MEMORY_SHORT.to_owned();
         let waits = Waits { condition, why };
         self.wait(backoff, &waits, crawl_state, log).await?;
-        let free = put_back::free_again(&self.crawl_memory, log);
+        let free = put_back::wait_until_free(&self.crawl_memory, log);
         let free = self.stop.run_until_cancelled(free);
         free.await.ok_or(Stop::Requested)
     }

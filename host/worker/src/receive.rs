@@ -13,9 +13,9 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::assigned::{Assigned, CLOSE_AFTER, Stop};
-use super::link_admission::LinkAdmission;
-use super::link_transport::PeerWorkers;
-use super::links::LinkTransferError;
+use super::link_filter::LinkFilter;
+use super::link_transport::ShardTransport;
+use super::links::LinkDeliveryError;
 use super::mailbox::{Answer, Incoming, MAX_WAITING, Mailbox};
 use crawler_crawl::CrawlEnd;
 use crawler_crawl::peers::{Idle, PeerShards};
@@ -129,18 +129,18 @@ impl Receiver {
         if self.recorded != Recorded::Busy {
             self.record_busy(assigned).await?;
         }
-        let Some(admission) = LinkAdmission::of(assigned, frontier) else {
+        let Some(filter) = LinkFilter::of(assigned, frontier) else {
             // The bounds of this run are not known yet: the links come again.
             for call in calls {
                 let why = "root has not run here yet".to_owned();
-                drop(call.answer.send(Err(LinkTransferError::NotNow(why))));
+                drop(call.answer.send(Err(LinkDeliveryError::NotNow(why))));
             }
             return Ok(());
         };
-        let stored = store(frontier, calls, &admission).await;
+        let stored = store(frontier, calls, &filter).await;
         self.idle.end();
         for (answer, stored) in stored {
-            let stored = stored.map_err(|error| LinkTransferError::NotNow(error.to_string()));
+            let stored = stored.map_err(|error| LinkDeliveryError::NotNow(error.to_string()));
             // The sender may have stopped listening: the links come again.
             drop(answer.send(stored));
         }
@@ -204,7 +204,7 @@ impl Assigned {
         let peers = PeerShards {
             own: id.shard,
             n_shards: self.resource.spec.placement.n_shards(),
-            transport: Arc::new(PeerWorkers::new(self.parts.clone(), id, run)),
+            transport: Arc::new(ShardTransport::new(self.parts.clone(), id, run)),
             idle: receiver.idle.clone(),
         };
         receiver.begin(self).await?;
@@ -238,12 +238,12 @@ async fn lasting(idle: &Idle) {
 async fn store(
     frontier: &dyn Frontier,
     calls: Vec<Incoming>,
-    admission: &LinkAdmission,
+    filter: &LinkFilter,
 ) -> Vec<(Answer, Result<u64, FrontierError>)> {
     let mut stored = Vec::with_capacity(calls.len());
     let policy = LinkPolicy {
-        growth: admission.growth(),
-        refusal: &|link| admission.refusal(link),
+        growth: filter.growth(),
+        refusal: &|link| filter.refusal(link),
     };
     for call in calls {
         let last = frontier.apply(call.from, call.batch, policy);
@@ -262,7 +262,7 @@ async fn store(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link_admission::tests::admission_of_one;
+    use crate::link_filter::tests::filter_of_one;
     use crawler_crawl::doubles::FaultyFrontier;
     use crawler_frontier::suite::new;
     use crawler_frontier::{LinkBatch, NewRequest};
@@ -300,11 +300,11 @@ mod tests {
         let first = receiver.incoming.recv().await.unwrap();
         let calls = receiver.with_waiting(first);
         assert_eq!(calls.len(), 4, "one has gone");
-        let stored = store(&frontier, calls, &admission_of_one()).await;
+        let stored = store(&frontier, calls, &filter_of_one()).await;
         assert_eq!(frontier.n_settles(), 1);
         for (answer, last) in stored {
             answer
-                .send(last.map_err(|e| LinkTransferError::NotNow(e.to_string())))
+                .send(last.map_err(|e| LinkDeliveryError::NotNow(e.to_string())))
                 .unwrap();
         }
         let mut lasts = Vec::new();
@@ -320,7 +320,7 @@ mod tests {
         // If nothing was stored, there is nothing to make durable.
         let _answered = given(3, links(&["http://a/3"], 2));
         let first = receiver.incoming.recv().await.unwrap();
-        store(&frontier, receiver.with_waiting(first), &admission_of_one()).await;
+        store(&frontier, receiver.with_waiting(first), &filter_of_one()).await;
         assert_eq!(frontier.n_settles(), 1);
     }
 }

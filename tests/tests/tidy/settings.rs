@@ -357,11 +357,34 @@ fn key(setting: &Setting) -> String {
     format!("{}\n{} = {value}\n", comment(&meaning), setting.name)
 }
 
+/// Replaces each link `[text](page)` by its text.
+fn without_links(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, link)) = rest.split_once('[') {
+        plain.push_str(before);
+        match link
+            .split_once("](")
+            .and_then(|(text, more)| Some((text, more.split_once(')')?.1)))
+        {
+            Some((text, after)) => {
+                plain.push_str(text);
+                rest = after;
+            }
+            None => {
+                plain.push('[');
+                rest = link;
+            }
+        }
+    }
+    plain + rest
+}
+
 /// Returns a comment of the example with this text, in lines.
 fn comment(text: &str) -> String {
     let mut comment = String::from("#");
     let mut width = 1;
-    for word in text.replace('`', "").split(' ') {
+    for word in without_links(text).replace('`', "").split(' ') {
         if width + 1 + word.chars().count() > WIDTH {
             comment.push_str("\n#");
             width = 1;

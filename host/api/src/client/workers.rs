@@ -21,7 +21,7 @@ use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::node::Node;
 use crawler_model::status::{CrawlStatus, LogLine};
 use crawler_process::telemetry::chain;
-use crawler_worker::links::{LINK_TRANSFER_DEADLINE, LinkTransfer, LinkTransferError, SendLinks};
+use crawler_worker::links::{LINK_DELIVERY_DEADLINE, LinkDelivery, LinkDeliveryError, SendLinks};
 
 /// Connections kept to workers; above this number all are dropped and made anew.
 const CHANNELS_MAX: usize = 1_024;
@@ -96,21 +96,21 @@ impl WorkerCalls for GrpcWorkerCalls {
 
 #[async_trait]
 impl SendLinks for GrpcWorkerCalls {
-    async fn send(&self, worker: &Node, links: LinkTransfer) -> Result<u64, LinkTransferError> {
+    async fn send(&self, worker: &Node, links: LinkDelivery) -> Result<u64, LinkDeliveryError> {
         let address = worker.address.as_str();
-        let not_now = |e: WorkerCallError| LinkTransferError::NotNow(e.to_string());
+        let not_now = |e: WorkerCallError| LinkDeliveryError::NotNow(e.to_string());
         let request =
-            with_token(worker, links_message(links)).map_err(LinkTransferError::Refused)?;
+            with_token(worker, links_message(links)).map_err(LinkDeliveryError::Refused)?;
         let mut client = self.worker(address).map_err(not_now)?;
         let call = client.apply_links(request);
-        match tokio::time::timeout(LINK_TRANSFER_DEADLINE, call).await {
+        match tokio::time::timeout(LINK_DELIVERY_DEADLINE, call).await {
             Ok(Ok(answer)) => Ok(answer.into_inner().last),
             Ok(Err(status)) if status.code() == Code::InvalidArgument => {
-                Err(LinkTransferError::Refused(status.message().to_owned()))
+                Err(LinkDeliveryError::Refused(status.message().to_owned()))
             }
             Ok(Err(status)) => Err(not_now(no_answer(address, why(&status)))),
             Err(_elapsed) => {
-                let seconds = LINK_TRANSFER_DEADLINE.as_secs();
+                let seconds = LINK_DELIVERY_DEADLINE.as_secs();
                 Err(not_now(no_answer(
                     address,
                     format!("no answer within {seconds} s"),

@@ -6,9 +6,9 @@ use crawler_frontier::{LinkBatch, NewRequest};
 use crawler_model::crawl::{Request, STATE_MAX, URL_MAX};
 use crawler_model::id::{Epoch, ResourceId, Run, Shard};
 use crawler_model::resource::ShardId;
-use crawler_worker::links::{LinkTransfer, LinkTransferError};
+use crawler_worker::links::{LinkDelivery, LinkDeliveryError};
 
-pub(crate) fn links_message(links: LinkTransfer) -> proto::ApplyLinksRequest {
+pub(crate) fn links_message(links: LinkDelivery) -> proto::ApplyLinksRequest {
     proto::ApplyLinksRequest {
         resource_id: links.to.resource.0,
         shard: links.to.shard.0,
@@ -39,9 +39,9 @@ fn link_message(NewRequest { request, depth }: NewRequest) -> proto::ShardLink {
 }
 
 /// Parses links that another shard sends.
-pub(crate) fn links(request: proto::ApplyLinksRequest) -> Result<LinkTransfer, LinkTransferError> {
+pub(crate) fn links(request: proto::ApplyLinksRequest) -> Result<LinkDelivery, LinkDeliveryError> {
     let links = request.links.into_iter().map(link);
-    Ok(LinkTransfer {
+    Ok(LinkDelivery {
         to: ShardId {
             resource: ResourceId(request.resource_id),
             shard: Shard(request.shard),
@@ -56,8 +56,8 @@ pub(crate) fn links(request: proto::ApplyLinksRequest) -> Result<LinkTransfer, L
     })
 }
 
-fn link(link: proto::ShardLink) -> Result<NewRequest, LinkTransferError> {
-    let refused = |why: String| Err(LinkTransferError::Refused(why));
+fn link(link: proto::ShardLink) -> Result<NewRequest, LinkDeliveryError> {
+    let refused = |why: String| Err(LinkDeliveryError::Refused(why));
     if link.url.len() > URL_MAX {
         let n_bytes = link.url.len();
         return refused(format!("a URL of {n_bytes} bytes, at most {URL_MAX}"));
@@ -93,7 +93,7 @@ fn link(link: proto::ShardLink) -> Result<NewRequest, LinkTransferError> {
 mod tests {
     use super::*;
 
-    fn given() -> LinkTransfer {
+    fn given() -> LinkDelivery {
         let form = Request {
             url: "http://b.test:8080/form?x=1".parse().unwrap(),
             method: "POST".into(),
@@ -106,7 +106,7 @@ mod tests {
         };
         let plain = Request::get("http://a.test/".parse().unwrap(), "page");
         let links = [(form, 3), (plain, 0)].map(|(request, depth)| NewRequest { request, depth });
-        LinkTransfer {
+        LinkDelivery {
             to: ShardId {
                 resource: ResourceId(u64::MAX),
                 shard: Shard(31),

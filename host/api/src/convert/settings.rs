@@ -130,7 +130,7 @@ mod tests {
             shards: Some(0),
             weight: Some(0),
             selector: [("gpu".into(), "true".into()), ("zone".into(), "".into())].into(),
-            near: Some(AffinityTarget::None),
+            near: Some(AffinityTarget::Cleared),
             apart: Some("shop".parse().unwrap()),
         };
         for change in [change, PlacementChange::default()] {

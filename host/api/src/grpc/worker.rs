@@ -15,7 +15,7 @@ use crate::spec::resource_name;
 use crawler_fetch::turns::Turns;
 use crawler_model::id::ResourceId;
 use crawler_worker::Crawls;
-use crawler_worker::links::LinkTransferError;
+use crawler_worker::links::LinkDeliveryError;
 
 pub(super) struct Worker {
     pub(super) crawls: Crawls,
@@ -64,9 +64,9 @@ impl CrawlerWorker for Worker {
         request: Request<proto::ApplyLinksRequest>,
     ) -> Answer<proto::ApplyLinksAnswer> {
         let _permit = self.calls.call().map_err(|p| p.to_status())?;
-        let status = |error: LinkTransferError| match error {
-            LinkTransferError::Refused(why) => Status::invalid_argument(why),
-            LinkTransferError::NotNow(why) => Status::unavailable(why),
+        let status = |error: LinkDeliveryError| match error {
+            LinkDeliveryError::Refused(why) => Status::invalid_argument(why),
+            LinkDeliveryError::NotNow(why) => Status::unavailable(why),
         };
         let links = links(request.into_inner()).map_err(status)?;
         let last = self.crawls.deliver(links).await.map_err(status)?;

@@ -73,12 +73,12 @@ impl Default for Inner {
 
 #[async_trait]
 impl Frontier for FaultyFrontier {
-    async fn seed_part(
+    async fn seed_shard(
         &self,
         roots: Vec<Url>,
         requests: Vec<NewRequest>,
     ) -> Result<Committed, FrontierError> {
-        self.inner.0.seed_part(roots, requests).await
+        self.inner.0.seed_shard(roots, requests).await
     }
 
     fn roots(&self) -> Option<Vec<Url>> {

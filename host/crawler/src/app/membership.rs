@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::graceful_drain::GracefulDrain;
 use super::parts;
-use super::registration::{RegisterError, Registration, Taken};
+use super::registration::{RegisterError, Registration};
 use crawler_data::{DataError, DataRoot};
 use crawler_model::node::Node;
 use crawler_process::retry::Backoff;
@@ -39,8 +40,8 @@ pub(super) struct Membership {
 
 impl Membership {
     /// Joins the cluster, begins what needs that, and stays registered until `scope` is stopped; `end`
-    /// follows then. The receiver gets the reason if the process cannot go on: then none of its nodes stays
-    /// registered.
+    /// follows then. The receiver gets the reason if the process cannot go on. Nodes that can stay registered do so
+    /// until `scope` is stopped, so that crawls end before their worker is gone.
     pub(super) fn keep(
         self,
         scope: &TaskScope,
@@ -50,18 +51,16 @@ impl Membership {
         let stop = scope.stop_signal();
         let (failed, fault) = oneshot::channel();
         scope.spawn("membership", async move {
-            let kept = match stop.run_until_cancelled(self.join()).await {
+            match stop.run_until_cancelled(self.join()).await {
                 Some(Ok((cluster, registrations))) => {
                     begin(cluster, &registrations);
-                    let kept = keep_all(registrations, stop.child_token()).await;
+                    keep_all(registrations, &stop, failed).await;
                     end.await;
-                    kept.map_err(anyhow::Error::from)
                 }
-                Some(Err(error)) => Err(error),
-                None => Ok(()),
-            };
-            if let Err(error) = kept {
-                let _nobody_waits = failed.send(error);
+                Some(Err(error)) => {
+                    let _nobody_waits = failed.send(error);
+                }
+                None => {}
             }
         });
         fault
@@ -106,17 +105,22 @@ impl Membership {
     }
 }
 
-/// Keeps nodes registered until `stop`, or until one of them cannot stay, and then removes the records of all.
-async fn keep_all(registrations: Vec<Registration>, stop: CancellationToken) -> Result<(), Taken> {
-    let kept = registrations.into_iter().map(|registration| {
-        let stop = stop.clone();
-        async move {
-            let kept = registration.keep(stop.clone()).await;
-            stop.cancel();
-            kept
+/// Keeps nodes registered until `stop`. Reports the first that cannot stay, at once.
+async fn keep_all(
+    registrations: Vec<Registration>,
+    stop: &CancellationToken,
+    failed: oneshot::Sender<anyhow::Error>,
+) {
+    let kept = registrations.into_iter();
+    let mut kept: FuturesUnordered<_> = kept.map(|one| one.keep(stop.clone())).collect();
+    let mut failed = Some(failed);
+    while let Some(kept) = kept.next().await {
+        if let Err(taken) = kept
+            && let Some(failed) = failed.take()
+        {
+            let _nobody_waits = failed.send(taken.into());
         }
-    });
-    join_all(kept).await.into_iter().collect()
+    }
 }
 
 fn is_transient(error: &anyhow::Error) -> bool {
@@ -146,21 +150,8 @@ mod tests {
         parts::node(role, id.parse().unwrap(), address, http, &SystemClock)
     }
 
-    #[tokio::test]
-    async fn no_node_stays_registered_when_another_one_cannot_register() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = EmbeddedStore::open(&folder.path().join("store"), Settings::default()).unwrap();
-        let catalog = Catalog::new(Arc::new(store), Keys::default());
-        let holder = node(Role::Worker, "worker-1");
-        let key = catalog.keys().node(Role::Worker, &holder.id);
-        let held = Txn::new().put(key, encode(&holder));
-        catalog.store().commit(held).await.unwrap();
-
-        let data = folder.path().join("data");
-        let master = node(Role::Master, "master-1");
-        let key = catalog.keys().node(Role::Master, &master.id);
-        let nodes = [master, node(Role::Worker, "worker-1")];
-        let membership = Membership {
+    fn membership(nodes: [Node; 2], catalog: &Catalog, data: &std::path::Path) -> Membership {
+        Membership {
             members: nodes
                 .map(|node| Member {
                     node,
@@ -171,11 +162,58 @@ mod tests {
             data: Arc::new(DataRoot::open(&data.display().to_string()).unwrap()),
             lease_ttl: Duration::from_secs(1),
             waits: false,
-        };
+        }
+    }
+
+    fn catalog_in(folder: &std::path::Path) -> Catalog {
+        let store = EmbeddedStore::open(&folder.join("store"), Settings::default()).unwrap();
+        Catalog::new(Arc::new(store), Keys::default())
+    }
+
+    /// Gives the id of a node to another process.
+    async fn take_id(catalog: &Catalog, role: Role, id: &str) {
+        let holder = node(role, id);
+        let held = Txn::new().put(catalog.keys().node(role, &holder.id), encode(&holder));
+        catalog.store().commit(held).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn no_node_stays_registered_when_another_one_cannot_register() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = catalog_in(folder.path());
+        take_id(&catalog, Role::Worker, "worker-1").await;
+
+        let master = node(Role::Master, "master-1");
+        let key = catalog.keys().node(Role::Master, &master.id);
+        let nodes = [master, node(Role::Worker, "worker-1")];
+        let membership = membership(nodes, &catalog, &folder.path().join("data"));
         let scope = TaskScope::new();
         let begin = |_: String, _: &[Registration]| panic!("an id is taken");
         let error = membership.keep(&scope, begin, async {}).await.unwrap();
         assert!(crate::app::registration::is_id_taken(&error), "{error:#}");
+        assert_eq!(catalog.read::<Node>(&key).await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_worker_stays_registered_until_its_crawls_have_ended_when_the_master_loses_its_id() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = catalog_in(folder.path());
+        let nodes = [
+            node(Role::Master, "master-1"),
+            node(Role::Worker, "worker-1"),
+        ];
+        let key = catalog.keys().node(Role::Worker, &nodes[1].id);
+        let membership = membership(nodes, &catalog, &folder.path().join("data"));
+        let scope = TaskScope::new();
+        let (begun, has_begun) = oneshot::channel();
+        let begin = |_: String, _: &[Registration]| begun.send(()).unwrap();
+        let fault = membership.keep(&scope, begin, async {});
+        has_begun.await.unwrap();
+
+        take_id(&catalog, Role::Master, "master-1").await;
+        fault.await.unwrap();
+        assert!(catalog.read::<Node>(&key).await.unwrap().is_some());
+        scope.stop(Duration::from_secs(10)).await;
         assert_eq!(catalog.read::<Node>(&key).await.unwrap(), None);
     }
 }

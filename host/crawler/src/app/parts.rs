@@ -209,7 +209,7 @@ pub(super) fn fetcher(
     let FetcherSettings { fetch, throttle } = settings;
     if !fetch.check_certificates {
         tracing::warn!(
-            "certificates are not checked, as set by check-certificates of [fetch]: anybody may say that he is a site"
+            "certificates are not checked, as set by check-certificates of [fetch]: any server can impersonate a site"
         );
     }
     let throttle = Arc::new(Throttle::new(throttle));
@@ -246,7 +246,7 @@ pub(super) fn frontiers(data: &DataRoot, settings: DurableSettings) -> Arc<Front
     Arc::new(frontiers.with_last_fault(Arc::new(move || root.last_error())))
 }
 
-/// Returns the remains of deleted resources in the data root.
+/// Returns the cleanup of the data root.
 pub(super) fn cleanup(data: &Arc<DataRoot>) -> Arc<dyn DataCleanup> {
     Arc::new(DataRootCleanup {
         objects: data.object_store(),

@@ -235,8 +235,8 @@ fn s21_placement_is_asked_for_and_taken_back_by_flags() {
         shards: None,
         weight: None,
         selector: labels([("gpu", ""), ("id", "a")]),
-        near: Some(AffinityTarget::None),
-        apart: Some(AffinityTarget::None),
+        near: Some(AffinityTarget::Cleared),
+        apart: Some(AffinityTarget::Cleared),
     };
     assert_eq!(changed, expected);
     assert_eq!(change("resource add books"), PlacementChange::default());

@@ -110,7 +110,7 @@ fn or_absent(value: &Option<Value>) -> String {
         .map_or_else(|| "absent".to_owned(), Value::to_string)
 }
 
-/// DemoReport of a crawl of the shop, told in five lines.
+/// Report of a crawl of the shop, in five lines.
 #[derive(Debug, Clone)]
 pub struct DemoReport {
     /// Address of the shop.

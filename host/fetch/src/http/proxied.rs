@@ -12,7 +12,7 @@ use url::Url;
 
 use super::FetchSettings;
 use super::hop::{Exchange, Hop, Outcome};
-use super::proxy_pools::{Member, ProxyPool, ProxyPools};
+use super::proxy_pools::{PooledProxy, ProxyPool, ProxyPools};
 use crate::FetchError;
 use crawler_model::crawl::host_of;
 
@@ -104,7 +104,7 @@ enum Blame {
     Proxy(&'static str),
 }
 
-impl Member {
+impl PooledProxy {
     async fn blame(&self, url: &Url, exchange: &Exchange, settings: &FetchSettings) -> Blame {
         // These are answers that a proxy itself gives where it does not tunnel; a site may give them too, then.
         let is_forwarded = url.scheme() == "http" && self.url.scheme().starts_with("http");
@@ -162,7 +162,7 @@ impl Member {
 }
 
 /// Refuses a page on the proxy's own host, because its name would be looked up like the proxy's, without a check.
-fn is_itself(proxy: &Member, url: &Url) -> Option<FetchError> {
+fn is_itself(proxy: &PooledProxy, url: &Url) -> Option<FetchError> {
     let why =
         || "it is on the host of its proxy; ask for it with setting proxy as direct".to_owned();
     let is_name = url.domain().is_some() && proxy.url.host_str() == url.host_str();

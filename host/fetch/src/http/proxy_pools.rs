@@ -30,12 +30,12 @@ pub(super) struct ProxyPools {
 /// The proxies of one name.
 pub(super) struct ProxyPool {
     name: AccessName,
-    proxies: Vec<Member>,
+    proxies: Vec<PooledProxy>,
     rotation: ProxyRotation,
 }
 
 /// One proxy, with its own client.
-pub(super) struct Member {
+pub(super) struct PooledProxy {
     pub(super) client: Client,
     pub(super) resolver: FilteringResolver,
     pub(super) url: Url,
@@ -56,7 +56,7 @@ impl ProxyPools {
     ) -> Result<Self, SetupError> {
         let member = |(name, n, proxy): (&AccessName, usize, &ProxySettings)| {
             let resolver = resolver.for_proxy(&proxy.url);
-            Ok(Member {
+            Ok(PooledProxy {
                 client: client::build(settings, resolver.clone(), Some(through(proxy)?))?,
                 resolver,
                 label: format!("{name}/{n}").into(),
@@ -133,7 +133,7 @@ impl ProxyPool {
     }
 
     /// Returns the next proxy that neither rests nor was tried, if there is one.
-    pub(super) fn next(&self, tried: &[usize]) -> Option<(usize, &Member)> {
+    pub(super) fn next(&self, tried: &[usize]) -> Option<(usize, &PooledProxy)> {
         let index = self.rotation.next(Instant::now(), tried)?;
         Some((index, self.proxies.get(index)?))
     }

@@ -33,16 +33,16 @@ impl Sent {
     }
 }
 
-/// Time for which a host is left alone.
+/// Time before which a host is not asked again.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct HostPause {
-    /// Its end; 0 where the host was not asked.
+pub(super) struct HostReadyAt {
+    /// The moment; 0 if the host was not asked.
     pub(super) ready_at: UnixMillis,
-    /// Origin of it.
+    /// Origin of the delay until then.
     pub(super) by: DelaySource,
 }
 
-impl HostPause {
+impl HostReadyAt {
     pub(super) fn lengthen(&mut self, ready_at: UnixMillis, by: DelaySource) {
         if ready_at > self.ready_at {
             *self = Self { ready_at, by };

@@ -111,7 +111,7 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) async fn seed_part(
+    pub(super) async fn seed_shard(
         &self,
         roots: Vec<Url>,
         requests: Vec<NewRequest>,

@@ -115,7 +115,7 @@ pub async fn a_run_is_not_over_while_links_wait_or_come(frontier: Arc<dyn Fronti
     let early = early.await.unwrap_err();
     assert!(matches!(early, FrontierError::Unseeded { .. }), "{early}");
     let roots = ["http://a/", "http://b/"].map(|url| url.parse().unwrap());
-    let seeded = frontier.seed_part(roots.to_vec(), vec![new("http://a/")]);
+    let seeded = frontier.seed_shard(roots.to_vec(), vec![new("http://a/")]);
     assert_eq!(seeded.await.unwrap().n_new, 1);
     assert_eq!(frontier.roots(), Some(roots.to_vec()));
     commit_links(&frontier, &[(1, new("http://b/x"))]).await;
@@ -139,7 +139,10 @@ pub async fn a_shard_without_root_requests_of_its_own_is_over_until_links_come(
     frontier: Arc<dyn Frontier>,
 ) {
     let roots = vec!["http://b/".parse().unwrap()];
-    frontier.seed_part(roots.clone(), Vec::new()).await.unwrap();
+    frontier
+        .seed_shard(roots.clone(), Vec::new())
+        .await
+        .unwrap();
     assert_eq!(frontier.roots(), Some(roots));
     assert_eq!(take(&frontier, 0, 9).await, Take::Empty);
     let link = batch(1, &[new("http://a/1")]);
@@ -299,7 +302,7 @@ pub async fn a_crawl_of_several_shards_gives_each_page_once(mut shards: Shards<'
         let own = of(&root) == Shard(n as u32);
         let own = own.then(|| root.clone()).into_iter().collect();
         let roots = vec![root.request.url.clone()];
-        frontier.seed_part(roots, own).await.unwrap();
+        frontier.seed_shard(roots, own).await.unwrap();
     }
     let mut found = BTreeSet::new();
     while !shards.is_over().await {

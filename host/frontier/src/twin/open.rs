@@ -63,7 +63,7 @@ impl Opened {
 
 #[async_trait]
 impl Frontier for Opened {
-    async fn seed_part(
+    async fn seed_shard(
         &self,
         roots: Vec<Url>,
         requests: Vec<NewRequest>,

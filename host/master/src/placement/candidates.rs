@@ -17,18 +17,18 @@ pub struct Candidates {
     strategy: Strategy,
     workers: OrdMap<NodeId, Arc<Candidate>>,
     /// Workers in the order of their ranks.
-    order: OrdSet<RankedWorker>,
+    order: OrdSet<RankKey>,
 }
 
 /// Position of a worker in the order of ranks.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct RankedWorker {
+struct RankKey {
     rank: u64,
     /// Id of the worker; `None` sorts before all others.
     node: Option<NodeId>,
 }
 
-impl RankedWorker {
+impl RankKey {
     fn of(candidate: &Candidate, strategy: Strategy) -> Self {
         Self {
             rank: strategy.rank(candidate),
@@ -74,8 +74,7 @@ impl Candidates {
             return;
         }
         let candidate = Candidate::new(node);
-        self.order
-            .insert(RankedWorker::of(&candidate, self.strategy));
+        self.order.insert(RankKey::of(&candidate, self.strategy));
         let id = candidate.node.id.clone();
         self.workers.insert(id, Arc::new(candidate));
     }
@@ -83,7 +82,7 @@ impl Candidates {
     /// Takes note that a worker has gone.
     pub(crate) fn absent(&mut self, node: &NodeId) {
         if let Some(gone) = self.workers.remove(node) {
-            self.order.remove(&RankedWorker::of(&gone, self.strategy));
+            self.order.remove(&RankKey::of(&gone, self.strategy));
         }
     }
 
@@ -100,9 +99,9 @@ impl Candidates {
         let Some(candidate) = self.workers.get_mut(node).map(Arc::make_mut) else {
             return;
         };
-        let before = RankedWorker::of(candidate, self.strategy);
+        let before = RankKey::of(candidate, self.strategy);
         change(candidate);
-        let after = RankedWorker::of(candidate, self.strategy);
+        let after = RankKey::of(candidate, self.strategy);
         if after != before {
             self.order.remove(&before);
             self.order.insert(after);
@@ -120,7 +119,7 @@ impl Candidates {
     ) -> Option<&Candidate> {
         let mut rank = self.order.get_min()?.rank;
         loop {
-            let from = |rank| self.order.range(RankedWorker::before(rank)..);
+            let from = |rank| self.order.range(RankKey::before(rank)..);
             let together = || from(rank).take_while(|place| place.rank == rank);
             // Counting the workers does not touch their records.
             let n = together().count();

@@ -8,9 +8,9 @@ use crate::suffix::{is_address, registrable};
 use crate::text::as_text;
 
 /// Pattern of hosts that a crawl may visit: `example.org`, `*.example.org` (with all hosts below it),
-/// `site:example.co.uk` (the same, but for a registrable domain only) or `*` (all), at any port that the guard
-/// lets through. A pattern with a port, `example.org:9000`, stands for that port alone, and the guard lets it
-/// through.
+/// `site:example.co.uk` (the same, but for a registrable domain only) or `*` (all), at any port that the address
+/// policy lets through. A pattern with a port, `example.org:9000`, stands for that port alone, and the address policy
+/// lets it through.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPattern {
     host: String,

@@ -69,7 +69,7 @@ async fn a_crawl_that_was_put_back_goes_on_with_fewer_pages() {
 }
 
 #[test]
-fn caches_shrink_and_grow_and_seats_that_are_left_are_forgotten() {
+fn caches_shrink_and_grow_and_crawls_that_have_ended_are_forgotten() {
     let memory = Memory::of(800 * MIB);
     let n_shrunk = Arc::new(AtomicUsize::new(0));
     let counted = n_shrunk.clone();

@@ -11,7 +11,7 @@ use crawler_master::{WorkerCallError, WorkerCalls};
 use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::node::Node;
 use crawler_model::status::{CrawlStatus, LogLine};
-use crawler_worker::links::{LINK_TRANSFER_DEADLINE, LinkTransfer, LinkTransferError, SendLinks};
+use crawler_worker::links::{LINK_DELIVERY_DEADLINE, LinkDelivery, LinkDeliveryError, SendLinks};
 
 /// Reaches all workers, by their addresses.
 pub(super) struct SimWorkerCalls {
@@ -52,16 +52,16 @@ impl WorkerCalls for SimWorkerCalls {
 
 #[async_trait]
 impl SendLinks for SimWorkerCalls {
-    async fn send(&self, worker: &Node, links: LinkTransfer) -> Result<u64, LinkTransferError> {
+    async fn send(&self, worker: &Node, links: LinkDelivery) -> Result<u64, LinkDeliveryError> {
         let (world, address) = (&self.services.world, worker.address.as_str());
         tokio::time::sleep(world.way()).await;
         let worker = self.services.workers.lock().unwrap().get(address).cloned();
-        let lost = || LinkTransferError::NotNow(format!("{address} does not answer"));
+        let lost = || LinkDeliveryError::NotNow(format!("{address} does not answer"));
         let (process, crawls) = worker
             .filter(|_| !world.fault(Fault::Unreached, 3))
             .ok_or_else(lost)?;
         if process.is_stopped() {
-            tokio::time::sleep(LINK_TRANSFER_DEADLINE).await;
+            tokio::time::sleep(LINK_DELIVERY_DEADLINE).await;
             return Err(lost());
         }
         let given = crawls.deliver(links).await;

@@ -23,7 +23,7 @@
 //! The entries of a row stand in this order; those in brackets may be left out:
 //!
 //! - `name`: the key.
-//! - `[into]`: the field of [`FetcherSettings`] that the value is for. Without it, `parts.rs` reads the value.
+//! - `[into]`: the field of [`FetcherSettings`] that the value is for. Without it, `FetchConfig` or `parts.rs` reads the value.
 //! - `[default]`: how the default is shown, if there is no such field.
 //! - `[line]`: the line of the example, if it does not show the default.
 //! - `book`: the meaning, in Markdown.
@@ -349,7 +349,7 @@ define! {
     max_adaptive_delay: time {
         name: "max-adaptive-delay",
         into: throttle.max_adaptive_delay,
-        book: "where a delay is kept, it grows with the time that answers take, up to this; only pages shorten it again",
+        book: "where a delay is kept, it grows with the time that answers take, up to this; only pages shorten it again; 0s: never",
     }
     address_rate: rate {
         name: "address-rate",

@@ -44,12 +44,12 @@ struct World {
 struct Worker {
     member: Member,
     process: u64,
-    gates: Vec<Throttle>,
+    throttles: Vec<FakeThrottle>,
 }
 
 /// The throttle of one host, and the crawls that come there.
 #[derive(Clone)]
-struct Throttle {
+struct FakeThrottle {
     in_flight: Option<(usize, Instant)>,
     ended: Option<Instant>,
     crawls: Vec<Instant>,
@@ -144,19 +144,19 @@ impl World {
         let process = self.n_lives;
         let mut peer = peer(worker);
         peer.node.incarnation = Incarnation(process);
-        let throttle = Throttle {
+        let throttle = FakeThrottle {
             in_flight: None,
             ended: None,
             crawls: vec![self.now; N_CRAWLS],
         };
         let member = Member::new(peer.process());
-        let gates = vec![throttle; N_HOSTS];
+        let throttles = vec![throttle; N_HOSTS];
         self.workers.insert(
             worker,
             Worker {
                 member,
                 process,
-                gates,
+                throttles,
             },
         );
         self.register(worker);
@@ -166,7 +166,7 @@ impl World {
         let Some(killed) = self.workers.remove(&worker) else {
             return;
         };
-        for throttle in killed.gates {
+        for throttle in killed.throttles {
             if let Some((nth, _)) = throttle.in_flight {
                 self.requests[nth].end = Some(self.now);
             }
@@ -274,7 +274,7 @@ impl World {
         };
         let took = Duration::from_millis(took);
         let worker = self.workers.get_mut(&id).unwrap();
-        for (nth, throttle) in worker.gates.iter_mut().enumerate() {
+        for (nth, throttle) in worker.throttles.iter_mut().enumerate() {
             let name = host(nth);
             if let Some((request, end)) = throttle.in_flight
                 && end <= now

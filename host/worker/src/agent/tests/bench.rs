@@ -14,7 +14,7 @@ use url::Url;
 use super::super::*;
 use super::faulty_store::FaultyStore;
 use crate::crawls::Crawls;
-use crate::links::{LinkTransfer, LinkTransferError, SendLinks};
+use crate::links::{LinkDelivery, LinkDeliveryError, SendLinks};
 use crawler_crawl::doubles::{page, report, requests};
 use crawler_data::DataRoot;
 use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
@@ -446,7 +446,7 @@ struct NoOtherWorker;
 
 #[async_trait]
 impl SendLinks for NoOtherWorker {
-    async fn send(&self, worker: &Node, _links: LinkTransfer) -> Result<u64, LinkTransferError> {
+    async fn send(&self, worker: &Node, _links: LinkDelivery) -> Result<u64, LinkDeliveryError> {
         panic!("links for {worker:?}")
     }
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use super::bench::{Wanted, data_in, stay_registered};
 use super::*;
 use crate::crawls::Crawls;
-use crate::links::{LinkTransfer, LinkTransferError, SendLinks};
+use crate::links::{LinkDelivery, LinkDeliveryError, SendLinks};
 use crawler_crawl::doubles::{Graph, Site, settings, whole};
 use crawler_data::DataRoot;
 use crawler_frontier::{LinkBatch, NewRequest};
@@ -38,12 +38,12 @@ impl LoadRules for OnlyGraph {
 }
 
 /// Transport of links to the other worker, in this process.
-struct AffinityTarget(BTreeMap<&'static str, Crawls>);
+struct LocalLinks(BTreeMap<&'static str, Crawls>);
 
 #[async_trait]
-impl SendLinks for AffinityTarget {
-    async fn send(&self, worker: &Node, links: LinkTransfer) -> Result<u64, LinkTransferError> {
-        let gone = || LinkTransferError::NotNow("nobody is there".to_owned());
+impl SendLinks for LocalLinks {
+    async fn send(&self, worker: &Node, links: LinkDelivery) -> Result<u64, LinkDeliveryError> {
+        let gone = || LinkDeliveryError::NotNow("nobody is there".to_owned());
         let crawls = self.0.get(worker.address.as_str()).ok_or_else(gone)?;
         crawls.deliver(links).await
     }
@@ -61,7 +61,7 @@ impl Pair {
         let (folder, store, first) = parts(Arc::new(OnlyGraph), Arc::new(Site));
         let names = ["worker-1", "worker-2"];
         let crawls = names.map(|name| (name, Crawls::default()));
-        let links = Arc::new(AffinityTarget(BTreeMap::from(crawls.clone())));
+        let links = Arc::new(LocalLinks(BTreeMap::from(crawls.clone())));
         let mut workers = Vec::new();
         for (name, crawls) in crawls {
             let node = Node {
@@ -286,10 +286,10 @@ async fn a_run_with_another_number_of_shards_asks_for_every_page_once_though_the
     }
 }
 
-fn given(from: u32, to: u32, first: u64, url: &str) -> LinkTransfer {
+fn given(from: u32, to: u32, first: u64, url: &str) -> LinkDelivery {
     let request = Request::get(url.parse().unwrap(), "page");
     let resource = bench::shard().resource;
-    LinkTransfer {
+    LinkDelivery {
         to: ShardId {
             resource,
             shard: Shard(to),
@@ -410,7 +410,7 @@ async fn a_shard_that_cannot_say_that_it_works_stores_no_links() {
     let link = given(1 - own, own, 1, "http://site.test/100");
     let answer = bench.parts.crawls.deliver(link).await;
     assert!(
-        matches!(answer, Err(LinkTransferError::NotNow(_))),
+        matches!(answer, Err(LinkDeliveryError::NotNow(_))),
         "{answer:?}"
     );
     assert_eq!(record_of(&bench, own).await, taken);
@@ -498,7 +498,7 @@ async fn links_that_are_not_for_this_assignment_are_not_taken_and_say_why() {
         .await;
     let good = || given(1 - own, own, 1, "http://site.test/100");
     let resource = bench::shard().resource;
-    let not_now: [fn(&mut LinkTransfer); 4] = [
+    let not_now: [fn(&mut LinkDelivery); 4] = [
         |links| links.epoch = Epoch(2),
         |links| links.run = Run(2),
         |links| links.to.resource = ResourceId(99),
@@ -512,14 +512,14 @@ async fn links_that_are_not_for_this_assignment_are_not_taken_and_say_why() {
         let why = format!("shard {to} is not crawled here");
         assert_eq!(
             bench.parts.crawls.deliver(links).await,
-            Err(LinkTransferError::NotNow(why))
+            Err(LinkDeliveryError::NotNow(why))
         );
     }
-    let refused = async |change: &dyn Fn(&mut LinkTransfer), why: String| {
+    let refused = async |change: &dyn Fn(&mut LinkDelivery), why: String| {
         let mut links = good();
         change(&mut links);
         let answer = bench.parts.crawls.deliver(links).await;
-        assert_eq!(answer, Err(LinkTransferError::Refused(why)));
+        assert_eq!(answer, Err(LinkDeliveryError::Refused(why)));
     };
     let why = format!("shard {} gives links to itself", good().to);
     refused(&|links| links.from = links.to.shard, why).await;
@@ -531,14 +531,14 @@ async fn links_that_are_not_for_this_assignment_are_not_taken_and_say_why() {
     )
     .await;
     let many =
-        |links: &mut LinkTransfer| links.batch.links = vec![links.batch.links[0].clone(); 501];
+        |links: &mut LinkDelivery| links.batch.links = vec![links.batch.links[0].clone(); 501];
     refused(&many, "501 links at once, at most 500".to_owned()).await;
     assert_eq!(bench.parts.crawls.deliver(good()).await, Ok(1));
     let mut gap = good();
     gap.batch.first = 3;
     let answer = bench.parts.crawls.deliver(gap).await;
     assert!(
-        matches!(answer, Err(LinkTransferError::NotNow(_))),
+        matches!(answer, Err(LinkDeliveryError::NotNow(_))),
         "{answer:?}"
     );
     bench.stop().await;

@@ -14,7 +14,7 @@ use crawler_model::scope::{Bounds, DISK, GrowthBounds, RootHosts};
 const OTHER_SHARD: &str = "other-shard";
 
 /// Admission of links that another shard has judged already, by the settings that apply here and now.
-pub(super) struct LinkAdmission {
+pub(super) struct LinkFilter {
     root_hosts: RootHosts,
     settings: CrawlSettings,
     own: Shard,
@@ -23,8 +23,8 @@ pub(super) struct LinkAdmission {
     is_full: bool,
 }
 
-impl LinkAdmission {
-    /// Returns the admission of this run, or `None` before its root requests are stored.
+impl LinkFilter {
+    /// Returns the filter of this run, or `None` before its root requests are stored.
     pub(super) fn of(assigned: &Assigned, frontier: &dyn Frontier) -> Option<Self> {
         let roots = frontier.roots()?;
         let settings = assigned.config.borrow().settings.clone();
@@ -70,9 +70,9 @@ pub(super) mod tests {
     use super::*;
     use crawler_model::crawl::Request;
 
-    /// Returns a admission that accepts host `a`, of a resource of one shard.
-    fn admission(settings: CrawlSettings) -> LinkAdmission {
-        LinkAdmission {
+    /// Returns a filter that accepts host `a`, of a resource of one shard.
+    fn filter(settings: CrawlSettings) -> LinkFilter {
+        LinkFilter {
             root_hosts: RootHosts::of(&["http://a/".parse().unwrap()]),
             settings,
             own: Shard(0),
@@ -87,25 +87,22 @@ pub(super) mod tests {
             max_depth: Some(2),
             ..CrawlSettings::default()
         };
-        let admission = admission(settings);
+        let filter = filter(settings);
         let link = |url: &str, depth| NewRequest {
             request: Request::get(url.parse().unwrap(), "page"),
             depth,
         };
-        assert_eq!(admission.refusal(&link("http://a/1", 2)), None);
-        assert_eq!(admission.refusal(&link("http://a/1", 3)), Some("max-depth"));
-        assert_eq!(
-            admission.refusal(&link("http://b/1", 1)),
-            Some("out-of-scope")
-        );
-        assert_eq!(admission.refusal(&link("ftp://a/1", 1)), Some("scheme"));
+        assert_eq!(filter.refusal(&link("http://a/1", 2)), None);
+        assert_eq!(filter.refusal(&link("http://a/1", 3)), Some("max-depth"));
+        assert_eq!(filter.refusal(&link("http://b/1", 1)), Some("out-of-scope"));
+        assert_eq!(filter.refusal(&link("ftp://a/1", 1)), Some("scheme"));
         let n_shards = NonZeroU32::new(64).unwrap();
         let own = shard_of(&"http://a/".parse().unwrap(), n_shards);
-        let of = |own, is_full| LinkAdmission {
+        let of = |own, is_full| LinkFilter {
             own,
             n_shards,
             is_full,
-            ..admission_of_one()
+            ..filter_of_one()
         };
         let link = link("http://a/1", 1);
         assert_eq!(of(own, false).refusal(&link), None);
@@ -114,7 +111,7 @@ pub(super) mod tests {
         assert_eq!(of(other, false).refusal(&link), Some(OTHER_SHARD));
     }
 
-    pub(crate) fn admission_of_one() -> LinkAdmission {
-        admission(CrawlSettings::default())
+    pub(crate) fn filter_of_one() -> LinkFilter {
+        filter(CrawlSettings::default())
     }
 }

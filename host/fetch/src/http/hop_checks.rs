@@ -10,7 +10,7 @@ use url::Url;
 use super::failed::within;
 use super::hop::{Hop, Outcome};
 use super::politeness::Politeness;
-use super::sent::{HostPause, Sent, after};
+use super::sent::{HostReadyAt, Sent, after};
 use super::{HttpFetcher, request_log};
 use crate::robots::{MAX_BYTES, MAX_REDIRECTS, OriginRules, ProxyName, Received};
 use crate::throttle::{Pace, Requester};
@@ -46,9 +46,9 @@ impl HttpFetcher {
         &self,
         url: &Url,
         politeness: &Politeness,
-    ) -> Result<(OriginRules, HostPause), Failure> {
+    ) -> Result<(OriginRules, HostReadyAt), Failure> {
         self.address_policy.check(url).map_err(Failure::of_page)?;
-        let pause = Mutex::new(HostPause::default());
+        let pause = Mutex::new(HostReadyAt::default());
         // Seldom, so that it takes no room in the page's future.
         let get = |robots| self.robots_file(robots, politeness, &pause).boxed();
         let wanted = self.robots.origin_rules(url, politeness.proxy(), get).await;
@@ -112,7 +112,7 @@ impl HttpFetcher {
         &self,
         robots: Url,
         politeness: &Politeness,
-        pause: &Mutex<HostPause>,
+        pause: &Mutex<HostReadyAt>,
     ) -> Result<Received, FetchError> {
         // One byte more tells that the file is longer.
         let max_body = MAX_BYTES as u64 + 1;
@@ -169,7 +169,7 @@ impl HttpFetcher {
     }
 }
 
-fn lengthen(pause: &Mutex<HostPause>, sent: &Sent) {
+fn lengthen(pause: &Mutex<HostReadyAt>, sent: &Sent) {
     let mut pause = pause.lock().unwrap_or_else(PoisonError::into_inner);
     pause.lengthen(sent.host_ready_at, sent.delay_by);
 }
