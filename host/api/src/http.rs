@@ -9,10 +9,10 @@
 //! no reader takes a part for the whole.
 
 use std::io;
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::StatusCode;
 use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +28,7 @@ mod frontier;
 mod handlers;
 mod lifecycle;
 mod local;
+mod misses;
 pub mod profile;
 mod request;
 mod response;
@@ -65,10 +66,12 @@ fn worker_router() -> Router {
 
 /// Returns all routes of a master.
 pub(crate) fn router(api: Api) -> Router {
+    let paths: Arc<[&str]> = routes::paths().into();
+    let unknown_path = |request: Request| async move { misses::path(&paths, request.uri().path()) };
     routes::router()
         .route("/healthz", get(healthz))
         .fallback(unknown_path)
-        .method_not_allowed_fallback(wrong_method)
+        .layer(axum::middleware::from_fn(misses::name_methods))
         .with_state(api)
 }
 
@@ -76,20 +79,7 @@ async fn healthz() -> &'static str {
     "ok\n"
 }
 
-async fn unknown_path(request: Request) -> Problem {
-    let detail = format!("there is nothing at {}", request.uri().path());
-    let hint =
-        "resources are at /crawler/resource, plugins at /crawler/plugin, nodes at /crawler/node";
-    Problem::new(Code::NotFound, detail, hint)
-}
-
 async fn no_master(request: Request) -> Problem {
     let detail = format!("a worker has nothing at {}", request.uri().path());
     Problem::new(Code::NotFound, detail, "ask a master")
-}
-
-async fn wrong_method(request: Request) -> Problem {
-    let path = request.uri().path();
-    Problem::invalid(format!("{path} does not take {}", request.method()), "")
-        .with_status(StatusCode::METHOD_NOT_ALLOWED)
 }

@@ -222,8 +222,26 @@ fn http_cases() -> Vec<HttpCase> {
             &format!("404 NOT_FOUND: there is nothing at /nowhere | {paths}"),
         ),
         bare(
+            "GET /crawler/resources/shop",
+            "404 NOT_FOUND: there is nothing at /crawler/resources/shop | did you mean /crawler/resource/shop?",
+        ),
+        bare(
+            "DELETE /crawler/resource/shop",
+            &format!("404 NOT_FOUND: there is no resource shop | {NO_RESOURCE}"),
+        ),
+        bare(
+            "POST /crawler/resource/shop/pause",
+            &format!("404 NOT_FOUND: there is no resource shop | {NO_RESOURCE}"),
+        ),
+        (
+            "PATCH /crawler/resource/there",
+            JSON,
+            r#"{"name":"shop"}"#.into(),
+            "400 INVALID_ARGUMENT: the path names resource there, the body shop | leave the name out of the body".into(),
+        ),
+        bare(
             "PUT /crawler/resource",
-            "405 INVALID_ARGUMENT: /crawler/resource does not take PUT",
+            "405 INVALID_ARGUMENT: /crawler/resource does not take PUT | it takes POST, PATCH, DELETE, GET, HEAD",
         ),
     ]
 }

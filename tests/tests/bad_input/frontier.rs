@@ -50,7 +50,7 @@ fn http_cases() -> Vec<HttpCase> {
         ),
         get(
             "GET /crawler/resource/there/restart",
-            "405 INVALID_ARGUMENT: /crawler/resource/there/restart does not take GET",
+            "405 INVALID_ARGUMENT: /crawler/resource/there/restart does not take GET | it takes POST",
         ),
         get("GET /crawler/resource/shop/frontier", &unknown),
         get("GET /crawler/resource/shop/frontier/urls", &unknown),

@@ -133,6 +133,26 @@ fn s13_a_resource_is_deleted_by_name_and_an_unknown_one_is_told() {
 }
 
 #[test]
+fn a_resource_is_changed_paused_and_deleted_at_its_own_path() {
+    let gate = Gate::closed();
+    let web = sites::gated_chain(3, 1, &gate).open();
+    let server = Server::with_puppet();
+    server.add("books", &web.url("/0"), &[]);
+    let at = |method, end: &str, body| {
+        let answer = server.http(method, &format!("/crawler/resource/books{end}"), body);
+        assert_eq!(answer.status, 200, "{answer:?}");
+        answer.json()
+    };
+    let changed = at(Method::PATCH, "", Some(r#"{"crawl":{"max_depth":7}}"#));
+    assert_eq!(changed["spec"]["crawl"]["max_depth"], 7);
+    assert_eq!(at(Method::POST, "/pause", None)["phase"], "Paused");
+    assert_ne!(at(Method::POST, "/resume", None)["phase"], "Paused");
+    assert_eq!(at(Method::DELETE, "", None), json!({}));
+    let gone = server.http(Method::GET, "/crawler/resource/books", None);
+    assert_eq!(gone.status, 404, "{gone:?}");
+}
+
+#[test]
 fn s14_the_record_in_the_store_is_json_that_a_person_can_read() {
     let web = sites::chain(1).open();
     let server = Server::with_puppet();

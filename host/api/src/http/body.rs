@@ -54,6 +54,18 @@ pub(super) fn spec(bytes: &[u8]) -> Result<SpecRequest, Problem> {
     spec_of(&name, fields)
 }
 
+/// Parses changes of the resource in the path. The body may name the same resource again.
+pub(super) fn update(name: &str, bytes: &[u8]) -> Result<SpecRequest, Problem> {
+    let mut fields = Fields::of_body(bytes, &SPEC, EXAMPLE)?;
+    match fields.text("name")? {
+        Some(other) if other != name => Err(Problem::invalid(
+            format!("the path names resource {name}, the body {other}"),
+            "leave the name out of the body",
+        )),
+        _ => spec_of(name, fields),
+    }
+}
+
 /// Parses the changes that apply to the next run of the resource in the path.
 pub(super) fn restart(name: &str, bytes: &[u8]) -> Result<SpecRequest, Problem> {
     spec_of(name, Fields::of_body(bytes, &CHANGES, RESTART_EXAMPLE)?)
@@ -342,6 +354,19 @@ mod tests {
         assert_eq!(snake, name);
         assert_eq!(camel, name);
         assert_eq!(name.unwrap().name.as_str(), "task-test-4");
+    }
+
+    #[test]
+    fn an_update_needs_no_second_name_and_refuses_another_one() {
+        let named = update("shop", br#"{"name":"shop","crawl":{"max_depth":3}}"#);
+        let bare = update("shop", br#"{"crawl":{"max_depth":3}}"#);
+        assert_eq!(named, bare);
+        assert_eq!(bare.unwrap().name.as_str(), "shop");
+        let problem = update("shop", br#"{"name":"books"}"#).unwrap_err();
+        assert_eq!(
+            problem.detail,
+            "the path names resource shop, the body books"
+        );
     }
 
     #[test]

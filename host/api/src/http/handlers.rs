@@ -38,6 +38,28 @@ pub(super) async fn delete_resource(
     answer(Ok(json!({})))
 }
 
+pub(super) async fn update_named_resource(
+    State(api): State<Api>,
+    name: PathPart,
+    request: Request,
+) -> Answer {
+    let (name, origin) = (part(name)?, origin(&request)?);
+    let spec = body::update(&name, &json_body(request, body::EXAMPLE).await?)?;
+    answer(api.update_resource(&origin, spec).await)
+}
+
+pub(super) async fn delete_named_resource(
+    State(api): State<Api>,
+    name: PathPart,
+    params: Params,
+    request: Request,
+) -> Answer {
+    let (name, origin) = (part(name)?, origin(&request)?);
+    let purge = flag(&known(params, &["purge"])?, "purge")?;
+    api.delete_resource(&origin, &name, purge).await?;
+    answer(Ok(json!({})))
+}
+
 pub(super) async fn list_resources(State(api): State<Api>, params: Params) -> Answer {
     let params = known(params, &["page_size", "page_token"])?;
     let page_size = number(&params, "page_size")?;

@@ -3,7 +3,7 @@
 use axum::extract::{Request, State};
 
 use super::body;
-use super::request::{Params, PathPart, flag, json_body, known, origin, part};
+use super::request::{Params, PathPart, flag, json_body, known, optional_body, origin, part};
 use super::response::{Answer, answer};
 use crate::Api;
 
@@ -24,7 +24,7 @@ pub(super) async fn resume(State(api): State<Api>, name: PathPart, request: Requ
 
 async fn pause_or_resume(api: &Api, pause: bool, name: PathPart, request: Request) -> Answer {
     let (name, origin) = (part(name)?, origin(&request)?);
-    body::nothing(&json_body(request, "{}").await?)?;
+    body::nothing(&optional_body(request).await?)?;
     answer(api.pause_resource(&origin, &name, pause).await)
 }
 
@@ -36,6 +36,6 @@ pub(super) async fn drain(
 ) -> Answer {
     let (id, origin) = (part(id)?, origin(&request)?);
     let undo = flag(&known(params, &["undo"])?, "undo")?;
-    body::nothing(&json_body(request, "{}").await?)?;
+    body::nothing(&optional_body(request).await?)?;
     answer(api.drain_node(&origin, &id, undo).await)
 }

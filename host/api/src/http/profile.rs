@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::request::{Params, known};
 use super::response::Answer;
-use super::{local, server, wrong_method};
+use super::{local, misses, server};
 use crate::connections::Connections;
 use crate::problem::Problem;
 use crate::requests::Requests;
@@ -56,7 +56,7 @@ pub async fn serve(
         .route("/debug/pprof/", get(index))
         .route("/debug/pprof/profile", get(profile))
         .fallback(nothing_here)
-        .method_not_allowed_fallback(wrong_method)
+        .layer(axum::middleware::from_fn(misses::name_methods))
         .with_state(service)
         .layer(axum::middleware::from_fn(local::only));
     let connections = Connections::of_http(listener, &requests.settings);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::net::SocketAddr;
 
-use axum::body::to_bytes;
+use axum::body::{HttpBody as _, to_bytes};
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -95,6 +95,23 @@ pub(super) async fn json_body(request: Request, example: &str) -> Result<bytes::
     }
 }
 
+/// Returns the body of a call that needs none: a missing one counts as an object without fields, and then no
+/// type is needed. A page in a browser, which always tells its origin, has to give the type: it cannot do so
+/// unasked.
+pub(super) async fn optional_body(request: Request) -> Result<bytes::Bytes, Problem> {
+    let empty = bytes::Bytes::from_static(b"{}");
+    let headers = request.headers();
+    let is_plain =
+        !headers.contains_key(header::CONTENT_TYPE) && !headers.contains_key(header::ORIGIN);
+    if is_plain && request.body().is_end_stream() {
+        return Ok(empty);
+    }
+    match json_body(request, "{}").await? {
+        body if body.is_empty() => Ok(empty),
+        body => Ok(body),
+    }
+}
+
 pub(super) async fn bytes_of(
     request: Request,
     max: usize,
@@ -141,4 +158,36 @@ pub(super) fn check_type(headers: &HeaderMap, expected: &str, body: &str) -> Res
     };
     let hint = format!("with curl: -H 'content-type: {expected}' {body}");
     Err(Problem::invalid(detail, hint).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::HeaderName;
+
+    use super::*;
+
+    async fn body(headers: &[(HeaderName, &str)], body: &'static str) -> Result<String, u16> {
+        let mut request = Request::post("/").body(Body::from(body)).unwrap();
+        for (name, value) in headers {
+            let value = value.parse().unwrap();
+            request.headers_mut().insert(name.clone(), value);
+        }
+        let body = optional_body(request)
+            .await
+            .map_err(|e| e.status.as_u16())?;
+        Ok(String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_call_that_needs_no_body_needs_no_type_either() {
+        let json = (header::CONTENT_TYPE, "application/json");
+        let page = (header::ORIGIN, "http://a.test");
+        assert_eq!(body(&[], "").await.unwrap(), "{}");
+        assert_eq!(body(&[json.clone()], "").await.unwrap(), "{}");
+        assert_eq!(body(&[json.clone()], "{ }").await.unwrap(), "{ }");
+        assert_eq!(body(&[json, page.clone()], "").await.unwrap(), "{}");
+        assert_eq!(body(&[], "{}").await, Err(415));
+        assert_eq!(body(&[page], "").await, Err(415), "a page in a browser");
+    }
 }

@@ -61,6 +61,12 @@ pub(super) fn router() -> Router<Api> {
     })
 }
 
+/// Returns the paths of all calls.
+pub(super) fn paths() -> Vec<&'static str> {
+    let routes = tables().into_iter().flat_map(|(_, routes)| routes);
+    routes.map(|route| route.path).collect()
+}
+
 /// Returns all calls by the table of the book that they are in.
 fn tables() -> [(&'static str, Vec<Route>); 5] {
     [
@@ -128,6 +134,28 @@ fn resources() -> Vec<Route> {
             },
         ),
         Route::new(
+            Method::PATCH,
+            "/crawler/resource/{name}",
+            handlers::update_named_resource,
+            RouteDocs {
+                body: "[resource](#body-of-a-resource), whose `name` may be absent; what is absent stays as it is",
+                answer: "[resource](#answer-of-a-resource)",
+                errors: "404 · 412 only a restart can change it",
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::DELETE,
+            "/crawler/resource/{name}",
+            handlers::delete_named_resource,
+            RouteDocs {
+                query: "`purge`: its items go too",
+                answer: "`{}`",
+                errors: "404",
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
             Method::POST,
             "/crawler/resource/{name}/restart",
             lifecycle::restart,
@@ -143,7 +171,7 @@ fn resources() -> Vec<Route> {
             "/crawler/resource/{name}/pause",
             lifecycle::pause,
             RouteDocs {
-                body: "`{}`",
+                body: "none, or `{}`",
                 answer: "[resource](#answer-of-a-resource)",
                 errors: "404",
                 ..RouteDocs::default()
@@ -154,7 +182,7 @@ fn resources() -> Vec<Route> {
             "/crawler/resource/{name}/resume",
             lifecycle::resume,
             RouteDocs {
-                body: "`{}`",
+                body: "none, or `{}`",
                 answer: "[resource](#answer-of-a-resource)",
                 errors: "404",
                 ..RouteDocs::default()
@@ -267,7 +295,7 @@ fn nodes() -> Vec<Route> {
             lifecycle::drain,
             RouteDocs {
                 query: "`undo`: takes shards again",
-                body: "`{}`",
+                body: "none, or `{}`",
                 answer: r#"`{"load":2,"others":1}`: shards that the worker still has, and other workers that take shards"#,
                 errors: "404",
             },
