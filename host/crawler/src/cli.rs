@@ -35,6 +35,7 @@ pub mod engine;
 mod failure;
 mod frontier;
 mod items;
+pub mod items_file;
 mod node;
 pub mod options;
 pub mod plugin;

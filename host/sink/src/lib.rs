@@ -4,8 +4,8 @@
 //! its own write and the frontier's note of it; item keys make that harmless.
 //!
 //! Workers and masters know the traits of this crate and of [`items`] only. Which kinds of sinks a process
-//! has is decided in `app`. Present sinks: [`lines`] (JSON lines in the data root) and [`stream`] (a pipe or
-//! file given by the user of `crawler run`).
+//! has is decided in `app`. Present sinks: [`lines`] (JSON lines in the data root), and for the user of
+//! `crawler run` [`stream`] (a pipe or file) and [`document`] (a table or an array in a file).
 
 use std::error::Error;
 
@@ -16,6 +16,7 @@ use crawler_model::frontier::SinkMark;
 use crawler_model::id::Run;
 use crawler_model::resource::{ResourceSpec, ShardId};
 
+pub mod document;
 pub mod items;
 pub mod lazy;
 pub mod lines;
@@ -26,7 +27,8 @@ pub mod stream;
 #[async_trait]
 pub trait Sink: Send {
     /// Writes the items; they are durable at the destination when this returns. The returned mark is kept in
-    /// the batch that removes them from the outbox.
+    /// the batch that removes them from the outbox. A write without items, at the end of a crawl that had none,
+    /// makes an empty output.
     async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError>;
 }
 

@@ -14,6 +14,7 @@ mod languages;
 mod life;
 mod masters;
 mod nodes;
+mod output;
 mod pages;
 mod placement;
 mod profile;

@@ -21,6 +21,7 @@ use anyhow::Context as _;
 use super::stop::{Interrupted, Signals};
 use super::{listeners, parts, run};
 use crate::cli::engine::EngineOptions;
+use crate::cli::items_file::ItemsFile;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{Command, WorkerOptions};
 use crate::config::{self, FetchConfig, FileConfig, FixedHosts};
@@ -48,13 +49,13 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
             access
                 .read
                 .extend(options.fetch.files().map(Path::to_owned));
-            if let Some(output) = &options.output {
-                if !output.exists() {
+            if let Some(ItemsFile { path, .. }) = &options.output {
+                if !path.exists() {
                     // A rule of the confinement needs a file that exists.
-                    let created = File::create_new(output);
-                    created.with_context(|| format!("cannot create {}", output.display()))?;
+                    let created = File::create_new(path);
+                    created.with_context(|| format!("cannot create {}", path.display()))?;
                 }
-                access.write.push(output.clone());
+                access.write.push(path.clone());
             }
             confine(&access);
         }

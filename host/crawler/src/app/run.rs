@@ -6,7 +6,6 @@
 )]
 
 use std::io::IsTerminal as _;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::parts;
 use super::stop::{Interrupted, unless_stopped};
+use crate::cli::items_file::{ItemsFile, ItemsFormat};
 use crate::cli::{self, Failure, RunOptions};
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
@@ -29,10 +29,11 @@ use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::crawl::Counts;
 use crawler_model::id::{ResourceId, Run};
-use crawler_model::plugin::{LimitOverrides, Limits};
+use crawler_model::plugin::{LimitOverrides, Limits, Schema};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::task::TaskScope;
 use crawler_sink::Sink;
+use crawler_sink::document::{Columns, DocumentSink, Format};
 use crawler_sink::shared::SharedSink;
 use crawler_sink::stream::{FileSink, StreamSink};
 
@@ -110,7 +111,8 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         let rules = parts::rules(&options.plugin, &options.engine);
         unless_stopped(&stop, rules).await?
     };
-    let sink = SharedSink::new(open_sink(options.output.as_deref()).await?);
+    let schemas = &rules.description().schemas;
+    let mut sink = SharedSink::new(open_sink(options.output.as_ref(), schemas).await?);
     let scope = TaskScope::new();
     let crawl_memory = parts::memory(&options.engine, &fetch, None, &scope).for_crawl();
 
@@ -176,11 +178,8 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     summarize(&frontier.counts(), started.elapsed());
     match end {
         CrawlEnd::Finished | CrawlEnd::Resting { .. } => {
-            if let Some(path) = &options.output
-                && frontier.counts().items == 0
-            {
-                let emptied = tokio::fs::File::create(path).await;
-                emptied.with_context(|| format!("cannot write {}", path.display()))?;
+            if frontier.counts().items == 0 {
+                sink.write(&[]).await?;
             }
             Ok(Read::Yes)
         }
@@ -197,15 +196,27 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     }
 }
 
-async fn open_sink(output: Option<&Path>) -> anyhow::Result<Box<dyn Sink>> {
-    match output {
-        Some(path) => {
-            let sink = FileSink::open(path).await;
-            let sink = sink.with_context(|| format!("cannot create {}", path.display()))?;
-            Ok(Box::new(sink))
+async fn open_sink(
+    output: Option<&ItemsFile>,
+    schemas: &[Schema],
+) -> anyhow::Result<Box<dyn Sink>> {
+    let Some(ItemsFile { path, format }) = output else {
+        return Ok(Box::new(StreamSink::new(tokio::io::stdout(), "stdout")));
+    };
+    let cannot_create = || format!("cannot create {}", path.display());
+    let document = match format {
+        ItemsFormat::Lines => {
+            let sink = FileSink::open(path).await.with_context(cannot_create)?;
+            return Ok(Box::new(sink));
         }
-        None => Ok(Box::new(StreamSink::new(tokio::io::stdout(), "stdout"))),
-    }
+        ItemsFormat::Array => Format::Array,
+        ItemsFormat::Table => Format::Table(Columns::of(schemas).map_err(|e| {
+            let hint = "write JSON instead, to a file that ends in .jsonl or .json";
+            Failure::new(e.to_string(), hint)
+        })?),
+    };
+    let sink = DocumentSink::open(path, document).await;
+    Ok(Box::new(sink.with_context(cannot_create)?))
 }
 
 fn progress_bar() -> ProgressBar {

@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use ipnet::IpNet;
 
 use super::args::{RuleArgs, limit, listen_address, overrides};
 use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
 use super::crawl::CrawlArgs;
 use super::engine::{EngineArgs, EngineOptions};
+use super::items_file::ItemsFile;
 use super::requests::{CallArgs, CallOptions, RequestArgs};
 use crate::config::{self, Environment, FetchConfig, FileConfig, FixedHosts};
 use crawler_api::requests::RequestSettings;
@@ -73,7 +75,7 @@ pub struct RunOptions {
     /// Settings of the crawl.
     pub crawl: CrawlSettings,
     /// File for the items. If `None`, they go to stdout.
-    pub output: Option<PathBuf>,
+    pub output: Option<ItemsFile>,
     /// True if the crawl starts again after each change of the plugin.
     pub is_watching: bool,
     /// Number of URLs that are kept, in memory.
@@ -158,9 +160,10 @@ pub(super) struct RunArgs {
     rules: RuleArgs,
     #[command(flatten)]
     crawl: CrawlArgs,
-    /// Where items go, one JSON object a line; replaces what the file has when the first one comes [default: stdout]
-    #[arg(short = 'o', long, value_name = "FILE")]
-    output: Option<PathBuf>,
+    /// Where items go: FILE.jsonl, an object a line, FILE.json, an array, or FILE.csv, a table; replaces what the
+    /// file has when the first one comes [default: an object a line to stdout]
+    #[arg(short = 'o', long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(ItemsFile::new))]
+    output: Option<ItemsFile>,
     /// Build and crawl again from the start on each save, until Ctrl-C
     #[arg(long)]
     watch: bool,

@@ -4,6 +4,7 @@ use clap::CommandFactory as _;
 
 use super::*;
 use crate::cli::engine::EngineOptions;
+use crate::cli::items_file::ItemsFile;
 use crate::cli::resource::ResourceCommand;
 use crawler_api::requests::RequestSettings;
 use crawler_model::placement::{AffinityTarget, PlacementChange};
@@ -199,7 +200,7 @@ fn run_takes_params_limits_and_settings() {
         options.limits.iter().map(|(_, v)| v).collect::<Vec<_>>(),
         [1000]
     );
-    assert_eq!(options.output, Some("i.jsonl".into()));
+    assert_eq!(options.output, ItemsFile::new("i.jsonl".into()).ok());
 }
 
 #[test]

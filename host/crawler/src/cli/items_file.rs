@@ -1,0 +1,72 @@
+//! The file for the items of `crawler run`: its ending tells the format.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+/// File that items are written to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ItemsFile {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Format of what is written.
+    pub format: ItemsFormat,
+}
+
+/// Format of items in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemsFormat {
+    /// JSON object on each line: `.jsonl`, or no ending.
+    Lines,
+    /// JSON array: `.json`.
+    Array,
+    /// Table: `.csv`.
+    Table,
+}
+
+impl ItemsFile {
+    /// Returns the file with the format that its ending tells.
+    ///
+    /// # Errors
+    ///
+    /// There is no format for the ending.
+    pub fn new(path: PathBuf) -> Result<Self, String> {
+        let format = match path.extension().map(OsStr::to_string_lossy).as_deref() {
+            None | Some("jsonl") => ItemsFormat::Lines,
+            Some("json") => ItemsFormat::Array,
+            Some("csv") => ItemsFormat::Table,
+            Some(other) => {
+                return Err(format!(
+                    "no items are written as .{other}; end it in .jsonl for an object a line, .json for an array, or .csv for a table"
+                ));
+            }
+        };
+        Ok(Self { path, format })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, format: ItemsFormat) {
+        assert_eq!(
+            ItemsFile::new(path.into()).unwrap().format,
+            format,
+            "{path}"
+        );
+    }
+
+    #[test]
+    fn the_ending_tells_the_format() {
+        check("a.b/items.jsonl", ItemsFormat::Lines);
+        check("items.json", ItemsFormat::Array);
+        check("items.csv", ItemsFormat::Table);
+        check("/dev/stdout", ItemsFormat::Lines);
+        let error = ItemsFile::new("items.xml".into()).unwrap_err();
+        assert!(
+            error.starts_with("no items are written as .xml; "),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,228 @@
+//! Items as one document in a file: a CSV table, or a JSON array.
+//!
+//! After each write the file is a whole document: what closes it is written behind the last item, and the next
+//! write begins in its place. So nothing has to be told when the crawl is over, nothing is kept in memory, and a
+//! write that failed is repeated from where it began.
+
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind, SeekFrom};
+use std::path::Path;
+
+use async_trait::async_trait;
+use serde_json::value::RawValue;
+use tokio::fs::File;
+use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
+
+use super::{Sink, SinkError};
+use crawler_model::crawl::ItemRecord;
+use crawler_model::frontier::SinkMark;
+
+mod columns;
+
+pub use columns::{Columns, NoColumns};
+
+/// Format of a document.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Format {
+    /// JSON array of the items.
+    Array,
+    /// CSV table with a line for each item.
+    Table(Columns),
+}
+
+/// Sink that replaces the content of a file by a document. The old content stays until the first write: a crawl
+/// that cannot begin destroys nothing.
+#[derive(Debug)]
+pub struct DocumentSink {
+    file: File,
+    path: String,
+    format: Format,
+    /// Place behind the last item. `None` before the first write.
+    end: Option<Place>,
+}
+
+/// Place behind an item.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Bytes before it.
+    offset: u64,
+    is_after_item: bool,
+}
+
+impl DocumentSink {
+    /// Opens a file as a sink, and makes it if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be opened, or is a pipe or a device, in which nothing can be written again.
+    pub async fn open(path: &Path, format: Format) -> io::Result<Self> {
+        let options = File::options().write(true).create(true).clone();
+        let file = options.open(path).await?;
+        if !file.metadata().await?.is_file() {
+            let why = "it is not a file; JSON lines can be written to pipes and devices";
+            return Err(io::Error::new(ErrorKind::InvalidInput, why));
+        }
+        Ok(Self {
+            file,
+            path: path.display().to_string(),
+            format,
+            end: None,
+        })
+    }
+
+    async fn append(&mut self, items: &[ItemRecord]) -> Result<(), SinkError> {
+        let path = self.path.clone();
+        let failed = |source| SinkError::of_file("write", &path, source);
+        let mut bytes = Vec::new();
+        let mut end = match self.end {
+            Some(end) => end,
+            None => {
+                self.file.set_len(0).await.map_err(failed)?;
+                self.format.begin(&mut bytes).map_err(failed)?;
+                Place {
+                    offset: 0,
+                    is_after_item: false,
+                }
+            }
+        };
+        let start = end.offset;
+        for record in items {
+            match &self.format {
+                Format::Array => push_element(&mut bytes, record, end.is_after_item),
+                Format::Table(columns) => columns.push_line(&mut bytes, record)?,
+            }
+            end.is_after_item = true;
+        }
+        end.offset = start + bytes.len() as u64;
+        if self.format == Format::Array {
+            bytes.extend_from_slice(if end.is_after_item { b"\n]\n" } else { b"]\n" });
+        }
+        self.write_at(start, &bytes).await.map_err(failed)?;
+        self.end = Some(end);
+        Ok(())
+    }
+
+    async fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(offset)).await?;
+        self.file.write_all(bytes).await?;
+        self.file.flush().await?;
+        // A longer write that failed has left more behind.
+        self.file.set_len(offset + bytes.len() as u64).await
+    }
+}
+
+impl Format {
+    fn begin(&self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        match self {
+            Format::Array => bytes.push(b'['),
+            Format::Table(columns) => columns.push_head(bytes)?,
+        }
+        Ok(())
+    }
+}
+
+fn push_element(bytes: &mut Vec<u8>, record: &ItemRecord, is_after_item: bool) {
+    bytes.extend_from_slice(if is_after_item { b",\n" } else { b"\n" });
+    bytes.extend_from_slice(record.item.get().as_bytes());
+}
+
+/// Fields of an item, each as JSON.
+fn fields(record: &ItemRecord) -> Result<BTreeMap<String, &RawValue>, serde_json::Error> {
+    serde_json::from_str(record.item.get())
+}
+
+#[async_trait]
+impl Sink for DocumentSink {
+    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+        self.append(items).await.map(|()| None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::lines::tests::record;
+
+    struct Folder {
+        path: PathBuf,
+        _folder: tempfile::TempDir,
+    }
+
+    impl Folder {
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("items");
+            std::fs::write(
+                &path,
+                "of an earlier crawl, and much longer than anything below\n",
+            )
+            .unwrap();
+            Self {
+                path,
+                _folder: folder,
+            }
+        }
+
+        fn text(&self) -> String {
+            std::fs::read_to_string(&self.path).unwrap()
+        }
+    }
+
+    #[tokio::test]
+    async fn an_array_is_whole_after_each_write() {
+        let folder = Folder::new();
+        let mut sink = DocumentSink::open(&folder.path, Format::Array)
+            .await
+            .unwrap();
+        assert!(folder.text().starts_with("of an earlier crawl"));
+        for (write, text) in [
+            (&[][..], "[]\n"),
+            (&[record(1, r#"{"a":1}"#)], "[\n{\"a\":1}\n]\n"),
+            (&[], "[\n{\"a\":1}\n]\n"),
+            (
+                &[record(2, "{}"), record(3, "{\n}")],
+                "[\n{\"a\":1},\n{},\n{\n}\n]\n",
+            ),
+        ] {
+            sink.write(write).await.unwrap();
+            assert_eq!(folder.text(), text);
+        }
+        let items: Vec<serde_json::Value> = serde_json::from_str(&folder.text()).unwrap();
+        assert_eq!(items.len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_table_has_its_head_though_there_are_no_items() {
+        let folder = Folder::new();
+        let columns = Columns::of(&[columns::tests::book()]).unwrap();
+        let mut sink = DocumentSink::open(&folder.path, Format::Table(columns))
+            .await
+            .unwrap();
+        sink.write(&[]).await.unwrap();
+        assert_eq!(folder.text(), "url,title,tags\n");
+        sink.write(&[record(1, r#"{"title":"a"}"#)]).await.unwrap();
+        assert_eq!(folder.text(), "url,title,tags\n,a,\n");
+    }
+
+    #[tokio::test]
+    async fn a_write_that_failed_leaves_nothing_when_it_is_repeated() {
+        let folder = Folder::new();
+        let mut sink = DocumentSink::open(&folder.path, Format::Array)
+            .await
+            .unwrap();
+        sink.write(&[record(1, "{}")]).await.unwrap();
+        sink.write_at(4, b",\n{\"torn and long\":\"").await.unwrap();
+        sink.write(&[record(2, "{}")]).await.unwrap();
+        assert_eq!(folder.text(), "[\n{},\n{}\n]\n");
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_device_is_refused() {
+        let error = DocumentSink::open(Path::new("/dev/null"), Format::Array).await;
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("it is not a file"), "{error}");
+    }
+}

@@ -1,0 +1,259 @@
+//! Columns of a table, and the cells of an item.
+
+use std::fmt;
+use std::io;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::fields;
+use crate::SinkError;
+use crawler_model::crawl::ItemRecord;
+use crawler_model::plugin::Schema;
+
+/// Column with the kind of an item, which a table of several kinds has.
+const KIND: &str = "kind";
+
+/// Columns of a table: the fields that the schemas of a plugin declare, in their order. If there are several
+/// kinds of items, the first column tells the kind, and a field that several kinds have is one column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Columns {
+    has_kind: bool,
+    fields: Vec<String>,
+}
+
+/// Reason why the items of a plugin make no table.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NoColumns {
+    /// A schema declares no fields, so nobody knows the columns before the last item.
+    #[error("items of kind {kind} have no columns: their schema declares no fields")]
+    Undeclared {
+        /// Name of the schema.
+        kind: String,
+    },
+    /// The column of the kind has the name of a field.
+    #[error(
+        "items of kind {kind} have a field \"kind\", and a table of several kinds has a column of this name"
+    )]
+    Kind {
+        /// Name of the schema.
+        kind: String,
+    },
+}
+
+impl Columns {
+    /// Returns the columns for the items of a plugin.
+    ///
+    /// # Errors
+    ///
+    /// The schemas do not tell the columns.
+    pub fn of(schemas: &[Schema]) -> Result<Self, NoColumns> {
+        let has_kind = schemas.len() > 1;
+        let mut fields: Vec<String> = Vec::new();
+        for schema in schemas {
+            let kind = || schema.name.clone();
+            let declared = declared(&schema.json_schema);
+            if declared.is_empty() {
+                return Err(NoColumns::Undeclared { kind: kind() });
+            }
+            if has_kind && declared.iter().any(|name| name == KIND) {
+                return Err(NoColumns::Kind { kind: kind() });
+            }
+            let new = declared.into_iter().filter(|name| !fields.contains(name));
+            fields.extend(new.collect::<Vec<_>>());
+        }
+        Ok(Self { has_kind, fields })
+    }
+
+    pub(super) fn push_head(&self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        let kind = self.has_kind.then_some(KIND);
+        push(
+            bytes,
+            kind.into_iter()
+                .chain(self.fields.iter().map(String::as_str)),
+        )
+    }
+
+    /// Adds the line of an item: texts as they are, a missing field or `null` as nothing, and all other values
+    /// as JSON.
+    pub(super) fn push_line(
+        &self,
+        bytes: &mut Vec<u8>,
+        record: &ItemRecord,
+    ) -> Result<(), SinkError> {
+        let failed = |message: String| SinkError::Permanent {
+            message,
+            source: None,
+        };
+        let (kind, url) = (&record.schema, &record.url);
+        let mut values = fields(record)
+            .map_err(|e| failed(format!("the {kind} of {url} is not a JSON object: {e}")))?;
+        let mut cells = Vec::with_capacity(1 + self.fields.len());
+        if self.has_kind {
+            cells.push(kind.clone());
+        }
+        cells.extend(
+            self.fields
+                .iter()
+                .map(|name| values.remove(name).map_or_else(String::new, cell)),
+        );
+        if let Some(name) = values.keys().next() {
+            return Err(failed(format!(
+                "the {kind} of {url} has a field {name:?} that its schema does not declare, so there is no column for it; write .jsonl instead"
+            )));
+        }
+        push(bytes, cells.iter().map(String::as_str))
+            .map_err(|source| SinkError::of_file("write", "a line of the table", source))
+    }
+}
+
+fn cell(value: &RawValue) -> String {
+    match serde_json::from_str::<Option<String>>(value.get()) {
+        Ok(text) => text.unwrap_or_default(),
+        Err(_other_than_text) => value.get().to_owned(),
+    }
+}
+
+fn push<'a>(bytes: &mut Vec<u8>, cells: impl Iterator<Item = &'a str>) -> io::Result<()> {
+    let mut line = csv::Writer::from_writer(bytes);
+    line.write_record(cells)?;
+    line.flush()
+}
+
+/// Returns the names of the fields that a schema declares, in its order.
+fn declared(json_schema: &str) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Object {
+        #[serde(default)]
+        properties: Names,
+    }
+    // A schema that is no JSON was refused when the plugin was loaded.
+    let schema = serde_json::from_str::<Object>(json_schema);
+    schema.map_or_else(|_| Vec::new(), |schema| schema.properties.0)
+}
+
+/// Names of the members of a JSON object, in its order.
+#[derive(Debug, Default)]
+struct Names(Vec<String>);
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+
+        impl<'de> Visitor<'de> for Members {
+            type Value = Names;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Names, A::Error> {
+                let mut names = Vec::new();
+                while let Some((name, IgnoredAny)) = map.next_entry()? {
+                    names.push(name);
+                }
+                Ok(Names(names))
+            }
+        }
+
+        deserializer.deserialize_map(Members)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::lines::tests::record;
+
+    fn schema(name: &str, json_schema: &str) -> Schema {
+        Schema {
+            name: name.to_owned(),
+            json_schema: json_schema.to_owned(),
+        }
+    }
+
+    pub(in crate::document) fn book() -> Schema {
+        let properties = r#"{"url":{},"title":{"type":"string"},"tags":{}}"#;
+        schema(
+            "book",
+            &format!(r#"{{"type":"object","properties":{properties}}}"#),
+        )
+    }
+
+    fn author() -> Schema {
+        schema("author", r#"{"properties":{"name":{},"url":{}}}"#)
+    }
+
+    fn line(schemas: &[Schema], kind: &str, item: &str) -> Result<String, String> {
+        let mut item = record(1, item);
+        item.schema = kind.to_owned();
+        let mut bytes = Vec::new();
+        let columns = Columns::of(schemas).unwrap();
+        columns
+            .push_line(&mut bytes, &item)
+            .map_err(|e| e.to_string())?;
+        Ok(String::from_utf8(bytes).unwrap())
+    }
+
+    #[test]
+    fn columns_stand_in_the_order_of_the_schema() {
+        let mut head = Vec::new();
+        Columns::of(&[book()])
+            .unwrap()
+            .push_head(&mut head)
+            .unwrap();
+        assert_eq!(head, b"url,title,tags\n");
+    }
+
+    #[test]
+    fn several_kinds_share_a_table_with_a_column_for_the_kind() {
+        let kinds = [book(), author()];
+        let mut head = Vec::new();
+        Columns::of(&kinds).unwrap().push_head(&mut head).unwrap();
+        assert_eq!(head, b"kind,url,title,tags,name\n");
+        let found = line(&kinds, "author", r#"{"name":"b","url":"u"}"#).unwrap();
+        assert_eq!(found, "author,u,,,b\n");
+    }
+
+    #[test]
+    fn texts_are_quoted_and_other_values_are_json() {
+        let item = r#"{"url":null,"title":"a \"b\",\nc","tags":["x",{"y":1.50}]}"#;
+        let found = line(&[book()], "book", item).unwrap();
+        assert_eq!(
+            found,
+            ",\"a \"\"b\"\",\nc\",\"[\"\"x\"\",{\"\"y\"\":1.50}]\"\n"
+        );
+        let item = r#"{"tags":12345678901234567890123,"title":true}"#;
+        let found = line(&[book()], "book", item).unwrap();
+        assert_eq!(found, ",true,12345678901234567890123\n");
+    }
+
+    #[test]
+    fn a_field_without_a_column_is_not_lost_in_silence() {
+        let error = line(&[book()], "book", r#"{"price":1}"#).unwrap_err();
+        assert!(
+            error.contains(r#"has a field "price" that its schema does not declare"#),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn schemas_that_tell_no_columns_are_refused() {
+        let undeclared = Err(NoColumns::Undeclared {
+            kind: "page".into(),
+        });
+        assert_eq!(Columns::of(&[schema("page", "")]), undeclared);
+        assert_eq!(
+            Columns::of(&[schema("page", r#"{"type":"object"}"#)]),
+            undeclared
+        );
+        assert_eq!(Columns::of(&[book(), schema("page", "{}")]), undeclared);
+        let kind = schema("page", r#"{"properties":{"kind":{}}}"#);
+        assert!(Columns::of(std::slice::from_ref(&kind)).is_ok());
+        let taken = Err(NoColumns::Kind {
+            kind: "page".into(),
+        });
+        assert_eq!(Columns::of(&[book(), kind]), taken);
+    }
+}
