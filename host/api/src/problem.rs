@@ -407,8 +407,8 @@ mod tests {
             },
             412,
             "FAILED_PRECONDITION",
-            "params of resource shop cannot be changed while a run goes on",
-            "`crawler resource restart shop --param start=x` begins a new run with it",
+            "params of resource shop can only change with a new run",
+            "`crawler resource restart shop --param start=x` begins one",
         );
         check(
             ControlError::PluginTooLarge { max: 10 },

@@ -106,8 +106,8 @@ pub enum ControlError {
         /// One of the resources that run it.
         resource: ResourceName,
     },
-    /// The change cannot be made while a run goes on.
-    #[error("{field} of resource {name} cannot be changed while a run goes on")]
+    /// The change needs a new run.
+    #[error("{field} of resource {name} can only change with a new run")]
     NeedsRestart {
         /// Name of the resource.
         name: ResourceName,
@@ -316,7 +316,7 @@ impl ControlError {
                 format!("delete the resource first: `crawler resource delete {resource}`")
             }
             ControlError::NeedsRestart { name, argument, .. } => {
-                format!("`crawler resource restart {name} {argument}` begins a new run with it")
+                format!("`crawler resource restart {name} {argument}` begins one")
             }
             ControlError::NoWorker { .. } => "`crawler node list` shows those there are".into(),
             ControlError::PluginTooLarge { .. } => {

@@ -119,13 +119,13 @@ fn http_cases() -> Vec<HttpCase> {
             "PATCH /crawler/resource",
             JSON,
             r#"{"name":"there","placement":{"shards":2}}"#.into(),
-            "412 FAILED_PRECONDITION: shards of resource there cannot be changed while a run goes on | `crawler resource restart there --shards 2` begins a new run with it".into(),
+            "412 FAILED_PRECONDITION: shards of resource there can only change with a new run | `crawler resource restart there --shards 2` begins one".into(),
         ),
         (
             "PATCH /crawler/resource",
             JSON,
             r#"{"name":"there","params":{"start":"x"}}"#.into(),
-            "412 FAILED_PRECONDITION: params of resource there cannot be changed while a run goes on | `crawler resource restart there --param start=x` begins a new run with it".into(),
+            "412 FAILED_PRECONDITION: params of resource there can only change with a new run | `crawler resource restart there --param start=x` begins one".into(),
         ),
         (
             "POST /crawler/resource/shop/pause",

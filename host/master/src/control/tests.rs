@@ -146,13 +146,13 @@ async fn an_update_that_a_crawl_cannot_take_is_refused() {
             .update("a", |spec| spec.plugin = "other".parse().unwrap())
             .await,
         Code::FailedPrecondition,
-        "plugin of resource a cannot be changed while a run goes on",
+        "plugin of resource a can only change with a new run",
     );
     let params = |spec: &mut ResourceSpec| drop(spec.params.insert("a".into(), "b".into()));
     check_refused(
         bench.update("a", params).await,
         Code::FailedPrecondition,
-        "params of resource a cannot be changed while a run goes on",
+        "params of resource a can only change with a new run",
     );
     check_refused(
         bench

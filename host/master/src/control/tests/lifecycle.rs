@@ -271,12 +271,12 @@ async fn an_update_takes_another_version_of_the_plugin_and_refuses_what_needs_a_
     let error = shards.unwrap_err();
     assert_eq!(
         error.hint(),
-        "`crawler resource restart a --shards 4` begins a new run with it"
+        "`crawler resource restart a --shards 4` begins one"
     );
     check_refused(
         Err::<ResourceView, _>(error),
         Code::FailedPrecondition,
-        "shards of resource a cannot be changed while a run goes on",
+        "shards of resource a can only change with a new run",
     );
 }
 
