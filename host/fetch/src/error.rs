@@ -192,10 +192,14 @@ pub enum FetchError {
         why: String,
     },
     /// The page has too many redirects, or they form a loop.
-    #[error("more than {n} redirects")]
+    #[error(
+        "more than {n} redirects, which max-redirects of [fetch] allows; the last one is to {last}"
+    )]
     Redirects {
         /// Number of redirects that were followed.
         n: usize,
+        /// URL of the redirect that was not followed.
+        last: String,
     },
 }
 

@@ -253,9 +253,12 @@ impl Fetch for HttpFetcher {
                 Ok(Outcome::Redirect { to, .. }) if !is_same_host(&to, &hop.url) => {
                     Answer::Redirect { to }
                 }
-                Ok(Outcome::Redirect { .. }) if on_the_way.len() >= self.settings.max_redirects => {
+                Ok(Outcome::Redirect { to, .. })
+                    if on_the_way.len() >= self.settings.max_redirects =>
+                {
                     let n = self.settings.max_redirects;
-                    return Err(failure(FetchError::Redirects { n }));
+                    let last = to.to_string();
+                    return Err(failure(FetchError::Redirects { n, last }));
                 }
                 Ok(Outcome::Redirect { to, .. }) if to.as_str().len() > max_url_length as usize => {
                     let (length, max) = (to.as_str().len(), max_url_length);

@@ -96,7 +96,11 @@ async fn a_redirect_keeps_the_method_as_browsers_do() {
 async fn a_redirect_loop_ends() {
     let web = Web::saying(answer("302 Found", &["location: /again"], b"")).await;
     let error = error(get(web.url("/"))).await;
-    assert_eq!(error.to_string(), "more than 10 redirects");
+    let message = format!(
+        "more than 10 redirects, which max-redirects of [fetch] allows; the last one is to {}",
+        web.url("/again")
+    );
+    assert_eq!(error.to_string(), message);
     assert_eq!(web.heard().len(), 11);
 }
 
