@@ -215,6 +215,8 @@ fn a_plugin_that_was_pushed_is_compared_by_name_and_by_digest() {
         "books@{}",
         pushed["version"].as_str().expect("it is a text")
     );
+    let again = up.ok(["plugin", "push", &one]);
+    assert!(again.starts_with(&format!("unchanged {name} (")), "{again}");
     let pages = format!("--pages={}", text(&pages()));
     for first in ["books", &name, digest] {
         let same = up.cli(["plugin", "diff", first, &one, &pages]);

@@ -87,14 +87,17 @@ pub(super) async fn run(
             let bytes = tokio::fs::read(&wasm).await;
             let bytes = bytes.with_context(|| format!("cannot read {}", wasm.display()))?;
             let client = connect.await?;
+            let cannot_push = || format!("cannot push {}", wasm.display());
+            let before = client.plugins().await.with_context(cannot_push)?;
             let pushed = client.push_plugin(push_as.as_ref(), allow_breaking, bytes.into());
-            let plugin = pushed.await;
-            let plugin = plugin.with_context(|| format!("cannot push {}", wasm.display()))?;
+            let plugin = pushed.await.with_context(cannot_push)?;
+            let was_there = before.plugins.iter().any(|known| is_same(known, &plugin));
             match output.format {
                 Format::Json => table::print_json(&plugin)?,
                 Format::Table => {
+                    let verb = if was_there { "unchanged" } else { "pushed" };
                     table::print_line(&format!(
-                        "pushed {}@{} ({}, digest {})",
+                        "{verb} {}@{} ({}, digest {})",
                         plugin.name,
                         plugin.version,
                         table::size(plugin.size),
@@ -114,6 +117,12 @@ pub(super) async fn run(
         }
     }
     Ok(())
+}
+
+/// Returns true if both are one version of one plugin, with the same bytes.
+fn is_same(one: &proto::Plugin, other: &proto::Plugin) -> bool {
+    let identity = |of: &proto::Plugin| (of.name.clone(), of.version.clone(), of.digest.clone());
+    identity(one) == identity(other)
 }
 
 fn list(answer: proto::ListPluginsResponse, output: &OutputArgs) -> anyhow::Result<()> {
