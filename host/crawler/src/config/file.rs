@@ -415,6 +415,11 @@ mod tests {
             "",
         );
         check_refused(
+            "[[resource]]\nname = 'a'\ndelay = 1\n",
+            "c.toml:1: delay takes a time with its unit, like \"1s\", not 1",
+            "",
+        );
+        check_refused(
             "[[resource]]\nname = 'a'\nmax-retry-wait = 'long'\n",
             "c.toml:1: max-retry-wait takes a time like 250ms or 1s, not \"long\"",
             "",

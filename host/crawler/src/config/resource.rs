@@ -158,7 +158,7 @@ impl<'de> DeserializeSeed<'de> for ValueOf {
             Kind::U32 => Ok(Value::Number(u32::deserialize(value)?.into())),
             Kind::U64 => Ok(Value::Number(u64::deserialize(value)?)),
             Kind::Bytes => bytes(setting.name, &toml::Value::deserialize(value)?),
-            Kind::Time => millis(setting.name, &String::deserialize(value)?),
+            Kind::Time => millis(setting.name, &toml::Value::deserialize(value)?),
             Kind::Text => Ok(Value::Text(String::deserialize(value)?)),
             Kind::Texts => Ok(Value::Texts(Vec::deserialize(value)?)),
             Kind::List => {
@@ -172,10 +172,15 @@ impl<'de> DeserializeSeed<'de> for ValueOf {
     }
 }
 
-fn millis(key: &str, text: &str) -> Result<Value, String> {
-    match parse_millis(text) {
+fn millis(key: &str, value: &toml::Value) -> Result<Value, String> {
+    if let Some(number) = value.as_integer() {
+        return Err(format!(
+            "{key} takes a time with its unit, like \"{number}s\", not {number}"
+        ));
+    }
+    match value.as_str().and_then(parse_millis) {
         Some(millis) => Ok(Value::Number(millis)),
-        None => Err(format!("{key} takes a time like 250ms or 1s, not {text:?}")),
+        None => Err(format!("{key} takes a time like 250ms or 1s, not {value}")),
     }
 }
 
