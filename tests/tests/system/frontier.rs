@@ -101,6 +101,12 @@ fn totals_and_lists_tell_what_became_of_every_url() {
     assert_eq!(some.stderr, hint);
     let due = server.ok(&["frontier", "list", "books", "--state=due"]);
     assert_eq!(due, "");
+    let refused = server.ok(&["frontier", "list", "books", "--outcome=status-403"]);
+    assert_eq!(refused, dead);
+    let none = server.cli(&["frontier", "list", "books", "--outcome=gnoe"]);
+    assert_eq!((none.code, none.stdout.as_str()), (Some(0), ""));
+    let hint = "hint: no URL ended as \"gnoe\"; `crawler frontier stats books` shows how they did\n";
+    assert_eq!(none.stderr, hint);
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub(super) enum FrontierCommand {
     },
     /// List URLs of the present run, each with its state
     #[command(
-        after_help = "Examples:\n  crawler frontier list books --state dead\n  crawler frontier list books --state due --limit 10"
+        after_help = "Examples:\n  crawler frontier list books --state dead\n  crawler frontier list books --state due --limit 10\n  crawler frontier list books --outcome gone"
     )]
     List {
         /// The resource
@@ -34,6 +34,9 @@ pub(super) enum FrontierCommand {
         /// Only those in this state
         #[arg(long)]
         state: Option<State>,
+        /// Only those that ended so: an outcome like parsed or gone, or a reason like timeout
+        #[arg(long, value_name = "OUTCOME")]
+        outcome: Option<String>,
         /// How many at most
         #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
         limit: u64,
@@ -107,11 +110,16 @@ pub(super) async fn run(command: FrontierCommand, client: Client) -> anyhow::Res
         FrontierCommand::List {
             name,
             state,
+            outcome,
             limit,
             output,
         } => {
-            let state = state.map_or("", State::as_str);
-            list(&client, &name, state, limit, output.format).await?;
+            let wanted = Wanted {
+                state: state.map_or("", State::as_str),
+                outcome,
+                limit,
+            };
+            list(&client, &name, &wanted, output.format).await?;
         }
         FrontierCommand::Why(args) => why(&client, args).await?,
         FrontierCommand::Redrive { name, reason } => {
@@ -179,17 +187,47 @@ fn by_reason(reasons: &BTreeMap<String, u64>) -> String {
     reasons.collect::<Vec<_>>().join(", ")
 }
 
+/// URLs that are to be listed.
+struct Wanted {
+    /// State; empty means all.
+    state: &'static str,
+    /// Outcome of what is done, or reason of what is dead.
+    outcome: Option<String>,
+    /// Largest number.
+    limit: u64,
+}
+
+impl Wanted {
+    fn has(&self, url: &proto::UrlEntry) -> bool {
+        match (&self.outcome, url.state.as_str()) {
+            (None, _) => true,
+            (Some(wanted), "done") => *wanted == url.outcome,
+            (Some(wanted), "dead") => *wanted == url.reason,
+            (Some(_), _) => false,
+        }
+    }
+}
+
 async fn list(
     client: &Client,
     name: &ResourceName,
-    state: &str,
-    limit: u64,
+    wanted: &Wanted,
     format: Format,
 ) -> anyhow::Result<()> {
+    let limit = wanted.limit;
     let (mut all, mut n_shown, mut token) = (Vec::new(), 0, String::new());
+    let mut is_cut;
     loop {
-        let wanted = u32::try_from(limit - n_shown).unwrap_or(PAGE).min(PAGE);
-        let page = client.urls(name, state, wanted, token).await?;
+        let n = match wanted.outcome {
+            None => u32::try_from(limit - n_shown).unwrap_or(PAGE).min(PAGE),
+            // Most of them may have ended otherwise.
+            Some(_) => PAGE,
+        };
+        let mut page = client.urls(name, wanted.state, n, token).await?;
+        page.urls.retain(|url| wanted.has(url));
+        let n_left = usize::try_from(limit - n_shown).unwrap_or(usize::MAX);
+        is_cut = page.urls.len() > n_left;
+        page.urls.truncate(n_left);
         n_shown += page.urls.len() as u64;
         match format {
             Format::Table => {
@@ -207,10 +245,17 @@ async fn list(
     if format == Format::Json {
         return table::print_json(&proto::ListUrlsResponse {
             urls: all,
-            next_page_token: token,
+            // The rest of the last page is behind no token.
+            next_page_token: if is_cut { String::new() } else { token },
         });
     }
-    if !token.is_empty() {
+    if let Some(outcome) = &wanted.outcome
+        && n_shown == 0
+    {
+        eprintln!(
+            "hint: no URL ended as {outcome:?}; `crawler frontier stats {name}` shows how they did"
+        );
+    } else if is_cut || !token.is_empty() {
         let more = limit.saturating_mul(10);
         eprintln!("hint: there are more; show them with --limit {more}");
     }
@@ -299,6 +344,27 @@ mod tests {
             line(&done),
             "done  parsed at 2023-11-14T22:13:20Z     http://a.test/x"
         );
+    }
+
+    #[test]
+    fn an_outcome_is_that_of_the_done_or_the_reason_of_the_dead() {
+        let wanted = |outcome: Option<&str>| Wanted {
+            state: "",
+            outcome: outcome.map(str::to_owned),
+            limit: 1,
+        };
+        let (mut done, mut dead, mut due) = (url("done"), url("dead"), url("due"));
+        (done.outcome, dead.reason) = ("gone".into(), "timeout".into());
+        due.reason = "timeout".into();
+        let all = [done, dead, due];
+        let found = |outcome| {
+            all.iter()
+                .map(|url| wanted(outcome).has(url))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(found(None), [true, true, true]);
+        assert_eq!(found(Some("gone")), [true, false, false]);
+        assert_eq!(found(Some("timeout")), [false, true, false]);
     }
 
     #[test]
