@@ -43,6 +43,19 @@ pub enum SelectorFault {
         "`{0}` is no part of a page; select the element, or use scraper inside the rule (SDK feature dom)"
     )]
     PseudoElement(String),
+    /// `a::attr(href)`, as Scrapy writes it.
+    #[error(
+        "`::attr()` is not known; select the element, and name its attribute beside the selector: attr = \"…\", or `-> @…` in the shell"
+    )]
+    Attr,
+    /// `a::text`, as Scrapy writes it.
+    #[error("`::text` is not known; select the element: without an attribute its text is read")]
+    Text,
+    /// `//h2`.
+    #[error(
+        "this is XPath, which is not known; write CSS: `//div/a` is `div > a`, and `//h2` is `h2`"
+    )]
+    XPath,
     /// `:nth-child(2 of .x)`.
     #[error("`of` inside `{0}` is not known; use scraper inside the rule (SDK feature dom)")]
     Of(String),

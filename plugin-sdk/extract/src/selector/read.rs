@@ -139,9 +139,11 @@ impl Reader<'_> {
         let name = self.name()?.to_ascii_lowercase();
         let has_arguments = self.peek() == Some(b'(');
         if is_element {
-            return Err(SelectorFault::PseudoElement(
-                self.text[start..self.at].to_owned(),
-            ));
+            return Err(match name.as_str() {
+                "attr" => SelectorFault::Attr,
+                "text" => SelectorFault::Text,
+                _ => SelectorFault::PseudoElement(self.text[start..self.at].to_owned()),
+            });
         }
         let first = |of_type| Condition::Place {
             step: 0,

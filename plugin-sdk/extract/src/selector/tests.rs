@@ -122,6 +122,10 @@ fn what_needs_siblings_or_the_rest_of_the_page_is_refused_with_the_way_out() {
     check_refused("a:Last-Child", "`:last-child` is not known");
     check_refused("a:has(b)", "`:has()` is not known");
     check_refused("a::Before", "`::Before` is no part");
+    check_refused("a::attr(href)", "name its attribute beside the selector");
+    check_refused("a::text", "without an attribute its text is read");
+    check_refused("//h2", "this is XPath");
+    check_refused("/html/body", "this is XPath");
 }
 
 #[test]
