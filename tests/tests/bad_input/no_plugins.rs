@@ -88,7 +88,7 @@ pub(super) fn bad_plugins(machine_code: Vec<u8>) -> Vec<Bad> {
         component(
             "sockets.wasm",
             r#"(component (import "wasi:sockets/tcp@0.2.6" (instance)))"#,
-            "the component imports wasi:sockets/tcp@0.2.6, which rules are not given; rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes; remove the dependency that needs it; pages are fetched with output.follow",
+            "the component imports wasi:sockets/tcp@0.2.6, which rules are not given; rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes; remove the dependency that needs it; pages are fetched by requests: crawl.follow",
         ),
         component(
             "other-export.wasm",

@@ -186,7 +186,7 @@ fn check_imports(imports: &[String]) -> Result<Option<Version>, PluginError> {
             refused(
                 format_args!("the component imports {shown}, which rules are not given"),
                 "rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes",
-                "remove the dependency that needs it; pages are fetched with output.follow",
+                "remove the dependency that needs it; pages are fetched by requests: crawl.follow",
             )
         });
     }

@@ -114,11 +114,11 @@ fn f31_components_deep_inside_others_are_refused_unvalidated() {
 fn f31_a_foreign_import_is_named() {
     check_wat(
         r#"(component (import "wasi:sockets/tcp@0.2.6" (instance)))"#,
-        "the component imports wasi:sockets/tcp@0.2.6, which rules are not given; rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes; remove the dependency that needs it; pages are fetched with output.follow",
+        "the component imports wasi:sockets/tcp@0.2.6, which rules are not given; rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes; remove the dependency that needs it; pages are fetched by requests: crawl.follow",
     );
     check_wat(
         r#"(component (import "fetch" (func)))"#,
-        "the component imports fetch, which rules are not given; rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes; remove the dependency that needs it; pages are fetched with output.follow",
+        "the component imports fetch, which rules are not given; rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes; remove the dependency that needs it; pages are fetched by requests: crawl.follow",
     );
     check_wat(
         r#"(component (import "wasi:cli/exit@0.3.0" (instance)))"#,
@@ -142,7 +142,7 @@ fn f31_another_version_of_the_interface_is_refused_with_both_ranges() {
     );
     check_wat(
         r#"(component (import "crawler:rules/cookies@0.1.0" (instance)))"#,
-        "the component imports crawler:rules/cookies@0.1.0, which rules are not given; rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes; remove the dependency that needs it; pages are fetched with output.follow",
+        "the component imports crawler:rules/cookies@0.1.0, which rules are not given; rules may import crawler:rules, and of WASI what standard libraries need: no network, no files, no processes; remove the dependency that needs it; pages are fetched by requests: crawl.follow",
     );
 }
 
