@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub use self::devtools::DevtoolsOptions;
 pub use self::failure::Failure;
@@ -22,10 +22,12 @@ pub use self::process_options::{
 };
 use self::process_options::{MasterArgs, WorkerArgs};
 pub use self::requests::CallOptions;
+use self::shell_files::{CompletionsArgs, ManArgs};
+use self::terminal::TerminalArgs;
 use crate::config::{ConfigError, DEFAULT_MASTER, Environment};
 use crawler_api::client::{Client, ClientError};
 use crawler_master::ControlError;
-use crawler_process::telemetry::chain;
+use crawler_process::telemetry::{self, Colors, chain};
 
 mod args;
 mod checks;
@@ -42,7 +44,9 @@ pub mod plugin;
 pub mod process_options;
 mod requests;
 mod resource;
+mod shell_files;
 mod table;
+mod terminal;
 
 /// Command that the user asked for.
 #[derive(Debug)]
@@ -67,12 +71,17 @@ impl Command {
     /// Returns the filter of the log unless `CRAWLER_LOG` gives another. A server logs what it does; the
     /// other commands show it in their output.
     pub fn default_log(&self) -> &'static str {
-        match self {
-            Command::Up(_) | Command::Master(_) | Command::Worker(_) => "info,slatedb=warn",
-            Command::Run(_) | Command::Demo(_) | Command::Devtools(_) | Command::Client(_) => {
-                "warn"
-            }
+        match self.is_server() {
+            true => "info,slatedb=warn",
+            false => "warn",
         }
+    }
+
+    fn is_server(&self) -> bool {
+        matches!(
+            self,
+            Command::Up(_) | Command::Master(_) | Command::Worker(_)
+        )
     }
 }
 
@@ -88,7 +97,7 @@ pub struct ClientCommand {
     name = "crawler",
     version,
     about = "A crawler whose rules are sandboxed WebAssembly components",
-    after_help = "Try it:\n  crawler demo\n\nStart here, the first two lines in a terminal of their own:\n  crawler demo --site-only --port 8000\n  crawler up --allow-networks 127.0.0.0/8\n  crawler plugin push plugins/books\n  crawler resource add books --param start=http://127.0.0.1:8000/catalogue/page-1.html\n  crawler items books --follow\n\nEnvironment:\n  CRAWLER_LOG=crawler=debug        what is logged to stderr; a line for each page with crawler_fetch=debug\n  CRAWLER_LOG_FORMAT=json          one flat object a line: ts, level, target, msg and the fields"
+    after_help = "Try it:\n  crawler demo\n\nStart here, the first two lines in a terminal of their own:\n  crawler demo --site-only --port 8000\n  crawler up --allow-networks 127.0.0.0/8\n  crawler plugin push plugins/books\n  crawler resource add books --param start=http://127.0.0.1:8000/catalogue/page-1.html\n  crawler items books --follow\n\nEnvironment:\n  CRAWLER_LOG=crawler=debug        what is logged to stderr; a line for each page with crawler_fetch=debug\n  CRAWLER_LOG_FORMAT=json          one flat object a line: ts, level, target, msg and the fields\n  NO_COLOR=1                       no colours unless --color asks for them"
 )]
 struct Args {
     /// The master to call, or several: the next one where one does not answer [env: CRAWLER_MASTER] [default: http://127.0.0.1:9091]
@@ -100,6 +109,8 @@ struct Args {
         help_heading = "Global options"
     )]
     master: Option<Vec<String>>,
+    #[command(flatten)]
+    terminal: TerminalArgs,
     #[command(subcommand)]
     command: Typed,
 }
@@ -138,6 +149,10 @@ enum Family {
     /// List masters and workers
     #[command(subcommand)]
     Node(node::NodeCommand),
+    /// Print a script that lets a shell complete commands and options
+    Completions(CompletionsArgs),
+    /// Write manual pages of all commands into a folder
+    Man(ManArgs),
     /// Print the version
     Version,
 }
@@ -147,6 +162,7 @@ enum Family {
 pub struct Cli {
     /// Command to carry out.
     pub command: Command,
+    terminal: TerminalArgs,
 }
 
 impl Cli {
@@ -156,7 +172,10 @@ impl Cli {
         args: impl IntoIterator<Item = OsString>,
         environment: &Environment,
     ) -> anyhow::Result<Self> {
-        let args = Args::try_parse_from(args)?;
+        let args: Vec<OsString> = args.into_iter().collect();
+        let mut definition = Args::command().color(terminal::color_choice(&args));
+        let matches = definition.try_get_matches_from_mut(args)?;
+        let args = Args::from_arg_matches(&matches).map_err(|e| e.format(&mut definition))?;
         let from_environment = || {
             let masters = environment.master.as_ref()?.split(',');
             Some(masters.map(|url| url.trim().to_owned()).collect())
@@ -178,7 +197,20 @@ impl Cli {
             }
             Typed::Client(family) => Command::Client(ClientCommand { masters, family }),
         };
-        Ok(Self { command })
+        let terminal = args.terminal;
+        Ok(Self { command, terminal })
+    }
+
+    /// Returns the settings of the log: those of the environment, unless options replace them.
+    pub fn log(&self, environment: &Environment) -> telemetry::Settings {
+        let mut log = environment.log.clone();
+        if let Some(filter) = self.terminal.log_filter(self.command.is_server()) {
+            log.filter = Some(filter.to_owned());
+        }
+        if self.terminal.colors() != Colors::Auto {
+            log.colors = self.terminal.colors();
+        }
+        log
     }
 }
 
@@ -192,6 +224,8 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         Family::Frontier(command) => frontier::run(command, connect.await?).await,
         Family::Items(args) => items::run(args, connect.await?).await,
         Family::Node(command) => node::run(command, connect.await?).await,
+        Family::Completions(args) => shell_files::completions(&args),
+        Family::Man(args) => shell_files::man(&args),
         Family::Version => Ok(table::print_line(concat!(
             "crawler ",
             env!("CARGO_PKG_VERSION")

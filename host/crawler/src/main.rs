@@ -27,7 +27,7 @@ const BLOCKING_THREADS: usize = 32;
 fn start() -> anyhow::Result<ExitCode> {
     let environment = Environment::read();
     let cli = Cli::parse(std::env::args_os(), &environment)?;
-    telemetry::init(&environment.log, cli.command.default_log())?;
+    telemetry::init(&cli.log(&environment), cli.command.default_log())?;
     // It runs before any other thread starts: each thread is confined by the one that starts it.
     let command = match app::confined(cli.command) {
         Ok(command) => command,

@@ -27,6 +27,30 @@ pub struct Settings {
     pub filter: Option<String>,
     /// True for one JSON object a line.
     pub json: bool,
+    /// Choice of colours.
+    pub colors: Colors,
+}
+
+/// Choice of colours in lines for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Colors {
+    /// If the lines go to a terminal.
+    #[default]
+    Auto,
+    /// Wherever the lines go.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl Colors {
+    fn are_on(self, is_terminal: bool) -> bool {
+        match self {
+            Self::Auto => is_terminal,
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
 }
 
 /// Error of a log that cannot be started.
@@ -58,8 +82,8 @@ pub fn init(settings: &Settings, default_filter: &str) -> Result<(), LogError> {
         why: e.to_string(),
     })?;
     // Lines of all modules tell the crawl that they belong to, also where a filter names one module alone.
-    let is_terminal = std::io::stderr().is_terminal();
-    let done = dispatch(filter, settings.json, std::io::stderr, is_terminal).try_init();
+    let has_colors = settings.colors.are_on(std::io::stderr().is_terminal());
+    let done = dispatch(filter, settings.json, std::io::stderr, has_colors).try_init();
     done.map_err(|e| LogError::Started { why: e.to_string() })
 }
 
@@ -68,8 +92,8 @@ fn spans() -> Directive {
     "spans=error".parse().expect("it is a directive")
 }
 
-/// Returns a subscriber that writes lines, with colours if they go to a terminal.
-fn dispatch<W>(filter: EnvFilter, json: bool, writer: W, is_terminal: bool) -> Dispatch
+/// Returns a subscriber that writes lines.
+fn dispatch<W>(filter: EnvFilter, json: bool, writer: W, has_colors: bool) -> Dispatch
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
@@ -77,7 +101,7 @@ where
         .with(filter.add_directive(spans()))
         .with(fields::SpanFields);
     let log = tracing_subscriber::fmt::layer()
-        .with_ansi(is_terminal)
+        .with_ansi(has_colors)
         .with_writer(writer);
     match json {
         true => spans.with(log.event_format(json::JsonLines)).into(),

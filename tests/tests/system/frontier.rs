@@ -105,7 +105,8 @@ fn totals_and_lists_tell_what_became_of_every_url() {
     assert_eq!(refused, dead);
     let none = server.cli(&["frontier", "list", "books", "--outcome=gnoe"]);
     assert_eq!((none.code, none.stdout.as_str()), (Some(0), ""));
-    let hint = "hint: no URL ended as \"gnoe\"; `crawler frontier stats books` shows how they did\n";
+    let hint =
+        "hint: no URL ended as \"gnoe\"; `crawler frontier stats books` shows how they did\n";
     assert_eq!(none.stderr, hint);
 }
 

@@ -1,4 +1,4 @@
-//! What `crawler run` writes, by the ending of its file.
+//! What `crawler run` writes, by the ending of its file; and colours.
 
 use std::fs;
 
@@ -44,7 +44,10 @@ fn the_ending_of_the_file_tells_how_items_are_written() {
     let place = place.unwrap_or_else(|| panic!("{table}"));
     let mut urls: Vec<&str> = rows.filter_map(|row| row.split(',').nth(place)).collect();
     urls.sort_unstable();
-    assert_eq!(urls, ["/0", "/1", "/2"].map(|path| web.url(path).to_string()));
+    assert_eq!(
+        urls,
+        ["/0", "/1", "/2"].map(|path| web.url(path).to_string())
+    );
 }
 
 #[test]
@@ -57,4 +60,17 @@ fn a_file_of_another_ending_is_refused_before_anything_is_fetched() {
     assert!(ended.stderr.contains(why), "{}", ended.stderr);
     assert!(!home.path().join("items.xml").exists());
     assert!(web.log().is_empty());
+}
+
+#[test]
+fn colours_are_asked_for_or_kept_out() {
+    let home = Home::new();
+    let colored = |arguments: &[&str]| {
+        let ended = home.run(arguments);
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        ended.stderr.contains('\u{1b}')
+    };
+    assert!(!colored(&["--nope"]));
+    assert!(colored(&["--color", "always", "--nope"]));
+    assert!(!colored(&["--color", "never", "--nope"]));
 }

@@ -23,6 +23,13 @@ pub(super) fn print_line(line: &str) -> io::Result<()> {
     stdout.write_all(b"\n")
 }
 
+/// Prints text as it stands.
+pub(super) fn print_text(text: &[u8]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text)?;
+    stdout.flush()
+}
+
 /// Prints rows under a head, each column as wide as its widest cell.
 pub(super) fn print<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> io::Result<()> {
     print_columns(&head.map(str::to_owned), rows)

@@ -1,7 +1,5 @@
 //! Tests of command lines and their options, and of messages about invalid ones.
 
-use clap::CommandFactory as _;
-
 use super::*;
 use crate::cli::engine::EngineOptions;
 use crate::cli::items_file::ItemsFile;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crawler_process::telemetry::Colors;
+
 /// Variables that the program knows.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
@@ -9,7 +11,7 @@ pub struct Environment {
     pub master: Option<String>,
     /// `CRAWLER_BIN`: program to start for compiling plugins, instead of this one.
     pub bin: Option<PathBuf>,
-    /// `CRAWLER_LOG` and `CRAWLER_LOG_FORMAT`.
+    /// `CRAWLER_LOG` and `CRAWLER_LOG_FORMAT`, without colours if `NO_COLOR` is set.
     pub log: crawler_process::telemetry::Settings,
     /// `XDG_STATE_HOME`, or `.local/state` in the home folder.
     pub state_home: Option<PathBuf>,
@@ -30,6 +32,10 @@ impl Environment {
             log: crawler_process::telemetry::Settings {
                 filter: set("CRAWLER_LOG"),
                 json: set("CRAWLER_LOG_FORMAT").is_some_and(|format| format == "json"),
+                colors: match set("NO_COLOR") {
+                    Some(_) => Colors::Never,
+                    None => Colors::Auto,
+                },
             },
             // The specification of XDG folders says that relative paths are ignored.
             state_home: set("XDG_STATE_HOME")
@@ -93,6 +99,8 @@ mod tests {
         ]);
         assert_eq!(set.master.as_deref(), Some("http://a:1"));
         assert!(set.log.json);
+        assert_eq!(set.log.colors, Colors::Auto);
+        assert_eq!(environment(&[("NO_COLOR", "1")]).log.colors, Colors::Never);
     }
 
     #[test]

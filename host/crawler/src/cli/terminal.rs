@@ -1,0 +1,144 @@
+//! The options of every command about what it says in its terminal: how much is logged, and colours.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{ArgAction, Args, ColorChoice, ValueEnum};
+use crawler_process::telemetry::Colors;
+
+/// Whether output has colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(super) enum When {
+    /// In a terminal, unless NO_COLOR is set
+    #[default]
+    Auto,
+    /// Also in a pipe
+    Always,
+    /// Nowhere
+    Never,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct TerminalArgs {
+    /// Log more: -v, -vv
+    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet", help_heading = "Global options")]
+    verbose: u8,
+    /// Log less: -q, -qq for errors only, -qqq for nothing
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Global options")]
+    quiet: u8,
+    /// Colours of messages and of the log
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "Global options"
+    )]
+    color: When,
+}
+
+impl TerminalArgs {
+    /// Returns the filter of the log for a command whose usual level is `info` or `warn`; `None` if the usual
+    /// one holds. More is told of the crawler alone, and not of the libraries that it uses.
+    pub(super) fn log_filter(&self, is_server: bool) -> Option<&'static str> {
+        let usual = if is_server { 1 } else { 0 };
+        let steps = i16::from(self.verbose) - i16::from(self.quiet);
+        match (steps, usual + steps) {
+            (0, _) => None,
+            (_, ..=-2) => Some("off"),
+            (_, -1) => Some("error"),
+            (_, 0) => Some("warn"),
+            (_, 1) => Some("warn,crawler=info"),
+            (_, 2) => Some("info,slatedb=warn,crawler=debug"),
+            (_, 3..) => Some("info,slatedb=warn,crawler=trace"),
+        }
+    }
+
+    pub(super) fn colors(&self) -> Colors {
+        match self.color {
+            When::Auto => Colors::Auto,
+            When::Always => Colors::Always,
+            When::Never => Colors::Never,
+        }
+    }
+}
+
+/// Returns the choice that `--color` makes for help and for messages about arguments, which are printed although
+/// the arguments do not parse.
+pub(super) fn color_choice(args: &[OsString]) -> ColorChoice {
+    let mut args = args.iter().map(OsString::as_os_str);
+    while let Some(arg) = args.next().and_then(OsStr::to_str) {
+        let value = match arg {
+            "--" => break,
+            "--color" => args.next().and_then(OsStr::to_str),
+            arg => arg.strip_prefix("--color="),
+        };
+        match value {
+            Some("always") => return ColorChoice::Always,
+            Some("never") => return ColorChoice::Never,
+            _ => {}
+        }
+    }
+    ColorChoice::Auto
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        terminal: TerminalArgs,
+    }
+
+    #[track_caller]
+    fn check(line: &str, client: Option<&str>, server: Option<&str>) {
+        let line = std::iter::once("crawler").chain(line.split_whitespace());
+        let terminal = Line::try_parse_from(line).unwrap().terminal;
+        assert_eq!(terminal.log_filter(false), client);
+        assert_eq!(terminal.log_filter(true), server);
+    }
+
+    #[test]
+    fn each_v_tells_more_and_each_q_less() {
+        check("", None, None);
+        check(
+            "-v",
+            Some("warn,crawler=info"),
+            Some("info,slatedb=warn,crawler=debug"),
+        );
+        check(
+            "-vv",
+            Some("info,slatedb=warn,crawler=debug"),
+            Some("info,slatedb=warn,crawler=trace"),
+        );
+        check(
+            "--verbose -vvvvv",
+            Some("info,slatedb=warn,crawler=trace"),
+            Some("info,slatedb=warn,crawler=trace"),
+        );
+        check("-q", Some("error"), Some("warn"));
+        check("-qq", Some("off"), Some("error"));
+        check("-qqq", Some("off"), Some("off"));
+        let both = Line::try_parse_from(["crawler", "-v", "-q"]).unwrap_err();
+        assert!(both.to_string().contains("cannot be used with"), "{both}");
+    }
+
+    #[test]
+    fn the_choice_of_colours_holds_for_arguments_that_do_not_parse() {
+        let choice = |line: &str| {
+            let args: Vec<_> = line.split_whitespace().map(OsString::from).collect();
+            color_choice(&args)
+        };
+        assert_eq!(choice("crawler up"), ColorChoice::Auto);
+        assert_eq!(
+            choice("crawler --color always up --nope"),
+            ColorChoice::Always
+        );
+        assert_eq!(choice("crawler up --color=never"), ColorChoice::Never);
+        assert_eq!(choice("crawler up -- --color=never"), ColorChoice::Auto);
+        assert_eq!(choice("crawler up --color"), ColorChoice::Auto);
+    }
+}
