@@ -103,6 +103,18 @@ fn f39_a_deleted_crawl_asks_for_nothing_more_and_starts_anew_when_added_again() 
 }
 
 #[test]
+fn a_watched_list_is_shown_again_when_it_changes() {
+    let web = sites::chain(3).open();
+    let server = Server::with_puppet();
+    let watching = server.command(&["resource", "list", "--watch"]);
+    watching.answer("head", PATIENCE, |line| line.starts_with("RESOURCE"));
+    server.add("books", &web.url("/0"), &[]);
+    watching.answer("end", PATIENCE, |line| {
+        line.starts_with("books ") && line.contains("Finished")
+    });
+}
+
+#[test]
 fn items_are_followed_while_they_come_until_the_run_is_over() {
     let gate = Gate::closed();
     let web = sites::gated_chain(4, 2, &gate).open();

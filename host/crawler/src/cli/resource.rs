@@ -9,7 +9,7 @@ use futures::stream::StreamExt as _;
 use super::args::{Format, OutputArgs, PlacementArgs, RuleArgs};
 use super::crawl::CrawlArgs;
 use super::table;
-use crawler_api::client::Client;
+use crawler_api::client::{Client, ClientError};
 use crawler_api::spec::SpecRequest;
 use crawler_api::{placement_spec, totals};
 use crawler_model::id::{PluginRef, ResourceName};
@@ -17,9 +17,14 @@ use crawler_model::plugin::LimitName;
 
 mod hosts;
 mod wait;
+mod watch;
 
 /// Number of resources that one call of a listing asks for.
 const PAGE: u32 = 200;
+/// Head of the table of resources.
+const HEAD: [&str; 7] = [
+    "RESOURCE", "PHASE", "PLUGIN", "NODE", "PAGES", "ITEMS", "REASON",
+];
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ResourceCommand {
@@ -34,8 +39,14 @@ pub(super) enum ResourceCommand {
     )]
     Update(Box<SpecArgs>),
     /// List all resources
-    #[command(after_help = "Example:\n  crawler resource list")]
-    List(OutputArgs),
+    #[command(after_help = "Examples:\n  crawler resource list\n  crawler resource list --watch")]
+    List {
+        /// Show it again whenever it changes, until Ctrl-C
+        #[arg(long, conflicts_with = "format")]
+        watch: bool,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
     /// Show one resource: where it stands, its numbers, its settings
     #[command(after_help = "Example:\n  crawler resource get books -o json")]
     Get {
@@ -147,7 +158,8 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
             let (name, generation) = (resource.spec().name, resource.generation);
             table::print_line(&format!("resource {name} changed; generation {generation}"))?;
         }
-        ResourceCommand::List(output) => list(all(&client).await?, &output)?,
+        ResourceCommand::List { watch: true, .. } => watch::run(&client).await?,
+        ResourceCommand::List { output, .. } => list(all(&client).await?, &output)?,
         ResourceCommand::Hosts(args) => hosts::list(&client, args).await?,
         ResourceCommand::Get { name, output } => {
             show(&client.resource(&name).await?, &output)?;
@@ -194,7 +206,7 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
     Ok(())
 }
 
-async fn all(client: &Client) -> anyhow::Result<Vec<proto::Resource>> {
+async fn all(client: &Client) -> Result<Vec<proto::Resource>, ClientError> {
     let mut all = Vec::new();
     let mut token = String::new();
     loop {
@@ -215,7 +227,12 @@ fn list(resources: Vec<proto::Resource>, output: &OutputArgs) -> anyhow::Result<
             next_page_token,
         });
     }
-    let rows: Vec<[String; 7]> = resources
+    table::print(HEAD, &rows(resources))?;
+    Ok(())
+}
+
+fn rows(resources: Vec<proto::Resource>) -> Vec<[String; HEAD.len()]> {
+    resources
         .into_iter()
         .map(|resource| {
             let (spec, counts) = (resource.spec(), totals(resource.counts()));
@@ -229,12 +246,7 @@ fn list(resources: Vec<proto::Resource>, output: &OutputArgs) -> anyhow::Result<
                 resource.reason,
             ]
         })
-        .collect();
-    let head = [
-        "RESOURCE", "PHASE", "PLUGIN", "NODE", "PAGES", "ITEMS", "REASON",
-    ];
-    table::print(head, &rows)?;
-    Ok(())
+        .collect()
 }
 
 fn show(resource: &proto::Resource, output: &OutputArgs) -> anyhow::Result<()> {

@@ -30,6 +30,14 @@ pub(super) fn print_text(text: &[u8]) -> io::Result<()> {
     stdout.flush()
 }
 
+/// Returns rows under a head, as [`print`] prints them.
+pub(super) fn text<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+    let mut text = Vec::new();
+    let rendered = render(&head.map(str::to_owned), rows, &mut text);
+    rendered.expect("memory takes all that is written");
+    String::from_utf8(text).expect("cells are text")
+}
+
 /// Prints rows under a head, each column as wide as its widest cell.
 pub(super) fn print<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> io::Result<()> {
     print_columns(&head.map(str::to_owned), rows)
