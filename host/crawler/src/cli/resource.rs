@@ -345,13 +345,17 @@ fn shard_line(shard: &proto::ShardStatus) -> String {
         owner => owner,
     };
     let counts = totals(shard.counts());
-    let (pages, due) = (counts.pages(), counts.due);
+    let pages = match counts.pages() {
+        1 => "1 page".to_owned(),
+        n => format!("{n} pages"),
+    };
+    let due = counts.due;
     let reason = match shard.reason.as_str() {
         "" => String::new(),
         reason => format!(": {reason}"),
     };
     format!(
-        "{owner}, epoch {}, {}, {pages} pages, {due} waiting{reason}",
+        "{owner}, epoch {}, {}, {pages}, {due} waiting{reason}",
         shard.epoch, shard.state
     )
 }
