@@ -115,7 +115,7 @@ fn f31_a_site_that_misbehaves_costs_its_pages_and_the_resource_tells_which_and_w
         assert!(log.contains(&told), "{told} in {log}");
     }
     let log = server.ok(&["resource", "logs", "round"]);
-    let told = " attempt 1 failed: more than 10 redirects\n";
+    let told = " attempt 1 failed: more than 10 redirects, which max-redirects of [fetch] allows; the last one is to http://";
     assert!(log.contains(told), "{log}");
 
     for (name, path, why) in [
@@ -132,7 +132,7 @@ fn f31_a_site_that_misbehaves_costs_its_pages_and_the_resource_tells_which_and_w
         (
             "round",
             "/round",
-            "dead: redirects (more than 10 redirects), given up at ",
+            "dead: redirects (more than 10 redirects, which max-redirects of [fetch] allows; the last one is to http://",
         ),
     ] {
         let page = web.url(path);

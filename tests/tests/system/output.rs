@@ -1,4 +1,4 @@
-//! What `crawler run` writes, by the ending of its file; and colours.
+//! Formats of the items that `crawler run` writes, and colours of messages.
 
 use std::fs;
 
@@ -51,7 +51,7 @@ fn the_ending_of_the_file_tells_how_items_are_written() {
 }
 
 #[test]
-fn a_file_of_another_ending_is_refused_before_anything_is_fetched() {
+fn a_file_of_another_ending_is_refused_before_any_fetch() {
     let web = sites::chain(1).open();
     let home = Home::new();
     let ended = crawl(&home, &web.url("/0"), "items.xml");

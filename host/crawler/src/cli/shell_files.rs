@@ -80,11 +80,6 @@ fn write_pages(folder: &Path) -> anyhow::Result<usize> {
     Ok(n)
 }
 
-/// Returns true for a command that is typed for what it does; `help` prints these pages.
-fn is_shown(command: &clap::Command) -> bool {
-    !command.is_hide_set() && command.get_name() != "help"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

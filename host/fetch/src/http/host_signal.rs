@@ -198,7 +198,7 @@ mod tests {
                 },
                 None,
             ),
-            (FetchError::Redirects { n: 1 }, None),
+            (FetchError::Redirects { n: 1, last: name() }, None),
         ] {
             let told = error.to_string();
             let signal = of(&Err(error), Duration::from_secs(2), 0);
