@@ -2,9 +2,11 @@
 //!
 //! After each write the file is a whole document: what closes it is written behind the last item, and the next
 //! write begins in its place. So nothing has to be told when the crawl is over, nothing is kept in memory, and a
-//! write that failed is repeated from where it began.
+//! write that failed is repeated from where it began. Until then the document is closed before it again. A process
+//! that is killed during a write leaves a torn document.
 
 use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::io::{self, ErrorKind, SeekFrom};
 use std::path::Path;
 
@@ -30,8 +32,8 @@ pub enum Format {
     Table(Columns),
 }
 
-/// Sink that replaces the content of a file by a document. The old content stays until the first write: a crawl
-/// that cannot begin destroys nothing.
+/// Sink that replaces the content of a file by a document. The old content stays until the first items are known
+/// to fit: a crawl that cannot begin, or whose first items have no columns, destroys nothing.
 #[derive(Debug)]
 pub struct DocumentSink {
     file: File,
@@ -56,12 +58,15 @@ impl DocumentSink {
     ///
     /// The file cannot be opened, or is a pipe or a device, in which nothing can be written again.
     pub async fn open(path: &Path, format: Format) -> io::Result<Self> {
+        // To open a pipe would wait for its reader.
+        match tokio::fs::metadata(path).await {
+            Ok(metadata) => check_is_file(&metadata)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
         let options = File::options().write(true).create(true).clone();
         let file = options.open(path).await?;
-        if !file.metadata().await?.is_file() {
-            let why = "it is not a file; JSON lines can be written to pipes and devices";
-            return Err(io::Error::new(ErrorKind::InvalidInput, why));
-        }
+        check_is_file(&file.metadata().await?)?;
         Ok(Self {
             file,
             path: path.display().to_string(),
@@ -77,7 +82,6 @@ impl DocumentSink {
         let mut end = match self.end {
             Some(end) => end,
             None => {
-                self.file.set_len(0).await.map_err(failed)?;
                 self.format.begin(&mut bytes).map_err(failed)?;
                 Place {
                     offset: 0,
@@ -94,12 +98,23 @@ impl DocumentSink {
             end.is_after_item = true;
         }
         end.offset = start + bytes.len() as u64;
-        if self.format == Format::Array {
-            bytes.extend_from_slice(if end.is_after_item { b"\n]\n" } else { b"]\n" });
+        bytes.extend_from_slice(self.format.closing(end));
+        if let Err(source) = self.write_at(start, &bytes).await {
+            if let Err(error) = self.close_again().await {
+                tracing::warn!(path, %error, "a document stays torn after a failed write");
+            }
+            return Err(failed(source));
         }
-        self.write_at(start, &bytes).await.map_err(failed)?;
         self.end = Some(end);
         Ok(())
+    }
+
+    /// Ends the file behind the last item that was written as a whole.
+    async fn close_again(&mut self) -> io::Result<()> {
+        match self.end {
+            Some(end) => self.write_at(end.offset, self.format.closing(end)).await,
+            None => Ok(()),
+        }
     }
 
     async fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
@@ -119,6 +134,23 @@ impl Format {
         }
         Ok(())
     }
+
+    /// Returns what closes a document that ends here.
+    fn closing(&self, end: Place) -> &'static [u8] {
+        match self {
+            Format::Array if end.is_after_item => b"\n]\n",
+            Format::Array => b"]\n",
+            Format::Table(_) => b"",
+        }
+    }
+}
+
+fn check_is_file(metadata: &Metadata) -> io::Result<()> {
+    if metadata.is_file() {
+        return Ok(());
+    }
+    let why = "it is not a file; JSON lines can be written to pipes and devices";
+    Err(io::Error::new(ErrorKind::InvalidInput, why))
 }
 
 fn push_element(bytes: &mut Vec<u8>, record: &ItemRecord, is_after_item: bool) {
@@ -216,6 +248,42 @@ mod tests {
         sink.write_at(4, b",\n{\"torn and long\":\"").await.unwrap();
         sink.write(&[record(2, "{}")]).await.unwrap();
         assert_eq!(folder.text(), "[\n{},\n{}\n]\n");
+    }
+
+    #[tokio::test]
+    async fn a_document_is_whole_after_a_write_that_failed() {
+        let folder = Folder::new();
+        let mut sink = DocumentSink::open(&folder.path, Format::Array)
+            .await
+            .unwrap();
+        sink.write(&[record(1, "{}")]).await.unwrap();
+        sink.write_at(4, b",\n{\"torn and long\":\"").await.unwrap();
+        sink.close_again().await.unwrap();
+        assert_eq!(folder.text(), "[\n{}\n]\n");
+    }
+
+    #[tokio::test]
+    async fn first_items_without_a_column_destroy_nothing() {
+        let folder = Folder::new();
+        let before = folder.text();
+        let columns = Columns::of(&[columns::tests::book()]).unwrap();
+        let mut sink = DocumentSink::open(&folder.path, Format::Table(columns))
+            .await
+            .unwrap();
+        let refused = sink.write(&[record(1, r#"{"price":1}"#)]).await;
+        assert!(matches!(refused, Err(SinkError::Permanent { .. })));
+        assert_eq!(folder.text(), before);
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn a_pipe_without_a_reader_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("items.json");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let error = DocumentSink::open(&pipe, Format::Array).await.unwrap_err();
+        assert!(error.to_string().contains("it is not a file"), "{error}");
     }
 
     #[cfg(unix)]

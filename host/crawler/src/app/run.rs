@@ -111,8 +111,9 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         let rules = parts::rules(&options.plugin, &options.engine);
         unless_stopped(&stop, rules).await?
     };
-    let schemas = &rules.description().schemas;
-    let mut sink = SharedSink::new(open_sink(options.output.as_ref(), schemas).await?);
+    let sink = open_sink(options.output.as_ref(), &rules.description().schemas);
+    // A named pipe is open only when it has a reader.
+    let mut sink = SharedSink::new(unless_stopped(&stop, sink).await?);
     let scope = TaskScope::new();
     let crawl_memory = parts::memory(&options.engine, &fetch, None, &scope).for_crawl();
 
@@ -211,7 +212,9 @@ async fn open_sink(
         }
         ItemsFormat::Array => Format::Array,
         ItemsFormat::Table => Format::Table(Columns::of(schemas).map_err(|e| {
-            let hint = "write JSON instead, to a file that ends in .jsonl or .json";
+            // A confined process has created the file, and may not remove it.
+            let path = path.display();
+            let hint = format!("nothing was written to {path}; write JSON instead, to a file that ends in .jsonl or .json");
             Failure::new(e.to_string(), hint)
         })?),
     };

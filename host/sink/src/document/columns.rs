@@ -26,6 +26,9 @@ pub struct Columns {
 /// Reason why the items of a plugin make no table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoColumns {
+    /// There are no schemas.
+    #[error("the plugin declares no items, so a table would have no columns")]
+    NoSchemas,
     /// A schema declares no fields, so nobody knows the columns before the last item.
     #[error("items of kind {kind} have no columns: their schema declares no fields")]
     Undeclared {
@@ -49,6 +52,9 @@ impl Columns {
     ///
     /// The schemas do not tell the columns.
     pub fn of(schemas: &[Schema]) -> Result<Self, NoColumns> {
+        if schemas.is_empty() {
+            return Err(NoColumns::NoSchemas);
+        }
         let has_kind = schemas.len() > 1;
         let mut fields: Vec<String> = Vec::new();
         for schema in schemas {
@@ -243,6 +249,7 @@ pub(super) mod tests {
         let undeclared = Err(NoColumns::Undeclared {
             kind: "page".into(),
         });
+        assert_eq!(Columns::of(&[]), Err(NoColumns::NoSchemas));
         assert_eq!(Columns::of(&[schema("page", "")]), undeclared);
         assert_eq!(
             Columns::of(&[schema("page", r#"{"type":"object"}"#)]),
