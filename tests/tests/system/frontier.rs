@@ -108,6 +108,21 @@ fn totals_and_lists_tell_what_became_of_every_url() {
     let hint =
         "hint: no URL ended as \"gnoe\"; `crawler frontier stats books` shows how they did\n";
     assert_eq!(none.stderr, hint);
+
+    // A list that is cut within a page has the token of its rest.
+    let cut = ["frontier", "list", "books", "--outcome=parsed", "-o=json"];
+    let cut = server.ok(&[&cut[..], &["--limit=1"]].concat());
+    let cut: Value = serde_json::from_str(&cut).expect("it is JSON");
+    let token = text(&cut["next_page_token"]);
+    let rest = format!("/crawler/resource/books/frontier/urls?page_token={token}");
+    let rest = server.get(&rest).json();
+    let parsed = [&cut, &rest].map(|page| {
+        let urls = page["urls"].as_array().expect("a list").clone();
+        urls.into_iter().filter(|url| url["outcome"] == "parsed")
+    });
+    let parsed: Vec<Value> = parsed.into_iter().flatten().collect();
+    let stored = ["/", "/a", "/form", "/moved"].map(str::to_owned);
+    assert_eq!((parsed.len(), paths(&parsed)), (4, stored.into()));
 }
 
 #[test]

@@ -206,6 +206,17 @@ impl Wanted {
             (Some(_), _) => false,
         }
     }
+
+    /// Takes those URLs of a page that are wanted, `n_left` at most. If others of them remain, also returns how
+    /// many URLs of the page end with the last one taken.
+    fn take(&self, urls: Vec<proto::UrlEntry>, n_left: u64) -> (Vec<proto::UrlEntry>, Option<u32>) {
+        let n_left = usize::try_from(n_left).unwrap_or(usize::MAX);
+        let mut wanted = (1..).zip(urls).filter(|(_, url)| self.has(url));
+        let taken: Vec<_> = wanted.by_ref().take(n_left).collect();
+        let n_seen = taken.last().map_or(0, |(n, _)| *n);
+        let n_seen = wanted.next().map(|_left_out| n_seen);
+        (taken.into_iter().map(|(_, url)| url).collect(), n_seen)
+    }
 }
 
 async fn list(
@@ -216,28 +227,33 @@ async fn list(
 ) -> anyhow::Result<()> {
     let limit = wanted.limit;
     let (mut all, mut n_shown, mut token) = (Vec::new(), 0, String::new());
-    let mut is_cut;
     loop {
         let n = match wanted.outcome {
             None => u32::try_from(limit - n_shown).unwrap_or(PAGE).min(PAGE),
-            // Most of them may have ended otherwise.
+            // Most URLs of a page may have another outcome.
             Some(_) => PAGE,
         };
-        let mut page = client.urls(name, wanted.state, n, token).await?;
-        page.urls.retain(|url| wanted.has(url));
-        let n_left = usize::try_from(limit - n_shown).unwrap_or(usize::MAX);
-        is_cut = page.urls.len() > n_left;
-        page.urls.truncate(n_left);
-        n_shown += page.urls.len() as u64;
+        let page = client.urls(name, wanted.state, n, token.clone()).await?;
+        let (urls, n_seen) = wanted.take(page.urls, limit - n_shown);
+        n_shown += urls.len() as u64;
         match format {
             Format::Table => {
-                for url in &page.urls {
+                for url in &urls {
                     table::print_line(&line(url))?;
                 }
             }
-            Format::Json => all.extend(page.urls),
+            Format::Json => all.extend(urls),
         }
-        token = page.next_page_token;
+        token = match n_seen {
+            None => page.next_page_token,
+            // A page that ends with the last URL shown has the token of the others.
+            Some(n) => {
+                client
+                    .urls(name, wanted.state, n, token)
+                    .await?
+                    .next_page_token
+            }
+        };
         if token.is_empty() || n_shown >= limit {
             break;
         }
@@ -245,8 +261,7 @@ async fn list(
     if format == Format::Json {
         return table::print_json(&proto::ListUrlsResponse {
             urls: all,
-            // The rest of the last page is behind no token.
-            next_page_token: if is_cut { String::new() } else { token },
+            next_page_token: token,
         });
     }
     if let Some(outcome) = &wanted.outcome
@@ -255,7 +270,7 @@ async fn list(
         eprintln!(
             "hint: no URL ended as {outcome:?}; `crawler frontier stats {name}` shows how they did"
         );
-    } else if is_cut || !token.is_empty() {
+    } else if !token.is_empty() {
         let more = limit.saturating_mul(10);
         eprintln!("hint: there are more; show them with --limit {more}");
     }
@@ -365,6 +380,30 @@ mod tests {
         assert_eq!(found(None), [true, true, true]);
         assert_eq!(found(Some("gone")), [true, false, false]);
         assert_eq!(found(Some("timeout")), [false, true, false]);
+    }
+
+    #[test]
+    fn a_cut_page_is_known_by_the_place_of_its_last_url() {
+        let wanted = Wanted {
+            state: "",
+            outcome: Some("gone".to_owned()),
+            limit: 1,
+        };
+        let page = || {
+            let outcomes = ["parsed", "gone", "parsed", "gone", "parsed"];
+            let done = |outcome: &str| proto::UrlEntry {
+                outcome: outcome.to_owned(),
+                ..url("done")
+            };
+            Vec::from(outcomes.map(done))
+        };
+        let taken = |n_left| {
+            let (urls, n_seen) = wanted.take(page(), n_left);
+            (urls.len(), n_seen)
+        };
+        assert_eq!(taken(1), (1, Some(2)));
+        assert_eq!(taken(2), (2, None));
+        assert_eq!(taken(u64::MAX), (2, None));
     }
 
     #[test]
