@@ -239,6 +239,12 @@ fn http_cases() -> Vec<HttpCase> {
             r#"{"name":"shop"}"#.into(),
             "400 INVALID_ARGUMENT: the path names resource there, the body shop | leave the name out of the body".into(),
         ),
+        (
+            "DELETE /crawler/resource/there",
+            JSON,
+            r#"{"name":"shop"}"#.into(),
+            "400 INVALID_ARGUMENT: the path names resource there, the body shop | leave the name out of the body".into(),
+        ),
         bare(
             "PUT /crawler/resource",
             "405 INVALID_ARGUMENT: /crawler/resource does not take PUT | it takes POST, PATCH, DELETE, GET, HEAD",

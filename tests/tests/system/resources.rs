@@ -147,9 +147,20 @@ fn a_resource_is_changed_paused_and_deleted_at_its_own_path() {
     assert_eq!(changed["spec"]["crawl"]["max_depth"], 7);
     assert_eq!(at(Method::POST, "/pause", None)["phase"], "Paused");
     assert_ne!(at(Method::POST, "/resume", None)["phase"], "Paused");
-    assert_eq!(at(Method::DELETE, "", None), json!({}));
+    let drained = server.http(Method::POST, "/crawler/node/worker-1/drain?undo", None);
+    assert_eq!(drained.status, 200, "{drained:?}");
+    gate.open();
+    let finished = server.finished("books");
+    let id = finished["spec"]["id"].as_str().expect("it has an id");
+    let items = format!("/crawler/resource/{id}/items");
+    server.get(&items);
+    assert_eq!(at(Method::DELETE, "?purge", None), json!({}));
     let gone = server.http(Method::GET, "/crawler/resource/books", None);
     assert_eq!(gone.status, 404, "{gone:?}");
+    until("end of the items", PATIENCE, || {
+        let gone = server.http(Method::GET, &items, None);
+        (gone.status == 404).then_some(())
+    });
 }
 
 #[test]

@@ -41,6 +41,9 @@ const PLACEMENT: [&str; 5] = ["shards", "weight", "selector", "near", "apart"];
 /// Example of a body that names a resource.
 pub(super) const EXAMPLE: &str = r#"{"name":"books"}"#;
 
+/// Example of a body that changes the resource in the path.
+pub(super) const UPDATE_EXAMPLE: &str = r#"{"crawl":{"max_depth":3}}"#;
+
 /// Example of a body that changes nothing for the next run.
 pub(super) const RESTART_EXAMPLE: &str = "{}";
 
@@ -56,14 +59,20 @@ pub(super) fn spec(bytes: &[u8]) -> Result<SpecRequest, Problem> {
 
 /// Parses changes of the resource in the path. The body may name the same resource again.
 pub(super) fn update(name: &str, bytes: &[u8]) -> Result<SpecRequest, Problem> {
-    let mut fields = Fields::of_body(bytes, &SPEC, EXAMPLE)?;
-    match fields.text("name")? {
-        Some(other) if other != name => Err(Problem::invalid(
-            format!("the path names resource {name}, the body {other}"),
-            "leave the name out of the body",
-        )),
-        _ => spec_of(name, fields),
+    let mut fields = Fields::of_body(bytes, &SPEC, UPDATE_EXAMPLE)?;
+    check_same(name, &fields.text("name")?.unwrap_or_default())?;
+    spec_of(name, fields)
+}
+
+/// Checks that a body names the resource in the path, or none.
+fn check_same(path: &str, body: &str) -> Result<(), Problem> {
+    if body.is_empty() || body == path {
+        return Ok(());
     }
+    Err(Problem::invalid(
+        format!("the path names resource {path}, the body {body}"),
+        "leave the name out of the body",
+    ))
 }
 
 /// Parses the changes that apply to the next run of the resource in the path.
@@ -98,6 +107,14 @@ pub(super) fn deletion(bytes: &[u8]) -> Result<(String, bool), Problem> {
         Some(other) => return Err(wrong("purge", "true or false", &other)),
     };
     Ok((fields.text("name")?.unwrap_or_default(), purge))
+}
+
+/// Parses whether the items of the resource in the path are deleted with it. The body may name the same resource
+/// again.
+pub(super) fn named_deletion(name: &str, bytes: &[u8]) -> Result<bool, Problem> {
+    let (named, purge) = deletion(bytes)?;
+    check_same(name, &named)?;
+    Ok(purge)
 }
 
 /// Parses the body of a call whose path says everything: it has no fields.
@@ -367,6 +384,16 @@ mod tests {
             problem.detail,
             "the path names resource shop, the body books"
         );
+        assert!(update("shop", br#"{"name":""}"#).is_ok());
+    }
+
+    #[test]
+    fn a_deletion_at_a_path_refuses_the_name_of_another() {
+        let purge = |body: &str| named_deletion("shop", body.as_bytes()).map_err(|e| e.detail);
+        assert_eq!(purge("{}"), Ok(false));
+        assert_eq!(purge(r#"{"name":"shop","purge":true}"#), Ok(true));
+        let other = "the path names resource shop, the body books".to_owned();
+        assert_eq!(purge(r#"{"name":"books"}"#), Err(other));
     }
 
     #[test]

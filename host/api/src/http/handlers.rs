@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::body;
 use super::request::{
-    Params, PathPart, bytes_of, check_type, flag, json_body, known, number, origin, part,
+    Params, PathPart, bytes_of, check_type, flag, json_body, known, number, optional_body, origin,
+    part,
 };
 use super::response::{Answer, answer, lines};
 use crate::Api;
@@ -44,7 +45,7 @@ pub(super) async fn update_named_resource(
     request: Request,
 ) -> Answer {
     let (name, origin) = (part(name)?, origin(&request)?);
-    let spec = body::update(&name, &json_body(request, body::EXAMPLE).await?)?;
+    let spec = body::update(&name, &json_body(request, body::UPDATE_EXAMPLE).await?)?;
     answer(api.update_resource(&origin, spec).await)
 }
 
@@ -55,7 +56,9 @@ pub(super) async fn delete_named_resource(
     request: Request,
 ) -> Answer {
     let (name, origin) = (part(name)?, origin(&request)?);
-    let purge = flag(&known(params, &["purge"])?, "purge")?;
+    let params = known(params, &["purge"])?;
+    let purge = body::named_deletion(&name, &optional_body(request).await?)?;
+    let purge = purge || flag(&params, "purge")?;
     api.delete_resource(&origin, &name, purge).await?;
     answer(Ok(json!({})))
 }

@@ -11,7 +11,7 @@
 
 use axum::extract::Request;
 use axum::http::uri::Authority;
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
@@ -22,8 +22,7 @@ const FETCH_SITE: &str = "sec-fetch-site";
 
 /// Passes a request on if it was sent to an address or to `localhost`, and not by another website.
 pub(super) async fn only(request: Request, next: Next) -> Response {
-    let sites = request.headers().get_all(FETCH_SITE);
-    if let Some(site) = sites.into_iter().find(|site| !is_own(site)) {
+    if let Some(site) = other_site(request.headers()) {
         let detail = format!(
             "this listener is for this machine alone and does not answer other websites \
              (Sec-Fetch-Site: {})",
@@ -47,6 +46,12 @@ pub(super) async fn only(request: Request, next: Next) -> Response {
     let detail = format!("this listener is for this machine alone and does not answer to {name:?}");
     let hint = "write the address into the URL, as in http://127.0.0.1:8081/crawler/resource";
     Problem::invalid(detail, hint).into_response()
+}
+
+/// Returns the site that a browser names if the request comes from another website.
+pub(super) fn other_site(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let mut sites = headers.get_all(FETCH_SITE).into_iter();
+    sites.find(|site| !is_own(site))
 }
 
 fn is_own(site: &HeaderValue) -> bool {

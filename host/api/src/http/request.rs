@@ -9,6 +9,7 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 
+use super::local::other_site;
 use crate::forward::Origin;
 use crate::problem::Problem;
 use crate::spec::invalid;
@@ -96,13 +97,14 @@ pub(super) async fn json_body(request: Request, example: &str) -> Result<bytes::
 }
 
 /// Returns the body of a call that needs none: a missing one counts as an object without fields, and then no
-/// type is needed. A page in a browser, which always tells its origin, has to give the type: it cannot do so
-/// unasked.
+/// type is needed. A page in a browser, which tells its origin or that it is of another website, has to give the
+/// type: it cannot do so unasked.
 pub(super) async fn optional_body(request: Request) -> Result<bytes::Bytes, Problem> {
     let empty = bytes::Bytes::from_static(b"{}");
     let headers = request.headers();
-    let is_plain =
-        !headers.contains_key(header::CONTENT_TYPE) && !headers.contains_key(header::ORIGIN);
+    let is_plain = !headers.contains_key(header::CONTENT_TYPE)
+        && !headers.contains_key(header::ORIGIN)
+        && other_site(headers).is_none();
     if is_plain && request.body().is_end_stream() {
         return Ok(empty);
     }
@@ -192,5 +194,10 @@ mod tests {
         assert_eq!(body(&[json, page.clone()], "").await.unwrap(), "{}");
         assert_eq!(body(&[], "{}").await, Err(415));
         assert_eq!(body(&[page], "").await, Err(415), "a page in a browser");
+        let site = |value| [(HeaderName::from_static("sec-fetch-site"), value)];
+        assert_eq!(body(&site("same-origin"), "").await.unwrap(), "{}");
+        assert_eq!(body(&site("none"), "").await.unwrap(), "{}");
+        assert_eq!(body(&site("cross-site"), "").await, Err(415));
+        assert_eq!(body(&site("same-site"), "").await, Err(415));
     }
 }

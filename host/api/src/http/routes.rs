@@ -150,9 +150,9 @@ fn resources() -> Vec<Route> {
             handlers::delete_named_resource,
             RouteDocs {
                 query: "`purge`: its items go too",
+                body: "none, or `{}`; `purge` may stand here too",
                 answer: "`{}`",
                 errors: "404",
-                ..RouteDocs::default()
             },
         ),
         Route::new(
