@@ -10,6 +10,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 pub use self::devtools::DevtoolsOptions;
@@ -176,6 +177,10 @@ impl Cli {
         let mut definition = Args::command().color(terminal::color_choice(&args));
         let matches = definition.try_get_matches_from_mut(args)?;
         let args = Args::from_arg_matches(&matches).map_err(|e| e.format(&mut definition))?;
+        if args.terminal.is_contradictory() {
+            let why = "the argument '--verbose...' cannot be used with '--quiet...'";
+            return Err(definition.error(ErrorKind::ArgumentConflict, why).into());
+        }
         let from_environment = || {
             let masters = environment.master.as_ref()?.split(',');
             Some(masters.map(|url| url.trim().to_owned()).collect())

@@ -4,6 +4,7 @@ use std::fs;
 
 use crawler_tests::guests;
 use crawler_tests::process::{Ended, Home};
+use crawler_tests::web::Site;
 use serde_json::Value;
 
 use crate::sites;
@@ -51,12 +52,31 @@ fn the_ending_of_the_file_tells_how_items_are_written() {
 }
 
 #[test]
+fn a_crawl_without_items_leaves_an_empty_document() {
+    let web = Site::new().open();
+    let home = Home::new();
+    for (file, text) in [
+        ("items.jsonl", ""),
+        ("items.json", "[]"),
+        ("items.csv", "depth,state,url"),
+    ] {
+        fs::write(home.path().join(file), "items of an earlier crawl").expect("written");
+        let ended = crawl(&home, &web.url("/nowhere"), file);
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        let left = fs::read_to_string(home.path().join(file)).expect("the file is there");
+        let mut names: Vec<&str> = left.trim_end().split(',').collect();
+        names.sort_unstable();
+        assert_eq!(names.join(","), text, "{file}");
+    }
+}
+
+#[test]
 fn a_file_of_another_ending_is_refused_before_any_fetch() {
     let web = sites::chain(1).open();
     let home = Home::new();
     let ended = crawl(&home, &web.url("/0"), "items.xml");
     assert_eq!(ended.code, Some(2));
-    let why = "no items are written as .xml; end it in .jsonl for an object a line, .json for an array, or .csv for a table";
+    let why = "no items are written as .xml; end it in .jsonl for an object a line, .json for an array, or .csv for a table, or give a path without an ending";
     assert!(ended.stderr.contains(why), "{}", ended.stderr);
     assert!(!home.path().join("items.xml").exists());
     assert!(web.log().is_empty());

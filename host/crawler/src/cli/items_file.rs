@@ -1,6 +1,5 @@
 //! The file for the items of `crawler run`: its ending tells the format.
 
-use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// File that items are written to.
@@ -15,7 +14,7 @@ pub struct ItemsFile {
 /// Format of items in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemsFormat {
-    /// JSON object on each line: `.jsonl`, or no ending.
+    /// JSON object on each line: `.jsonl`, `.ndjson`, or no ending.
     Lines,
     /// JSON array: `.json`.
     Array,
@@ -30,18 +29,28 @@ impl ItemsFile {
     ///
     /// There is no format for the ending.
     pub fn new(path: PathBuf) -> Result<Self, String> {
-        let format = match path.extension().map(OsStr::to_string_lossy).as_deref() {
-            None | Some("jsonl") => ItemsFormat::Lines,
-            Some("json") => ItemsFormat::Array,
-            Some("csv") => ItemsFormat::Table,
-            Some(other) => {
-                return Err(format!(
-                    "no items are written as .{other}; end it in .jsonl for an object a line, .json for an array, or .csv for a table"
-                ));
-            }
+        let format = match path.extension() {
+            None => ItemsFormat::Lines,
+            Some(ending) => by_ending(&ending.to_string_lossy())?,
         };
         Ok(Self { path, format })
     }
+}
+
+fn by_ending(ending: &str) -> Result<ItemsFormat, String> {
+    let formats = [
+        ("jsonl", ItemsFormat::Lines),
+        ("ndjson", ItemsFormat::Lines),
+        ("json", ItemsFormat::Array),
+        ("csv", ItemsFormat::Table),
+    ];
+    let mut formats = formats.into_iter();
+    let found = formats.find(|(known, _)| ending.eq_ignore_ascii_case(known));
+    found.map(|(_, format)| format).ok_or_else(|| {
+        format!(
+            "no items are written as .{ending}; end it in .jsonl for an object a line, .json for an array, or .csv for a table, or give a path without an ending"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -62,10 +71,16 @@ mod tests {
         check("a.b/items.jsonl", ItemsFormat::Lines);
         check("items.json", ItemsFormat::Array);
         check("items.csv", ItemsFormat::Table);
+        check("items.ndjson", ItemsFormat::Lines);
+        check("ITEMS.JSON", ItemsFormat::Array);
         check("/dev/stdout", ItemsFormat::Lines);
         let error = ItemsFile::new("items.xml".into()).unwrap_err();
         assert!(
             error.starts_with("no items are written as .xml; "),
+            "{error}"
+        );
+        assert!(
+            error.ends_with(", or give a path without an ending"),
             "{error}"
         );
     }

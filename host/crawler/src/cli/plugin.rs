@@ -88,13 +88,16 @@ pub(super) async fn run(
             let bytes = bytes.with_context(|| format!("cannot read {}", wasm.display()))?;
             let client = connect.await?;
             let cannot_push = || format!("cannot push {}", wasm.display());
-            let before = client.plugins().await.with_context(cannot_push)?;
+            let before = match output.format {
+                Format::Json => Vec::new(),
+                Format::Table => client.plugins().await.with_context(cannot_push)?.plugins,
+            };
             let pushed = client.push_plugin(push_as.as_ref(), allow_breaking, bytes.into());
             let plugin = pushed.await.with_context(cannot_push)?;
-            let was_there = before.plugins.iter().any(|known| is_same(known, &plugin));
             match output.format {
                 Format::Json => table::print_json(&plugin)?,
                 Format::Table => {
+                    let was_there = before.iter().any(|known| is_same(known, &plugin));
                     let verb = if was_there { "unchanged" } else { "pushed" };
                     table::print_line(&format!(
                         "{verb} {}@{} ({}, digest {})",

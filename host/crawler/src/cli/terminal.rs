@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use clap::{ArgAction, Args, ColorChoice, ValueEnum};
 use crawler_process::telemetry::Colors;
 
-/// Whether output has colours.
+/// Choice of colours of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(super) enum When {
     /// In a terminal, unless NO_COLOR is set
@@ -22,7 +22,7 @@ pub(super) struct TerminalArgs {
     /// Log more: -v, -vv
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet", help_heading = "Global options")]
     verbose: u8,
-    /// Log less: -q, -qq for errors only, -qqq for nothing
+    /// Log less: -q, -qq; also -qqq with up, master and worker
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Global options")]
     quiet: u8,
     /// Colours of messages and of the log
@@ -38,7 +38,7 @@ pub(super) struct TerminalArgs {
 
 impl TerminalArgs {
     /// Returns the filter of the log for a command whose usual level is `info` or `warn`; `None` if the usual
-    /// one holds. More is told of the crawler alone, and not of the libraries that it uses.
+    /// one holds. `debug` and `trace` are for the crawler alone; the libraries that it uses log at `info` at most.
     pub(super) fn log_filter(&self, is_server: bool) -> Option<&'static str> {
         let usual = if is_server { 1 } else { 0 };
         let steps = i16::from(self.verbose) - i16::from(self.quiet);
@@ -51,6 +51,12 @@ impl TerminalArgs {
             (_, 2) => Some("info,slatedb=warn,crawler=debug"),
             (_, 3..) => Some("info,slatedb=warn,crawler=trace"),
         }
+    }
+
+    /// Returns true if both `-v` and `-q` were given. The parser notices only those that are on the same side of
+    /// a command.
+    pub(super) fn is_contradictory(&self) -> bool {
+        self.verbose > 0 && self.quiet > 0
     }
 
     pub(super) fn colors(&self) -> Colors {
@@ -66,11 +72,12 @@ impl TerminalArgs {
 /// the arguments do not parse.
 pub(super) fn color_choice(args: &[OsString]) -> ColorChoice {
     let mut args = args.iter().map(OsString::as_os_str);
-    while let Some(arg) = args.next().and_then(OsStr::to_str) {
-        let value = match arg {
-            "--" => break,
-            "--color" => args.next().and_then(OsStr::to_str),
-            arg => arg.strip_prefix("--color="),
+    while let Some(arg) = args.next() {
+        let value = match arg.to_str() {
+            Some("--") => break,
+            Some("--color") => args.next().and_then(OsStr::to_str),
+            Some(arg) => arg.strip_prefix("--color="),
+            None => None,
         };
         match value {
             Some("always") => return ColorChoice::Always,
@@ -83,6 +90,8 @@ pub(super) fn color_choice(args: &[OsString]) -> ColorChoice {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
     use clap::Parser;
 
     use super::*;
@@ -140,5 +149,8 @@ mod tests {
         assert_eq!(choice("crawler up --color=never"), ColorChoice::Never);
         assert_eq!(choice("crawler up -- --color=never"), ColorChoice::Auto);
         assert_eq!(choice("crawler up --color"), ColorChoice::Auto);
+        let not_text = OsString::from_vec(vec![0xff]);
+        let args = ["crawler".into(), not_text, "--color=always".into()];
+        assert_eq!(color_choice(&args), ColorChoice::Always);
     }
 }

@@ -27,6 +27,40 @@ fn check_refused(line: &str, message: &str) {
     assert!(text.contains(message), "{line}: {text}");
 }
 
+#[test]
+fn options_of_the_terminal_win_over_the_environment() {
+    let environment = Environment {
+        log: telemetry::Settings {
+            filter: Some("error".to_owned()),
+            colors: Colors::Never,
+            ..telemetry::Settings::default()
+        },
+        ..Environment::default()
+    };
+    let log = |line: &str| {
+        let args = line.split_whitespace().map(OsString::from);
+        let log = Cli::parse(args, &environment).unwrap().log(&environment);
+        (log.filter.unwrap(), log.colors)
+    };
+    let (filter, colors) = log("crawler version");
+    assert_eq!((filter.as_str(), colors), ("error", Colors::Never));
+    let (filter, colors) = log("crawler version -v --color always");
+    assert_eq!(
+        (filter.as_str(), colors),
+        ("warn,crawler=info", Colors::Always)
+    );
+    // The parser keeps one of the places in which a global option stands, so its counts do not add up.
+    assert_eq!(log("crawler -v version -v").0, "warn,crawler=info");
+}
+
+#[test]
+fn more_and_less_of_the_log_exclude_each_other_anywhere() {
+    let why = "cannot be used with '--";
+    check_refused("version -v -q", why);
+    check_refused("-v version -q", why);
+    check_refused("-q node -v list", why);
+}
+
 fn up(line: &str) -> UpOptions {
     match parse(line) {
         Ok(Command::Up(options)) => *options,

@@ -416,7 +416,12 @@ mod tests {
         );
         check_refused(
             "[[resource]]\nname = 'a'\ndelay = 1\n",
-            "c.toml:1: delay takes a time with its unit, like \"1s\", not 1",
+            "c.toml:1: delay takes a time with its unit, like \"1ms\" or \"1s\", not 1",
+            "",
+        );
+        check_refused(
+            "[[resource]]\nname = 'a'\ndelay = -1\n",
+            "c.toml:1: delay takes a time like 250ms or 1s, not -1",
             "",
         );
         check_refused(

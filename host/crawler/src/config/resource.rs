@@ -173,9 +173,9 @@ impl<'de> DeserializeSeed<'de> for ValueOf {
 }
 
 fn millis(key: &str, value: &toml::Value) -> Result<Value, String> {
-    if let Some(number) = value.as_integer() {
+    if let Some(number) = value.as_integer().filter(|number| *number >= 0) {
         return Err(format!(
-            "{key} takes a time with its unit, like \"{number}s\", not {number}"
+            "{key} takes a time with its unit, like \"{number}ms\" or \"{number}s\", not {number}"
         ));
     }
     match value.as_str().and_then(parse_millis) {
