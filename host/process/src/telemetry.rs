@@ -34,12 +34,12 @@ pub struct Settings {
 /// Choice of colours in lines for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Colors {
-    /// If the lines go to a terminal.
+    /// Colours only if the lines go to a terminal.
     #[default]
     Auto,
-    /// Wherever the lines go.
+    /// Colours always.
     Always,
-    /// Nowhere.
+    /// No colours.
     Never,
 }
 
