@@ -68,11 +68,11 @@ fn worker_router() -> Router {
 pub(crate) fn router(api: Api) -> Router {
     let paths: Arc<[&str]> = routes::paths().into();
     let unknown_path = |request: Request| async move { misses::path(&paths, request.uri().path()) };
-    routes::router()
+    let calls = routes::router()
         .route("/healthz", get(healthz))
         .fallback(unknown_path)
-        .layer(axum::middleware::from_fn(misses::name_methods))
-        .with_state(api)
+        .with_state(api);
+    misses::naming_methods(calls)
 }
 
 async fn healthz() -> &'static str {

@@ -1,5 +1,6 @@
 //! Answers to requests that no call takes, with a hint at those that were probably meant.
 
+use axum::Router;
 use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::middleware::Next;
@@ -47,8 +48,15 @@ fn fill(call: &str, path: &str) -> String {
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// Answers a request whose path has calls with other methods only, with these methods as a hint.
-pub(super) async fn name_methods(request: Request, next: Next) -> Response {
+/// Returns a router that answers a request whose path has calls with other methods only with these methods as a
+/// hint.
+pub(super) fn naming_methods(calls: Router) -> Router {
+    // The header with the methods is set outside of the layers of a router itself.
+    let around = Router::new().fallback_service(calls);
+    around.layer(axum::middleware::from_fn(name_methods))
+}
+
+async fn name_methods(request: Request, next: Next) -> Response {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let mut response = next.run(request).await;
     if response.status() != StatusCode::METHOD_NOT_ALLOWED {
@@ -74,7 +82,6 @@ pub(super) async fn name_methods(request: Request, next: Next) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use axum::Router;
     use axum::body::{Body, to_bytes};
     use axum::routing::{get, patch};
     use tower::ServiceExt as _;
@@ -120,10 +127,8 @@ mod tests {
     #[tokio::test]
     async fn a_wrong_method_is_told_the_right_ones() {
         let here = || async { "here" };
-        let router = Router::<()>::new()
-            .route("/a", get(here))
-            .route("/a", patch(here))
-            .layer(axum::middleware::from_fn(name_methods));
+        let router = Router::new().route("/a", get(here));
+        let router = naming_methods(router.route("/a", patch(here)));
         let request = Request::put("/a").body(Body::empty()).unwrap();
         let response = router.oneshot(request).await.unwrap();
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);

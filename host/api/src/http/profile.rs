@@ -56,9 +56,9 @@ pub async fn serve(
         .route("/debug/pprof/", get(index))
         .route("/debug/pprof/profile", get(profile))
         .fallback(nothing_here)
-        .layer(axum::middleware::from_fn(misses::name_methods))
         .with_state(service)
         .layer(axum::middleware::from_fn(local::only));
+    let router = misses::naming_methods(router);
     let connections = Connections::of_http(listener, &requests.settings);
     server::serve(connections, router, requests.settings.stall_timeout, stop).await
 }

@@ -69,7 +69,7 @@ fn write_pages(folder: &Path) -> anyhow::Result<usize> {
     while let Some(command) = left.pop() {
         let shown = command
             .get_subcommands()
-            .filter(|below| !below.is_hide_set());
+            .filter(|below| !below.is_hide_set() && below.get_name() != "help");
         left.extend(shown.cloned());
         let page = clap_mangen::Man::new(command);
         let mut text = Vec::new();
