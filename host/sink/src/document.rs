@@ -5,13 +5,11 @@
 //! write that failed is repeated from where it began. Until then the document is closed before it again. A process
 //! that is killed during a write leaves a torn document.
 
-use std::collections::BTreeMap;
 use std::fs::Metadata;
 use std::io::{self, ErrorKind, SeekFrom};
 use std::path::Path;
 
 use async_trait::async_trait;
-use serde_json::value::RawValue;
 use tokio::fs::File;
 use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
 
@@ -41,6 +39,9 @@ pub struct DocumentSink {
     format: Format,
     /// Place behind the last item. `None` before the first write.
     end: Option<Place>,
+    /// True if the next write fails half-way.
+    #[cfg(test)]
+    tears_next: bool,
 }
 
 /// Place behind an item.
@@ -72,53 +73,55 @@ impl DocumentSink {
             path: path.display().to_string(),
             format,
             end: None,
+            #[cfg(test)]
+            tears_next: false,
         })
     }
 
     async fn append(&mut self, items: &[ItemRecord]) -> Result<(), SinkError> {
-        let path = self.path.clone();
-        let failed = |source| SinkError::of_file("write", &path, source);
         let mut bytes = Vec::new();
-        let mut end = match self.end {
-            Some(end) => end,
-            None => {
-                self.format.begin(&mut bytes).map_err(failed)?;
-                Place {
-                    offset: 0,
-                    is_after_item: false,
+        let begun = self.end;
+        let mut end = begun.unwrap_or_else(|| self.format.begin(&mut bytes));
+        let start = end.offset;
+        match &self.format {
+            Format::Array => {
+                for record in items {
+                    push_element(&mut bytes, record, end.is_after_item);
+                    end.is_after_item = true;
                 }
             }
-        };
-        let start = end.offset;
-        for record in items {
-            match &self.format {
-                Format::Array => push_element(&mut bytes, record, end.is_after_item),
-                Format::Table(columns) => columns.push_line(&mut bytes, record)?,
-            }
-            end.is_after_item = true;
+            Format::Table(columns) => columns.push_lines(&mut bytes, items)?,
         }
         end.offset = start + bytes.len() as u64;
         bytes.extend_from_slice(self.format.closing(end));
         if let Err(source) = self.write_at(start, &bytes).await {
             if let Err(error) = self.close_again().await {
-                tracing::warn!(path, %error, "a document stays torn after a failed write");
+                tracing::warn!(path = self.path, %error, "a document stays torn after a failed write");
             }
-            return Err(failed(source));
+            return Err(SinkError::of_file("write", &self.path, source));
         }
         self.end = Some(end);
         Ok(())
     }
 
-    /// Ends the file behind the last item that was written as a whole.
+    /// Ends the file behind the last item that was written as a whole. If there was no write before, the document
+    /// is empty then.
     async fn close_again(&mut self) -> io::Result<()> {
-        match self.end {
-            Some(end) => self.write_at(end.offset, self.format.closing(end)).await,
-            None => Ok(()),
-        }
+        let mut bytes = Vec::new();
+        let begun = self.end;
+        let end = begun.unwrap_or_else(|| self.format.begin(&mut bytes));
+        bytes.extend_from_slice(self.format.closing(end));
+        self.write_at(end.offset, &bytes).await
     }
 
     async fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(offset)).await?;
+        #[cfg(test)]
+        if std::mem::take(&mut self.tears_next) {
+            self.file.write_all(&bytes[..bytes.len() / 2]).await?;
+            self.file.flush().await?;
+            return Err(ErrorKind::StorageFull.into());
+        }
         self.file.write_all(bytes).await?;
         self.file.flush().await?;
         // A longer write that failed has left more behind.
@@ -127,12 +130,16 @@ impl DocumentSink {
 }
 
 impl Format {
-    fn begin(&self, bytes: &mut Vec<u8>) -> io::Result<()> {
+    /// Adds what precedes the first item, at the beginning of the file.
+    fn begin(&self, bytes: &mut Vec<u8>) -> Place {
         match self {
             Format::Array => bytes.push(b'['),
-            Format::Table(columns) => columns.push_head(bytes)?,
+            Format::Table(columns) => columns.push_head(bytes),
         }
-        Ok(())
+        Place {
+            offset: 0,
+            is_after_item: false,
+        }
     }
 
     /// Returns what closes a document that ends here.
@@ -156,11 +163,6 @@ fn check_is_file(metadata: &Metadata) -> io::Result<()> {
 fn push_element(bytes: &mut Vec<u8>, record: &ItemRecord, is_after_item: bool) {
     bytes.extend_from_slice(if is_after_item { b",\n" } else { b"\n" });
     bytes.extend_from_slice(record.item.get().as_bytes());
-}
-
-/// Fields of an item, each as JSON.
-fn fields(record: &ItemRecord) -> Result<BTreeMap<String, &RawValue>, serde_json::Error> {
-    serde_json::from_str(record.item.get())
 }
 
 #[async_trait]
@@ -239,27 +241,34 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_that_failed_leaves_nothing_when_it_is_repeated() {
-        let folder = Folder::new();
-        let mut sink = DocumentSink::open(&folder.path, Format::Array)
-            .await
-            .unwrap();
-        sink.write(&[record(1, "{}")]).await.unwrap();
-        sink.write_at(4, b",\n{\"torn and long\":\"").await.unwrap();
-        sink.write(&[record(2, "{}")]).await.unwrap();
-        assert_eq!(folder.text(), "[\n{},\n{}\n]\n");
-    }
-
-    #[tokio::test]
     async fn a_document_is_whole_after_a_write_that_failed() {
         let folder = Folder::new();
         let mut sink = DocumentSink::open(&folder.path, Format::Array)
             .await
             .unwrap();
-        sink.write(&[record(1, "{}")]).await.unwrap();
-        sink.write_at(4, b",\n{\"torn and long\":\"").await.unwrap();
-        sink.close_again().await.unwrap();
-        assert_eq!(folder.text(), "[\n{}\n]\n");
+        let long = record(2, r#"{"long":"and torn"}"#);
+        for (n_before, text) in [(0, "[]\n"), (1, "[\n{}\n]\n")] {
+            sink.tears_next = true;
+            let failed = sink.write(std::slice::from_ref(&long)).await;
+            assert!(matches!(failed, Err(SinkError::Retry { .. })), "{n_before}");
+            assert_eq!(folder.text(), text, "{n_before}");
+            // The same is written again, or what comes instead.
+            sink.write(&[record(1, "{}")]).await.unwrap();
+        }
+        assert_eq!(folder.text(), "[\n{},\n{}\n]\n");
+    }
+
+    #[tokio::test]
+    async fn a_table_whose_first_write_failed_has_its_head() {
+        let folder = Folder::new();
+        let columns = Columns::of(&[columns::tests::book()]).unwrap();
+        let mut sink = DocumentSink::open(&folder.path, Format::Table(columns))
+            .await
+            .unwrap();
+        sink.tears_next = true;
+        let failed = sink.write(&[record(1, r#"{"title":"a"}"#)]).await;
+        assert!(failed.is_err());
+        assert_eq!(folder.text(), "url,title,tags\n");
     }
 
     #[tokio::test]

@@ -1,13 +1,12 @@
 //! Columns of a table, and the cells of an item.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::fields;
 use crate::SinkError;
 use crawler_model::crawl::ItemRecord;
 use crawler_model::plugin::Schema;
@@ -66,51 +65,60 @@ impl Columns {
             if has_kind && declared.iter().any(|name| name == KIND) {
                 return Err(NoColumns::Kind { kind: kind() });
             }
-            let new = declared.into_iter().filter(|name| !fields.contains(name));
-            fields.extend(new.collect::<Vec<_>>());
+            for name in declared {
+                if !fields.contains(&name) {
+                    fields.push(name);
+                }
+            }
         }
         Ok(Self { has_kind, fields })
     }
 
-    pub(super) fn push_head(&self, bytes: &mut Vec<u8>) -> io::Result<()> {
+    pub(super) fn push_head(&self, bytes: &mut Vec<u8>) {
         let kind = self.has_kind.then_some(KIND);
-        push(
-            bytes,
-            kind.into_iter()
-                .chain(self.fields.iter().map(String::as_str)),
-        )
+        let fields = self.fields.iter().map(String::as_str);
+        write(
+            &mut csv::Writer::from_writer(bytes),
+            kind.into_iter().chain(fields),
+        );
     }
 
-    /// Adds the line of an item: texts as they are, a missing field or `null` as nothing, and all other values
-    /// as JSON.
-    pub(super) fn push_line(
+    /// Adds the lines of items.
+    pub(super) fn push_lines(
         &self,
         bytes: &mut Vec<u8>,
-        record: &ItemRecord,
+        items: &[ItemRecord],
     ) -> Result<(), SinkError> {
+        let mut lines = csv::Writer::from_writer(bytes);
+        for record in items {
+            write(&mut lines, self.cells(record)?);
+        }
+        Ok(())
+    }
+
+    /// Returns the cells of an item: texts as they are, a missing field or `null` as nothing, and all other values
+    /// as JSON.
+    fn cells(&self, record: &ItemRecord) -> Result<Vec<String>, SinkError> {
         let failed = |message: String| SinkError::Permanent {
             message,
             source: None,
         };
         let (kind, url) = (&record.schema, &record.url);
-        let mut values = fields(record)
-            .map_err(|e| failed(format!("the {kind} of {url} is not a JSON object: {e}")))?;
+        let values = serde_json::from_str::<BTreeMap<String, &RawValue>>(record.item.get());
+        let mut values =
+            values.map_err(|e| failed(format!("the {kind} of {url} is not a JSON object: {e}")))?;
         let mut cells = Vec::with_capacity(1 + self.fields.len());
         if self.has_kind {
             cells.push(kind.clone());
         }
-        cells.extend(
-            self.fields
-                .iter()
-                .map(|name| values.remove(name).map_or_else(String::new, cell)),
-        );
-        if let Some(name) = values.keys().next() {
-            return Err(failed(format!(
+        let fields = self.fields.iter();
+        cells.extend(fields.map(|name| values.remove(name).map_or_else(String::new, cell)));
+        match values.keys().next() {
+            None => Ok(cells),
+            Some(name) => Err(failed(format!(
                 "the {kind} of {url} has a field {name:?} that its schema does not declare, so there is no column for it; write .jsonl instead"
-            )));
+            ))),
         }
-        push(bytes, cells.iter().map(String::as_str))
-            .map_err(|source| SinkError::of_file("write", "a line of the table", source))
     }
 }
 
@@ -121,10 +129,9 @@ fn cell(value: &RawValue) -> String {
     }
 }
 
-fn push<'a>(bytes: &mut Vec<u8>, cells: impl Iterator<Item = &'a str>) -> io::Result<()> {
-    let mut line = csv::Writer::from_writer(bytes);
-    line.write_record(cells)?;
-    line.flush()
+fn write(lines: &mut csv::Writer<&mut Vec<u8>>, cells: impl IntoIterator<Item = impl AsRef<[u8]>>) {
+    let written = lines.write_record(cells);
+    written.expect("memory takes all lines, and each has a cell for each column");
 }
 
 /// Returns the names of the fields that a schema declares, in its order.
@@ -197,7 +204,7 @@ pub(super) mod tests {
         let mut bytes = Vec::new();
         let columns = Columns::of(schemas).unwrap();
         columns
-            .push_line(&mut bytes, &item)
+            .push_lines(&mut bytes, &[item])
             .map_err(|e| e.to_string())?;
         Ok(String::from_utf8(bytes).unwrap())
     }
@@ -205,10 +212,7 @@ pub(super) mod tests {
     #[test]
     fn columns_stand_in_the_order_of_the_schema() {
         let mut head = Vec::new();
-        Columns::of(&[book()])
-            .unwrap()
-            .push_head(&mut head)
-            .unwrap();
+        Columns::of(&[book()]).unwrap().push_head(&mut head);
         assert_eq!(head, b"url,title,tags\n");
     }
 
@@ -216,7 +220,7 @@ pub(super) mod tests {
     fn several_kinds_share_a_table_with_a_column_for_the_kind() {
         let kinds = [book(), author()];
         let mut head = Vec::new();
-        Columns::of(&kinds).unwrap().push_head(&mut head).unwrap();
+        Columns::of(&kinds).unwrap().push_head(&mut head);
         assert_eq!(head, b"kind,url,title,tags,name\n");
         let found = line(&kinds, "author", r#"{"name":"b","url":"u"}"#).unwrap();
         assert_eq!(found, "author,u,,,b\n");
