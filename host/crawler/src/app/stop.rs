@@ -26,7 +26,7 @@ pub(super) async fn unless_stopped<T>(
 /// Starts a task that is dropped where it is when `scope` is stopped.
 pub(super) fn spawn_until_stopped(
     scope: &TaskScope,
-    name: &str,
+    name: &'static str,
     work: impl Future<Output = ()> + Send + 'static,
 ) {
     let stop = scope.stop_signal();

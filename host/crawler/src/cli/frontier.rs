@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use clap::{Args, Subcommand, ValueEnum};
 use crawler_proto as proto;
 
+use super::Failure;
 use super::args::{Format, OutputArgs};
 use super::table;
 use crawler_api::client::Client;
@@ -114,8 +115,13 @@ pub(super) async fn run(command: FrontierCommand, client: Client) -> anyhow::Res
             limit,
             output,
         } => {
+            let state = state.map_or("", State::as_str);
+            if state == "due" && outcome.is_some() {
+                let hint = "leave out one of --state due and --outcome";
+                return Err(Failure::new("a URL that is due has no outcome yet", hint).into());
+            }
             let wanted = Wanted {
-                state: state.map_or("", State::as_str),
+                state,
                 outcome,
                 limit,
             };
@@ -248,10 +254,8 @@ async fn list(
             None => page.next_page_token,
             // A page that ends with the last URL shown has the token of the others.
             Some(n) => {
-                client
-                    .urls(name, wanted.state, n, token)
-                    .await?
-                    .next_page_token
+                let shorter = client.urls(name, wanted.state, n, token).await?;
+                shorter.next_page_token
             }
         };
         if token.is_empty() || n_shown >= limit {
@@ -267,8 +271,12 @@ async fn list(
     if let Some(outcome) = &wanted.outcome
         && n_shown == 0
     {
+        let those = match wanted.state {
+            "" => "no URL".to_owned(),
+            state => format!("no URL that is {state}"),
+        };
         eprintln!(
-            "hint: no URL ended as {outcome:?}; `crawler frontier stats {name}` shows how they did"
+            "hint: {those} ended as {outcome:?}; `crawler frontier stats {name}` shows how they did"
         );
     } else if !token.is_empty() {
         let more = limit.saturating_mul(10);

@@ -38,19 +38,14 @@ impl ItemsFile {
 }
 
 fn by_ending(ending: &str) -> Result<ItemsFormat, String> {
-    let formats = [
-        ("jsonl", ItemsFormat::Lines),
-        ("ndjson", ItemsFormat::Lines),
-        ("json", ItemsFormat::Array),
-        ("csv", ItemsFormat::Table),
-    ];
-    let mut formats = formats.into_iter();
-    let found = formats.find(|(known, _)| ending.eq_ignore_ascii_case(known));
-    found.map(|(_, format)| format).ok_or_else(|| {
-        format!(
+    match ending.to_ascii_lowercase().as_str() {
+        "jsonl" | "ndjson" => Ok(ItemsFormat::Lines),
+        "json" => Ok(ItemsFormat::Array),
+        "csv" => Ok(ItemsFormat::Table),
+        _ => Err(format!(
             "no items are written as .{ending}; end it in .jsonl for an object a line, .json for an array, or .csv for a table, or give a path without an ending"
-        )
-    })
+        )),
+    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! `crawler completions` and `crawler man`: files for the shell of a user, made from the definition of the
 //! command line.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::{Args, CommandFactory as _, ValueEnum};
+use clap::{Args, CommandFactory as _};
+use clap_complete::Shell;
 
 use super::table;
 
@@ -15,14 +16,6 @@ use super::table;
 pub(super) struct CompletionsArgs {
     /// The shell
     shell: Shell,
-}
-
-/// Shell that completes what is typed.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Shell {
-    Bash,
-    Zsh,
-    Fish,
 }
 
 #[derive(Debug, Args)]
@@ -42,11 +35,6 @@ pub(super) fn completions(args: &CompletionsArgs) -> anyhow::Result<()> {
 }
 
 fn script(shell: Shell) -> Vec<u8> {
-    let shell = match shell {
-        Shell::Bash => clap_complete::Shell::Bash,
-        Shell::Zsh => clap_complete::Shell::Zsh,
-        Shell::Fish => clap_complete::Shell::Fish,
-    };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut super::Args::command(), "crawler", &mut script);
     script
@@ -54,30 +42,12 @@ fn script(shell: Shell) -> Vec<u8> {
 
 /// Writes a manual page for the program and each of its commands.
 pub(super) fn man(args: &ManArgs) -> anyhow::Result<()> {
-    let n = write_pages(&args.folder)?;
-    table::print_line(&format!("{n} pages written to {}", args.folder.display()))?;
+    let folder = args.folder.display();
+    let written = std::fs::create_dir_all(&args.folder)
+        .and_then(|()| clap_mangen::generate_to(super::Args::command(), &args.folder));
+    written.with_context(|| format!("cannot write to {folder}"))?;
+    table::print_line(&format!("manual pages written to {folder}"))?;
     Ok(())
-}
-
-fn write_pages(folder: &Path) -> anyhow::Result<usize> {
-    let cannot_write = || format!("cannot write to {}", folder.display());
-    std::fs::create_dir_all(folder).with_context(cannot_write)?;
-    let mut program = super::Args::command();
-    program.build();
-    let mut n = 0;
-    let mut left = vec![program];
-    while let Some(command) = left.pop() {
-        let shown = command
-            .get_subcommands()
-            .filter(|below| !below.is_hide_set() && below.get_name() != "help");
-        left.extend(shown.cloned());
-        let page = clap_mangen::Man::new(command);
-        let mut text = Vec::new();
-        page.render(&mut text)?;
-        std::fs::write(folder.join(page.get_filename()), text).with_context(cannot_write)?;
-        n += 1;
-    }
-    Ok(n)
 }
 
 #[cfg(test)]
@@ -98,17 +68,16 @@ mod tests {
     fn each_command_has_a_manual_page() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("man1");
-        let n = write_pages(&folder).unwrap();
-        assert_eq!(
-            std::fs::read_dir(&folder).unwrap().count(),
-            n,
-            "no name twice"
-        );
+        man(&ManArgs {
+            folder: folder.clone(),
+        })
+        .unwrap();
         let page = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
         assert!(page("crawler.1").contains("crawler\\-resource(1)"));
         let add = page("crawler-resource-add.1");
         assert!(add.contains("\\-\\-max\\-pages"), "{add}");
         assert!(add.contains("Examples:"), "{add}");
         assert!(!folder.join("crawler-help.1").exists());
+        assert!(!page("crawler.1").contains("crawler\\-help"));
     }
 }

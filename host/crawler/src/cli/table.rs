@@ -32,10 +32,7 @@ pub(super) fn print_text(text: &[u8]) -> io::Result<()> {
 
 /// Returns rows under a head, as [`print`] prints them.
 pub(super) fn text<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
-    let mut text = Vec::new();
-    let rendered = render(&head.map(str::to_owned), rows, &mut text);
-    rendered.expect("memory takes all that is written");
-    String::from_utf8(text).expect("cells are text")
+    render(&head.map(str::to_owned), rows)
 }
 
 /// Prints rows under a head, each column as wide as its widest cell.
@@ -46,14 +43,15 @@ pub(super) fn print<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> io
 /// Prints rows under a head if the number of columns is known only at run time. Each row has as many cells as
 /// the head.
 pub(super) fn print_columns(head: &[String], rows: &[impl AsRef<[String]>]) -> io::Result<()> {
-    render(head, rows, &mut io::stdout().lock())
+    print_text(render(head, rows).as_bytes())
 }
 
-fn render(head: &[String], rows: &[impl AsRef<[String]>], out: &mut impl Write) -> io::Result<()> {
+fn render(head: &[String], rows: &[impl AsRef<[String]>]) -> String {
     let all = || std::iter::once(head).chain(rows.iter().map(AsRef::as_ref));
     let n_chars = |row: &[String], column: usize| row[column].chars().count();
     let width = |column: usize| all().map(|row| n_chars(row, column).min(WIDEST)).max();
     let widths: Vec<usize> = (0..head.len()).map(|n| width(n).unwrap_or(0)).collect();
+    let mut text = String::new();
     for row in all() {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
@@ -61,9 +59,10 @@ fn render(head: &[String], rows: &[impl AsRef<[String]>], out: &mut impl Write) 
             let missing = widths[column].saturating_sub(n_chars(row, column));
             line.extend(std::iter::repeat_n(' ', missing + BETWEEN));
         }
-        writeln!(out, "{}", line.trim_end())?;
+        text += line.trim_end();
+        text.push('\n');
     }
-    Ok(())
+    text
 }
 
 /// Returns text from elsewhere without characters that move a cursor, ring a bell or turn text around; line
@@ -103,12 +102,7 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
-        let rendered = |rows: &[[String; 2]]| {
-            let mut out = Vec::new();
-            let head = ["NAME", "PAGES"].map(str::to_owned);
-            render(&head, rows, &mut out).unwrap();
-            String::from_utf8(out).unwrap()
-        };
+        let rendered = |rows: &[[String; 2]]| text(["NAME", "PAGES"], rows);
         let rows = [["books", "1"], ["a", "20000"]].map(|row| row.map(str::to_owned));
         assert_eq!(rendered(&rows), "NAME   PAGES\nbooks  1\na      20000\n");
         // A page may have anything in a cell.

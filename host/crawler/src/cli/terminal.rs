@@ -2,30 +2,18 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{ArgAction, Args, ColorChoice, ValueEnum};
+use clap::{ArgAction, Args, ColorChoice};
 use crawler_process::telemetry::Colors;
-
-/// Choice of colours of the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(super) enum When {
-    /// In a terminal, unless NO_COLOR is set
-    #[default]
-    Auto,
-    /// Also in a pipe
-    Always,
-    /// Nowhere
-    Never,
-}
 
 #[derive(Debug, Args)]
 pub(super) struct TerminalArgs {
     /// Log more: -v, -vv
-    #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet", help_heading = "Global options")]
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Global options")]
     verbose: u8,
     /// Log less: -q, -qq; also -qqq with up, master and worker
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Global options")]
     quiet: u8,
-    /// Colours of messages and of the log
+    /// Colours of messages and of the log: auto has them in a terminal, unless NO_COLOR is set
     #[arg(
         long,
         global = true,
@@ -33,7 +21,7 @@ pub(super) struct TerminalArgs {
         default_value = "auto",
         help_heading = "Global options"
     )]
-    color: When,
+    color: ColorChoice,
 }
 
 impl TerminalArgs {
@@ -53,17 +41,16 @@ impl TerminalArgs {
         }
     }
 
-    /// Returns true if both `-v` and `-q` were given. The parser notices only those that are on the same side of
-    /// a command.
+    /// Returns true if both `-v` and `-q` were given, on whatever side of a command.
     pub(super) fn is_contradictory(&self) -> bool {
         self.verbose > 0 && self.quiet > 0
     }
 
     pub(super) fn colors(&self) -> Colors {
         match self.color {
-            When::Auto => Colors::Auto,
-            When::Always => Colors::Always,
-            When::Never => Colors::Never,
+            ColorChoice::Auto => Colors::Auto,
+            ColorChoice::Always => Colors::Always,
+            ColorChoice::Never => Colors::Never,
         }
     }
 }
@@ -79,10 +66,8 @@ pub(super) fn color_choice(args: &[OsString]) -> ColorChoice {
             Some(arg) => arg.strip_prefix("--color="),
             None => None,
         };
-        match value {
-            Some("always") => return ColorChoice::Always,
-            Some("never") => return ColorChoice::Never,
-            _ => {}
+        if let Some(choice) = value.and_then(|value| value.parse().ok()) {
+            return choice;
         }
     }
     ColorChoice::Auto
@@ -131,8 +116,6 @@ mod tests {
         check("-q", Some("error"), Some("warn"));
         check("-qq", Some("off"), Some("error"));
         check("-qqq", Some("off"), Some("off"));
-        let both = Line::try_parse_from(["crawler", "-v", "-q"]).unwrap_err();
-        assert!(both.to_string().contains("cannot be used with"), "{both}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 
 use super::{all, rows};
 use crate::cli::table;
-use crawler_api::client::Client;
+use crawler_api::client::{Client, ClientError};
 
 /// Interval between two looks at the resources.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -16,47 +16,70 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// Shows all resources until the command is ended. It is an error if nobody answers the first time.
 pub(super) async fn run(client: &Client) -> anyhow::Result<()> {
-    let is_terminal = io::stdout().is_terminal();
-    let mut listed: Option<String> = None;
-    let (mut shown, mut told) = (String::new(), String::new());
+    let mut screen = Screen::new(io::stdout().is_terminal());
+    let mut table = listed(client).await?;
+    let mut trouble = String::new();
     loop {
-        let trouble = match (all(client).await, &listed) {
-            (Ok(resources), _) => {
-                listed = Some(table::text(super::HEAD, &rows(resources)));
+        let (text, aside) = screen.next(&table, &trouble);
+        table::print_text(text.as_bytes())?;
+        eprint!("{aside}");
+        sleep(LOOK_EVERY).await;
+        trouble = match listed(client).await {
+            Ok(changed) => {
+                table = changed;
                 String::new()
             }
             // A master that restarts is back in a moment.
-            (Err(error), Some(_)) if error.is_transient() => format!("{error}; trying again\n"),
-            (Err(error), _) => return Err(error.into()),
+            Err(error) if error.is_transient() => format!("{error}; trying again\n"),
+            Err(error) => return Err(error.into()),
         };
-        let table = listed.as_deref().unwrap_or_default();
-        let (text, aside) = parts(is_terminal, table, trouble);
-        if text != shown {
-            table::print_text(frame(is_terminal, shown.is_empty(), &text).as_bytes())?;
-            shown = text;
-        }
-        if aside != told {
-            eprint!("{aside}");
-            told = aside;
-        }
-        sleep(LOOK_EVERY).await;
     }
 }
 
-/// Returns what goes to stdout and what goes to stderr. Programs that read the table get nothing else.
-fn parts(is_terminal: bool, table: &str, trouble: String) -> (String, String) {
-    match is_terminal && !trouble.is_empty() {
-        true => (format!("{table}\n{trouble}"), String::new()),
-        false => (table.to_owned(), trouble),
-    }
+async fn listed(client: &Client) -> Result<String, ClientError> {
+    Ok(table::text(super::HEAD, &rows(all(client).await?)))
 }
 
-/// Returns what replaces the table before: on a terminal all of it, elsewhere one more behind an empty line.
-fn frame(is_terminal: bool, is_first: bool, text: &str) -> String {
-    match (is_terminal, is_first) {
-        (true, _) => format!("{CLEAR}{text}"),
-        (false, true) => text.to_owned(),
-        (false, false) => format!("\n{text}"),
+/// State of what is shown.
+#[derive(Debug)]
+struct Screen {
+    is_terminal: bool,
+    table: String,
+    trouble: String,
+}
+
+impl Screen {
+    fn new(is_terminal: bool) -> Self {
+        Self {
+            is_terminal,
+            table: String::new(),
+            trouble: String::new(),
+        }
+    }
+
+    /// Returns what goes to stdout and to stderr now. On a terminal, all is shown anew after any change. Elsewhere a
+    /// table that has changed follows the last one behind an empty line, and trouble goes to stderr, because
+    /// programs read the tables.
+    fn next(&mut self, table: &str, trouble: &str) -> (String, String) {
+        let is_first = self.table.is_empty();
+        let (has_changed, is_new_trouble) = (self.table != table, self.trouble != trouble);
+        self.table = table.to_owned();
+        self.trouble = trouble.to_owned();
+        if self.is_terminal {
+            let gap = if trouble.is_empty() { "" } else { "\n" };
+            let text = match has_changed || is_new_trouble {
+                true => format!("{CLEAR}{table}{gap}{trouble}"),
+                false => String::new(),
+            };
+            return (text, String::new());
+        }
+        let text = match (has_changed, is_first) {
+            (false, _) => String::new(),
+            (true, true) => table.to_owned(),
+            (true, false) => format!("\n{table}"),
+        };
+        let aside = if is_new_trouble { trouble } else { "" };
+        (text, aside.to_owned())
     }
 }
 
@@ -64,20 +87,43 @@ fn frame(is_terminal: bool, is_first: bool, text: &str) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn trouble_is_told_beside_a_table_that_a_program_reads() {
-        let parts = |is_terminal, trouble: &str| parts(is_terminal, "a\n", trouble.to_owned());
-        let found = |text: &str, aside: &str| (text.to_owned(), aside.to_owned());
-        assert_eq!(parts(true, ""), found("a\n", ""));
-        assert_eq!(parts(true, "b\n"), found("a\n\nb\n", ""));
-        assert_eq!(parts(false, ""), found("a\n", ""));
-        assert_eq!(parts(false, "b\n"), found("a\n", "b\n"));
+    #[track_caller]
+    fn check(is_terminal: bool, steps: &[(&str, &str, &str, &str)]) {
+        let mut screen = Screen::new(is_terminal);
+        for (table, trouble, text, aside) in steps {
+            let shown = screen.next(table, trouble);
+            assert_eq!(shown, ((*text).to_owned(), (*aside).to_owned()));
+        }
     }
 
     #[test]
-    fn a_table_takes_the_place_of_the_last_one_or_follows_it() {
-        assert_eq!(frame(true, false, "a\n"), "\x1b[H\x1b[2Ja\n");
-        assert_eq!(frame(false, true, "a\n"), "a\n");
-        assert_eq!(frame(false, false, "a\n"), "\na\n");
+    fn a_terminal_shows_each_change_in_place_of_the_last() {
+        check(
+            true,
+            &[
+                ("a\n", "", "\x1b[H\x1b[2Ja\n", ""),
+                ("a\n", "", "", ""),
+                ("b\n", "", "\x1b[H\x1b[2Jb\n", ""),
+                ("b\n", "gone\n", "\x1b[H\x1b[2Jb\n\ngone\n", ""),
+                ("b\n", "gone\n", "", ""),
+                ("b\n", "", "\x1b[H\x1b[2Jb\n", ""),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_pipe_gets_tables_that_changed_and_stderr_the_trouble() {
+        check(
+            false,
+            &[
+                ("a\n", "", "a\n", ""),
+                ("a\n", "", "", ""),
+                ("b\n", "", "\nb\n", ""),
+                ("b\n", "gone\n", "", "gone\n"),
+                ("b\n", "gone\n", "", ""),
+                ("b\n", "", "", ""),
+                ("b\n", "gone\n", "", "gone\n"),
+            ],
+        );
     }
 }
