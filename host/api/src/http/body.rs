@@ -99,8 +99,8 @@ fn spec_of(name: &str, mut fields: Fields) -> Result<SpecRequest, Problem> {
 }
 
 /// Parses the name of a resource to be deleted, and whether its items go with it.
-pub(super) fn deletion(bytes: &[u8]) -> Result<(String, bool), Problem> {
-    let mut fields = Fields::of_body(bytes, &SPEC, EXAMPLE)?;
+pub(super) fn deletion(bytes: &[u8], example: &str) -> Result<(String, bool), Problem> {
+    let mut fields = Fields::of_body(bytes, &SPEC, example)?;
     let purge = match fields.take("purge") {
         None => false,
         Some(Value::Bool(purge)) => purge,
@@ -112,7 +112,7 @@ pub(super) fn deletion(bytes: &[u8]) -> Result<(String, bool), Problem> {
 /// Parses whether the items of the resource in the path are deleted with it. The body may name the same resource
 /// again.
 pub(super) fn named_deletion(name: &str, bytes: &[u8]) -> Result<bool, Problem> {
-    let (named, purge) = deletion(bytes)?;
+    let (named, purge) = deletion(bytes, "{}")?;
     check_same(name, &named)?;
     Ok(purge)
 }
@@ -497,14 +497,14 @@ mod tests {
     #[test]
     fn s13_a_deletion_names_its_resource() {
         assert_eq!(
-            deletion(br#"{"name":"a"}"#).unwrap(),
+            deletion(br#"{"name":"a"}"#, EXAMPLE).unwrap(),
             ("a".to_owned(), false)
         );
         assert_eq!(
-            deletion(br#"{"name":"a","purge":true}"#).unwrap(),
+            deletion(br#"{"name":"a","purge":true}"#, EXAMPLE).unwrap(),
             ("a".to_owned(), true)
         );
-        assert!(deletion(br#"{"name":"a","purge":"yes"}"#).is_err());
+        assert!(deletion(br#"{"name":"a","purge":"yes"}"#, EXAMPLE).is_err());
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub(super) async fn delete_resource(
 ) -> Answer {
     let origin = origin(&request)?;
     let params = known(params, &["purge"])?;
-    let (name, purge) = body::deletion(&json_body(request, body::EXAMPLE).await?)?;
+    let (name, purge) = body::deletion(&json_body(request, body::EXAMPLE).await?, body::EXAMPLE)?;
     let purge = purge || flag(&params, "purge")?;
     api.delete_resource(&origin, &name, purge).await?;
     answer(Ok(json!({})))

@@ -64,7 +64,11 @@ pub(super) fn router() -> Router<Api> {
 /// Returns the paths of all calls.
 pub(super) fn paths() -> Vec<&'static str> {
     let routes = tables().into_iter().flat_map(|(_, routes)| routes);
-    routes.map(|route| route.path).collect()
+    let mut paths: Vec<_> = routes.map(|route| route.path).collect();
+    paths.push("/healthz");
+    paths.sort_unstable();
+    paths.dedup();
+    paths
 }
 
 /// Returns all calls by the table of the book that they are in.
