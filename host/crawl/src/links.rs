@@ -105,7 +105,7 @@ impl Delivery<'_> {
                 }
                 continue;
             }
-            let handed = self.peers.transport.send_links(self.to, &batch);
+            let handed = self.peers.transport.send_links(self.to, batch);
             // It is unknown if the other shard has links whose call was cut off: they are given to it again.
             let Some(handed) = stop.run_until_cancelled(handed).await else {
                 return false;

@@ -189,14 +189,14 @@ impl<'a> Pages<'a> {
             return Err(Blocked::NothingLeft);
         }
         // With nothing left to take, the end waits for the sink.
-        if frontier.counts().due > 0
-            && let Some(why) = shared.is_behind(&settings)
+        if let Some(why) = shared.is_behind(&settings)
+            && frontier.counts().due > 0
         {
             self.log_sink(why);
             return Err(Blocked::Busy);
         }
-        if frontier.counts().due > 0
-            && let Some(until) = shared.next_start_at(&settings)
+        if let Some(until) = shared.next_start_at(&settings)
+            && frontier.counts().due > 0
         {
             return Err(Blocked::Until(until));
         }

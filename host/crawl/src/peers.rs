@@ -20,7 +20,7 @@ pub const MAX_LINKS: usize = 500;
 pub trait LinkTransport: Send + Sync + 'static {
     /// Hands links over and returns the number of the last link that is durable there. An error says nothing
     /// about what is durable.
-    async fn send_links(&self, to: Shard, batch: &LinkBatch) -> Result<u64, LinkTransportError>;
+    async fn send_links(&self, to: Shard, batch: LinkBatch) -> Result<u64, LinkTransportError>;
 }
 
 /// Error for links that another shard has not taken; they are given to it again.

@@ -161,6 +161,15 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn most_hosts_ahead_leave_a_share_to_the_others() {
+        for (n_ready_hosts, may_fly, n) in
+            [(0, 0, 0), (0, 1, 64), (4_095, 100, 400), (4_096, 100, 50)]
+        {
+            assert_eq!(n_preparing(n_ready_hosts, may_fly), n);
+        }
+    }
+
     fn pool(max: u64) -> Arc<SlotPool> {
         let pool = SlotPool::new(&Arc::new(Notify::new()));
         pool.set_max(max);

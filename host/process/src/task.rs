@@ -4,6 +4,7 @@
 //! still run after the grace period are cut off, and their names logged. A task that panics is logged and
 //! reported through [`TaskScope::failed`]; it never disappears silently.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +25,7 @@ pub struct TaskScope {
 #[derive(Debug, Default)]
 struct Inner {
     tasks: JoinSet<()>,
-    names: HashMap<Id, String>,
+    names: HashMap<Id, Cow<'static, str>>,
 }
 
 impl TaskScope {
@@ -55,7 +56,11 @@ impl TaskScope {
     /// Starts a task, within the span of its caller: its log lines have the same fields. After
     /// [`TaskScope::stop`] it still starts, sees the stop signal and ends.
     #[expect(clippy::disallowed_methods, reason = "the one place that spawns")]
-    pub fn spawn(&self, name: impl Into<String>, task: impl Future<Output = ()> + Send + 'static) {
+    pub fn spawn(
+        &self,
+        name: impl Into<Cow<'static, str>>,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
         let name = name.into();
         let failed = self.failed.clone();
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +103,7 @@ impl TaskScope {
                 Err(_elapsed) => {
                     tasks.abort_all();
                     while tasks.join_next().await.is_some() {}
-                    let cut: Vec<String> = names.into_values().collect();
+                    let cut: Vec<String> = names.into_values().map(Cow::into_owned).collect();
                     tracing::warn!(tasks = ?cut, "cut off tasks that did not stop in time");
                     return cut;
                 }
@@ -119,7 +124,7 @@ pub fn spawn_blocking<T: Send + 'static>(
 
 /// Reports a task that ends by unwinding. A task that returns or is aborted is not reported.
 struct PanicAlarm {
-    name: String,
+    name: Cow<'static, str>,
     failed: CancellationToken,
 }
 

@@ -120,3 +120,15 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_follow_the_terminal_only_if_nobody_has_chosen() {
+        let choices = [Colors::Auto, Colors::Always, Colors::Never];
+        let on = choices.map(|colors| (colors.are_on(false), colors.are_on(true)));
+        assert_eq!(on, [(false, true), (true, true), (false, false)]);
+    }
+}

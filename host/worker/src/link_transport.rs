@@ -82,14 +82,14 @@ impl ShardTransport {
         Ok(Place { epoch, worker })
     }
 
-    async fn transfer(&self, to: Shard, batch: &LinkBatch) -> Result<u64, String> {
+    async fn transfer(&self, to: Shard, batch: LinkBatch) -> Result<u64, String> {
         let place = self.place(to).await?;
         let links = LinkDelivery {
             to: self.id(to),
             epoch: place.epoch,
             run: self.run,
             from: self.own.shard,
-            batch: batch.clone(),
+            batch,
         };
         let given = match &place.worker {
             Some(worker) => self.parts.links.send(worker, links).await,
@@ -101,7 +101,7 @@ impl ShardTransport {
 
 #[async_trait]
 impl LinkTransport for ShardTransport {
-    async fn send_links(&self, to: Shard, batch: &LinkBatch) -> Result<u64, LinkTransportError> {
+    async fn send_links(&self, to: Shard, batch: LinkBatch) -> Result<u64, LinkTransportError> {
         let given = tokio::time::timeout(LINK_DELIVERY_DEADLINE, self.transfer(to, batch)).await;
         let given = given.unwrap_or_else(|_elapsed| {
             Err(format!(

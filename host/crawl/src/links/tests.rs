@@ -41,7 +41,7 @@ struct Neighbours {
 
 #[async_trait]
 impl LinkTransport for Neighbours {
-    async fn send_links(&self, to: Shard, batch: &LinkBatch) -> Result<u64, LinkTransportError> {
+    async fn send_links(&self, to: Shard, batch: LinkBatch) -> Result<u64, LinkTransportError> {
         let failed = |why: &str| LinkTransportError {
             to,
             why: why.to_owned(),

@@ -30,7 +30,7 @@ impl Master {
         };
         let (election, election_status) = Election::new(catalog.clone(), contender, TTL);
         let scope = TaskScope::new();
-        scope.spawn(id, election.run(scope.stop_signal()));
+        scope.spawn(id.to_owned(), election.run(scope.stop_signal()));
         Self {
             election_status,
             scope,

@@ -9,7 +9,7 @@ struct Nobody;
 
 #[async_trait]
 impl LinkTransport for Nobody {
-    async fn send_links(&self, to: Shard, _batch: &LinkBatch) -> Result<u64, LinkTransportError> {
+    async fn send_links(&self, to: Shard, _batch: LinkBatch) -> Result<u64, LinkTransportError> {
         let why = "nobody has it".to_owned();
         Err(LinkTransportError { to, why })
     }

@@ -243,7 +243,7 @@ impl Base {
     /// Starts a task that goes on for as long as the process belongs to the cluster.
     pub(in crate::app) fn spawn(
         &self,
-        name: &str,
+        name: &'static str,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
         spawn_until_stopped(&self.scopes.membership, name, work);

@@ -16,6 +16,8 @@ async fn f27_a_panic_in_any_part_of_up_is_noticed() {
         let folder = tempfile::tempdir().unwrap();
         let options = UpOptions::in_folder(folder.path());
         let (mut up, _control) = up::start(&options).await.unwrap();
+        let early = futures::FutureExt::now_or_never(up.fault());
+        assert!(early.is_none(), "no fault yet");
         part(&up.scopes).spawn("faulty", async { panic!("on purpose") });
         tokio::time::timeout(Duration::from_secs(60), up.fault())
             .await

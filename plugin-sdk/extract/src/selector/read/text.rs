@@ -64,7 +64,7 @@ impl Reader<'_> {
             (Some(b'|'), Some(b'|')) => SelectorFault::Combinator("||"),
             (Some(b'|'), _) => SelectorFault::Namespace,
             (Some(b'/'), Some(b'*')) => SelectorFault::Comment,
-            (Some(b'/'), _) if self.at == 0 => SelectorFault::XPath,
+            (Some(b'/'), _) if self.text[..self.at].trim().is_empty() => SelectorFault::XPath,
             _ => SelectorFault::Unexpected {
                 character: self.text[self.at..].chars().next().unwrap_or(' '),
                 at: self.at,
