@@ -78,6 +78,7 @@ async fn in_folder(
     let folder = tempfile::Builder::new().prefix("crawler-demo-").tempdir();
     let folder = folder.context("cannot make a temporary folder")?;
     let path = folder.path().to_owned();
+    println!("building the rules, plugins/books; the first time takes about a minute");
     let wasm = unless_stopped(stop, build_plugin(&source()?)).await?;
     let up_options = UpOptions {
         allow_networks: vec!["127.0.0.0/8".parse()?],
