@@ -270,11 +270,12 @@ fn fetch_rows(present: &[&str]) -> Vec<String> {
             key.book
         )
     });
-    let is_key = |row: &&&str| {
-        let name = named(row).0.trim_matches('`');
-        FETCH_KEYS.iter().any(|key| key.name == name)
+    // The rows of options and of other tables.
+    let is_other = |row: &&&str| {
+        let (name, cells) = named(row);
+        !name.starts_with('`') || cells.split(" | ").nth(1) != Some("config")
     };
-    let others = present.iter().filter(|row| !is_key(row));
+    let others = present.iter().filter(is_other);
     known.chain(others.map(ToString::to_string)).collect()
 }
 
