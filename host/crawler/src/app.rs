@@ -53,6 +53,9 @@ pub fn failed(error: &anyhow::Error) -> ExitCode {
         return ExitCode::from(INTERRUPTED);
     }
     cli::print_error(error);
+    if error.is::<cli::Unmet>() {
+        return ExitCode::from(cli::UNMET);
+    }
     ExitCode::FAILURE
 }
 

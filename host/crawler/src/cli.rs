@@ -25,6 +25,7 @@ use self::process_options::{MasterArgs, WorkerArgs};
 pub use self::requests::CallOptions;
 use self::shell_files::{CompletionsArgs, ManArgs};
 use self::terminal::TerminalArgs;
+pub use self::unmet::{UNMET, Unmet, check_roots};
 use crate::config::{ConfigError, DEFAULT_MASTER, Environment};
 use crawler_api::client::{Client, ClientError};
 use crawler_master::ControlError;
@@ -48,6 +49,7 @@ mod resource;
 mod shell_files;
 mod table;
 mod terminal;
+mod unmet;
 
 /// Command that the user asked for.
 #[derive(Debug)]
@@ -285,6 +287,8 @@ pub fn print_waiting(plugin: &Path) {
 fn hint(error: &anyhow::Error) -> String {
     let hints = error.chain().filter_map(|cause| {
         if let Some(error) = cause.downcast_ref::<Failure>() {
+            Some(error.hint.clone())
+        } else if let Some(error) = cause.downcast_ref::<Unmet>() {
             Some(error.hint.clone())
         } else if let Some(error) = cause.downcast_ref::<ClientError>() {
             Some(error.hint().to_owned())

@@ -20,7 +20,7 @@ use super::{
     Claim, Commit, Committed, Ended, Frontier, FrontierError, HostFailure, HostUpdate, NewRequest,
     Take, TakeLimits, URL_BYTES,
 };
-use crawler_model::crawl::{Counts, Done, Fingerprint, Request, UnixMillis};
+use crawler_model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
 use outbox::Outbox;

@@ -8,6 +8,9 @@ use prost::Message;
 use crawler_model::crawl::Fingerprint;
 
 mod convert;
+mod totals;
+
+pub(super) use totals::Totals;
 
 /// Format of the database. Any other format is refused.
 pub(super) const FORMAT: u32 = 1;
@@ -313,38 +316,6 @@ pub(super) struct Item {
     pub(super) json: Bytes,
     #[prost(uint32, tag = "2")]
     pub(super) plugin: u32,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct ReasonCount {
-    #[prost(string, tag = "1")]
-    pub(super) reason: String,
-    #[prost(uint64, tag = "2")]
-    pub(super) n: u64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub(super) struct Totals {
-    #[prost(uint64, tag = "1")]
-    pub(super) parsed: u64,
-    #[prost(uint64, tag = "2")]
-    pub(super) other_done: u64,
-    #[prost(uint64, tag = "3")]
-    pub(super) dead: u64,
-    #[prost(uint64, tag = "4")]
-    pub(super) retries: u64,
-    #[prost(uint64, tag = "5")]
-    pub(super) items: u64,
-    #[prost(uint64, tag = "6")]
-    pub(super) bytes: u64,
-    #[prost(uint64, tag = "7")]
-    pub(super) due: u64,
-    #[prost(message, repeated, tag = "8")]
-    pub(super) refused_links: Vec<ReasonCount>,
-    #[prost(message, repeated, tag = "9")]
-    pub(super) dead_by_reason: Vec<ReasonCount>,
-    #[prost(uint64, tag = "10")]
-    pub(super) hosts: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Message)]

@@ -24,6 +24,7 @@ pub mod hanging;
 mod hosts;
 pub mod links;
 mod model;
+mod outcomes;
 mod patterns;
 
 pub use fencing::*;
@@ -37,6 +38,7 @@ pub use links::{
     r14_links_that_a_policy_refuses_are_counted_and_do_not_come_again,
 };
 pub use model::any_order_of_calls_gives_what_a_plain_list_gives;
+pub use outcomes::*;
 pub use patterns::{
     f25_links_of_one_pattern_are_stored_up_to_their_bound, links_to_new_hosts_end_at_their_bound,
 };

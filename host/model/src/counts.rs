@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::crawl::{Done, UnixMillis};
+
 /// Reason of a dead letter whose rule the plugin does not have. Another version of the plugin may
 /// have it.
 pub const NO_RULE: &str = "no-rule";
@@ -16,6 +18,20 @@ pub struct Counts {
     pub parsed: u64,
     /// Pages done in another way: skipped, not modified, redirected, duplicate, gone, denied.
     pub other_done: u64,
+    /// Pages of `other_done` by their outcome, as [`Done::as_str`] names it. Pages that ended before outcomes
+    /// were kept are missing.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Root requests that gave a page: a rule parsed it, or it has not changed since an earlier run.
+    pub root_pages: u64,
+    /// Root requests that were given up.
+    pub roots_dead: u64,
+    /// Root requests that ended in another way, such as with status 404. A redirect counts only if its
+    /// target is not followed; otherwise the target counts.
+    pub roots_other: u64,
+    /// Time at which the first attempt at a page was under way; 0 before that.
+    pub began_at: UnixMillis,
+    /// Time of the latest answer; 0 before the first attempt has ended.
+    pub ended_at: UnixMillis,
     /// Pages given up.
     pub dead: u64,
     /// Attempts that failed and are tried again.
@@ -40,10 +56,103 @@ impl Counts {
         self.parsed + self.other_done + self.dead
     }
 
+    /// Counts a page that is done. `is_root` tells if it belongs to a root request, and `led_on` if a redirect
+    /// is followed.
+    pub fn end_done(&mut self, done: Done, is_root: bool, led_on: bool) {
+        match done {
+            Done::Parsed => self.parsed += 1,
+            other => {
+                self.other_done += 1;
+                add_to(&mut self.outcomes, other.as_str(), 1);
+            }
+        }
+        match done {
+            _ if !is_root => {}
+            Done::Parsed | Done::NotModified => self.root_pages += 1,
+            Done::Redirected if led_on => {}
+            Done::Redirected | Done::Skipped | Done::Duplicate | Done::Gone | Done::Denied => {
+                self.roots_other += 1;
+            }
+        }
+    }
+
+    /// Counts a page that is given up.
+    pub fn end_dead(&mut self, reason: &str, is_root: bool) {
+        self.dead += 1;
+        self.roots_dead += u64::from(is_root);
+        add_to(&mut self.dead_by_reason, reason, 1);
+    }
+
+    /// Removes a page from the count of those that were given up.
+    pub fn forget_death(&mut self, reason: &str, is_root: bool) {
+        self.dead = self.dead.saturating_sub(1);
+        self.roots_dead = self.roots_dead.saturating_sub(u64::from(is_root));
+        if let Some(n) = self.dead_by_reason.get_mut(reason) {
+            *n = n.saturating_sub(1);
+        }
+        self.dead_by_reason.retain(|_, n| *n > 0);
+    }
+
+    /// Counts links that were refused.
+    pub fn refuse(&mut self, reason: &str, n: u64) {
+        if n > 0 {
+            add_to(&mut self.refused_links, reason, n);
+        }
+    }
+
+    /// Records that an attempt at a page, which was under way at `now`, was answered at `answered_at`; 0 stands
+    /// for a time that is not known.
+    pub fn note_attempt(&mut self, now: UnixMillis, answered_at: UnixMillis) {
+        if self.began_at == 0 {
+            self.began_at = now;
+        }
+        self.ended_at = self.ended_at.max(now).max(answered_at);
+    }
+
+    /// Returns the milliseconds between the first attempt and the latest answer.
+    pub fn took_ms(&self) -> u64 {
+        self.ended_at.saturating_sub(self.began_at)
+    }
+
+    /// Returns the pages that came to an end in a second. `None` if they took less than one.
+    pub fn rate(&self) -> Option<f64> {
+        let took_ms = self.took_ms();
+        (took_ms >= 1_000).then(|| self.pages() as f64 * 1_000.0 / took_ms as f64)
+    }
+
+    /// True if no root request gave a page. Where root requests ended before they were counted, any page will do.
+    pub fn has_no_root_page(&self) -> bool {
+        let n_counted = self.roots_dead + self.roots_other;
+        self.root_pages == 0 && (n_counted > 0 || self.has_no_page())
+    }
+
+    /// Returns a sentence with the reasons if every root request was given up, and no other page was read either.
+    pub fn lost_roots(&self) -> Option<String> {
+        let has_another_end = self.root_pages > 0 || self.roots_other > 0;
+        let are_lost = self.roots_dead > 0 && !has_another_end && self.has_no_page();
+        are_lost.then(|| {
+            let reasons = self.dead_by_reason.iter();
+            let reasons: Vec<_> = reasons.map(|(why, n)| format!("{why} {n}")).collect();
+            format!("every root request was given up: {}", reasons.join(", "))
+        })
+    }
+
+    fn has_no_page(&self) -> bool {
+        self.parsed == 0 && !self.outcomes.contains_key(Done::NotModified.as_str())
+    }
+
     /// Adds the totals of another shard.
     pub fn add(&mut self, other: &Counts) {
         self.parsed += other.parsed;
         self.other_done += other.other_done;
+        self.root_pages += other.root_pages;
+        self.roots_dead += other.roots_dead;
+        self.roots_other += other.roots_other;
+        self.began_at = match (self.began_at, other.began_at) {
+            (0, began_at) | (began_at, 0) => began_at,
+            (one, another) => one.min(another),
+        };
+        self.ended_at = self.ended_at.max(other.ended_at);
         self.dead += other.dead;
         self.retries += other.retries;
         self.items += other.items;
@@ -52,10 +161,109 @@ impl Counts {
         self.hosts += other.hosts;
         let add = |sums: &mut BTreeMap<String, u64>, others: &BTreeMap<String, u64>| {
             for (reason, n) in others {
-                *sums.entry(reason.clone()).or_default() += n;
+                add_to(sums, reason, *n);
             }
         };
+        add(&mut self.outcomes, &other.outcomes);
         add(&mut self.refused_links, &other.refused_links);
         add(&mut self.dead_by_reason, &other.dead_by_reason);
+    }
+}
+
+/// Adds to the number of a word; a word that is known costs no allocation.
+fn add_to(sums: &mut BTreeMap<String, u64>, word: &str, n: u64) {
+    match sums.get_mut(word) {
+        Some(sum) => *sum += n,
+        None => {
+            sums.insert(word.to_owned(), n);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_are_counted_by_their_outcomes() {
+        let mut counts = Counts::default();
+        for done in [Done::Parsed, Done::Gone, Done::Gone, Done::Skipped] {
+            counts.end_done(done, false, false);
+        }
+        counts.end_dead("timeout", false);
+        let mut sum = counts.clone();
+        sum.add(&counts);
+        let outcomes: Vec<_> = sum.outcomes.iter().map(|(k, n)| (k.as_str(), *n)).collect();
+        assert_eq!(outcomes, [("gone", 4), ("skipped", 2)]);
+        assert_eq!((sum.parsed, sum.other_done, sum.dead), (2, 6, 2));
+        sum.forget_death("timeout", false);
+        assert_eq!((sum.dead, &sum.dead_by_reason["timeout"]), (1, &1));
+    }
+
+    #[test]
+    fn the_rate_is_that_of_all_shards_together() {
+        let mut counts = Counts::default();
+        assert_eq!(counts.rate(), None);
+        counts.parsed = 30;
+        counts.note_attempt(10_000, 10_500);
+        assert_eq!(counts.rate(), None);
+        counts.note_attempt(11_000, 12_000);
+        let mut sum = Counts::default();
+        sum.add(&counts);
+        let mut other = Counts {
+            parsed: 10,
+            ..Counts::default()
+        };
+        other.note_attempt(13_000, 0);
+        other.note_attempt(14_000, 0);
+        sum.add(&other);
+        assert_eq!((sum.took_ms(), sum.rate()), (4_000, Some(10.0)));
+    }
+
+    /// Checks if no root gave a page, and if every root was given up, after root requests with these ends.
+    #[track_caller]
+    fn check_roots(ends: &[Result<Done, &str>], has_no_page: bool, has_lost_all: bool) {
+        let mut counts = Counts::default();
+        for end in ends {
+            match end {
+                Ok(done) => counts.end_done(*done, true, false),
+                Err(reason) => counts.end_dead(reason, true),
+            }
+        }
+        let found = (counts.has_no_root_page(), counts.lost_roots().is_some());
+        assert_eq!(found, (has_no_page, has_lost_all), "{counts:?}");
+    }
+
+    #[test]
+    fn a_run_is_judged_by_the_ends_of_its_root_requests() {
+        check_roots(&[], true, false);
+        check_roots(&[Ok(Done::Parsed)], false, false);
+        check_roots(&[Ok(Done::NotModified), Err("timeout")], false, false);
+        check_roots(&[Ok(Done::Gone)], true, false);
+        check_roots(&[Ok(Done::Redirected)], true, false);
+        check_roots(&[Err("timeout"), Ok(Done::Gone)], true, false);
+        check_roots(&[Err("timeout"), Err("resolve")], true, true);
+    }
+
+    #[test]
+    fn a_redirect_that_is_followed_is_judged_by_its_target() {
+        let mut counts = Counts::default();
+        counts.end_done(Done::Redirected, true, true);
+        counts.end_dead("timeout", true);
+        let why = "every root request was given up: timeout 1";
+        assert_eq!(counts.lost_roots().as_deref(), Some(why));
+        counts.forget_death("timeout", true);
+        counts.end_done(Done::Parsed, true, false);
+        assert!(!counts.has_no_root_page());
+    }
+
+    #[test]
+    fn a_run_whose_roots_were_not_counted_is_judged_by_any_page() {
+        let mut counts = Counts::default();
+        counts.end_done(Done::Parsed, false, false);
+        counts.end_dead("timeout", true);
+        assert_eq!(counts.lost_roots(), None);
+        counts.forget_death("timeout", true);
+        assert!(!counts.has_no_root_page());
     }
 }

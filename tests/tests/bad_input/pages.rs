@@ -99,7 +99,17 @@ fn f31_a_site_that_misbehaves_costs_its_pages_and_the_resource_tells_which_and_w
         ("early", "dead", r#"{"connection":1}"#),
         ("never", "dead", r#"{"timeout":1}"#),
     ] {
-        server.ok(&["resource", "wait", name, "--timeout=60s"]);
+        // 0: a page was read; 3: no root request gave one.
+        let code = if field == "parsed" { 0 } else { 3 };
+        let waited = server.cli(&["resource", "wait", name, "--timeout=60s"]);
+        assert_eq!(waited.code, Some(code), "{name}: {}", waited.stderr);
+        let phase = if field == "dead" {
+            "Failed"
+        } else {
+            "Finished"
+        };
+        let resource = server.json(&format!("/crawler/resource/{name}"));
+        assert_eq!(resource["phase"], phase, "{name}: {resource}");
         let counts = counts(name);
         assert_eq!(counts[field], 1, "{name}: {counts}");
         assert_eq!(counts["dead_by_reason"].to_string(), dead, "{name}");
@@ -224,7 +234,9 @@ fn what_grows_without_end_takes_no_memory_beyond_the_limits_of_pages() {
         let root = format!("--param=root=[{}]", pages.join(","));
         let in_flight = "--concurrency=16";
         server.ok(&["resource", "add", kind, "--plugin=puppet", in_flight, &root]);
-        server.ok(&["resource", "wait", kind, "--timeout=60s"]);
+        let waited = server.cli(&["resource", "wait", kind, "--timeout=60s"]);
+        let code = if kind == "header" { 3 } else { 0 };
+        assert_eq!(waited.code, Some(code), "{kind}: {}", waited.stderr);
         let counts = server.json(&format!("/crawler/resource/{kind}"))["counts"].clone();
         let (parsed, bytes) = match kind {
             "header" => (0, 0),

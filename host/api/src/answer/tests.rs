@@ -392,6 +392,12 @@ fn counts() -> Counts {
         hosts: 8,
         refused_links: texts(("out-of-scope", 9)),
         dead_by_reason: texts(("timeout", 10)),
+        outcomes: texts(("gone", 2)),
+        root_pages: 11,
+        roots_dead: 12,
+        roots_other: 13,
+        began_at: 14,
+        ended_at: 15,
     }
 }
 

@@ -182,6 +182,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
             if frontier.counts().items == 0 {
                 sink.write(&[]).await?;
             }
+            cli::check_roots(&frontier.counts())?;
             Ok(Read::Yes)
         }
         // The reader of the items has closed the output and wants no more.

@@ -219,7 +219,10 @@ async fn crawl_once(
     let counts = frontier.counts();
     frontier.close().await?;
     tracing::info!(pages = counts.pages(), items = counts.items, "crawl ends");
-    Ok(end)
+    Ok(match (end, counts.lost_roots()) {
+        (CrawlEnd::Finished, Some(why)) => CrawlEnd::Failed(why),
+        (end, _) => end,
+    })
 }
 
 /// Opens the frontier of a resource: continues a run that was cut off, or begins the next run if the last one

@@ -22,8 +22,8 @@ mod watch;
 /// Number of resources that one call of a listing asks for.
 const PAGE: u32 = 200;
 /// Head of the table of resources.
-const HEAD: [&str; 7] = [
-    "RESOURCE", "PHASE", "PLUGIN", "NODE", "PAGES", "ITEMS", "REASON",
+const HEAD: [&str; 9] = [
+    "RESOURCE", "PHASE", "PLUGIN", "NODE", "PAGES", "DEAD", "ITEMS", "RATE", "REASON",
 ];
 
 #[derive(Debug, Subcommand)]
@@ -242,11 +242,19 @@ fn rows(resources: Vec<proto::Resource>) -> Vec<[String; HEAD.len()]> {
                 spec.plugin,
                 node_id(&spec.assigned_node).to_owned(),
                 counts.pages().to_string(),
+                counts.dead.to_string(),
                 counts.items.to_string(),
+                rate(counts),
                 resource.reason,
             ]
         })
         .collect()
+}
+
+/// Formats the pages of a second on average; empty if the run has lasted for less.
+fn rate(counts: proto::Counts) -> String {
+    let rate = crawler_api::totals(counts).rate();
+    rate.map(|rate| format!("{rate:.1}/s")).unwrap_or_default()
 }
 
 fn show(resource: &proto::Resource, output: &OutputArgs) -> anyhow::Result<()> {

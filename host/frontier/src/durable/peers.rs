@@ -205,10 +205,7 @@ impl Inner {
         let mut state = self.state();
         let state = &mut *state;
         for (reason, n) in refused.into_iter().chain(new_links.over_bounds()) {
-            if n > 0 {
-                let refused = state.counts.refused_links.entry(reason.to_owned());
-                *refused.or_default() += n;
-            }
+            state.counts.refuse(reason, n);
         }
         let mut hosts = BTreeSet::new();
         state.store(new_links.links, self.plugin, &mut hosts, &mut batch);

@@ -68,7 +68,8 @@ impl Inner {
                 batch.delete(key);
                 if is_over {
                     // A later visit has come; going back would give its items keys that were used before.
-                    state.forget_death(&letter.reason);
+                    let is_root = letter.depth == 0;
+                    state.counts.forget_death(&letter.reason, is_root);
                     continue;
                 }
                 n_redriven += 1;
@@ -104,7 +105,7 @@ impl State {
         };
         self.last.next_entry += 1;
         self.counts.due += 1;
-        self.forget_death(&letter.reason);
+        self.counts.forget_death(&letter.reason, letter.depth == 0);
         let record = records::State {
             run: self.run.0,
             stage: Stage::Due as i32,

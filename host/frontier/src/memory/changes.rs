@@ -134,11 +134,16 @@ impl State {
         if let Some(cookies) = commit.cookies {
             cookies.replace(&mut self.cookies);
         }
+        let now = self.time.to_wall(self.time.latest());
         let counts = &mut self.counts;
+        counts.note_attempt(now, commit.answered_at);
         counts.bytes += commit.result.bytes;
         counts.items += commit.result.items.len() as u64;
+        // The target of a redirect is refused, or it is followed.
+        let led_on = commit.result.refused.is_empty();
+        let is_root = commit.claim.depth == 0;
         for (reason, n) in commit.result.refused {
-            *counts.refused_links.entry(reason.to_owned()).or_default() += n;
+            counts.refuse(reason, n);
         }
         self.outbox.push(commit.result.items);
         if let Some(final_url) = commit.result.final_url {
@@ -151,19 +156,8 @@ impl State {
             });
         }
         match commit.result.ended {
-            Ended::Done(Done::Parsed) => counts.parsed += 1,
-            Ended::Done(
-                Done::Skipped
-                | Done::NotModified
-                | Done::Redirected
-                | Done::Duplicate
-                | Done::Gone
-                | Done::Denied,
-            ) => counts.other_done += 1,
-            Ended::Dead { reason } => {
-                counts.dead += 1;
-                *counts.dead_by_reason.entry(reason).or_default() += 1;
-            }
+            Ended::Done(done) => counts.end_done(done, is_root, led_on),
+            Ended::Dead { reason } => counts.end_dead(&reason, is_root),
             Ended::Retry { at, reason: _ } => {
                 counts.retries += 1;
                 let attempt = commit.claim.attempt.saturating_add(1);
@@ -201,10 +195,7 @@ impl State {
             self.peers.push(to, link);
             n_sent += 1;
         }
-        if n_over_capacity > 0 {
-            let refused = self.counts.refused_links.entry(FRONTIER_URLS.to_owned());
-            *refused.or_default() += n_over_capacity;
-        }
+        self.counts.refuse(FRONTIER_URLS, n_over_capacity);
         (n_sent, n_over_capacity)
     }
 
@@ -270,10 +261,7 @@ impl State {
             (PATTERN_URLS, committed.n_over_pattern),
             (HOSTS, committed.n_over_hosts),
         ] {
-            if n > 0 {
-                let refused = self.counts.refused_links.entry(reason.to_owned());
-                *refused.or_default() += n;
-            }
+            self.counts.refuse(reason, n);
         }
         committed
     }

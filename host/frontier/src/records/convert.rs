@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
-use super::{Header, Host, ReasonCount, RequestRecord, Stage, Totals, Trouble, ValidatorsRecord};
+use super::{Header, Host, RequestRecord, Stage, Trouble, ValidatorsRecord};
 use crate::workbench::{self, Cursor, HostHealth, QueuePosition};
-use crawler_model::crawl::{Counts, Done, Request, UnixMillis};
+use crawler_model::crawl::{Done, Request, UnixMillis};
 use crawler_model::frontier::{ContentHash, DelaySource, HostState, Validators};
 use crawler_model::id::Run;
 
@@ -170,49 +170,6 @@ impl Stage {
             Stage::Duplicate => Some(Done::Duplicate),
             Stage::Gone => Some(Done::Gone),
             Stage::Denied => Some(Done::Denied),
-        }
-    }
-}
-
-impl From<&Counts> for Totals {
-    fn from(counts: &Counts) -> Self {
-        let reasons = |map: &std::collections::BTreeMap<String, u64>| {
-            let count = |(reason, n): (&String, &u64)| ReasonCount {
-                reason: reason.clone(),
-                n: *n,
-            };
-            map.iter().map(count).collect()
-        };
-        Self {
-            parsed: counts.parsed,
-            other_done: counts.other_done,
-            dead: counts.dead,
-            retries: counts.retries,
-            items: counts.items,
-            bytes: counts.bytes,
-            due: counts.due,
-            hosts: counts.hosts,
-            refused_links: reasons(&counts.refused_links),
-            dead_by_reason: reasons(&counts.dead_by_reason),
-        }
-    }
-}
-
-impl From<Totals> for Counts {
-    fn from(totals: Totals) -> Self {
-        let map =
-            |reasons: Vec<ReasonCount>| reasons.into_iter().map(|r| (r.reason, r.n)).collect();
-        Self {
-            parsed: totals.parsed,
-            other_done: totals.other_done,
-            dead: totals.dead,
-            retries: totals.retries,
-            items: totals.items,
-            bytes: totals.bytes,
-            due: totals.due,
-            hosts: totals.hosts,
-            refused_links: map(totals.refused_links),
-            dead_by_reason: map(totals.dead_by_reason),
         }
     }
 }

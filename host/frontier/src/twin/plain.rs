@@ -195,12 +195,12 @@ impl Plain {
         }
         self.counts.bytes += commit.result.bytes;
         self.counts.items += commit.result.items.len() as u64;
+        let led_on = commit.result.refused.is_empty();
+        let is_root = commit.claim.depth == 0;
+        let now = self.time.to_wall(self.time.latest());
+        self.counts.note_attempt(now, answered_at);
         for (reason, n) in commit.result.refused {
-            *self
-                .counts
-                .refused_links
-                .entry(reason.to_owned())
-                .or_default() += n;
+            self.counts.refuse(reason, n);
         }
         self.outbox.extend(commit.result.items);
         if let Some(request) = commit.result.final_url {
@@ -214,15 +214,11 @@ impl Plain {
         match commit.result.ended {
             Ended::Done(done) => {
                 known.stage = Stage::Done(done);
-                match done {
-                    Done::Parsed => self.counts.parsed += 1,
-                    _ => self.counts.other_done += 1,
-                }
+                self.counts.end_done(done, is_root, led_on);
             }
             Ended::Dead { reason } => {
-                known.stage = Stage::Dead(reason.clone());
-                self.counts.dead += 1;
-                *self.counts.dead_by_reason.entry(reason).or_default() += 1;
+                self.counts.end_dead(&reason, is_root);
+                known.stage = Stage::Dead(reason);
             }
             Ended::Retry { at, reason: _ } => {
                 (known.due, known.attempt) = (time.of_wall(at), known.attempt + 1);
@@ -279,11 +275,7 @@ impl Plain {
         let (new, refused) = policy.partition(batch.links.into_iter().skip(n_known));
         self.store(new, Some(policy.growth));
         for (reason, n) in refused {
-            *self
-                .counts
-                .refused_links
-                .entry(reason.to_owned())
-                .or_default() += n;
+            self.counts.refuse(reason, n);
         }
         let last = last.max(end - 1);
         self.peers.applied.insert(from, last);

@@ -155,16 +155,23 @@ impl Reconciler {
         let mut txn = Txn::new();
         let mut counts = Counts::default();
         let mut name = None;
+        let is_part = |id: ShardId, shard: &ShardRecord| {
+            let resource = observed.resources.get(&shard.resource);
+            resource.is_some_and(|resource| resource.value.has_shard(id))
+        };
         for (id, shard) in observed.shards_of(id) {
-            let resource = observed.resources.get(&shard.value.resource);
-            if !resource.is_some_and(|resource| resource.value.has_shard(id)) {
+            if is_part(id, &shard.value) {
+                counts.add(&shard.value.counts);
+            }
+        }
+        for (id, shard) in observed.shards_of(id) {
+            if !is_part(id, &shard.value) {
                 continue;
             }
             let record = ShardRecord {
-                state: ShardState::Finished,
+                state: ended(id.shard, &shard.value.resource, &counts),
                 ..shard.value.clone()
             };
-            counts.add(&record.counts);
             txn = txn
                 .guard(Guard::RevisionIs(keys.shard(id), shard.revision))
                 .put(keys.shard(id), encode(&record));
@@ -178,9 +185,11 @@ impl Reconciler {
         };
         let is_done = self.commit(txn).await?;
         if is_done {
-            tracing::info!(
-                resource = %name, pages = counts.pages(), items = counts.items, "finished"
-            );
+            let (pages, items) = (counts.pages(), counts.items);
+            match counts.lost_roots() {
+                Some(why) => tracing::warn!(resource = %name, pages, why, "failed"),
+                None => tracing::info!(resource = %name, pages, items, "finished"),
+            }
         }
         Ok(is_done)
     }
@@ -203,6 +212,17 @@ impl Reconciler {
             tracing::info!(shard = %id, %worker, "removed an assignment that is over");
         }
         Ok(is_done)
+    }
+}
+
+/// Returns the state of a shard whose run is over. A run has failed if every root request of all shards was
+/// given up. The first shard tells so: it is part of every run, and the others are as if they had finished.
+pub(super) fn ended(shard: Shard, name: &ResourceName, counts: &Counts) -> ShardState {
+    match counts.lost_roots().filter(|_| shard == Shard(0)) {
+        Some(why) => ShardState::Failed {
+            reason: format!("{why}; `crawler frontier redrive {name}` tries them again"),
+        },
+        None => ShardState::Finished,
     }
 }
 

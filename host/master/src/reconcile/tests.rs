@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use futures::executor::block_on;
 
+use super::actions::ended;
 use super::plan::Plan;
 use super::*;
 use crate::placement::Strategy;
+use crawler_model::crawl::{Counts, Done};
 use crawler_model::id::{
     Digest, Epoch, Generation, Incarnation, NodeId, ResourceId, ResourceName, Run, Shard,
 };
@@ -236,6 +238,23 @@ fn an_idle_shard_is_finished_even_when_its_worker_is_gone() {
     assert_eq!(planned(&observed), [Action::Finish(the_shard().resource)]);
     observed.workers.clear();
     assert_eq!(planned(&observed), [Action::Finish(the_shard().resource)]);
+}
+
+#[test]
+fn a_run_whose_root_requests_all_died_has_failed() {
+    let name = "books".parse().unwrap();
+    let mut counts = Counts::default();
+    assert_eq!(ended(Shard(0), &name, &counts), ShardState::Finished);
+    counts.end_dead("timeout", true);
+    let ShardState::Failed { reason } = ended(Shard(0), &name, &counts) else {
+        panic!("it has not failed")
+    };
+    let expected = "every root request was given up: timeout 1; `crawler frontier redrive books` tries them again";
+    assert_eq!(reason, expected);
+    // The others are empty, and may be dropped by the next run.
+    assert_eq!(ended(Shard(1), &name, &counts), ShardState::Finished);
+    counts.end_done(Done::Parsed, true, false);
+    assert_eq!(ended(Shard(0), &name, &counts), ShardState::Finished);
 }
 
 #[test]

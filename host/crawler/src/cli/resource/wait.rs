@@ -6,7 +6,7 @@ use crawler_proto as proto;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::{Instant, sleep};
 
-use crate::cli::{Failure, table};
+use crate::cli::{Failure, Unmet, check_roots, table};
 use crawler_api::client::Client;
 use crawler_api::totals;
 use crawler_model::id::ResourceName;
@@ -26,10 +26,9 @@ pub(super) async fn run(
     loop {
         match client.resource(name).await {
             Ok(resource) => {
-                if let Some(line) = finished(name, &resource)? {
+                if is_over(&resource) {
                     progress.finish_and_clear();
-                    table::print_line(&line)?;
-                    return Ok(());
+                    return end(name, &resource);
                 }
                 seen = standing(&resource);
                 progress.set_message(format!("{name}: {seen}"));
@@ -54,19 +53,23 @@ pub(super) async fn run(
     }
 }
 
-/// Returns the message for a finished crawl; `None` while it is not over.
-fn finished(name: &ResourceName, resource: &proto::Resource) -> Result<Option<String>, Failure> {
-    match resource.phase.as_str() {
-        "Finished" => Ok(Some(format!(
-            "resource {name} finished: {}",
-            numbers(resource)
-        ))),
-        "Failed" => Err(Failure::new(
-            format!("resource {name} failed: {}", resource.reason),
-            format!("`crawler resource logs {name}` shows what led to it"),
-        )),
-        _ => Ok(None),
+fn is_over(resource: &proto::Resource) -> bool {
+    matches!(resource.phase.as_str(), "Finished" | "Failed")
+}
+
+/// Prints how a crawl ended. It is an error if it failed, or brought nothing.
+fn end(name: &ResourceName, resource: &proto::Resource) -> anyhow::Result<()> {
+    let counts = crawler_api::totals(resource.counts());
+    if resource.phase == "Failed" {
+        let what = format!("resource {name} failed: {}", resource.reason);
+        let hint = format!("`crawler resource logs {name}` shows what led to it");
+        return Err(match counts.lost_roots() {
+            Some(_) => Unmet { what, hint }.into(),
+            None => Failure::new(what, hint).into(),
+        });
     }
+    table::print_line(&format!("resource {name} finished: {}", numbers(resource)))?;
+    Ok(check_roots(&counts)?)
 }
 
 fn standing(resource: &proto::Resource) -> String {

@@ -74,12 +74,13 @@ impl State {
             }
         }
         self.counts.bytes += commit.result.bytes;
+        // The target of a redirect is refused, or it is followed.
+        let led_on = commit.result.refused.is_empty();
+        let is_root = claim.depth == 0;
+        let wall = self.time.to_wall(now);
+        self.counts.note_attempt(wall, commit.answered_at);
         for (reason, n) in commit.result.refused {
-            *self
-                .counts
-                .refused_links
-                .entry(reason.to_owned())
-                .or_default() += n;
+            self.counts.refuse(reason, n);
         }
         let mut hosts = BTreeSet::from([lane.host]);
         let mut state = records::State {
@@ -106,15 +107,7 @@ impl State {
                     (None, _) => None,
                 };
                 self.counts.due -= 1;
-                match done {
-                    Done::Parsed => self.counts.parsed += 1,
-                    Done::Skipped
-                    | Done::NotModified
-                    | Done::Redirected
-                    | Done::Duplicate
-                    | Done::Gone
-                    | Done::Denied => self.counts.other_done += 1,
-                }
+                self.counts.end_done(done, is_root, led_on);
             }
             Ended::Dead { reason } => {
                 let letter = records::DeadLetter {
@@ -133,10 +126,9 @@ impl State {
                 state.reason.clone_from(&reason);
                 self.counts.due -= 1;
                 if let Some(reason) = &stored_page.earlier_death {
-                    self.forget_death(reason);
+                    self.counts.forget_death(reason, is_root);
                 }
-                self.counts.dead += 1;
-                *self.counts.dead_by_reason.entry(reason).or_default() += 1;
+                self.counts.end_dead(&reason, is_root);
             }
             Ended::Retry { at, reason } => {
                 self.counts.retries += 1;
@@ -167,10 +159,7 @@ impl State {
             batch.put(keys::seen(self.run, host, request.fingerprint()), []);
         }
         for (reason, n) in new_links.over_bounds() {
-            if n > 0 {
-                let refused = self.counts.refused_links.entry(reason.to_owned());
-                *refused.or_default() += n;
-            }
+            self.counts.refuse(reason, n);
         }
         let committed = Committed {
             n_over_pattern: new_links.n_over_pattern,
@@ -185,16 +174,6 @@ impl State {
             self.save_host(host, batch);
         }
         Ok(committed)
-    }
-
-    /// Updates the counts for a dead letter that is removed.
-    pub(in crate::durable) fn forget_death(&mut self, reason: &str) {
-        let counts = &mut self.counts;
-        counts.dead = counts.dead.saturating_sub(1);
-        if let Some(n) = counts.dead_by_reason.get_mut(reason) {
-            *n = n.saturating_sub(1);
-        }
-        counts.dead_by_reason.retain(|_, n| *n > 0);
     }
 
     /// Stores new links.

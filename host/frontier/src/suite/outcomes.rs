@@ -1,0 +1,54 @@
+//! Counts of pages by their outcomes, and of what became of root requests.
+
+use std::sync::Arc;
+
+use super::{commit_of, new, parsed, ready, take};
+use crate::{Commit, Ended, Frontier};
+use crawler_model::crawl::{Counts, Done};
+
+/// Takes a page, and commits how it ended, with refused links for these reasons.
+async fn end(frontier: &Arc<dyn Frontier>, ended: Ended, refused: Vec<(&'static str, u64)>) {
+    let claim = ready(take(frontier, 1_000, 8).await);
+    let mut commit: Commit = commit_of(claim, ended);
+    (commit.result.refused, commit.answered_at) = (refused, 3_000);
+    frontier.commit(commit).await.unwrap();
+}
+
+fn roots(counts: &Counts) -> (u64, u64, u64) {
+    (counts.root_pages, counts.roots_dead, counts.roots_other)
+}
+
+pub async fn pages_are_counted_by_outcome_and_roots_by_what_became_of_them(
+    frontier: Arc<dyn Frontier>,
+) {
+    let seeds = (0..7).map(|n| new(&format!("http://a{n}/")));
+    frontier.seed(seeds.collect()).await.unwrap();
+    let dead = Ended::Dead {
+        reason: "timeout".to_owned(),
+    };
+    end(&frontier, Ended::Done(Done::Gone), Vec::new()).await;
+    end(&frontier, dead, Vec::new()).await;
+    assert_eq!(roots(&frontier.counts()), (0, 1, 1));
+    end(&frontier, Ended::Done(Done::Redirected), Vec::new()).await;
+    assert_eq!(roots(&frontier.counts()), (0, 1, 1));
+    let refused = vec![("out-of-scope", 1)];
+    end(&frontier, Ended::Done(Done::Redirected), refused).await;
+    assert_eq!(roots(&frontier.counts()), (0, 1, 2));
+    assert!(frontier.counts().has_no_root_page());
+    end(&frontier, Ended::Done(Done::NotModified), Vec::new()).await;
+    end(&frontier, Ended::Done(Done::Parsed), Vec::new()).await;
+    let mut links = parsed(ready(take(&frontier, 1_000, 8).await));
+    let mut link = new("http://a0/link");
+    link.depth = 1;
+    links.result.requests = vec![link];
+    frontier.commit(links).await.unwrap();
+    // Only the link is left.
+    end(&frontier, Ended::Done(Done::Gone), Vec::new()).await;
+    let counts = frontier.counts();
+    assert_eq!(roots(&counts), (3, 1, 2));
+    let outcomes = [("gone", 2), ("not-modified", 1), ("redirected", 2)];
+    let outcomes = outcomes.map(|(word, n)| (word.to_owned(), n));
+    assert_eq!(counts.outcomes, outcomes.into());
+    assert_eq!((counts.parsed, counts.other_done, counts.dead), (2, 5, 1));
+    assert_eq!((counts.began_at, counts.ended_at), (1_000, 3_000));
+}
