@@ -19,6 +19,7 @@ use crawler_model::crawl::{
     Done, Item, ItemKey, ItemRecord, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
 use crawler_model::frontier::Validators;
+use crawler_model::statistics::Observed;
 use crawler_plugin::CallFailure;
 
 /// Time for which a host waits for something that its worker has not set up.
@@ -172,12 +173,16 @@ async fn answered(
         Answer::Redirect { to } => {
             // A reload would be redirected to itself without end.
             let depth = claim.depth + u32::from(request.is_same_host(&to));
-            let target = request.redirected(to);
+            let target = request.redirected(to.clone());
             let bounds = shared.bounds(&config.settings);
             let peers = shared.parts.peers.as_ref();
             let sorted = verdict::of_links(bounds, peers, vec![target], depth);
             let ended = Ended::Done(Done::Redirected);
             return Ok(PageResult {
+                observed: Observed {
+                    refused_target: (!sorted.refused.is_empty()).then_some(to),
+                    ..Observed::default()
+                },
                 requests: sorted.requests,
                 for_peers: sorted.for_peers,
                 refused: sorted.refused.into_iter().collect(),
@@ -195,10 +200,10 @@ async fn answered(
         && page.redirects.is_empty()
     {
         let ended = Ended::Done(Done::NotModified);
-        return Ok(PageResult {
-            validators: Some(known.clone()),
-            ..PageResult::new(ended, fetched.host_ready_at)
-        });
+        let mut result = PageResult::new(ended, fetched.host_ready_at);
+        result.validators = Some(known.clone());
+        result.observed.status = page.status;
+        return Ok(result);
     }
     let now = shared.parts.clock.unix_millis();
     let attempt = Attempt::ended(claim.attempt, &config.settings, now);
@@ -207,6 +212,7 @@ async fn answered(
         Verdict::Parse => parse(shared, claim, config, &page, fetched.host_ready_at).await?,
     };
     result.bytes = page.body.len() as u64;
+    result.observed.status = page.status;
     Ok(result)
 }
 
@@ -299,6 +305,10 @@ async fn parse(
             requests: sorted.requests,
             for_peers: sorted.for_peers,
             refused,
+            observed: Observed {
+                refused_hosts: sorted.refused_hosts,
+                ..Observed::default()
+            },
             items,
             final_url: led_to,
             validators,

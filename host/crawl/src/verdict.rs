@@ -27,6 +27,7 @@ use crawler_model::crawl::{Done, Kill, Page, Request, RuleError, UnixMillis};
 use crawler_model::id::Shard;
 use crawler_model::resource::CrawlSettings;
 use crawler_model::scope::Bounds;
+use crawler_model::statistics::RefusedHosts;
 use crawler_process::retry::delay_after;
 
 /// Wait after a first failure; doubled by each further one.
@@ -218,6 +219,8 @@ pub(super) struct SortedLinks {
     pub(super) for_peers: Vec<(Shard, NewRequest)>,
     /// Numbers of refused links, by reason.
     pub(super) refused: BTreeMap<&'static str, u64>,
+    /// Hosts of the refused links.
+    pub(super) refused_hosts: RefusedHosts,
 }
 
 /// Sorts the links found at a depth. Without peers, all of them belong to this shard.
@@ -235,6 +238,9 @@ pub(super) fn of_links(
     for request in requests {
         if let Some(refusal) = bounds.refusal(&request, depth) {
             *sorted.refused.entry(refusal.as_str()).or_default() += 1;
+            if let Some(host) = request.url.host_str() {
+                sorted.refused_hosts.add(refusal.as_str(), host);
+            }
             continue;
         }
         let other = peers.and_then(|peers| peers.other(&request.url));

@@ -32,10 +32,12 @@ use crawler_master::ControlError;
 use crawler_process::telemetry::{self, Colors, chain};
 
 mod args;
+pub mod block;
 mod checks;
 mod crawl;
 pub mod devtools;
 pub mod engine;
+pub mod fail_on;
 mod failure;
 mod frontier;
 mod items;

@@ -5,6 +5,7 @@ use crawler_model::crawl::{Done, ItemRecord, Request, UnixMillis};
 use crawler_model::frontier::{DelaySource, KeptCookies, Validators};
 use crawler_model::id::Shard;
 use crawler_model::scope::GrowthBounds;
+use crawler_model::statistics::{Attempt, End, Observed, Statistics};
 
 /// End of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,6 +54,8 @@ pub struct PageResult {
     pub final_url: Option<Request>,
     /// Validators by which the next run can tell if the page has changed.
     pub validators: Option<Validators>,
+    /// Facts for the statistics of the run.
+    pub observed: Observed,
 }
 
 impl PageResult {
@@ -71,6 +74,7 @@ impl PageResult {
             host_answered: false,
             final_url: None,
             validators: None,
+            observed: Observed::default(),
         }
     }
 }
@@ -91,6 +95,24 @@ pub struct Commit {
     /// Cookies of the crawl, if they are to be stored as they are now. Pages end in any order: a record older
     /// than the stored one is ignored.
     pub cookies: Option<KeptCookies>,
+}
+
+impl Commit {
+    /// Adds the attempt to the statistics of the run.
+    pub(crate) fn note_in(&self, statistics: &mut Statistics) {
+        let end = match &self.result.ended {
+            Ended::Done(done) => End::Done(*done),
+            Ended::Dead { reason } => End::Dead(reason),
+            Ended::Retry { .. } => End::Retry,
+        };
+        statistics.note(Attempt {
+            url: &self.claim.request.url,
+            is_root: self.claim.depth == 0,
+            end,
+            observed: &self.result.observed,
+            items: &self.result.items,
+        });
+    }
 }
 
 /// Result of a batch.

@@ -49,13 +49,14 @@ use async_trait::async_trait;
 use url::Url;
 
 use super::{
-    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, NewRequest,
-    OpenFrontier, Take, TakeLimits, URL_BYTES,
+    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, NewRequest, Take,
+    TakeLimits, URL_BYTES,
 };
 use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::id::Run;
 use crawler_model::resource::Redrive;
+use crawler_model::statistics::Statistics;
 use crawler_process::task::TaskScope;
 
 mod blocks;
@@ -91,7 +92,7 @@ pub use super::OpenOptions;
 pub use frontiers::{Frontiers, LastFault, segments};
 use inner::Inner;
 pub use settings::DurableSettings;
-pub(super) use writer::{decode, failed};
+pub(super) use writer::{decode, failed, statistics};
 
 /// Time that background work may take to notice that the frontier is closed.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -194,6 +195,10 @@ impl Frontier for DurableFrontier {
         self.inner.state().counts()
     }
 
+    fn statistics(&self) -> Statistics {
+        self.inner.state().noted.statistics()
+    }
+
     fn in_flight(&self) -> usize {
         self.inner.state().n_in_flight()
     }
@@ -222,16 +227,5 @@ impl Frontier for DurableFrontier {
     async fn close(&self) -> Result<(), FrontierError> {
         self.maintenance.stop(STOP_GRACE).await;
         self.inner.close().await
-    }
-}
-
-#[async_trait]
-impl OpenFrontier for DurableFrontier {
-    fn storage_epoch(&self) -> u64 {
-        DurableFrontier::storage_epoch(self)
-    }
-
-    async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {
-        DurableFrontier::redrive(self, order).await
     }
 }

@@ -17,6 +17,7 @@
 //! p <key>                              mark of a sink: key and value are its own
 //! d <run> <host> <fingerprint>         dead letter
 //! c t <run>                            totals
+//! c s <run>                            statistics
 //! c p <run> <pattern>                  URLs stored per pattern of paths
 //! x <run> <shard> <sequence>           link for another shard that has not got it yet
 //! m x <shard>                          the next such link of that shard, and how many there were
@@ -177,6 +178,10 @@ pub(super) fn dead_letters_of(run: Run) -> Bytes {
 
 pub(super) fn totals(run: Run) -> Bytes {
     key(&[b"ct", &run.0.to_be_bytes()])
+}
+
+pub(super) fn statistics(run: Run) -> Bytes {
+    key(&[b"cs", &run.0.to_be_bytes()])
 }
 
 pub(super) fn pattern(run: Run, pattern: [u8; 8]) -> Bytes {

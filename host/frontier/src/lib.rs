@@ -28,6 +28,7 @@ use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::id::ResourceId;
 use crawler_model::resource::ShardId;
+use crawler_model::statistics::Statistics;
 
 mod claim;
 mod commit;
@@ -154,6 +155,9 @@ pub trait Frontier: ItemOutbox + LinkExchange {
 
     /// Returns the totals of this run.
     fn counts(&self) -> Counts;
+
+    /// Returns the statistics of this run. Those of the last second may be lost in a crash, unlike counts.
+    fn statistics(&self) -> Statistics;
 
     /// Returns the number of pages that are taken and neither committed nor given back.
     fn in_flight(&self) -> usize;

@@ -23,6 +23,7 @@ use super::{
 use crawler_model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
+use crawler_model::statistics::Statistics;
 use outbox::Outbox;
 use patterns::Patterns;
 use peers::PeerLinks;
@@ -97,6 +98,7 @@ struct State {
     outbox: Outbox,
     peers: PeerLinks,
     counts: Counts,
+    statistics: Statistics,
 }
 
 #[derive(Debug)]
@@ -271,6 +273,10 @@ impl Frontier for MemoryFrontier {
         let mut counts = state.counts.clone();
         counts.due = (state.workbench.n_buffered() + state.in_flight.len()) as u64;
         counts
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.state().statistics.clone()
     }
 
     fn in_flight(&self) -> usize {

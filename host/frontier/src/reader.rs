@@ -34,6 +34,7 @@ mod delivery;
 mod hosts;
 pub mod pool;
 mod scan;
+mod statistics;
 
 /// Time between two polls of a reader for new durable data.
 const POLL: Duration = Duration::from_millis(200);
@@ -161,10 +162,8 @@ impl FrontierReader {
         while found.next::<records::Suspect>("suspect").await?.is_some() {
             n_suspects += 1;
         }
-        let urls = head
-            .roots
-            .iter()
-            .filter_map(|url| url::Url::parse(url).ok());
+        let roots = head.roots.iter();
+        let urls = roots.filter_map(|url| url::Url::parse(url).ok());
         let mut root_hosts: Vec<String> = urls
             .filter_map(|url| url.host_str().map(str::to_owned))
             .collect();

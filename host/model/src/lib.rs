@@ -20,6 +20,7 @@ pub mod resource;
 pub mod scope;
 pub mod settings;
 mod shard;
+pub mod statistics;
 pub mod status;
 pub mod suffix;
 pub mod suggest;

@@ -15,6 +15,7 @@ use crawler_model::crawl::{Counts, Request};
 use crawler_model::frontier::{KeptCookies, SinkMark, Validators};
 use crawler_model::id::{ResourceId, Shard};
 use crawler_model::resource::{LinkTotals, ShardId};
+use crawler_model::statistics::Statistics;
 
 /// A frontier with a fault, or with knowledge of an earlier run.
 #[derive(Default)]
@@ -161,6 +162,10 @@ impl Frontier for FaultyFrontier {
 
     fn counts(&self) -> Counts {
         self.inner.0.counts()
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.inner.0.statistics()
     }
 
     fn in_flight(&self) -> usize {

@@ -17,8 +17,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::parts;
 use super::stop::{Interrupted, unless_stopped};
+use crate::cli::block::{self, Block};
 use crate::cli::items_file::{ItemsFile, ItemsFormat};
-use crate::cli::{self, Failure, RunOptions};
+use crate::cli::{self, Failure, RunOptions, fail_on};
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -111,7 +112,8 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         let rules = parts::rules(&options.plugin, &options.engine);
         unless_stopped(&stop, rules).await?
     };
-    let sink = open_sink(options.output.as_ref(), &rules.description().schemas);
+    let plugin = rules.description().clone();
+    let sink = open_sink(options.output.as_ref(), &plugin.schemas);
     // A named pipe is open only when it has a reader.
     let mut sink = SharedSink::new(unless_stopped(&stop, sink).await?);
     let scope = TaskScope::new();
@@ -176,13 +178,25 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     log.close();
     scope.stop(LOG_GRACE).await;
     progress.finish_and_clear();
-    summarize(&frontier.counts(), started.elapsed());
+    let counts = frontier.counts();
+    let mut statistics = frontier.statistics();
+    statistics.declare(&plugin);
+    let block = Block {
+        counts: &counts,
+        statistics: &statistics,
+        took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        end: &why_ended(&end, &counts, options),
+    };
+    for line in block.lines() {
+        eprintln!("{line}");
+    }
     match end {
         CrawlEnd::Finished | CrawlEnd::Resting { .. } => {
-            if frontier.counts().items == 0 {
+            if counts.items == 0 {
                 sink.write(&[]).await?;
             }
-            cli::check_roots(&frontier.counts())?;
+            cli::check_roots(&counts)?;
+            fail_on::check(&options.fail_on, &counts, &statistics)?;
             Ok(Read::Yes)
         }
         // The reader of the items has closed the output and wants no more.
@@ -267,17 +281,16 @@ async fn print_log(log: CrawlLog, progress: ProgressBar) {
     }
 }
 
-fn summarize(counts: &Counts, took: Duration) {
-    let seconds = took.as_secs_f64();
-    let (pages, items, bytes) = (counts.pages(), counts.items, counts.bytes as f64 / 1e6);
-    eprintln!(
-        "{pages} pages, {items} items, {bytes:.1} MB in {seconds:.1} s ({:.0} pages/s)",
-        pages as f64 / seconds.max(0.001)
-    );
-    for (reason, n) in &counts.dead_by_reason {
-        eprintln!("  {n} pages given up: {reason}");
-    }
-    for (reason, n) in &counts.refused_links {
-        eprintln!("  {n} links not followed: {reason}");
+/// Returns why a crawl has ended, in a few words.
+fn why_ended(end: &CrawlEnd, counts: &Counts, options: &RunOptions) -> String {
+    match end {
+        CrawlEnd::Finished | CrawlEnd::Resting { .. } => {
+            let (max_pages, max_bytes) = (options.crawl.max_pages(), options.crawl.max_bytes());
+            block::why_ended(counts, Some(max_pages), Some(max_bytes))
+        }
+        CrawlEnd::Failed(_) | CrawlEnd::Frontier(_) => "the crawl failed".to_owned(),
+        CrawlEnd::PutBack(_) => "there is too little memory".to_owned(),
+        CrawlEnd::Unread => "nobody reads the items any more".to_owned(),
+        CrawlEnd::Stopped => "interrupted".to_owned(),
     }
 }

@@ -15,6 +15,7 @@ use super::args::{RuleArgs, limit, listen_address, overrides};
 use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
 use super::crawl::CrawlArgs;
 use super::engine::{EngineArgs, EngineOptions};
+use super::fail_on::{self, FailOn};
 use super::items_file::ItemsFile;
 use super::requests::{CallArgs, CallOptions, RequestArgs};
 use crate::config::{self, Environment, FetchConfig, FileConfig, FixedHosts};
@@ -76,6 +77,8 @@ pub struct RunOptions {
     pub crawl: CrawlSettings,
     /// File for the items. If `None`, they go to stdout.
     pub output: Option<ItemsFile>,
+    /// Conditions under which the crawl is no success.
+    pub fail_on: Vec<FailOn>,
     /// True if the crawl starts again after each change of the plugin.
     pub is_watching: bool,
     /// Number of URLs that are kept, in memory.
@@ -164,6 +167,8 @@ pub(super) struct RunArgs {
     /// file has when the first one comes [default: an object a line to stdout]
     #[arg(short = 'o', long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(ItemsFile::new))]
     output: Option<ItemsFile>,
+    #[arg(long, value_name = "CONDITION,…", value_delimiter = ',', help = fail_on::HELP)]
+    fail_on: Vec<FailOn>,
     /// Build and crawl again from the start on each save, until Ctrl-C
     #[arg(long)]
     watch: bool,
@@ -280,6 +285,7 @@ impl RunArgs {
             crawl: self.crawl.settings(),
             plugin: self.plugin,
             output: self.output,
+            fail_on: self.fail_on,
             is_watching: self.watch,
             frontier_urls: self.frontier_urls,
             allow_ports: self.networks.ports(&config),

@@ -6,8 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::inner::Inner;
-use super::state::State;
+use super::state::{Noted, State};
 use super::suspects::MAX_ALONE;
+use super::writer::statistics;
 use crate::workbench::{HostClock, HostHealth, HostId, LaneId, QueuePosition};
 use crate::{FrontierError, OpenOptions, keys, records};
 use crawler_model::crawl::{Counts, UnixMillis};
@@ -87,6 +88,9 @@ impl Inner {
         let counts = totals.transpose()?.map(Counts::from).unwrap_or_default();
         let settings = &self.frontiers.settings;
         let mut state = State::new(options.run, head, last, counts, settings);
+        if let Some(bytes) = self.get(keys::statistics(options.run)).await? {
+            state.noted = Noted::from(statistics(self.shard, &bytes)?);
+        }
         let jar = self.get(Bytes::from_static(keys::COOKIES)).await?;
         let version = state.last.cookies_version;
         state.root_is_suspect = root_is_suspect;

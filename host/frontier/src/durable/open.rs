@@ -23,7 +23,7 @@ use crate::{
 };
 use crawler_model::crawl::Counts;
 use crawler_model::id::Run;
-use crawler_model::resource::ShardId;
+use crawler_model::resource::{Redrive, ShardId};
 use crawler_model::scope::GrowthBounds;
 use crawler_process::task::TaskScope;
 
@@ -39,6 +39,17 @@ impl OpenFrontiers for Frontiers {
     ) -> Result<Arc<dyn OpenFrontier>, FrontierError> {
         let opened = Frontiers::open(&self, options).await?;
         Ok(Arc::new(opened))
+    }
+}
+
+#[async_trait]
+impl OpenFrontier for DurableFrontier {
+    fn storage_epoch(&self) -> u64 {
+        DurableFrontier::storage_epoch(self)
+    }
+
+    async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {
+        DurableFrontier::redrive(self, order).await
     }
 }
 

@@ -21,10 +21,12 @@ use crawler_model::id::{Run, Shard};
 
 mod commit;
 mod host_update;
+mod noted;
 mod outbox;
 mod peers;
 
 pub(super) use commit::StoredPage;
+pub(super) use noted::Noted;
 use outbox::Outbox;
 pub(super) use outbox::WINDOW;
 pub(super) use peers::LinkQueue;
@@ -106,6 +108,7 @@ pub(super) struct State {
     pub(super) cookies: Option<KeptCookies>,
     pub(super) last: records::Batch,
     pub(super) counts: Counts,
+    pub(super) noted: Noted,
     pub(super) undurable: VecDeque<Written>,
     pub(super) n_undurable: usize,
     /// Permit of a call of `root` that counts against it, until it has returned.
@@ -145,6 +148,7 @@ impl State {
             cookies: None,
             last,
             counts,
+            noted: Noted::default(),
             undurable: VecDeque::new(),
             n_undurable: 0,
             root_permit: None,
@@ -361,6 +365,9 @@ impl State {
         batch.put(keys::batch(self.last.n), self.last.encode_to_vec());
         let totals = records::Totals::from(&self.counts);
         batch.put(keys::totals(self.run), totals.encode_to_vec());
+        if let Some(record) = self.noted.record(self.counts.due == 0) {
+            batch.put(keys::statistics(self.run), record);
+        }
     }
 
     /// Returns when the oldest batch was written that is not durable yet.

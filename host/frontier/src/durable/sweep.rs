@@ -71,6 +71,7 @@ impl Inner {
             keys::dead_letters_of(none)..keys::dead_letters_of(self.run),
             keys::patterns_of(none)..keys::patterns_of(self.run),
             keys::totals(none)..keys::totals(self.run),
+            keys::statistics(none)..keys::statistics(self.run),
             keys::links_of(none)..keys::links_of(self.run),
             keys::applied_of(none)..keys::applied_of(self.run),
         ];

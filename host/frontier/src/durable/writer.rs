@@ -15,6 +15,7 @@ use super::state::Written;
 use crate::seen::SeenKey;
 use crate::{Committed, FrontierError, NewRequest, keys};
 use crawler_model::resource::ShardId;
+use crawler_model::statistics::Statistics;
 
 /// Lock guard that gives the right to hand the next batch to the database.
 pub(super) type WriteGuard<'a> = MutexGuard<'a, ()>;
@@ -240,6 +241,7 @@ impl Inner {
             state.head.held_until = if is_held { state.held_until } else { 0 };
             state.head.n_unclean_stops = 0;
             state.root_is_cut_off();
+            state.noted.hurry();
             for host in std::mem::take(&mut state.unsaved) {
                 state.save_host(host, &mut batch);
             }
@@ -313,6 +315,14 @@ pub(crate) fn decode<T: Message + Default>(
     T::decode(bytes).map_err(|e| FrontierError::Damaged {
         shard,
         why: format!("a record ({what}) does not decode: {e}"),
+    })
+}
+
+/// Decodes the statistics of a run.
+pub(crate) fn statistics(shard: ShardId, bytes: &[u8]) -> Result<Statistics, FrontierError> {
+    serde_json::from_slice(bytes).map_err(|e| FrontierError::Damaged {
+        shard,
+        why: format!("a record (statistics) does not decode: {e}"),
     })
 }
 

@@ -131,6 +131,7 @@ impl State {
 
     /// Applies a commit except for its requests.
     pub(super) fn end(&mut self, commit: Commit) {
+        commit.note_in(&mut self.statistics);
         if let Some(cookies) = commit.cookies {
             cookies.replace(&mut self.cookies);
         }

@@ -21,6 +21,7 @@ use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::{KeptCookies, SinkMark};
 use crawler_model::id::Shard;
 use crawler_model::resource::{LinkTotals, Redrive};
+use crawler_model::statistics::Statistics;
 use crawler_process::task::TaskScope;
 
 /// Maximum numbers of pages in flight, and of items that wait for their sink.
@@ -214,6 +215,10 @@ impl Frontier for Opened {
 
     fn counts(&self) -> Counts {
         self.shared.state().plain.counts()
+    }
+
+    fn statistics(&self) -> Statistics {
+        self.shared.state().plain.statistics.clone()
     }
 
     fn in_flight(&self) -> usize {

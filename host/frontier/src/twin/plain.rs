@@ -19,6 +19,7 @@ use crawler_model::links::Division;
 use crawler_model::pattern::{PatternKey, path_pattern};
 use crawler_model::resource::{Redrive, ShardId};
 use crawler_model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
+use crawler_model::statistics::Statistics;
 
 /// State of a URL.
 #[derive(Debug, Clone)]
@@ -65,6 +66,7 @@ pub struct Plain {
     /// Marks of the files of items.
     pub marks: Marks,
     pub(super) counts: Counts,
+    pub(super) statistics: Statistics,
     /// Links to other shards, and from them.
     pub(super) peers: PeerLinks,
     pub(super) cookies: Option<KeptCookies>,
@@ -185,6 +187,7 @@ impl Plain {
 
     /// Applies a page's end and its results.
     pub(super) fn end(&mut self, commit: Commit) -> Committed {
+        commit.note_in(&mut self.statistics);
         let (ready_at, answered_at) = (commit.result.host_ready_at, commit.answered_at);
         self.set_host_clock(&commit.claim.request.host(), ready_at, answered_at);
         if commit.result.host_answered {

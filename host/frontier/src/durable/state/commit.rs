@@ -32,6 +32,7 @@ impl State {
         batch: &mut WriteBatch,
     ) -> Result<Committed, FrontierError> {
         self.find(&commit.claim)?;
+        self.noted.note(&commit);
         let claim = commit.claim;
         let Some(page) = self.release(claim.entry) else {
             return Ok(Committed::default());

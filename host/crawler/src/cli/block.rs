@@ -1,0 +1,340 @@
+//! Statistics of a run as one block of text: the same at the end of `run`, `resource wait` and `demo`, and in
+//! `resource get`.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use url::Url;
+
+use super::table;
+use crawler_model::crawl::Counts;
+use crawler_model::statistics::{OTHER_STATUSES, Statistics};
+
+/// Number of hosts that are named for each reason of refused links.
+const N_HOSTS: usize = 5;
+
+/// A run that has ended, or goes on.
+#[derive(Debug, Clone, Copy)]
+pub struct Block<'a> {
+    /// Counts of the run.
+    pub counts: &'a Counts,
+    /// Statistics of the run.
+    pub statistics: &'a Statistics,
+    /// Milliseconds that the run took.
+    pub took_ms: u64,
+    /// Reason why the run has ended.
+    pub end: &'a str,
+}
+
+impl Block<'_> {
+    /// Returns the first line: numbers, time and end.
+    pub fn summary(&self) -> String {
+        let (pages, items) = (self.counts.pages(), self.counts.items);
+        let seconds = self.took_ms as f64 / 1_000.0;
+        let rate = pages as f64 / seconds.max(0.001);
+        format!(
+            "{}, {}, {} in {seconds:.1} s ({rate:.0} pages/s); {}",
+            number(pages, "page"),
+            number(items, "item"),
+            table::size(self.counts.bytes),
+            table::plain(self.end),
+        )
+    }
+
+    /// Returns all other lines: a name and a value each. A name that is empty goes on with the one before.
+    pub fn rows(&self) -> Vec<(&'static str, String)> {
+        let (counts, statistics) = (self.counts, self.statistics);
+        let mut rows = Vec::new();
+        let mut outcomes = vec![("parsed", counts.parsed), ("dead", counts.dead)];
+        outcomes.extend(counts.outcomes.iter().map(|(word, n)| (word.as_str(), *n)));
+        outcomes.retain(|(_, n)| *n > 0);
+        outcomes.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+        add(&mut rows, "outcomes", [listed(outcomes)]);
+        let statuses = statistics.statuses.iter().map(|(status, n)| match *status {
+            OTHER_STATUSES => format!("others: {n}"),
+            status => format!("{status}: {n}"),
+        });
+        add(&mut rows, "statuses", [joined(statuses)]);
+        if counts.retries > 0 {
+            add(&mut rows, "retries", [counts.retries.to_string()]);
+        }
+        let deaths = most(&counts.dead_by_reason).into_iter().map(|(reason, n)| {
+            match statistics.dead_examples.get(reason) {
+                Some(url) => format!("{n} {reason}, such as {}", table::plain(url)),
+                None => format!("{n} {reason}"),
+            }
+        });
+        add(&mut rows, "dead", deaths);
+        let refused = most(&counts.refused_links).into_iter().map(|(reason, n)| {
+            let hosts = statistics.refused_hosts.get(reason);
+            let hosts = hosts.map(|hosts| hosts.top(N_HOSTS)).unwrap_or_default();
+            let hosts = hosts.iter().map(|host| format!("{} {}", host.host, host.n));
+            match joined(hosts) {
+                hosts if hosts.is_empty() => format!("{n} {reason}"),
+                hosts => format!("{n} {reason}: {hosts}"),
+            }
+        });
+        add(&mut rows, "not followed", refused);
+        let kinds = statistics
+            .kinds
+            .iter()
+            .map(|(kind, known)| (kind.as_str(), known.items));
+        add(&mut rows, "items", [listed(kinds)]);
+        add(&mut rows, "always empty", named(statistics.empty_fields()));
+        add(&mut rows, "unmatched", named(statistics.unmatched()));
+        add(&mut rows, "no page", self.lost_roots());
+        rows
+    }
+
+    /// Returns all lines, those after the first indented.
+    pub fn lines(&self) -> Vec<String> {
+        let rows = self.rows().into_iter();
+        let rows = rows.map(|(name, value)| format!("  {name:<13} {value}"));
+        std::iter::once(self.summary()).chain(rows).collect()
+    }
+
+    /// Tells of each root request without a page what became of it, and the way out of a redirect.
+    fn lost_roots(&self) -> Vec<String> {
+        let lost = self.statistics.lost_roots.iter().map(|root| {
+            let url = table::plain(&root.url);
+            let target = root.target.parse::<Url>().ok();
+            match target.as_ref().and_then(|target| Some((target, target.host_str()?))) {
+                Some((target, host)) => format!(
+                    "{url} redirects to {target}, which is not followed; start there, or add its host with --scope {host}"
+                ),
+                None if root.status > 0 => {
+                    format!("{url}: {}, status {}", table::plain(&root.end), root.status)
+                }
+                None => format!("{url}: {}", table::plain(&root.end)),
+            }
+        });
+        lost.collect()
+    }
+}
+
+/// Returns why a run has ended in order, from its counts and the limits of its resource.
+pub fn why_ended(counts: &Counts, max_pages: Option<u64>, max_bytes: Option<u64>) -> String {
+    let left = match counts.due {
+        0 => return "nothing is left to fetch".to_owned(),
+        1 => "1 URL is left".to_owned(),
+        n => format!("{n} URLs are left"),
+    };
+    match (max_pages, max_bytes) {
+        (Some(max), _) if counts.pages() >= max => {
+            format!("--max-pages {max} is reached, and {left}")
+        }
+        (_, Some(max)) if counts.bytes >= max => {
+            format!("--max-bytes {max} is reached, and {left}")
+        }
+        _ => left,
+    }
+}
+
+fn add(
+    rows: &mut Vec<(&'static str, String)>,
+    name: &'static str,
+    values: impl IntoIterator<Item = String>,
+) {
+    let values = values.into_iter().filter(|value| !value.is_empty());
+    let names = std::iter::once(name).chain(std::iter::repeat(""));
+    rows.extend(names.zip(values));
+}
+
+fn number(n: u64, thing: &str) -> String {
+    match n {
+        1 => format!("1 {thing}"),
+        n => format!("{n} {thing}s"),
+    }
+}
+
+/// Returns reasons with their numbers, the most frequent first.
+fn most(reasons: &BTreeMap<String, u64>) -> Vec<(&str, u64)> {
+    let reasons = reasons.iter().filter(|(_, n)| **n > 0);
+    let mut reasons: Vec<_> = reasons.map(|(reason, n)| (reason.as_str(), *n)).collect();
+    reasons.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    reasons
+}
+
+fn listed<'a>(words: impl IntoIterator<Item = (&'a str, u64)>) -> String {
+    let words = words.into_iter();
+    joined(words.map(|(word, n)| format!("{} {n}", table::plain(word))))
+}
+
+/// Returns a line for each owner with the names of its things, which are in its order.
+fn named<'a>(things: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    let mut lines: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (owner, name) in things {
+        match lines.last_mut() {
+            Some((last, names)) if *last == owner => names.push(name),
+            _ => lines.push((owner, vec![name])),
+        }
+    }
+    let lines = lines.into_iter();
+    let lines = lines.map(|(owner, names)| format!("{owner}: {}", names.join(", ")));
+    lines.map(|line| table::plain(&line)).collect()
+}
+
+fn joined<T: Display>(parts: impl Iterator<Item = T>) -> String {
+    parts
+        .map(|part| part.to_string())
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawler_model::statistics::{HostLinks, Kind, LostRoot, PlanMatches};
+
+    fn map<V: Clone>(entries: &[(&str, V)]) -> BTreeMap<String, V> {
+        let entries = entries.iter().cloned();
+        entries
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect()
+    }
+
+    #[track_caller]
+    fn check(counts: &Counts, statistics: &Statistics, expected: &str) {
+        let block = Block {
+            counts,
+            statistics,
+            took_ms: 8_100,
+            end: &why_ended(counts, Some(600), None),
+        };
+        assert_eq!(block.lines().join("\n"), expected.trim());
+    }
+
+    #[test]
+    fn a_crawl_that_went_well_has_a_short_block() {
+        let counts = Counts {
+            parsed: 526,
+            root_pages: 1,
+            items: 526,
+            bytes: 12_300_000,
+            ..Counts::default()
+        };
+        let kind = Kind {
+            items: 526,
+            fields: map(&[("title", 526)]),
+        };
+        let statistics = Statistics {
+            statuses: [(200, 526)].into(),
+            kinds: map(&[("page", kind)]),
+            ..Statistics::default()
+        };
+        check(
+            &counts,
+            &statistics,
+            "
+526 pages, 526 items, 12.3 MB in 8.1 s (65 pages/s); nothing is left to fetch
+  outcomes      parsed 526
+  statuses      200: 526
+  items         page 526",
+        );
+    }
+
+    #[test]
+    fn whatever_went_wrong_is_in_the_block() {
+        let counts = Counts {
+            parsed: 520,
+            other_done: 76,
+            outcomes: map(&[("gone", 70), ("redirected", 6)]),
+            dead: 4,
+            dead_by_reason: map(&[("status-503", 1), ("timeout", 3)]),
+            retries: 7,
+            items: 510,
+            bytes: 999,
+            due: 1,
+            refused_links: map(&[("bad-url", 2), ("out-of-scope", 120)]),
+            ..Counts::default()
+        };
+        let host = |host: &str, n| HostLinks {
+            host: host.to_owned(),
+            n,
+            error: 0,
+        };
+        let hosts = ["a", "b", "c", "d", "e", "f"].into_iter().zip(1..);
+        let statistics = Statistics {
+            statuses: [(0, 2), (200, 520), (404, 70)].into(),
+            refused_hosts: map(&[("out-of-scope", hosts.map(|(h, n)| host(h, n)).collect())]),
+            dead_examples: map(&[("timeout", "http://a.test/slow\u{202e}".to_owned())]),
+            lost_roots: vec![
+                LostRoot {
+                    url: "http://a.test/".into(),
+                    end: "redirected".into(),
+                    status: 0,
+                    target: "http://www.a.test/".into(),
+                },
+                LostRoot {
+                    url: "http://b.test/".into(),
+                    end: "gone".into(),
+                    status: 404,
+                    target: String::new(),
+                },
+                LostRoot {
+                    url: "http://c.test/".into(),
+                    end: "timeout".into(),
+                    ..LostRoot::default()
+                },
+            ],
+            kinds: map(&[
+                (
+                    "author",
+                    Kind {
+                        items: 10,
+                        fields: map(&[("born", 0), ("name", 9)]),
+                    },
+                ),
+                (
+                    "book",
+                    Kind {
+                        items: 500,
+                        fields: map(&[("cover", 0), ("price", 0), ("title", 500)]),
+                    },
+                ),
+            ]),
+            plans: map(&[(
+                "book",
+                PlanMatches {
+                    pages: 520,
+                    selectors: map(&[("price", 0), ("title", 500)]),
+                },
+            )]),
+        };
+        check(
+            &counts,
+            &statistics,
+            "
+600 pages, 510 items, 999 B in 8.1 s (74 pages/s); --max-pages 600 is reached, and 1 URL is left
+  outcomes      parsed 520, gone 70, redirected 6, dead 4
+  statuses      others: 2, 200: 520, 404: 70
+  retries       7
+  dead          3 timeout, such as http://a.test/slow\\u{202e}
+                1 status-503
+  not followed  120 out-of-scope: f 6, e 5, d 4, c 3, b 2
+                2 bad-url
+  items         author 10, book 500
+  always empty  author: born
+                book: cover, price
+  unmatched     book: price
+  no page       http://a.test/ redirects to http://www.a.test/, which is not followed; start there, or add its host with --scope www.a.test
+                http://b.test/: gone, status 404
+                http://c.test/: timeout",
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_run_is_told_by_its_limits() {
+        let counts = Counts {
+            bytes: 5,
+            due: 3,
+            ..Counts::default()
+        };
+        let end = |max_bytes| why_ended(&counts, None, max_bytes);
+        assert_eq!(
+            end(Some(5)),
+            "--max-bytes 5 is reached, and 3 URLs are left"
+        );
+        assert_eq!(end(None), "3 URLs are left");
+    }
+}

@@ -1,0 +1,110 @@
+//! Statistics of the run, and when they are written.
+//!
+//! They are larger than the other records of a batch, and not needed exactly after a crash. A batch has them at
+//! most once a second, if the run has nothing left to fetch, and on closing.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::Commit;
+use crawler_model::statistics::Statistics;
+
+/// Shortest time between two records while pages are fetched.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Statistics of the run, and what of them is written.
+#[derive(Debug, Default)]
+pub(in crate::durable) struct Noted {
+    statistics: Statistics,
+    /// True if the statistics have changed since they were written last.
+    is_changed: bool,
+    /// Time of the last record of this opening.
+    written_at: Option<Instant>,
+}
+
+impl Noted {
+    /// Goes on from statistics that were stored.
+    pub(in crate::durable) fn from(statistics: Statistics) -> Self {
+        Self {
+            statistics,
+            ..Self::default()
+        }
+    }
+
+    pub(in crate::durable) fn statistics(&self) -> Statistics {
+        self.statistics.clone()
+    }
+
+    /// Adds an attempt at a page.
+    pub(super) fn note(&mut self, commit: &Commit) {
+        commit.note_in(&mut self.statistics);
+        self.is_changed = true;
+    }
+
+    /// Returns the record for the next batch, if it is time for it. `is_last` tells that no page may follow soon.
+    pub(super) fn record(&mut self, is_last: bool) -> Option<Vec<u8>> {
+        let is_time = self.written_at.is_none_or(|at| at.elapsed() >= EVERY);
+        if !self.is_changed || !(is_time || is_last) {
+            return None;
+        }
+        match serde_json::to_vec(&self.statistics) {
+            Ok(record) => {
+                self.is_changed = false;
+                self.written_at = Some(Instant::now());
+                Some(record)
+            }
+            Err(error) => {
+                tracing::error!(%error, "statistics are not written");
+                None
+            }
+        }
+    }
+
+    /// Makes the next batch have the record.
+    pub(in crate::durable) fn hurry(&mut self) {
+        self.written_at = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ended;
+    use crate::suite::{commit_of, new};
+    use crawler_model::crawl::Done;
+
+    fn page() -> Commit {
+        let request = new("http://a.test/").request;
+        let claim = crate::Claim {
+            fingerprint: request.fingerprint(),
+            request,
+            depth: 0,
+            attempt: 1,
+            visit: 0,
+            entry: 1,
+            alone: false,
+            validators: None,
+            host: crate::HostStanding::default(),
+        };
+        commit_of(Box::new(claim), Ended::Done(Done::Gone))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn statistics_are_written_once_a_second_and_at_the_end() {
+        let mut noted = Noted::default();
+        assert_eq!(noted.record(true), None);
+        noted.note(&page());
+        assert!(noted.record(false).is_some());
+        noted.note(&page());
+        assert_eq!(noted.record(false), None);
+        tokio::time::advance(EVERY).await;
+        assert!(noted.record(false).is_some());
+        assert_eq!(noted.record(true), None);
+        noted.note(&page());
+        assert!(noted.record(true).is_some());
+        noted.note(&page());
+        noted.hurry();
+        assert!(noted.record(false).is_some());
+    }
+}
