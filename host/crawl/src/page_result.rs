@@ -20,7 +20,7 @@ use crawler_model::crawl::{
 };
 use crawler_model::frontier::Validators;
 use crawler_model::statistics::Observed;
-use crawler_plugin::CallFailure;
+use crawler_plugin::{CallFailure, CallReport};
 
 /// Time for which a host waits for something that its worker has not set up.
 const NOT_SET_UP_WAIT_MS: u64 = 30_000;
@@ -264,6 +264,28 @@ async fn parse(
         &request.rule,
         &report,
     );
+    let plans = shared.plan_reads(&report.reads);
+    let mut result = called(shared, claim, config, page, report, host_ready_at);
+    result.observed.plans = plans;
+    if let Ended::Done(Done::Parsed) = result.ended {
+        result.final_url = led_to;
+        result.validators = validators;
+    } else if let Ended::Done(Done::Skipped) = result.ended {
+        result.validators = validators;
+    }
+    Ok(result)
+}
+
+/// Returns the result of a page by the report of its call.
+fn called(
+    shared: &Shared,
+    claim: &Claim,
+    config: &CrawlConfig,
+    page: &Page,
+    report: CallReport,
+    host_ready_at: UnixMillis,
+) -> PageResult {
+    let request = &claim.request;
     let now = shared.parts.clock.unix_millis();
     let attempt = Attempt::ended(claim.attempt, &config.settings, now);
     let output = match report.result {
@@ -282,14 +304,11 @@ async fn parse(
                 ));
             }
             let ended = verdict::of_rule_error(&error, attempt);
-            return Ok(PageResult {
-                validators: validators.filter(|_| ended == Ended::Done(Done::Skipped)),
-                ..PageResult::new(ended, host_ready_at)
-            });
+            return PageResult::new(ended, host_ready_at);
         }
         Err(CallFailure::Killed(kill)) => {
             let ended = verdict::of_kill(kill.kill, attempt);
-            return Ok(PageResult::new(ended, host_ready_at));
+            return PageResult::new(ended, host_ready_at);
         }
     };
     let bounds = shared.bounds(&config.settings);
@@ -300,7 +319,7 @@ async fn parse(
     if output.n_bad_urls > 0 {
         refused.push(("bad-url", output.n_bad_urls));
     }
-    Ok(match records(shared, claim, page, output.items) {
+    match records(shared, claim, page, output.items) {
         Ok(items) => PageResult {
             requests: sorted.requests,
             for_peers: sorted.for_peers,
@@ -310,8 +329,6 @@ async fn parse(
                 ..Observed::default()
             },
             items,
-            final_url: led_to,
-            validators,
             ..PageResult::new(Ended::Done(Done::Parsed), host_ready_at)
         },
         Err(e) => {
@@ -327,7 +344,7 @@ async fn parse(
                 host_ready_at,
             )
         }
-    })
+    }
 }
 
 fn records(

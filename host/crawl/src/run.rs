@@ -19,6 +19,7 @@ use super::{drain, links, pages};
 use crawler_fetch::cookies::CookieJar;
 use crawler_fetch::throttle::Requester;
 use crawler_model::scope::RootHosts;
+use crawler_model::statistics::PlanNames;
 use crawler_sink::Sink;
 
 /// Time for which a page waits in the throttle for the turn of its host, because the clocks of the frontier and
@@ -46,6 +47,7 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
     let progress = Arc::new(Notify::new());
     let shared = Arc::new(Shared {
         cookies: Arc::new(CookieJar::open(kept.as_ref(), &seeds)),
+        plans: PlanNames::of(parts.rules.description()),
         n_ended: AtomicU64::new(counts.pages()),
         n_bytes: AtomicU64::new(counts.bytes),
         parts,

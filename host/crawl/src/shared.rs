@@ -16,6 +16,7 @@ use crawler_model::crawl::UnixMillis;
 use crawler_model::plugin::Limits;
 use crawler_model::resource::{Cookies, CrawlSettings};
 use crawler_model::scope::{Bounds, GrowthBounds, RootHosts};
+use crawler_model::statistics::{Matched, PlanNames, PlanRead};
 use crawler_plugin::CallConfig;
 
 /// State that the tasks of one crawl share.
@@ -24,6 +25,8 @@ pub(super) struct Shared {
     /// Hosts of the root requests, as the scope needs them.
     pub(super) root_hosts: RootHosts,
     pub(super) cookies: Arc<CookieJar>,
+    /// Names of the plans of the rules, in the order of their numbers.
+    pub(super) plans: Vec<Arc<PlanNames>>,
     /// Signals that a page has ended, or the outbox has room, so that the loop looks again.
     pub(super) progress: Arc<Notify>,
     /// Signals that the outbox has items.
@@ -152,6 +155,18 @@ impl Shared {
                 "stopped at {n_bytes} bytes, the limit of {max_bytes} set by --max-bytes is reached"
             )
         })
+    }
+
+    /// Names the plans that a page was read by.
+    pub(super) fn plan_reads(&self, reads: &[(u32, Matched)]) -> Vec<PlanRead> {
+        let named = |(plan, matched): &(u32, Matched)| {
+            let names = self.plans.get(*plan as usize)?;
+            Some(PlanRead {
+                names: names.clone(),
+                matched: *matched,
+            })
+        };
+        reads.iter().filter_map(named).collect()
     }
 
     pub(super) fn call_config(&self, limits: Limits) -> CallConfig {

@@ -245,6 +245,7 @@ mod tests {
                 result,
                 logs: Vec::new(),
                 n_logs_dropped: 0,
+                reads: Vec::new(),
                 usage: Usage {
                     fuel,
                     ..Usage::default()

@@ -117,6 +117,7 @@ fn report(
         peak_memory: state.memory.peak(),
         elapsed: started.elapsed(),
     };
+    let reads = state.matched();
     let logs = state.logs.clone();
     // A line that the guest left open is written when its stream is dropped.
     drop(state);
@@ -126,6 +127,7 @@ fn report(
         logs,
         n_logs_dropped,
         usage,
+        reads,
     }
 }
 

@@ -22,6 +22,7 @@ use crawler_model::crawl::{Item, Kill, Page, PageContext, Request, RuleError};
 use crawler_model::guest_text::GuestText;
 use crawler_model::id::Digest;
 use crawler_model::plugin::{Description, Limits};
+use crawler_model::statistics::Matched;
 use crawler_process::memory::Account;
 
 pub mod admission;
@@ -112,6 +113,8 @@ pub struct CallReport {
     pub n_logs_dropped: u64,
     /// Cost of the call.
     pub usage: Usage,
+    /// Plans that the page was read by, by their numbers, with the selectors that matched; also if the call failed.
+    pub reads: Vec<(u32, Matched)>,
 }
 
 /// Output of a successful call.

@@ -20,6 +20,7 @@ use crate::bindings::crawler::rules::types;
 use crawler_model::crawl::{Kill, Page};
 use crawler_model::page::base_of;
 use crawler_model::plugin::{LimitName, Limits};
+use crawler_model::statistics::Matched;
 use crawler_process::task::spawn_blocking;
 
 /// Size in bytes of a page that is read on the executor's thread, in a few milliseconds. A longer page is
@@ -52,6 +53,14 @@ impl CallState {
     /// Takes note that the rule is given the captures of this plan, with the mark if they are cut.
     pub(super) fn is_shown(&mut self, plan: u32) {
         self.reads.told.insert(plan);
+    }
+
+    /// Returns the plans that the page was read by, with the selectors that matched.
+    pub(crate) fn matched(&self) -> Vec<(u32, Matched)> {
+        let read = self.reads.done.iter();
+        let read = read.filter_map(|(plan, read)| Some((*plan, read.as_ref().ok()?)));
+        read.map(|(plan, reading)| (plan, Matched::of(&reading.captures)))
+            .collect()
     }
 
     /// Logs that captures are cut. A rule that follows a field it never looked at cannot know that there is

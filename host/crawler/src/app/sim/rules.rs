@@ -100,5 +100,6 @@ fn report(output: CallOutput) -> CallReport {
         logs: Vec::new(),
         n_logs_dropped: 0,
         usage: Usage::default(),
+        reads: Vec::new(),
     }
 }
