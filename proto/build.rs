@@ -3,7 +3,7 @@
 use tonic_prost_build::Builder;
 
 /// Messages that HTTP and `-o json` show: they are written as JSON.
-const SHOWN: [&str; 25] = [
+const SHOWN: [&str; 30] = [
     "NodeSpec",
     "Resource",
     "ResourceSpec",
@@ -23,6 +23,11 @@ const SHOWN: [&str; 25] = [
     "Schema",
     "ListPluginsResponse",
     "FrontierStats",
+    "RunStatistics",
+    "HostLinks",
+    "LostRoot",
+    "KindStatistics",
+    "PlanStatistics",
     "HostEntry",
     "ListHostsResponse",
     "UrlEntry",
@@ -33,7 +38,7 @@ const SHOWN: [&str; 25] = [
 
 /// Fields whose JSON is not simply their value, with the attribute of serde. The name of a message after a dot
 /// stands for all of its fields.
-const FIELDS: [(&str, &str); 18] = [
+const FIELDS: [(&str, &str); 20] = [
     // Clients of the original interface read it with a capital letter.
     ("NodeSpec.Address", r#"rename = "Address""#),
     // JavaScript rounds numbers as large as nanoseconds.
@@ -56,6 +61,11 @@ const FIELDS: [(&str, &str); 18] = [
         "FrontierStats.counts",
         r#"serialize_with = "crate::json::totals""#,
     ),
+    (
+        "RunStatistics.counts",
+        r#"serialize_with = "crate::json::totals""#,
+    ),
+    ("HostLinks.hosts", "flatten"),
     // Settings are shown where they are set.
     (".CrawlSettings", IF_SET),
     (

@@ -9,6 +9,7 @@ use crawler_proto as proto;
 pub(super) mod crawl;
 pub(super) mod links;
 pub(super) mod settings;
+pub(super) mod statistics;
 pub(super) mod turns;
 
 use self::settings::{crawl_message, crawl_settings, placement_change, placement_message};

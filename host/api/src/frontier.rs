@@ -4,6 +4,7 @@ use crawler_proto as proto;
 
 use super::client::Client;
 use super::convert::crawl::counts_message;
+use super::convert::statistics::statistics_message;
 use super::forward::Origin;
 use super::problem::Problem;
 use super::spec::{invalid, resource_name};
@@ -28,6 +29,12 @@ impl Api {
     pub(crate) async fn frontier_stats(&self, name: &str) -> Result<proto::FrontierStats, Problem> {
         let call = async { self.control.frontier_stats(&resource_name(name)?).await };
         Ok(stats(self.within(CALL_DEADLINE, Box::pin(call)).await?))
+    }
+
+    pub(crate) async fn statistics(&self, name: &str) -> Result<proto::RunStatistics, Problem> {
+        let call = async { self.control.statistics(&resource_name(name)?).await };
+        let found = self.within(CALL_DEADLINE, Box::pin(call)).await?;
+        Ok(statistics_message(found))
     }
 
     pub(crate) async fn urls(

@@ -291,6 +291,13 @@ impl CrawlerMaster for Master {
         answer(self.api.frontier_stats(&request.into_inner().name)).await
     }
 
+    async fn get_statistics(
+        &self,
+        request: Request<proto::ResourceRequest>,
+    ) -> Answer<proto::RunStatistics> {
+        answer(self.api.statistics(&request.into_inner().name)).await
+    }
+
     async fn list_urls(
         &self,
         request: Request<proto::ListUrlsRequest>,

@@ -62,6 +62,7 @@ pub use self::bounds::{
 };
 pub use self::convert::crawl::totals;
 pub use self::convert::settings::placement_spec;
+pub use self::convert::statistics::{statistics, statistics_message};
 
 /// The calls of a master, within their bounds. Both forms end here.
 #[derive(Clone)]

@@ -123,7 +123,7 @@ struct Args {
 #[derive(Debug, Subcommand)]
 enum Typed {
     /// Crawl once in this terminal: no server, items to stdout or a file
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Start a master and a worker in one process; its folder survives any restart
     Up(UpArgs),
     /// Start a master of a cluster; any number of them, one leads

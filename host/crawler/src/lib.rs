@@ -80,6 +80,7 @@
 //! | files that were never complete | an hour | a sweep every hour | none | `writes_that_were_cut_off_are_swept_after_an_hour_and_nothing_else_is` |
 //! | compiled code | 2 GiB, the least used goes | the next one that is kept | `--compiled-size` | `the_least_used_code_goes_when_there_is_too_much` |
 //! | plugin bytes | those of plugins that are there, and an hour longer | the leader's sweep every hour | `--plugin-size` each | `bytes_go_with_the_last_version_that_has_them`, `bytes_of_plugins_that_are_not_kept_go_and_other_files_stay` |
+//! | statistics of a run | 64 KiB a shard, in memory and in its frontier | the sweep of a new run | none | `whatever_sites_and_rules_do_statistics_stay_small` |
 //! | the log of a crawl | 1 000 lines and 1 MiB, in memory; a line of more than 8 KiB is cut | the next line | none | `only_the_last_lines_are_kept`, `r05_the_log_of_a_crawl_is_bounded_in_bytes` |
 //! | calls that a resource remembers | 16, each of 128 bytes | the next one; the deletion's record keeps them for as long as it is there | none | `a_call_that_is_sent_again_is_carried_out_once` |
 //! | bodies of requests in hand, in memory | 256 MiB, the last eighth for small ones | the answer to a request; further ones are refused | `--request-memory` | `r03_bodies_beyond_the_budget_are_refused_until_it_is_free` |

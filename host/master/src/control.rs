@@ -34,6 +34,7 @@ mod plugins;
 mod reads;
 mod resources;
 mod runs;
+pub mod statistics;
 
 pub use plugins::Push;
 

@@ -53,6 +53,8 @@ fn http_cases() -> Vec<HttpCase> {
             "405 INVALID_ARGUMENT: /crawler/resource/there/restart does not take GET | it takes POST",
         ),
         get("GET /crawler/resource/shop/frontier", &unknown),
+        get("GET /crawler/resource/shop/statistics", &unknown),
+        get("GET /crawler/resource/waits/statistics", &never),
         get("GET /crawler/resource/shop/frontier/urls", &unknown),
         get("GET /crawler/resource/shop/frontier/why?url=http://a.test/", &unknown),
         post("POST /crawler/resource/shop/frontier/redrive", "{}", &unknown),
@@ -158,6 +160,8 @@ async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
     case(calls.resume_resource(named("shop")).await.err(), unknown);
     case(calls.get_frontier_stats(named("shop")).await.err(), unknown);
     case(calls.get_frontier_stats(named("waits")).await.err(), never);
+    case(calls.get_statistics(named("shop")).await.err(), unknown);
+    case(calls.get_statistics(named("waits")).await.err(), never);
     case(calls.list_urls(urls("shop", "", "")).await.err(), unknown);
     case(calls.list_urls(urls("waits", "", "")).await.err(), never);
     case(
@@ -214,6 +218,8 @@ fn cli_cases() -> Vec<(&'static [&'static str], String)> {
         (&["resource", "restart", "shop"], unknown.clone()),
         (&["frontier", "stats", "shop"], unknown.clone()),
         (&["frontier", "list", "shop"], unknown.clone()),
+        (&["resource", "stats", "shop"], unknown.clone()),
+        (&["resource", "stats", "waits"], never.clone()),
         (
             &["frontier", "why", "shop", "http://a.test/"],
             unknown.clone(),

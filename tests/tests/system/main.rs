@@ -14,6 +14,7 @@ mod languages;
 mod life;
 mod masters;
 mod nodes;
+mod outcomes;
 mod output;
 mod pages;
 mod placement;

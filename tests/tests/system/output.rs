@@ -62,7 +62,7 @@ fn a_crawl_without_items_leaves_an_empty_document() {
     ] {
         fs::write(home.path().join(file), "items of an earlier crawl").expect("written");
         let ended = crawl(&home, &web.url("/nowhere"), file);
-        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
         let left = fs::read_to_string(home.path().join(file)).expect("the file is there");
         let mut names: Vec<&str> = left.trim_end().split(',').collect();
         names.sort_unstable();

@@ -12,6 +12,7 @@ use super::*;
 use crate::frontier;
 use crawler_master::control::frontier::{HostCursor, HostsPage, UrlCursor, UrlsPage};
 use crawler_master::control::items::ItemPosition;
+use crawler_master::control::statistics::RunStatistics;
 use crawler_master::explain::{Explanation, UrlStatus};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::frontier::{
@@ -24,6 +25,7 @@ use crawler_model::resource::{
     CrawlSettings, Owner, Phase, PinnedPlugin, PlacementSpec, Resource, ResourceSpec, ShardRecord,
 };
 use crawler_model::settings::examples;
+use crawler_model::statistics::{Kind, LostRoot, PlanMatches, Statistics, TopHosts};
 use crawler_model::status::LogLine;
 
 /// Answers by their names.
@@ -236,6 +238,11 @@ fn frontiers(found: &mut Answers) {
     let empty = frontier::stats(FrontierStats::default());
     add(found, "stats, empty", empty);
     add_bare::<proto::FrontierStats>(found, "stats, bare");
+    let statistics = crate::statistics_message(statistics());
+    let kept = crate::statistics(statistics.clone());
+    assert_eq!(kept, self::statistics());
+    add(found, "statistics", statistics);
+    add_bare::<proto::RunStatistics>(found, "statistics, bare");
     let hosts = HostsPage {
         entries: vec![host()],
         next: Some(HostCursor {
@@ -398,6 +405,40 @@ fn counts() -> Counts {
         roots_other: 13,
         began_at: 14,
         ended_at: 15,
+    }
+}
+
+fn statistics() -> RunStatistics {
+    let mut hosts = TopHosts::default();
+    hosts.add("b.test", 2);
+    RunStatistics {
+        run: Run(2),
+        counts: counts(),
+        statistics: Statistics {
+            statuses: [(200, 1), (0, 2)].into(),
+            refused_hosts: texts(("out-of-scope", hosts)),
+            dead_examples: texts(("timeout", "http://a.test/".to_owned())),
+            lost_roots: vec![LostRoot {
+                url: "http://a.test/".into(),
+                end: "redirected".into(),
+                status: 301,
+                target: "http://b.test/".into(),
+            }],
+            kinds: texts((
+                "book",
+                Kind {
+                    items: 3,
+                    fields: texts(("price", 0)),
+                },
+            )),
+            plans: texts((
+                "page",
+                PlanMatches {
+                    pages: 4,
+                    selectors: texts(("title", 0)),
+                },
+            )),
+        },
     }
 }
 

@@ -21,6 +21,20 @@ impl Client {
         .await
     }
 
+    /// Returns the statistics of a resource's present run.
+    pub async fn statistics(
+        &self,
+        name: &ResourceName,
+    ) -> Result<proto::RunStatistics, ClientError> {
+        let name = name.to_string();
+        let message = proto::ResourceRequest { name };
+        self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.get_statistics(message).await }
+        })
+        .await
+    }
+
     /// Returns part of the list of URLs. An empty state means all states, and an empty token is the beginning
     /// of the list.
     pub async fn urls(

@@ -13,6 +13,11 @@ pub(super) async fn stats(State(api): State<Api>, name: PathPart, params: Params
     answer(api.frontier_stats(&part(name)?).await)
 }
 
+pub(super) async fn statistics(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+    known(params, &[])?;
+    answer(api.statistics(&part(name)?).await)
+}
+
 pub(super) async fn list(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
     let mut params = known(params, &["state", "page_size", "page_token"])?;
     let page_size = number(&params, "page_size")?;

@@ -236,6 +236,16 @@ fn frontiers() -> Vec<Route> {
         ),
         Route::new(
             Method::GET,
+            "/crawler/resource/{name}/statistics",
+            frontier::statistics,
+            RouteDocs {
+                answer: "statistics of the present run: `run`, `counts`, `statuses`, `refused_hosts`, `dead_examples`, `lost_roots`, `kinds` (with `items`, `filled`, `always_empty`), `plans` (with `pages`, `matched`, `unmatched`)",
+                errors: "as below",
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
             "/crawler/resource/{name}/frontier/urls",
             frontier::list,
             RouteDocs {

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `worker` | files that its config file names | its data root, state folder and temporary folder |
 //! | `worker --cluster=false`, `up` | the same, and its plugins | the same |
-//! | `run` | the same | its state folder, temporary folder and output |
+//! | `run` | the same | its state folder, temporary folder, output and statistics |
 //!
 //! Compilers of languages need much more than that, so plugins that are folders are built before the process
 //! is confined. `run --watch`, which builds again and again, is not confined. `demo` and the commands for
@@ -21,7 +21,6 @@ use anyhow::Context as _;
 use super::stop::{Interrupted, Signals};
 use super::{listeners, parts, run};
 use crate::cli::engine::EngineOptions;
-use crate::cli::items_file::ItemsFile;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{Command, WorkerOptions};
 use crate::config::{self, FetchConfig, FileConfig, FixedHosts};
@@ -49,7 +48,8 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
             access
                 .read
                 .extend(options.fetch.files().map(Path::to_owned));
-            if let Some(ItemsFile { path, .. }) = &options.output {
+            let output = options.output.as_ref().map(|items| &items.path);
+            for path in output.into_iter().chain(&options.stats) {
                 if !path.exists() {
                     // A rule of the confinement needs a file that exists.
                     let created = File::create_new(path);

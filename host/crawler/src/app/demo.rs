@@ -21,6 +21,7 @@ use super::listeners;
 use super::parts;
 use super::stop::unless_stopped;
 use super::up;
+use crate::cli::block::{Block, why_ended};
 use crate::cli::plugin::build_plugin;
 use crate::cli::{DemoOptions, UpOptions};
 use crate::demo::report::{DemoReport, compare};
@@ -172,6 +173,7 @@ async fn crawl(
     for (n, line) in report.lines(&differences).iter().enumerate() {
         println!("{}. {line}", n + 1);
     }
+    println!("   {}", summary(&client, &end).await?);
     if !differences.is_empty() {
         bail!(
             "the items are not what the shop sells:\n  {}",
@@ -186,6 +188,19 @@ async fn crawl(
     println!("  {crawler} resource add books --param start=http://127.0.0.1:8000/{START}");
     println!("  {crawler} resource wait books && {crawler} items books");
     Ok(())
+}
+
+/// Returns the statistics of the crawl in one line.
+async fn summary(client: &Client, end: &proto::Resource) -> anyhow::Result<String> {
+    let name = end.spec().name.parse()?;
+    let found = crawler_api::statistics(client.statistics(&name).await?);
+    let block = Block {
+        counts: &found.counts,
+        statistics: &found.statistics,
+        took_ms: found.counts.took_ms(),
+        end: &why_ended(&found.counts, None, None),
+    };
+    Ok(block.summary())
 }
 
 /// Cuts a line to a length that fits most terminals.

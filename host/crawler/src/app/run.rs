@@ -6,6 +6,7 @@
 )]
 
 use std::io::IsTerminal as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,9 +29,11 @@ use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_devtools::watch::ChangeWatcher;
 use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
+use crawler_master::control::statistics::RunStatistics;
 use crawler_model::crawl::Counts;
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::{LimitOverrides, Limits, Schema};
+use crawler_model::statistics::Statistics;
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::task::TaskScope;
 use crawler_sink::Sink;
@@ -190,6 +193,9 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     for line in block.lines() {
         eprintln!("{line}");
     }
+    if let Some(path) = &options.stats {
+        write_stats(path, &counts, &statistics).await?;
+    }
     match end {
         CrawlEnd::Finished | CrawlEnd::Resting { .. } => {
             if counts.items == 0 {
@@ -279,6 +285,18 @@ async fn print_log(log: CrawlLog, progress: ProgressBar) {
         };
         progress.suspend(|| eprintln!("{}: {place}{}", line.level, line.message));
     }
+}
+
+/// Writes the statistics of a run as the API shows them.
+async fn write_stats(path: &Path, counts: &Counts, statistics: &Statistics) -> anyhow::Result<()> {
+    let message = crawler_api::statistics_message(RunStatistics {
+        run: Run(1),
+        counts: counts.clone(),
+        statistics: statistics.clone(),
+    });
+    let json = serde_json::to_vec_pretty(&message)?;
+    let written = tokio::fs::write(path, json).await;
+    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Returns why a crawl has ended, in a few words.

@@ -30,15 +30,21 @@ impl Block<'_> {
     /// Returns the first line: numbers, time and end.
     pub fn summary(&self) -> String {
         let (pages, items) = (self.counts.pages(), self.counts.items);
-        let seconds = self.took_ms as f64 / 1_000.0;
-        let rate = pages as f64 / seconds.max(0.001);
         format!(
-            "{}, {}, {} in {seconds:.1} s ({rate:.0} pages/s); {}",
+            "{}, {}, {}; {}",
             number(pages, "page"),
             number(items, "item"),
-            table::size(self.counts.bytes),
+            self.took(),
             table::plain(self.end),
         )
+    }
+
+    /// Returns bytes, time and rate.
+    pub fn took(&self) -> String {
+        let seconds = self.took_ms as f64 / 1_000.0;
+        let rate = self.counts.pages() as f64 / seconds.max(0.001);
+        let size = table::size(self.counts.bytes);
+        format!("{size} in {seconds:.1} s ({rate:.0} pages/s)")
     }
 
     /// Returns all other lines: a name and a value each. A name that is empty goes on with the one before.
@@ -140,7 +146,8 @@ fn add(
     rows.extend(names.zip(values));
 }
 
-fn number(n: u64, thing: &str) -> String {
+/// Returns a number of things, such as `1 page` and `2 pages`.
+pub(super) fn number(n: u64, thing: &str) -> String {
     match n {
         1 => format!("1 {thing}"),
         n => format!("{n} {thing}s"),

@@ -77,6 +77,8 @@ pub struct RunOptions {
     pub crawl: CrawlSettings,
     /// File for the items. If `None`, they go to stdout.
     pub output: Option<ItemsFile>,
+    /// File for the statistics of the run, as JSON.
+    pub stats: Option<PathBuf>,
     /// Conditions under which the crawl is no success.
     pub fail_on: Vec<FailOn>,
     /// True if the crawl starts again after each change of the plugin.
@@ -167,6 +169,9 @@ pub(super) struct RunArgs {
     /// file has when the first one comes [default: an object a line to stdout]
     #[arg(short = 'o', long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(ItemsFile::new))]
     output: Option<ItemsFile>,
+    /// Where the statistics go that are printed at the end, as JSON too
+    #[arg(long, value_name = "FILE")]
+    stats: Option<PathBuf>,
     #[arg(long, value_name = "CONDITION,…", value_delimiter = ',', help = fail_on::HELP)]
     fail_on: Vec<FailOn>,
     /// Build and crawl again from the start on each save, until Ctrl-C
@@ -285,6 +290,7 @@ impl RunArgs {
             crawl: self.crawl.settings(),
             plugin: self.plugin,
             output: self.output,
+            stats: self.stats,
             fail_on: self.fail_on,
             is_watching: self.watch,
             frontier_urls: self.frontier_urls,

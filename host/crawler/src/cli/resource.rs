@@ -1,7 +1,5 @@
 //! `crawler resource …`: named crawls.
 
-use std::time::Duration;
-
 use clap::{Args, Subcommand};
 use crawler_proto as proto;
 use futures::stream::StreamExt as _;
@@ -12,10 +10,12 @@ use super::table;
 use crawler_api::client::{Client, ClientError};
 use crawler_api::spec::SpecRequest;
 use crawler_api::{placement_spec, totals};
+use crawler_model::crawl::Counts;
 use crawler_model::id::{PluginRef, ResourceName};
 use crawler_model::plugin::LimitName;
 
 mod hosts;
+mod stats;
 mod wait;
 mod watch;
 
@@ -60,17 +60,19 @@ pub(super) enum ResourceCommand {
         after_help = "Examples:\n  crawler resource hosts books\n  crawler resource hosts books --state given-up --limit 1000 -o json"
     )]
     Hosts(hosts::HostsArgs),
-    /// Wait until a crawl is over; success only if it finished
-    #[command(
-        after_help = "Example:\n  crawler resource wait books --timeout 1h && crawler items books"
-    )]
-    Wait {
+    /// Show statistics of the present run: statuses, lost links, items, empty fields, selectors
+    #[command(after_help = "Example:\n  crawler resource stats books -o json")]
+    Stats {
         /// The resource
         name: ResourceName,
-        /// How long to wait
-        #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
-        timeout: Duration,
+        #[command(flatten)]
+        output: OutputArgs,
     },
+    /// Wait until a crawl is over; success only if it finished, and brought what it was to bring
+    #[command(
+        after_help = "Examples:\n  crawler resource wait books --timeout 1h && crawler items books\n  crawler resource wait books --fail-on dead=1%,empty=price"
+    )]
+    Wait(wait::WaitArgs),
     /// Begin a new run, whatever the present one has come to; items of earlier runs stay
     #[command(
         after_help = "What is over, failed or under way begins again from its root requests, with the changes that are\nnamed. A restart of the server needs none of this: it goes on in the same run.\n\nExamples:\n  crawler resource restart books && crawler items books --follow\n  crawler resource restart books --shards 4 --param start=https://books.example/new"
@@ -162,9 +164,15 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
         ResourceCommand::List { output, .. } => list(all(&client).await?, &output)?,
         ResourceCommand::Hosts(args) => hosts::list(&client, args).await?,
         ResourceCommand::Get { name, output } => {
-            show(&client.resource(&name).await?, &output)?;
+            let resource = client.resource(&name).await?;
+            show(&resource, &output)?;
+            if output.format == Format::Table {
+                let found = stats::find(&client, &name, &resource).await?;
+                stats::print_rows(&found)?;
+            }
         }
-        ResourceCommand::Wait { name, timeout } => wait::run(&client, &name, timeout).await?,
+        ResourceCommand::Stats { name, output } => stats::run(&client, &name, &output).await?,
+        ResourceCommand::Wait(args) => wait::run(&client, args).await?,
         ResourceCommand::Restart(args) => {
             let name = args.name.clone();
             let run = client.restart_resource(args.into_request()).await?.run;
@@ -244,7 +252,7 @@ fn rows(resources: Vec<proto::Resource>) -> Vec<[String; HEAD.len()]> {
                 counts.pages().to_string(),
                 counts.dead.to_string(),
                 counts.items.to_string(),
-                rate(counts),
+                rate(&counts),
                 resource.reason,
             ]
         })
@@ -252,8 +260,8 @@ fn rows(resources: Vec<proto::Resource>) -> Vec<[String; HEAD.len()]> {
 }
 
 /// Formats the pages of a second on average; empty if the run has lasted for less.
-fn rate(counts: proto::Counts) -> String {
-    let rate = crawler_api::totals(counts).rate();
+fn rate(counts: &Counts) -> String {
+    let rate = counts.rate();
     rate.map(|rate| format!("{rate:.1}/s")).unwrap_or_default()
 }
 
@@ -270,13 +278,6 @@ fn show(resource: &proto::Resource, output: &OutputArgs) -> anyhow::Result<()> {
         "{} parsed, {} done otherwise, {} dead, {} waiting, {} in flight",
         counts.parsed, counts.other_done, counts.dead, counts.due, counts.in_flight,
     );
-    let by_reason = |reasons: &std::collections::BTreeMap<String, u64>| {
-        let reasons: Vec<_> = reasons
-            .iter()
-            .map(|(why, n)| format!("{why} {n}"))
-            .collect();
-        reasons.join(", ")
-    };
     let plugin = match resource.plugin_version.as_str() {
         "" => spec.plugin.clone(),
         version => format!("{} (runs {version})", spec.plugin),
@@ -317,8 +318,6 @@ fn show(resource: &proto::Resource, output: &OutputArgs) -> anyhow::Result<()> {
         ("hosts", some(counts.hosts)),
         ("items", counts.items.to_string()),
         ("bytes", table::size(counts.bytes)),
-        ("dead", by_reason(&counts.dead_by_reason)),
-        ("not taken", by_reason(&counts.refused_links)),
     ];
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
         table::print_line(&format!("{name:<10} {value}"))?;

@@ -24,6 +24,7 @@ mod peers;
 mod refused;
 mod reopening;
 mod runs;
+mod statistics;
 mod suspects;
 mod sweep;
 

@@ -1,35 +1,52 @@
-//! `crawler resource wait`: progress on a terminal, and an exit code that scripts can trust.
+//! `crawler resource wait`: progress on a terminal, statistics at the end, and an exit code that scripts can trust.
 
 use std::time::Duration;
 
+use clap::Args;
 use crawler_proto as proto;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::{Instant, sleep};
 
+use super::stats;
+use crate::cli::args::{Format, OutputArgs};
+use crate::cli::block::number;
+use crate::cli::fail_on::{self, FailOn};
 use crate::cli::{Failure, Unmet, check_roots, table};
-use crawler_api::client::Client;
+use crawler_api::client::{Client, ClientError};
 use crawler_api::totals;
+use crawler_master::control::statistics::RunStatistics;
 use crawler_model::id::ResourceName;
 
 /// Interval between two looks at the resource.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// Waits until the crawl has finished. It is an error if the crawl failed, or is not over in time.
-pub(super) async fn run(
-    client: &Client,
-    name: &ResourceName,
+#[derive(Debug, Args)]
+pub(in crate::cli) struct WaitArgs {
+    /// The resource
+    name: ResourceName,
+    /// How long to wait
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
     timeout: Duration,
-) -> anyhow::Result<()> {
+    #[arg(long, value_name = "CONDITION,…", value_delimiter = ',', help = fail_on::HELP)]
+    fail_on: Vec<FailOn>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Waits until the crawl has finished. It is an error if the crawl failed, brought nothing, or is not over in
+/// time.
+pub(super) async fn run(client: &Client, args: WaitArgs) -> anyhow::Result<()> {
+    let (name, timeout) = (&args.name, args.timeout);
     let deadline = Instant::now() + timeout;
     let progress = spinner();
     let mut seen = String::new();
     loop {
-        match client.resource(name).await {
-            Ok(resource) => {
-                if is_over(&resource) {
-                    progress.finish_and_clear();
-                    return end(name, &resource);
-                }
+        match look(client, name).await {
+            Ok((resource, Some(found))) => {
+                progress.finish_and_clear();
+                return end(&args, &resource, found);
+            }
+            Ok((resource, None)) => {
                 seen = standing(&resource);
                 progress.set_message(format!("{name}: {seen}"));
             }
@@ -53,23 +70,47 @@ pub(super) async fn run(
     }
 }
 
-fn is_over(resource: &proto::Resource) -> bool {
-    matches!(resource.phase.as_str(), "Finished" | "Failed")
+/// Returns a resource, with its statistics if the run is over.
+async fn look(
+    client: &Client,
+    name: &ResourceName,
+) -> Result<(proto::Resource, Option<RunStatistics>), ClientError> {
+    let resource = client.resource(name).await?;
+    let is_over = matches!(resource.phase.as_str(), "Finished" | "Failed");
+    let found = match is_over {
+        true => Some(stats::find(client, name, &resource).await?),
+        false => None,
+    };
+    Ok((resource, found))
 }
 
-/// Prints how a crawl ended. It is an error if it failed, or brought nothing.
-fn end(name: &ResourceName, resource: &proto::Resource) -> anyhow::Result<()> {
-    let counts = crawler_api::totals(resource.counts());
+/// Prints how a crawl ended. It is an error if it failed, or did not bring what it was to bring.
+fn end(args: &WaitArgs, resource: &proto::Resource, found: RunStatistics) -> anyhow::Result<()> {
+    let name = &args.name;
+    if args.output.format == Format::Json {
+        table::print_json(&crawler_api::statistics_message(found.clone()))?;
+    } else {
+        let block = stats::block(&found, "");
+        let (numbers, took) = (numbers(resource), block.took());
+        let phase = resource.phase.to_lowercase();
+        table::print_line(&format!("resource {name} {phase}: {numbers}"))?;
+        table::print_line(&format!("  {:<13} {took}; {}", "run", stats::end(resource)))?;
+        stats::print_rows(&found)?;
+    }
     if resource.phase == "Failed" {
         let what = format!("resource {name} failed: {}", resource.reason);
         let hint = format!("`crawler resource logs {name}` shows what led to it");
-        return Err(match counts.lost_roots() {
+        return Err(match found.counts.lost_roots() {
             Some(_) => Unmet { what, hint }.into(),
             None => Failure::new(what, hint).into(),
         });
     }
-    table::print_line(&format!("resource {name} finished: {}", numbers(resource)))?;
-    Ok(check_roots(&counts)?)
+    check_roots(&found.counts)?;
+    Ok(fail_on::check(
+        &args.fail_on,
+        &found.counts,
+        &found.statistics,
+    )?)
 }
 
 fn standing(resource: &proto::Resource) -> String {
@@ -81,11 +122,12 @@ fn standing(resource: &proto::Resource) -> String {
 
 fn numbers(resource: &proto::Resource) -> String {
     let counts = resource.counts();
-    let (pages, items) = (totals(counts.clone()).pages(), counts.items);
+    let pages = number(totals(counts.clone()).pages(), "page");
+    let items = number(counts.items, "item");
     match (counts.due + counts.in_flight, counts.dead) {
-        (0, 0) => format!("{pages} pages, {items} items"),
-        (0, dead) => format!("{pages} pages ({dead} dead), {items} items"),
-        (waiting, _) => format!("{pages} pages, {items} items, {waiting} waiting"),
+        (0, 0) => format!("{pages}, {items}"),
+        (0, dead) => format!("{pages} ({dead} dead), {items}"),
+        (waiting, _) => format!("{pages}, {items}, {waiting} waiting"),
     }
 }
 

@@ -1,0 +1,55 @@
+//! Statistics of a resource's present run, read beside the owners of its frontiers.
+
+use super::Control;
+use crate::ControlError;
+use crawler_model::crawl::Counts;
+use crawler_model::id::{ResourceName, Run};
+use crawler_model::statistics::Statistics;
+
+/// Counts and statistics of a run, of all shards together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunStatistics {
+    /// The run.
+    pub run: Run,
+    /// Its counts, as far as they are durable.
+    pub counts: Counts,
+    /// Its statistics, which may lack the pages of the last second.
+    pub statistics: Statistics,
+}
+
+impl Control {
+    /// Returns the statistics of the present run of a resource.
+    pub async fn statistics(&self, name: &ResourceName) -> Result<RunStatistics, ControlError> {
+        let resource = self.existing(name).await?.value;
+        let mut sum = RunStatistics {
+            run: resource.run,
+            ..RunStatistics::default()
+        };
+        let mut is_crawled = false;
+        for id in resource.shard_ids() {
+            let Some(reader) = self.frontier(id).await? else {
+                continue;
+            };
+            is_crawled = true;
+            let found = Box::pin(reader.statistics()).await;
+            reader.close().await;
+            let (run, counts, statistics) = found?;
+            // A frontier that no worker has opened in this run is still in the one before.
+            if run == resource.run {
+                sum.counts.add(&counts);
+                sum.statistics.add(&statistics);
+            }
+        }
+        if !is_crawled {
+            return Err(ControlError::NoFrontier { name: name.clone() });
+        }
+        if let Some(pinned) = &resource.pinned {
+            let plugins = self.plugin_versions(&resource.spec.plugin.name).await?;
+            let plugin = plugins.iter().find(|plugin| plugin.digest == pinned.digest);
+            if let Some(plugin) = plugin {
+                sum.statistics.declare(&plugin.description);
+            }
+        }
+        Ok(sum)
+    }
+}

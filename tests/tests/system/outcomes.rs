@@ -1,0 +1,164 @@
+//! Crawls that end in order and bring nothing, or not what was asked for: exit codes, phases and statistics.
+
+use crawler_tests::guests;
+use crawler_tests::process::{Ended, Home};
+use crawler_tests::web::{IntoResponse as _, Site, StatusCode, Web, header};
+use serde_json::Value;
+
+use crate::server::Server;
+
+/// Crawls with a guest from an address in one process.
+fn run(home: &Home, guest: &str, start: &url::Url, more: &[&str]) -> Ended {
+    let guest = guests::guest(guest).display().to_string();
+    let start = format!("--param=start={start}");
+    let allow = "--allow-networks=127.0.0.0/8";
+    let run = ["run", &guest, &start, allow, "--max-attempts=1"];
+    home.run(run.iter().chain(more))
+}
+
+/// Checks exit code and lines of stderr.
+#[track_caller]
+fn check(ended: &Ended, code: i32, told: &[&str]) {
+    assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+    for told in told {
+        assert!(ended.stderr.contains(told), "{told} in {}", ended.stderr);
+    }
+}
+
+fn moved() -> Web {
+    Site::new()
+        .handle("/", |asked| async move {
+            let host = asked.headers[header::HOST].to_str().unwrap_or_default();
+            let to = host.replace("127.0.0.1", "127.0.0.2");
+            (
+                StatusCode::MOVED_PERMANENTLY,
+                [(header::LOCATION, format!("http://{to}/"))],
+            )
+                .into_response()
+        })
+        .page("/leaf", "[]")
+        .open()
+}
+
+#[test]
+fn a_start_that_is_not_there_ends_with_a_code_and_the_status() {
+    let (home, web) = (Home::new(), Site::new().open());
+    let start = web.url("/nothing");
+    let ended = run(&home, "puppet", &start, &["--stats=stats.json"]);
+    let told = [
+        "1 page, 0 items",
+        "outcomes      gone 1",
+        "statuses      404: 1",
+        &format!("no page       {start}: gone, status 404"),
+        "error: no root request gave a page: gone 1",
+    ];
+    check(&ended, 3, &told);
+    let json = std::fs::read_to_string(home.path().join("stats.json")).expect("it is written");
+    let stats: Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(stats["statuses"]["404"], 1, "{stats}");
+    assert_eq!(stats["lost_roots"][0]["url"], start.as_str(), "{stats}");
+}
+
+#[test]
+fn a_start_that_redirects_out_of_scope_names_the_way_out() {
+    let (home, web) = (Home::new(), moved());
+    let ended = run(&home, "puppet", &web.url("/"), &[]);
+    let told = [
+        "not followed  1 out-of-scope: 127.0.0.2 1",
+        "which is not followed; start there, or add its host with --scope 127.0.0.2",
+    ];
+    check(&ended, 3, &told);
+}
+
+#[test]
+fn a_crawl_whose_start_is_dead_has_failed_until_it_is_redriven() {
+    let server = Server::with_puppet();
+    let web = Site::new().handle("/", |asked| async move {
+        match asked.nth {
+            1 => StatusCode::FORBIDDEN.into_response(),
+            _ => "[]".into_response(),
+        }
+    });
+    let web = web.open();
+    server.add("dead", &web.url("/"), &[]);
+    let waited = server.cli(&["resource", "wait", "dead"]);
+    let told = [
+        "error: resource dead failed: every root request was given up: status-403 1",
+        "hint: `crawler resource logs dead`",
+    ];
+    check(&waited, 3, &told);
+    let said = &waited.stdout;
+    assert!(said.contains("statuses      403: 1"), "{said}");
+    assert!(
+        said.contains("dead          1 status-403, such as"),
+        "{said}"
+    );
+    assert_eq!(server.in_phase("dead", "Failed")["counts"]["roots_dead"], 1);
+    server.ok(&["frontier", "redrive", "dead"]);
+    server.finished("dead");
+    let said = server.ok(&["resource", "wait", "dead"]);
+    assert!(said.contains("resource dead finished: 1 page"), "{said}");
+    let stats = server.ok(&["resource", "stats", "dead", "-o", "json"]);
+    let stats: Value = serde_json::from_str(&stats).expect("it is JSON");
+    assert_eq!(stats["counts"]["root_pages"], 1, "{stats}");
+    assert_eq!(
+        stats["kinds"]["visit"]["always_empty"][0], "state",
+        "{stats}"
+    );
+    assert_eq!(stats["lost_roots"], serde_json::json!([]), "{stats}");
+}
+
+#[test]
+fn conditions_of_fail_on_decide_about_the_exit_code() {
+    let home = Home::new();
+    let links = r#"[{"url":"/leaf","rule":"leaf"},{"url":"/forbidden","rule":"leaf"}]"#;
+    let web = Site::new()
+        .page("/", links)
+        .page("/leaf", "[]")
+        .handle("/forbidden", |_| async { StatusCode::FORBIDDEN })
+        .open();
+    let run = |conditions: &str| {
+        let conditions = format!("--fail-on={conditions}");
+        run(&home, "puppet", &web.url("/"), &[&conditions])
+    };
+    check(
+        &run("dead=2,dead=50%,empty=url,items=1"),
+        0,
+        &["always empty  visit: state"],
+    );
+    let told = "error: --fail-on dead=30%: 1 of 3 pages were given up";
+    check(&run("dead=2,dead=30%"), 3, &[told]);
+    let told = "error: --fail-on empty=state: field state is empty in every item visit";
+    check(&run("empty=state"), 3, &[told]);
+    let refused = run("dead=none");
+    check(&refused, 2, &["dead takes a number from 1 on"]);
+    // The same holds for a crawl in a cluster.
+    let server = Server::with_puppet();
+    server.add("books", &web.url("/"), &["--max-attempts=1"]);
+    server.ok(&["resource", "wait", "books", "--fail-on=dead=2"]);
+    let waited = server.cli(&["resource", "wait", "books", "--fail-on=items=2"]);
+    check(
+        &waited,
+        3,
+        &["error: --fail-on items=2: the crawl has 2 items"],
+    );
+    let list = server.ok(&["resource", "list"]);
+    assert!(list.contains("PAGES  DEAD  ITEMS  RATE"), "{list}");
+    let shown = server.ok(&["resource", "get", "books"]);
+    assert!(
+        shown.contains("dead          1 status-403, such as"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_selector_that_never_matches_is_named() {
+    let home = Home::new();
+    let html = r#"<article class="book"><h3><a href="/nothing">x</a></h3></article>"#;
+    let web = Site::new().page("/", html).open();
+    let ended = run(&home, "books", &web.url("/"), &[]);
+    check(&ended, 0, &["unmatched     List: next\n"]);
+    let ended = run(&home, "books", &web.url("/"), &["--fail-on=unmatched"]);
+    let told = "error: --fail-on unmatched: selector next of plan List never matched";
+    check(&ended, 3, &[told]);
+}
