@@ -127,8 +127,9 @@ impl Counts {
     }
 
     /// Returns a sentence with the reasons if every root request was given up, and no other page was read either.
+    /// A run that ended with URLs left, at a limit of its pages, may have root requests that were never tried.
     pub fn lost_roots(&self) -> Option<String> {
-        let has_another_end = self.root_pages > 0 || self.roots_other > 0;
+        let has_another_end = self.root_pages > 0 || self.roots_other > 0 || self.due > 0;
         let are_lost = self.roots_dead > 0 && !has_another_end && self.has_no_page();
         are_lost.then(|| {
             let reasons = self.dead_by_reason.iter();
@@ -243,6 +244,18 @@ mod tests {
         check_roots(&[Ok(Done::Redirected)], true, false);
         check_roots(&[Err("timeout"), Ok(Done::Gone)], true, false);
         check_roots(&[Err("timeout"), Err("resolve")], true, true);
+    }
+
+    #[test]
+    fn a_root_request_that_was_never_tried_is_not_lost() {
+        let mut counts = Counts {
+            due: 1,
+            ..Counts::default()
+        };
+        counts.end_dead("timeout", true);
+        assert_eq!(counts.lost_roots(), None);
+        counts.due = 0;
+        assert!(counts.lost_roots().is_some());
     }
 
     #[test]

@@ -109,6 +109,22 @@ fn a_crawl_whose_start_is_dead_has_failed_until_it_is_redriven() {
 }
 
 #[test]
+fn a_limit_that_leaves_a_start_untried_is_no_failure() {
+    let server = Server::with_puppet();
+    let web = Site::new().handle("/", |_| async { StatusCode::FORBIDDEN });
+    let web = web.open();
+    let [one, other] = ["/", "/other"].map(|path| web.url(path).to_string());
+    let roots = serde_json::json!([{"url": one, "rule": "leaf"}, {"url": other, "rule": "leaf"}]);
+    let roots = format!("--param=root={roots}");
+    server.add("limited", &web.url("/"), &[&roots, "--max-pages=1"]);
+    let waited = server.cli(&["resource", "wait", "limited"]);
+    let told = "error: no root request gave a page: status-403 1";
+    check(&waited, 3, &[told]);
+    let seen = server.in_phase("limited", "Finished");
+    assert_eq!(seen["counts"]["due"], 1, "{seen}");
+}
+
+#[test]
 fn conditions_of_fail_on_decide_about_the_exit_code() {
     let home = Home::new();
     let links = r#"[{"url":"/leaf","rule":"leaf"},{"url":"/forbidden","rule":"leaf"}]"#;
