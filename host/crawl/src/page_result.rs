@@ -181,6 +181,7 @@ async fn answered(
             return Ok(PageResult {
                 observed: Observed {
                     refused_target: (!sorted.refused.is_empty()).then_some(to),
+                    refused_hosts: sorted.refused_hosts,
                     ..Observed::default()
                 },
                 requests: sorted.requests,
