@@ -120,10 +120,10 @@ impl Counts {
         (took_ms >= 1_000).then(|| self.pages() as f64 * 1_000.0 / took_ms as f64)
     }
 
-    /// True if no root request gave a page. Where root requests ended before they were counted, any page will do.
+    /// True if no root request gave a page. A page of any request disproves it, because only a root request can
+    /// have led there: the target of a redirect, for example, is not always a root request itself.
     pub fn has_no_root_page(&self) -> bool {
-        let n_counted = self.roots_dead + self.roots_other;
-        self.root_pages == 0 && (n_counted > 0 || self.has_no_page())
+        self.root_pages == 0 && self.has_no_page()
     }
 
     /// Returns a sentence with the reasons if every root request was given up, and no other page was read either.
@@ -138,8 +138,12 @@ impl Counts {
         })
     }
 
+    /// True if no page was parsed, and none is known to be unchanged. Pages whose outcomes an earlier version did
+    /// not keep may have been.
     fn has_no_page(&self) -> bool {
-        self.parsed == 0 && !self.outcomes.contains_key(Done::NotModified.as_str())
+        let are_outcomes_known = self.outcomes.values().sum::<u64>() == self.other_done;
+        let has_unchanged = self.outcomes.contains_key(Done::NotModified.as_str());
+        self.parsed == 0 && are_outcomes_known && !has_unchanged
     }
 
     /// Adds the totals of another shard.
@@ -272,6 +276,20 @@ mod tests {
 
     #[test]
     fn a_run_whose_roots_were_not_counted_is_judged_by_any_page() {
+        // The root request was unchanged before an upgrade, which kept no outcomes.
+        let mut counts = Counts {
+            other_done: 1,
+            ..Counts::default()
+        };
+        counts.end_dead("timeout", true);
+        assert_eq!(counts.lost_roots(), None);
+        assert!(!counts.has_no_root_page());
+        // The target of a redirect is parsed as a link.
+        let mut counts = Counts::default();
+        counts.end_done(Done::Redirected, true, true);
+        counts.end_dead("timeout", true);
+        counts.end_done(Done::Parsed, false, false);
+        assert!(!counts.has_no_root_page());
         let mut counts = Counts::default();
         counts.end_done(Done::Parsed, false, false);
         counts.end_dead("timeout", true);

@@ -21,7 +21,7 @@ fn roots(counts: &Counts) -> (u64, u64, u64) {
 pub async fn pages_are_counted_by_outcome_and_roots_by_what_became_of_them(
     frontier: Arc<dyn Frontier>,
 ) {
-    let seeds = (0..7).map(|n| new(&format!("http://a{n}/")));
+    let seeds = (0..8).map(|n| new(&format!("http://a{n}/")));
     frontier.seed(seeds.collect()).await.unwrap();
     let dead = Ended::Dead {
         reason: "timeout".to_owned(),
@@ -34,6 +34,12 @@ pub async fn pages_are_counted_by_outcome_and_roots_by_what_became_of_them(
     let refused = vec![("out-of-scope", 1)];
     end(&frontier, Ended::Done(Done::Redirected), refused).await;
     assert_eq!(roots(&frontier.counts()), (0, 1, 2));
+    // Its target is on one host more than there may be.
+    let claim = ready(take(&frontier, 1_000, 8).await);
+    let mut commit = commit_of(claim, Ended::Done(Done::Redirected));
+    (commit.growth.hosts, commit.result.requests) = (1, vec![new("http://b/")]);
+    assert_eq!(frontier.commit(commit).await.unwrap().n_over_hosts, 1);
+    assert_eq!(roots(&frontier.counts()), (0, 1, 3));
     assert!(frontier.counts().has_no_root_page());
     end(&frontier, Ended::Done(Done::NotModified), Vec::new()).await;
     end(&frontier, Ended::Done(Done::Parsed), Vec::new()).await;
@@ -45,10 +51,10 @@ pub async fn pages_are_counted_by_outcome_and_roots_by_what_became_of_them(
     // Only the link is left.
     end(&frontier, Ended::Done(Done::Gone), Vec::new()).await;
     let counts = frontier.counts();
-    assert_eq!(roots(&counts), (3, 1, 2));
-    let outcomes = [("gone", 2), ("not-modified", 1), ("redirected", 2)];
+    assert_eq!(roots(&counts), (3, 1, 3));
+    let outcomes = [("gone", 2), ("not-modified", 1), ("redirected", 3)];
     let outcomes = outcomes.map(|(word, n)| (word.to_owned(), n));
     assert_eq!(counts.outcomes, outcomes.into());
-    assert_eq!((counts.parsed, counts.other_done, counts.dead), (2, 5, 1));
+    assert_eq!((counts.parsed, counts.other_done, counts.dead), (2, 6, 1));
     assert_eq!((counts.began_at, counts.ended_at), (1_000, 3_000));
 }

@@ -9,8 +9,8 @@ use crate::memory::peers::PeerLinks;
 use crate::monotonic_time::MonotonicTime;
 use crate::workbench::{HostClock, HostHealth};
 use crate::{
-    Commit, Committed, Ended, FrontierError, HostStanding, LinkBatch, LinkPolicy, NewRequest,
-    OpenOptions,
+    Commit, Committed, DonePage, Ended, FrontierError, HostStanding, LinkBatch, LinkPolicy,
+    NewRequest, OpenOptions,
 };
 use crawler_model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
@@ -188,6 +188,7 @@ impl Plain {
     /// Applies a page's end and its results.
     pub(super) fn end(&mut self, commit: Commit) -> Committed {
         commit.note_in(&mut self.statistics);
+        let done_page = DonePage::of(&commit);
         let (ready_at, answered_at) = (commit.result.host_ready_at, commit.answered_at);
         self.set_host_clock(&commit.claim.request.host(), ready_at, answered_at);
         if commit.result.host_answered {
@@ -198,7 +199,6 @@ impl Plain {
         }
         self.counts.bytes += commit.result.bytes;
         self.counts.items += commit.result.items.len() as u64;
-        let led_on = commit.result.refused.is_empty();
         let is_root = commit.claim.depth == 0;
         let now = self.time.to_wall(self.time.latest());
         self.counts.note_attempt(now, answered_at);
@@ -217,7 +217,6 @@ impl Plain {
         match commit.result.ended {
             Ended::Done(done) => {
                 known.stage = Stage::Done(done);
-                self.counts.end_done(done, is_root, led_on);
             }
             Ended::Dead { reason } => {
                 self.counts.end_dead(&reason, is_root);
@@ -229,10 +228,14 @@ impl Plain {
             }
         }
         let n_sent = self.send(commit.result.for_peers);
-        Committed {
+        let committed = Committed {
             n_sent,
             ..self.store(commit.result.requests, Some(commit.growth))
+        };
+        if let Some(page) = done_page {
+            page.count(&mut self.counts, &committed);
         }
+        committed
     }
 
     /// Stores links for other shards and returns their number.

@@ -10,7 +10,7 @@ use super::{State, Waiting};
 use crate::durable::new_links::{NewLink, NewLinks};
 use crate::records::{self, Stage};
 use crate::workbench::{HostHealth, HostId, LaneId, QueuePosition};
-use crate::{Commit, Committed, Ended, FrontierError, keys};
+use crate::{Commit, Committed, DonePage, Ended, FrontierError, keys};
 use crawler_model::crawl::Done;
 
 /// Stored state of a page that ends.
@@ -33,6 +33,7 @@ impl State {
     ) -> Result<Committed, FrontierError> {
         self.find(&commit.claim)?;
         self.noted.note(&commit);
+        let done_page = DonePage::of(&commit);
         let claim = commit.claim;
         let Some(page) = self.release(claim.entry) else {
             return Ok(Committed::default());
@@ -75,8 +76,6 @@ impl State {
             }
         }
         self.counts.bytes += commit.result.bytes;
-        // The target of a redirect is refused, or it is followed.
-        let led_on = commit.result.refused.is_empty();
         let is_root = claim.depth == 0;
         let wall = self.time.to_wall(now);
         self.counts.note_attempt(wall, commit.answered_at);
@@ -108,7 +107,6 @@ impl State {
                     (None, _) => None,
                 };
                 self.counts.due -= 1;
-                self.counts.end_done(done, is_root, led_on);
             }
             Ended::Dead { reason } => {
                 let letter = records::DeadLetter {
@@ -168,6 +166,9 @@ impl State {
             n_sent: self.peers.send(self.run, new_links.for_peers, batch),
             ..self.store(new_links.links, plugin, &mut hosts, batch)
         };
+        if let Some(page) = done_page {
+            page.count(&mut self.counts, &committed);
+        }
         self.counts.items += commit.result.items.len() as u64;
         self.outbox
             .push(commit.result.items, plugin, &mut self.last, batch);
