@@ -125,6 +125,37 @@ fn a_limit_that_leaves_a_start_untried_is_no_failure() {
 }
 
 #[test]
+fn statistics_of_several_shards_with_a_limit_are_whole() {
+    let home = Home::new();
+    let hosts = (0..8).map(|n| format!("\"h{n}.test\" = \"127.0.0.1\"\n"));
+    let config = format!("[hosts]\n{}", hosts.collect::<String>());
+    home.write("crawler.toml", &config);
+    let server = Server::start_in(home, &["--config=crawler.toml"]);
+    server.push("puppet", &[]);
+    let web = Site::new().page("/", "").page("/page", "").open();
+    let port = web.url("/").port().expect("a port");
+    let root = (0..8).flat_map(|host| (0..8).map(move |n| (host, n)));
+    let root = root.map(|(host, n)| {
+        let url = format!("http://h{host}.test:{port}/page?{n}");
+        serde_json::json!({"url": url, "rule": "leaf"})
+    });
+    let root = Value::Array(root.collect());
+    let root = format!("--param=root={root}");
+    server.add(
+        "wide",
+        &web.url("/"),
+        &[&root, "--shards=2", "--max-pages=12", "--delay=0s"],
+    );
+    server.ok(&["resource", "wait", "wide"]);
+    let stats = server.ok(&["resource", "stats", "wide", "-o", "json"]);
+    let stats: Value = serde_json::from_str(&stats).expect("it is JSON");
+    let parsed = stats["counts"]["parsed"].as_u64().expect("a number");
+    assert!(parsed >= 2, "{stats}");
+    assert_eq!(stats["statuses"]["200"], parsed, "{stats}");
+    assert_eq!(stats["kinds"]["visit"]["items"], parsed, "{stats}");
+}
+
+#[test]
 fn conditions_of_fail_on_decide_about_the_exit_code() {
     let home = Home::new();
     let links = r#"[{"url":"/leaf","rule":"leaf"},{"url":"/forbidden","rule":"leaf"}]"#;

@@ -1,5 +1,5 @@
 //! Background work of an open frontier: reads URLs in before they are needed, watches what has become durable
-//! and if the database is still ours, and forgets idle hosts.
+//! and if the database is still ours, writes statistics that no batch has taken along, and forgets idle hosts.
 
 use std::sync::Weak;
 use std::time::Duration;
@@ -54,6 +54,29 @@ pub(super) async fn watch_durability(
         tokio::select! {
             changed = status.changed() => if changed.is_err() { return },
             () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Writes the statistics if they have changed, and no batch has taken them along for a second.
+pub(super) async fn write_statistics(inner: Weak<Inner>, stop: CancellationToken) {
+    loop {
+        let due_in = {
+            let Some(frontier) = inner.upgrade() else {
+                return;
+            };
+            frontier.state().noted.due_in()
+        };
+        tokio::select! {
+            () = tokio::time::sleep(due_in) => {}
+            () = stop.cancelled() => return,
+        }
+        let Some(frontier) = inner.upgrade() else {
+            return;
+        };
+        // An error has broken the frontier, and its calls return it.
+        if frontier.write_statistics().await.is_err() {
+            return;
         }
     }
 }

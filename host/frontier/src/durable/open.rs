@@ -250,6 +250,9 @@ impl DurableFrontier {
             .spawn("durability of a frontier", durability);
         let disk = disk::watch(weak(), stop());
         self.maintenance.spawn("disk of a frontier", disk);
+        let statistics = maintenance::write_statistics(weak(), stop());
+        self.maintenance
+            .spawn("statistics of a frontier", statistics);
         let refill = maintenance::refill(weak(), stop());
         self.maintenance.spawn("reading in of a frontier", refill);
         let sweep = sweep::run(weak(), stop());

@@ -365,7 +365,7 @@ impl State {
         batch.put(keys::batch(self.last.n), self.last.encode_to_vec());
         let totals = records::Totals::from(&self.counts);
         batch.put(keys::totals(self.run), totals.encode_to_vec());
-        if let Some(record) = self.noted.record(self.counts.due == 0) {
+        if let Some(record) = self.noted.record() {
             batch.put(keys::statistics(self.run), record);
         }
     }

@@ -98,8 +98,18 @@ impl Inner {
         }
     }
 
-    /// Waits until everything that was written is durable.
+    /// Waits until everything that was written is durable, with the statistics if nothing is in flight.
     pub(super) async fn settle(&self) -> Result<(), FrontierError> {
+        let has_statistics = {
+            let mut state = self.state();
+            if state.n_in_flight() == 0 {
+                state.noted.hurry();
+            }
+            state.noted.is_due()
+        };
+        if has_statistics {
+            self.write_statistics().await?;
+        }
         let flush = async {
             let options = FlushOptions {
                 flush_type: FlushType::Wal,
@@ -110,6 +120,15 @@ impl Inner {
         self.in_time("write", Box::pin(flush)).await?;
         self.heard_durable(self.durable_sequence());
         Ok(())
+    }
+
+    /// Writes a batch for the statistics, unless another has taken them along.
+    pub(super) async fn write_statistics(&self) -> Result<(), FrontierError> {
+        let guard = self.writer.lock().await;
+        if !self.state().noted.is_due() {
+            return Ok(());
+        }
+        self.write(&guard, WriteBatch::new(), 0).await.map(drop)
     }
 
     pub(super) async fn seed_shard(

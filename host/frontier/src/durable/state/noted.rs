@@ -1,7 +1,8 @@
 //! Statistics of the run, and when they are written.
 //!
-//! They are larger than the other records of a batch, and not needed exactly after a crash. A batch has them at
-//! most once a second, if the run has nothing left to fetch, and on closing.
+//! They are larger than the other records of a batch, and not needed exactly after a crash, so a batch has them
+//! at most once a second. If no batch comes, one is made for them: after a second, when the crawl settles with
+//! nothing in flight, and on closing.
 
 use std::time::Duration;
 
@@ -42,23 +43,32 @@ impl Noted {
         self.is_changed = true;
     }
 
-    /// Returns the record for the next batch, if it is time for it. `is_last` tells that no page may follow soon.
-    pub(super) fn record(&mut self, is_last: bool) -> Option<Vec<u8>> {
-        let is_time = self.written_at.is_none_or(|at| at.elapsed() >= EVERY);
-        if !self.is_changed || !(is_time || is_last) {
+    /// Returns the time until the next batch has the record. While nothing has changed, this is the longest time
+    /// that may pass before it is asked again.
+    pub(in crate::durable) fn due_in(&self) -> Duration {
+        match self.written_at {
+            _ if !self.is_changed => EVERY,
+            Some(written_at) => EVERY.saturating_sub(written_at.elapsed()),
+            None => Duration::ZERO,
+        }
+    }
+
+    /// True if the next batch has the record.
+    pub(in crate::durable) fn is_due(&self) -> bool {
+        self.due_in().is_zero()
+    }
+
+    /// Returns the record for the next batch, if it is time for it.
+    pub(super) fn record(&mut self) -> Option<Vec<u8>> {
+        if !self.is_due() {
             return None;
         }
-        match serde_json::to_vec(&self.statistics) {
-            Ok(record) => {
-                self.is_changed = false;
-                self.written_at = Some(Instant::now());
-                Some(record)
-            }
-            Err(error) => {
-                tracing::error!(%error, "statistics are not written");
-                None
-            }
-        }
+        self.is_changed = false;
+        self.written_at = Some(Instant::now());
+        let record = serde_json::to_vec(&self.statistics);
+        record
+            .inspect_err(|error| tracing::error!(%error, "statistics are not written"))
+            .ok()
     }
 
     /// Makes the next batch have the record.
@@ -91,20 +101,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn statistics_are_written_once_a_second_and_at_the_end() {
+    async fn statistics_are_written_once_a_second_and_in_a_hurry() {
         let mut noted = Noted::default();
-        assert_eq!(noted.record(true), None);
+        assert_eq!((noted.record(), noted.due_in()), (None, EVERY));
         noted.note(&page());
-        assert!(noted.record(false).is_some());
+        assert!(noted.record().is_some());
+        assert_eq!(noted.record(), None);
         noted.note(&page());
-        assert_eq!(noted.record(false), None);
+        assert_eq!((noted.record(), noted.due_in()), (None, EVERY));
         tokio::time::advance(EVERY).await;
-        assert!(noted.record(false).is_some());
-        assert_eq!(noted.record(true), None);
-        noted.note(&page());
-        assert!(noted.record(true).is_some());
+        assert!(noted.is_due() && noted.record().is_some());
         noted.note(&page());
         noted.hurry();
-        assert!(noted.record(false).is_some());
+        assert!(noted.record().is_some());
     }
 }
