@@ -39,22 +39,25 @@ pub struct Problem {
     pub is_passing: bool,
 }
 
-/// Reason for which another master, or another step, can still carry the call out.
+/// Reason that programs act on: another master, or another step, may still carry the call out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     /// The call needs the leader, and this master does not lead.
     NotLeading,
     /// The bytes of a plugin have to be stored again.
     PluginGone,
+    /// The resource has no frontier yet.
+    NeverCrawled,
 }
 
 impl Reason {
-    const ALL: [Self; 2] = [Self::NotLeading, Self::PluginGone];
+    const ALL: [Self; 3] = [Self::NotLeading, Self::PluginGone, Self::NeverCrawled];
 
     fn as_str(self) -> &'static str {
         match self {
             Self::NotLeading => "NOT_LEADING",
             Self::PluginGone => "PLUGIN_GONE",
+            Self::NeverCrawled => "NEVER_CRAWLED",
         }
     }
 }
@@ -223,6 +226,7 @@ impl From<ControlError> for Problem {
         let reason = match &error {
             ControlError::NotLeading { .. } => Some(Reason::NotLeading),
             ControlError::PluginGone { .. } => Some(Reason::PluginGone),
+            ControlError::NoFrontier { .. } => Some(Reason::NeverCrawled),
             _ => None,
         };
         Self {

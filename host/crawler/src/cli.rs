@@ -277,6 +277,11 @@ pub fn print_error(error: &anyhow::Error) {
     }
 }
 
+/// Prints to stderr something that does not change the result of a command.
+fn print_note(note: &str) {
+    eprintln!("{note}");
+}
+
 /// Prints to stderr that a command goes on when a plugin changes.
 pub fn print_waiting(plugin: &Path) {
     eprintln!(

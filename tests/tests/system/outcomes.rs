@@ -156,6 +156,23 @@ fn statistics_of_several_shards_with_a_limit_are_whole() {
 }
 
 #[test]
+fn a_wait_and_a_get_do_without_statistics_that_are_away() {
+    let server = Server::with_puppet();
+    let web = Site::new().page("/", "[]").open();
+    server.add("books", &web.url("/"), &[]);
+    server.finished("books");
+    let data = server.home.path().join("crawler-data");
+    std::fs::rename(data.join("frontiers"), data.join("away")).expect("a folder");
+    let unread = "statistics cannot be read: ";
+    let waited = server.cli(&["resource", "wait", "books"]);
+    check(&waited, 0, &[unread]);
+    let said = &waited.stdout;
+    assert!(said.contains("resource books finished: 1 page"), "{said}");
+    let got = server.cli(&["resource", "get", "books"]);
+    check(&got, 0, &[unread]);
+}
+
+#[test]
 fn conditions_of_fail_on_decide_about_the_exit_code() {
     let home = Home::new();
     let links = r#"[{"url":"/leaf","rule":"leaf"},{"url":"/forbidden","rule":"leaf"}]"#;

@@ -167,8 +167,9 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
             let resource = client.resource(&name).await?;
             show(&resource, &output)?;
             if output.format == Format::Table {
-                let found = stats::find(&client, &name, &resource).await?;
-                stats::print_rows(&found)?;
+                let found = stats::find(&client, &name, &resource).await;
+                stats::print_rows(&found.run)?;
+                stats::print_unread(&found);
             }
         }
         ResourceCommand::Stats { name, output } => stats::run(&client, &name, &output).await?,

@@ -1,15 +1,23 @@
 //! `crawler resource stats`: statistics of the present run as a block, as `resource get` and `resource wait`
 //! show them too.
 
+use std::time::Duration;
+
 use crawler_proto as proto;
+use tokio::time::{sleep, timeout};
 
 use crate::cli::args::{Format, OutputArgs};
 use crate::cli::block::{Block, why_ended};
-use crate::cli::table;
+use crate::cli::{print_note, table};
 use crawler_api::client::{Client, ClientError};
-use crawler_master::Code;
+use crawler_api::problem::Reason;
 use crawler_master::control::statistics::RunStatistics;
 use crawler_model::id::ResourceName;
+
+/// Time for which statistics that cannot be read are tried again.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Time between two attempts to read them.
+const READ_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
 pub(super) async fn run(
     client: &Client,
@@ -30,24 +38,45 @@ pub(super) async fn run(
     print_rows(&found)
 }
 
-/// Returns the statistics of a resource's run, with its counts as they are now. A crawl that has never begun has
-/// none.
+/// Counts and statistics of a run.
+pub(super) struct Found {
+    /// Counts as the resource has them, and statistics; empty if they cannot be read.
+    pub(super) run: RunStatistics,
+    /// Reason why the statistics cannot be read.
+    pub(super) unread: Option<String>,
+}
+
+/// Reads the statistics of a resource's run. They are in the data root, which may be away for a moment or for
+/// longer while the resource itself is known. A crawl that has never begun has none.
 pub(super) async fn find(
     client: &Client,
     name: &ResourceName,
     resource: &proto::Resource,
-) -> Result<RunStatistics, ClientError> {
-    let found = match client.statistics(name).await {
-        Ok(found) => crawler_api::statistics(found),
-        Err(ClientError::Refused(problem)) if problem.code == Code::FailedPrecondition => {
-            RunStatistics::default()
+) -> Found {
+    let mut unread = format!("no answer in {} s", PATIENCE.as_secs());
+    let read = async {
+        loop {
+            match client.statistics(name).await {
+                Err(error) if error.is_transient() => unread = error.to_string(),
+                read => return read,
+            }
+            sleep(READ_AGAIN_AFTER).await;
         }
-        Err(error) => return Err(error),
     };
-    Ok(RunStatistics {
-        counts: crawler_api::totals(resource.counts()),
-        ..found
-    })
+    let read = timeout(PATIENCE, read).await;
+    let counts = crawler_api::totals(resource.counts());
+    let (run, unread) = match read {
+        Ok(Ok(found)) => (crawler_api::statistics(found), None),
+        Ok(Err(ClientError::Refused(problem))) if problem.reason == Some(Reason::NeverCrawled) => {
+            (RunStatistics::default(), None)
+        }
+        Ok(Err(error)) => (RunStatistics::default(), Some(error.to_string())),
+        Err(_elapsed) => (RunStatistics::default(), Some(unread)),
+    };
+    Found {
+        run: RunStatistics { counts, ..run },
+        unread,
+    }
 }
 
 /// Prints the lines of a block after the first.
@@ -56,6 +85,13 @@ pub(super) fn print_rows(found: &RunStatistics) -> anyhow::Result<()> {
         table::print_line(&format!("  {name:<13} {value}"))?;
     }
     Ok(())
+}
+
+/// Prints to stderr that statistics are missing, if they are.
+pub(super) fn print_unread(found: &Found) {
+    if let Some(why) = &found.unread {
+        print_note(&format!("statistics cannot be read: {why}"));
+    }
 }
 
 /// Returns the block of a run.

@@ -7,14 +7,13 @@ use crawler_proto as proto;
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::{Instant, sleep};
 
-use super::stats;
+use super::stats::{self, Found};
 use crate::cli::args::{Format, OutputArgs};
 use crate::cli::block::number;
 use crate::cli::fail_on::{self, FailOn};
 use crate::cli::{Failure, Unmet, check_roots, table};
-use crawler_api::client::{Client, ClientError};
+use crawler_api::client::Client;
 use crawler_api::totals;
-use crawler_master::control::statistics::RunStatistics;
 use crawler_model::id::ResourceName;
 
 /// Interval between two looks at the resource.
@@ -41,12 +40,13 @@ pub(super) async fn run(client: &Client, args: WaitArgs) -> anyhow::Result<()> {
     let progress = spinner();
     let mut seen = String::new();
     loop {
-        match look(client, name).await {
-            Ok((resource, Some(found))) => {
+        match client.resource(name).await {
+            Ok(resource) if is_over(&resource) => {
+                let found = stats::find(client, name, &resource).await;
                 progress.finish_and_clear();
                 return end(&args, &resource, found);
             }
-            Ok((resource, None)) => {
+            Ok(resource) => {
                 seen = standing(&resource);
                 progress.set_message(format!("{name}: {seen}"));
             }
@@ -70,23 +70,15 @@ pub(super) async fn run(client: &Client, args: WaitArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Returns a resource, with its statistics if the run is over.
-async fn look(
-    client: &Client,
-    name: &ResourceName,
-) -> Result<(proto::Resource, Option<RunStatistics>), ClientError> {
-    let resource = client.resource(name).await?;
-    let is_over = matches!(resource.phase.as_str(), "Finished" | "Failed");
-    let found = match is_over {
-        true => Some(stats::find(client, name, &resource).await?),
-        false => None,
-    };
-    Ok((resource, found))
+fn is_over(resource: &proto::Resource) -> bool {
+    matches!(resource.phase.as_str(), "Finished" | "Failed")
 }
 
 /// Prints how a crawl ended. It is an error if it failed, or did not bring what it was to bring.
-fn end(args: &WaitArgs, resource: &proto::Resource, found: RunStatistics) -> anyhow::Result<()> {
+fn end(args: &WaitArgs, resource: &proto::Resource, found: Found) -> anyhow::Result<()> {
     let name = &args.name;
+    stats::print_unread(&found);
+    let found = found.run;
     if args.output.format == Format::Json {
         table::print_json(&crawler_api::statistics_message(found.clone()))?;
     } else {
