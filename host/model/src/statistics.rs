@@ -161,6 +161,12 @@ impl Statistics {
         kinds.flat_map(|(kind, known)| known.empty_fields().map(|field| (kind.as_str(), field)))
     }
 
+    /// True if an item of any kind has the field, or the schema of a kind that has items declares it.
+    pub fn has_field(&self, field: &str) -> bool {
+        let mut kinds = self.kinds.values();
+        kinds.any(|kind| kind.has_field(field))
+    }
+
     /// Returns plan and name of each selector that was tried and never matched anything.
     pub fn unmatched(&self) -> impl Iterator<Item = (&str, &str)> {
         let plans = self.plans.iter();

@@ -170,6 +170,12 @@ fn a_wait_and_a_get_do_without_statistics_that_are_away() {
     assert!(said.contains("resource books finished: 1 page"), "{said}");
     let got = server.cli(&["resource", "get", "books"]);
     check(&got, 0, &[unread]);
+    // A condition that cannot be checked does not pass.
+    let waited = server.cli(&["resource", "wait", "books", "--fail-on=empty=url"]);
+    let told = "error: --fail-on empty=url cannot be checked: statistics cannot be read";
+    check(&waited, 1, &[told]);
+    let waited = server.cli(&["resource", "wait", "books", "--fail-on=items=1"]);
+    check(&waited, 3, &["the crawl has 1 item"]);
 }
 
 #[test]
@@ -194,6 +200,8 @@ fn conditions_of_fail_on_decide_about_the_exit_code() {
     check(&run("dead=2,dead=30%"), 3, &[told]);
     let told = "error: --fail-on empty=state: field state is empty in every item visit";
     check(&run("empty=state"), 3, &[told]);
+    let told = "error: --fail-on empty=prise: no item has a field prise";
+    check(&run("empty=prise"), 3, &[told]);
     let refused = run("dead=none");
     check(&refused, 2, &["dead takes a number from 1 on"]);
     // The same holds for a crawl in a cluster.

@@ -8,7 +8,7 @@ use crawler_model::crawl::Counts;
 use crawler_model::statistics::Statistics;
 
 /// Help of the option.
-pub(super) const HELP: &str = "Exit with 3 if a condition holds: dead=N or dead=N% (pages given up, at least), items=N (items, at most), empty=FIELD (in every item of a kind), unmatched (a selector never matched)";
+pub(super) const HELP: &str = "Exit with 3 if a condition holds: dead=N or dead=N% (pages given up, at least), items=N (items, at most), empty=FIELD (in every item of a kind, or no item has it), unmatched (a selector never matched)";
 
 /// Condition under which a crawl is no success.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,15 +78,27 @@ pub fn check(conditions: &[FailOn], counts: &Counts, statistics: &Statistics) ->
 }
 
 impl FailOn {
+    /// True if counts alone cannot decide about the condition.
+    pub(super) fn needs_statistics(&self) -> bool {
+        match self {
+            FailOn::Empty(_) | FailOn::Unmatched => true,
+            FailOn::Dead(_) | FailOn::DeadShare(_) | FailOn::Items(_) => false,
+        }
+    }
+
     /// Returns what breaks the condition, if anything does.
     fn broken(&self, counts: &Counts, statistics: &Statistics) -> Option<String> {
         let (dead, pages) = (counts.dead, counts.pages());
         let holds = match self {
-            FailOn::Dead(max) => dead >= *max,
+            FailOn::Dead(min) => dead >= *min,
             FailOn::DeadShare(share) => {
                 dead > 0 && u128::from(dead) * 10_000 >= u128::from(*share) * u128::from(pages)
             }
-            FailOn::Items(min) => counts.items <= *min,
+            FailOn::Items(max) => counts.items <= *max,
+            // A name that is written wrong must not pass.
+            FailOn::Empty(field) if !statistics.has_field(field) => {
+                return Some(format!("no item has a field {field}"));
+            }
             FailOn::Empty(field) => {
                 let mut empty = statistics.empty_fields();
                 let (kind, _) = empty.find(|(_, name)| name == field)?;
@@ -169,6 +181,7 @@ mod tests {
             Some("field price is empty in every item book"),
         );
         check_one("empty=title", None);
+        check_one("empty=prise", Some("no item has a field prise"));
         check_one(
             "unmatched",
             Some("selector price of plan page never matched"),

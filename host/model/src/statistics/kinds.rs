@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{OTHERS, entry};
+use super::{OTHERS, entry, plain};
 use crate::crawl::ItemRecord;
 use crate::plugin::Schema;
 
@@ -29,6 +29,11 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// True if the field is known.
+    pub(super) fn has_field(&self, field: &str) -> bool {
+        self.fields.contains_key(&*plain(field, NAME_BYTES))
+    }
+
     /// Returns the fields that were empty, or absent, in every item.
     pub fn empty_fields(&self) -> impl Iterator<Item = &str> {
         let empty = self.fields.iter().filter(|(_, n)| **n == 0);

@@ -78,7 +78,7 @@ fn is_over(resource: &proto::Resource) -> bool {
 fn end(args: &WaitArgs, resource: &proto::Resource, found: Found) -> anyhow::Result<()> {
     let name = &args.name;
     stats::print_unread(&found);
-    let found = found.run;
+    let (found, unread) = (found.run, found.unread);
     if args.output.format == Format::Json {
         table::print_json(&crawler_api::statistics_message(found.clone()))?;
     } else {
@@ -98,6 +98,16 @@ fn end(args: &WaitArgs, resource: &proto::Resource, found: Found) -> anyhow::Res
         });
     }
     check_roots(&found.counts)?;
+    let mut conditions = args.fail_on.iter();
+    if let Some(why) = unread
+        && let Some(condition) = conditions.find(|condition| condition.needs_statistics())
+    {
+        return Err(Failure::new(
+            format!("--fail-on {condition} cannot be checked: statistics cannot be read: {why}"),
+            "call again once the data root is there",
+        )
+        .into());
+    }
     Ok(fail_on::check(
         &args.fail_on,
         &found.counts,
