@@ -14,6 +14,7 @@ use crate::cli::fail_on::{self, FailOn};
 use crate::cli::{Failure, Unmet, check_roots, table};
 use crawler_api::client::Client;
 use crawler_api::totals;
+use crawler_model::crawl::Counts;
 use crawler_model::id::ResourceName;
 
 /// Interval between two looks at the resource.
@@ -92,9 +93,9 @@ fn end(args: &WaitArgs, resource: &proto::Resource, found: Found) -> anyhow::Res
     if resource.phase == "Failed" {
         let what = format!("resource {name} failed: {}", resource.reason);
         let hint = format!("`crawler resource logs {name}` shows what led to it");
-        return Err(match found.counts.lost_roots() {
-            Some(_) => Unmet { what, hint }.into(),
-            None => Failure::new(what, hint).into(),
+        return Err(match has_only_lost_roots(&resource.reason, &found.counts) {
+            true => Unmet { what, hint }.into(),
+            false => Failure::new(what, hint).into(),
         });
     }
     check_roots(&found.counts)?;
@@ -113,6 +114,13 @@ fn end(args: &WaitArgs, resource: &proto::Resource, found: Found) -> anyhow::Res
         &found.counts,
         &found.statistics,
     )?)
+}
+
+/// True if a crawl has failed for no other reason than that every root request was given up. A rule that gave up
+/// may have left the same counts.
+fn has_only_lost_roots(reason: &str, counts: &Counts) -> bool {
+    let lost = counts.lost_roots();
+    lost.is_some_and(|why| reason.starts_with(&why))
 }
 
 fn standing(resource: &proto::Resource) -> String {
@@ -138,4 +146,19 @@ fn spinner() -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
     ProgressBar::new_spinner().with_style(style)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crawl_whose_rule_gave_up_has_failed_for_that() {
+        let mut counts = Counts::default();
+        counts.end_dead("fatal", true);
+        let lost = "every root request was given up: fatal 1; `crawler frontier redrive a` tries them again";
+        assert!(has_only_lost_roots(lost, &counts));
+        let fatal = "rule page gave up at http://a.test/: no login";
+        assert!(!has_only_lost_roots(fatal, &counts));
+    }
 }
