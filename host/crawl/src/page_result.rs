@@ -19,7 +19,7 @@ use crawler_model::crawl::{
     Done, Item, ItemKey, ItemRecord, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
 use crawler_model::frontier::Validators;
-use crawler_model::statistics::Observed;
+use crawler_model::statistics::{Kind, Observed};
 use crawler_plugin::{CallFailure, CallReport};
 
 /// Time for which a host waits for something that its worker has not set up.
@@ -327,6 +327,7 @@ fn called(
             refused,
             observed: Observed {
                 refused_hosts: sorted.refused_hosts,
+                kinds: Kind::of_items(&items),
                 ..Observed::default()
             },
             items,

@@ -54,7 +54,7 @@ pub struct PageResult {
     pub final_url: Option<Request>,
     /// Validators by which the next run can tell if the page has changed.
     pub validators: Option<Validators>,
-    /// Facts for the statistics of the run.
+    /// Facts for the statistics of the run, with those about the items.
     pub observed: Observed,
 }
 
@@ -110,7 +110,6 @@ impl Commit {
             is_root: self.claim.depth == 0,
             end,
             observed: &self.result.observed,
-            items: &self.result.items,
         });
     }
 }

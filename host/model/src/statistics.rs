@@ -15,7 +15,7 @@ pub use hosts::{HostLinks, RefusedHosts, TopHosts};
 pub use kinds::Kind;
 pub use plans::{Matched, PlanMatches, PlanNames, PlanRead};
 
-use super::crawl::{Done, ItemRecord};
+use super::crawl::Done;
 use super::plugin::Description;
 
 mod hosts;
@@ -84,6 +84,8 @@ pub struct Observed {
     pub refused_target: Option<Url>,
     /// Plans by which the page was read.
     pub plans: Vec<PlanRead>,
+    /// Items of the page by their kind, from [`Kind::of_items`].
+    pub kinds: BTreeMap<String, Kind>,
 }
 
 /// End of an attempt at a page.
@@ -108,8 +110,6 @@ pub struct Attempt<'a> {
     pub end: End<'a>,
     /// Facts that the crawl has seen.
     pub observed: &'a Observed,
-    /// Items of the page.
-    pub items: &'a [ItemRecord],
 }
 
 impl Statistics {
@@ -120,7 +120,6 @@ impl Statistics {
             is_root,
             end,
             observed,
-            items,
         } = attempt;
         for read in &observed.plans {
             plans::note(&mut self.plans, read);
@@ -135,7 +134,7 @@ impl Statistics {
                 hosts.add(&refused.host, refused.n);
             }
         }
-        kinds::note(&mut self.kinds, items);
+        kinds::merge(&mut self.kinds, &observed.kinds);
         if end == End::Retry {
             return;
         }

@@ -138,6 +138,7 @@ impl Inner {
             // Another page was redirected there meanwhile, and its items are stored.
             commit.result.ended = Ended::Done(Done::Duplicate);
             commit.result.items.clear();
+            commit.result.observed.kinds.clear();
             links = Links::default();
         }
         let earlier_death = match (&commit.result.ended, has_reloads) {

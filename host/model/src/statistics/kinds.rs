@@ -29,6 +29,28 @@ pub struct Kind {
 }
 
 impl Kind {
+    /// Returns the items of a page by their kind. This parses them, so it is not done under a lock.
+    pub fn of_items(items: &[ItemRecord]) -> BTreeMap<String, Self> {
+        let mut kinds = BTreeMap::new();
+        for item in items {
+            let mut room = room(&kinds);
+            let kind = kind(&mut kinds, &item.schema);
+            kind.items += 1;
+            let seen = See(|name: &str, is_filled| {
+                let max = kind.fields.len() + room;
+                let n_before = kind.fields.len();
+                if let Some(n) = entry(&mut kind.fields, name, NAME_BYTES, max) {
+                    *n += u64::from(is_filled);
+                }
+                room -= kind.fields.len() - n_before;
+            });
+            let mut json = serde_json::Deserializer::from_str(item.item.get());
+            // Each item was checked to be an object when the rule emitted it.
+            let _is_object = seen.deserialize(&mut json);
+        }
+        kinds
+    }
+
     /// True if the field is known.
     pub(super) fn has_field(&self, field: &str) -> bool {
         self.fields.contains_key(&*plain(field, NAME_BYTES))
@@ -40,26 +62,6 @@ impl Kind {
         empty
             .filter(|_| self.items > 0)
             .map(|(name, _)| name.as_str())
-    }
-}
-
-/// Adds items.
-pub(super) fn note(kinds: &mut BTreeMap<String, Kind>, items: &[ItemRecord]) {
-    for item in items {
-        let mut room = room(kinds);
-        let kind = kind(kinds, &item.schema);
-        kind.items += 1;
-        let seen = See(|name: &str, is_filled| {
-            let max = kind.fields.len() + room;
-            let n_before = kind.fields.len();
-            if let Some(n) = entry(&mut kind.fields, name, NAME_BYTES, max) {
-                *n += u64::from(is_filled);
-            }
-            room -= kind.fields.len() - n_before;
-        });
-        let mut json = serde_json::Deserializer::from_str(item.item.get());
-        // Each item was checked to be an object when the rule emitted it.
-        let _is_object = seen.deserialize(&mut json);
     }
 }
 
@@ -87,7 +89,7 @@ pub(super) fn declare(kinds: &mut BTreeMap<String, Kind>, schemas: &[Schema]) {
     }
 }
 
-/// Adds the items of another shard.
+/// Adds the items of a page, or of another shard. A name that is known costs no allocation.
 pub(super) fn merge(kinds: &mut BTreeMap<String, Kind>, others: &BTreeMap<String, Kind>) {
     for (name, other) in others {
         let room = room(kinds);

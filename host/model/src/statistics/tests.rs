@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::*;
-use crate::crawl::ItemKey;
+use crate::crawl::{ItemKey, ItemRecord};
 use crate::id::Run;
 use crate::plugin::Schema;
 
@@ -30,7 +30,6 @@ fn note(statistics: &mut Statistics, at: &str, end: End<'_>, observed: &Observed
         is_root: true,
         end,
         observed,
-        items: &[],
     });
 }
 
@@ -108,8 +107,10 @@ fn check_empty(schema: &str, items: &[&str], expected: &[&str]) {
         url: &url("http://a.test/"),
         is_root: false,
         end: End::Done(Done::Parsed),
-        observed: &Observed::default(),
-        items: &items,
+        observed: &Observed {
+            kinds: Kind::of_items(&items),
+            ..Observed::default()
+        },
     });
     kinds::declare(
         &mut statistics.kinds,
@@ -202,6 +203,7 @@ fn the_sum_of_two_shards_is_that_of_one() {
         refused.add("out-of-scope", &format!("h{n}.test"));
         let observed = Observed {
             refused_hosts: refused,
+            kinds: Kind::of_items(&[item("book", r#"{"a":1,"b":null}"#)]),
             ..status(200)
         };
         for statistics in [&mut whole, &mut parts[part]] {
@@ -215,7 +217,6 @@ fn the_sum_of_two_shards_is_that_of_one() {
                 is_root: false,
                 end,
                 observed: &observed,
-                items: &[item("book", r#"{"a":1,"b":null}"#)],
             });
         }
     }
@@ -239,22 +240,22 @@ fn whatever_sites_and_rules_do_statistics_stay_small() {
         for reason in reasons {
             refused_hosts.add(reason, &long);
         }
+        let fields: Vec<_> = (0..20)
+            .map(|m| format!(r#""{m}{n}{}":1"#, "y".repeat(99)))
+            .collect();
+        let items = [item(&long, &format!("{{{}}}", fields.join(",")))];
         let observed = Observed {
             status: u16::try_from(n).unwrap(),
             refused_hosts,
             refused_target: Some(url(&format!("http://b.test/{}", "x".repeat(5_000)))),
             plans: Vec::new(),
+            kinds: Kind::of_items(&items),
         };
-        let fields: Vec<_> = (0..20)
-            .map(|m| format!(r#""{m}{n}{}":1"#, "y".repeat(99)))
-            .collect();
-        let items = [item(&long, &format!("{{{}}}", fields.join(",")))];
         statistics.note(Attempt {
             url: &url(&format!("http://a.test/{n}/{}", "x".repeat(5_000))),
             is_root: true,
             end: End::Dead(&long),
             observed: &observed,
-            items: &items,
         });
         let selectors = (0..9).map(|m| (format!("{m}{long}"), 0)).collect();
         let matches = PlanMatches {
