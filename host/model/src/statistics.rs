@@ -62,6 +62,7 @@ pub struct Statistics {
 
 /// Root request that gave no page.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LostRoot {
     /// URL of the request.
     pub url: String,

@@ -89,7 +89,11 @@ impl Inner {
         let settings = &self.frontiers.settings;
         let mut state = State::new(options.run, head, last, counts, settings);
         if let Some(bytes) = self.get(keys::statistics(options.run)).await? {
-            state.noted = Noted::from(statistics(self.shard, &bytes)?);
+            // They only inform: the crawl goes on without those of before.
+            match statistics(self.shard, &bytes) {
+                Ok(statistics) => state.noted = Noted::from(statistics),
+                Err(error) => tracing::warn!(%error, "statistics begin anew"),
+            }
         }
         let jar = self.get(Bytes::from_static(keys::COOKIES)).await?;
         let version = state.last.cookies_version;

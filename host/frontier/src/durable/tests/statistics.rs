@@ -99,3 +99,18 @@ async fn statistics_of_a_process_that_ends_are_those_of_a_record() {
     assert!(statuses == [(404, 1)].into() || statuses == [(404, 2)].into());
     again.close().await.unwrap();
 }
+
+#[tokio::test]
+async fn statistics_that_do_not_decode_do_not_stop_a_crawl() {
+    let objects = Arc::new(InMemory::new());
+    let durable = opened_with_two_ends(&objects).await;
+    let mut batch = slatedb::WriteBatch::new();
+    batch.put(crate::keys::statistics(Run(1)), b"{\"statuses\":7}");
+    durable.inner.db.write(batch).await.unwrap();
+    durable.inner.db.flush().await.unwrap();
+    drop(durable);
+    let again = open(&objects, 1).await;
+    assert_eq!(again.statistics(), Statistics::default());
+    assert_eq!(again.counts().outcomes["gone"], 2);
+    again.close().await.unwrap();
+}
