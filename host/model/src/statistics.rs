@@ -199,7 +199,8 @@ impl Statistics {
     fn note_status(&mut self, status: u16, n: u64) {
         let is_known = self.statuses.contains_key(&status) || self.statuses.len() < MAX_STATUSES;
         let key = if is_known { status } else { OTHER_STATUSES };
-        *self.statuses.entry(key).or_default() += n;
+        let sum = self.statuses.entry(key).or_default();
+        *sum = sum.saturating_add(n);
     }
 
     fn note_example(&mut self, reason: &str, url: &str) {
@@ -250,11 +251,13 @@ fn entry<'a, V: Default>(
     (map.len() < max).then(|| map.entry(name.into_owned()).or_default())
 }
 
-/// Returns the beginning of a text from elsewhere, with nothing in it that a terminal would take for a command.
+/// Returns the beginning of a text from elsewhere, with nothing in it that a terminal would take for a command, or
+/// that is longer in JSON.
 fn plain(text: &str, max_bytes: usize) -> Cow<'_, str> {
     let text = &text[..text.floor_char_boundary(max_bytes)];
-    match text.contains(char::is_control) {
-        true => Cow::Owned(text.replace(char::is_control, "?")),
+    let is_special = |c: char| c.is_control() || matches!(c, '"' | '\\');
+    match text.contains(is_special) {
+        true => Cow::Owned(text.replace(is_special, "?")),
         false => Cow::Borrowed(text),
     }
 }

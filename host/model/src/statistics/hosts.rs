@@ -1,14 +1,16 @@
 //! Hosts that lost most links, in bounded memory: the Space-Saving summary of Metwally, Agrawal and El Abbadi
-//! (2005). A host with more links than all links divided by the number of counters is always among them.
+//! (2005). Of the links that are told, a host with more than all of them divided by the number of counters is always
+//! among them. A page tells the links to 64 hosts at most, and six reasons have hosts at all; beyond that, links
+//! are in the counts alone.
 
 use serde::{Deserialize, Serialize};
 
 use super::plain;
 
 /// Number of hosts that have a counter.
-const N_COUNTERS: usize = 32;
+const N_COUNTERS: usize = 24;
 /// Bytes of the name of a host.
-const HOST_BYTES: usize = 80;
+const HOST_BYTES: usize = 64;
 /// Largest number of different hosts that are told of one page; links to further ones are in the counts alone.
 const MAX_PER_PAGE: usize = 64;
 
@@ -24,7 +26,7 @@ pub struct TopHosts {
 pub struct HostLinks {
     /// Name of the host.
     pub host: String,
-    /// Number of links, never less than there were.
+    /// Number of links, never less than were told.
     pub n: u64,
     /// Number of links by which `n` may be too high.
     #[serde(default)]
@@ -36,7 +38,7 @@ impl TopHosts {
     pub fn add(&mut self, host: &str, n: u64) {
         let host = plain(host, HOST_BYTES);
         if let Some(known) = self.counters.iter_mut().find(|known| known.host == host) {
-            known.n += n;
+            known.n = known.n.saturating_add(n);
             return;
         }
         let (before, replaced) = match self.counters.len() < N_COUNTERS {
@@ -49,7 +51,7 @@ impl TopHosts {
         };
         let counter = HostLinks {
             host: host.into_owned(),
-            n: before + n,
+            n: before.saturating_add(n),
             error: before,
         };
         match replaced {
@@ -64,16 +66,17 @@ impl TopHosts {
         let mut counters = std::mem::take(&mut self.counters);
         for counter in &mut counters {
             let same = other.counters.iter().find(|o| o.host == counter.host);
-            counter.n += same.map_or(other_floor, |same| same.n);
-            counter.error += same.map_or(other_floor, |same| same.error);
+            let (n, error) = same.map_or((other_floor, other_floor), |same| (same.n, same.error));
+            counter.n = counter.n.saturating_add(n);
+            counter.error = counter.error.saturating_add(error);
         }
         let n_own = counters.len();
         for counter in &other.counters {
             if counters[..n_own].iter().all(|own| own.host != counter.host) {
                 counters.push(HostLinks {
                     host: plain(&counter.host, HOST_BYTES).into_owned(),
-                    n: counter.n + own_floor,
-                    error: counter.error + own_floor,
+                    n: counter.n.saturating_add(own_floor),
+                    error: counter.error.saturating_add(own_floor),
                 });
             }
         }

@@ -14,7 +14,7 @@ use crate::plugin::Schema;
 /// Largest number of kinds that are told apart.
 const MAX_KINDS: usize = 16;
 /// Largest number of fields of all kinds together. Further fields are not looked at.
-const MAX_FIELDS: usize = 192;
+const MAX_FIELDS: usize = 160;
 /// Bytes of the name of a kind or of a field.
 const NAME_BYTES: usize = 48;
 
@@ -94,11 +94,11 @@ pub(super) fn merge(kinds: &mut BTreeMap<String, Kind>, others: &BTreeMap<String
     for (name, other) in others {
         let room = room(kinds);
         let own = kind(kinds, name);
-        own.items += other.items;
+        own.items = own.items.saturating_add(other.items);
         let max = own.fields.len() + room;
         for (field, n) in &other.fields {
             if let Some(own) = entry(&mut own.fields, field, NAME_BYTES, max) {
-                *own += n;
+                *own = own.saturating_add(*n);
             }
         }
     }

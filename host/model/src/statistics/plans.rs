@@ -12,7 +12,7 @@ use crate::plugin::Description;
 /// Largest number of plans that are told apart.
 const MAX_PLANS: usize = 32;
 /// Largest number of selectors of all plans together. Further selectors are not looked at.
-const MAX_SELECTORS: usize = 192;
+const MAX_SELECTORS: usize = 160;
 /// Bytes of the name of a plan.
 const PLAN_BYTES: usize = 48;
 /// Bytes of the name of a selector: of a group, or of a field after its group.
@@ -141,11 +141,11 @@ pub(super) fn merge(
         let Some(own) = entry(plans, name, PLAN_BYTES, MAX_PLANS) else {
             continue;
         };
-        own.pages += other.pages;
+        own.pages = own.pages.saturating_add(other.pages);
         let max = own.selectors.len() + room;
         for (selector, n) in &other.selectors {
             if let Some(own) = entry(&mut own.selectors, selector, NAME_BYTES, max) {
-                *own += n;
+                *own = own.saturating_add(*n);
             }
         }
     }

@@ -235,13 +235,13 @@ fn whatever_sites_and_rules_do_statistics_stay_small() {
     let mut statistics = Statistics::default();
     let reasons = ["a", "b", "c", "d", "e", "f", "g", "h"];
     for n in 0..500_u32 {
-        let long = format!("{n:04}{}", "ü\u{7}".repeat(500));
+        let long = format!("{n:04}{}", "\"\\\u{7}".repeat(500));
         let mut refused_hosts = RefusedHosts::default();
         for reason in reasons {
             refused_hosts.add(reason, &long);
         }
         let fields: Vec<_> = (0..20)
-            .map(|m| format!(r#""{m}{n}{}":1"#, "y".repeat(99)))
+            .map(|m| format!(r#""{m}{n}{}":1"#, r#"\"\\"#.repeat(50)))
             .collect();
         let items = [item(&long, &format!("{{{}}}", fields.join(",")))];
         let observed = Observed {
@@ -257,12 +257,28 @@ fn whatever_sites_and_rules_do_statistics_stay_small() {
             end: End::Dead(&long),
             observed: &observed,
         });
-        let selectors = (0..9).map(|m| (format!("{m}{long}"), 0)).collect();
+        let selectors = (0..9).map(|m| (format!("{m}{long}"), u64::MAX)).collect();
         let matches = PlanMatches {
-            pages: u64::MAX / 1_000,
+            pages: u64::MAX,
             selectors,
         };
         plans::merge(&mut statistics.plans, &[(long, matches)].into());
+    }
+    // Every number is as long as it can be.
+    for n in statistics.statuses.values_mut() {
+        *n = u64::MAX;
+    }
+    for kind in statistics.kinds.values_mut() {
+        kind.items = u64::MAX;
+        kind.fields.values_mut().for_each(|n| *n = u64::MAX);
+    }
+    for hosts in statistics.refused_hosts.values_mut() {
+        let most = hosts.top(usize::MAX).into_iter().map(|host| HostLinks {
+            host: host.host.clone(),
+            n: u64::MAX,
+            error: u64::MAX,
+        });
+        *hosts = most.collect();
     }
     let before = statistics.clone();
     statistics.add(&before);
