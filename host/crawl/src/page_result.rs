@@ -177,10 +177,11 @@ async fn answered(
             let bounds = shared.bounds(&config.settings);
             let peers = shared.parts.peers.as_ref();
             let sorted = verdict::of_links(bounds, peers, vec![target], depth);
+            let refusal = sorted.refused.keys().next().copied();
             let ended = Ended::Done(Done::Redirected);
             return Ok(PageResult {
                 observed: Observed {
-                    refused_target: (!sorted.refused.is_empty()).then_some(to),
+                    refused_target: refusal.map(|refusal| (to, refusal)),
                     refused_hosts: sorted.refused_hosts,
                     ..Observed::default()
                 },

@@ -29,6 +29,9 @@ pub const OTHERS: &str = "others";
 /// Key under which pages are counted whose statuses are beyond the bound.
 pub const OTHER_STATUSES: u16 = 0;
 
+/// Mark at the end of a URL that is cut.
+pub const CUT: char = '…';
+
 /// Largest number of statuses that are told apart.
 const MAX_STATUSES: usize = 32;
 /// Largest number of reasons whose hosts are kept.
@@ -39,7 +42,7 @@ const MAX_EXAMPLES: usize = 16;
 const MAX_LOST_ROOTS: usize = 5;
 /// Bytes of a reason or an outcome.
 const REASON_BYTES: usize = 40;
-/// Bytes of a URL.
+/// Bytes of a URL, with the mark of one that is cut.
 const URL_BYTES: usize = 200;
 
 /// Statistics of one run of one shard, or of all shards together.
@@ -72,6 +75,8 @@ pub struct LostRoot {
     pub status: u16,
     /// Target of its redirect, if that is not followed; otherwise empty.
     pub target: String,
+    /// Reason why the target is not followed; otherwise empty.
+    pub refusal: String,
 }
 
 /// Facts about one attempt at a page, as a crawl sees them.
@@ -81,8 +86,8 @@ pub struct Observed {
     pub status: u16,
     /// Hosts of refused links.
     pub refused_hosts: RefusedHosts,
-    /// Target of a redirect that is not followed.
-    pub refused_target: Option<Url>,
+    /// Target of a redirect that is not followed, and the reason.
+    pub refused_target: Option<(Url, &'static str)>,
     /// Plans by which the page was read.
     pub plans: Vec<PlanRead>,
     /// Items of the page by their kind, from [`Kind::of_items`].
@@ -206,14 +211,14 @@ impl Statistics {
     fn note_example(&mut self, reason: &str, url: &str) {
         let example = entry(&mut self.dead_examples, reason, REASON_BYTES, MAX_EXAMPLES);
         if let Some(example) = example.filter(|example| example.is_empty()) {
-            *example = plain(url, URL_BYTES).into_owned();
+            *example = shown(url).into_owned();
         }
     }
 
     fn note_root(&mut self, url: &Url, end: End<'_>, observed: &Observed) {
         // A root request that was given up may have been tried again.
         if !self.lost_roots.is_empty() {
-            let url = plain(url.as_str(), URL_BYTES);
+            let url = shown(url.as_str());
             self.lost_roots.retain(|root| root.url != url);
         }
         let target = observed.refused_target.as_ref();
@@ -226,12 +231,12 @@ impl Statistics {
         };
         if self.lost_roots.len() < MAX_LOST_ROOTS {
             self.lost_roots.push(LostRoot {
-                url: plain(url.as_str(), URL_BYTES).into_owned(),
+                url: shown(url.as_str()).into_owned(),
                 end: plain(end, REASON_BYTES).into_owned(),
                 status: observed.status,
-                target: target.map_or_else(String::new, |target| {
-                    plain(target.as_str(), URL_BYTES).into_owned()
-                }),
+                target: target
+                    .map_or_else(String::new, |(url, _)| shown(url.as_str()).into_owned()),
+                refusal: target.map_or_else(String::new, |(_, reason)| (*reason).to_owned()),
             });
         }
     }
@@ -249,6 +254,14 @@ fn entry<'a, V: Default>(
         return map.get_mut(&*name);
     }
     (map.len() < max).then(|| map.entry(name.into_owned()).or_default())
+}
+
+/// Returns a URL as it is shown: one that is too long is cut, with a mark.
+fn shown(url: &str) -> Cow<'_, str> {
+    if url.len() <= URL_BYTES {
+        return plain(url, URL_BYTES);
+    }
+    Cow::Owned(format!("{}{CUT}", plain(url, URL_BYTES - CUT.len_utf8())))
 }
 
 /// Returns the beginning of a text from elsewhere, with nothing in it that a terminal would take for a command, or

@@ -423,6 +423,7 @@ fn statistics() -> RunStatistics {
                 end: "redirected".into(),
                 status: 301,
                 target: "http://b.test/".into(),
+                refusal: "out-of-scope".into(),
             }],
             kinds: texts((
                 "book",

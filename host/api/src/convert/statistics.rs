@@ -45,6 +45,7 @@ fn root_message(root: LostRoot) -> proto::LostRoot {
         end: root.end,
         status: root.status.into(),
         target: root.target,
+        refusal: root.refusal,
     }
 }
 
@@ -101,6 +102,7 @@ fn root(message: proto::LostRoot) -> LostRoot {
         end: message.end,
         status: u16::try_from(message.status).unwrap_or_default(),
         target: message.target,
+        refusal: message.refusal,
     }
 }
 

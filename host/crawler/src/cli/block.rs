@@ -8,10 +8,13 @@ use url::Url;
 
 use super::table;
 use crawler_model::crawl::Counts;
-use crawler_model::statistics::{OTHER_STATUSES, Statistics};
+use crawler_model::statistics::{CUT, LostRoot, OTHER_STATUSES, Statistics};
 
 /// Number of hosts that are named for each reason of refused links.
 const N_HOSTS: usize = 5;
+
+/// Reason of links whose hosts are not in the scope.
+const OUT_OF_SCOPE: &str = "out-of-scope";
 
 /// A run that has ended, or goes on.
 #[derive(Debug, Clone, Copy)]
@@ -99,23 +102,44 @@ impl Block<'_> {
         std::iter::once(self.summary()).chain(rows).collect()
     }
 
-    /// Tells of each root request without a page what became of it, and the way out of a redirect.
+    /// Returns a line for each root request without a page, with the way out of a redirect.
     fn lost_roots(&self) -> Vec<String> {
-        let lost = self.statistics.lost_roots.iter().map(|root| {
-            let url = table::plain(&root.url);
-            let target = root.target.parse::<Url>().ok();
-            match target.as_ref().and_then(|target| Some((target, target.host_str()?))) {
-                Some((target, host)) => format!(
-                    "{url} redirects to {target}, which is not followed; start there, or add its host with --scope {host}"
-                ),
-                None if root.status > 0 => {
-                    format!("{url}: {}, status {}", table::plain(&root.end), root.status)
-                }
-                None => format!("{url}: {}", table::plain(&root.end)),
-            }
-        });
-        lost.collect()
+        self.statistics.lost_roots.iter().map(lost_root).collect()
     }
+}
+
+fn lost_root(root: &LostRoot) -> String {
+    let url = table::plain(&root.url);
+    if !root.target.is_empty() {
+        let target = table::plain(&root.target);
+        let way_out = way_out(root).unwrap_or_default();
+        return format!("{url} redirects to {target}, which is not followed{way_out}");
+    }
+    let end = table::plain(&root.end);
+    match root.status {
+        0 => format!("{url}: {end}"),
+        status => format!("{url}: {end}, status {status}"),
+    }
+}
+
+/// Returns the reason why a redirect is not followed, and what can be done about it.
+fn way_out(root: &LostRoot) -> Option<String> {
+    if root.refusal != OUT_OF_SCOPE {
+        let refusal = table::plain(&root.refusal);
+        return (!refusal.is_empty()).then(|| format!(" ({refusal})"));
+    }
+    let target: Url = root.target.parse().ok()?;
+    // The host itself may be cut.
+    if root.target.ends_with(CUT) && target.path() == "/" {
+        return None;
+    }
+    let place = match target.port() {
+        Some(port) => format!("{}:{port}", target.host_str()?),
+        None => target.host_str()?.to_owned(),
+    };
+    Some(format!(
+        "; start there, or add its host with --scope {place}"
+    ))
 }
 
 /// Returns why a run has ended in order, from its counts and the limits of its resource.
@@ -191,7 +215,7 @@ fn joined<T: Display>(parts: impl Iterator<Item = T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crawler_model::statistics::{HostLinks, Kind, LostRoot, PlanMatches};
+    use crawler_model::statistics::{HostLinks, Kind, PlanMatches};
 
     fn map<V: Clone>(entries: &[(&str, V)]) -> BTreeMap<String, V> {
         let entries = entries.iter().cloned();
@@ -271,12 +295,13 @@ mod tests {
                     end: "redirected".into(),
                     status: 0,
                     target: "http://www.a.test/".into(),
+                    refusal: "out-of-scope".into(),
                 },
                 LostRoot {
                     url: "http://b.test/".into(),
                     end: "gone".into(),
                     status: 404,
-                    target: String::new(),
+                    ..LostRoot::default()
                 },
                 LostRoot {
                     url: "http://c.test/".into(),
@@ -328,6 +353,33 @@ mod tests {
                 http://b.test/: gone, status 404
                 http://c.test/: timeout",
         );
+    }
+
+    #[test]
+    fn the_way_out_of_a_redirect_depends_on_the_refusal() {
+        let check = |target: &str, refusal: &str, expected: &str| {
+            let root = LostRoot {
+                url: "http://a.test/".to_owned(),
+                target: target.to_owned(),
+                refusal: refusal.to_owned(),
+                ..LostRoot::default()
+            };
+            let line =
+                format!("http://a.test/ redirects to {target}, which is not followed{expected}");
+            assert_eq!(lost_root(&root), line);
+        };
+        let advice = "; start there, or add its host with --scope";
+        let scope = "out-of-scope";
+        check("https://b.test/", scope, &format!("{advice} b.test"));
+        check(
+            "http://b.test:8080/",
+            scope,
+            &format!("{advice} b.test:8080"),
+        );
+        check("http://b.test/x…", scope, &format!("{advice} b.test"));
+        check("http://b.test…", scope, "");
+        check("http://a.test/x", "max-url-length", " (max-url-length)");
+        check("http://a.test/x", "", "");
     }
 
     #[test]

@@ -76,7 +76,7 @@ fn each_reason_of_a_death_has_one_example() {
 fn a_root_request_without_a_page_is_told_until_it_gives_one() {
     let mut statistics = Statistics::default();
     let moved = Observed {
-        refused_target: Some(url("http://www.a.test/")),
+        refused_target: Some((url("http://www.a.test/"), "out-of-scope")),
         ..status(301)
     };
     let gone = End::Done(Done::Gone);
@@ -92,10 +92,23 @@ fn a_root_request_without_a_page_is_told_until_it_gives_one() {
         .collect();
     assert_eq!(lost, ["redirected", "gone"]);
     assert_eq!(statistics.lost_roots[0].target, "http://www.a.test/");
+    assert_eq!(statistics.lost_roots[0].refusal, "out-of-scope");
     assert_eq!(statistics.lost_roots[1].status, 404);
     let parsed = End::Done(Done::Parsed);
     note(&mut statistics, "http://b.test/", parsed, &status(200));
     assert_eq!(statistics.lost_roots.len(), 1);
+}
+
+#[test]
+fn a_url_that_is_too_long_is_cut_with_a_mark() {
+    let mut statistics = Statistics::default();
+    let at = format!("http://a.test/{}", "x".repeat(300));
+    note(&mut statistics, &at, End::Dead("timeout"), &status(0));
+    let [root] = statistics.lost_roots.as_slice() else {
+        panic!("{statistics:?}")
+    };
+    assert_eq!(root.url, format!("{}…", &at[..197]));
+    assert_eq!(statistics.dead_examples["timeout"], root.url);
 }
 
 /// Checks which fields of items are told to be empty.
@@ -247,7 +260,10 @@ fn whatever_sites_and_rules_do_statistics_stay_small() {
         let observed = Observed {
             status: u16::try_from(n).unwrap(),
             refused_hosts,
-            refused_target: Some(url(&format!("http://b.test/{}", "x".repeat(5_000)))),
+            refused_target: Some((
+                url(&format!("http://b.test/{}", "x".repeat(5_000))),
+                "max-segment-repeats",
+            )),
             plans: Vec::new(),
             kinds: Kind::of_items(&items),
         };
