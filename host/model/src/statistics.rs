@@ -49,7 +49,8 @@ const URL_BYTES: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Statistics {
-    /// Pages that came to an end, by the status of their last answer.
+    /// Attempts that ended a page, by the status of the answer. A page that was given up and tried again counts
+    /// once for each end.
     pub statuses: BTreeMap<u16, u64>,
     /// Hosts of refused links, by the reason of the refusal.
     pub refused_hosts: BTreeMap<String, TopHosts>,
@@ -153,6 +154,13 @@ impl Statistics {
         if is_root {
             self.note_root(url, end, observed);
         }
+    }
+
+    /// Forgets the example of pages that were given up for a reason, because some of them are tried again. Returns
+    /// true if there was one.
+    pub fn forget_example(&mut self, reason: &str) -> bool {
+        let reason = plain(reason, REASON_BYTES);
+        self.dead_examples.remove(&*reason).is_some()
     }
 
     /// Makes sure that fields are known that no item has, from what a plugin declares of its items.

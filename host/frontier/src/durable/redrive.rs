@@ -106,6 +106,7 @@ impl State {
         self.last.next_entry += 1;
         self.counts.due += 1;
         self.counts.forget_death(&letter.reason, letter.depth == 0);
+        self.noted.forget_example(&letter.reason);
         let record = records::State {
             run: self.run.0,
             stage: Stage::Due as i32,

@@ -36,7 +36,7 @@ async fn open_options(frontiers: &Arc<dyn OpenFrontiers>) -> OpenOptions {
     }
 }
 
-async fn open(frontiers: &Arc<dyn OpenFrontiers>) -> Arc<dyn OpenFrontier> {
+pub(super) async fn open(frontiers: &Arc<dyn OpenFrontiers>) -> Arc<dyn OpenFrontier> {
     let open_options = open_options(frontiers).await;
     frontiers.clone().open(open_options).await.unwrap()
 }

@@ -371,10 +371,8 @@ impl Plain {
             if !order.wants(reason) {
                 continue;
             }
-            self.counts.dead -= 1;
-            if let Some(n) = self.counts.dead_by_reason.get_mut(reason) {
-                *n -= 1;
-            }
+            self.counts.forget_death(reason, known.depth == 0);
+            self.statistics.forget_example(reason);
             (known.stage, known.attempt, known.due) = (Stage::Due, 1, now);
             if let Some(health) = self.health_by_host.get_mut(&known.request.host()) {
                 health.clear_failures();

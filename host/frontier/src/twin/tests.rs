@@ -88,6 +88,7 @@ passes! { two() =>
     what_was_durable_is_there_in_the_next_opening
     what_was_created_and_is_gone_is_missing
     hosts_that_were_divided_anew_rest_for_one_delay
+    a_root_request_that_is_redriven_is_counted_anew
 }
 
 #[tokio::test(start_paused = true)]

@@ -43,6 +43,11 @@ impl Noted {
         self.is_changed = true;
     }
 
+    /// Forgets the example of a reason, because its page is tried again.
+    pub(in crate::durable) fn forget_example(&mut self, reason: &str) {
+        self.is_changed |= self.statistics.forget_example(reason);
+    }
+
     /// Returns the time until the next batch has the record. While nothing has changed, this is the longest time
     /// that may pass before it is asked again.
     pub(in crate::durable) fn due_in(&self) -> Duration {
