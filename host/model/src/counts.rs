@@ -10,6 +10,9 @@ use super::crawl::{Done, UnixMillis};
 /// have it.
 pub const NO_RULE: &str = "no-rule";
 
+/// Beginning of the reason of a run that has failed because all of its root requests were given up.
+pub const LOST_ROOTS: &str = "every root request was given up";
+
 /// Totals of one run of one shard.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -134,7 +137,7 @@ impl Counts {
         are_lost.then(|| {
             let reasons = self.dead_by_reason.iter();
             let reasons: Vec<_> = reasons.map(|(why, n)| format!("{why} {n}")).collect();
-            format!("every root request was given up: {}", reasons.join(", "))
+            format!("{LOST_ROOTS}: {}", reasons.join(", "))
         })
     }
 

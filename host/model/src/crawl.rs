@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
 use super::canonical::canonical;
-pub use super::counts::{Counts, NO_RULE};
+pub use super::counts::{Counts, LOST_ROOTS, NO_RULE};
 use super::guest_text::GuestText;
 use super::id::{ResourceId, Run};
 pub use super::page::{CharsetSource, FetchRecord, Page, PageContext, PageText};

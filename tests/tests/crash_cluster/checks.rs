@@ -1,5 +1,6 @@
 //! Checks of the API's answer about a resource, against itself and against the data that a kill has left.
 
+use crawler_model::crawl::LOST_ROOTS;
 use crawler_model::resource::ShardState;
 use crawler_proto as proto;
 use serde_json::Value;
@@ -39,7 +40,7 @@ pub(crate) fn goes_on(seen: &proto::Resource, left: &Left) -> bool {
     assert_eq!(seen.spec().id, left.resource.id.to_string());
     assert_eq!(seen.generation, left.resource.generation.0);
     let shard = &seen.shards[0];
-    match left.shard.state {
+    match &left.shard.state {
         ShardState::Assigned if shard.epoch == epoch => false,
         ShardState::Assigned => {
             assert_eq!(shard.epoch, epoch + 1, "{seen:?}");
@@ -49,6 +50,10 @@ pub(crate) fn goes_on(seen: &proto::Resource, left: &Left) -> bool {
         ShardState::Idle | ShardState::Finished => {
             assert_eq!((shard.epoch, seen.run), (epoch, run), "{seen:?}");
             seen.phase == "Finished"
+        }
+        ShardState::Failed { reason } if reason.starts_with(LOST_ROOTS) => {
+            assert_eq!((shard.epoch, seen.run), (epoch, run), "{seen:?}");
+            seen.phase == "Failed"
         }
         ShardState::Free | ShardState::Revoking | ShardState::Failed { .. } => {
             panic!("{:?}", left.shard)

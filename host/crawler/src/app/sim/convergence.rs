@@ -12,6 +12,7 @@ use super::cluster::{self, Cluster};
 use super::site::{self, Site};
 use super::times::LEASE_TTL;
 use crawler_frontier::twin::Stage;
+use crawler_model::crawl::LOST_ROOTS;
 use crawler_model::id::{Epoch, NodeId, ResourceId, ResourceName, Shard};
 use crawler_model::resource::{Resource, ShardId, ShardRecord, ShardState};
 use crawler_store::keys::Keys;
@@ -109,6 +110,9 @@ fn owned_once(cluster: &Cluster) -> Found {
                 found.is_empty() || found.iter().eq(wanted.iter())
             }
             ShardState::Free if is_paused(&resources, &record) => found.is_empty(),
+            ShardState::Failed { reason } if reason.starts_with(LOST_ROOTS) => {
+                found.is_empty() || found.iter().eq(wanted.iter())
+            }
             ShardState::Free | ShardState::Revoking | ShardState::Failed { .. } => false,
         };
         if !is_right {
@@ -145,6 +149,8 @@ fn busy(cluster: &Cluster) -> Option<String> {
     let mut shards = shards(cluster).into_iter();
     let unfinished = shards.find(|(_, record)| match &record.state {
         ShardState::Finished => false,
+        // The faults of a history may end all attempts at the first page.
+        ShardState::Failed { reason } => !reason.starts_with(LOST_ROOTS),
         ShardState::Free => !is_paused(&resources, record),
         _ => true,
     });
