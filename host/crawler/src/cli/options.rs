@@ -169,7 +169,7 @@ pub(super) struct RunArgs {
     /// file has when the first one comes [default: an object a line to stdout]
     #[arg(short = 'o', long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(ItemsFile::new))]
     output: Option<ItemsFile>,
-    /// Where the statistics go that are printed at the end, as JSON too
+    /// File for the statistics of the run, as JSON
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
     #[arg(long, value_name = "CONDITION,…", value_delimiter = ',', help = fail_on::HELP)]

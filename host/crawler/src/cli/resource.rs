@@ -60,7 +60,7 @@ pub(super) enum ResourceCommand {
         after_help = "Examples:\n  crawler resource hosts books\n  crawler resource hosts books --state given-up --limit 1000 -o json"
     )]
     Hosts(hosts::HostsArgs),
-    /// Show statistics of the present run: statuses, lost links, items, empty fields, selectors
+    /// Show statistics of the present run: statuses, refused links, items, empty fields, selectors
     #[command(after_help = "Example:\n  crawler resource stats books -o json")]
     Stats {
         /// The resource

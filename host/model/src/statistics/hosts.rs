@@ -1,4 +1,4 @@
-//! Hosts that lost most links, in bounded memory: the Space-Saving summary of Metwally, Agrawal and El Abbadi
+//! Hosts that most refused links lead to, in bounded memory: the Space-Saving summary of Metwally, Agrawal and El Abbadi
 //! (2005). Of the links that are told, a host with more than all of them divided by the number of counters is always
 //! among them. A page tells the links to 64 hosts at most, and six reasons have hosts at all; beyond that, links
 //! are in the counts alone.
