@@ -60,6 +60,17 @@ fn a_start_that_is_not_there_ends_with_a_code_and_the_status() {
 }
 
 #[test]
+fn a_file_of_statistics_does_not_hide_how_a_crawl_ended() {
+    let (home, web) = (Home::new(), Site::new().open());
+    let start = web.url("/nothing");
+    let ended = run(&home, "puppet", &start, &["--stats=nowhere/stats.json"]);
+    check(&ended, 3, &["error: no root request gave a page: gone 1"]);
+    let same = ["--stats=a.json", "--output=a.json"];
+    let ended = run(&home, "puppet", &start, &same);
+    check(&ended, 2, &["--output and --stats are the same file"]);
+}
+
+#[test]
 fn a_start_that_redirects_out_of_scope_names_the_way_out() {
     let (home, web) = (Home::new(), moved());
     let ended = run(&home, "puppet", &web.url("/"), &[]);
@@ -176,6 +187,27 @@ fn a_wait_and_a_get_do_without_statistics_that_are_away() {
     check(&waited, 1, &[told]);
     let waited = server.cli(&["resource", "wait", "books", "--fail-on=items=1"]);
     check(&waited, 3, &["the crawl has 1 item"]);
+}
+
+#[test]
+fn a_run_in_which_nothing_has_changed_is_a_success() {
+    let server = Server::with_puppet();
+    let web = Site::new().handle("/", |asked| async move {
+        let tag = [(header::ETAG, "\"v1\"")];
+        match asked.headers.contains_key(header::IF_NONE_MATCH) {
+            true => (StatusCode::NOT_MODIFIED, tag).into_response(),
+            false => (tag, "[]").into_response(),
+        }
+    });
+    let web = web.open();
+    server.add("books", &web.url("/"), &["--unchanged=skip"]);
+    server.finished("books");
+    server.ok(&["resource", "restart", "books"]);
+    server.ok(&["resource", "wait", "books"]);
+    let server = server.killed_and_started_again();
+    let waited = server.ok(&["resource", "wait", "books"]);
+    assert!(waited.contains("outcomes      not-modified 1"), "{waited}");
+    assert!(waited.contains("statuses      304: 1"), "{waited}");
 }
 
 #[test]

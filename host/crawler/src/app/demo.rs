@@ -173,7 +173,10 @@ async fn crawl(
     for (n, line) in report.lines(&differences).iter().enumerate() {
         println!("{}. {line}", n + 1);
     }
-    println!("   {}", summary(&client, &end).await?);
+    match summary(&client, &end).await {
+        Ok(summary) => println!("   {summary}"),
+        Err(error) => println!("   statistics cannot be read: {error:#}"),
+    }
     if !differences.is_empty() {
         bail!(
             "the items are not what the shop sells:\n  {}",

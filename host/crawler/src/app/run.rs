@@ -193,16 +193,33 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     for line in block.lines() {
         eprintln!("{line}");
     }
+    let judged = judge(options, end, &mut sink, &counts, &statistics).await;
     if let Some(path) = &options.stats {
-        write_stats(path, &counts, &statistics).await?;
+        match (&judged, write_stats(path, &counts, &statistics).await) {
+            (Ok(_), Err(error)) => return Err(error),
+            // The crawl's own error says more.
+            (Err(_), Err(error)) => tracing::warn!("{error:#}"),
+            (_, Ok(())) => {}
+        }
     }
+    judged
+}
+
+/// Returns the result of a crawl by its end, and by what it has brought.
+async fn judge(
+    options: &RunOptions,
+    end: CrawlEnd,
+    sink: &mut SharedSink,
+    counts: &Counts,
+    statistics: &Statistics,
+) -> anyhow::Result<Read> {
     match end {
         CrawlEnd::Finished | CrawlEnd::Resting { .. } => {
             if counts.items == 0 {
                 sink.write(&[]).await?;
             }
-            cli::check_roots(&counts)?;
-            fail_on::check(&options.fail_on, &counts, &statistics)?;
+            cli::check_roots(counts)?;
+            fail_on::check(&options.fail_on, counts, statistics)?;
             Ok(Read::Yes)
         }
         // The reader of the items has closed the output and wants no more.

@@ -16,6 +16,7 @@ use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_o
 use super::crawl::CrawlArgs;
 use super::engine::{EngineArgs, EngineOptions};
 use super::fail_on::{self, FailOn};
+use super::failure::Failure;
 use super::items_file::ItemsFile;
 use super::requests::{CallArgs, CallOptions, RequestArgs};
 use crate::config::{self, Environment, FetchConfig, FileConfig, FixedHosts};
@@ -280,6 +281,11 @@ impl UpArgs {
 
 impl RunArgs {
     pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<RunOptions> {
+        let output = self.output.as_ref().map(|output| &output.path);
+        if output.is_some() && output == self.stats.as_ref() {
+            let what = "--output and --stats are the same file";
+            return Err(Failure::new(what, "name another file for one of them").into());
+        }
         let config = config::load(self.config.as_deref())?;
         Ok(RunOptions {
             engine: self

@@ -13,6 +13,7 @@ use crawler_api::client::{Client, ClientError};
 use crawler_api::problem::Reason;
 use crawler_master::control::statistics::RunStatistics;
 use crawler_model::id::ResourceName;
+use crawler_model::resource::CrawlSettings;
 
 /// Time for which statistics that cannot be read are tried again.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -110,7 +111,10 @@ pub(super) fn end(resource: &proto::Resource) -> String {
     match (resource.phase.as_str(), resource.reason.as_str()) {
         ("Finished", _) => {
             let limits = resource.spec().crawl.unwrap_or_default();
-            why_ended(&counts, limits.max_pages, limits.max_bytes)
+            let default = CrawlSettings::default();
+            let max_pages = limits.max_pages.unwrap_or(default.max_pages());
+            let max_bytes = limits.max_bytes.unwrap_or(default.max_bytes());
+            why_ended(&counts, Some(max_pages), Some(max_bytes))
         }
         ("Failed", _) => "the crawl failed".to_owned(),
         (phase, "") => phase.to_owned(),
