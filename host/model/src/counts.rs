@@ -112,7 +112,7 @@ impl Counts {
         self.ended_at = self.ended_at.max(now).max(answered_at);
     }
 
-    /// Returns the milliseconds between the first attempt and the latest answer.
+    /// Returns the milliseconds between the first attempt and the latest answer, with all pauses between them.
     pub fn took_ms(&self) -> u64 {
         self.ended_at.saturating_sub(self.began_at)
     }

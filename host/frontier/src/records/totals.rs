@@ -103,3 +103,23 @@ impl From<Totals> for Counts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn totals_of_an_earlier_version_have_no_outcomes() {
+        // Two pages done in another way, one given up.
+        let totals = Totals::decode(&[0x10, 2, 0x18, 1][..]).unwrap();
+        let counts = Counts::from(totals);
+        let expected = Counts {
+            other_done: 2,
+            dead: 1,
+            ..Counts::default()
+        };
+        assert_eq!(counts, expected);
+        assert!(!counts.has_no_root_page(), "one may have been unchanged");
+        assert_eq!(counts.lost_roots(), None);
+    }
+}

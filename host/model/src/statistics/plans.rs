@@ -51,8 +51,12 @@ const MAX_MATCHED: usize = 192;
 pub struct Matched([u64; MAX_MATCHED / 64]);
 
 impl Matched {
-    /// Marks the groups and fields that have captures.
+    /// Marks the groups and fields that have captures. If a budget was used up, nothing is known of the rest of
+    /// the page, and none counts as unmatched.
     pub fn of(captures: &Captures) -> Self {
+        if captures.truncated {
+            return Self([u64::MAX; MAX_MATCHED / 64]);
+        }
         let groups = captures.groups.iter().map(|rows| !rows.is_empty());
         let fields = captures
             .columns
@@ -94,6 +98,9 @@ impl PlanNames {
         let fields = plan.fields.iter().map(|field| {
             let name = match group_of(field) {
                 Some(group) => format!("{}.{}", group.name, field.name),
+                None if plan.groups.iter().any(|group| group.name == field.name) => {
+                    format!("{} (field)", field.name)
+                }
                 None => field.name.clone(),
             };
             (!field.selector.is_empty()).then_some(name)

@@ -208,6 +208,14 @@ fn a_selector_is_unmatched_if_it_matched_on_no_page() {
 }
 
 #[test]
+fn selectors_count_as_matched_on_a_page_that_was_not_read_to_its_end() {
+    let mut captures = crawler_extract::Captures::default();
+    assert_eq!(Matched::of(&captures), Matched::default());
+    captures.truncated = true;
+    assert_ne!(Matched::of(&captures), Matched::default());
+}
+
+#[test]
 fn the_sum_of_two_shards_is_that_of_one() {
     let mut whole = Statistics::default();
     let mut parts = [Statistics::default(), Statistics::default()];
