@@ -18,6 +18,7 @@ mod passes;
 mod phases;
 mod placement;
 mod runs;
+mod statistics;
 
 #[tokio::test]
 async fn an_added_resource_is_assigned_at_once_and_its_name_is_taken() {

@@ -1,0 +1,79 @@
+//! Tests of statistics of a run, read from the frontiers of all shards.
+
+use std::time::Duration;
+
+use super::*;
+use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
+use crawler_frontier::suite::{commit_of, new, ready, take};
+use crawler_frontier::{Ended, Frontier};
+use crawler_model::crawl::Done;
+use crawler_model::id::{Digest, Epoch, ResourceId, Run, Shard};
+use crawler_model::resource::{ShardId, ShardRecord};
+use crawler_store::Txn;
+use crawler_store::catalog::{Versioned, encode};
+
+/// Crawls one page in a run of a shard, which is answered with status 404.
+async fn crawl(bench: &Bench, resource: ResourceId, shard: u32, run: u64) {
+    let shard = ShardId {
+        resource,
+        shard: Shard(shard),
+    };
+    let objects = bench.data().object_store();
+    let frontiers = Arc::new(Frontiers::new(objects, DurableSettings::default()));
+    let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
+    let open_options = OpenOptions {
+        shard,
+        cluster: "c1".into(),
+        epoch: Epoch(1),
+        run: Run(run),
+        plugin: Digest::of(b"plugin"),
+        created: storage_epoch > 0,
+        storage_epoch,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: None,
+        division: None,
+    };
+    let opened = Box::pin(frontiers.open(open_options)).await.unwrap();
+    let frontier: Arc<dyn Frontier> = Arc::new(opened);
+    frontier.seed(vec![new("http://a/")]).await.unwrap();
+    let claim = ready(take(&frontier, 1_000, 1).await);
+    let mut commit = commit_of(claim, Ended::Done(Done::Gone));
+    commit.result.observed.status = 404;
+    frontier.commit(commit).await.unwrap();
+    frontier.close().await.unwrap();
+    let key = bench.catalog().keys().shard(shard);
+    let record: Option<Versioned<ShardRecord>> = bench.catalog().read(&key).await.unwrap();
+    let record = ShardRecord {
+        created: true,
+        ..record.unwrap().value
+    };
+    bench.write(Txn::new().put(key, encode(&record))).await;
+}
+
+#[tokio::test]
+async fn statistics_are_those_of_all_shards_in_the_present_run() {
+    let bench = bench().await;
+    let mut spec = spec("a", "books");
+    spec.placement.shards = 2;
+    let request = RequestId::random();
+    let added = bench.control.add_resource(spec, &request).await.unwrap();
+    let resource = added.resource.id;
+    let name = "a".parse().unwrap();
+    check_refused(
+        bench.control.statistics(&name).await,
+        Code::FailedPrecondition,
+        "resource a was never crawled: it has no frontier yet",
+    );
+    crawl(&bench, resource, 0, 1).await;
+    crawl(&bench, resource, 1, 1).await;
+    let found = bench.control.statistics(&name).await.unwrap();
+    assert_eq!(found.counts.outcomes["gone"], 2);
+    assert_eq!(found.statistics.statuses, [(404, 2)].into());
+    bench.restart("a").await.unwrap();
+    crawl(&bench, resource, 0, 2).await;
+    // The other shard is still in the run before.
+    let found = bench.control.statistics(&name).await.unwrap();
+    assert_eq!((found.run, found.counts.outcomes["gone"]), (Run(2), 1));
+    assert_eq!(found.statistics.statuses, [(404, 1)].into());
+}
