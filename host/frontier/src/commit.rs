@@ -107,7 +107,7 @@ impl Commit {
         };
         statistics.note(Attempt {
             url: &self.claim.request.url,
-            is_root: self.claim.depth == 0,
+            root: (self.claim.depth == 0).then_some(self.claim.fingerprint),
             end,
             observed: &self.result.observed,
         });

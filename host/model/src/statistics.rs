@@ -15,7 +15,7 @@ pub use hosts::{HostLinks, RefusedHosts, TopHosts};
 pub use kinds::Kind;
 pub use plans::{Matched, PlanMatches, PlanNames, PlanRead};
 
-use super::crawl::Done;
+use super::crawl::{Done, Fingerprint};
 use super::plugin::Description;
 
 mod hosts;
@@ -68,6 +68,8 @@ pub struct Statistics {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LostRoot {
+    /// Beginning of the request's fingerprint: several requests may have one URL. 0 if it is not known.
+    pub request: u64,
     /// URL of the request.
     pub url: String,
     /// Outcome, as [`Done::as_str`] names it, or the reason for which it was given up.
@@ -111,8 +113,8 @@ pub enum End<'a> {
 pub struct Attempt<'a> {
     /// URL of the request.
     pub url: &'a Url,
-    /// True if the page belongs to a root request.
-    pub is_root: bool,
+    /// Fingerprint of the request, if it is a root request.
+    pub root: Option<Fingerprint>,
     /// End of the attempt.
     pub end: End<'a>,
     /// Facts that the crawl has seen.
@@ -124,7 +126,7 @@ impl Statistics {
     pub fn note(&mut self, attempt: Attempt<'_>) {
         let Attempt {
             url,
-            is_root,
+            root,
             end,
             observed,
         } = attempt;
@@ -151,8 +153,8 @@ impl Statistics {
         if let End::Dead(reason) = end {
             self.note_example(reason, url.as_str());
         }
-        if is_root {
-            self.note_root(url, end, observed);
+        if let Some(fingerprint) = root {
+            self.note_root(fingerprint, url, end, observed);
         }
     }
 
@@ -223,12 +225,17 @@ impl Statistics {
         }
     }
 
-    fn note_root(&mut self, url: &Url, end: End<'_>, observed: &Observed) {
+    fn note_root(
+        &mut self,
+        fingerprint: Fingerprint,
+        url: &Url,
+        end: End<'_>,
+        observed: &Observed,
+    ) {
+        let [a, b, c, d, e, f, g, h, ..] = fingerprint.0;
+        let request = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
         // A root request that was given up may have been tried again.
-        if !self.lost_roots.is_empty() {
-            let url = shown(url.as_str());
-            self.lost_roots.retain(|root| root.url != url);
-        }
+        self.lost_roots.retain(|root| root.request != request);
         let target = observed.refused_target.as_ref();
         let end = match end {
             End::Retry | End::Done(Done::Parsed | Done::NotModified) => return,
@@ -239,6 +246,7 @@ impl Statistics {
         };
         if self.lost_roots.len() < MAX_LOST_ROOTS {
             self.lost_roots.push(LostRoot {
+                request,
                 url: shown(url.as_str()).into_owned(),
                 end: plain(end, REASON_BYTES).into_owned(),
                 status: observed.status,

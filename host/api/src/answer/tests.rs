@@ -419,6 +419,7 @@ fn statistics() -> RunStatistics {
             refused_hosts: texts(("out-of-scope", hosts)),
             dead_examples: texts(("timeout", "http://a.test/".to_owned())),
             lost_roots: vec![LostRoot {
+                request: 1,
                 url: "http://a.test/".into(),
                 end: "redirected".into(),
                 status: 301,

@@ -98,6 +98,7 @@ fn top(message: proto::HostLinks) -> TopHosts {
 
 fn root(message: proto::LostRoot) -> LostRoot {
     LostRoot {
+        request: 0,
         url: message.url,
         end: message.end,
         status: u16::try_from(message.status).unwrap_or_default(),

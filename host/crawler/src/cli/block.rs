@@ -291,6 +291,7 @@ mod tests {
             dead_examples: map(&[("timeout", "http://a.test/slow\u{202e}".to_owned())]),
             lost_roots: vec![
                 LostRoot {
+                    request: 1,
                     url: "http://a.test/".into(),
                     end: "redirected".into(),
                     status: 0,

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use super::*;
-use crate::crawl::{ItemKey, ItemRecord};
+use crate::crawl::{ItemKey, ItemRecord, Request};
 use crate::id::Run;
 use crate::plugin::Schema;
 
@@ -27,7 +27,7 @@ fn item(schema: &str, json: &str) -> ItemRecord {
 fn note(statistics: &mut Statistics, at: &str, end: End<'_>, observed: &Observed) {
     statistics.note(Attempt {
         url: &url(at),
-        is_root: true,
+        root: Some(Request::get(url(at), "page").fingerprint()),
         end,
         observed,
     });
@@ -118,7 +118,7 @@ fn check_empty(schema: &str, items: &[&str], expected: &[&str]) {
     let mut statistics = Statistics::default();
     statistics.note(Attempt {
         url: &url("http://a.test/"),
-        is_root: false,
+        root: None,
         end: End::Done(Done::Parsed),
         observed: &Observed {
             kinds: Kind::of_items(&items),
@@ -235,7 +235,7 @@ fn the_sum_of_two_shards_is_that_of_one() {
             };
             statistics.note(Attempt {
                 url: &url(&at),
-                is_root: false,
+                root: None,
                 end,
                 observed: &observed,
             });
@@ -277,7 +277,7 @@ fn whatever_sites_and_rules_do_statistics_stay_small() {
         };
         statistics.note(Attempt {
             url: &url(&format!("http://a.test/{n}/{}", "x".repeat(5_000))),
-            is_root: true,
+            root: Some(Fingerprint([u8::try_from(n % 251).unwrap(); 16])),
             end: End::Dead(&long),
             observed: &observed,
         });
