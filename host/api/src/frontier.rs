@@ -242,6 +242,7 @@ fn url(entry: UrlEntry) -> proto::UrlEntry {
         run: entry.run.0,
         state: entry.state.as_str().to_owned(),
         since: entry.since,
+        referrer: request.referrer.as_deref().unwrap_or_default().to_owned(),
         ..proto::UrlEntry::default()
     };
     match entry.state {

@@ -209,7 +209,7 @@ async fn answered(
     }
     let now = shared.parts.clock.unix_millis();
     let attempt = Attempt::ended(claim.attempt, &config.settings, now);
-    let mut result = match verdict::of_status(&page, attempt) {
+    let mut result = match verdict::of_status(&page, &request.accept_status, attempt) {
         Verdict::End(ended) => PageResult::new(ended, fetched.host_ready_at),
         Verdict::Parse => parse(shared, claim, config, &page, fetched.host_ready_at).await?,
     };
@@ -226,7 +226,9 @@ async fn parse(
     host_ready_at: UnixMillis,
 ) -> Result<PageResult, FrontierError> {
     let (request, frontier) = (&claim.request, &shared.parts.frontier);
-    let led_to = (page.url != request.url).then(|| Request {
+    // Many URLs may lead to one page that tells of a failure; the rule asked for each.
+    let is_success = matches!(page.status, 200..=299);
+    let led_to = (is_success && page.url != request.url).then(|| Request {
         url: page.url.clone(),
         ..request.clone()
     });
@@ -238,7 +240,8 @@ async fn parse(
         let ended = Ended::Done(Done::Duplicate);
         return Ok(PageResult::new(ended, host_ready_at));
     }
-    let validators = (request.method == "GET").then(|| Validators::of(page));
+    let is_page = request.method == "GET" && is_success;
+    let validators = is_page.then(|| Validators::of(page));
     if let Some(validators) = &validators
         && unchanged::is_as_known(claim, &config.settings, validators)
     {
@@ -253,6 +256,7 @@ async fn parse(
         depth: claim.depth,
         attempt: claim.attempt,
         state: request.state.clone(),
+        referrer: request.referrer.clone(),
     };
     let call = shared.call_config(config.limits);
     let report = shared
@@ -316,7 +320,12 @@ fn called(
     let bounds = shared.bounds(&config.settings);
     let depth = claim.depth.saturating_add(1);
     let peers = shared.parts.peers.as_ref();
-    let sorted = verdict::of_links(bounds, peers, output.requests, depth);
+    let referrer = Request::referrer_of(&page.url);
+    let mut requests = output.requests;
+    for request in &mut requests {
+        request.referrer.clone_from(&referrer);
+    }
+    let sorted = verdict::of_links(bounds, peers, requests, depth);
     let mut refused: Vec<(&'static str, u64)> = sorted.refused.into_iter().collect();
     if output.n_bad_urls > 0 {
         refused.push(("bad-url", output.n_bad_urls));

@@ -1,6 +1,7 @@
 //! Verdicts on pages: pure decisions about answers, links and errors of rules.
 //!
-//! Failures fall into classes:
+//! A page whose status is 200 to 299, or one that its request accepts, goes to its rule. Failures fall into
+//! classes:
 //!
 //! | what failed | what follows |
 //! |---|---|
@@ -23,6 +24,7 @@ use super::peers::PeerShards;
 use crawler_fetch::FetchError;
 use crawler_fetch::http::retry_after;
 use crawler_frontier::{Ended, HostFailure, HostStanding, NewRequest};
+use crawler_model::accept_status::AcceptStatus;
 use crawler_model::crawl::{Done, Kill, Page, Request, RuleError, UnixMillis};
 use crawler_model::id::Shard;
 use crawler_model::resource::CrawlSettings;
@@ -68,10 +70,11 @@ pub(super) enum Verdict {
     End(Ended),
 }
 
-/// Returns the meaning of an answer's status, before any rule sees it.
-pub(super) fn of_status(page: &Page, attempt: Attempt) -> Verdict {
+/// Returns the meaning of an answer's status, before any rule sees it. `accepted` are the statuses that the rule
+/// of the page wants to see.
+pub(super) fn of_status(page: &Page, accepted: &AcceptStatus, attempt: Attempt) -> Verdict {
     match page.status {
-        200..=299 => Verdict::Parse,
+        status if accepted.takes(status) => Verdict::Parse,
         404 | 410 => Verdict::End(Ended::Done(Done::Gone)),
         status @ (408 | 425 | 429 | 500 | 502..=504 | 506..=599) => {
             let asked = asked_wait(page, attempt.now);
@@ -285,6 +288,11 @@ mod tests {
         Attempt::ended(n, &CrawlSettings::default(), now)
     }
 
+    /// Returns the verdict on a page whose request accepts nothing but success.
+    fn usual(page: &Page, attempt: Attempt) -> Verdict {
+        of_status(page, &AcceptStatus::default(), attempt)
+    }
+
     fn dead(reason: &str) -> Verdict {
         Verdict::End(Ended::Dead {
             reason: reason.to_owned(),
@@ -300,33 +308,50 @@ mod tests {
 
     #[test]
     fn f28_a_small_body_is_parsed_like_any_other() {
-        assert_eq!(of_status(&page(200, &[]), attempt(1, 0)), Verdict::Parse);
+        assert_eq!(usual(&page(200, &[]), attempt(1, 0)), Verdict::Parse);
     }
 
     #[test]
     fn a_page_that_is_not_there_is_done() {
         for status in [404, 410] {
             assert_eq!(
-                of_status(&page(status, &[]), attempt(1, 0)),
+                usual(&page(status, &[]), attempt(1, 0)),
                 Verdict::End(Ended::Done(Done::Gone))
             );
         }
     }
 
     #[test]
+    fn f30_an_accepted_status_goes_to_the_rule_at_once() {
+        let accepting = |accepted: &str, status| {
+            of_status(
+                &page(status, &[]),
+                &accepted.parse().unwrap(),
+                attempt(1, 0),
+            )
+        };
+        for status in [200, 302, 404, 410, 429, 500, 503, 999] {
+            assert_eq!(accepting("any", status), Verdict::Parse, "{status}");
+        }
+        for status in [204, 404, 500, 599] {
+            assert_eq!(accepting("404,500-599", status), Verdict::Parse, "{status}");
+        }
+        let gone = Verdict::End(Ended::Done(Done::Gone));
+        assert_eq!(accepting("404", 410), gone);
+        assert_eq!(accepting("404", 403), dead("status-403"));
+    }
+
+    #[test]
     fn a_busy_server_is_asked_again_when_it_says() {
-        let verdict = of_status(&page(503, &[("retry-after", "7")]), attempt(1, 1_000));
+        let verdict = usual(&page(503, &[("retry-after", "7")]), attempt(1, 1_000));
         assert_eq!(verdict, retry(8_000, "status-503"));
-        let verdict = of_status(&page(503, &[("retry-after", "999999")]), attempt(1, 0));
+        let verdict = usual(&page(503, &[("retry-after", "999999")]), attempt(1, 0));
         assert_eq!(verdict, retry(300_000, "status-503"));
         let says = page(503, &[("retry-after", "Thu, 01 Jan 1970 00:01:00 GMT")]);
-        let at = |now| of_status(&says, attempt(1, now));
+        let at = |now| usual(&says, attempt(1, now));
         assert_eq!(at(20_000), retry(60_000, "status-503"));
         assert_eq!(at(70_000), retry(70_000, "status-503"));
-        assert_eq!(
-            of_status(&page(503, &[]), attempt(5, 0)),
-            dead("status-503")
-        );
+        assert_eq!(usual(&page(503, &[]), attempt(5, 0)), dead("status-503"));
     }
 
     #[test]
@@ -408,8 +433,8 @@ mod tests {
         };
         let after = |n| Attempt::ended(n, &settings, 0);
         let asks = page(503, &[("retry-after", "7")]);
-        assert_eq!(of_status(&asks, after(1)), retry(500, "status-503"));
-        assert_eq!(of_status(&asks, after(2)), dead("status-503"));
+        assert_eq!(usual(&asks, after(1)), retry(500, "status-503"));
+        assert_eq!(usual(&asks, after(2)), dead("status-503"));
         let error = RuleError::Retry {
             after_ms: Some(u64::MAX),
             why: GuestText::default(),
@@ -428,15 +453,14 @@ mod tests {
             ..CrawlSettings::default()
         };
         let last = Attempt::ended(u32::MAX - 1, &no_longer_than_time, u64::MAX - 1);
-        let Verdict::End(Ended::Retry { at: u64::MAX, .. }) = of_status(&page(500, &[]), last)
-        else {
+        let Verdict::End(Ended::Retry { at: u64::MAX, .. }) = usual(&page(500, &[]), last) else {
             panic!("the end of time is not passed")
         };
     }
 
     #[test]
     fn a_site_that_says_no_is_left_alone_for_longer_than_one_that_fails() {
-        let wait = |status| match of_status(&page(status, &[]), attempt(1, 0)) {
+        let wait = |status| match usual(&page(status, &[]), attempt(1, 0)) {
             Verdict::End(Ended::Retry { at, .. }) => at,
             other => panic!("{status}: {other:?}"),
         };
@@ -450,7 +474,7 @@ mod tests {
             (501, "status-501"),
             (505, "status-505"),
         ] {
-            let found = of_status(&page(status, &[]), attempt(1, 0));
+            let found = usual(&page(status, &[]), attempt(1, 0));
             assert_eq!(found, dead(reason));
         }
     }

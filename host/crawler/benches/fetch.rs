@@ -154,6 +154,7 @@ impl Asked {
             max_url_length: usual.max_url_length(),
             proxy: None,
             credentials: Default::default(),
+            accept_status: Default::default(),
             content_types: Default::default(),
             max_body: 8 << 20,
             delay: usual.delay(),

@@ -16,6 +16,7 @@ use crawler_frontier::reader::FrontierReader;
 use crawler_frontier::{
     Claim, Commit, Ended, Frontier as _, ItemOutbox as _, NewRequest, PageResult, Take,
 };
+use crawler_model::accept_status::AcceptStatus;
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::frontier::{ContentHash, SinkMark, UrlFilter, UrlState, Validators};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
@@ -71,6 +72,8 @@ fn form() -> Request {
         priority: -7,
         state: Bytes::from_static(b"state"),
         reload: false,
+        accept_status: AcceptStatus::default(),
+        referrer: None,
     }
 }
 

@@ -40,7 +40,7 @@ pub struct KeptItem {
 
 /// A request; fields with usual values are left out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct KeptRequest {
     rule: String,
     url: String,
@@ -56,6 +56,9 @@ pub struct KeptRequest {
     state: Option<Octets>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     reload: bool,
+    /// Statuses that the rule wants to see, as text.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    accept_status: String,
 }
 
 /// Bytes, kept as text if they are UTF-8.
@@ -141,6 +144,7 @@ impl KeptRequest {
             priority: request.priority,
             state: (!state.is_empty()).then(|| Octets::of(state)),
             reload: request.reload,
+            accept_status: request.accept_status.to_string(),
         }
     }
 }
@@ -176,6 +180,7 @@ mod tests {
             body: Some("q=sea".into()),
             state: Bytes::from_static(&[0xff, 0]),
             priority: 3,
+            accept_status: "404".parse().unwrap(),
             ..next.clone()
         };
         next.headers
@@ -199,7 +204,7 @@ mod tests {
             "requests": [
                 {"rule": "list", "url": "http://shop.test/2", "headers": [["accept", "text/html"]]},
                 {"rule": "list", "url": "http://shop.test/2", "method": "POST", "body": "q=sea",
-                    "priority": 3, "state": {"hex": "ff00"}},
+                    "priority": 3, "state": {"hex": "ff00"}, "accept-status": "404"},
             ],
             "bad-urls": 1,
         });

@@ -21,6 +21,7 @@ use url::Url;
 
 use agents::{Identity, identity};
 use cookies::CookieJar;
+use crawler_model::accept_status::AcceptStatus;
 use crawler_model::crawl::{Page, Request, UnixMillis};
 use crawler_model::frontier::{DelaySource, Validators};
 use crawler_model::settings::{
@@ -71,6 +72,8 @@ pub struct FetchRequest {
     pub body: Option<Bytes>,
     /// Maximum length in bytes, without the fragment, of a URL that a redirect leads to: setting `max-url-length`.
     pub max_url_length: u32,
+    /// Statuses that the caller wants to see. A redirect with one of them is an answer like any other.
+    pub accept_status: AcceptStatus,
     /// Content types that are wanted. Bodies of other types are not read.
     pub content_types: ContentTypes,
     /// Maximum length of the body in bytes. Longer bodies are cut there and marked.
@@ -113,6 +116,7 @@ impl FetchRequest {
             credentials: settings.credentials.clone().unwrap_or_default(),
             body: request.body.clone(),
             max_url_length: settings.max_url_length(),
+            accept_status: request.accept_status.clone(),
             content_types: settings.content_types.clone().unwrap_or_default(),
             max_body,
             delay: settings.delay(),

@@ -133,6 +133,15 @@ pub(super) struct RequestRecord {
     pub(super) state: Bytes,
     #[prost(bool, tag = "8")]
     pub(super) reload: bool,
+    /// Statuses that are handed to the rule, as text; empty for 200 to 299.
+    #[prost(string, tag = "9")]
+    pub(super) accept_status: String,
+    /// Number of bytes that the referrer has in common with the beginning of `url`.
+    #[prost(uint32, tag = "10")]
+    pub(super) referrer_shared: u32,
+    /// Rest of the referrer. A request without a referrer has neither.
+    #[prost(string, tag = "11")]
+    pub(super) referrer: String,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -26,6 +26,7 @@ pub mod links;
 mod model;
 mod outcomes;
 mod patterns;
+pub mod requests;
 
 pub use fencing::*;
 pub use hosts::*;
@@ -41,6 +42,10 @@ pub use model::any_order_of_calls_gives_what_a_plain_list_gives;
 pub use outcomes::*;
 pub use patterns::{
     f25_links_of_one_pattern_are_stored_up_to_their_bound, links_to_new_hosts_end_at_their_bound,
+};
+pub use requests::{
+    a_request_keeps_its_first_referrer_and_its_statuses,
+    links_between_shards_keep_their_referrers_and_statuses,
 };
 
 pub fn new(url: &str) -> NewRequest {

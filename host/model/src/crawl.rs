@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
+use super::accept_status::AcceptStatus;
 use super::canonical::canonical;
 pub use super::counts::{Counts, LOST_ROOTS, NO_RULE};
 use super::guest_text::GuestText;
@@ -34,6 +35,10 @@ pub struct Request {
     pub state: Bytes,
     /// True if the page is fetched even if this run has already seen it.
     pub reload: bool,
+    /// Statuses that are handed to the rule.
+    pub accept_status: AcceptStatus,
+    /// URL of the page whose link first led here; at most [`URL_MAX`] bytes. `None` for a root request.
+    pub referrer: Option<Arc<str>>,
 }
 
 /// Largest number of bytes of a request's state.
@@ -66,7 +71,15 @@ impl Request {
             priority: self.priority,
             state: self.state.clone(),
             reload: self.reload && is_same_host,
+            accept_status: self.accept_status.clone(),
+            referrer: self.referrer.clone(),
         }
+    }
+
+    /// Returns the referrer of the links of a page, or `None` if the URL is too long to be kept with each.
+    pub fn referrer_of(page: &Url) -> Option<Arc<str>> {
+        let url = page.as_str();
+        (url.len() <= URL_MAX).then(|| url.into())
     }
 
     /// True if a URL has the same scheme, host and port.
@@ -85,6 +98,8 @@ impl Request {
             priority: 0,
             state: Bytes::new(),
             reload: false,
+            accept_status: AcceptStatus::default(),
+            referrer: None,
         }
     }
 
@@ -402,6 +417,18 @@ mod tests {
     }
 
     #[test]
+    fn a_redirect_keeps_referrer_and_statuses() {
+        let mut page = request("http://a.test/");
+        page.referrer = Request::referrer_of(&"http://a.test/list".parse().unwrap());
+        page.accept_status = "404".parse().unwrap();
+        let target = page.redirected("http://b.test/".parse().unwrap());
+        assert_eq!(target.referrer.as_deref(), Some("http://a.test/list"));
+        assert!(target.accept_status.takes(404));
+        let long = format!("http://a.test/{}", "x".repeat(URL_MAX));
+        assert_eq!(Request::referrer_of(&long.parse().unwrap()), None);
+    }
+
+    #[test]
     fn r07_only_neutral_headers_follow_a_redirect_to_another_host() {
         let mut page = request("https://a.test/");
         page.headers = [
@@ -471,6 +498,8 @@ mod tests {
         assert_ne!(post.fingerprint(), body.fingerprint());
         let mut other = plain.clone();
         other.rule = "detail".into();
+        other.accept_status = "any".parse().unwrap();
+        other.referrer = Some("http://a.test/".into());
         assert_eq!(plain.fingerprint(), other.fingerprint());
     }
 

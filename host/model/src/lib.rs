@@ -3,6 +3,7 @@
 //! This crate does no IO, never waits, and knows neither WebAssembly nor gRPC. A value that can be wrong is
 //! parsed once, here, into a type that cannot be; the layers above never check it again.
 
+pub mod accept_status;
 pub mod canonical;
 mod counts;
 pub mod crawl;

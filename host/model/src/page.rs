@@ -183,4 +183,6 @@ pub struct PageContext {
     pub attempt: u32,
     /// State that the request carried.
     pub state: Bytes,
+    /// URL of the page whose link first led here.
+    pub referrer: Option<Arc<str>>,
 }

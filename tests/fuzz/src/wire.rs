@@ -54,6 +54,7 @@ pub(super) fn send(
         validators: None,
         proxy: None,
         credentials: Default::default(),
+        accept_status: Default::default(),
         content_types: Default::default(),
         robots: Robots::Ignore,
         max_crawl_delay: Duration::ZERO,

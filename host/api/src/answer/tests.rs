@@ -505,6 +505,7 @@ fn urls() -> Vec<UrlEntry> {
         request: Request {
             method: "POST".into(),
             body: Some("a=1".into()),
+            referrer: Some("http://a.test/list".into()),
             ..Request::get("http://a.test/".parse().unwrap(), "page")
         },
         depth: 3,

@@ -3,6 +3,7 @@
 use crawler_proto as proto;
 
 use crawler_frontier::{LinkBatch, NewRequest};
+use crawler_model::accept_status::AcceptStatus;
 use crawler_model::crawl::{Request, STATE_MAX, URL_MAX};
 use crawler_model::id::{Epoch, ResourceId, Run, Shard};
 use crawler_model::resource::ShardId;
@@ -35,6 +36,8 @@ fn link_message(NewRequest { request, depth }: NewRequest) -> proto::ShardLink {
         state: request.state.into(),
         reload: request.reload,
         depth,
+        accept_status: request.accept_status.to_string(),
+        referrer: request.referrer.as_deref().unwrap_or_default().to_owned(),
     }
 }
 
@@ -70,6 +73,18 @@ fn link(link: proto::ShardLink) -> Result<NewRequest, LinkDeliveryError> {
         Ok(url) => url,
         Err(why) => return refused(format!("URL {:?}: {why}", link.url)),
     };
+    if link.referrer.len() > URL_MAX {
+        let n_bytes = link.referrer.len();
+        return refused(format!("a referrer of {n_bytes} bytes, at most {URL_MAX}"));
+    }
+    let accept_status = match link.accept_status.as_str() {
+        "" => AcceptStatus::default(),
+        text => match text.parse() {
+            Ok(accept_status) => accept_status,
+            Err(why) => return refused(format!("accept-status {why}")),
+        },
+    };
+    let referrer = Some(link.referrer).filter(|referrer| !referrer.is_empty());
     let headers = link.headers.into_iter();
     Ok(NewRequest {
         request: Request {
@@ -84,6 +99,8 @@ fn link(link: proto::ShardLink) -> Result<NewRequest, LinkDeliveryError> {
             priority: link.priority,
             state: link.state.into(),
             reload: link.reload,
+            accept_status,
+            referrer: referrer.map(Into::into),
         },
         depth: link.depth,
     })
@@ -103,6 +120,8 @@ mod tests {
             priority: -7,
             state: bytes::Bytes::from_static(b"state"),
             reload: true,
+            accept_status: "404,500-599".parse().unwrap(),
+            referrer: Some("http://a.test/form".into()),
         };
         let plain = Request::get("http://a.test/".parse().unwrap(), "page");
         let links = [(form, 3), (plain, 0)].map(|(request, depth)| NewRequest { request, depth });
@@ -139,5 +158,9 @@ mod tests {
         assert_eq!(refused(|link| link.url = "x".repeat(URL_MAX + 1)), why);
         let why = "a state of 4097 bytes, at most 4096";
         assert_eq!(refused(|link| link.state = vec![0; STATE_MAX + 1]), why);
+        let why = "a referrer of 8193 bytes, at most 8192";
+        assert_eq!(refused(|link| link.referrer = "x".repeat(URL_MAX + 1)), why);
+        let why = refused(|link| link.accept_status = "4xx".into());
+        assert!(why.starts_with("accept-status has \"4xx\""), "{why}");
     }
 }

@@ -250,7 +250,7 @@ fn frontiers() -> Vec<Route> {
             frontier::list,
             RouteDocs {
                 query: "`state=due`, `done` or `dead` · `page_size` · `page_token`",
-                answer: r#"`{"urls":[…],"next_page_token":""}`; each with `url`, `method`, `body`, `rule`, `depth`, `run`, `state`, `outcome`, `reason`, `detail`, `attempt`, `at`, `since`"#,
+                answer: r#"`{"urls":[…],"next_page_token":""}`; each with `url`, `method`, `body`, `rule`, `depth`, `run`, `state`, `outcome`, `reason`, `detail`, `attempt`, `at`, `since`, `referrer`"#,
                 errors: "as below",
                 ..RouteDocs::default()
             },

@@ -67,6 +67,17 @@ async fn every_page_in_scope_is_fetched_once_and_its_items_are_kept() {
 }
 
 #[tokio::test]
+async fn f30_a_rule_sees_a_status_that_it_accepts_and_who_linked_there() {
+    let sink = Kept::default();
+    let ended = crawl(&["/checked"], CrawlSettings::default(), sink.clone()).await;
+    assert_eq!((ended.end, ended.asked.len()), (CrawlEnd::Finished, 2));
+    assert_eq!((ended.counts.parsed, ended.counts.other_done), (2, 0));
+    let items = sink.items.lock().unwrap();
+    let expected = r#"{"path":"/broken","referrer":"http://site.test/checked"}"#;
+    assert_eq!(items[0].item.get(), expected);
+}
+
+#[tokio::test]
 async fn depth_and_pages_are_limited() {
     let settings = CrawlSettings {
         max_depth: Some(1),

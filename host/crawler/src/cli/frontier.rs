@@ -321,9 +321,18 @@ async fn why(client: &Client, args: WhyArgs) -> anyhow::Result<()> {
     }
     table::print_line(&explanation.text)?;
     if let Some(entry) = explanation.entry {
-        table::print_line(&format!("depth {}, rule {}", entry.depth, entry.rule))?;
+        table::print_line(&origin(&entry))?;
     }
     Ok(())
+}
+
+/// Formats where a URL came from.
+fn origin(entry: &proto::UrlEntry) -> String {
+    let found = match entry.referrer.as_str() {
+        "" => String::new(),
+        referrer => format!(", first linked from {referrer}"),
+    };
+    format!("depth {}, rule {}{found}", entry.depth, entry.rule)
 }
 
 #[cfg(test)]
@@ -338,6 +347,16 @@ mod tests {
             since: 1_700_000_000_000,
             ..proto::UrlEntry::default()
         }
+    }
+
+    #[test]
+    fn the_referrer_of_a_url_is_shown_if_it_has_one() {
+        let mut entry = url("due");
+        (entry.depth, entry.rule) = (2, "page".into());
+        assert_eq!(origin(&entry), "depth 2, rule page");
+        entry.referrer = "http://a.test/list".into();
+        let linked = "depth 2, rule page, first linked from http://a.test/list";
+        assert_eq!(origin(&entry), linked);
     }
 
     #[test]

@@ -102,6 +102,7 @@ pub(crate) fn page(url: &str, body: impl Into<Bytes>) -> Arc<Page> {
 
 pub(crate) fn context() -> PageContext {
     PageContext {
+        referrer: Some("http://a.test/list".into()),
         depth: 2,
         attempt: 1,
         state: Bytes::from_static(b"carried"),

@@ -39,6 +39,9 @@ pub struct SavedPage {
     attempt: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<Octets>,
+    /// URL of the page whose link first led to this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    referrer: Option<String>,
     /// Charset that the text was decoded from, if the text is not the body as it is. It is only a note for
     /// native tests, which do not decode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,6 +90,7 @@ impl SavedPage {
             depth: 0,
             attempt: first(),
             state: None,
+            referrer: None,
             charset: charset_of(page),
         }
     }
@@ -95,6 +99,7 @@ impl SavedPage {
     pub(super) fn called_as(&mut self, earlier: &Self) {
         (self.depth, self.attempt) = (earlier.depth, earlier.attempt);
         self.state.clone_from(&earlier.state);
+        self.referrer.clone_from(&earlier.referrer);
     }
 
     pub(super) fn set_state(&mut self, state: &str) {
@@ -130,6 +135,7 @@ impl SavedPage {
             depth: self.depth,
             attempt: self.attempt,
             state: state.unwrap_or_default().into(),
+            referrer: self.referrer.as_deref().map(Into::into),
         };
         Ok((page, context))
     }

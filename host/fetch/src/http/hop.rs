@@ -18,6 +18,7 @@ use super::FetchSettings;
 use super::body::{ACCEPTED, Body, codings, read};
 use super::failed;
 use super::proxy_pools::ProxyPool;
+use crawler_model::accept_status::AcceptStatus;
 use crawler_model::headers::Headers;
 use crawler_model::page::FetchRecord;
 use crawler_model::settings::{ContentTypes, CredentialNames};
@@ -50,6 +51,8 @@ pub(super) struct Hop {
     headers: HeaderMap,
     cookies: Option<Arc<CookieJar>>,
     body: Option<Bytes>,
+    /// Statuses of redirects that are not followed.
+    accept_status: AcceptStatus,
     content_types: ContentTypes,
     /// Proxies that the request goes through. If `None`, it goes to the host directly.
     pub(super) pool: Option<Arc<ProxyPool>>,
@@ -107,6 +110,7 @@ impl Hop {
             headers: HeaderMap::new(),
             cookies: None,
             body: None,
+            accept_status: AcceptStatus::default(),
             content_types: ContentTypes::default(),
             pool,
             credentials: CredentialNames::default(),
@@ -164,6 +168,7 @@ impl Hop {
             headers,
             cookies: request.cookies,
             body: request.body,
+            accept_status: request.accept_status,
             content_types: request.content_types,
             pool,
             credentials: request.credentials,
@@ -338,9 +343,12 @@ impl Hop {
         }))
     }
 
-    /// Returns the target of a redirect. A redirect without a target is a page like any other.
+    /// Returns the target of a redirect. A redirect without a target, or one that the rule asked for, is a page
+    /// like any other.
     fn target(&self, response: &Response) -> Option<Url> {
-        let redirects = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+        let status = response.status().as_u16();
+        let redirects = matches!(status, 301 | 302 | 303 | 307 | 308)
+            && !self.accept_status.takes_redirect(status);
         let location = response.headers().get(header::LOCATION)?;
         let location = String::from_utf8_lossy(location.as_bytes());
         let mut to = self.url.join(&location).ok().filter(|_| redirects)?;

@@ -37,6 +37,10 @@ pub(super) fn of(
                 (429, pause) | (503, pause @ Some(_)) => Some(HostSignal::Busy { pause }),
                 (502..=504 | 520..=526, _) => Some(HostSignal::Failing),
                 (500, _) => None,
+                // A rule asked for the redirect itself.
+                (301 | 302 | 303 | 307 | 308, _) if answer.headers.get("location").is_some() => {
+                    None
+                }
                 (status, _) => {
                     // Deciding that a page is unchanged takes a site the same work as making it.
                     let is_page = matches!(status, 200..=299 | 304);
@@ -105,6 +109,18 @@ mod tests {
             check(status, None, Some(HostSignal::Failing));
         }
         check(500, None, None);
+    }
+
+    #[test]
+    fn a_redirect_that_a_rule_asked_for_says_nothing_about_its_host() {
+        let answer = Outcome::Received(Received {
+            status: 302,
+            headers: [("location", "/busy")].into_iter().collect(),
+            body: bytes::Bytes::new(),
+            truncated: false,
+            record: FetchRecord::default(),
+        });
+        assert_eq!(of(&Ok(answer), Duration::ZERO, 0), None);
     }
 
     #[test]

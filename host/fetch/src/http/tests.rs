@@ -167,6 +167,7 @@ fn get(url: Url) -> FetchRequest {
         max_url_length: DEFAULT_MAX_URL_LENGTH,
         proxy: None,
         credentials: Default::default(),
+        accept_status: Default::default(),
         content_types: Default::default(),
         max_body: 1 << 20,
         delay: None,

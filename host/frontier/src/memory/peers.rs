@@ -76,5 +76,8 @@ fn size_of_link(link: &NewRequest) -> usize {
     let headers = request.headers.iter();
     let headers: usize = headers.map(|(name, value)| name.len() + value.len()).sum();
     let body = request.body.as_ref().map_or(0, |body| body.len());
-    request.url.as_str().len() + request.rule.len() + request.state.len() + headers + body
+    // A link is sent with its referrer, although links of one page share it here.
+    let referrer = request.referrer.as_ref().map_or(0, |url| url.len());
+    let fixed = request.url.as_str().len() + request.rule.len() + request.state.len();
+    fixed + referrer + headers + body
 }

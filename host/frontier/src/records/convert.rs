@@ -1,9 +1,12 @@
 //! Conversions between records and values of the model.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::{Header, Host, RequestRecord, Stage, Trouble, ValidatorsRecord};
 use crate::workbench::{self, Cursor, HostHealth, QueuePosition};
+use crawler_model::accept_status::AcceptStatus;
 use crawler_model::crawl::{Done, Request, UnixMillis};
 use crawler_model::frontier::{ContentHash, DelaySource, HostState, Validators};
 use crawler_model::id::Run;
@@ -82,8 +85,11 @@ impl From<&Request> for RequestRecord {
             name: name.clone(),
             value: value.clone(),
         };
+        let url = request.url.as_str();
+        let referrer = request.referrer.as_deref().unwrap_or_default();
+        let n_shared = n_shared(url, referrer);
         Self {
-            url: request.url.as_str().to_owned(),
+            url: url.to_owned(),
             method: match &*request.method {
                 "GET" => String::new(),
                 method => method.to_owned(),
@@ -94,14 +100,43 @@ impl From<&Request> for RequestRecord {
             priority: request.priority,
             state: request.state.clone(),
             reload: request.reload,
+            accept_status: request.accept_status.to_string(),
+            // Both are at most as long as a URL may be.
+            referrer_shared: u32::try_from(n_shared).unwrap_or_default(),
+            referrer: referrer[n_shared..].to_owned(),
         }
     }
 }
 
+/// Returns the number of bytes that two URLs have in common at their beginning. Most links are found on their own
+/// host, so a record keeps only the rest of a referrer.
+fn n_shared(url: &str, referrer: &str) -> usize {
+    let pairs = url.bytes().zip(referrer.bytes());
+    let n_equal = pairs.take_while(|(one, other)| one == other).count();
+    referrer.floor_char_boundary(n_equal)
+}
+
 impl RequestRecord {
+    /// Decodes the referrer.
+    fn referrer(&self) -> Result<Option<Arc<str>>, String> {
+        let n_shared = usize::try_from(self.referrer_shared).unwrap_or(usize::MAX);
+        let Some(shared) = self.url.get(..n_shared) else {
+            return Err(format!("URL {:?} has no {n_shared} bytes", self.url));
+        };
+        let referrer = [shared, &self.referrer].concat();
+        Ok(Some(referrer)
+            .filter(|referrer| !referrer.is_empty())
+            .map(Into::into))
+    }
+
     /// Decodes the request. The error tells what is wrong with the record.
     pub(crate) fn into_request(self) -> Result<Request, String> {
         let url = url::Url::parse(&self.url).map_err(|e| format!("URL {:?}: {e}", self.url))?;
+        let accept_status = match self.accept_status.as_str() {
+            "" => AcceptStatus::default(),
+            text => text.parse().map_err(|why| format!("accept-status {why}"))?,
+        };
+        let referrer = self.referrer()?;
         Ok(Request {
             url,
             method: match self.method.as_str() {
@@ -118,6 +153,8 @@ impl RequestRecord {
             priority: self.priority,
             state: self.state,
             reload: self.reload,
+            accept_status,
+            referrer,
         })
     }
 }
@@ -177,6 +214,51 @@ impl Stage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use prost::Message as _;
+
+    #[test]
+    fn a_record_without_referrer_and_statuses_is_a_usual_request() {
+        let plain = Request::get("http://a.test/x".parse().unwrap(), "page");
+        let mut linked = plain.clone();
+        linked.referrer = Some("http://a.test/list".into());
+        linked.accept_status = "any".parse().unwrap();
+        let [small, large] = [&plain, &linked].map(|request| RequestRecord::from(request));
+        // Each costs a tag and a length, and the text. A referrer has one more number, and no text for what it has
+        // in common with the URL.
+        let more = 2 + 2 + "list".len() + 2 + "any".len();
+        assert_eq!(large.encoded_len(), small.encoded_len() + more);
+        assert_eq!(small.into_request().unwrap(), plain);
+        assert_eq!(large.clone().into_request().unwrap(), linked);
+        let bad = RequestRecord {
+            accept_status: "4xx".to_owned(),
+            ..large.clone()
+        };
+        let why = bad.into_request().unwrap_err();
+        assert!(why.starts_with("accept-status has \"4xx\""), "{why}");
+        let bad = RequestRecord {
+            referrer_shared: 99,
+            ..large
+        };
+        let why = bad.into_request().unwrap_err();
+        assert_eq!(why, "URL \"http://a.test/x\" has no 99 bytes");
+    }
+
+    #[test]
+    fn any_referrer_is_read_back_as_it_was() {
+        for referrer in [
+            "http://a.test/shop/7",
+            "http://a.test/shop/7?page=2",
+            "http://a.test/",
+            "http://a.test/shop/é",
+            "https://b.test/",
+            "h",
+        ] {
+            let mut request = Request::get("http://a.test/shop/7".parse().unwrap(), "page");
+            request.referrer = Some(referrer.into());
+            let read = RequestRecord::from(&request).into_request().unwrap();
+            assert_eq!(read, request);
+        }
+    }
 
     #[test]
     fn origins_of_delays_keep_their_numbers() {

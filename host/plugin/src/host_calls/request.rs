@@ -6,6 +6,7 @@ use url::Url;
 use super::texts::{named_bytes, up_to};
 use crate::bindings::crawler::rules::types;
 use crate::bindings::crawler::rules::types::OutputError;
+use crawler_model::accept_status::{ACCEPT_STATUS, AcceptStatus};
 use crawler_model::crawl::{Request, STATE_MAX, URL_MAX};
 use crawler_model::plugin::Description;
 
@@ -105,6 +106,7 @@ pub(super) fn checked(
             ));
         }
     }
+    let accept_status = accept_status(&request.hints).map_err(OutputError::Refused)?;
     Ok(Request {
         url,
         method: match request.method.as_str() {
@@ -117,7 +119,25 @@ pub(super) fn checked(
         priority: request.priority,
         state: Bytes::from(request.state),
         reload: request.reload,
+        accept_status,
+        // The crawl knows which page the link is on.
+        referrer: None,
     })
+}
+
+/// Returns the statuses that the hints ask for. Keys that this host does not know are ignored.
+fn accept_status(hints: &[(String, String)]) -> Result<AcceptStatus, String> {
+    let mut said = hints.iter().filter(|(key, _)| key == ACCEPT_STATUS);
+    let Some((_, text)) = said.next() else {
+        return Ok(AcceptStatus::default());
+    };
+    if said.next().is_some() {
+        return Err(format!(
+            "hint {ACCEPT_STATUS} is given twice; list all statuses in one"
+        ));
+    }
+    let parsed: Result<AcceptStatus, String> = text.parse();
+    parsed.map_err(|why| format!("hint {ACCEPT_STATUS} {why}"))
 }
 
 /// Returns true if the text is an HTTP token, which methods and header names are made of.
@@ -205,6 +225,33 @@ mod tests {
             |r| r.headers = vec![("x".into(), "y".into()); 65],
             "65 headers; at most 64 are allowed",
         );
+        let hints = |values: &[&str]| {
+            let hint = |value: &&str| (ACCEPT_STATUS.to_owned(), (*value).to_owned());
+            values.iter().map(hint).collect()
+        };
+        check(
+            |r| r.hints = hints(&["404-"]),
+            "hint accept-status has \"404-\", which is no status; write statuses and ranges like 404,410,500-599, or any",
+        );
+        check(
+            |r| r.hints = hints(&["404", "410"]),
+            "hint accept-status is given twice; list all statuses in one",
+        );
+    }
+
+    #[test]
+    fn hints_say_which_statuses_the_rule_wants() {
+        let accepted = |hints: &[(&str, &str)]| {
+            let mut request = get("http://a.test/");
+            let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+            request.hints = hints.iter().map(owned).collect();
+            let url = url(&request.url, None).unwrap();
+            let request = checked(request, url, &description()).unwrap();
+            (request.accept_status.to_string(), request.referrer)
+        };
+        assert_eq!(accepted(&[("later", "x")]), (String::new(), None));
+        let both = [("later", "x"), ("accept-status", "500-599,404")];
+        assert_eq!(accepted(&both).0, "404,500-599");
     }
 
     #[test]

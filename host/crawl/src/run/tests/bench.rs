@@ -90,7 +90,7 @@ impl Fetch for Site {
                     is_of_host: false,
                 });
             }
-            "/gone" => Answer::Page(page(url, url, 404)),
+            "/gone" | "/broken" => Answer::Page(page(url, url, 404)),
             "/moved" | "/moved-too" => Answer::Page(page(&url.join("/target").unwrap(), url, 200)),
             "/away" => Answer::Redirect {
                 to: "http://other.test/".parse().unwrap(),
@@ -151,8 +151,17 @@ impl Rules for Links {
         _config: CallConfig,
         _rule: &str,
         page: Arc<Page>,
-        _context: PageContext,
+        context: PageContext,
     ) -> CallReport {
+        let referrer = context.referrer.as_deref().unwrap_or_default();
+        if page.url.path() == "/checked" {
+            let mut requests = requests(page.url.as_str(), &["/broken"]);
+            requests[0].accept_status = "404".parse().unwrap();
+            return report(Ok(CallOutput {
+                requests,
+                ..Default::default()
+            }));
+        }
         let links: &[&str] = match page.url.path() {
             "/" => &[
                 "/a",
@@ -184,7 +193,10 @@ impl Rules for Links {
             "/fuel" => return report(Err(kill(Kill::OutOfFuel))),
             _ => &[],
         };
-        let json = format!("{{\"path\":\"{}\"}}", page.url.path());
+        let json = match page.url.path() {
+            "/broken" => serde_json::json!({"path": "/broken", "referrer": referrer}).to_string(),
+            path => format!("{{\"path\":\"{path}\"}}"),
+        };
         let items = vec![Item {
             schema: "page".into(),
             json,

@@ -25,6 +25,34 @@ async fn a_redirect_within_the_host_is_followed() {
     assert_eq!(&page.body[..], b"end");
 }
 
+#[tokio::test]
+async fn f30_a_redirect_is_an_answer_if_its_status_is_named() {
+    let web = Web::new(|request| {
+        let path = request.split(' ').nth(1).unwrap();
+        Reply::Close(match path {
+            "/1" => answer("302 Found", &["location: /2"], b""),
+            "/2" => answer("301 Moved", &["location: http://b.test/"], b"moved"),
+            _ => answer("404 Not Found", &[], b"end"),
+        })
+    })
+    .await;
+    let mut request = get(web.url("/1"));
+    request.accept_status = "301".parse().unwrap();
+    let found = page(request).await;
+    assert_eq!((found.status, found.url.path()), (301, "/2"));
+    assert_eq!(found.header("location"), Some("http://b.test/"));
+    assert_eq!(found.redirects, [web.url("/1")]);
+    assert_eq!(&found.body[..], b"moved");
+    // Any status of an answer is wanted, and the redirect is followed to one.
+    let mut request = get(web.url("/1"));
+    request.accept_status = "any".parse().unwrap();
+    let fetched = fetcher().fetch(request).await.unwrap();
+    let Answer::Redirect { to } = fetched.answer else {
+        panic!("the redirect is followed")
+    };
+    assert_eq!(to.as_str(), "http://b.test/");
+}
+
 /// The validators are those of the URL that was requested.
 #[tokio::test]
 async fn a_condition_is_not_handed_on_to_where_a_redirect_leads() {

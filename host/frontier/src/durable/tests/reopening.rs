@@ -3,6 +3,9 @@
 use prost::Message as _;
 
 use super::*;
+use crate::reader::FrontierReader;
+use crate::suite::links::bounds;
+use crate::suite::requests::linked;
 use crate::{keys, records};
 use crawler_model::frontier::DelaySource;
 
@@ -52,6 +55,33 @@ async fn cookies_are_there_after_a_restart() {
     frontier.close().await.unwrap();
     let frontier = open_with(&objects, 20_000, 500).await;
     assert_eq!(frontier.cookies(), Some(kept));
+}
+
+#[tokio::test]
+async fn a_request_has_its_referrer_and_statuses_after_a_restart() {
+    let objects = Arc::new(InMemory::new());
+    let frontier = open_with(&objects, 0, 0).await;
+    frontier.seed(vec![new("http://a/")]).await.unwrap();
+    let links = ["http://a/1", "http://a/2"].map(|url| linked(url, "http://a/"));
+    let mut commit = parsed(ready(next(&frontier, 10_000).await));
+    commit.result.requests = links.clone().into();
+    commit.result.for_peers = vec![(Shard(1), linked("http://b/1", "http://a/"))];
+    frontier.commit(commit).await.unwrap();
+    frontier.close().await.unwrap();
+    let frontier = open_with(&objects, 20_000, 0).await;
+    let sent = frontier.links_for(Shard(1), bounds(9)).await.unwrap();
+    assert_eq!(sent.links, [linked("http://b/1", "http://a/")]);
+    for link in links {
+        let claim = ready(next(&frontier, 20_000).await);
+        assert_eq!(claim.request, link.request);
+        frontier.commit(parsed(claim)).await.unwrap();
+    }
+    frontier.close().await.unwrap();
+    let reader = FrontierReader::open(objects.clone(), shard()).await;
+    let reader = reader.unwrap().unwrap();
+    let ended = reader.find(&new("http://a/1").request).await.unwrap();
+    let referrer = ended.unwrap().request.referrer;
+    assert_eq!(referrer.as_deref(), Some("http://a/"));
 }
 
 #[tokio::test]
