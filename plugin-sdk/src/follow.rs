@@ -1,5 +1,6 @@
 //! Options for the links of a page that are followed.
 
+use crate::accept_status;
 use crate::extract::page_links::HREF;
 use crate::{Crawl, Links, PageLinks, Result, Rule};
 
@@ -57,6 +58,33 @@ impl Follow {
     #[must_use]
     pub fn reload(mut self) -> Self {
         self.reload = true;
+        self
+    }
+
+    /// Hands the pages to the rule whose status is this one, beside 200 to 299. May be called several times.
+    ///
+    /// Without it, no rule sees a failure: status 404 or 410 ends the page, 5xx is tried again, and so on. An
+    /// accepted status is final: there is no other attempt, and [`Page::status`](crate::Page::status) tells which it
+    /// was. A redirect whose status is accepted is not followed but handed over, with its header `location`.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::{Rule, prelude::*};
+    ///
+    /// fn check_links(page: &Page, crawl: &mut Crawl, check: Rule) -> Result {
+    ///     crawl.follow_links(&page.links(), Follow::by(check).accept_any_status())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn accept_status(mut self, status: u16) -> Self {
+        accept_status::add(&mut self.hints, &status.to_string());
+        self
+    }
+
+    /// Hands the pages to the rule whatever their status is. Redirects are followed all the same, unless
+    /// [`accept_status`](Self::accept_status) names theirs.
+    #[must_use]
+    pub fn accept_any_status(mut self) -> Self {
+        accept_status::add(&mut self.hints, "any");
         self
     }
 

@@ -198,6 +198,10 @@ impl Answer {
         page::state()
     }
 
+    pub(crate) fn referrer(&self) -> Option<String> {
+        page::referrer()
+    }
+
     pub(crate) fn attempt(&self) -> u32 {
         page::attempt()
     }

@@ -155,6 +155,7 @@
 #![deny(missing_docs)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod accept_status;
 mod config;
 #[cfg(doc)]
 pub mod cookbook;

@@ -41,6 +41,7 @@ pub struct Page {
     charset: OnceCell<String>,
     metadata: OnceCell<Vec<(String, String)>>,
     state: OnceCell<Vec<u8>>,
+    referrer: OnceCell<Option<String>>,
     text: OnceCell<String>,
     body: OnceCell<Vec<u8>>,
     pub(crate) readings: Readings,
@@ -58,6 +59,7 @@ impl Page {
             charset: OnceCell::new(),
             metadata: OnceCell::new(),
             state: OnceCell::new(),
+            referrer: OnceCell::new(),
             text: OnceCell::new(),
             body: OnceCell::new(),
             readings: Readings::default(),
@@ -138,6 +140,22 @@ impl Page {
     /// State that the request carried, see [`Request::state`](crate::Request::state).
     pub fn state(&self) -> &[u8] {
         self.state.get_or_init(|| self.answer.state())
+    }
+
+    /// Address of the page whose link was first to lead here, as [`url`](Page::url) told it there; `None` for a root
+    /// request. After a redirect it is still the page with the link.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::Page;
+    ///
+    /// let page = Page::from_html("http://shop.test/lost", "").with_status(404);
+    /// assert_eq!(page.referrer(), None);
+    /// let page = page.with_referrer("http://shop.test/");
+    /// assert_eq!(page.referrer(), Some("http://shop.test/"));
+    /// ```
+    pub fn referrer(&self) -> Option<&str> {
+        let referrer = self.referrer.get_or_init(|| self.answer.referrer());
+        referrer.as_deref()
     }
 
     /// Number of this attempt at the page, from 1.

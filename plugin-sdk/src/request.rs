@@ -1,6 +1,6 @@
 //! Requests for pages to be fetched next.
 
-use crate::Rule;
+use crate::{Rule, accept_status};
 
 /// A request for a page that is handed to a rule, with more options than [`Crawl::follow`](crate::Crawl::follow)
 /// has.
@@ -122,6 +122,40 @@ impl Request {
     #[must_use]
     pub fn reload(mut self) -> Self {
         self.reload = true;
+        self
+    }
+
+    /// Hands the page to the rule if its status is this one, beside 200 to 299. May be called several times.
+    ///
+    /// Without it, no rule sees a failure: status 404 or 410 ends the page, 5xx is tried again, and so on. An
+    /// accepted status is final: there is no other attempt, and [`Page::status`](crate::Page::status) tells which it
+    /// was. A redirect whose status is accepted is not followed but handed over, with its header `location`.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::{Rule, prelude::*};
+    ///
+    /// fn ask(crawl: &mut Crawl, product: Rule) -> Result {
+    ///     crawl.request(Request::get("/product/7", product).accept_status(404).accept_status(410))
+    /// }
+    ///
+    /// fn product(page: &Page, _: &mut Crawl) -> Result {
+    ///     match page.status() {
+    ///         404 | 410 => Err(RuleError::skip("sold out")),
+    ///         _ => Ok(()),
+    ///     }
+    /// }
+    /// ```
+    #[must_use]
+    pub fn accept_status(mut self, status: u16) -> Self {
+        accept_status::add(&mut self.hints, &status.to_string());
+        self
+    }
+
+    /// Hands the page to the rule whatever its status is. Redirects are followed all the same, unless
+    /// [`accept_status`](Self::accept_status) names theirs.
+    #[must_use]
+    pub fn accept_any_status(mut self) -> Self {
+        accept_status::add(&mut self.hints, "any");
         self
     }
 

@@ -58,8 +58,8 @@
 //! `params` are those that are given; the defaults that the plugin declares are added, as the crawler does.
 //!
 //! A page needs only `url` and `body`, which is a file beside this one. It may also have `requested-url`,
-//! `redirects`, `status` (200), `fetched-at` in milliseconds since 1970, `attempt` (1) and `truncated`. Without
-//! `rule` and `page` it is a call of `root`, which may have `now`. `crawler plugin test --update` stores the
+//! `redirects`, `status` (200), `fetched-at` in milliseconds since 1970, `attempt` (1), `referrer` and `truncated`.
+//! Without `rule` and `page` it is a call of `root`, which may have `now`. `crawler plugin test --update` stores the
 //! outcome of a call; without the option, the outcome is compared with the stored one.
 
 mod extract;
@@ -210,6 +210,7 @@ impl Page {
             depth: 0,
             attempt: 1,
             state: Vec::new(),
+            referrer: None,
             body: html.into(),
             captures_limit: None,
         })
@@ -243,6 +244,13 @@ impl Page {
     #[must_use]
     pub fn with_state(mut self, state: impl Into<Vec<u8>>) -> Page {
         self.answer.state = state.into();
+        Page::new(self.answer)
+    }
+
+    /// Sets the address of the page with the link that led here.
+    #[must_use]
+    pub fn with_referrer(mut self, url: impl Into<String>) -> Page {
+        self.answer.referrer = Some(url.into());
         Page::new(self.answer)
     }
 
@@ -282,6 +290,7 @@ pub(crate) struct Answer {
     depth: u32,
     attempt: u32,
     state: Vec<u8>,
+    referrer: Option<String>,
     body: Vec<u8>,
     captures_limit: Option<usize>,
 }
@@ -329,6 +338,10 @@ impl Answer {
 
     pub(crate) fn state(&self) -> Vec<u8> {
         self.state.clone()
+    }
+
+    pub(crate) fn referrer(&self) -> Option<String> {
+        self.referrer.clone()
     }
 
     pub(crate) fn attempt(&self) -> u32 {

@@ -69,7 +69,7 @@ async fn a_rule_reads_its_page_and_its_params() {
     let output = parse("show-page").await.result.unwrap();
     assert_eq!(
         output.items[0].json,
-        r#"{"url":"http://a.test/dir/page","status":200,"header":"text/html","n_headers":1,"text":"<p>größe</p>","body":14,"depth":2,"attempt":1,"state":"carried","greeting":"hello"}"#
+        r#"{"url":"http://a.test/dir/page","status":200,"header":"text/html","n_headers":1,"text":"<p>größe</p>","body":14,"depth":2,"attempt":1,"state":"carried","referrer":"http://a.test/list","greeting":"hello"}"#
     );
     assert_eq!(output.items[0].schema, "any");
 }

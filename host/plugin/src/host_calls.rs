@@ -10,6 +10,7 @@ use wasmtime::component::{HasSelf, Linker};
 use super::LogLevel;
 use super::bindings::Plugin;
 use super::bindings::crawler::rules::{config, log, page, types};
+use crawler_model::page::PageContext;
 
 pub(crate) mod extract;
 pub(crate) mod fuel;
@@ -91,6 +92,12 @@ impl page::Host for CallState {
     fn state(&mut self) -> wasmtime::Result<Vec<u8>> {
         let (_, context) = self.page(|_, context| context.state.len())?;
         Ok(context.state.to_vec())
+    }
+
+    fn referrer(&mut self) -> wasmtime::Result<Option<String>> {
+        let length = |context: &PageContext| context.referrer.as_ref().map_or(0, |url| url.len());
+        let (_, context) = self.page(|_, context| length(context))?;
+        Ok(context.referrer.as_deref().map(str::to_owned))
     }
 
     fn attempt(&mut self) -> wasmtime::Result<u32> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::{Answer, Outcome, Trial};
-use crate::{Page, Plugin, Request, Result, RuleError};
+use crate::{Page, Plugin, Request, Result, RuleError, accept_status};
 
 /// End of the names of files that hold a call.
 const ENDING: &str = ".call.json";
@@ -52,6 +52,7 @@ struct SavedPage {
     depth: u32,
     attempt: Option<u32>,
     state: Option<Octets>,
+    referrer: Option<String>,
     /// Charset that the crawler decodes the text from.
     charset: Option<String>,
 }
@@ -67,7 +68,7 @@ struct KeptOutcome {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct KeptRequest {
     rule: String,
     url: String,
@@ -81,6 +82,8 @@ struct KeptRequest {
     state: Option<Octets>,
     #[serde(default)]
     reload: bool,
+    #[serde(default)]
+    accept_status: String,
 }
 
 /// Bytes: text if they are UTF-8.
@@ -294,6 +297,7 @@ impl SavedPage {
             depth: self.depth,
             attempt: self.attempt.unwrap_or(1),
             state: self.state.map(Octets::into_bytes).unwrap_or_default(),
+            referrer: self.referrer,
             body,
             captures_limit: None,
         })
@@ -327,6 +331,7 @@ impl KeptRequest {
     fn of(request: Request) -> Self {
         Self {
             rule: request.rule.name().to_owned(),
+            accept_status: accepted(&request.hints),
             url: request.url,
             method: request.method,
             headers: request.headers,
@@ -336,6 +341,15 @@ impl KeptRequest {
             reload: request.reload,
         }
     }
+}
+
+/// Writes the statuses that a request accepts as the crawler shows them: in order, each once.
+fn accepted(hints: &[(String, String)]) -> String {
+    let value = hints.iter().find(|(key, _)| key == accept_status::KEY);
+    let mut parts: Vec<&str> = value.map_or_else(Vec::new, |(_, text)| text.split(',').collect());
+    parts.sort_unstable();
+    parts.dedup();
+    parts.join(",")
 }
 
 impl Octets {

@@ -206,7 +206,7 @@ const RULES: &[(&str, Behaviour)] = &[
     }),
     ("show-page", || {
         emit(&format!(
-            "{{\"url\":{:?},\"status\":{},\"header\":{:?},\"n_headers\":{},\"text\":{:?},\"body\":{},\"depth\":{},\"attempt\":{},\"state\":{:?},\"greeting\":{:?}}}",
+            "{{\"url\":{:?},\"status\":{},\"header\":{:?},\"n_headers\":{},\"text\":{:?},\"body\":{},\"depth\":{},\"attempt\":{},\"state\":{:?},\"referrer\":{:?},\"greeting\":{:?}}}",
             page::url(),
             page::status(),
             page::header("Content-Type").unwrap_or_default(),
@@ -216,6 +216,7 @@ const RULES: &[(&str, Behaviour)] = &[
             page::depth(),
             page::attempt(),
             String::from_utf8_lossy(&page::state()),
+            page::referrer().unwrap_or_default(),
             config::get("greeting").unwrap_or_default(),
         ))
         .map_err(|e| RuleError::Fatal(text(&e)))

@@ -1,0 +1,32 @@
+//! The hint by which a request asks for statuses beside 200 to 299.
+
+/// Key of the hint.
+pub(crate) const KEY: &str = "accept-status";
+
+/// Adds a status, or `any`, to those that the hints ask for.
+pub(crate) fn add(hints: &mut Vec<(String, String)>, status: &str) {
+    match hints.iter_mut().find(|(key, _)| key == KEY) {
+        Some((_, statuses)) => {
+            statuses.push(',');
+            statuses.push_str(status);
+        }
+        None => hints.push((KEY.to_owned(), status.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Follow, Request, Rule};
+
+    #[test]
+    fn all_statuses_of_a_request_are_in_one_hint() {
+        let rule = Rule::__new(0, "page");
+        let expected = [("accept-status".to_owned(), "404,410,any".to_owned())];
+        let request = Request::get("/", rule)
+            .accept_status(404)
+            .accept_status(410);
+        assert_eq!(request.accept_any_status().hints, expected);
+        let follow = Follow::by(rule).accept_status(404).accept_status(410);
+        assert_eq!(follow.accept_any_status().hints, expected);
+    }
+}
