@@ -308,6 +308,11 @@ class Page {
         return textOf(String.fromCharCode(...host.state()));
     }
 
+    /** The address of the page whose link was first to lead here; null for a root request. */
+    get referrer() {
+        return host.referrer() ?? null;
+    }
+
     /** 1 for the first attempt. */
     get attempt() {
         return host.attempt();
@@ -364,15 +369,16 @@ class Crawl {
 
     /**
      * Pages to fetch next: an address, several, or links that were read. Options: `priority`, `state` (a text
-     * that comes back with the page), `reload`; and of addresses `method`, `headers` (an object), `body` (a
-     * text or a Uint8Array).
+     * that comes back with the page), `reload`, `acceptStatus` (statuses that the rule wants to see beside 200 to
+     * 299: a number, a text like "500-599" or "any", or an array of them); and of addresses `method`, `headers` (an
+     * object), `body` (a text or a Uint8Array).
      */
     follow(what, rule, options = {}) {
         const number = this.#known.rule(rule);
-        const { priority = 0, state = "", reload = false, method, headers, body = null } = options;
+        const { priority = 0, state = "", reload = false, acceptStatus = [], method, headers, body = null } = options;
         if (!Number.isInteger(priority)) throw new TypeError(`priority is a whole number, not ${priority}`);
         if (typeof state !== "string") throw new TypeError(`state is a text, not ${typeof state}`);
-        const common = { priority, state: bytesOf(state), reload: Boolean(reload), hints: [] };
+        const common = { priority, state: bytesOf(state), reload: Boolean(reload), hints: accepting(acceptStatus) };
         if (what instanceof Links) {
             if (method || headers || body) throw new TypeError("links have no method, headers or body; use attr");
             output.followField(what.plan, what.field, number, common);
@@ -394,6 +400,16 @@ class Crawl {
         });
         if (requests.length > 0) output.follow(requests);
     }
+}
+
+/** The hint that asks for these statuses. */
+function accepting(statuses) {
+    const several = Array.isArray(statuses) ? statuses : [statuses];
+    for (const status of several) {
+        if (typeof status === "string" || Number.isInteger(status)) continue;
+        throw new TypeError(`acceptStatus is a number, a text or an array of them, not ${status}`);
+    }
+    return several.length > 0 ? [["accept-status", several.join(",")]] : [];
 }
 
 /** One entry of `reads`: numbered for the boundary, and read back by those numbers. */

@@ -419,6 +419,11 @@ class Page:
         return host.state().decode()
 
     @property
+    def referrer(self):
+        """The address of the page whose link was first to lead here; None for a root request."""
+        return host.referrer()
+
+    @property
     def attempt(self):
         """1 for the first attempt."""
         return host.attempt()
@@ -469,19 +474,23 @@ class Crawl:
         written = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_unwritable)
         output.emit(number, _well_formed(written))
 
-    def follow(self, what, rule, *, priority=0, state="", reload=False, method=None, headers=None, body=None):
+    def follow(
+        self, what, rule, *, priority=0, state="", reload=False, accept_status=(), method=None, headers=None, body=None
+    ):
         """Pages to fetch next: an address, several, or links that were read. `state` is a text that comes
-        back with the page; `method`, `headers` (a dict) and `body` (a text or bytes) are of addresses."""
+        back with the page; `accept_status` names statuses that the rule wants to see beside 200 to 299: a number, a
+        text like "500-599" or "any", or several of them; `method`, `headers` (a dict) and `body` (a text or bytes)
+        are of addresses."""
         number = _position(self._plugin._rules, rule, "rule")
         if not isinstance(priority, int) or not -(2**31) <= priority < 2**31:
             raise TypeError(f"priority is a whole number, not {priority}")
         if not isinstance(state, str):
             raise TypeError(f"state is a text, not {type(state).__name__}")
-        state, reload = _well_formed(state).encode(), bool(reload)
+        state, reload, hints = _well_formed(state).encode(), bool(reload), _accepting(accept_status)
         if isinstance(what, _Links):
             if method or headers or body:
                 raise TypeError("links have no method, headers or body; use attr")
-            options = types.FollowOptions(priority, state, reload, [])
+            options = types.FollowOptions(priority, state, reload, hints)
             output.follow_field(what.plan, what.field, number, options)
             return
         if not (body is None or isinstance(body, (str, bytes))):
@@ -493,9 +502,18 @@ class Crawl:
             if not isinstance(url, str):
                 raise TypeError(f"an address is a text, not {url}")
             url, method = _well_formed(url), method or "GET"
-            requests.append(types.Request(url, method, headers, body, number, priority, state, reload, []))
+            requests.append(types.Request(url, method, headers, body, number, priority, state, reload, hints))
         if requests:
             output.follow(requests)
+
+
+def _accepting(statuses):
+    """The hint that asks for these statuses."""
+    several = [statuses] if isinstance(statuses, (int, str)) else list(statuses)
+    for status in several:
+        if isinstance(status, bool) or not isinstance(status, (int, str)):
+            raise TypeError(f"accept_status is a number, a text or several of them, not {status!r}")
+    return [("accept-status", ",".join(map(str, several)))] if several else []
 
 
 def _unwritable(value):

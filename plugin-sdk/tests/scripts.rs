@@ -65,3 +65,13 @@ fn params_are_checked_and_described_in_javascript() {
 fn params_are_checked_and_described_in_python() {
     check_python("params.py", include_str!("scripts/params.py"));
 }
+
+#[test]
+fn statuses_are_asked_for_by_a_hint_in_javascript() {
+    check_javascript("statuses.mjs", include_str!("scripts/statuses.mjs"));
+}
+
+#[test]
+fn statuses_are_asked_for_by_a_hint_in_python() {
+    check_python("statuses.py", include_str!("scripts/statuses.py"));
+}
