@@ -11,6 +11,7 @@
 //! - [A login](#a-login)
 //! - [Files](#files)
 //! - [Several hosts](#several-hosts)
+//! - [Broken links](broken_links)
 //! - [A site that refuses with status 200](#a-site-that-refuses-with-status-200)
 //! - [Data in scripts](items#data-in-scripts)
 //! - [Dates and prices](items#dates-and-prices)
@@ -381,5 +382,6 @@
 //! # assert!(matches!(error, RuleError::Blocked(_)));
 //! ```
 
+pub mod broken_links;
 pub mod items;
 pub mod sitemaps;

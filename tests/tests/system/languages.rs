@@ -97,6 +97,21 @@ fn rules_in_three_languages_find_the_same_items_byte_for_byte() {
     demo.wait(PATIENCE);
 }
 
+#[test]
+fn link_checkers_in_three_languages_give_the_same_outcomes() {
+    let home = Home::new();
+    let pages = repository().join("plugins/broken_links/pages");
+    let pages = pages.display().to_string();
+    for (tools, name) in [
+        (javascript(), "broken_links_js"),
+        (python(), "broken_links_py"),
+    ] {
+        let Some(tools) = tools else { continue };
+        let folder = copied(&home, name);
+        tools.ok(&home, &folder, &["plugin", "test", "--pages", &pages]);
+    }
+}
+
 /// Returns the example of the guide in a language.
 fn example(lang: &str) -> String {
     let guide = fs::read_to_string(repository().join("plugin-sdk/src/languages.md"));

@@ -28,5 +28,6 @@ mod server;
 mod shards;
 mod shell;
 mod sites;
+mod statuses;
 mod tutorial;
 mod workbench;
