@@ -1,7 +1,11 @@
 // The broken links of a site, as the plugin `broken_links` has them: each with its status and the page that has it.
 
-import { links, plugin } from "../../../plugin-sdk/js/crawler.js";
+import { blocked, links, log, plugin, present, retry } from "../../../plugin-sdk/js/crawler.js";
 
+/** Number of attempts at a page whose server is busy. */
+const ATTEMPTS = 3;
+/** Statuses of a busy server. 429 is another one: it also slows the host down. */
+const BUSY = [408, 502, 503, 504];
 /** Any status is wanted: a failure is what the crawl looks for. */
 const CHECKED = { acceptStatus: "any" };
 
@@ -23,7 +27,7 @@ export const rules = plugin({
             required: ["url", "status", "referrer"],
         },
     },
-    reads: { page: { links: links("a, area") } },
+    reads: { page: { links: links("a, area"), linked: present("a[href], area[href]") } },
 
     /** The first page may be broken too. */
     root(crawl) {
@@ -31,14 +35,28 @@ export const rules = plugin({
     },
 
     rules: {
-        /** A page of the site leads to further links. */
+        /** A page of the site leads to further links; a failure is what the crawl looks for. */
         check(page, crawl) {
             const { requestedUrl: url, status, referrer } = page;
-            if (status < 200 || status > 299) {
+            if (status >= 200 && status <= 299) {
+                follow(page, crawl);
+            } else if (status === 429 && page.attempt < ATTEMPTS) {
+                throw blocked("status 429");
+            } else if (BUSY.includes(status) && page.attempt < ATTEMPTS) {
+                throw retry(`status ${status}`);
+            } else {
                 crawl.emit("broken_link", { url, status, referrer });
-            } else if (host(page.url) === host(crawl.param("start"))) {
-                crawl.follow(page.extract("page").links, "check", CHECKED);
             }
         },
     },
 });
+
+/** Follows the links of a page of the site: the host that answers the first request, which each other one carries. */
+function follow(page, crawl) {
+    const state = host(page.url);
+    const isFirst = page.state === "";
+    if (!isFirst && page.state !== state) return;
+    const read = page.extract("page");
+    if (isFirst && !read.linked) log.warn(`the first page, ${page.url}, has no links`);
+    crawl.follow(read.links, "check", { ...CHECKED, state });
+}

@@ -98,7 +98,7 @@ fn rules_in_three_languages_find_the_same_items_byte_for_byte() {
 }
 
 #[test]
-fn link_checkers_in_three_languages_give_the_same_outcomes() {
+fn link_checkers_in_scripts_give_the_outcomes_of_rust() {
     let home = Home::new();
     let pages = repository().join("plugins/broken_links/pages");
     let pages = pages.display().to_string();
