@@ -369,8 +369,8 @@ class Crawl {
 
     /**
      * Pages to fetch next: an address, several, or links that were read. Options: `priority`, `state` (a text
-     * that comes back with the page), `reload`, `acceptStatus` (statuses that the rule wants to see beside 200 to
-     * 299: a number, a text like "500-599" or "any", or an array of them); and of addresses `method`, `headers` (an
+     * that comes back with the page), `reload`, `acceptStatus` (statuses that the rule gets in addition to 200
+     * to 299: a number, a text like "500-599" or "any", or an array of them); and of addresses `method`, `headers` (an
      * object), `body` (a text or a Uint8Array).
      */
     follow(what, rule, options = {}) {
@@ -404,6 +404,7 @@ class Crawl {
 
 /** The hint that asks for these statuses. */
 function accepting(statuses) {
+    if (statuses === null) return [];
     const several = Array.isArray(statuses) ? statuses : [statuses];
     for (const status of several) {
         if (typeof status === "string" || Number.isInteger(status)) continue;

@@ -36,6 +36,7 @@ boundary, rules.wit, is the same for all languages.
 import json
 import re
 import sys
+from collections.abc import Iterable
 from math import ceil
 
 from componentize_py_types import Err
@@ -478,9 +479,9 @@ class Crawl:
         self, what, rule, *, priority=0, state="", reload=False, accept_status=(), method=None, headers=None, body=None
     ):
         """Pages to fetch next: an address, several, or links that were read. `state` is a text that comes
-        back with the page; `accept_status` names statuses that the rule wants to see beside 200 to 299: a number, a
-        text like "500-599" or "any", or several of them; `method`, `headers` (a dict) and `body` (a text or bytes)
-        are of addresses."""
+        back with the page; `accept_status` names statuses that the rule gets in addition to 200 to 299: a number, a
+        text like "500-599" or "any", or several of them (also a range); `method`, `headers` (a dict) and `body` (a
+        text or bytes) are of addresses."""
         number = _position(self._plugin._rules, rule, "rule")
         if not isinstance(priority, int) or not -(2**31) <= priority < 2**31:
             raise TypeError(f"priority is a whole number, not {priority}")
@@ -509,7 +510,10 @@ class Crawl:
 
 def _accepting(statuses):
     """The hint that asks for these statuses."""
-    several = [statuses] if isinstance(statuses, (int, str)) else list(statuses)
+    if statuses is None:
+        return []
+    is_one = isinstance(statuses, str) or not isinstance(statuses, Iterable)
+    several = [statuses] if is_one else list(statuses)
     for status in several:
         if isinstance(status, bool) or not isinstance(status, (int, str)):
             raise TypeError(f"accept_status is a number, a text or several of them, not {status!r}")

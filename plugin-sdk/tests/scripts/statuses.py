@@ -45,13 +45,17 @@ def hints(**options):
 
 assert hints() == []
 assert hints(accept_status=[]) == []
+assert hints(accept_status=None) == []
 assert hints(accept_status=404) == [("accept-status", "404")]
 assert hints(accept_status="any") == [("accept-status", "any")]
 assert hints(accept_status=(404, "500-599")) == [("accept-status", "404,500-599")]
+assert hints(accept_status=range(500, 503)) == [("accept-status", "500,501,502")]
 for unfit in [True, [None], 4.04]:
     try:
         hints(accept_status=unfit)
     except Err:
+        reason = imports.types.RuleError_Other.call_args.args[0]
+        assert "accept_status is a number" in str(reason), reason
         continue
     raise AssertionError(f"{unfit} was taken")
 print("as expected")
