@@ -142,8 +142,9 @@ impl Page {
         self.state.get_or_init(|| self.answer.state())
     }
 
-    /// Address of the page whose link was first to lead here, as [`url`](Page::url) told it there; `None` for a root
-    /// request. After a redirect it is still the page with the link.
+    /// Address of the page whose link was first to lead here: that page's [`url`](Page::url) without its fragment.
+    /// After a redirect it is still the page with the link. `None` for a root request, for a link that was stored by a
+    /// crawler that knew no referrers, and for an address of more than 2 KiB.
     ///
     /// ```
     /// use crawler_plugin_sdk::Page;

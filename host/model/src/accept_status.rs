@@ -1,4 +1,4 @@
-//! Statuses that a request hands to its rule although they are no success, such as `404,410,500-599`.
+//! Statuses that a request hands to its rule in addition to 200 to 299, such as `404,410,500-599`.
 //!
 //! A rule names them in a hint of its request. They decide what happens to an answer and are no part of a
 //! request's identity.
@@ -10,8 +10,10 @@ use std::sync::Arc;
 /// Key of the hint of a request that names the statuses.
 pub const ACCEPT_STATUS: &str = "accept-status";
 
-/// Largest number of parts between commas.
-const PARTS_MAX: usize = 64;
+/// Largest number of bytes of the text.
+const TEXT_MAX: usize = 4 << 10;
+/// Largest number of ranges, after neighbours are merged.
+const RANGES_MAX: usize = 64;
 /// Smallest status that ends a request.
 const FIRST: u16 = 200;
 /// Largest status that an answer can have.
@@ -19,19 +21,32 @@ const LAST: u16 = 999;
 /// Form of the text, for messages.
 const FORM: &str = "write statuses and ranges like 404,410,500-599, or any";
 
-/// Statuses that a request hands to its rule beside 200 to 299. Cheap to clone.
+/// Statuses that a request hands to its rule in addition to 200 to 299. Cheap to clone, and small, because each
+/// request that waits in memory has one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AcceptStatus {
+pub struct AcceptStatus(Option<Arc<Statuses>>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Statuses {
     /// True if every final status is handed over.
     is_any: bool,
-    /// Ranges that are named: sorted, and none overlaps another. `None` if there are none.
-    named: Option<Arc<[(u16, u16)]>>,
+    /// Ranges that are named: sorted, and none overlaps or touches another.
+    named: Vec<(u16, u16)>,
 }
 
 impl AcceptStatus {
+    /// Parses the text that [`fmt::Display`] wrote. Unlike the value of a hint it may be empty: only 200 to 299 are
+    /// accepted then.
+    pub fn from_kept(text: &str) -> Result<Self, String> {
+        match text {
+            "" => Ok(Self::default()),
+            text => text.parse(),
+        }
+    }
+
     /// True if an answer with this status goes to the rule.
     pub fn takes(&self, status: u16) -> bool {
-        self.is_any || matches!(status, 200..=299) || self.names(status)
+        matches!(status, 200..=299) || self.is_any() || self.names(status)
     }
 
     /// True if a redirect with this status goes to the rule instead of being followed. `any` alone follows it.
@@ -41,11 +56,19 @@ impl AcceptStatus {
 
     /// True if only 200 to 299 go to the rule.
     pub fn is_usual(&self) -> bool {
-        *self == Self::default()
+        self.0.is_none()
+    }
+
+    fn is_any(&self) -> bool {
+        self.0.as_ref().is_some_and(|statuses| statuses.is_any)
+    }
+
+    fn named(&self) -> &[(u16, u16)] {
+        self.0.as_ref().map_or(&[], |statuses| &statuses.named)
     }
 
     fn names(&self, status: u16) -> bool {
-        let mut named = self.named.iter().flat_map(|ranges| ranges.iter());
+        let mut named = self.named().iter();
         named.any(|&(first, last)| (first..=last).contains(&status))
     }
 }
@@ -55,10 +78,10 @@ impl FromStr for AcceptStatus {
 
     /// Parses the value of the hint. The error is the end of a sentence that starts with the hint.
     fn from_str(text: &str) -> Result<Self, String> {
-        let n_parts = text.split(',').count();
-        if n_parts > PARTS_MAX {
+        if text.len() > TEXT_MAX {
+            let n_bytes = text.len();
             return Err(format!(
-                "has {n_parts} parts; at most {PARTS_MAX} are allowed"
+                "has {n_bytes} bytes; at most {TEXT_MAX} are allowed"
             ));
         }
         let (mut is_any, mut ranges) = (false, Vec::new());
@@ -69,17 +92,20 @@ impl FromStr for AcceptStatus {
             }
         }
         ranges.sort_unstable();
-        let mut named: Vec<(u16, u16)> = Vec::with_capacity(ranges.len());
+        let mut named: Vec<(u16, u16)> = Vec::new();
         for (first, last) in ranges {
             match named.last_mut() {
-                Some(before) if first <= before.1 => before.1 = before.1.max(last),
+                Some(before) if first <= before.1 + 1 => before.1 = before.1.max(last),
                 Some(_) | None => named.push((first, last)),
             }
         }
-        Ok(Self {
-            is_any,
-            named: (!named.is_empty()).then(|| named.into()),
-        })
+        if named.len() > RANGES_MAX {
+            let n_ranges = named.len();
+            return Err(format!(
+                "has {n_ranges} ranges; at most {RANGES_MAX} are allowed"
+            ));
+        }
+        Ok(Self(Some(Arc::new(Statuses { is_any, named }))))
     }
 }
 
@@ -109,14 +135,14 @@ impl fmt::Display for AcceptStatus {
     /// Writes the text that [`FromStr`] reads; empty if only 200 to 299 are accepted.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut comma = "";
-        for (first, last) in self.named.iter().flat_map(|ranges| ranges.iter()) {
+        for (first, last) in self.named() {
             match first == last {
                 true => write!(f, "{comma}{first}")?,
                 false => write!(f, "{comma}{first}-{last}")?,
             }
             comma = ",";
         }
-        match self.is_any {
+        match self.is_any() {
             true => write!(f, "{comma}any"),
             false => Ok(()),
         }
@@ -131,7 +157,7 @@ mod tests {
     fn check(text: &str, shown: &str, taken: &[u16], refused: &[u16]) {
         let accepted: AcceptStatus = text.parse().unwrap();
         assert_eq!(accepted.to_string(), shown);
-        assert_eq!(shown.parse(), Ok(accepted.clone()));
+        assert_eq!(AcceptStatus::from_kept(shown), Ok(accepted.clone()));
         for status in taken {
             assert!(accepted.takes(*status), "{text}: {status}");
         }
@@ -150,10 +176,12 @@ mod tests {
             &[409, 499, 600],
         );
         check("405-410,404,400-406,404", "400-410", &[400, 410], &[411]);
-        check("405,404", "404,405", &[404, 405], &[403, 406]);
+        check("405,404", "404-405", &[404, 405], &[403, 406]);
+        check("500-599,400-499,601", "400-599,601", &[400, 599], &[600]);
         check("any", "any", &[200, 302, 404, 999], &[]);
         check("999,any,999", "999,any", &[404, 999], &[]);
         assert!(AcceptStatus::default().is_usual());
+        assert_eq!(AcceptStatus::from_kept(""), Ok(AcceptStatus::default()));
         assert!(!AcceptStatus::default().takes(404));
         assert!("404".parse().is_ok_and(|a: AcceptStatus| !a.is_usual()));
     }
@@ -189,8 +217,21 @@ mod tests {
             let error = text.parse::<AcceptStatus>().unwrap_err();
             assert_eq!(error, format!("{why}; {form}"));
         }
-        let many = vec!["404"; 65].join(",");
-        let error = many.parse::<AcceptStatus>().unwrap_err();
-        assert_eq!(error, "has 65 parts; at most 64 are allowed");
+    }
+
+    #[test]
+    fn many_statuses_are_accepted_if_they_are_few_ranges() {
+        let every = (200..=999).map(|status| status.to_string());
+        let every: Vec<String> = every.collect();
+        check(&every.join(","), "200-999", &[200, 999], &[]);
+        let apart = |n: usize| every.iter().step_by(2).take(n).cloned();
+        let refusal = |text: String| text.parse::<AcceptStatus>().unwrap_err();
+        let most: Vec<String> = apart(64).collect();
+        assert!(most.join(",").parse::<AcceptStatus>().is_ok());
+        let more: Vec<String> = apart(65).collect();
+        let why = "has 65 ranges; at most 64 are allowed";
+        assert_eq!(refusal(more.join(",")), why);
+        let why = "has 4097 bytes; at most 4096 are allowed";
+        assert_eq!(refusal(" ".repeat(4097)), why);
     }
 }

@@ -37,9 +37,12 @@ pub struct Request {
     pub reload: bool,
     /// Statuses that are handed to the rule.
     pub accept_status: AcceptStatus,
-    /// URL of the page whose link first led here; at most [`URL_MAX`] bytes. `None` for a root request.
+    /// URL of the page whose link first led here; at most [`REFERRER_MAX`] bytes. `None` for a root request.
     pub referrer: Option<Arc<str>>,
 }
+
+/// Largest number of bytes of a referrer. It is kept with each link of a page, and one call may follow thousands.
+pub const REFERRER_MAX: usize = 2 << 10;
 
 /// Largest number of bytes of a request's state.
 pub const STATE_MAX: usize = 4 << 10;
@@ -76,10 +79,11 @@ impl Request {
         }
     }
 
-    /// Returns the referrer of the links of a page, or `None` if the URL is too long to be kept with each.
+    /// Returns the referrer of the links of a page: its URL without the fragment. Returns `None` if that is too long to
+    /// be kept with each link.
     pub fn referrer_of(page: &Url) -> Option<Arc<str>> {
-        let url = page.as_str();
-        (url.len() <= URL_MAX).then(|| url.into())
+        let url = &page[..Position::AfterQuery];
+        (url.len() <= REFERRER_MAX).then(|| url.into())
     }
 
     /// True if a URL has the same scheme, host and port.
@@ -424,8 +428,16 @@ mod tests {
         let target = page.redirected("http://b.test/".parse().unwrap());
         assert_eq!(target.referrer.as_deref(), Some("http://a.test/list"));
         assert!(target.accept_status.takes(404));
-        let long = format!("http://a.test/{}", "x".repeat(URL_MAX));
-        assert_eq!(Request::referrer_of(&long.parse().unwrap()), None);
+    }
+
+    #[test]
+    fn a_referrer_is_short_and_has_no_fragment() {
+        let referrer = |url: &str| Request::referrer_of(&url.parse().unwrap());
+        let expected = Some("http://a.test/?p=2".into());
+        assert_eq!(referrer("http://a.test/?p=2#top"), expected);
+        let longest = format!("http://a.test/{}", "x".repeat(REFERRER_MAX - 14));
+        assert_eq!(referrer(&longest), Some(longest.as_str().into()));
+        assert_eq!(referrer(&(longest + "x")), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crawler_proto as proto;
 
 use crawler_frontier::{LinkBatch, NewRequest};
 use crawler_model::accept_status::AcceptStatus;
-use crawler_model::crawl::{Request, STATE_MAX, URL_MAX};
+use crawler_model::crawl::{REFERRER_MAX, Request, STATE_MAX, URL_MAX};
 use crawler_model::id::{Epoch, ResourceId, Run, Shard};
 use crawler_model::resource::ShardId;
 use crawler_worker::links::{LinkDelivery, LinkDeliveryError};
@@ -73,16 +73,14 @@ fn link(link: proto::ShardLink) -> Result<NewRequest, LinkDeliveryError> {
         Ok(url) => url,
         Err(why) => return refused(format!("URL {:?}: {why}", link.url)),
     };
-    if link.referrer.len() > URL_MAX {
+    if link.referrer.len() > REFERRER_MAX {
         let n_bytes = link.referrer.len();
-        return refused(format!("a referrer of {n_bytes} bytes, at most {URL_MAX}"));
+        let why = format!("a referrer of {n_bytes} bytes, at most {REFERRER_MAX}");
+        return refused(why);
     }
-    let accept_status = match link.accept_status.as_str() {
-        "" => AcceptStatus::default(),
-        text => match text.parse() {
-            Ok(accept_status) => accept_status,
-            Err(why) => return refused(format!("accept-status {why}")),
-        },
+    let accept_status = match AcceptStatus::from_kept(&link.accept_status) {
+        Ok(accept_status) => accept_status,
+        Err(why) => return refused(format!("accept-status {why}")),
     };
     let referrer = Some(link.referrer).filter(|referrer| !referrer.is_empty());
     let headers = link.headers.into_iter();
@@ -158,8 +156,9 @@ mod tests {
         assert_eq!(refused(|link| link.url = "x".repeat(URL_MAX + 1)), why);
         let why = "a state of 4097 bytes, at most 4096";
         assert_eq!(refused(|link| link.state = vec![0; STATE_MAX + 1]), why);
-        let why = "a referrer of 8193 bytes, at most 8192";
-        assert_eq!(refused(|link| link.referrer = "x".repeat(URL_MAX + 1)), why);
+        let why = "a referrer of 2049 bytes, at most 2048";
+        let refusal = refused(|link| link.referrer = "x".repeat(REFERRER_MAX + 1));
+        assert_eq!(refusal, why);
         let why = refused(|link| link.accept_status = "4xx".into());
         assert!(why.starts_with("accept-status has \"4xx\""), "{why}");
     }

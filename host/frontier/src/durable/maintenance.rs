@@ -158,13 +158,17 @@ impl Inner {
             }
             let range = behind((*lane, *after));
             found.skip_to(&range.start).await?;
-            let mut urls = Vec::new();
+            let mut urls: Vec<(QueuePosition, Box<Waiting>)> = Vec::new();
             while urls.len() < max
                 && let Some((key, value)) = found.next_before(&range.end).await?
             {
                 let (_, position) = keys::parse_ready(&key)
                     .ok_or_else(|| self.damaged("a ready key is too short".to_owned()))?;
-                urls.push((position, Box::new(self.waiting(&value)?)));
+                let mut waiting = Box::new(self.waiting(&value)?);
+                if let Some((_, before)) = urls.last() {
+                    share_referrer(before, &mut waiting);
+                }
+                urls.push((position, waiting));
             }
             let is_all = urls.len() < max;
             self.state().bench.fill(*lane, urls, is_all);
@@ -193,5 +197,13 @@ impl Inner {
                 .map(|validators| Box::new(validators.into())),
             plugin: record.plugin,
         })
+    }
+}
+
+/// Lets a URL share the text of its referrer with the one before it: links of one page mostly stand in a row.
+fn share_referrer(before: &Waiting, next: &mut Waiting) {
+    if before.request.referrer == next.request.referrer {
+        let referrer = &mut next.request.referrer;
+        referrer.clone_from(&before.request.referrer);
     }
 }

@@ -101,8 +101,7 @@ impl From<&Request> for RequestRecord {
             state: request.state.clone(),
             reload: request.reload,
             accept_status: request.accept_status.to_string(),
-            // Both are at most as long as a URL may be.
-            referrer_shared: u32::try_from(n_shared).unwrap_or_default(),
+            referrer_shared: u32::try_from(n_shared).expect("a URL is shorter than 4 GiB"),
             referrer: referrer[n_shared..].to_owned(),
         }
     }
@@ -132,10 +131,8 @@ impl RequestRecord {
     /// Decodes the request. The error tells what is wrong with the record.
     pub(crate) fn into_request(self) -> Result<Request, String> {
         let url = url::Url::parse(&self.url).map_err(|e| format!("URL {:?}: {e}", self.url))?;
-        let accept_status = match self.accept_status.as_str() {
-            "" => AcceptStatus::default(),
-            text => text.parse().map_err(|why| format!("accept-status {why}"))?,
-        };
+        let accept_status = AcceptStatus::from_kept(&self.accept_status);
+        let accept_status = accept_status.map_err(|why| format!("accept-status {why}"))?;
         let referrer = self.referrer()?;
         Ok(Request {
             url,

@@ -71,11 +71,15 @@ async fn a_request_has_its_referrer_and_statuses_after_a_restart() {
     let frontier = open_with(&objects, 20_000, 0).await;
     let sent = frontier.links_for(Shard(1), bounds(9)).await.unwrap();
     assert_eq!(sent.links, [linked("http://b/1", "http://a/")]);
+    let mut referrers = Vec::new();
     for link in links {
         let claim = ready(next(&frontier, 20_000).await);
         assert_eq!(claim.request, link.request);
+        referrers.extend(claim.request.referrer.clone());
         frontier.commit(parsed(claim)).await.unwrap();
     }
+    // Links of one page share the text in memory, as they did before the restart.
+    assert!(Arc::ptr_eq(&referrers[0], &referrers[1]));
     frontier.close().await.unwrap();
     let reader = FrontierReader::open(objects.clone(), shard()).await;
     let reader = reader.unwrap().unwrap();
