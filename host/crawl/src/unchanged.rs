@@ -5,7 +5,8 @@
 //! page unless it is unchanged (`If-None-Match`, `If-Modified-Since`), and a body that came all the same is
 //! compared by its hash. An unchanged page ends as `not-modified`: no rule sees it, so it gives neither items
 //! nor links, not even to a rule that has changed meanwhile. No page is lost by the missing links, because
-//! with `skip` a new run fetches again all that the last one knew.
+//! with `skip` a new run fetches again all that the last one knew. That includes each failure that a rule has
+//! accepted, although no page may link to it any more, so a link checker needs `parse`.
 
 use crawler_frontier::Claim;
 use crawler_model::frontier::Validators;

@@ -330,7 +330,7 @@ mod tests {
                 attempt(1, 0),
             )
         };
-        for status in [200, 302, 404, 410, 429, 500, 503, 999] {
+        for status in [200, 302, 304, 404, 410, 429, 500, 503, 999] {
             assert_eq!(accepting("any", status), Verdict::Parse, "{status}");
         }
         for status in [204, 404, 500, 599] {

@@ -67,7 +67,7 @@ async fn every_page_in_scope_is_fetched_once_and_its_items_are_kept() {
 }
 
 #[tokio::test]
-async fn f30_a_rule_sees_a_status_that_it_accepts_and_who_linked_there() {
+async fn f30_a_rule_sees_an_accepted_status_and_its_referrer() {
     let sink = Kept::default();
     let ended = crawl(&["/checked"], CrawlSettings::default(), sink.clone()).await;
     assert_eq!((ended.end, ended.asked.len()), (CrawlEnd::Finished, 2));

@@ -277,6 +277,20 @@ async fn after_an_opening_no_host_is_asked_sooner_than_its_delay() {
 }
 
 #[tokio::test]
+async fn a_redrive_keeps_referrers_and_statuses() {
+    let durable = open(&Arc::new(InMemory::new()), 1).await;
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    let link = crate::suite::requests::linked("http://a/2", "http://a/1");
+    frontier.seed(vec![link.clone()]).await.unwrap();
+    let claim = ready(take(&frontier, 0, 1).await);
+    let end = commit_of(claim, dead("timeout"));
+    frontier.commit(end).await.unwrap();
+    assert_eq!(durable.redrive(&Redrive::default()).await.unwrap(), 1);
+    let claim = ready(take(&frontier, 0, 1).await);
+    assert_eq!(claim.request, link.request);
+}
+
+#[tokio::test]
 async fn dead_letters_are_tried_again_by_reason() {
     let objects = Arc::new(InMemory::new());
     let durable = open(&objects, 1).await;

@@ -95,7 +95,7 @@ async fn a_page_that_a_rule_has_skipped_is_known_and_one_that_failed_is_not() {
 }
 
 #[tokio::test]
-async fn an_accepted_failure_is_parsed_and_not_what_the_next_run_compares_with() {
+async fn an_accepted_failure_leaves_no_validators() {
     let recrawl = recrawl("/checked", Unchanged::Parse, None).await;
     assert_eq!(recrawl.ended.counts.parsed, 2);
     assert_eq!(recrawl.left[1], ("/broken".to_owned(), None));

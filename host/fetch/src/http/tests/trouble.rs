@@ -31,6 +31,18 @@ async fn a_host_that_asks_for_it_is_left_alone_by_all_its_pages() {
 }
 
 #[tokio::test]
+async fn a_busy_host_is_left_alone_even_if_a_rule_takes_its_answer() {
+    for status in ["429 Too Many", "503 Busy"] {
+        let web = Web::saying(answer(status, &["Retry-After: 90"], b"")).await;
+        let mut request = get(web.url("/"));
+        request.accept_status = "any".parse().unwrap();
+        let fetched = fetcher().fetch(request).await.unwrap();
+        let at_least = StoppedClock.unix_millis() + 85_000;
+        assert!(fetched.host_ready_at >= at_least, "{status}");
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_that_would_wait_for_the_rate_of_its_host_is_a_page_of_its_own() {
     let web = Web::new(|request| match request.contains(" /from ") {
         true => Reply::Close(answer("301 Moved", &["Location: /to"], b"")),

@@ -99,6 +99,41 @@ async fn a_run_that_carries_on_asks_again_for_all_that_the_last_knew_with_its_va
     assert_eq!(found, expected.map(|(path, etag)| (path.to_owned(), etag)));
 }
 
+/// An accepted failure is a page that a rule has read: the next run asks for it again, whatever links there by then.
+#[tokio::test]
+async fn a_carried_url_keeps_its_referrer_and_its_statuses() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let link = crate::suite::requests::linked("http://a/2", "http://a/1");
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    commit.result.requests = vec![link.clone()];
+    frontier.commit(commit).await.unwrap();
+    let failure = parsed(ready(take(&frontier, 0, 1).await));
+    frontier.commit(failure).await.unwrap();
+    frontier.close().await.unwrap();
+    let frontiers = frontiers_in(&objects, settings());
+    let run_2 = OpenOptions {
+        carry: Some(Run(1)),
+        ..open_options(&frontiers, 2).await
+    };
+    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(run_2).await.unwrap());
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let mut found = Vec::new();
+    loop {
+        match take(&frontier, 0, 1).await {
+            Take::Ready(claim) => {
+                found.push(claim.request.clone());
+                frontier.commit(parsed(claim)).await.unwrap();
+            }
+            Take::Blocked => frontier.take_changed().await,
+            Take::Empty => break,
+            Take::WaitUntil(at) => panic!("{at}"),
+        }
+    }
+    assert!(found.contains(&link.request), "{found:?}");
+}
+
 #[tokio::test]
 async fn what_one_run_did_not_come_to_carry_on_the_next_one_does() {
     let objects = Arc::new(InMemory::new());
