@@ -1,5 +1,7 @@
 //! Options for the links of a page that are followed.
 
+use std::ops::RangeInclusive;
+
 use crate::accept_status;
 use crate::extract::page_links::HREF;
 use crate::{Crawl, Links, PageLinks, Result, Rule};
@@ -61,11 +63,12 @@ impl Follow {
         self
     }
 
-    /// Hands the pages to the rule whose status is this one, beside 200 to 299. May be called several times.
+    /// Also hands pages with this status to the rule. May be called several times.
     ///
-    /// Without it, no rule sees a failure: status 404 or 410 ends the page, 5xx is tried again, and so on. An
-    /// accepted status is final: there is no other attempt, and [`Page::status`](crate::Page::status) tells which it
-    /// was. A redirect whose status is accepted is not followed but handed over, with its header `location`.
+    /// By default a rule sees pages with status 200 to 299 only: 404 or 410 ends a page, 5xx is tried again, and so on.
+    /// An accepted status is final: the crawler makes no other attempt, and [`Page::status`](crate::Page::status) tells
+    /// which it was. A redirect whose status is accepted is not followed but handed over, with its header `location`.
+    /// A status is a number from 200 to 999; another one is refused when the request is followed.
     ///
     /// ```
     /// use crawler_plugin_sdk::{Rule, prelude::*};
@@ -80,8 +83,28 @@ impl Follow {
         self
     }
 
-    /// Hands the pages to the rule whatever their status is. Redirects are followed all the same, unless
+    /// Also hands pages with these statuses to the rule, like [`accept_status`](Self::accept_status).
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::{Follow, Rule};
+    ///
+    /// fn follow(check: Rule) -> Follow {
+    ///     Follow::by(check).accept_statuses(500..=599)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn accept_statuses(mut self, statuses: RangeInclusive<u16>) -> Self {
+        accept_status::add_range(&mut self.hints, &statuses);
+        self
+    }
+
+    /// Hands pages to the rule whatever their status is. Redirects are followed all the same, unless
     /// [`accept_status`](Self::accept_status) names theirs.
+    ///
+    /// That includes the answers of a busy server: status 429, and 502 to 504. A rule that wants the page itself has to
+    /// return [`RuleError::blocked`](crate::RuleError::blocked) or [`retry`](crate::RuleError::retry) for them, a few
+    /// times at most: [`Page::attempt`](crate::Page::attempt) counts them. The last attempt that setting `max-attempts`
+    /// allows makes the page a dead letter instead.
     #[must_use]
     pub fn accept_any_status(mut self) -> Self {
         accept_status::add(&mut self.hints, "any");

@@ -1,5 +1,7 @@
 //! Requests for pages to be fetched next.
 
+use std::ops::RangeInclusive;
+
 use crate::{Rule, accept_status};
 
 /// A request for a page that is handed to a rule, with more options than [`Crawl::follow`](crate::Crawl::follow)
@@ -125,11 +127,12 @@ impl Request {
         self
     }
 
-    /// Hands the page to the rule if its status is this one, beside 200 to 299. May be called several times.
+    /// Also hands pages with this status to the rule. May be called several times.
     ///
-    /// Without it, no rule sees a failure: status 404 or 410 ends the page, 5xx is tried again, and so on. An
-    /// accepted status is final: there is no other attempt, and [`Page::status`](crate::Page::status) tells which it
-    /// was. A redirect whose status is accepted is not followed but handed over, with its header `location`.
+    /// By default a rule sees pages with status 200 to 299 only: 404 or 410 ends a page, 5xx is tried again, and so on.
+    /// An accepted status is final: the crawler makes no other attempt, and [`Page::status`](crate::Page::status) tells
+    /// which it was. A redirect whose status is accepted is not followed but handed over, with its header `location`.
+    /// A status is a number from 200 to 999; another one is refused when the request is followed.
     ///
     /// ```
     /// use crawler_plugin_sdk::{Rule, prelude::*};
@@ -151,8 +154,28 @@ impl Request {
         self
     }
 
+    /// Also hands pages with these statuses to the rule, like [`accept_status`](Self::accept_status).
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::{Request, Rule};
+    ///
+    /// fn ask(check: Rule) -> Request {
+    ///     Request::get("http://shop.test/", check).accept_statuses(500..=599)
+    /// }
+    /// ```
+    #[must_use]
+    pub fn accept_statuses(mut self, statuses: RangeInclusive<u16>) -> Self {
+        accept_status::add_range(&mut self.hints, &statuses);
+        self
+    }
+
     /// Hands the page to the rule whatever its status is. Redirects are followed all the same, unless
     /// [`accept_status`](Self::accept_status) names theirs.
+    ///
+    /// That includes the answers of a busy server: status 429, and 502 to 504. A rule that wants the page itself has to
+    /// return [`RuleError::blocked`](crate::RuleError::blocked) or [`retry`](crate::RuleError::retry) for them, a few
+    /// times at most: [`Page::attempt`](crate::Page::attempt) counts them. The last attempt that setting `max-attempts`
+    /// allows makes the page a dead letter instead.
     #[must_use]
     pub fn accept_any_status(mut self) -> Self {
         accept_status::add(&mut self.hints, "any");

@@ -66,6 +66,7 @@ mod extract;
 mod outlet;
 mod saved;
 mod shapes;
+mod statuses;
 
 pub use saved::check_saved;
 

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use url::Url;
 
-use super::{Answer, Outcome, Trial};
-use crate::{Page, Plugin, Request, Result, RuleError, accept_status};
+use super::{Answer, Outcome, Trial, statuses};
+use crate::{Page, Plugin, Request, Result, RuleError};
 
 /// End of the names of files that hold a call.
 const ENDING: &str = ".call.json";
@@ -331,7 +331,7 @@ impl KeptRequest {
     fn of(request: Request) -> Self {
         Self {
             rule: request.rule.name().to_owned(),
-            accept_status: accepted(&request.hints),
+            accept_status: statuses::shown(&request.hints),
             url: request.url,
             method: request.method,
             headers: request.headers,
@@ -341,15 +341,6 @@ impl KeptRequest {
             reload: request.reload,
         }
     }
-}
-
-/// Writes the statuses that a request accepts as the crawler shows them: in order, each once.
-fn accepted(hints: &[(String, String)]) -> String {
-    let value = hints.iter().find(|(key, _)| key == accept_status::KEY);
-    let mut parts: Vec<&str> = value.map_or_else(Vec::new, |(_, text)| text.split(',').collect());
-    parts.sort_unstable();
-    parts.dedup();
-    parts.join(",")
 }
 
 impl Octets {
