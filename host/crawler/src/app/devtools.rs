@@ -206,7 +206,7 @@ async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
     let page = fetching::page(&*fetcher, request, settings, limits.body).await?;
     anyhow::ensure!(
         (200..300).contains(&page.status),
-        "{} answers with status {}, and rules get pages of status 200 to 299 only: nothing was saved",
+        "{} answers with status {}, and only pages of status 200 to 299 are saved: nothing was saved",
         page.url,
         page.status
     );

@@ -297,7 +297,7 @@ fn about(page: &Page) -> String {
         about += ", cut by limit body";
     }
     if !(200..300).contains(&page.status) {
-        about += "; a rule gets pages of status 200 to 299 only";
+        about += "; a rule gets it only if its request accepts this status";
     }
     table::plain(&about)
 }
