@@ -280,7 +280,7 @@ async fn after_an_opening_no_host_is_asked_sooner_than_its_delay() {
 async fn a_redrive_keeps_referrers_and_statuses() {
     let durable = open(&Arc::new(InMemory::new()), 1).await;
     let frontier: Arc<dyn Frontier> = durable.clone();
-    let link = crate::suite::requests::linked("http://a/2", "http://a/1");
+    let link = suite::requests::linked("http://a/2", "http://a/1");
     frontier.seed(vec![link.clone()]).await.unwrap();
     let claim = ready(take(&frontier, 0, 1).await);
     let end = commit_of(claim, dead("timeout"));

@@ -219,7 +219,7 @@ mod tests {
         let mut linked = plain.clone();
         linked.referrer = Some("http://a.test/list".into());
         linked.accept_status = "any".parse().unwrap();
-        let [small, large] = [&plain, &linked].map(|request| RequestRecord::from(request));
+        let [small, large] = [&plain, &linked].map(RequestRecord::from);
         // Each costs a tag and a length, and the text. A referrer has one more number, and no text for what it has
         // in common with the URL.
         let more = 2 + 2 + "list".len() + 2 + "any".len();

@@ -105,7 +105,7 @@ async fn a_carried_url_keeps_its_referrer_and_its_statuses() {
     let objects = Arc::new(InMemory::new());
     let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
     frontier.seed(urls(&["1"])).await.unwrap();
-    let link = crate::suite::requests::linked("http://a/2", "http://a/1");
+    let link = suite::requests::linked("http://a/2", "http://a/1");
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
     commit.result.requests = vec![link.clone()];
     frontier.commit(commit).await.unwrap();
