@@ -59,6 +59,11 @@ impl AcceptStatus {
         self.0.is_none()
     }
 
+    /// Returns about the number of bytes that its text has.
+    pub fn n_bytes(&self) -> usize {
+        self.named().len() * "200-299,".len()
+    }
+
     fn is_any(&self) -> bool {
         self.0.as_ref().is_some_and(|statuses| statuses.is_any)
     }

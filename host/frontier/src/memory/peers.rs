@@ -79,5 +79,5 @@ fn size_of_link(link: &NewRequest) -> usize {
     // A link is sent with its referrer, although links of one page share it here.
     let referrer = request.referrer.as_ref().map_or(0, |url| url.len());
     let fixed = request.url.as_str().len() + request.rule.len() + request.state.len();
-    fixed + referrer + headers + body
+    fixed + request.accept_status.n_bytes() + referrer + headers + body
 }

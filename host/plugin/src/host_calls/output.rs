@@ -17,7 +17,7 @@ use crawler_model::plugin::{Description, LimitName};
 /// Number of refused host calls after which the rule is ended: each one is cheap for the guest and not for
 /// the host.
 const REFUSED_MAX: u32 = 100;
-/// Bytes of all requests of one call: URLs, headers, bodies, states.
+/// Bytes of all requests of one call: URLs, headers, bodies, states, hints.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
 
 impl output::Host for CallState {
@@ -105,7 +105,7 @@ impl CallState {
         self.warn_if_cut(plan, name, &reading.captures);
         let n_values = reading.captures.n_values(field as usize);
         let n = chosen.as_ref().map_or(n_values.unwrap_or(0), Vec::len);
-        if let Err(error) = self.check_room(n, n.saturating_mul(options.state.len())) {
+        if let Err(error) = self.check_room(n, n.saturating_mul(options.state.len() + n_hinted)) {
             return Ok(Err(self.refuse(error)?));
         }
         self.meter.charge(PER_REQUEST * n as u64);
@@ -148,7 +148,8 @@ impl CallState {
             let why = format!("capture {n} does not exist; the field has {n_values}");
             OutputError::Refused(why)
         })?;
-        let n_bytes = urls.iter().map(|url| url.len() + options.state.len()).sum();
+        let n_each = options.state.len() + super::named_bytes(&options.hints);
+        let n_bytes = urls.iter().map(|url| url.len() + n_each).sum();
         self.check_room(urls.len(), n_bytes)?;
         let like = Request {
             url: String::new(),
@@ -184,7 +185,7 @@ impl CallState {
         }
         if self.usage.request_bytes + n_bytes > REQUEST_BYTES_MAX {
             return Err(OutputError::OverBudget(format!(
-                "the requests of one call may hold {} MiB in all, with headers, bodies and states; follow fewer, or with shorter states",
+                "the requests of one call may hold {} MiB in all, with headers, bodies, states and hints; follow fewer, or with shorter states",
                 REQUEST_BYTES_MAX >> 20
             )));
         }
