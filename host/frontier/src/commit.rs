@@ -1,7 +1,7 @@
 //! Result of one attempt at a page.
 
 use super::claim::{Claim, NewRequest};
-use crawler_model::crawl::{Counts, Done, ItemRecord, Request, UnixMillis};
+use crawler_model::crawl::{Done, ItemRecord, Request, UnixMillis};
 use crawler_model::frontier::{DelaySource, KeptCookies, Validators};
 use crawler_model::id::Shard;
 use crawler_model::scope::GrowthBounds;
@@ -111,35 +111,6 @@ impl Commit {
             end,
             observed: &self.result.observed,
         });
-    }
-}
-
-/// A page that is done, to be counted once it is known which of its links are stored.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct DonePage {
-    done: Done,
-    is_root: bool,
-    has_refused: bool,
-}
-
-impl DonePage {
-    /// Returns the page of a commit, if it is done.
-    pub(crate) fn of(commit: &Commit) -> Option<Self> {
-        match commit.result.ended {
-            Ended::Done(done) => Some(Self {
-                done,
-                is_root: commit.claim.depth == 0,
-                has_refused: !commit.result.refused.is_empty(),
-            }),
-            Ended::Retry { .. } | Ended::Dead { .. } => None,
-        }
-    }
-
-    /// Counts the page. The target of a redirect is followed unless it was refused, or there was no room for it.
-    pub(crate) fn count(self, counts: &mut Counts, stored: &Committed) {
-        let n_over = stored.n_over_capacity + stored.n_over_pattern + stored.n_over_hosts;
-        let is_followed = !self.has_refused && n_over == 0;
-        counts.end_done(self.done, self.is_root, is_followed);
     }
 }
 

@@ -92,7 +92,7 @@ pub use super::OpenOptions;
 pub use frontiers::{Frontiers, LastFault, segments};
 use inner::Inner;
 pub use settings::DurableSettings;
-pub(super) use writer::{decode, failed, statistics};
+pub(super) use writer::{decode, decode_statistics, failed};
 
 /// Time that background work may take to notice that the frontier is closed.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -196,7 +196,7 @@ impl Frontier for DurableFrontier {
     }
 
     fn statistics(&self) -> Statistics {
-        self.inner.state().noted.statistics()
+        self.inner.state().statistics.statistics()
     }
 
     fn in_flight(&self) -> usize {

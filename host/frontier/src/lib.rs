@@ -52,7 +52,6 @@ pub mod twin;
 mod workbench;
 
 pub use claim::{Claim, NewRequest, Take};
-pub(crate) use commit::DonePage;
 pub use commit::{Commit, Committed, Ended, PageResult};
 pub use error::FrontierError;
 pub use exchange::{LinkBatch, LinkBounds, LinkExchange, LinkPolicy};

@@ -17,8 +17,8 @@ use url::Url;
 use super::monotonic_time::MonotonicTime;
 use super::workbench::{HostHealth, HostId, LaneId, Next, QueuePosition, Workbench};
 use super::{
-    Claim, Commit, Committed, DonePage, Ended, Frontier, FrontierError, HostFailure, HostUpdate,
-    NewRequest, Take, TakeLimits, URL_BYTES,
+    Claim, Commit, Committed, Ended, Frontier, FrontierError, HostFailure, HostUpdate, NewRequest,
+    Take, TakeLimits, URL_BYTES,
 };
 use crawler_model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
@@ -237,17 +237,13 @@ impl Frontier for MemoryFrontier {
                 .workbench
                 .update_health(host, HostHealth::record_answer);
         }
-        let done_page = DonePage::of(&commit);
         state.end(commit);
         let (n_sent, n_unsent) = state.send(for_peers, self.settings.max_urls);
         let mut committed = state.store(requests, self.settings.max_urls, growth);
-        committed.n_sent = n_sent;
-        committed.n_over_capacity += n_unsent;
-        if let Some(page) = done_page {
-            page.count(&mut state.counts, &committed);
-        }
         drop(state);
         self.links_changed.notify_one();
+        committed.n_sent = n_sent;
+        committed.n_over_capacity += n_unsent;
         Ok(committed)
     }
 

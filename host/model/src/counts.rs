@@ -24,13 +24,6 @@ pub struct Counts {
     /// Pages of `other_done` by their outcome, as [`Done::as_str`] names it. Pages that ended before outcomes
     /// were kept are missing.
     pub outcomes: BTreeMap<String, u64>,
-    /// Root requests that gave a page: a rule parsed it, or it has not changed since an earlier run.
-    pub root_pages: u64,
-    /// Root requests that were given up.
-    pub roots_dead: u64,
-    /// Root requests that ended in another way, such as with status 404. A redirect counts only if its
-    /// target is not followed; otherwise the target counts.
-    pub roots_other: u64,
     /// Time at which the first attempt at a page was under way; 0 before that.
     pub began_at: UnixMillis,
     /// Time of the latest answer; 0 before the first attempt has ended.
@@ -59,9 +52,8 @@ impl Counts {
         self.parsed + self.other_done + self.dead
     }
 
-    /// Counts a page that is done. `is_root` tells if it belongs to a root request, and `led_on` if a redirect
-    /// is followed.
-    pub fn end_done(&mut self, done: Done, is_root: bool, led_on: bool) {
+    /// Counts a page that is done.
+    pub fn end_done(&mut self, done: Done) {
         match done {
             Done::Parsed => self.parsed += 1,
             other => {
@@ -69,27 +61,17 @@ impl Counts {
                 add_to(&mut self.outcomes, other.as_str(), 1);
             }
         }
-        match done {
-            _ if !is_root => {}
-            Done::Parsed | Done::NotModified => self.root_pages += 1,
-            Done::Redirected if led_on => {}
-            Done::Redirected | Done::Skipped | Done::Duplicate | Done::Gone | Done::Denied => {
-                self.roots_other += 1;
-            }
-        }
     }
 
     /// Counts a page that is given up.
-    pub fn end_dead(&mut self, reason: &str, is_root: bool) {
+    pub fn end_dead(&mut self, reason: &str) {
         self.dead += 1;
-        self.roots_dead += u64::from(is_root);
         add_to(&mut self.dead_by_reason, reason, 1);
     }
 
     /// Removes a page from the count of those that were given up.
-    pub fn forget_death(&mut self, reason: &str, is_root: bool) {
+    pub fn forget_death(&mut self, reason: &str) {
         self.dead = self.dead.saturating_sub(1);
-        self.roots_dead = self.roots_dead.saturating_sub(u64::from(is_root));
         if let Some(n) = self.dead_by_reason.get_mut(reason) {
             *n = n.saturating_sub(1);
         }
@@ -123,17 +105,13 @@ impl Counts {
         (took_ms >= 1_000).then(|| self.pages() as f64 * 1_000.0 / took_ms as f64)
     }
 
-    /// True if no root request gave a page. A page of any request disproves it, because only a root request can
-    /// have led there: the target of a redirect, for example, is not always a root request itself.
-    pub fn has_no_root_page(&self) -> bool {
-        self.root_pages == 0 && self.has_no_page()
-    }
-
-    /// Returns a sentence with the reasons if every root request was given up, and no other page was read either.
-    /// A run that ended with URLs left, at a limit of its pages, may have root requests that were never tried.
+    /// Returns a sentence with the reasons if every root request was given up. Because links come from pages
+    /// alone, every end in a run without a page is that of a root request, or of what it was redirected to. A run
+    /// that ended with URLs left, at a limit of its pages, may have root requests that were never tried. One with
+    /// refused links may have root requests that were redirected to a place that is not followed.
     pub fn lost_roots(&self) -> Option<String> {
-        let has_another_end = self.root_pages > 0 || self.roots_other > 0 || self.due > 0;
-        let are_lost = self.roots_dead > 0 && !has_another_end && self.has_no_page();
+        let has_another_end = self.other_done > self.redirected() || !self.refused_links.is_empty();
+        let are_lost = self.dead > 0 && self.due == 0 && !has_another_end && self.has_no_page();
         are_lost.then(|| {
             let reasons = self.dead_by_reason.iter();
             let reasons: Vec<_> = reasons.map(|(why, n)| format!("{why} {n}")).collect();
@@ -141,9 +119,14 @@ impl Counts {
         })
     }
 
+    fn redirected(&self) -> u64 {
+        let redirected = self.outcomes.get(Done::Redirected.as_str());
+        redirected.copied().unwrap_or_default()
+    }
+
     /// True if no page was parsed, and none is known to be unchanged. Pages whose outcomes an earlier version did
     /// not keep may have been.
-    fn has_no_page(&self) -> bool {
+    pub fn has_no_page(&self) -> bool {
         let are_outcomes_known = self.outcomes.values().sum::<u64>() == self.other_done;
         let has_unchanged = self.outcomes.contains_key(Done::NotModified.as_str());
         self.parsed == 0 && are_outcomes_known && !has_unchanged
@@ -153,9 +136,6 @@ impl Counts {
     pub fn add(&mut self, other: &Counts) {
         self.parsed += other.parsed;
         self.other_done += other.other_done;
-        self.root_pages += other.root_pages;
-        self.roots_dead += other.roots_dead;
-        self.roots_other += other.roots_other;
         self.began_at = match (self.began_at, other.began_at) {
             (0, began_at) | (began_at, 0) => began_at,
             (one, another) => one.min(another),
@@ -196,15 +176,15 @@ mod tests {
     fn pages_are_counted_by_their_outcomes() {
         let mut counts = Counts::default();
         for done in [Done::Parsed, Done::Gone, Done::Gone, Done::Skipped] {
-            counts.end_done(done, false, false);
+            counts.end_done(done);
         }
-        counts.end_dead("timeout", false);
+        counts.end_dead("timeout");
         let mut sum = counts.clone();
         sum.add(&counts);
         let outcomes: Vec<_> = sum.outcomes.iter().map(|(k, n)| (k.as_str(), *n)).collect();
         assert_eq!(outcomes, [("gone", 4), ("skipped", 2)]);
         assert_eq!((sum.parsed, sum.other_done, sum.dead), (2, 6, 2));
-        sum.forget_death("timeout", false);
+        sum.forget_death("timeout");
         assert_eq!((sum.dead, &sum.dead_by_reason["timeout"]), (1, &1));
     }
 
@@ -228,17 +208,17 @@ mod tests {
         assert_eq!((sum.took_ms(), sum.rate()), (4_000, Some(10.0)));
     }
 
-    /// Checks if no root gave a page, and if every root was given up, after root requests with these ends.
+    /// Checks if no page was read, and if every root request was given up, after these ends.
     #[track_caller]
     fn check_roots(ends: &[Result<Done, &str>], has_no_page: bool, has_lost_all: bool) {
         let mut counts = Counts::default();
         for end in ends {
             match end {
-                Ok(done) => counts.end_done(*done, true, false),
-                Err(reason) => counts.end_dead(reason, true),
+                Ok(done) => counts.end_done(*done),
+                Err(reason) => counts.end_dead(reason),
             }
         }
-        let found = (counts.has_no_root_page(), counts.lost_roots().is_some());
+        let found = (counts.has_no_page(), counts.lost_roots().is_some());
         assert_eq!(found, (has_no_page, has_lost_all), "{counts:?}");
     }
 
@@ -246,11 +226,15 @@ mod tests {
     fn a_run_is_judged_by_the_ends_of_its_root_requests() {
         check_roots(&[], true, false);
         check_roots(&[Ok(Done::Parsed)], false, false);
+        check_roots(&[Ok(Done::Parsed), Err("timeout")], false, false);
         check_roots(&[Ok(Done::NotModified), Err("timeout")], false, false);
         check_roots(&[Ok(Done::Gone)], true, false);
         check_roots(&[Ok(Done::Redirected)], true, false);
         check_roots(&[Err("timeout"), Ok(Done::Gone)], true, false);
         check_roots(&[Err("timeout"), Err("resolve")], true, true);
+        let [redirected, gone] = [Ok(Done::Redirected), Ok(Done::Gone)];
+        check_roots(&[redirected, Err("timeout")], true, true);
+        check_roots(&[redirected, gone, Err("timeout")], true, false);
     }
 
     #[test]
@@ -259,45 +243,33 @@ mod tests {
             due: 1,
             ..Counts::default()
         };
-        counts.end_dead("timeout", true);
+        counts.end_dead("timeout");
         assert_eq!(counts.lost_roots(), None);
         counts.due = 0;
-        assert!(counts.lost_roots().is_some());
-    }
-
-    #[test]
-    fn a_redirect_that_is_followed_is_judged_by_its_target() {
-        let mut counts = Counts::default();
-        counts.end_done(Done::Redirected, true, true);
-        counts.end_dead("timeout", true);
         let why = "every root request was given up: timeout 1";
         assert_eq!(counts.lost_roots().as_deref(), Some(why));
-        counts.forget_death("timeout", true);
-        counts.end_done(Done::Parsed, true, false);
-        assert!(!counts.has_no_root_page());
+        // It is tried again.
+        counts.forget_death("timeout");
+        assert_eq!(counts.lost_roots(), None);
     }
 
     #[test]
-    fn a_run_whose_roots_were_not_counted_is_judged_by_any_page() {
+    fn a_root_request_whose_redirect_was_refused_is_not_given_up() {
+        let mut counts = Counts::default();
+        counts.end_dead("timeout");
+        counts.end_done(Done::Redirected);
+        counts.refuse("out-of-scope", 1);
+        assert_eq!((counts.lost_roots(), counts.has_no_page()), (None, true));
+    }
+
+    #[test]
+    fn outcomes_that_were_not_kept_may_have_been_pages() {
         // The root request was unchanged before an upgrade, which kept no outcomes.
         let mut counts = Counts {
             other_done: 1,
             ..Counts::default()
         };
-        counts.end_dead("timeout", true);
-        assert_eq!(counts.lost_roots(), None);
-        assert!(!counts.has_no_root_page());
-        // The target of a redirect is parsed as a link.
-        let mut counts = Counts::default();
-        counts.end_done(Done::Redirected, true, true);
-        counts.end_dead("timeout", true);
-        counts.end_done(Done::Parsed, false, false);
-        assert!(!counts.has_no_root_page());
-        let mut counts = Counts::default();
-        counts.end_done(Done::Parsed, false, false);
-        counts.end_dead("timeout", true);
-        assert_eq!(counts.lost_roots(), None);
-        counts.forget_death("timeout", true);
-        assert!(!counts.has_no_root_page());
+        counts.end_dead("timeout");
+        assert_eq!((counts.lost_roots(), counts.has_no_page()), (None, false));
     }
 }

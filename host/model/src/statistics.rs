@@ -15,7 +15,8 @@ pub use hosts::{HostLinks, RefusedHosts, TopHosts};
 pub use kinds::Kind;
 pub use plans::{Matched, PlanMatches, PlanNames, PlanRead};
 
-use super::crawl::{Done, Fingerprint};
+use super::crawl::{Counts, Done, Fingerprint};
+use super::id::Run;
 use super::plugin::Description;
 
 mod hosts;
@@ -62,6 +63,17 @@ pub struct Statistics {
     pub kinds: BTreeMap<String, Kind>,
     /// Matches of selectors, by the name of their plan.
     pub plans: BTreeMap<String, PlanMatches>,
+}
+
+/// Counts and statistics of a run, of all shards together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RunStatistics {
+    /// The run.
+    pub run: Run,
+    /// Its counts.
+    pub counts: Counts,
+    /// Its statistics. They lack the pages of the second before each crash of a worker.
+    pub statistics: Statistics,
 }
 
 /// Root request that gave no page.
@@ -182,6 +194,11 @@ impl Statistics {
         kinds.any(|kind| kind.has_field(field))
     }
 
+    /// Returns the number of items that are known by their kind.
+    pub fn items(&self) -> u64 {
+        self.kinds.values().map(|kind| kind.items).sum()
+    }
+
     /// Returns plan and name of each selector that was tried and never matched anything.
     pub fn unmatched(&self) -> impl Iterator<Item = (&str, &str)> {
         let plans = self.plans.iter();
@@ -238,7 +255,7 @@ impl Statistics {
         self.lost_roots.retain(|root| root.request != request);
         let target = observed.refused_target.as_ref();
         let end = match end {
-            End::Retry | End::Done(Done::Parsed | Done::NotModified) => return,
+            End::Retry | End::Done(Done::Parsed | Done::NotModified | Done::Duplicate) => return,
             // Its target is followed and tells more.
             End::Done(Done::Redirected) if target.is_none() => return,
             End::Done(done) => done.as_str(),

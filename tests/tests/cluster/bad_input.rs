@@ -322,7 +322,8 @@ fn a_worker_fetches_nothing_from_etcd_or_from_nodes_whatever_is_allowed() {
         ];
         master.ok(&cluster, &add);
         until(&format!("the end of {name}"), PATIENCE, || {
-            (phase(&master, name) == "Finished").then_some(())
+            let is_over = ["Failed", "Finished"].contains(&phase(&master, name).as_str());
+            is_over.then_some(())
         });
         let urls = format!("/crawler/resource/{name}/frontier/urls");
         let urls = master.http(Method::GET, &urls, None).json();

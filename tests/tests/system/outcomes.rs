@@ -64,8 +64,11 @@ fn a_file_of_statistics_does_not_hide_how_a_crawl_ended() {
     let (home, web) = (Home::new(), Site::new().open());
     let start = web.url("/nothing");
     let ended = run(&home, "puppet", &start, &["--stats=nowhere/stats.json"]);
+    check(&ended, 1, &["error: cannot create nowhere/stats.json"]);
+    let late = ["--stats=nowhere/stats.json", "--confinement=off"];
+    let ended = run(&home, "puppet", &start, &late);
     check(&ended, 3, &["error: no root request gave a page: gone 1"]);
-    let same = ["--stats=a.json", "--output=a.json"];
+    let same = ["--stats=./a.json", "--output=a.json"];
     let ended = run(&home, "puppet", &start, &same);
     check(&ended, 2, &["--output and --stats are the same file"]);
 }
@@ -95,23 +98,23 @@ fn a_crawl_whose_start_is_dead_has_failed_until_it_is_redriven() {
     let waited = server.cli(&["resource", "wait", "dead"]);
     let told = [
         "error: resource dead failed: every root request was given up: status-403 1",
-        "hint: `crawler resource logs dead`",
+        "`crawler frontier redrive dead` tries them again",
     ];
     check(&waited, 3, &told);
     let said = &waited.stdout;
     assert!(said.contains("statuses      403: 1"), "{said}");
     assert!(
-        said.contains("dead          1 status-403, such as"),
+        said.contains("dead          1 status-403, for example"),
         "{said}"
     );
-    assert_eq!(server.in_phase("dead", "Failed")["counts"]["roots_dead"], 1);
+    assert_eq!(server.in_phase("dead", "Failed")["counts"]["dead"], 1);
     server.ok(&["frontier", "redrive", "dead"]);
     server.finished("dead");
     let said = server.ok(&["resource", "wait", "dead"]);
     assert!(said.contains("resource dead finished: 1 page"), "{said}");
     let stats = server.ok(&["resource", "stats", "dead", "-o", "json"]);
     let stats: Value = serde_json::from_str(&stats).expect("it is JSON");
-    assert_eq!(stats["counts"]["root_pages"], 1, "{stats}");
+    assert_eq!(stats["counts"]["parsed"], 1, "{stats}");
     assert_eq!(
         stats["kinds"]["visit"]["always_empty"][0], "state",
         "{stats}"
@@ -250,7 +253,7 @@ fn conditions_of_fail_on_decide_about_the_exit_code() {
     assert!(list.contains("PAGES  DEAD  ITEMS  RATE"), "{list}");
     let shown = server.ok(&["resource", "get", "books"]);
     assert!(
-        shown.contains("dead          1 status-403, such as"),
+        shown.contains("dead          1 status-403, for example"),
         "{shown}"
     );
 }

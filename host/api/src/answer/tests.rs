@@ -12,7 +12,6 @@ use super::*;
 use crate::frontier;
 use crawler_master::control::frontier::{HostCursor, HostsPage, UrlCursor, UrlsPage};
 use crawler_master::control::items::ItemPosition;
-use crawler_master::control::statistics::RunStatistics;
 use crawler_master::explain::{Explanation, UrlStatus};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::frontier::{
@@ -25,7 +24,7 @@ use crawler_model::resource::{
     CrawlSettings, Owner, Phase, PinnedPlugin, PlacementSpec, Resource, ResourceSpec, ShardRecord,
 };
 use crawler_model::settings::examples;
-use crawler_model::statistics::{Kind, LostRoot, PlanMatches, Statistics, TopHosts};
+use crawler_model::statistics::{Kind, LostRoot, PlanMatches, RunStatistics, Statistics, TopHosts};
 use crawler_model::status::LogLine;
 
 /// Answers by their names.
@@ -400,9 +399,6 @@ fn counts() -> Counts {
         refused_links: texts(("out-of-scope", 9)),
         dead_by_reason: texts(("timeout", 10)),
         outcomes: texts(("gone", 2)),
-        root_pages: 11,
-        roots_dead: 12,
-        roots_other: 13,
         began_at: 14,
         ended_at: 15,
     }
@@ -419,7 +415,8 @@ fn statistics() -> RunStatistics {
             refused_hosts: texts(("out-of-scope", hosts)),
             dead_examples: texts(("timeout", "http://a.test/".to_owned())),
             lost_roots: vec![LostRoot {
-                request: 1,
+                // Nobody outside needs it.
+                request: 0,
                 url: "http://a.test/".into(),
                 end: "redirected".into(),
                 status: 301,

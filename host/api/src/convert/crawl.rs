@@ -23,9 +23,6 @@ pub(crate) fn counts_message(totals: Counts, in_flight: u64) -> proto::Counts {
         refused_links: totals.refused_links,
         dead_by_reason: totals.dead_by_reason,
         outcomes: totals.outcomes,
-        root_pages: totals.root_pages,
-        roots_dead: totals.roots_dead,
-        roots_other: totals.roots_other,
         began_at: totals.began_at,
         ended_at: totals.ended_at,
     }
@@ -45,9 +42,6 @@ pub fn totals(message: proto::Counts) -> Counts {
         refused_links: message.refused_links,
         dead_by_reason: message.dead_by_reason,
         outcomes: message.outcomes,
-        root_pages: message.root_pages,
-        roots_dead: message.roots_dead,
-        roots_other: message.roots_other,
         began_at: message.began_at,
         ended_at: message.ended_at,
     }

@@ -3,9 +3,10 @@
 use crawler_proto as proto;
 
 use super::crawl::{counts_message, totals};
-use crawler_master::control::statistics::RunStatistics;
 use crawler_model::id::Run;
-use crawler_model::statistics::{HostLinks, Kind, LostRoot, PlanMatches, Statistics, TopHosts};
+use crawler_model::statistics::{
+    HostLinks, Kind, LostRoot, PlanMatches, RunStatistics, Statistics, TopHosts,
+};
 
 /// Returns the message for statistics of a run.
 pub fn statistics_message(of: RunStatistics) -> proto::RunStatistics {

@@ -198,8 +198,7 @@ async fn summary(client: &Client, end: &proto::Resource) -> anyhow::Result<Strin
     let name = end.spec().name.parse()?;
     let found = crawler_api::statistics(client.statistics(&name).await?);
     let block = Block {
-        counts: &found.counts,
-        statistics: &found.statistics,
+        found: &found,
         took_ms: found.counts.took_ms(),
         end: &why_ended(&found.counts, None, None),
     };

@@ -29,11 +29,10 @@ use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_devtools::watch::ChangeWatcher;
 use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
-use crawler_master::control::statistics::RunStatistics;
 use crawler_model::crawl::Counts;
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::{LimitOverrides, Limits, Schema};
-use crawler_model::statistics::Statistics;
+use crawler_model::statistics::RunStatistics;
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::task::TaskScope;
 use crawler_sink::Sink;
@@ -181,21 +180,23 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     log.close();
     scope.stop(LOG_GRACE).await;
     progress.finish_and_clear();
-    let counts = frontier.counts();
-    let mut statistics = frontier.statistics();
-    statistics.declare(&plugin);
+    let mut found = RunStatistics {
+        run: Run(1),
+        counts: frontier.counts(),
+        statistics: frontier.statistics(),
+    };
+    found.statistics.declare(&plugin);
     let block = Block {
-        counts: &counts,
-        statistics: &statistics,
+        found: &found,
         took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        end: &why_ended(&end, &counts, options),
+        end: &why_ended(&end, &found.counts, options),
     };
     for line in block.lines() {
         eprintln!("{line}");
     }
-    let judged = judge(options, end, &mut sink, &counts, &statistics).await;
+    let judged = judge(options, end, &mut sink, &found).await;
     if let Some(path) = &options.stats {
-        match (&judged, write_stats(path, &counts, &statistics).await) {
+        match (&judged, write_stats(path, found).await) {
             (Ok(_), Err(error)) => return Err(error),
             // The crawl's own error says more.
             (Err(_), Err(error)) => tracing::warn!("{error:#}"),
@@ -205,21 +206,20 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     judged
 }
 
-/// Returns the result of a crawl by its end, and by what it has brought.
+/// Returns the result of a crawl by its end, and by what it has found.
 async fn judge(
     options: &RunOptions,
     end: CrawlEnd,
     sink: &mut SharedSink,
-    counts: &Counts,
-    statistics: &Statistics,
+    found: &RunStatistics,
 ) -> anyhow::Result<Read> {
     match end {
         CrawlEnd::Finished | CrawlEnd::Resting { .. } => {
-            if counts.items == 0 {
+            if found.counts.items == 0 {
                 sink.write(&[]).await?;
             }
-            cli::check_roots(counts)?;
-            fail_on::check(&options.fail_on, counts, statistics)?;
+            cli::check_roots(&found.counts)?;
+            fail_on::check(&options.fail_on, found)?;
             Ok(Read::Yes)
         }
         // The reader of the items has closed the output and wants no more.
@@ -305,12 +305,8 @@ async fn print_log(log: CrawlLog, progress: ProgressBar) {
 }
 
 /// Writes the statistics of a run as the API shows them.
-async fn write_stats(path: &Path, counts: &Counts, statistics: &Statistics) -> anyhow::Result<()> {
-    let message = crawler_api::statistics_message(RunStatistics {
-        run: Run(1),
-        counts: counts.clone(),
-        statistics: statistics.clone(),
-    });
+async fn write_stats(path: &Path, found: RunStatistics) -> anyhow::Result<()> {
+    let message = crawler_api::statistics_message(found);
     let json = serde_json::to_vec_pretty(&message)?;
     let written = tokio::fs::write(path, json).await;
     written.with_context(|| format!("cannot write {}", path.display()))

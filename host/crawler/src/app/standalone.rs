@@ -13,7 +13,7 @@ use tracing::{Instrument as _, Span};
 use super::stop::{Interrupted, unless_stopped};
 use super::{listeners, parts, sinks};
 use crate::cli::plugin::build_plugin;
-use crate::cli::{AloneOptions, Failure};
+use crate::cli::{AloneOptions, Failure, check_roots};
 use crawler_api::requests::{RequestSettings, Requests};
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
@@ -219,8 +219,8 @@ async fn crawl_once(
     let counts = frontier.counts();
     frontier.close().await?;
     tracing::info!(pages = counts.pages(), items = counts.items, "crawl ends");
-    Ok(match (end, counts.lost_roots()) {
-        (CrawlEnd::Finished, Some(why)) => CrawlEnd::Failed(why),
+    Ok(match (end, check_roots(&counts)) {
+        (CrawlEnd::Finished, Err(unmet)) => CrawlEnd::Failed(unmet.what),
         (end, _) => end,
     })
 }

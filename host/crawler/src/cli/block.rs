@@ -8,7 +8,7 @@ use url::Url;
 
 use super::table;
 use crawler_model::crawl::Counts;
-use crawler_model::statistics::{CUT, LostRoot, OTHER_STATUSES, Statistics};
+use crawler_model::statistics::{CUT, LostRoot, OTHER_STATUSES, RunStatistics};
 
 /// Number of hosts that are named for each reason of refused links.
 const N_HOSTS: usize = 5;
@@ -19,10 +19,8 @@ const OUT_OF_SCOPE: &str = "out-of-scope";
 /// A run that has ended, or goes on.
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'a> {
-    /// Counts of the run.
-    pub counts: &'a Counts,
-    /// Statistics of the run.
-    pub statistics: &'a Statistics,
+    /// Counts and statistics of the run.
+    pub found: &'a RunStatistics,
     /// Milliseconds that the run took.
     pub took_ms: u64,
     /// Reason why the run has ended.
@@ -32,7 +30,8 @@ pub struct Block<'a> {
 impl Block<'_> {
     /// Returns the first line: numbers, time and end.
     pub fn summary(&self) -> String {
-        let (pages, items) = (self.counts.pages(), self.counts.items);
+        let counts = &self.found.counts;
+        let (pages, items) = (counts.pages(), counts.items);
         format!(
             "{}, {}, {}; {}",
             number(pages, "page"),
@@ -44,15 +43,16 @@ impl Block<'_> {
 
     /// Returns bytes, time and rate.
     pub fn took(&self) -> String {
+        let counts = &self.found.counts;
         let seconds = self.took_ms as f64 / 1_000.0;
-        let rate = self.counts.pages() as f64 / seconds.max(0.001);
-        let size = table::size(self.counts.bytes);
+        let rate = counts.pages() as f64 / seconds.max(0.001);
+        let size = table::size(counts.bytes);
         format!("{size} in {seconds:.1} s ({rate:.0} pages/s)")
     }
 
     /// Returns all other lines: a name and a value each. A name that is empty goes on with the one before.
     pub fn rows(&self) -> Vec<(&'static str, String)> {
-        let (counts, statistics) = (self.counts, self.statistics);
+        let (counts, statistics) = (&self.found.counts, &self.found.statistics);
         let mut rows = Vec::new();
         let mut outcomes = vec![("parsed", counts.parsed), ("dead", counts.dead)];
         outcomes.extend(counts.outcomes.iter().map(|(word, n)| (word.as_str(), *n)));
@@ -69,7 +69,7 @@ impl Block<'_> {
         }
         let deaths = most(&counts.dead_by_reason).into_iter().map(|(reason, n)| {
             match statistics.dead_examples.get(reason) {
-                Some(url) => format!("{n} {reason}, such as {}", table::plain(url)),
+                Some(url) => format!("{n} {reason}, for example {}", table::plain(url)),
                 None => format!("{n} {reason}"),
             }
         });
@@ -104,7 +104,8 @@ impl Block<'_> {
 
     /// Returns a line for each root request without a page, with the way out of a redirect.
     fn lost_roots(&self) -> Vec<String> {
-        self.statistics.lost_roots.iter().map(lost_root).collect()
+        let lost = &self.found.statistics.lost_roots;
+        lost.iter().map(lost_root).collect()
     }
 }
 
@@ -215,7 +216,7 @@ fn joined<T: Display>(parts: impl Iterator<Item = T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crawler_model::statistics::{HostLinks, Kind, PlanMatches};
+    use crawler_model::statistics::{HostLinks, Kind, PlanMatches, Statistics};
 
     fn map<V: Clone>(entries: &[(&str, V)]) -> BTreeMap<String, V> {
         let entries = entries.iter().cloned();
@@ -226,9 +227,13 @@ mod tests {
 
     #[track_caller]
     fn check(counts: &Counts, statistics: &Statistics, expected: &str) {
+        let found = RunStatistics {
+            counts: counts.clone(),
+            statistics: statistics.clone(),
+            ..RunStatistics::default()
+        };
         let block = Block {
-            counts,
-            statistics,
+            found: &found,
             took_ms: 8_100,
             end: &why_ended(counts, Some(600), None),
         };
@@ -239,7 +244,6 @@ mod tests {
     fn a_crawl_that_went_well_has_a_short_block() {
         let counts = Counts {
             parsed: 526,
-            root_pages: 1,
             items: 526,
             bytes: 12_300_000,
             ..Counts::default()
@@ -342,7 +346,7 @@ mod tests {
   outcomes      parsed 520, gone 70, redirected 6, dead 4
   statuses      others: 2, 200: 520, 404: 70
   retries       7
-  dead          3 timeout, such as http://a.test/slow\\u{202e}
+  dead          3 timeout, for example http://a.test/slow\\u{202e}
                 1 status-503
   not followed  120 out-of-scope: f 6, e 5, d 4, c 3, b 2
                 2 bad-url

@@ -4,8 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::unmet::Unmet;
-use crawler_model::crawl::Counts;
-use crawler_model::statistics::Statistics;
+use crawler_model::statistics::RunStatistics;
 
 /// Help of the option.
 pub(super) const HELP: &str = "Exit with 3 if a condition holds: dead=N or dead=N% (pages given up, at least), items=N (items, at most), empty=FIELD (in every item of a kind, or no item has it), unmatched (a selector never matched)";
@@ -37,10 +36,16 @@ impl FromStr for FailOn {
             Some(("dead", value)) => match value.strip_suffix('%') {
                 Some(percent) => {
                     let percent: Option<f64> = percent.parse().ok();
-                    let share = percent.map(|percent| (percent * 100.0).round());
-                    let share = share.filter(|share| (1.0..=10_000.0).contains(share));
-                    let why = || format!("dead takes a share from 0.01% to 100%, not {value:?}");
-                    let share = share.map(|share| FailOn::DeadShare(share as u32));
+                    let share = percent.map(|percent| percent * 100.0);
+                    let is_whole = |share: &f64| (share - share.round()).abs() < 1e-6;
+                    let share =
+                        share.filter(|share| (0.5..=10_000.0).contains(share) && is_whole(share));
+                    let why = || {
+                        format!(
+                            "dead takes a share from 0.01% to 100%, with two decimals at most, not {value:?}"
+                        )
+                    };
+                    let share = share.map(|share| FailOn::DeadShare(share.round() as u32));
                     share.ok_or_else(why)
                 }
                 None => number("dead", value, 1).map(FailOn::Dead),
@@ -66,9 +71,9 @@ impl fmt::Display for FailOn {
 }
 
 /// Checks a crawl that ended in order against all conditions.
-pub fn check(conditions: &[FailOn], counts: &Counts, statistics: &Statistics) -> Result<(), Unmet> {
+pub fn check(conditions: &[FailOn], found: &RunStatistics) -> Result<(), Unmet> {
     let broken = conditions.iter().find_map(|condition| {
-        let why = condition.broken(counts, statistics)?;
+        let why = condition.broken(found)?;
         Some(Unmet {
             what: format!("--fail-on {condition}: {why}"),
             hint: String::new(),
@@ -87,7 +92,9 @@ impl FailOn {
     }
 
     /// Returns what breaks the condition, if anything does.
-    fn broken(&self, counts: &Counts, statistics: &Statistics) -> Option<String> {
+    fn broken(&self, found: &RunStatistics) -> Option<String> {
+        let (counts, statistics) = (&found.counts, &found.statistics);
+        let is_all_unchanged = counts.parsed == 0 && !counts.has_no_page();
         let (dead, pages) = (counts.dead, counts.pages());
         let holds = match self {
             FailOn::Dead(min) => dead >= *min,
@@ -95,14 +102,30 @@ impl FailOn {
                 dead > 0 && u128::from(dead) * 10_000 >= u128::from(*share) * u128::from(pages)
             }
             FailOn::Items(max) => counts.items <= *max,
-            // A name that is written wrong must not pass.
-            FailOn::Empty(field) if !statistics.has_field(field) => {
-                return Some(format!("no item has a field {field}"));
-            }
+            FailOn::Empty(_) | FailOn::Unmatched if is_all_unchanged => false,
+            FailOn::Empty(_) if counts.items == 0 => return Some("there are no items".to_owned()),
             FailOn::Empty(field) => {
-                let mut empty = statistics.empty_fields();
-                let (kind, _) = empty.find(|(_, name)| name == field)?;
-                return Some(format!("field {field} is empty in every item {kind}"));
+                // A name that is written wrong must not pass.
+                let what = match statistics.has_field(field) {
+                    true => {
+                        let mut empty = statistics.empty_fields();
+                        let (kind, _) = empty.find(|(_, name)| name == field)?;
+                        format!("field {field} is empty in every item {kind}")
+                    }
+                    false => format!("no item has a field {field}"),
+                };
+                let known = statistics.items();
+                return Some(match known < counts.items {
+                    // A crash, or an upgrade, has lost what was known of the others.
+                    true => format!(
+                        "{what}, as far as is known: of {known} of {} items",
+                        counts.items
+                    ),
+                    false => what,
+                });
+            }
+            FailOn::Unmatched if statistics.plans.is_empty() => {
+                return Some("no page was read by a plan".to_owned());
             }
             FailOn::Unmatched => {
                 let (plan, name) = statistics.unmatched().next()?;
@@ -119,7 +142,8 @@ impl FailOn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crawler_model::statistics::{Kind, PlanMatches};
+    use crawler_model::crawl::{Counts, Done};
+    use crawler_model::statistics::{Kind, PlanMatches, Statistics};
 
     #[test]
     fn conditions_are_read_and_written_alike() {
@@ -134,6 +158,8 @@ mod tests {
             "dead=x",
             "dead=0%",
             "dead=101%",
+            "dead=2.004%",
+            "dead=0.005%",
             "empty=",
             "x=1",
         ] {
@@ -141,14 +167,7 @@ mod tests {
         }
     }
 
-    #[track_caller]
-    fn check_one(condition: &str, broken: Option<&str>) {
-        let counts = Counts {
-            parsed: 98,
-            dead: 2,
-            items: 5,
-            ..Counts::default()
-        };
+    fn found() -> RunStatistics {
         let kind = Kind {
             items: 5,
             fields: [("price".to_owned(), 0), ("title".to_owned(), 1)].into(),
@@ -157,15 +176,33 @@ mod tests {
             pages: 5,
             selectors: [("price".to_owned(), 0)].into(),
         };
-        let statistics = Statistics {
-            kinds: [("book".to_owned(), kind)].into(),
-            plans: [("page".to_owned(), plan)].into(),
-            ..Statistics::default()
-        };
+        RunStatistics {
+            counts: Counts {
+                parsed: 98,
+                dead: 2,
+                items: 5,
+                ..Counts::default()
+            },
+            statistics: Statistics {
+                kinds: [("book".to_owned(), kind)].into(),
+                plans: [("page".to_owned(), plan)].into(),
+                ..Statistics::default()
+            },
+            ..RunStatistics::default()
+        }
+    }
+
+    #[track_caller]
+    fn check_in(found: &RunStatistics, condition: &str, broken: Option<&str>) {
         let conditions = [condition.parse().unwrap()];
-        let found = check(&conditions, &counts, &statistics).map_err(|unmet| unmet.what);
+        let told = check(&conditions, found).map_err(|unmet| unmet.what);
         let expected = broken.map(|why| format!("--fail-on {condition}: {why}"));
-        assert_eq!(found.err(), expected);
+        assert_eq!(told.err(), expected);
+    }
+
+    #[track_caller]
+    fn check_one(condition: &str, broken: Option<&str>) {
+        check_in(&found(), condition, broken);
     }
 
     #[test]
@@ -186,5 +223,28 @@ mod tests {
             "unmatched",
             Some("selector price of plan page never matched"),
         );
+    }
+
+    #[test]
+    fn a_condition_that_nothing_is_known_about_does_not_pass() {
+        let mut found = found();
+        found.counts.items = 7;
+        let why = "field price is empty in every item book, as far as is known: of 5 of 7 items";
+        check_in(&found, "empty=price", Some(why));
+        check_in(&found, "empty=title", None);
+        found.statistics = Statistics::default();
+        let why = "no item has a field title, as far as is known: of 0 of 7 items";
+        check_in(&found, "empty=title", Some(why));
+        check_in(&found, "unmatched", Some("no page was read by a plan"));
+        found.counts.items = 0;
+        check_in(&found, "empty=title", Some("there are no items"));
+    }
+
+    #[test]
+    fn a_run_without_a_changed_page_passes() {
+        let mut found = RunStatistics::default();
+        found.counts.end_done(Done::NotModified);
+        check_in(&found, "empty=title", None);
+        check_in(&found, "unmatched", None);
     }
 }

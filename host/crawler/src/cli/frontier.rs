@@ -176,7 +176,7 @@ fn rows(stats: &proto::FrontierStats) -> Vec<(&'static str, String)> {
         ("retries", some(counts.retries)),
         ("items", counts.items.to_string()),
         ("undelivered", some(stats.undelivered)),
-        ("not taken", by_reason(&counts.refused_links)),
+        ("not followed", by_reason(&counts.refused_links)),
         ("suspects", some(stats.suspects)),
         ("unclean ends", unclean),
     ];
@@ -467,7 +467,7 @@ mod tests {
         };
         assert_eq!(
             text(&stats),
-            "run=2|root hosts=a.test|hosts=idle 4, ready 1|due=3, on 1 host|parsed=10|other done=0|dead=4|=timeout 3, connection 1|items=9|not taken=out-of-scope 7"
+            "run=2|root hosts=a.test|hosts=idle 4, ready 1|due=3, on 1 host|parsed=10|other done=0|dead=4|=timeout 3, connection 1|items=9|not followed=out-of-scope 7"
         );
         (stats.seeded, stats.unclean_stops) = (false, 2);
         let said = text(&stats);

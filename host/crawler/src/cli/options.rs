@@ -281,8 +281,10 @@ impl UpArgs {
 
 impl RunArgs {
     pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<RunOptions> {
+        let absolute = |path: &PathBuf| std::path::absolute(path).ok();
         let output = self.output.as_ref().map(|output| &output.path);
-        if output.is_some() && output == self.stats.as_ref() {
+        let both = output.zip(self.stats.as_ref());
+        if both.is_some_and(|(output, stats)| absolute(output) == absolute(stats)) {
             let what = "--output and --stats are the same file";
             return Err(Failure::new(what, "name another file for one of them").into());
         }

@@ -1,8 +1,8 @@
-//! Crawls that ended in order and did not bring what they were to bring: they have an exit code of their own.
+//! Crawls that ended in order and are no success all the same: they have an exit code of their own.
 
 use crawler_model::crawl::Counts;
 
-/// Exit code of a crawl that ended in order and did not bring what it was to bring.
+/// Exit code of a crawl that ended in order and is no success.
 pub const UNMET: u8 = 3;
 
 /// Reason why a crawl that ended in order does not count as a success, with a way out.
@@ -15,19 +15,35 @@ pub struct Unmet {
     pub hint: String,
 }
 
-/// Checks that a root request gave a page.
+/// Checks that a page was read.
 pub fn check_roots(counts: &Counts) -> Result<(), Unmet> {
-    if !counts.has_no_root_page() {
+    if !counts.has_no_page() {
         return Ok(());
     }
     let ends = counts.outcomes.iter().chain(&counts.dead_by_reason);
     let ends: Vec<_> = ends.map(|(end, n)| format!("{end} {n}")).collect();
+    let refused = counts.refused_links.iter();
+    let refused: Vec<_> = refused.map(|(why, n)| format!("{why} {n}")).collect();
+    let (what, hint) = match (ends.is_empty(), refused.is_empty()) {
+        (false, _) => (
+            format!("no root request gave a page: {}", ends.join(", ")),
+            "look at the address that the crawl starts from",
+        ),
+        (true, false) => (
+            format!(
+                "no root request was fetched: refused {}",
+                refused.join(", ")
+            ),
+            "look at the scope, and at the limits of the crawl",
+        ),
+        (true, true) => (
+            "there was no root request".to_owned(),
+            "look at what the plugin's root asks for",
+        ),
+    };
     Err(Unmet {
-        what: match ends.is_empty() {
-            true => "no root request gave a page".to_owned(),
-            false => format!("no root request gave a page: {}", ends.join(", ")),
-        },
-        hint: "look at the address that the crawl starts from".to_owned(),
+        what,
+        hint: hint.to_owned(),
     })
 }
 
@@ -40,12 +56,16 @@ mod tests {
     fn a_crawl_without_a_page_of_a_root_request_is_no_success() {
         let mut counts = Counts::default();
         let unmet = check_roots(&counts).unwrap_err();
-        assert_eq!(unmet.what, "no root request gave a page");
-        counts.end_done(Done::Gone, true, false);
-        counts.end_dead("timeout", true);
+        assert_eq!(unmet.what, "there was no root request");
+        counts.refuse("out-of-scope", 2);
+        let unmet = check_roots(&counts).unwrap_err();
+        let refused = "no root request was fetched: refused out-of-scope 2";
+        assert_eq!(unmet.what, refused);
+        counts.end_done(Done::Gone);
+        counts.end_dead("timeout");
         let unmet = check_roots(&counts).unwrap_err();
         assert_eq!(unmet.what, "no root request gave a page: gone 1, timeout 1");
-        counts.end_done(Done::Parsed, true, false);
+        counts.end_done(Done::Parsed);
         assert_eq!(check_roots(&counts), Ok(()));
     }
 }

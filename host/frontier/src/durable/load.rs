@@ -6,9 +6,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::inner::Inner;
-use super::state::{Noted, State};
+use super::state::{State, StatisticsRecord};
 use super::suspects::MAX_ALONE;
-use super::writer::statistics;
+use super::writer::decode_statistics;
 use crate::workbench::{HostClock, HostHealth, HostId, LaneId, QueuePosition};
 use crate::{FrontierError, OpenOptions, keys, records};
 use crawler_model::crawl::{Counts, UnixMillis};
@@ -90,8 +90,8 @@ impl Inner {
         let mut state = State::new(options.run, head, last, counts, settings);
         if let Some(bytes) = self.get(keys::statistics(options.run)).await? {
             // They only inform: the crawl goes on without those of before.
-            match statistics(self.shard, &bytes) {
-                Ok(statistics) => state.noted = Noted::from(statistics),
+            match decode_statistics(self.shard, &bytes) {
+                Ok(statistics) => state.statistics = StatisticsRecord::from(statistics),
                 Err(error) => tracing::warn!(%error, "statistics begin anew"),
             }
         }

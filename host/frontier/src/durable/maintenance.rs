@@ -65,7 +65,7 @@ pub(super) async fn write_statistics(inner: Weak<Inner>, stop: CancellationToken
             let Some(frontier) = inner.upgrade() else {
                 return;
             };
-            frontier.state().noted.due_in()
+            frontier.state().statistics.due_in()
         };
         tokio::select! {
             () = tokio::time::sleep(due_in) => {}

@@ -68,8 +68,7 @@ impl Inner {
                 batch.delete(key);
                 if is_over {
                     // A later visit has come; going back would give its items keys that were used before.
-                    let is_root = letter.depth == 0;
-                    state.counts.forget_death(&letter.reason, is_root);
+                    state.forget_death(&letter.reason);
                     continue;
                 }
                 n_redriven += 1;
@@ -105,8 +104,7 @@ impl State {
         };
         self.last.next_entry += 1;
         self.counts.due += 1;
-        self.counts.forget_death(&letter.reason, letter.depth == 0);
-        self.noted.forget_example(&letter.reason);
+        self.forget_death(&letter.reason);
         let record = records::State {
             run: self.run.0,
             stage: Stage::Due as i32,

@@ -21,16 +21,16 @@ use crawler_model::id::{Run, Shard};
 
 mod commit;
 mod host_update;
-mod noted;
 mod outbox;
 mod peers;
+mod statistics;
 
 pub(super) use commit::StoredPage;
-pub(super) use noted::Noted;
 use outbox::Outbox;
 pub(super) use outbox::WINDOW;
 pub(super) use peers::LinkQueue;
 use peers::PeerLinks;
+pub(super) use statistics::StatisticsRecord;
 
 /// Maximum number of URLs of one lane in memory, if few lanes share the memory.
 const MAX_LANE_CAPACITY: usize = 1_024;
@@ -108,7 +108,7 @@ pub(super) struct State {
     pub(super) cookies: Option<KeptCookies>,
     pub(super) last: records::Batch,
     pub(super) counts: Counts,
-    pub(super) noted: Noted,
+    pub(super) statistics: StatisticsRecord,
     pub(super) undurable: VecDeque<Written>,
     pub(super) n_undurable: usize,
     /// Permit of a call of `root` that counts against it, until it has returned.
@@ -148,7 +148,7 @@ impl State {
             cookies: None,
             last,
             counts,
-            noted: Noted::default(),
+            statistics: StatisticsRecord::default(),
             undurable: VecDeque::new(),
             n_undurable: 0,
             root_permit: None,
@@ -365,7 +365,7 @@ impl State {
         batch.put(keys::batch(self.last.n), self.last.encode_to_vec());
         let totals = records::Totals::from(&self.counts);
         batch.put(keys::totals(self.run), totals.encode_to_vec());
-        if let Some(record) = self.noted.record() {
+        if let Some(record) = self.statistics.take_due() {
             batch.put(keys::statistics(self.run), record);
         }
     }

@@ -103,9 +103,9 @@ impl Inner {
         let has_statistics = {
             let mut state = self.state();
             if state.n_in_flight() == 0 {
-                state.noted.hurry();
+                state.statistics.write_next();
             }
-            state.noted.is_due()
+            state.statistics.is_due()
         };
         if has_statistics {
             self.write_statistics().await?;
@@ -125,7 +125,7 @@ impl Inner {
     /// Writes a batch for the statistics, unless another has taken them along.
     pub(super) async fn write_statistics(&self) -> Result<(), FrontierError> {
         let guard = self.writer.lock().await;
-        if !self.state().noted.is_due() {
+        if !self.state().statistics.is_due() {
             return Ok(());
         }
         self.write(&guard, WriteBatch::new(), 0).await.map(drop)
@@ -260,7 +260,7 @@ impl Inner {
             state.head.held_until = if is_held { state.held_until } else { 0 };
             state.head.n_unclean_stops = 0;
             state.root_is_cut_off();
-            state.noted.hurry();
+            state.statistics.write_next();
             for host in std::mem::take(&mut state.unsaved) {
                 state.save_host(host, &mut batch);
             }
@@ -338,7 +338,7 @@ pub(crate) fn decode<T: Message + Default>(
 }
 
 /// Decodes the statistics of a run.
-pub(crate) fn statistics(shard: ShardId, bytes: &[u8]) -> Result<Statistics, FrontierError> {
+pub(crate) fn decode_statistics(shard: ShardId, bytes: &[u8]) -> Result<Statistics, FrontierError> {
     serde_json::from_slice(bytes).map_err(|e| FrontierError::Damaged {
         shard,
         why: format!("a record (statistics) does not decode: {e}"),

@@ -129,7 +129,7 @@ impl State {
         self.hosts.len() as u64 >= growth.hosts && !self.hosts.contains_key(&request.host())
     }
 
-    /// Applies a commit except for its requests. A page that is done is counted after them.
+    /// Applies a commit except for its requests.
     pub(super) fn end(&mut self, commit: Commit) {
         commit.note_in(&mut self.statistics);
         if let Some(cookies) = commit.cookies {
@@ -140,7 +140,6 @@ impl State {
         counts.note_attempt(now, commit.answered_at);
         counts.bytes += commit.result.bytes;
         counts.items += commit.result.items.len() as u64;
-        let is_root = commit.claim.depth == 0;
         for (reason, n) in commit.result.refused {
             counts.refuse(reason, n);
         }
@@ -155,8 +154,8 @@ impl State {
             });
         }
         match commit.result.ended {
-            Ended::Done(_) => {}
-            Ended::Dead { reason } => counts.end_dead(&reason, is_root),
+            Ended::Done(done) => counts.end_done(done),
+            Ended::Dead { reason } => counts.end_dead(&reason),
             Ended::Retry { at, reason: _ } => {
                 counts.retries += 1;
                 let attempt = commit.claim.attempt.saturating_add(1);

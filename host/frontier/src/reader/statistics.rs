@@ -13,7 +13,7 @@ impl FrontierReader {
         let run = Run(head.run);
         let totals: Option<records::Totals> = self.record(&keys::totals(run), "totals").await?;
         let record = self.get(&keys::statistics(run)).await?;
-        let statistics = record.map(|bytes| durable::statistics(self.shard, &bytes));
+        let statistics = record.map(|bytes| durable::decode_statistics(self.shard, &bytes));
         let counts = totals.map(Counts::from).unwrap_or_default();
         Ok((run, counts, statistics.transpose()?.unwrap_or_default()))
     }

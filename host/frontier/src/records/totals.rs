@@ -38,14 +38,8 @@ pub(crate) struct Totals {
     #[prost(message, repeated, tag = "11")]
     pub(crate) outcomes: Vec<ReasonCount>,
     #[prost(uint64, tag = "12")]
-    pub(crate) root_pages: u64,
-    #[prost(uint64, tag = "13")]
-    pub(crate) roots_dead: u64,
-    #[prost(uint64, tag = "14")]
-    pub(crate) roots_other: u64,
-    #[prost(uint64, tag = "15")]
     pub(crate) began_at: u64,
-    #[prost(uint64, tag = "16")]
+    #[prost(uint64, tag = "13")]
     pub(crate) ended_at: u64,
 }
 
@@ -70,9 +64,6 @@ impl From<&Counts> for Totals {
             refused_links: reasons(&counts.refused_links),
             dead_by_reason: reasons(&counts.dead_by_reason),
             outcomes: reasons(&counts.outcomes),
-            root_pages: counts.root_pages,
-            roots_dead: counts.roots_dead,
-            roots_other: counts.roots_other,
             began_at: counts.began_at,
             ended_at: counts.ended_at,
         }
@@ -95,9 +86,6 @@ impl From<Totals> for Counts {
             refused_links: map(totals.refused_links),
             dead_by_reason: map(totals.dead_by_reason),
             outcomes: map(totals.outcomes),
-            root_pages: totals.root_pages,
-            roots_dead: totals.roots_dead,
-            roots_other: totals.roots_other,
             began_at: totals.began_at,
             ended_at: totals.ended_at,
         }
@@ -119,7 +107,7 @@ mod tests {
             ..Counts::default()
         };
         assert_eq!(counts, expected);
-        assert!(!counts.has_no_root_page(), "one may have been unchanged");
+        assert!(!counts.has_no_page(), "one may have been unchanged");
         assert_eq!(counts.lost_roots(), None);
     }
 }

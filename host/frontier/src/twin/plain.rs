@@ -9,8 +9,8 @@ use crate::memory::peers::PeerLinks;
 use crate::monotonic_time::MonotonicTime;
 use crate::workbench::{HostClock, HostHealth};
 use crate::{
-    Commit, Committed, DonePage, Ended, FrontierError, HostStanding, LinkBatch, LinkPolicy,
-    NewRequest, OpenOptions,
+    Commit, Committed, Ended, FrontierError, HostStanding, LinkBatch, LinkPolicy, NewRequest,
+    OpenOptions,
 };
 use crawler_model::crawl::{Counts, Done, Fingerprint, ItemRecord, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
@@ -188,7 +188,6 @@ impl Plain {
     /// Applies a page's end and its results.
     pub(super) fn end(&mut self, commit: Commit) -> Committed {
         commit.note_in(&mut self.statistics);
-        let done_page = DonePage::of(&commit);
         let (ready_at, answered_at) = (commit.result.host_ready_at, commit.answered_at);
         self.set_host_clock(&commit.claim.request.host(), ready_at, answered_at);
         if commit.result.host_answered {
@@ -199,7 +198,6 @@ impl Plain {
         }
         self.counts.bytes += commit.result.bytes;
         self.counts.items += commit.result.items.len() as u64;
-        let is_root = commit.claim.depth == 0;
         let now = self.time.to_wall(self.time.latest());
         self.counts.note_attempt(now, answered_at);
         for (reason, n) in commit.result.refused {
@@ -216,10 +214,11 @@ impl Plain {
         let known = known.expect("what is in flight is known");
         match commit.result.ended {
             Ended::Done(done) => {
+                self.counts.end_done(done);
                 known.stage = Stage::Done(done);
             }
             Ended::Dead { reason } => {
-                self.counts.end_dead(&reason, is_root);
+                self.counts.end_dead(&reason);
                 known.stage = Stage::Dead(reason);
             }
             Ended::Retry { at, reason: _ } => {
@@ -228,14 +227,10 @@ impl Plain {
             }
         }
         let n_sent = self.send(commit.result.for_peers);
-        let committed = Committed {
+        Committed {
             n_sent,
             ..self.store(commit.result.requests, Some(commit.growth))
-        };
-        if let Some(page) = done_page {
-            page.count(&mut self.counts, &committed);
         }
-        committed
     }
 
     /// Stores links for other shards and returns their number.
@@ -371,7 +366,7 @@ impl Plain {
             if !order.wants(reason) {
                 continue;
             }
-            self.counts.forget_death(reason, known.depth == 0);
+            self.counts.forget_death(reason);
             self.statistics.forget_example(reason);
             (known.stage, known.attempt, known.due) = (Stage::Due, 1, now);
             if let Some(health) = self.health_by_host.get_mut(&known.request.host()) {

@@ -78,7 +78,7 @@ passes! { fresh().await =>
     r14_links_that_a_policy_refuses_are_counted_and_do_not_come_again
     links_of_other_shards_are_kept_once_in_order_until_they_are_there
     links_that_ask_for_a_reload_are_sent_each_time
-    pages_are_counted_by_outcome_and_roots_by_what_became_of_them
+    pages_are_counted_by_their_outcomes
     a_request_keeps_its_first_referrer_and_its_statuses
     links_between_shards_keep_their_referrers_and_statuses
 }

@@ -2,20 +2,8 @@
 
 use super::Control;
 use crate::ControlError;
-use crawler_model::crawl::Counts;
-use crawler_model::id::{ResourceName, Run};
-use crawler_model::statistics::Statistics;
-
-/// Counts and statistics of a run, of all shards together.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RunStatistics {
-    /// The run.
-    pub run: Run,
-    /// Its counts, as far as they are durable.
-    pub counts: Counts,
-    /// Its statistics, which may lack the pages of the last second.
-    pub statistics: Statistics,
-}
+use crawler_model::id::ResourceName;
+use crawler_model::statistics::RunStatistics;
 
 impl Control {
     /// Returns the statistics of the present run of a resource.

@@ -245,7 +245,7 @@ fn a_run_whose_root_requests_all_died_has_failed() {
     let name = "books".parse().unwrap();
     let mut counts = Counts::default();
     assert_eq!(ended(Shard(0), &name, &counts), ShardState::Finished);
-    counts.end_dead("timeout", true);
+    counts.end_dead("timeout");
     let ShardState::Failed { reason } = ended(Shard(0), &name, &counts) else {
         panic!("it has not failed")
     };
@@ -257,7 +257,7 @@ fn a_run_whose_root_requests_all_died_has_failed() {
     counts.due = 0;
     // The others are empty, and may be dropped by the next run.
     assert_eq!(ended(Shard(1), &name, &counts), ShardState::Finished);
-    counts.end_done(Done::Parsed, true, false);
+    counts.end_done(Done::Parsed);
     assert_eq!(ended(Shard(0), &name, &counts), ShardState::Finished);
 }
 

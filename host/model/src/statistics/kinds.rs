@@ -36,7 +36,7 @@ impl Kind {
             let mut room = room(&kinds);
             let kind = kind(&mut kinds, &item.schema);
             kind.items += 1;
-            let seen = See(|name: &str, is_filled| {
+            let members = MemberVisitor(|name: &str, is_filled| {
                 let max = kind.fields.len() + room;
                 let n_before = kind.fields.len();
                 if let Some(n) = entry(&mut kind.fields, name, NAME_BYTES, max) {
@@ -46,7 +46,7 @@ impl Kind {
             });
             let mut json = serde_json::Deserializer::from_str(item.item.get());
             // Each item was checked to be an object when the rule emitted it.
-            let _is_object = seen.deserialize(&mut json);
+            let _is_object = members.deserialize(&mut json);
         }
         kinds
     }
@@ -74,7 +74,7 @@ pub(super) fn declare(kinds: &mut BTreeMap<String, Kind>, schemas: &[Schema]) {
     }
     for schema in schemas {
         let room = room(kinds);
-        let Some(kind) = kinds.get_mut(schema.name.as_str()) else {
+        let Some(kind) = kinds.get_mut(&*plain(&schema.name, NAME_BYTES)) else {
             continue;
         };
         // A schema of another form than an object declares no fields.
@@ -120,9 +120,9 @@ fn room(kinds: &BTreeMap<String, Kind>) -> usize {
 }
 
 /// Visitor of an object that tells the name of each member, and whether it is filled.
-struct See<F>(F);
+struct MemberVisitor<F>(F);
 
-impl<'de, F: FnMut(&str, bool)> DeserializeSeed<'de> for See<F> {
+impl<'de, F: FnMut(&str, bool)> DeserializeSeed<'de> for MemberVisitor<F> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, object: D) -> Result<(), D::Error> {
@@ -130,7 +130,7 @@ impl<'de, F: FnMut(&str, bool)> DeserializeSeed<'de> for See<F> {
     }
 }
 
-impl<'de, F: FnMut(&str, bool)> Visitor<'de> for See<F> {
+impl<'de, F: FnMut(&str, bool)> Visitor<'de> for MemberVisitor<F> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

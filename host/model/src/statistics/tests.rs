@@ -208,7 +208,7 @@ fn a_selector_is_unmatched_if_it_matched_on_no_page() {
 }
 
 #[test]
-fn selectors_count_as_matched_on_a_page_that_was_not_read_to_its_end() {
+fn a_page_that_was_not_read_to_its_end_counts_no_selector() {
     let mut captures = crawler_extract::Captures::default();
     assert_eq!(Matched::of(&captures), Matched::default());
     captures.truncated = true;

@@ -4,18 +4,18 @@
 use std::time::Duration;
 
 use crawler_proto as proto;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::cli::args::{Format, OutputArgs};
 use crate::cli::block::{Block, why_ended};
 use crate::cli::{print_note, table};
 use crawler_api::client::{Client, ClientError};
 use crawler_api::problem::Reason;
-use crawler_master::control::statistics::RunStatistics;
-use crawler_model::id::ResourceName;
+use crawler_model::id::{ResourceName, Run};
 use crawler_model::resource::CrawlSettings;
+use crawler_model::statistics::{RunStatistics, Statistics};
 
-/// Time for which statistics that cannot be read are tried again.
+/// Time for which statistics that cannot be read are asked for again.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two attempts to read them.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(250);
@@ -54,28 +54,28 @@ pub(super) async fn find(
     name: &ResourceName,
     resource: &proto::Resource,
 ) -> Found {
-    let mut unread = format!("no answer in {} s", PATIENCE.as_secs());
-    let read = async {
-        loop {
-            match client.statistics(name).await {
-                Err(error) if error.is_transient() => unread = error.to_string(),
-                read => return read,
+    let asked_until = Instant::now() + PATIENCE;
+    let read = loop {
+        match client.statistics(name).await {
+            Err(error) if error.is_transient() && Instant::now() < asked_until => {
+                sleep(READ_AGAIN_AFTER).await;
             }
-            sleep(READ_AGAIN_AFTER).await;
+            read => break read,
         }
     };
-    let read = timeout(PATIENCE, read).await;
-    let counts = crawler_api::totals(resource.counts());
-    let (run, unread) = match read {
-        Ok(Ok(found)) => (crawler_api::statistics(found), None),
-        Ok(Err(ClientError::Refused(problem))) if problem.reason == Some(Reason::NeverCrawled) => {
-            (RunStatistics::default(), None)
+    let (statistics, unread) = match read {
+        Ok(found) => (crawler_api::statistics(found).statistics, None),
+        Err(ClientError::Refused(problem)) if problem.reason == Some(Reason::NeverCrawled) => {
+            (Statistics::default(), None)
         }
-        Ok(Err(error)) => (RunStatistics::default(), Some(error.to_string())),
-        Err(_elapsed) => (RunStatistics::default(), Some(unread)),
+        Err(error) => (Statistics::default(), Some(error.to_string())),
     };
     Found {
-        run: RunStatistics { counts, ..run },
+        run: RunStatistics {
+            run: Run(resource.run),
+            counts: crawler_api::totals(resource.counts()),
+            statistics,
+        },
         unread,
     }
 }
@@ -98,8 +98,7 @@ pub(super) fn print_unread(found: &Found) {
 /// Returns the block of a run.
 pub(super) fn block<'a>(found: &'a RunStatistics, end: &'a str) -> Block<'a> {
     Block {
-        counts: &found.counts,
-        statistics: &found.statistics,
+        found,
         took_ms: found.counts.took_ms(),
         end,
     }

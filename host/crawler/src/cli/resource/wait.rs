@@ -14,7 +14,7 @@ use crate::cli::fail_on::{self, FailOn};
 use crate::cli::{Failure, Unmet, check_roots, table};
 use crawler_api::client::Client;
 use crawler_api::totals;
-use crawler_model::crawl::Counts;
+use crawler_model::crawl::LOST_ROOTS;
 use crawler_model::id::ResourceName;
 
 /// Interval between two looks at the resource.
@@ -33,7 +33,7 @@ pub(in crate::cli) struct WaitArgs {
     output: OutputArgs,
 }
 
-/// Waits until the crawl has finished. It is an error if the crawl failed, brought nothing, or is not over in
+/// Waits until the crawl has finished. It is an error if the crawl failed, read no page, or is not over in
 /// time.
 pub(super) async fn run(client: &Client, args: WaitArgs) -> anyhow::Result<()> {
     let (name, timeout) = (&args.name, args.timeout);
@@ -75,12 +75,19 @@ fn is_over(resource: &proto::Resource) -> bool {
     matches!(resource.phase.as_str(), "Finished" | "Failed")
 }
 
-/// Prints how a crawl ended. It is an error if it failed, or did not bring what it was to bring.
+/// Prints how a crawl ended. It is an error if it failed, or is no success for another reason.
 fn end(args: &WaitArgs, resource: &proto::Resource, found: Found) -> anyhow::Result<()> {
     let name = &args.name;
     stats::print_unread(&found);
     let (found, unread) = (found.run, found.unread);
     if args.output.format == Format::Json {
+        if let Some(why) = &unread {
+            return Err(Failure::new(
+                format!("statistics cannot be read: {why}"),
+                format!("without -o json, this tells how resource {name} ended"),
+            )
+            .into());
+        }
         table::print_json(&crawler_api::statistics_message(found.clone()))?;
     } else {
         let block = stats::block(&found, "");
@@ -92,10 +99,17 @@ fn end(args: &WaitArgs, resource: &proto::Resource, found: Found) -> anyhow::Res
     }
     if resource.phase == "Failed" {
         let what = format!("resource {name} failed: {}", resource.reason);
-        let hint = format!("`crawler resource logs {name}` shows what led to it");
-        return Err(match has_only_lost_roots(&resource.reason, &found.counts) {
-            true => Unmet { what, hint }.into(),
-            false => Failure::new(what, hint).into(),
+        // The reason of lost roots names its way out; a rule that gave up may have left the same counts.
+        return Err(match resource.reason.starts_with(LOST_ROOTS) {
+            true => Unmet {
+                what,
+                hint: String::new(),
+            }
+            .into(),
+            false => {
+                let hint = format!("`crawler resource logs {name}` shows what led to it");
+                Failure::new(what, hint).into()
+            }
         });
     }
     check_roots(&found.counts)?;
@@ -109,18 +123,7 @@ fn end(args: &WaitArgs, resource: &proto::Resource, found: Found) -> anyhow::Res
         )
         .into());
     }
-    Ok(fail_on::check(
-        &args.fail_on,
-        &found.counts,
-        &found.statistics,
-    )?)
-}
-
-/// True if a crawl has failed for no other reason than that every root request was given up. A rule that gave up
-/// may have left the same counts.
-fn has_only_lost_roots(reason: &str, counts: &Counts) -> bool {
-    let lost = counts.lost_roots();
-    lost.is_some_and(|why| reason.starts_with(&why))
+    Ok(fail_on::check(&args.fail_on, &found)?)
 }
 
 fn standing(resource: &proto::Resource) -> String {
@@ -146,19 +149,4 @@ fn spinner() -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
     ProgressBar::new_spinner().with_style(style)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_crawl_whose_rule_gave_up_has_failed_for_that() {
-        let mut counts = Counts::default();
-        counts.end_dead("fatal", true);
-        let lost = "every root request was given up: fatal 1; `crawler frontier redrive a` tries them again";
-        assert!(has_only_lost_roots(lost, &counts));
-        let fatal = "rule page gave up at http://a.test/: no login";
-        assert!(!has_only_lost_roots(fatal, &counts));
-    }
 }

@@ -10,14 +10,14 @@ use super::{State, Waiting};
 use crate::durable::new_links::{NewLink, NewLinks};
 use crate::records::{self, Stage};
 use crate::workbench::{HostHealth, HostId, LaneId, QueuePosition};
-use crate::{Commit, Committed, DonePage, Ended, FrontierError, keys};
+use crate::{Commit, Committed, Ended, FrontierError, keys};
 use crawler_model::crawl::Done;
 
 /// Stored state of a page that ends.
 pub(in crate::durable) struct StoredPage {
     /// True if the state is that of a later visit, which waits.
     pub(in crate::durable) is_superseded: bool,
-    /// Reason why an earlier visit was given up, if it was.
+    /// Reason why an earlier visit was given up, if it was, and the page is given up again.
     pub(in crate::durable) earlier_death: Option<String>,
 }
 
@@ -32,8 +32,10 @@ impl State {
         batch: &mut WriteBatch,
     ) -> Result<Committed, FrontierError> {
         self.find(&commit.claim)?;
-        self.noted.note(&commit);
-        let done_page = DonePage::of(&commit);
+        if let Some(reason) = &stored_page.earlier_death {
+            self.forget_death(reason);
+        }
+        self.statistics.note(&commit);
         let claim = commit.claim;
         let Some(page) = self.release(claim.entry) else {
             return Ok(Committed::default());
@@ -76,7 +78,6 @@ impl State {
             }
         }
         self.counts.bytes += commit.result.bytes;
-        let is_root = claim.depth == 0;
         let wall = self.time.to_wall(now);
         self.counts.note_attempt(wall, commit.answered_at);
         for (reason, n) in commit.result.refused {
@@ -107,6 +108,7 @@ impl State {
                     (None, _) => None,
                 };
                 self.counts.due -= 1;
+                self.counts.end_done(done);
             }
             Ended::Dead { reason } => {
                 let letter = records::DeadLetter {
@@ -124,10 +126,7 @@ impl State {
                 state.stage = Stage::Dead as i32;
                 state.reason.clone_from(&reason);
                 self.counts.due -= 1;
-                if let Some(reason) = &stored_page.earlier_death {
-                    self.counts.forget_death(reason, is_root);
-                }
-                self.counts.end_dead(&reason, is_root);
+                self.counts.end_dead(&reason);
             }
             Ended::Retry { at, reason } => {
                 self.counts.retries += 1;
@@ -166,9 +165,6 @@ impl State {
             n_sent: self.peers.send(self.run, new_links.for_peers, batch),
             ..self.store(new_links.links, plugin, &mut hosts, batch)
         };
-        if let Some(page) = done_page {
-            page.count(&mut self.counts, &committed);
-        }
         self.counts.items += commit.result.items.len() as u64;
         self.outbox
             .push(commit.result.items, plugin, &mut self.last, batch);
@@ -176,6 +172,12 @@ impl State {
             self.save_host(host, batch);
         }
         Ok(committed)
+    }
+
+    /// Removes a dead letter from counts and statistics.
+    pub(in crate::durable) fn forget_death(&mut self, reason: &str) {
+        self.counts.forget_death(reason);
+        self.statistics.forget_example(reason);
     }
 
     /// Stores new links.

@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_secs(1);
 
 /// Statistics of the run, and what of them is written.
 #[derive(Debug, Default)]
-pub(in crate::durable) struct Noted {
+pub(in crate::durable) struct StatisticsRecord {
     statistics: Statistics,
     /// True if the statistics have changed since they were written last.
     is_changed: bool,
@@ -24,7 +24,7 @@ pub(in crate::durable) struct Noted {
     written_at: Option<Instant>,
 }
 
-impl Noted {
+impl StatisticsRecord {
     /// Goes on from statistics that were stored.
     pub(in crate::durable) fn from(statistics: Statistics) -> Self {
         Self {
@@ -64,7 +64,7 @@ impl Noted {
     }
 
     /// Returns the record for the next batch, if it is time for it.
-    pub(super) fn record(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn take_due(&mut self) -> Option<Vec<u8>> {
         if !self.is_due() {
             return None;
         }
@@ -77,7 +77,7 @@ impl Noted {
     }
 
     /// Makes the next batch have the record.
-    pub(in crate::durable) fn hurry(&mut self) {
+    pub(in crate::durable) fn write_next(&mut self) {
         self.written_at = None;
     }
 }
@@ -106,18 +106,18 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn statistics_are_written_once_a_second_and_in_a_hurry() {
-        let mut noted = Noted::default();
-        assert_eq!((noted.record(), noted.due_in()), (None, EVERY));
-        noted.note(&page());
-        assert!(noted.record().is_some());
-        assert_eq!(noted.record(), None);
-        noted.note(&page());
-        assert_eq!((noted.record(), noted.due_in()), (None, EVERY));
+    async fn statistics_are_written_once_a_second_and_at_once_if_asked() {
+        let mut record = StatisticsRecord::default();
+        assert_eq!((record.take_due(), record.due_in()), (None, EVERY));
+        record.note(&page());
+        assert!(record.take_due().is_some());
+        assert_eq!(record.take_due(), None);
+        record.note(&page());
+        assert_eq!((record.take_due(), record.due_in()), (None, EVERY));
         tokio::time::advance(EVERY).await;
-        assert!(noted.is_due() && noted.record().is_some());
-        noted.note(&page());
-        noted.hurry();
-        assert!(noted.record().is_some());
+        assert!(record.is_due() && record.take_due().is_some());
+        record.note(&page());
+        record.write_next();
+        assert!(record.take_due().is_some());
     }
 }
