@@ -264,8 +264,8 @@ fn a_selector_that_never_matches_is_named() {
     let html = r#"<article class="book"><h3><a href="/nothing">x</a></h3></article>"#;
     let web = Site::new().page("/", html).open();
     let ended = run(&home, "books", &web.url("/"), &[]);
-    check(&ended, 0, &["unmatched     List: next\n"]);
+    check(&ended, 0, &["unmatched     list: next\n"]);
     let ended = run(&home, "books", &web.url("/"), &["--fail-on=unmatched"]);
-    let told = "error: --fail-on unmatched: selector next of plan List never matched";
+    let told = "error: --fail-on unmatched: selector next of plan list never matched";
     check(&ended, 3, &[told]);
 }
