@@ -1,5 +1,4 @@
-//! Statistics of a run beyond its [`Counts`](crate::counts::Counts): statuses, hosts of refused
-//! links, fields that items lack.
+//! Statistics of a run beyond its [`Counts`]: statuses, hosts of refused links, fields that items lack.
 //!
 //! Each shard adds up its own, and [`Statistics::add`] merges them. Every part is bounded in entries and in
 //! bytes of their texts, so that the whole stays below 64 KiB whatever sites and rules do; what is beyond a
