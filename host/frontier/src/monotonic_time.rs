@@ -17,12 +17,17 @@ pub(crate) struct MonotonicTime {
     behind: u64,
     /// Latest moment known.
     latest: UnixMillis,
+    /// Moment that was recorded last: before `latest` if the clock was set back by less than [`JITTER`].
+    recorded: UnixMillis,
 }
 
 impl MonotonicTime {
     /// Continues from the latest moment that an earlier opening has stored.
     pub(crate) fn from(latest: UnixMillis) -> Self {
-        Self { behind: 0, latest }
+        Self {
+            latest,
+            ..Self::default()
+        }
     }
 
     /// Returns the latest moment known.
@@ -36,6 +41,7 @@ impl MonotonicTime {
         if now + JITTER < self.latest {
             self.behind += self.latest - now;
         }
+        self.recorded = wall.saturating_add(self.behind);
         self.latest = self.latest.max(now);
         self.latest
     }
@@ -43,6 +49,17 @@ impl MonotonicTime {
     /// Converts a moment of the wall clock to this time.
     pub(crate) fn of_wall(&self, wall: UnixMillis) -> UnixMillis {
         wall.saturating_add(self.behind)
+    }
+
+    /// Converts a moment of the wall clock before which nothing is done. If it is still to come, it comes after the
+    /// latest moment known: otherwise, while the clock is set back a little, what has to wait would be due at once,
+    /// over and over.
+    pub(crate) fn of_wait(&self, until: UnixMillis) -> UnixMillis {
+        let until = self.of_wall(until);
+        match until > self.recorded {
+            true => until.max(self.latest.saturating_add(1)),
+            false => until,
+        }
     }
 
     /// Converts a moment of this time to the wall clock.
@@ -76,5 +93,18 @@ mod tests {
         time.now(10_000);
         assert_eq!(time.now(9_990), 10_000);
         assert_eq!(time.to_wall(10_000), 10_000);
+    }
+
+    #[test]
+    fn a_wait_is_a_wait_while_the_clock_is_behind() {
+        let mut time = MonotonicTime::from(0);
+        time.now(10_000);
+        assert_eq!((time.of_wait(9_999), time.of_wait(10_001)), (9_999, 10_001));
+        time.now(9_500);
+        assert_eq!((time.of_wait(9_500), time.of_wait(9_501)), (9_500, 10_001));
+        assert_eq!(time.of_wait(12_000), 12_000);
+        // A clock that was set back by more is made up for.
+        time.now(5_000);
+        assert_eq!((time.of_wait(5_000), time.of_wait(5_007)), (10_000, 10_007));
     }
 }

@@ -65,7 +65,7 @@ impl Inner {
                 .bench
                 .update_health(host, |health| health.record_failure(n_before, failure))
             {
-                let until = state.time.of_wall(failure.until);
+                let until = state.time.of_wait(failure.until);
                 state.bench.postpone(host, until);
             }
             state.wait_again(claim, page);

@@ -64,7 +64,7 @@ impl State {
     pub(super) fn give_back(&mut self, claim: Claim, update: HostUpdate) {
         let host_ready_at = match update {
             HostUpdate::None | HostUpdate::Unready => 0,
-            HostUpdate::NotBefore(until) => until,
+            HostUpdate::NotBefore(until) => self.time.to_wall(self.time.of_wait(until)),
             HostUpdate::Ready { not_before, .. } => not_before,
         };
         let Some(page) = self.released(&claim, host_ready_at) else {
@@ -85,7 +85,7 @@ impl State {
             .workbench
             .update_health(host, |health| health.record_failure(n_before, failure))
         {
-            let until = self.time.of_wall(failure.until);
+            let until = self.time.of_wait(failure.until);
             self.workbench.postpone(host, until);
         }
         self.wait_again(claim, page.position.due, page.attempt);

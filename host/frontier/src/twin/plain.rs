@@ -180,7 +180,7 @@ impl Plain {
 
     /// Postpones a host to this moment, unless it waits for longer.
     pub(super) fn postpone(&mut self, host: &str, until: UnixMillis) {
-        let until = self.time.of_wall(until);
+        let until = self.time.of_wait(until);
         let clock = self.hosts.entry(host.to_owned()).or_default();
         clock.postpone(until);
     }

@@ -16,7 +16,7 @@ impl State {
             // The host may have been asked.
             HostUpdate::None => self.has_unsure_clocks = true,
             HostUpdate::NotBefore(wall) => {
-                let until = self.time.of_wall(wall);
+                let until = self.time.of_wait(wall);
                 self.bench.postpone(host, until);
             }
             HostUpdate::Ready {
