@@ -26,6 +26,7 @@ use super::robots::{Cache, product_of};
 use super::throttle::{Pace, Requester, Throttle};
 use super::turns::Turns;
 use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared, charset};
+use crate::throttle::after;
 use crawler_model::crawl::{Page, UnixMillis, is_same_host};
 use crawler_model::frontier::DelaySource;
 use crawler_model::resource::DEFAULT_DELAY;
@@ -35,7 +36,7 @@ use failed::within;
 use hop::{Exchange, Hop, Outcome};
 use politeness::Politeness;
 use proxy_pools::ProxyPools;
-use sent::{OPEN_FILES_WAIT, Sent, after};
+use sent::{OPEN_FILES_WAIT, Sent};
 
 mod body;
 mod client;

@@ -41,6 +41,7 @@ pub use address::{Address, SharedAddress};
 pub use health::HostSignal;
 pub use pace::{HostDelay, Pace};
 pub use permit::Permit;
+pub(crate) use requester::after;
 pub use requester::{Paused, Requester};
 pub use settings::{MAX_WAIT, STRICT_FOR, ThrottleSettings};
 

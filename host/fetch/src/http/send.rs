@@ -5,9 +5,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::hop::{Exchange, Hop, Outcome};
-use super::sent::{OPEN_FILES_WAIT, Sent, after};
+use super::sent::{OPEN_FILES_WAIT, Sent};
 use super::{HttpFetcher, host_signal};
 use crate::FetchError;
+use crate::throttle::after;
 use crate::throttle::{Address, MAX_WAIT, Pace, Paused, Permit, Requester, SharedAddress};
 use crate::turns::call::LEASE;
 use crate::turns::{TurnInUse, Turns};
@@ -73,7 +74,7 @@ impl HttpFetcher {
         let Entered { permit, turn } = match self.turn(&host, pace, hop, requester).await {
             Ok(entered) => entered,
             Err(paused) => {
-                let host_ready_at = after(self.clock.unix_millis(), paused.pause);
+                let host_ready_at = paused.ready_at(self.clock.unix_millis());
                 return Sent::nothing(paused.into_error(host), host_ready_at);
             }
         };

@@ -49,8 +49,3 @@ impl HostReadyAt {
         }
     }
 }
-
-/// Returns the moment after this pause.
-pub(super) fn after(now: UnixMillis, pause: Duration) -> UnixMillis {
-    now.saturating_add(u64::try_from(pause.as_millis()).unwrap_or(u64::MAX))
-}

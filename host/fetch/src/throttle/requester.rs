@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::address::Address;
 use crate::FetchError;
+use crawler_model::crawl::UnixMillis;
 
 /// A crawl or other caller that asks for a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +46,11 @@ pub struct Paused {
 }
 
 impl Paused {
+    /// Returns the time at which the host may be asked again.
+    pub fn ready_at(&self, now: UnixMillis) -> UnixMillis {
+        after(now, self.pause)
+    }
+
     /// Returns the error of a request to this host.
     pub(crate) fn into_error(self, host: String) -> FetchError {
         let pause = self.pause;
@@ -56,5 +62,30 @@ impl Paused {
                 pause,
             },
         }
+    }
+}
+
+/// Returns the first millisecond at which this pause is over. If a fraction were cut off, a page would be due at once
+/// that the host is not ready for, and be taken and put back until the fraction has passed.
+pub(crate) fn after(now: UnixMillis, pause: Duration) -> UnixMillis {
+    let millis = pause.as_nanos().div_ceil(1_000_000);
+    now.saturating_add(u64::try_from(millis).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_over_no_sooner_than_it_lasts() {
+        for (nanos, millis) in [(0, 0), (1, 1), (999_999, 1), (1_000_000, 1), (1_000_001, 2)] {
+            let paused = Paused {
+                pause: Duration::from_nanos(nanos),
+                is_in_trouble: false,
+                address: None,
+            };
+            assert_eq!(paused.ready_at(5), 5 + millis, "{nanos}");
+        }
+        assert_eq!(after(5, Duration::MAX), u64::MAX);
     }
 }

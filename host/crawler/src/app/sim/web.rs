@@ -11,7 +11,7 @@ use url::Url;
 use super::fault::Fault;
 use super::site::{DELAY, parse};
 use super::world::SimWorld;
-use crawler_fetch::throttle::{Pace, Paused, Throttle, ThrottleSettings};
+use crawler_fetch::throttle::{Pace, Throttle, ThrottleSettings};
 use crawler_fetch::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared};
 use crawler_model::crawl::{CharsetSource, FetchRecord, Page, PageText, UnixMillis};
 use crawler_model::frontier::DelaySource;
@@ -58,12 +58,12 @@ impl Web {
         let delay = request.delay.unwrap_or(DELAY);
         let pace = Pace::of_delay(delay);
         let entered = self.throttle.enter(&host, &pace, request.requester).await;
-        let permit = entered.map_err(|Paused { pause, .. }| Failure {
-            host_ready_at: self.clock.unix_millis() + in_millis(pause),
+        let permit = entered.map_err(|paused| Failure {
+            host_ready_at: paused.ready_at(self.clock.unix_millis()),
             delay_by: DelaySource::default(),
             error: FetchError::Paused {
                 host: host.clone(),
-                pause,
+                pause: paused.pause,
             },
             is_of_host: false,
         })?;
