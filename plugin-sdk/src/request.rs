@@ -172,7 +172,7 @@ impl Request {
     /// Hands the page to the rule whatever its status is. Redirects are followed all the same, unless
     /// [`accept_status`](Self::accept_status) names theirs.
     ///
-    /// That includes the answers of a busy server: status 429, and 502 to 504. A rule that wants the page itself has to
+    /// Answers of a busy server are among them: status 429, and 502 to 504. A rule that wants the page itself has to
     /// return [`RuleError::blocked`](crate::RuleError::blocked) or [`retry`](crate::RuleError::retry) for them, a few
     /// times at most: [`Page::attempt`](crate::Page::attempt) counts them. The last attempt that setting `max-attempts`
     /// allows makes the page a dead letter instead.
