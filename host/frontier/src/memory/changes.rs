@@ -63,13 +63,16 @@ impl State {
     /// Puts a claim back, with the update about its host.
     pub(super) fn give_back(&mut self, claim: Claim, update: HostUpdate) {
         let host_ready_at = match update {
-            HostUpdate::None | HostUpdate::Unready => 0,
-            HostUpdate::NotBefore(until) => self.time.to_wall(self.time.of_wait(until)),
+            HostUpdate::None | HostUpdate::Unready | HostUpdate::NotBefore(_) => 0,
             HostUpdate::Ready { not_before, .. } => not_before,
         };
         let Some(page) = self.released(&claim, host_ready_at) else {
             return;
         };
+        if let HostUpdate::NotBefore(until) = update {
+            let until = self.time.of_wait(until);
+            self.workbench.postpone(page.lane.host, until);
+        }
         self.workbench
             .update_health(page.lane.host, |health| health.apply(update));
         self.wait_again(claim, page.position.due, page.attempt);
