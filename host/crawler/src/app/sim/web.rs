@@ -54,6 +54,7 @@ impl Web {
         request: &FetchRequest,
         answer: impl Future<Output = Result<T, FetchError>>,
     ) -> Result<(T, UnixMillis), Failure> {
+        self.world.on_attempt();
         let (host, life, page) = parse(&request.url).expect("a URL of the site");
         let delay = request.delay.unwrap_or(DELAY);
         let pace = Pace::of_delay(delay);

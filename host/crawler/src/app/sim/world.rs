@@ -52,7 +52,13 @@ pub(super) struct SimWorld {
     violated: CancellationToken,
     checker: Mutex<Checker>,
     faults: Mutex<BTreeSet<Fault>>,
+    /// Moment of the latest attempt at a request, and number of attempts in it.
+    attempts: Mutex<(Duration, u32)>,
 }
+
+/// Largest number of attempts at requests in one moment. Time stands still while anything has work to do, so work
+/// that goes round in circles would never end.
+const MAX_AT_ONCE: u32 = 10_000;
 
 impl SimWorld {
     pub(super) fn new(seed: u64) -> Self {
@@ -68,6 +74,7 @@ impl SimWorld {
             violated: CancellationToken::new(),
             checker: Mutex::new(Checker::default()),
             faults: Mutex::default(),
+            attempts: Mutex::default(),
         }
     }
 
@@ -168,6 +175,21 @@ impl SimWorld {
         let now = self.now();
         let line = format!("{:>9.3} {line}", now.as_secs_f64());
         self.journal.lock().unwrap().push(line);
+    }
+
+    /// Counts an attempt at a request, before the host's turn.
+    pub(super) fn on_attempt(&self) {
+        let now = self.now();
+        let mut attempts = self.attempts.lock().unwrap();
+        if attempts.0 != now {
+            *attempts = (now, 0);
+        }
+        attempts.1 += 1;
+        if attempts.1 == MAX_AT_ONCE {
+            self.violation(format_args!(
+                "{MAX_AT_ONCE} attempts at requests in one moment"
+            ));
+        }
     }
 
     /// Records a violation; only the first one counts.
