@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 pub(in crate::cli) struct WaitArgs {
     /// The resource
     name: ResourceName,
-    /// How long to wait
+    /// Longest time to wait
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = humantime::parse_duration)]
     timeout: Duration,
     #[arg(long, value_name = "CONDITION,…", value_delimiter = ',', help = fail_on::HELP)]
