@@ -20,7 +20,7 @@
 //! permit      whether pages may be fetched
 //! put_back    the pause of a crawl that uses too much memory
 //! end         how a crawl ends
-//! log         the log of a crawl
+//! log         the log of a crawl; what is said of many pages is one line
 //! spans       what the lines of the process's log tell of their crawl
 //! ```
 //!

@@ -1,24 +1,37 @@
 //! Log of one crawl: its last lines, and a stream for readers that follow it.
 //!
+//! ```text
+//! ring     the last lines, bounded; what is said of many pages is one line with a count
+//! report   what a call has logged, and why it was ended
+//! ```
+//!
 //! Its memory is bounded in lines and in bytes, however much rules log and however many readers there are: a
 //! reader has a position in the log and holds one line at a time. A reader that is too slow is told how many
 //! lines it missed.
+//!
+//! While the frontier of the crawl is open it stores the lines ([`CrawlLog::attach`]), so that they survive the
+//! process. What is logged without a frontier is stored by the next one that this process opens.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::watch;
 use tracing::field::{DisplayValue, display};
 
+use crawler_frontier::{FrontierError, LogStore};
+use crawler_model::id::{Run, Shard};
+use crawler_model::settings::CrawlSettings;
 use crawler_model::status::LogLine;
-use crawler_plugin::{CallFailure, CallReport, KillReport};
 use crawler_process::clock::Clock;
+use ring::{Ring, Subject};
 
-/// Maximum number of lines kept per crawl.
-const KEPT_LINES: usize = 1_000;
-/// Maximum size in bytes of the lines kept per crawl.
-const KEPT_BYTES: usize = 1 << 20;
+mod report;
+mod ring;
+#[cfg(test)]
+mod tests;
+
+pub(super) use report::note_logs;
+
 /// Maximum size in bytes of one line; a longer one is cut.
 const LINE_BYTES: usize = 8 << 10;
 /// Maximum size in bytes of the URL of a line, so that a long one leaves room for the message.
@@ -27,6 +40,35 @@ const URL_BYTES: usize = 2 << 10;
 const RULE_BYTES: usize = 256;
 /// Mark at the end of a text that was cut.
 const CUT_MARK: &str = " … (cut here)";
+/// Number of the line numbers for each millisecond of the clock, by which the numbers of a log are above those of
+/// the log before it.
+const NUMBERS_PER_MS: u64 = 1 << 10;
+
+/// Bounds of a log: settings `max-log` and `max-log-size`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogBounds {
+    /// Maximum number of lines.
+    pub lines: usize,
+    /// Maximum size of their texts in bytes.
+    pub bytes: usize,
+}
+
+impl LogBounds {
+    /// Returns the bounds that these settings give each shard.
+    pub fn of(settings: &CrawlSettings) -> Self {
+        let size = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        Self {
+            lines: size(settings.max_log()),
+            bytes: size(settings.max_log_size()),
+        }
+    }
+}
+
+impl Default for LogBounds {
+    fn default() -> Self {
+        Self::of(&CrawlSettings::default())
+    }
+}
 
 /// Log of a crawl; cheap to clone. Lines go to the process's own log too, as `debug`.
 #[derive(Clone)]
@@ -36,15 +78,15 @@ pub struct CrawlLog {
 
 struct Shared {
     clock: Arc<dyn Clock>,
+    shard: Shard,
+    run: Run,
     lines: Mutex<Lines>,
 }
 
 struct Lines {
-    kept: VecDeque<Arc<LogLine>>,
-    /// Size in bytes of the lines that are kept.
-    n_bytes: usize,
-    /// Number of the next line; the first of a crawl is 0.
-    next: u64,
+    ring: Ring,
+    /// True if the log was attached to a frontier before.
+    was_attached: bool,
     /// Wakes readers that follow. `None` once the crawl is over.
     changed: Option<watch::Sender<()>>,
 }
@@ -58,64 +100,155 @@ struct Reader {
     end: Option<u64>,
 }
 
+/// A message about a page.
+pub(super) struct PageNote<'a> {
+    pub(super) level: &'static str,
+    pub(super) url: &'a str,
+    pub(super) rule: &'a str,
+    /// The message. If it was given of another page, that line counts this page.
+    pub(super) said: String,
+    /// Addition about this page alone.
+    pub(super) detail: String,
+    /// Place in the rule. The same message from another place is another line.
+    pub(super) place: &'a str,
+}
+
 impl CrawlLog {
-    /// Creates an empty log.
+    /// Creates an empty log of the first run of a crawl that has one shard.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self::of(clock, Shard(0), Run(1))
+    }
+
+    /// Creates an empty log of a run of a shard.
+    pub fn of(clock: Arc<dyn Clock>, shard: Shard, run: Run) -> Self {
+        let first = clock.unix_millis().saturating_mul(NUMBERS_PER_MS);
         let lines = Lines {
-            kept: VecDeque::new(),
-            n_bytes: 0,
-            next: 0,
+            ring: Ring::new(first),
+            was_attached: false,
             changed: Some(watch::Sender::new(())),
         };
         Self {
             shared: Arc::new(Shared {
                 clock,
+                shard,
+                run,
                 lines: Mutex::new(lines),
             }),
         }
     }
 
+    /// Sets the bounds of the log.
+    pub fn set_bounds(&self, bounds: LogBounds) {
+        self.shared.lines().ring.set_bounds(bounds);
+    }
+
     /// Adds a line about the crawl as a whole.
     pub fn note(&self, level: &'static str, message: impl Into<String>) {
-        self.add(level, "", "", message.into());
+        self.add("", level, "", message.into(), None);
     }
 
-    /// Adds a line about one page.
+    /// Adds a line about one page. A warning or an error that was given of another page too counts this one.
     pub fn on_page(&self, level: &'static str, url: &str, rule: &str, message: impl Into<String>) {
-        self.add(level, url, rule, message.into());
+        self.on_page_with(PageNote {
+            level,
+            url,
+            rule,
+            said: message.into(),
+            detail: String::new(),
+            place: "",
+        });
     }
 
-    fn add(&self, level: &'static str, url: &str, rule: &str, message: String) {
+    pub(super) fn on_page_with(&self, note: PageNote<'_>) {
+        let PageNote {
+            level, url, rule, ..
+        } = note;
+        let folds = matches!(level, "warn" | "error") && !url.is_empty();
+        let subject = folds.then(|| {
+            let lines = self.shared.lines();
+            lines
+                .ring
+                .subject((level, rule, note.place), url, &note.said)
+        });
+        self.add(url, level, rule, note.said + &note.detail, subject);
+    }
+
+    fn add(
+        &self,
+        url: &str,
+        level: &'static str,
+        rule: &str,
+        message: String,
+        subject: Option<Subject>,
+    ) {
         let url = cut(url.to_owned(), URL_BYTES);
         let rule = cut(rule.to_owned(), RULE_BYTES);
         let message = cut(message, LINE_BYTES - url.len() - rule.len());
-        tracing::debug!(
-            level,
-            url = known(&url),
-            rule = known(&rule),
-            line = message,
-            "crawl log"
-        );
         let line = LogLine {
             at: self.shared.clock.unix_millis(),
             level,
             url,
             rule,
             message,
+            run: self.shared.run,
+            shard: self.shared.shard,
+            number: 0,
+            more: 0,
         };
-        self.shared.lines().push(line);
+        let added = {
+            let mut lines = self.shared.lines();
+            let added = lines.ring.add(line, subject);
+            if added.is_some() {
+                lines.wake();
+            }
+            added
+        };
+        if let Some(line) = added {
+            trace(&line);
+        }
     }
 
-    /// Ends the streams of readers that follow, once they have read all lines.
+    /// Puts counts at the end that no reader has seen yet, and ends the streams of readers that follow, once
+    /// they have read all lines.
     pub fn close(&self) {
+        self.tell_counts();
         self.shared.lines().changed = None;
     }
 
-    /// Returns the last `max` warnings and errors, the latest last.
+    /// Puts lines at the end whose counts have grown since they were put there.
+    pub fn tell_counts(&self) {
+        let told = {
+            let mut lines = self.shared.lines();
+            let told = lines.ring.tell_counts();
+            if !told.is_empty() {
+                lines.wake();
+            }
+            told
+        };
+        told.iter().for_each(|line| trace(line));
+    }
+
+    /// Goes on from the log that this frontier stores, and stores all lines in it until [`detach`](Self::detach).
+    pub async fn attach(&self, store: Arc<dyn LogStore>) -> Result<(), FrontierError> {
+        let stored = store.stored_lines().await?;
+        let mut lines = self.shared.lines();
+        let is_first = !std::mem::replace(&mut lines.was_attached, true);
+        lines.ring.attach(store, stored, is_first);
+        lines.wake();
+        Ok(())
+    }
+
+    /// Lets the frontier go, which is about to be closed, with the counts as they are now.
+    pub fn detach(&self) {
+        self.tell_counts();
+        self.shared.lines().ring.detach();
+    }
+
+    /// Returns the last `max` warnings and errors of the run, the latest last.
     pub fn last_errors(&self, max: usize) -> Vec<LogLine> {
         let lines = self.shared.lines();
-        let wrong = lines.kept.iter().rev();
-        let wrong = wrong.filter(|line| matches!(line.level, "warn" | "error"));
+        let wrong = lines.ring.latest_first();
+        let wrong = wrong.filter(|line| line.is_wrong() && line.run == self.shared.run);
         let mut wrong: Vec<LogLine> = wrong.take(max).map(|line| (**line).clone()).collect();
         wrong.reverse();
         wrong
@@ -127,8 +260,8 @@ impl CrawlLog {
             let lines = self.shared.lines();
             Reader {
                 shared: self.shared.clone(),
-                next: lines.first(),
-                end: (!follow).then_some(lines.next),
+                next: lines.ring.begin(),
+                end: (!follow).then_some(lines.ring.end()),
             }
         };
         let lines = stream::unfold(reader, |mut reader| async move {
@@ -146,20 +279,7 @@ impl Shared {
 }
 
 impl Lines {
-    /// Returns the number of the oldest line that is kept.
-    fn first(&self) -> u64 {
-        self.next - self.kept.len() as u64
-    }
-
-    fn push(&mut self, line: LogLine) {
-        self.n_bytes += size(&line);
-        self.kept.push_back(Arc::new(line));
-        self.next += 1;
-        while (self.kept.len() > KEPT_LINES || self.n_bytes > KEPT_BYTES)
-            && let Some(oldest) = self.kept.pop_front()
-        {
-            self.n_bytes -= size(&oldest);
-        }
+    fn wake(&self) {
         if let Some(changed) = &self.changed {
             changed.send_replace(());
         }
@@ -172,26 +292,19 @@ impl Reader {
         loop {
             let mut changed = {
                 let lines = self.shared.lines();
-                if self.end.is_some_and(|end| self.next >= end) {
-                    return None;
-                }
-                let n_missed = lines.first().saturating_sub(self.next);
+                let n_missed = lines.ring.n_missed(self.next);
                 if n_missed > 0 {
                     self.next += n_missed;
-                    return Some(LogLine {
-                        at: self.shared.clock.unix_millis(),
-                        level: "warn",
-                        url: String::new(),
-                        rule: String::new(),
-                        message: format!(
-                            "{n_missed} lines were too many to follow and are not shown"
-                        ),
-                    });
+                    return Some(self.missed(n_missed, lines.ring.bounds()));
                 }
-                let place = (self.next - lines.first()) as usize;
-                if let Some(line) = lines.kept.get(place) {
-                    self.next += 1;
+                let line = lines.ring.from(self.next);
+                let is_before = |line: &&Arc<LogLine>| self.end.is_none_or(|end| line.number < end);
+                if let Some(line) = line.filter(is_before) {
+                    self.next = line.number + 1;
                     return Some((**line).clone());
+                }
+                if self.end.is_some() {
+                    return None;
                 }
                 lines.changed.as_ref()?.subscribe()
             };
@@ -199,11 +312,36 @@ impl Reader {
             let _is_over = changed.changed().await;
         }
     }
+
+    /// Returns the line that stands for those that were dropped before they were read.
+    fn missed(&self, n_missed: u64, bounds: LogBounds) -> LogLine {
+        let LogBounds { lines, bytes } = bounds;
+        LogLine {
+            at: self.shared.clock.unix_millis(),
+            level: "info",
+            url: String::new(),
+            rule: String::new(),
+            message: format!(
+                "{n_missed} lines are gone: the log keeps the last {lines} lines and {bytes} bytes, the limits set by --max-log and --max-log-size"
+            ),
+            run: self.shared.run,
+            shard: self.shared.shard,
+            number: self.next - 1,
+            more: 0,
+        }
+    }
 }
 
-/// Returns the size in bytes of the texts of a line.
-fn size(line: &LogLine) -> usize {
-    line.url.len() + line.rule.len() + line.message.len()
+/// Writes a line to the process's own log.
+fn trace(line: &LogLine) {
+    tracing::debug!(
+        level = line.level,
+        url = known(&line.url),
+        rule = known(&line.rule),
+        more = (line.more > 0).then_some(line.more),
+        line = line.message,
+        "crawl log"
+    );
 }
 
 /// Returns the value of a field of the process's log. `None` if the text is empty, so that there is no field.
@@ -220,116 +358,4 @@ fn cut(mut text: String, max: usize) -> String {
         text.shrink_to_fit();
     }
     text
-}
-
-/// Writes the log lines of a call, and why it was ended, into the crawl's log.
-pub(super) fn note_logs(log: &CrawlLog, url: &str, rule: &str, report: &CallReport) {
-    for line in &report.logs {
-        log.on_page(line.level.as_str(), url, rule, line.message.clone());
-    }
-    if report.n_logs_dropped > 0 {
-        let message = format!(
-            "{} more lines, beyond the limit set by --limit log-lines",
-            report.n_logs_dropped
-        );
-        log.on_page("warn", url, rule, message);
-    }
-    if let Err(CallFailure::Killed(kill)) = &report.result {
-        log.on_page("error", url, rule, kill_text(kill, report));
-    }
-}
-
-fn kill_text(kill: &KillReport, report: &CallReport) -> String {
-    use std::fmt::Write as _;
-    let mut text = format!(
-        "ended by the host ({}): {}; fuel {}, peak memory {} bytes, {} ms",
-        kill.kill,
-        kill.message,
-        report.usage.fuel,
-        report.usage.peak_memory,
-        report.usage.elapsed.as_millis(),
-    );
-    if let Some((message, place)) = &kill.panic {
-        let _infallible = write!(text, "; panicked at {place}: {message}");
-    }
-    for frame in &kill.backtrace {
-        let _infallible = write!(text, "\n    at {frame}");
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crawler_process::clock::SystemClock;
-
-    #[tokio::test]
-    async fn a_follower_gets_what_is_kept_then_what_comes_then_the_end() {
-        let log = CrawlLog::new(Arc::new(SystemClock));
-        log.note("info", "first");
-        let follower = log.read(true);
-        log.note("info", "second");
-        log.close();
-        let messages: Vec<String> = follower.map(|line| line.message).collect().await;
-        assert_eq!(messages, ["first", "second"]);
-    }
-
-    #[tokio::test]
-    async fn the_last_errors_are_told_without_what_went_well() {
-        let log = CrawlLog::new(Arc::new(SystemClock));
-        for (level, message) in [("error", "a"), ("info", "b"), ("warn", "c"), ("error", "d")] {
-            log.note(level, message);
-        }
-        let last: Vec<String> = log.last_errors(2).into_iter().map(|l| l.message).collect();
-        assert_eq!(last, ["c", "d"]);
-    }
-
-    #[tokio::test]
-    async fn only_the_last_lines_are_kept() {
-        let log = CrawlLog::new(Arc::new(SystemClock));
-        for n in 0..KEPT_LINES + 5 {
-            log.note("info", n.to_string());
-        }
-        let lines: Vec<LogLine> = log.read(false).collect().await;
-        assert_eq!((lines.len(), lines[0].message.as_str()), (KEPT_LINES, "5"));
-    }
-
-    #[tokio::test]
-    async fn r05_a_long_line_is_cut_between_characters_and_marked() {
-        let log = CrawlLog::new(Arc::new(SystemClock));
-        let url = format!("http://a.test/{}", "ü".repeat(4_000));
-        for shift in 0..4 {
-            let message = format!("{}{}", "x".repeat(shift), "🦀".repeat(22 << 10));
-            log.on_page("info", &url, &"r".repeat(300), message);
-        }
-        log.on_page("info", "http://a.test/", "page", "as it is");
-        let lines: Vec<LogLine> = log.read(false).collect().await;
-        for line in &lines[..4] {
-            assert!(size(line) <= LINE_BYTES && size(line) > LINE_BYTES - 8);
-            for text in [&line.url, &line.rule, &line.message] {
-                assert!(text.ends_with(CUT_MARK), "{text}");
-            }
-        }
-        let last = &lines[4];
-        assert_eq!((&*last.url, &*last.message), ("http://a.test/", "as it is"));
-    }
-
-    #[tokio::test]
-    async fn r05_the_log_of_a_crawl_is_bounded_in_bytes() {
-        let log = CrawlLog::new(Arc::new(SystemClock));
-        let slow = log.read(true);
-        for n in 0..KEPT_LINES {
-            log.note("info", format!("{n} {}", "x".repeat(88 << 10)));
-        }
-        let n_kept = log.shared.lines().kept.len();
-        assert!(log.shared.lines().n_bytes <= KEPT_BYTES);
-        assert_eq!(n_kept, KEPT_BYTES / LINE_BYTES);
-        log.close();
-        // A reader that follows holds nothing beyond that, and is told of lines that are gone.
-        let heard: Vec<LogLine> = slow.collect().await;
-        assert_eq!(heard.len(), n_kept + 1);
-        let n_missed = KEPT_LINES - n_kept;
-        assert!(heard[0].message.starts_with(&format!("{n_missed} lines")));
-        assert!(heard[n_kept].message.starts_with("999 x"));
-    }
 }

@@ -81,7 +81,7 @@
 //! | compiled code | 2 GiB, the least used goes | the next one that is kept | `--compiled-size` | `the_least_used_code_goes_when_there_is_too_much` |
 //! | plugin bytes | those of plugins that are there, and an hour longer | the leader's sweep every hour | `--plugin-size` each | `bytes_go_with_the_last_version_that_has_them`, `bytes_of_plugins_that_are_not_kept_go_and_other_files_stay` |
 //! | statistics of a run | 64 KiB a shard, in memory and in its frontier | the sweep of a new run | none | `whatever_sites_and_rules_do_statistics_stay_small` |
-//! | the log of a crawl | 1 000 lines and 1 MiB, in memory; a line of more than 8 KiB is cut | the next line | none | `only_the_last_lines_are_kept`, `r05_the_log_of_a_crawl_is_bounded_in_bytes` |
+//! | the log of a crawl | 1 000 lines and 1 MiB of each shard, in memory and in its frontier; a line of more than 8 KiB is cut; what went wrong with many pages is one line | the next line | `--max-log`, `--max-log-size` | `only_the_last_lines_are_kept_and_the_setting_is_named`, `r05_the_log_of_a_crawl_is_bounded_in_bytes`, `r05_the_log_in_a_frontier_is_bounded_too` |
 //! | calls that a resource remembers | 16, each of 128 bytes | the next one; the deletion's record keeps them for as long as it is there | none | `a_call_that_is_sent_again_is_carried_out_once` |
 //! | bodies of requests in hand, in memory | 256 MiB, the last eighth for small ones | the answer to a request; further ones are refused | `--request-memory` | `r03_bodies_beyond_the_budget_are_refused_until_it_is_free` |
 //! | connections of clients | 4 096 of each listener | their end; one that sends nothing ends after 10 s | `--connections`, `--stall-timeout` | `r03_connections_beyond_the_cap_are_refused_others_go_on` |

@@ -25,6 +25,7 @@
 //! group         pages that come to their end, with one batch for those that do so at the same time
 //! writer        one batch at a time, numbered; what is durable
 //! scan          entries in the order of their keys
+//! log           lines of the log, written with the statistics
 //! maintenance   in the background: reads URLs in, hears what is durable, forgets idle hosts
 //! outbox        items on their way out
 //! disk          how many bytes it has there
@@ -69,6 +70,7 @@ mod hosts;
 mod inner;
 mod links;
 mod load;
+mod log;
 mod maintenance;
 mod memory_budget;
 mod moved;

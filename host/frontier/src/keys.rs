@@ -19,6 +19,7 @@
 //! c t <run>                            totals
 //! c s <run>                            statistics
 //! c p <run> <pattern>                  URLs stored per pattern of paths
+//! c l <number>                         line of the log
 //! x <run> <shard> <sequence>           link for another shard that has not got it yet
 //! m x <shard>                          the next such link of that shard, and how many there were
 //! i <run> <shard>                      the last link of another shard that is stored here
@@ -48,6 +49,7 @@ pub(super) const HOSTS: &[u8] = b"h";
 pub(super) const NAMES: &[u8] = b"n";
 pub(super) const OUTBOX: &[u8] = b"o";
 pub(super) const MARKS: &[u8] = b"p";
+pub(super) const LINES: &[u8] = b"cl";
 
 /// Extractor of the segment of a key, which is its kind.
 pub(super) struct Kinds;
@@ -182,6 +184,16 @@ pub(super) fn totals(run: Run) -> Bytes {
 
 pub(super) fn statistics(run: Run) -> Bytes {
     key(&[b"cs", &run.0.to_be_bytes()])
+}
+
+pub(super) fn line(number: u64) -> Bytes {
+    key(&[LINES, &number.to_be_bytes()])
+}
+
+/// Parses the number of the key of a line.
+pub(super) fn parse_line(key: &[u8]) -> Option<u64> {
+    let number = key.get(LINES.len()..)?.try_into().ok()?;
+    Some(u64::from_be_bytes(number))
 }
 
 pub(super) fn pattern(run: Run, pattern: [u8; 8]) -> Bytes {

@@ -36,6 +36,7 @@ pub mod durable;
 mod error;
 mod exchange;
 mod keys;
+mod log;
 pub mod memory;
 mod monotonic_time;
 mod opening;
@@ -55,6 +56,7 @@ pub use claim::{Claim, NewRequest, Take};
 pub use commit::{Commit, Committed, Ended, PageResult};
 pub use error::FrontierError;
 pub use exchange::{LinkBatch, LinkBounds, LinkExchange, LinkPolicy};
+pub use log::LogStore;
 pub use opening::{OpenFrontier, OpenFrontiers, OpenOptions};
 pub use outbox::{ItemOutbox, OutboxBatch};
 pub use workbench::{HostFailure, HostStanding, HostUpdate, TakeLimits};
@@ -76,10 +78,10 @@ fn folder_of(resource: ResourceId) -> ObjectPath {
     ObjectPath::from_iter(["frontiers".to_owned(), resource.to_string()])
 }
 
-/// Frontier of one shard: its pages, its settings and its end. It is shared by the tasks of one crawl; every
+/// Frontier of one shard: its pages, its settings, its log and its end. It is shared by the tasks of one crawl; every
 /// call is safe to make at any time.
 #[async_trait]
-pub trait Frontier: ItemOutbox + LinkExchange {
+pub trait Frontier: ItemOutbox + LinkExchange + LogStore {
     /// Stores the root requests together with the mark that `root` ran. It is called once per run; a second
     /// call changes nothing.
     async fn seed(&self, requests: Vec<NewRequest>) -> Result<Committed, FrontierError> {

@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 use url::Url;
 
+use super::log::Lines;
 use super::monotonic_time::MonotonicTime;
 use super::workbench::{HostHealth, HostId, LaneId, Next, QueuePosition, Workbench};
 use super::{
@@ -30,6 +31,7 @@ use peers::PeerLinks;
 
 mod changes;
 mod delivery;
+mod log;
 mod outbox;
 mod patterns;
 pub(super) mod peers;
@@ -99,6 +101,8 @@ struct State {
     peers: PeerLinks,
     counts: Counts,
     statistics: Statistics,
+    /// Lines of the log, by their numbers.
+    lines: Lines,
 }
 
 #[derive(Debug)]

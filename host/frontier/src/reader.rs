@@ -32,6 +32,7 @@ use scan::Records;
 
 mod delivery;
 mod hosts;
+mod log;
 pub mod pool;
 mod scan;
 mod statistics;

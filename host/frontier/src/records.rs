@@ -8,8 +8,10 @@ use prost::Message;
 use crawler_model::crawl::Fingerprint;
 
 mod convert;
+mod log;
 mod totals;
 
+pub(super) use log::Line;
 pub(super) use totals::Totals;
 
 /// Format of the database. Any other format is refused.

@@ -23,6 +23,7 @@ mod fencing;
 pub mod hanging;
 mod hosts;
 pub mod links;
+mod log;
 mod model;
 mod outcomes;
 mod patterns;
@@ -38,6 +39,7 @@ pub use links::{
     links_that_ask_for_a_reload_are_sent_each_time,
     r14_links_that_a_policy_refuses_are_counted_and_do_not_come_again,
 };
+pub use log::*;
 pub use model::any_order_of_calls_gives_what_a_plain_list_gives;
 pub use outcomes::*;
 pub use patterns::{

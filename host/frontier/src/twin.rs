@@ -22,6 +22,7 @@ use crawler_model::id::{Epoch, ResourceId};
 use crawler_model::resource::ShardId;
 use crawler_process::task::{TaskScope, process};
 
+mod log;
 mod open;
 mod plain;
 mod shared;

@@ -28,6 +28,7 @@ use crawler_store::{Outcome, Revision, StoreError, Txn};
 mod deletion;
 pub mod frontier;
 pub mod items;
+mod logs;
 mod new_resource;
 mod nodes;
 mod plugins;

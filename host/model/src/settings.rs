@@ -118,6 +118,15 @@ mod tests {
             |s| s.max_undelivered = Some((256 << 20) + 1),
             "setting max-undelivered is 268435457; at most 268435456 are allowed",
         );
+        check(|s| s.max_log = Some(0), &zero("max-log"));
+        check(
+            |s| s.max_log = Some(100_001),
+            "setting max-log is 100001; at most 100000 are allowed",
+        );
+        check(
+            |s| s.max_log_size = Some(100),
+            "setting max-log-size is 100; at least 16384 are needed",
+        );
         check(|s| s.max_attempts = Some(0), &zero("max-attempts"));
         check(|s| s.max_retry_wait_ms = Some(0), &zero("max-retry-wait"));
         check(

@@ -19,6 +19,31 @@ pub struct LogLine {
     pub rule: String,
     /// Description of the event.
     pub message: String,
+    /// Run of the crawl that logged the line.
+    pub run: Run,
+    /// Shard of that crawl.
+    pub shard: Shard,
+    /// Number of the line in the log of its shard. Numbers grow with time and have gaps.
+    pub number: u64,
+    /// Number of further pages about which the same was logged. They have no lines of their own.
+    pub more: u64,
+}
+
+impl LogLine {
+    /// Returns the level of this name. An unknown name, of a later version, is `info`.
+    pub fn level(name: &str) -> &'static str {
+        match name {
+            "debug" => "debug",
+            "warn" => "warn",
+            "error" => "error",
+            _ => "info",
+        }
+    }
+
+    /// Returns true if the line is a warning or an error.
+    pub fn is_wrong(&self) -> bool {
+        matches!(self.level, "warn" | "error")
+    }
 }
 
 /// The numbers of one crawl at this moment.

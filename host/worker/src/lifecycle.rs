@@ -16,7 +16,7 @@ use super::crawls::Running;
 use super::opening::{self, StepError};
 use super::receive::Receiver;
 use super::reporting_sink::ReportingSink;
-use crawler_crawl::log::CrawlLog;
+use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::peers::PeerShards;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, put_back};
 use crawler_frontier::{FrontierError, OpenFrontier, OpenOptions};
@@ -34,7 +34,8 @@ pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
     }
     let name = &assigned.resource.spec.name;
     let id = assigned.shard.id;
-    let log = CrawlLog::new(assigned.parts.clock.clone());
+    let run = assigned.resource.run;
+    let log = CrawlLog::of(assigned.parts.clock.clone(), id.shard, run);
     let crawl_state = assigned.crawl_state.clone();
     let (mailbox, mut receiver) = Receiver::of(assigned.resource.spec.placement.n_shards());
     let running = Running {
@@ -53,7 +54,6 @@ pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
         Ok(()) => Some(ShardState::Idle),
         Err(Stop::Failed(reason)) => {
             tracing::error!(reason, "crawl failed");
-            log.note("error", format!("the crawl failed: {reason}"));
             let reason = reason.clone();
             Some(ShardState::Failed { reason })
         }
@@ -89,16 +89,23 @@ impl Assigned {
             return Err(Stop::Requested);
         }
         if let Some(error) = &self.refused {
-            return Err(Stop::Failed(error.to_string()));
+            return Err(failed(log, error.to_string()));
         }
         let Some(pinned) = &self.resource.pinned else {
-            return Err(Stop::Failed("it was assigned without a plugin".to_owned()));
+            return Err(failed(log, "it was assigned without a plugin".to_owned()));
         };
         let rules = self.load(pinned, crawl_state, log).await?;
         let mut backoff = new_backoff();
         let mut put_back = put_back::new_backoff();
         loop {
             let frontier = self.open(pinned, crawl_state, log).await?;
+            log.set_bounds(LogBounds::of(&self.config.borrow().settings));
+            if let Err(error) = log.attach(frontier.clone()).await {
+                opening::close(&*frontier).await;
+                self.wait(&mut backoff, &waits_for(&error), crawl_state, log)
+                    .await?;
+                continue;
+            }
             log.note("info", format!("run {} goes on", self.resource.run));
             crawl_state.opened(frontier.clone());
             let since = Instant::now();
@@ -110,16 +117,18 @@ impl Assigned {
                 None => Ok(Some(crawl((None, self.stop.clone())).await)),
             };
             crawl_state.closed(None);
+            // The frontier stores how the crawl ended.
+            if let Ok(Some(end)) = &end {
+                self.note_end(end, log);
+            }
+            log.detach();
             opening::close(&*frontier).await;
             let Some(end) = end? else {
                 self.idle(receiver, None, settings).await?;
                 continue;
             };
             match end {
-                CrawlEnd::Finished => {
-                    log.note("info", format!("run {} is finished", self.resource.run));
-                    return Ok(());
-                }
+                CrawlEnd::Finished => return Ok(()),
                 CrawlEnd::Failed(reason) => return Err(Stop::Failed(reason)),
                 CrawlEnd::Unread => return Err(Stop::Failed(SinkError::Closed.to_string())),
                 CrawlEnd::Stopped => return Err(Stop::Requested),
@@ -142,6 +151,22 @@ impl Assigned {
                         .await?;
                 }
             }
+        }
+    }
+
+    /// Logs how a crawl is over, after the counts of what went wrong.
+    fn note_end(&self, end: &CrawlEnd, log: &CrawlLog) {
+        log.tell_counts();
+        match end {
+            CrawlEnd::Finished => {
+                log.note("info", format!("run {} is finished", self.resource.run));
+            }
+            CrawlEnd::Failed(reason) => note_failure(log, reason),
+            CrawlEnd::Unread => note_failure(log, &SinkError::Closed.to_string()),
+            CrawlEnd::Stopped
+            | CrawlEnd::Resting { .. }
+            | CrawlEnd::PutBack(_)
+            | CrawlEnd::Frontier(_) => {}
         }
     }
 
@@ -200,10 +225,8 @@ impl Assigned {
                 Ok(rules) => return Ok(rules),
                 Err(error @ PluginError::Refused { .. }) => {
                     let plugin = &self.resource.spec.plugin.name;
-                    return Err(Stop::Failed(format!(
-                        "plugin {plugin}@{}: {error}",
-                        pinned.version
-                    )));
+                    let why = format!("plugin {plugin}@{}: {error}", pinned.version);
+                    return Err(failed(log, why));
                 }
                 Err(error @ PluginError::Host { .. }) => {
                     let waits = Waits {
@@ -283,6 +306,16 @@ impl Assigned {
             Ok(()) = settings.changed(), if until.is_some() => Ok(()),
         }
     }
+}
+
+/// Logs that the crawl cannot be carried out, and returns that.
+fn failed(log: &CrawlLog, reason: String) -> Stop {
+    note_failure(log, &reason);
+    Stop::Failed(reason)
+}
+
+fn note_failure(log: &CrawlLog, reason: &str) {
+    log.note("error", format!("the crawl failed: {reason}"));
 }
 
 fn waits_for(error: &FrontierError) -> Waits {

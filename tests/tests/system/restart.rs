@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crawler_tests::web::Method;
+use crawler_tests::web::{Method, Site};
 use crawler_tests::{PATIENCE, until};
 use serde_json::json;
 
@@ -27,6 +27,37 @@ fn plugins_resources_and_items_are_there_after_a_restart() {
     server.add("again", &web.url("/0"), &[]);
     server.finished("again");
     assert_eq!(web.log().len(), 10);
+}
+
+#[test]
+fn the_log_is_there_after_a_restart_and_a_redrive() {
+    let links: Vec<_> = (1..=12).map(|n| json!({"url": format!("/{n}")})).collect();
+    let mut site = Site::new().page("/0", json!(links).to_string());
+    for n in 1..=12 {
+        site = site.page(&format!("/{n}"), r#"[{"url": "/x", "rule": "gone"}]"#);
+    }
+    let web = site.open();
+    let server = Server::with_puppet();
+    server.add("books", &web.url("/0"), &[]);
+    server.finished("books");
+    let logs = |server: &Server| server.ok(&["resource", "logs", "books"]);
+    let told = |logs: &str| {
+        let lines = logs
+            .lines()
+            .filter(|line| line.ends_with("no rule is called gone"));
+        let lines: Vec<bool> = lines.map(|line| line.contains("(and 11 more)")).collect();
+        lines
+    };
+    let before = logs(&server);
+    assert_eq!(told(&before), [true], "{before}");
+
+    let server = Server::start_in(server.stop(), &[]);
+    assert_eq!(logs(&server), before);
+    server.ok(&["frontier", "redrive", "books"]);
+    until("dead again", PATIENCE, || {
+        (told(&logs(&server)) == [true, true]).then_some(())
+    });
+    assert!(logs(&server).starts_with(&before));
 }
 
 #[test]

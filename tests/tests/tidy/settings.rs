@@ -106,7 +106,7 @@ fn a_limit_stands_in_few_places() {
     check_places(
         "log_lines",
         &[
-            "host/crawl/src/log.rs",
+            "host/crawl/src/log/report.rs",
             "host/docs/src/reference/http.md",
             "host/docs/src/reference/limits.md",
             "host/model/src/plugin/limits/table.rs",

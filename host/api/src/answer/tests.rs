@@ -118,6 +118,10 @@ fn items(found: &mut Answers) {
         url: String::new(),
         rule: String::new(),
         message: String::new(),
+        run: Run(0),
+        shard: Shard(0),
+        number: 0,
+        more: 0,
     };
     add(found, "log line, empty", line_message(empty));
 }
@@ -448,6 +452,10 @@ fn log_line() -> LogLine {
         url: "http://a.test/".into(),
         rule: "page".into(),
         message: "it took too long".into(),
+        run: Run(2),
+        shard: Shard(1),
+        number: 7,
+        more: 399,
     }
 }
 

@@ -54,21 +54,24 @@ pub(crate) fn line_message(line: LogLine) -> proto::LogLine {
         url: line.url,
         rule: line.rule,
         message: line.message,
+        run: line.run.0,
+        shard: line.shard.0,
+        number: line.number,
+        more: line.more,
     }
 }
 
 pub(crate) fn line(message: proto::LogLine) -> LogLine {
     LogLine {
         at: message.at,
-        level: match message.level.as_str() {
-            "debug" => "debug",
-            "warn" => "warn",
-            "error" => "error",
-            _ => "info",
-        },
+        level: LogLine::level(&message.level),
         url: message.url,
         rule: message.rule,
         message: message.message,
+        run: Run(message.run),
+        shard: Shard(message.shard),
+        number: message.number,
+        more: message.more,
     }
 }
 

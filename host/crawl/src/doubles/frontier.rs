@@ -1,7 +1,7 @@
 //! A frontier in memory with faults, which records the calls of a crawl.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use url::Url;
@@ -9,13 +9,15 @@ use url::Url;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_frontier::{
     Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, ItemOutbox,
-    LinkBatch, LinkBounds, LinkExchange, LinkPolicy, NewRequest, OutboxBatch, Take, TakeLimits,
+    LinkBatch, LinkBounds, LinkExchange, LinkPolicy, LogStore, NewRequest, OutboxBatch, Take,
+    TakeLimits,
 };
 use crawler_model::crawl::{Counts, Request};
 use crawler_model::frontier::{KeptCookies, SinkMark, Validators};
 use crawler_model::id::{ResourceId, Shard};
 use crawler_model::resource::{LinkTotals, ShardId};
 use crawler_model::statistics::Statistics;
+use crawler_model::status::LogLine;
 
 /// A frontier with a fault, or with knowledge of an earlier run.
 #[derive(Default)]
@@ -195,6 +197,21 @@ impl Frontier for FaultyFrontier {
 
     async fn close(&self) -> Result<(), FrontierError> {
         self.inner.0.close().await
+    }
+}
+
+#[async_trait]
+impl LogStore for FaultyFrontier {
+    fn store_line(&self, line: Arc<LogLine>) {
+        self.inner.0.store_line(line);
+    }
+
+    fn remove_line(&self, number: u64) {
+        self.inner.0.remove_line(number);
+    }
+
+    async fn stored_lines(&self) -> Result<Vec<Arc<LogLine>>, FrontierError> {
+        self.inner.0.stored_lines().await
     }
 }
 

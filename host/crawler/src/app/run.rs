@@ -21,7 +21,7 @@ use super::stop::{Interrupted, unless_stopped};
 use crate::cli::block::{self, Block};
 use crate::cli::items_file::{ItemsFile, ItemsFormat};
 use crate::cli::{self, Failure, RunOptions, fail_on};
-use crawler_crawl::log::CrawlLog;
+use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
 use crawler_crawl::put_back;
@@ -126,6 +126,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         ..MemorySettings::default()
     }));
     let log = CrawlLog::new(clock.clone());
+    log.set_bounds(LogBounds::of(&options.crawl));
     let config = CrawlConfig {
         limits,
         settings: options.crawl.clone(),
@@ -295,10 +296,10 @@ async fn show_progress(
 async fn print_log(log: CrawlLog, progress: ProgressBar) {
     let mut lines = log.read(true);
     while let Some(line) = lines.next().await {
-        let place = if line.url.is_empty() {
-            String::new()
-        } else {
-            format!("{} ", line.url)
+        let place = match (line.url.as_str(), line.more) {
+            ("", _) => String::new(),
+            (url, 0) => format!("{url} "),
+            (url, more) => format!("{url} (and {more} more) "),
         };
         progress.suspend(|| eprintln!("{}: {place}{}", line.level, line.message));
     }

@@ -15,7 +15,7 @@ use super::{listeners, parts, sinks};
 use crate::cli::plugin::build_plugin;
 use crate::cli::{AloneOptions, Failure, check_roots};
 use crawler_api::requests::{RequestSettings, Requests};
-use crawler_crawl::log::CrawlLog;
+use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
 use crawler_crawl::put_back;
@@ -152,6 +152,7 @@ async fn crawl(
 ) -> anyhow::Result<CrawlEnd> {
     let crawl_memory = shared.memory.for_crawl();
     let log = CrawlLog::new(shared.clock.clone());
+    log.set_bounds(LogBounds::of(&spec.crawl));
     let mut backoff = put_back::new_backoff();
     loop {
         let end = crawl_once(shared, spec, options, &crawl_memory, &log, &stop).await?;

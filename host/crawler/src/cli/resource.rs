@@ -199,20 +199,29 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
         ResourceCommand::Logs { name, follow } => {
             let mut lines = client.logs(&name, follow).await?;
             while let Some(line) = lines.next().await {
-                let line = line?;
-                let parts = [
-                    table::time(line.at),
-                    line.level,
-                    line.rule,
-                    line.url,
-                    line.message,
-                ];
-                let parts = parts.into_iter().filter(|part| !part.is_empty());
-                table::print_line(&parts.collect::<Vec<_>>().join(" "))?;
+                table::print_line(&log_line(line?))?;
             }
         }
     }
     Ok(())
+}
+
+/// Formats a line of a log. The page of a line that counts pages is one of them.
+fn log_line(line: proto::LogLine) -> String {
+    let more = match line.more {
+        0 => String::new(),
+        n => format!("(and {n} more)"),
+    };
+    let parts = [
+        table::time(line.at),
+        line.level,
+        line.rule,
+        line.url,
+        more,
+        line.message,
+    ];
+    let parts = parts.into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(" ")
 }
 
 async fn all(client: &Client) -> Result<Vec<proto::Resource>, ClientError> {
@@ -326,8 +335,10 @@ fn show(resource: &proto::Resource, output: &OutputArgs) -> anyhow::Result<()> {
     for shard in &resource.shards {
         table::print_line(&format!("shard {:<4} {}", shard.shard, shard_line(shard)))?;
         for line in &shard.last_errors {
-            let parts = [&table::time(line.at), &line.level, &line.url, &line.message];
-            let line = parts.map(String::as_str).join(" ");
+            let line = log_line(proto::LogLine {
+                rule: String::new(),
+                ..line.clone()
+            });
             table::print_line(&format!("{:<10} {line}", "log"))?;
         }
     }

@@ -365,9 +365,7 @@ impl State {
         batch.put(keys::batch(self.last.n), self.last.encode_to_vec());
         let totals = records::Totals::from(&self.counts);
         batch.put(keys::totals(self.run), totals.encode_to_vec());
-        if let Some(record) = self.statistics.take_due() {
-            batch.put(keys::statistics(self.run), record);
-        }
+        let _is_due = self.statistics.write_due(self.run, batch);
     }
 
     /// Returns when the oldest batch was written that is not durable yet.

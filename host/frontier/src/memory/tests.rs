@@ -36,6 +36,7 @@ passes! {
     r11_older_cookies_do_not_replace_newer_ones
     a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_back
     a_claim_ends_once
+    lines_of_the_log_are_stored_by_their_numbers
     a_host_is_left_alone_until_its_clock
     hosts_that_are_ready_have_places_of_their_own
     a_host_that_was_asked_while_it_became_ready_waits

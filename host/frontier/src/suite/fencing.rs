@@ -37,7 +37,17 @@ async fn open_options(frontiers: &Arc<dyn OpenFrontiers>) -> OpenOptions {
 }
 
 pub(super) async fn open(frontiers: &Arc<dyn OpenFrontiers>) -> Arc<dyn OpenFrontier> {
-    let open_options = open_options(frontiers).await;
+    open_run(frontiers, Run(1)).await
+}
+
+pub(super) async fn open_run(
+    frontiers: &Arc<dyn OpenFrontiers>,
+    run: Run,
+) -> Arc<dyn OpenFrontier> {
+    let open_options = OpenOptions {
+        run,
+        ..open_options(frontiers).await
+    };
     frontiers.clone().open(open_options).await.unwrap()
 }
 

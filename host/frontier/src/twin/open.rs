@@ -28,7 +28,7 @@ use crawler_process::task::TaskScope;
 const BOUNDS: (usize, usize) = (512, 100_000);
 
 pub(super) struct Opened {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     scope: TaskScope,
 }
 

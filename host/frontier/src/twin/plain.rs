@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use url::Url;
 
 use super::Marks;
+use crate::log::Lines;
 use crate::memory::peers::PeerLinks;
 use crate::monotonic_time::MonotonicTime;
 use crate::workbench::{HostClock, HostHealth};
@@ -67,6 +68,8 @@ pub struct Plain {
     pub marks: Marks,
     pub(super) counts: Counts,
     pub(super) statistics: Statistics,
+    /// Lines of the log, by their numbers.
+    pub(super) lines: Lines,
     /// Links to other shards, and from them.
     pub(super) peers: PeerLinks,
     pub(super) cookies: Option<KeptCookies>,
@@ -94,6 +97,7 @@ impl Plain {
                 outbox_first: before.outbox_first,
                 marks: before.marks,
                 cookies: before.cookies,
+                lines: before.lines,
                 has_exact_clocks: before.has_exact_clocks,
                 held_until: before.held_until,
                 ..Self::default()

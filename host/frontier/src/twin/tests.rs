@@ -61,6 +61,7 @@ passes! { fresh().await =>
     r11_older_cookies_do_not_replace_newer_ones
     a_host_is_left_alone_for_as_long_as_a_claim_of_it_is_given_back
     a_claim_ends_once
+    lines_of_the_log_are_stored_by_their_numbers
     a_host_is_left_alone_until_its_clock
     hosts_that_are_ready_have_places_of_their_own
     a_host_that_was_asked_while_it_became_ready_waits
@@ -91,6 +92,7 @@ passes! { two() =>
     what_was_created_and_is_gone_is_missing
     hosts_that_were_divided_anew_rest_for_one_delay
     a_root_request_that_is_redriven_is_counted_anew
+    the_log_survives_its_opening_and_its_run
 }
 
 #[tokio::test(start_paused = true)]

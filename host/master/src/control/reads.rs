@@ -1,16 +1,15 @@
-//! Calls that read resources and logs.
+//! Calls that read resources.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::Control;
 use crate::placement::Candidates;
 use crate::{ControlError, ListPage, ResourceView, ShardView, WORKER_CALL_DEADLINE, lists, phase};
 use crawler_model::id::ResourceName;
-use crawler_model::node::Role;
 use crawler_model::resource::{Owner, Resource, ShardId, ShardRecord};
-use crawler_model::status::{CrawlStatus, LogLine};
+use crawler_model::status::CrawlStatus;
 use crawler_store::catalog::Versioned;
 
 /// Number of reads of the store, and of calls to workers, that one list makes at the same time.
@@ -87,33 +86,6 @@ impl Control {
         };
         answers.into_iter().flatten().map(by_shard).collect()
     }
-
-    /// Returns the log of a resource, as kept by the workers that have its shards.
-    pub async fn logs(
-        &self,
-        name: &ResourceName,
-        follow: bool,
-    ) -> Result<BoxStream<'static, Result<LogLine, ControlError>>, ControlError> {
-        let resource = self.existing(name).await?;
-        let workers = lists::nodes(&self.parts.catalog, Role::Worker).await?;
-        // A worker answers for all shards that it has.
-        let mut addresses = BTreeSet::new();
-        for shard in self.shards(&resource.value).await?.values() {
-            let owner = shard.value.owner.as_ref();
-            let node = owner.and_then(|owner| workers.get(&owner.node));
-            addresses.extend(node.map(|node| node.address.as_str()));
-        }
-        let mut streams = Vec::new();
-        for address in addresses {
-            let lines = self
-                .parts
-                .workers
-                .logs(address, resource.value.id, follow)
-                .await?;
-            streams.push(lines.map_err(ControlError::from));
-        }
-        Ok(stream::select_all(streams).boxed())
-    }
 }
 
 /// Returns the addresses of the owners of these shards.
@@ -129,7 +101,7 @@ fn addresses<'a>(
 }
 
 /// Returns the owner of a shard that is being crawled.
-fn running_owner(shard: &ShardRecord) -> Option<&Owner> {
+pub(super) fn running_owner(shard: &ShardRecord) -> Option<&Owner> {
     let owner = shard.owner.as_ref();
     owner.filter(|_| shard.state.order().is_some())
 }

@@ -268,6 +268,23 @@ macro_rules! crawl_settings {
                 applies: AtOnce,
                 help: "Bytes of items that wait for their sink, of all shards together, at most 256MiB; with more no page is taken until the sink has caught up",
             }
+            // The log of a crawl is in memory while it runs, so that the sizes of all crawls of a worker add up.
+            max_log: u64(1_000) {
+                name: "max-log",
+                takes: "N",
+                range: 1..=100_000,
+                example: &["5000"],
+                applies: Opening,
+                help: "Lines that the log of a shard keeps, the last ones",
+            }
+            max_log_size: bytes(1 << 20) {
+                name: "max-log-size",
+                takes: "SIZE",
+                range: 16 << 10..=64 << 20,
+                example: &["8MiB"],
+                applies: Opening,
+                help: "Bytes of the texts that the log of a shard keeps, from 16KiB to 64MiB",
+            }
             unchanged: word(Unchanged) {
                 name: "unchanged",
                 takes: "parse|skip",

@@ -1,5 +1,7 @@
 //! Tests of what the log lines of a crawl tell of it.
 
+use futures::StreamExt as _;
+
 use super::*;
 use crawler_process::telemetry::testing::Log;
 
@@ -47,6 +49,29 @@ async fn each_line_of_a_crawl_tells_its_resource_and_shard() {
     ] {
         check(&lines, message, &crawl(1));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_of_a_shard_goes_on_in_its_next_assignment() {
+    let bench = Bench::new().await;
+    *bench.site.not_before.lock().unwrap() = Some(SECOND);
+    let messages = async |bench: &Bench| {
+        let lines = bench.parts.crawls.logs(bench::shard().resource, false);
+        lines.map(|line| line.message).collect::<Vec<_>>().await
+    };
+    for epoch in [1, 2] {
+        bench.assign(epoch).await;
+        let is_crawled = async |bench: &Bench| bench.is_open() && bench.n_asked() > 1;
+        bench.wait_for("crawled", MINUTE, is_crawled).await;
+        bench.unassign().await;
+        let is_over = async |bench: &Bench| bench.epoch().is_none();
+        bench.wait_for("over", MINUTE, is_over).await;
+    }
+    let expected = ["run 1 goes on", "retry: not yet", "run 1 goes on"];
+    let messages = messages(&bench).await;
+    let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
+    assert!(messages.starts_with(&expected), "{messages:#?}");
+    bench.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
