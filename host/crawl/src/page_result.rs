@@ -19,9 +19,12 @@ use crawler_model::crawl::{
     Done, Item, ItemKey, ItemRecord, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
 use crawler_model::frontier::Validators;
+use crawler_model::guest_text::GuestText;
 use crawler_model::statistics::{Kind, Observed};
 use crawler_plugin::{CallFailure, CallReport};
 
+/// Maximum size in bytes of a rule's message in the record of a page that is given up.
+const DETAIL_BYTES: usize = 1 << 10;
 /// Time for which a host waits for something that its worker has not set up.
 const NOT_SET_UP_WAIT_MS: u64 = 30_000;
 
@@ -297,24 +300,25 @@ fn called(
     let output = match report.result {
         Ok(output) => output,
         Err(CallFailure::Rule(error)) => {
-            shared.parts.log.on_page(
-                "warn",
-                request.url.as_str(),
-                &request.rule,
-                error.to_string(),
-            );
+            let log = &shared.parts.log;
+            let said = error.to_string();
+            log.on_page("warn", request.url.as_str(), &request.rule, said);
             if let RuleError::Fatal(why) = &error {
                 shared.fail(format!(
                     "rule {} gave up at {}: {why}",
                     request.rule, request.url
                 ));
             }
-            let ended = verdict::of_rule_error(&error, attempt);
-            return PageResult::new(ended, host_ready_at);
+            return PageResult {
+                detail: detail(error.why()),
+                ..PageResult::new(verdict::of_rule_error(&error, attempt), host_ready_at)
+            };
         }
         Err(CallFailure::Killed(kill)) => {
-            let ended = verdict::of_kill(kill.kill, attempt);
-            return PageResult::new(ended, host_ready_at);
+            return PageResult {
+                detail: detail(&kill.message),
+                ..PageResult::new(verdict::of_kill(kill.kill, attempt), host_ready_at)
+            };
         }
     };
     let bounds = shared.bounds(&config.settings);
@@ -357,6 +361,11 @@ fn called(
             )
         }
     }
+}
+
+/// Returns what a rule has said, or what is said of it, for the record of a page that is given up.
+fn detail(said: &GuestText) -> String {
+    GuestText::within(DETAIL_BYTES, said).into()
 }
 
 fn records(

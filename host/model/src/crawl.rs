@@ -255,6 +255,19 @@ pub enum RuleError {
     Other(u32, GuestText),
 }
 
+impl RuleError {
+    /// Returns the explanation by the rule.
+    pub fn why(&self) -> &GuestText {
+        match self {
+            RuleError::Retry { why, .. }
+            | RuleError::Skip(why)
+            | RuleError::Blocked(why)
+            | RuleError::Fatal(why)
+            | RuleError::Other(_, why) => why,
+        }
+    }
+}
+
 impl fmt::Display for RuleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -30,7 +30,7 @@ fn plugins_resources_and_items_are_there_after_a_restart() {
 }
 
 #[test]
-fn the_log_is_there_after_a_restart_and_a_redrive() {
+fn the_log_and_messages_of_rules_are_there_after_a_restart_and_a_redrive() {
     let links: Vec<_> = (1..=12).map(|n| json!({"url": format!("/{n}")})).collect();
     let mut site = Site::new().page("/0", json!(links).to_string());
     for n in 1..=12 {
@@ -53,6 +53,9 @@ fn the_log_is_there_after_a_restart_and_a_redrive() {
 
     let server = Server::start_in(server.stop(), &[]);
     assert_eq!(logs(&server), before);
+    let url = web.url("/7").to_string();
+    let why = server.ok(&["frontier", "why", "books", &url]);
+    assert!(why.contains("rule-error (no rule is called gone)"), "{why}");
     server.ok(&["frontier", "redrive", "books"]);
     until("dead again", PATIENCE, || {
         (told(&logs(&server)) == [true, true]).then_some(())
