@@ -32,7 +32,7 @@ impl Page {
 /// assert_eq!(dom.all("article p.price").len(), 1);
 /// assert!(dom.first("li.next a").is_none());
 /// let error = article.text_at("p.author").unwrap_err();
-/// assert_eq!(error.to_string(), "error 0: the page lacks an element `p.author`");
+/// assert_eq!(error.to_string(), "error: the page lacks an element `p.author`");
 /// # Ok::<(), RuleError>(())
 /// ```
 pub trait Select {

@@ -16,7 +16,7 @@ pub type Result<T = (), E = RuleError> = std::result::Result<T, E>;
 /// fn stars(text: &str) -> Result<u8> {
 ///     Ok(text.parse()?)
 /// }
-/// assert_eq!(stars("four").unwrap_err().to_string(), "error 0: invalid digit found in string");
+/// assert_eq!(stars("four").unwrap_err().to_string(), "error: invalid digit found in string");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -103,6 +103,7 @@ impl fmt::Display for RuleError {
             RuleError::Skip(why) => write!(f, "skip: {why}"),
             RuleError::Blocked(why) => write!(f, "blocked: {why}"),
             RuleError::Fatal(why) => write!(f, "fatal: {why}"),
+            RuleError::Other { code: 0, why } => write!(f, "error: {why}"),
             RuleError::Other { code, why } => write!(f, "error {code}: {why}"),
         }
     }
@@ -130,7 +131,7 @@ pub trait Require<T> {
     /// use crawler_plugin_sdk::Require as _;
     ///
     /// let price = "12.34".strip_prefix('£').require("a price in pounds");
-    /// assert_eq!(price.unwrap_err().to_string(), "error 0: the page lacks a price in pounds");
+    /// assert_eq!(price.unwrap_err().to_string(), "error: the page lacks a price in pounds");
     /// ```
     fn require(self, what: &str) -> Result<T>;
 }

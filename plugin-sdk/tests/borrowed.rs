@@ -155,6 +155,6 @@ fn json_is_borrowed_from_the_page() {
 fn what_is_wrong_is_told_as_of_owned_texts() {
     let error = Page::from_html("http://a.test/", "<h1 title=x>x</h1><p>one</p>");
     let error = error.extract::<Shelf<'_>>().unwrap_err().to_string();
-    let expected = "error 0: \"one\" is no value for `Shelf.pair`, read from an element `p`: the page lacks two parts";
+    let expected = "error: \"one\" is no value for `Shelf.pair`, read from an element `p`: the page lacks two parts";
     assert_eq!(error, expected);
 }

@@ -290,15 +290,15 @@ fn what_no_pattern_chooses_is_missing_and_what_one_cuts_is_quoted() {
     };
     assert_eq!(
         error("1", "<li>Year: 1931"),
-        "error 0: the page lacks an element `li` that matches `^Author: (.+)` for `Chosen.author`"
+        "error: the page lacks an element `li` that matches `^Author: (.+)` for `Chosen.author`"
     );
     assert_eq!(
         error("1", "<li>Author: x<li>Size: large"),
-        "error 0: \"large\" is no value for `Chosen.size`, read from an element `li` that matches `^Size: (.+)`: invalid digit found in string"
+        "error: \"large\" is no value for `Chosen.size`, read from an element `li` that matches `^Size: (.+)`: invalid digit found in string"
     );
     assert_eq!(
         error("one", ""),
-        "error 0: \"one\" is no value for `Chosen.number`, read from the page's state: invalid digit found in string"
+        "error: \"one\" is no value for `Chosen.number`, read from the page's state: invalid digit found in string"
     );
 }
 
@@ -388,7 +388,7 @@ fn a_base_that_is_no_address_is_not_looked_at() {
 #[test]
 fn what_is_missing_is_told_with_row_selector_type_and_field() {
     let check = |html: &str, expected: &str| {
-        assert_eq!(strict_error(html), format!("error 0: {expected}"));
+        assert_eq!(strict_error(html), format!("error: {expected}"));
     };
     check("", "the page lacks an element `main` for `Strict._main`");
     check(
@@ -407,7 +407,7 @@ fn what_is_missing_is_told_with_row_selector_type_and_field() {
 #[test]
 fn what_does_not_parse_is_told_with_the_text_and_the_reason() {
     let check = |html: &str, expected: &str| {
-        assert_eq!(strict_error(html), format!("error 0: {expected}"));
+        assert_eq!(strict_error(html), format!("error: {expected}"));
     };
     check(
         "<main><b>four</b></main>",
@@ -422,7 +422,7 @@ fn what_does_not_parse_is_told_with_the_text_and_the_reason() {
         r#""$2" is no value for `StrictRow._price`, read from an element `i`: the page lacks a price in pounds"#,
     );
     let long = strict_error(&format!("<main><b>{}</b></main>", "ä".repeat(100)));
-    let expected = format!("error 0: \"{}\"… is no value", "ä".repeat(40));
+    let expected = format!("error: \"{}\"… is no value", "ä".repeat(40));
     assert!(long.starts_with(&expected), "{long}");
 }
 

@@ -46,7 +46,7 @@ impl Forms {
         let missing = dom.form_at("#gone").unwrap_err();
         assert_eq!(
             missing.to_string(),
-            "error 0: the page lacks an element `#gone`"
+            "error: the page lacks an element `#gone`"
         );
         Ok(())
     }

@@ -73,7 +73,7 @@ fn what_is_there_but_no_price_is_an_error_with_field_and_text() {
     let check = |html: &str, expected: &str| {
         assert_eq!(
             read(html).unwrap_err().to_string(),
-            format!("error 0: {expected}")
+            format!("error: {expected}")
         );
     };
     check(

@@ -144,7 +144,7 @@ fn an_error_is_told_with_its_causes() {
         }
     }
     let error = Outer("x".parse::<u8>().unwrap_err());
-    let expected = "error 0: no price: invalid digit found in string";
+    let expected = "error: no price: invalid digit found in string";
     assert_eq!(RuleError::from(error).to_string(), expected);
 }
 

@@ -202,7 +202,8 @@ impl Cli {
             }
             Typed::Demo(args) => Command::Demo(args.into_options()),
             Typed::Client(Family::Plugin(PluginCommand::Devtools(command))) => {
-                Command::Devtools(command.into_options(environment, masters)?)
+                let is_verbose = args.terminal.is_verbose();
+                Command::Devtools(command.into_options(environment, masters, is_verbose)?)
             }
             Typed::Client(family) => Command::Client(ClientCommand { masters, family }),
         };

@@ -302,7 +302,6 @@ mod tests {
             5.. => Err(CallFailure::Killed(Box::new(KillReport {
                 kill: Kill::OutOfFuel,
                 message: "too many tags".into(),
-                panic: None,
                 backtrace: Vec::new(),
             }))),
             _ => item(0),

@@ -1,6 +1,6 @@
 //! The outcome of a call in the form that is kept beside its page: JSON that a person can read and edit.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use similar::TextDiff;
 
@@ -15,7 +15,11 @@ const CONTEXT: usize = 3;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Outcome {
     /// Error with which the rule gave up, such as `skip: sold out`; its items and requests do not count then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "error_of_any_version",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub error: Option<String>,
     /// Items, in the order emitted.
     #[serde(default)]
@@ -149,6 +153,15 @@ impl KeptRequest {
     }
 }
 
+/// Reads an error; earlier versions wrote code 0 with those that have no kind of their own.
+fn error_of_any_version<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let error = Option::<String>::deserialize(from)?;
+    Ok(error.map(|error| match error.strip_prefix("error 0: ") {
+        Some(why) => format!("error: {why}"),
+        None => error,
+    }))
+}
+
 fn get() -> String {
     "GET".to_owned()
 }
@@ -210,6 +223,14 @@ mod tests {
         });
         assert_eq!(kept, expected);
         assert_eq!(serde_json::from_value::<Outcome>(kept).unwrap(), outcome);
+    }
+
+    #[test]
+    fn an_error_that_an_earlier_version_kept_is_the_same() {
+        let read = |text: &str| serde_json::from_str::<Outcome>(text).unwrap();
+        let kept = read(r#"{"error": "error 0: no price"}"#);
+        assert_eq!(kept, read(r#"{"error": "error: no price"}"#));
+        assert_ne!(kept, read(r#"{"error": "error 1: no price"}"#));
     }
 
     #[test]

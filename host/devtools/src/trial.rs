@@ -296,7 +296,6 @@ mod tests {
         Err(CallFailure::Killed(Box::new(KillReport {
             kill,
             message: "too much".into(),
-            panic: None,
             backtrace: Vec::new(),
         })))
     }

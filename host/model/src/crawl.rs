@@ -251,7 +251,7 @@ pub enum RuleError {
     Blocked(GuestText),
     /// The whole resource fails.
     Fatal(GuestText),
-    /// The error has a code of a later interface.
+    /// The page is not as the rule expects. A code other than 0 is one of a later interface.
     Other(u32, GuestText),
 }
 
@@ -275,6 +275,7 @@ impl fmt::Display for RuleError {
             RuleError::Skip(why) => write!(f, "skip: {why}"),
             RuleError::Blocked(why) => write!(f, "blocked: {why}"),
             RuleError::Fatal(why) => write!(f, "fatal: {why}"),
+            RuleError::Other(0, why) => write!(f, "error: {why}"),
             RuleError::Other(code, why) => write!(f, "error {code}: {why}"),
         }
     }

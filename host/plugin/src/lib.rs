@@ -142,12 +142,47 @@ pub enum CallFailure {
 pub struct KillReport {
     /// Limit or fault that ended the call.
     pub kill: Kill,
-    /// Explanation in a sentence, with the setting that could be changed.
+    /// Explanation in a sentence, with the setting that could be changed; of a panic, its place and its message.
     pub message: GuestText,
-    /// Message and place of the guest's panic.
-    pub panic: Option<(GuestText, GuestText)>,
-    /// Names of functions, innermost first, demangled if they are Rust's.
-    pub backtrace: Vec<GuestText>,
+    /// Functions that were open, innermost first.
+    pub backtrace: Vec<Frame>,
+}
+
+impl KillReport {
+    /// Returns the functions of the rule's author that were open, innermost first. A function that stands in
+    /// several lines in a row has one line with their number.
+    pub fn own_frames(&self) -> Vec<String> {
+        folded(self.backtrace.iter().filter(|frame| frame.is_own))
+    }
+
+    /// Returns all functions that were open, in the same way.
+    pub fn all_frames(&self) -> Vec<String> {
+        folded(self.backtrace.iter())
+    }
+}
+
+fn folded<'a>(frames: impl Iterator<Item = &'a Frame>) -> Vec<String> {
+    let mut lines: Vec<(&GuestText, usize)> = Vec::new();
+    for frame in frames {
+        match lines.last_mut() {
+            Some((name, n)) if *name == &frame.name => *n += 1,
+            _ => lines.push((&frame.name, 1)),
+        }
+    }
+    let line = |(name, n): (&GuestText, usize)| match n {
+        1 => name.to_string(),
+        n => format!("{name} ({n} times)"),
+    };
+    lines.into_iter().map(line).collect()
+}
+
+/// A function that was open when a call ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// Name of the function, demangled if it is Rust's.
+    pub name: GuestText,
+    /// True if the author of the rule has written it, as far as its name tells.
+    pub is_own: bool,
 }
 
 /// One line that a rule logged.

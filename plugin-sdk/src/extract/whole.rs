@@ -43,7 +43,7 @@ impl Page {
     ///
     /// let page = Page::from_html("http://news.test/1", "<h1>Rain</h1><p class=pages>two");
     /// let error = Trial::new().parse(News::article, &page).unwrap_err();
-    /// let expected = r#"error 0: "two" is no value for `Article.pages`, read from an element `p.pages`: "#;
+    /// let expected = r#"error: "two" is no value for `Article.pages`, read from an element `p.pages`: "#;
     /// assert_eq!(error.to_string(), format!("{expected}invalid digit found in string"));
     /// ```
     pub fn extract<'p, T: Declared + Extract<'p>>(&'p self) -> Result<T> {

@@ -5,7 +5,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use url::Url;
 
@@ -61,6 +61,7 @@ struct SavedPage {
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct KeptOutcome {
+    #[serde(deserialize_with = "error_of")]
     error: Option<String>,
     items: Vec<Value>,
     requests: Vec<KeptRequest>,
@@ -360,6 +361,13 @@ impl Octets {
             Self::Hex { hex } => hex.0,
         }
     }
+}
+
+/// Reads an error; earlier versions wrote code 0 with those that have no kind of their own.
+fn error_of<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Option<String>, D::Error> {
+    let error = Option::<String>::deserialize(from)?;
+    let is_old = |error: &String| usize::from(error.starts_with("error 0: "));
+    Ok(error.map(|error| error.replacen("error 0: ", "error: ", is_old(&error))))
 }
 
 /// Writes an error as the crawler shows it: characters that move a cursor or reverse text are escaped, and a

@@ -84,7 +84,7 @@ fn a_page_without_an_author_is_an_error_that_names_the_selector() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "error 0: the page lacks an element `p.author` for `Book.author`"
+        "error: the page lacks an element `p.author` for `Book.author`"
     );
 }
 

@@ -86,7 +86,7 @@ fn publisher_and_score_may_be_missing_but_not_the_author() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "error 0: the page lacks an element `#info > span` that matches `^作者[:： ]*([^:： ].*)` for `Book.author`"
+        "error: the page lacks an element `#info > span` that matches `^作者[:： ]*([^:： ].*)` for `Book.author`"
     );
 }
 

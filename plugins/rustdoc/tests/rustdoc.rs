@@ -77,7 +77,7 @@ fn a_start_that_is_no_address_is_told() {
         .param("start", "docs")
         .parse(Rustdoc::page, &page())
         .unwrap_err();
-    assert_eq!(error.to_string(), "error 0: relative URL without a base");
+    assert_eq!(error.to_string(), "error: relative URL without a base");
 }
 
 #[test]

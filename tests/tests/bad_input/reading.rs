@@ -92,7 +92,7 @@ fn pages_that_cannot_be_read_cost_themselves_alone_and_the_log_names_the_way_out
     let address = |name: &str| web.url(&format!("/{name}")).to_string();
     for told in [
         format!(
-            "{} error 0: too many elements are open in each other: reading the page takes more than \
+            "{} error: too many elements are open in each other: reading the page takes more than \
              2097152 bytes, a 32nd of limit memory, 4 MiB at the most; raise it with --limit \
              memory=VALUE, or skip the page",
             address("deep")

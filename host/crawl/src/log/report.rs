@@ -1,8 +1,7 @@
 //! Lines of a call: what its rule has logged, and why the host has ended it.
 
 use super::{CrawlLog, PageNote};
-use crawler_model::guest_text::GuestText;
-use crawler_plugin::{CallFailure, CallReport, KillReport};
+use crawler_plugin::{CallFailure, CallReport};
 
 /// Writes the log lines of a call, and why it was ended, into the crawl's log.
 pub(in super::super) fn note_logs(log: &CrawlLog, url: &str, rule: &str, report: &CallReport) {
@@ -21,20 +20,21 @@ pub(in super::super) fn note_logs(log: &CrawlLog, url: &str, rule: &str, report:
         });
     }
     if let Err(CallFailure::Killed(kill)) = &report.result {
-        let innermost = kill.backtrace.first();
+        let frames = kill.own_frames();
+        let innermost = frames.first().map(String::as_str).unwrap_or_default();
         log.on_page_with(PageNote {
             level: "error",
             url,
             rule,
             said: format!("ended by the host ({}): {}", kill.kill, kill.message),
-            detail: kill_detail(kill, report),
-            place: innermost.map(GuestText::as_str).unwrap_or_default(),
+            detail: kill_detail(&frames, report),
+            place: innermost,
         });
     }
 }
 
-/// Returns the cost of a call that was ended, and the functions that were open.
-fn kill_detail(kill: &KillReport, report: &CallReport) -> String {
+/// Returns the cost of a call that was ended, and the functions of the rule's author that were open.
+fn kill_detail(frames: &[String], report: &CallReport) -> String {
     use std::fmt::Write as _;
     let mut text = format!(
         "; fuel {}, peak memory {} bytes, {} ms",
@@ -42,10 +42,7 @@ fn kill_detail(kill: &KillReport, report: &CallReport) -> String {
         report.usage.peak_memory,
         report.usage.elapsed.as_millis(),
     );
-    if let Some((message, place)) = &kill.panic {
-        let _infallible = write!(text, "; panicked at {place}: {message}");
-    }
-    for frame in &kill.backtrace {
+    for frame in frames {
         let _infallible = write!(text, "\n    at {frame}");
     }
     text

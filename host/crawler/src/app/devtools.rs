@@ -140,7 +140,7 @@ async fn test_once(options: &TestOptions) -> anyhow::Result<()> {
         all.push(try_one(&trial, options, name).await);
     }
     let limits = limits.of_plugin(trial.rules.description());
-    test_report(&all, &limits, options.mangled, options.is_json)
+    test_report(&all, &limits, options)
 }
 
 async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> CallResult {

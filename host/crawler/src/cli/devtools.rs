@@ -108,6 +108,8 @@ pub struct TestOptions {
     pub engine: EngineOptions,
     /// True if the output is JSON, not a table.
     pub is_json: bool,
+    /// True if functions of libraries and interpreters are shown too.
+    pub is_verbose: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -192,11 +194,13 @@ pub(super) struct TestArgs {
 }
 
 impl DevtoolsCommand {
-    /// Turns the arguments into options. `masters` are called for plugins that were pushed.
+    /// Turns the arguments into options. `masters` are called for plugins that were pushed; `is_verbose` is true
+    /// if `-v` was given.
     pub(super) fn into_options(
         self,
         environment: &Environment,
         masters: Vec<String>,
+        is_verbose: bool,
     ) -> anyhow::Result<DevtoolsOptions> {
         Ok(match self {
             DevtoolsCommand::New(args) => DevtoolsOptions::New(args.into_options()?),
@@ -223,6 +227,7 @@ impl DevtoolsCommand {
                 limits: args.rules.limits(),
                 engine: args.engine.into_options(environment, "run", NO_PORT, None),
                 is_json: args.output.is_json(),
+                is_verbose,
             }),
             DevtoolsCommand::Diff(args) => {
                 DevtoolsOptions::Diff(Box::new(args.into_options(environment, masters)?))

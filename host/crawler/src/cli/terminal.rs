@@ -46,6 +46,11 @@ impl TerminalArgs {
         self.verbose > 0 && self.quiet > 0
     }
 
+    /// Returns true if `-v` was given.
+    pub(super) fn is_verbose(&self) -> bool {
+        self.verbose > 0
+    }
+
     pub(super) fn colors(&self) -> Colors {
         match self.color {
             ColorChoice::Auto => Colors::Auto,

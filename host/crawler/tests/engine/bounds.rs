@@ -21,12 +21,12 @@ async fn r01_a_trap_in_a_function_with_a_hostile_name_is_cheap() {
     let more = peak_memory() - before;
     assert!(more < 100 << 20, "{more} bytes");
     assert_eq!(report.kill, Kill::Trapped);
-    let innermost = &report.backtrace[0];
+    let innermost = &report.backtrace[0].name;
     assert!(
         innermost.starts_with("hostile.wasm!_Z1f1AIiii"),
         "{innermost}"
     );
-    assert!(report.backtrace.iter().all(|name| name.len() <= 512));
+    assert!(report.backtrace.iter().all(|frame| frame.name.len() <= 512));
     assert_a_good_page_is_parsed().await;
 }
 

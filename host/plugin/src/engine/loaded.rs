@@ -174,7 +174,6 @@ fn no_room(refused: &TooLarge) -> CallReport {
         result: Err(CallFailure::Killed(Box::new(KillReport {
             kill: Kill::NoRoom,
             message: GuestText::of(refused),
-            panic: None,
             backtrace: Vec::new(),
         }))),
         logs: Vec::new(),

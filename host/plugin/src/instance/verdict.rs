@@ -16,14 +16,16 @@ const TRANSFER_EXHAUSTED: &str = "fuel allocated for hostcalls has been exhauste
 /// Returns everything that is known about a call that ended with this error.
 pub(super) fn kill_report(error: &wasmtime::Error, state: &CallState) -> KillReport {
     let (kill, cause) = classify(error, state);
-    let message = match remedy(kill, &state.limits) {
+    let mut message = match remedy(kill, &state.limits) {
         Some(remedy) => GuestText::of(format_args!("{cause}; {remedy}")),
         None => cause,
     };
+    if let Some((said, place)) = state.panic.as_ref().filter(|_| kill != Kill::Trapped) {
+        message = GuestText::of(format_args!("{message}; it had failed at {place}: {said}"));
+    }
     KillReport {
         kill,
         message,
-        panic: state.panic.clone(),
         backtrace: frames::of(error),
     }
 }

@@ -37,27 +37,27 @@ fn outcomes() -> Vec<(&'static str, Value)> {
         ("fatal", error("fatal: no")),
         (
             "null",
-            error("error 0: TypeError: an address is a text, not NOTHING"),
+            error("error: TypeError: an address is a text, not NOTHING"),
         ),
         (
             "state",
-            error("error 0: TypeError: state is a text, not NUMBER"),
+            error("error: TypeError: state is a text, not NUMBER"),
         ),
         (
             "links",
             error(
-                "error 0: TypeError: the links of a can only be followed; to read addresses use attr",
+                "error: TypeError: the links of a can only be followed; to read addresses use attr",
             ),
         ),
         (
             "returns",
             error(
-                "error 0: TypeError: parse returned something: rules return nothing, and cannot be LAZY",
+                "error: TypeError: parse returned something: rules return nothing, and cannot be LAZY",
             ),
         ),
         (
             "schema",
-            error("error 0: item 1, of schema strict: at /n: \"1\" is not of the kind integer"),
+            error("error: item 1, of schema strict: at /n: \"1\" is not of the kind integer"),
         ),
     ]
 }

@@ -121,7 +121,6 @@ pub(super) fn kill(kill: Kill) -> CallFailure {
     let report = KillReport {
         kill,
         message: "ended".into(),
-        panic: None,
         backtrace: Vec::new(),
     };
     CallFailure::Killed(Box::new(report))

@@ -136,16 +136,8 @@ fn first(call: &CallResult, of_mutation: &MutationResult) -> Option<String> {
         )
     };
     let ended = of_mutation.ended.as_ref().map(|(copy, report)| {
-        let mut text = format!(
-            "{}ended ({}): {}",
-            begin(*copy),
-            report.kill,
-            report.message
-        );
-        if let Some((message, place)) = &report.panic {
-            text += &format!("\n  panicked at {place}: {message}");
-        }
-        text
+        let begin = begin(*copy);
+        format!("{begin}ended ({}): {}", report.kill, report.message)
     });
     let differs = of_mutation.changes.first.as_ref();
     let differs = differs.map(|first| begin(of_mutation.first_copy) + first);

@@ -7,16 +7,16 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::cli::devtools::pages::PAGES;
-use crate::cli::devtools::{NewOptions, mutations};
+use crate::cli::devtools::{NewOptions, TestOptions, mutations};
 use crate::cli::{Failure, plugin, table};
-use crawler_devtools::mutation::{Copies, MutationResult};
+use crawler_devtools::mutation::MutationResult;
 use crawler_devtools::outcome::Outcome;
 use crawler_devtools::saved::{self, CallName};
 use crawler_devtools::template::{COMPONENTIZE_PY, Language};
 use crawler_devtools::trial::{TrialError, TrialResult, Verdict};
 use crawler_model::crawl::Page;
 use crawler_model::plugin::{Limits, Param};
-use crawler_plugin::{Admitted, Usage};
+use crawler_plugin::{Admitted, KillReport, Usage};
 use crawler_process::telemetry::chain;
 
 /// A saved call that was made again, for the output.
@@ -64,8 +64,9 @@ impl CallResult {
         matches!(self.result(), "same" | "kept")
     }
 
-    /// Returns the text about the call below the table; `None` if there is nothing new.
-    fn details(&self) -> Option<String> {
+    /// Returns the text about the call below the table; `None` if there is nothing new. With `is_verbose` it has
+    /// all functions that were open, not only those of the rule's author.
+    fn details(&self, is_verbose: bool) -> Option<String> {
         let name = &self.name;
         let tried = match &self.tried {
             Ok(tried) => tried,
@@ -82,16 +83,12 @@ impl CallResult {
                 format!("{name}: - was kept, + came of it now:\n{lines}")
             }
             Verdict::Unsteady(how) => format!("{name}: not the same each time:\n{how}\n"),
-            Verdict::Killed(report) => {
-                let mut text = format!("{name}: ended ({}): {}\n", report.kill, report.message);
-                if let Some((message, place)) = &report.panic {
-                    text += &format!("  panicked at {place}: {message}\n");
-                }
-                for function in &report.backtrace {
-                    text += &format!("  in {function}\n");
-                }
-                text
-            }
+            Verdict::Killed(report) => format!(
+                "{name}: ended ({}): {}\n{}",
+                report.kill,
+                report.message,
+                frames(report, is_verbose)
+            ),
         };
         for log in &tried.logs {
             text += &format!("  {}: {}\n", log.level.as_str(), log.message);
@@ -131,7 +128,7 @@ impl CallResult {
             "call": self.name.to_string(),
             "rule": self.rule,
             "result": self.result(),
-            "details": self.details(),
+            "details": self.details(false),
             "outcome": tried.and_then(|tried| tried.outcome.as_ref()),
             "fuel": tried.map(|tried| tried.usage.fuel),
             "memory": tried.map(|tried| tried.usage.peak_memory),
@@ -139,6 +136,26 @@ impl CallResult {
             "mangled": self.mangled.iter().map(mutations::as_json).collect::<Vec<_>>(),
         })
     }
+}
+
+/// Returns a line for each function that was open when a call ended, and one about those that are left out.
+fn frames(report: &KillReport, is_verbose: bool) -> String {
+    let lines = match is_verbose {
+        true => report.all_frames(),
+        false => report.own_frames(),
+    };
+    let lines = lines.iter().map(|function| format!("  in {function}\n"));
+    let n_foreign = report
+        .backtrace
+        .iter()
+        .filter(|frame| !frame.is_own)
+        .count();
+    let hint = (n_foreign > 0 && !is_verbose).then(|| {
+        format!(
+            "  -v shows functions of libraries and interpreters too, {n_foreign} that were open\n"
+        )
+    });
+    lines.chain(hint).collect()
 }
 
 /// Returns the usage of a call, with its share of the limits.
@@ -184,10 +201,10 @@ pub(super) fn count(n: u64) -> String {
 pub fn test_report(
     all: &[CallResult],
     limits: &Limits,
-    copies: Option<Copies>,
-    is_json: bool,
+    options: &TestOptions,
 ) -> anyhow::Result<()> {
-    if is_json {
+    let copies = options.mangled;
+    if options.is_json {
         let calls: Vec<Value> = all.iter().map(CallResult::as_json).collect();
         let seed = copies.map(|copies| copies.seed);
         table::print_json(&json!({ "calls": calls, "seed": seed }))?;
@@ -197,7 +214,8 @@ pub fn test_report(
             "CALL", "RULE", "ITEMS", "REQUESTS", "FUEL", "MEMORY", "TIME", "RESULT",
         ];
         table::print(head, &rows)?;
-        for details in all.iter().filter_map(CallResult::details) {
+        let details = |call: &CallResult| call.details(options.is_verbose);
+        for details in all.iter().filter_map(details) {
             table::print_line("")?;
             table::print_line(table::plain(&details).trim_end())?;
         }
