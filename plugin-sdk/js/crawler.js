@@ -219,17 +219,23 @@ function called(name, call) {
     } catch (error) {
         if (error instanceof RuleError) throw error.reason;
         const reason = reasonOf(error);
-        if (error instanceof Error) lines.write("debug", wellFormed(`${reason} ${placesOf(error)}`));
+        const places = error instanceof Error ? placesOf(error) : [];
+        if (places.length > 0) lines.panic(wellFormed(reason), wellFormed(places[0]));
+        if (places.length > 1) lines.write("debug", wellFormed(`${reason}, at ${places.slice(0, PLACES).join(", at ")}`));
         throw { tag: "other", val: [0, wellFormed(reason)] };
     }
 }
 
+/** How many places of a mistake are told. */
+const PLACES = 16;
+
 /** Where a mistake was made, innermost first: the lines of the rules, not ours. */
 function placesOf(error) {
     const first = error.cause instanceof Error ? error.cause : error;
-    const places = first.stack.split("\n").map((line) => line.trim()).filter((line) => line !== "");
-    const own = places.filter((line) => !/\/crawler\.js:|\(native\)/.test(line));
-    return (own.length > 0 ? own : places).join(" ");
+    const own = first.stack.split("\n").filter((line) => !/\/crawler\.js:|\(native\)/.test(line));
+    // `at detail (/src/rules.js:12:9)`; what is called at no place of its own has no name.
+    const places = own.map((line) => /at (?:(\S+) \()?\/?(.+?:\d+)(?::\d+)?\)?$/.exec(line.trim()));
+    return places.filter((place) => place !== null).map(([, name, at]) => (name && name !== "<anonymous>" ? `${at} in ${name}` : at));
 }
 
 /** In words: what the host throws has a payload, a variant; a mistake in a rule is any other Error. */

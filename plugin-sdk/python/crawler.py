@@ -313,7 +313,27 @@ def _position(names, name, what):
     return names.index(name)
 
 
+class _Refused:
+    """The last to be asked for a module: the sandbox has no files, so that the interpreter would be ended by the
+    search for one without a word about where."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        raise ImportError(f"{name} cannot be imported while a rule runs; import it at the top of the module")
+
+
+def _refuse_files(event, arguments):
+    """The same for files. What is looked for elsewhere, a clock or the network, still ends the call."""
+    if event == "open":
+        raise OSError(f"a rule cannot open {arguments[0]!r}: the sandbox has no files")
+
+
 def _called(name, call):
+    if sys.platform == "wasi":
+        # Modules that are part of the interpreter itself need no file.
+        within = [finder for finder in sys.meta_path if finder.__name__ in ("BuiltinImporter", "FrozenImporter")]
+        sys.meta_path[:] = [*within, _Refused]
+        sys.addaudithook(_refuse_files)
     sys.stdout, sys.stderr = printed = _Printed(log.info), _Printed(log.warn)
     try:
         returned = call()
@@ -325,26 +345,37 @@ def _called(name, call):
         raise Err(error.reason) from None
     except Exception as error:
         reason = _well_formed(_reason(error))
-        if not isinstance(error, Err):
-            log.debug(f"{reason} {_places(error)}")
+        places = [] if isinstance(error, Err) else _places(error)
+        if places:
+            lines.panic(reason, _well_formed(places[0]))
+        if len(places) > 1:
+            log.debug(f"{reason}, at {', at '.join(places[:_PLACES])}")
         raise Err(types.RuleError_Other((0, reason))) from None
     finally:
         for stream in printed:
             stream.end()
 
 
+# How many places of a mistake are told.
+_PLACES = 16
+# Where the standard library lies.
+_LIBRARY = json.__file__.rsplit("/", 2)[0] + "/"
+
+
 def _places(error):
-    """Where a mistake was made, innermost first: the lines of the rules, not ours. What stands in them is not
-    there to be shown."""
+    """Where a mistake was made, innermost first: the lines of the rules, not ours and not those of the standard
+    library. What stands in them is not there to be shown."""
     places = []
     for error in (error, error.__cause__):
         step = error.__traceback__ if error else None
         while step:
             code = step.tb_frame.f_code
-            if code.co_filename != __file__:
-                places.append(f"in {code.co_name} ({code.co_filename}:{step.tb_lineno})")
+            if code.co_filename != __file__ and not code.co_filename.startswith(("<", _LIBRARY)):
+                # Each folder that modules are looked for in is mounted under its number.
+                file = re.sub(r"^/\d+/", "", code.co_filename)
+                places.append(f"{file}:{step.tb_lineno} in {code.co_name}")
             step = step.tb_next
-    return " ".join(reversed(places))
+    return places[::-1]
 
 
 def _reason(error):

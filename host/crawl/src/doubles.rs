@@ -42,6 +42,7 @@ pub fn report(result: Result<CallOutput, CallFailure>) -> CallReport {
         logs: Vec::new(),
         n_logs_dropped: 0,
         usage: Usage::default(),
+        place: None,
         reads: Vec::new(),
     }
 }

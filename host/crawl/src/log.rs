@@ -30,7 +30,7 @@ mod ring;
 #[cfg(test)]
 mod tests;
 
-pub(super) use report::note_logs;
+pub(super) use report::{note_logs, said};
 
 /// Maximum size in bytes of one line; a longer one is cut.
 const LINE_BYTES: usize = 8 << 10;

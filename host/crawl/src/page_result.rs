@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::value::RawValue;
 
-use super::log::note_logs;
+use super::log::{note_logs, said};
 use super::parts::CrawlConfig;
 use super::permit::while_given;
 use super::request::fetch_request;
@@ -300,17 +300,17 @@ fn called(
     let output = match report.result {
         Ok(output) => output,
         Err(CallFailure::Rule(error)) => {
+            let (said, why) = said(&error, report.place.as_ref());
             let log = &shared.parts.log;
-            let said = error.to_string();
             log.on_page("warn", request.url.as_str(), &request.rule, said);
-            if let RuleError::Fatal(why) = &error {
+            if let RuleError::Fatal(_) = &error {
                 shared.fail(format!(
                     "rule {} gave up at {}: {why}",
                     request.rule, request.url
                 ));
             }
             return PageResult {
-                detail: detail(error.why()),
+                detail: detail(&why),
                 ..PageResult::new(verdict::of_rule_error(&error, attempt), host_ready_at)
             };
         }

@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::end::CrawlEnd;
-use super::log::note_logs;
+use super::log::{note_logs, said};
 use super::parts::{CrawlConfig, CrawlParts};
 use crawler_frontier::NewRequest;
 use crawler_model::crawl::{Kill, Request, RuleError};
@@ -91,7 +91,10 @@ async fn call_root(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<R
                     |ms| Duration::from_millis(ms).min(settings.max_retry_wait()),
                 ),
             ),
-            Err(CallFailure::Rule(error)) => return failed(format!("root gave up: {error}")),
+            Err(CallFailure::Rule(error)) => {
+                let (said, _) = said(&error, report.place.as_ref());
+                return failed(format!("root gave up: {said}"));
+            }
             Err(CallFailure::Killed(kill)) => match kill.kill {
                 Kill::NoRoom => (kill.message, backoff.next_delay()),
                 Kill::OutOfCpu | Kill::OutOfTime if attempt == 1 => {

@@ -211,6 +211,7 @@ mod tests {
                 logs: Vec::new(),
                 n_logs_dropped: 0,
                 usage: Usage::default(),
+                place: None,
                 reads: Vec::new(),
             }
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::outcome::Outcome;
 use super::saved::{CallTarget, SavedCall, SavedError};
 use crawler_model::crawl::{Kill, Page, PageContext, UnixMillis};
+use crawler_model::guest_text::GuestText;
 use crawler_model::plugin::Limits;
 use crawler_plugin::{
     CallConfig, CallFailure, CallOutput, CallReport, KillReport, RuleLog, Rules, Usage,
@@ -37,6 +38,8 @@ pub struct TrialResult {
     pub usage: Usage,
     /// Log lines of the first time.
     pub logs: Vec<RuleLog>,
+    /// Place in the rule's source where it gave up the first time, if the rule tells.
+    pub place: Option<GuestText>,
 }
 
 /// Comparison of an outcome with the one that was kept.
@@ -76,12 +79,13 @@ impl Trial {
         let ready = self.ready(folder, call)?;
         let first = self.make_once(&ready).await;
         let mut took = vec![first.usage.elapsed];
-        let (usage, logs) = (first.usage, first.logs);
+        let (usage, logs, place) = (first.usage, first.logs, first.place);
         let ended = |report| TrialResult {
             verdict: Verdict::Killed(report),
             outcome: None,
             usage,
             logs: logs.clone(),
+            place: None,
         };
         let outcome = match outcome(first.result) {
             Ok(outcome) => outcome,
@@ -112,6 +116,7 @@ impl Trial {
                 ..usage
             },
             logs,
+            place,
         })
     }
 
@@ -245,6 +250,7 @@ mod tests {
                 result,
                 logs: Vec::new(),
                 n_logs_dropped: 0,
+                place: None,
                 reads: Vec::new(),
                 usage: Usage {
                     fuel,

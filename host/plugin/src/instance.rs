@@ -118,6 +118,9 @@ fn report(
         elapsed: started.elapsed(),
     };
     let reads = state.matched();
+    let has_given_up = matches!(result, Err(CallFailure::Rule(_)));
+    let place = state.panic.as_ref().filter(|_| has_given_up);
+    let place = place.map(|(_, place)| place.clone());
     let logs = state.logs.clone();
     // A line that the guest left open is written when its stream is dropped.
     drop(state);
@@ -127,6 +130,7 @@ fn report(
         logs,
         n_logs_dropped,
         usage,
+        place,
         reads,
     }
 }

@@ -113,6 +113,8 @@ pub struct CallReport {
     pub n_logs_dropped: u64,
     /// Cost of the call.
     pub usage: Usage,
+    /// Place in the rule's source where it gave up, if the rule tells: file, line and function.
+    pub place: Option<GuestText>,
     /// Plans that the page was read by, by their numbers, with the selectors that matched; also if the call failed.
     pub reads: Vec<(u32, Matched)>,
 }

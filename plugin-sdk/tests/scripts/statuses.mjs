@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 
 const followed = [];
 const config = {};
-const lines = { write() {} };
+const lines = { write() {}, panic() {} };
 const output = {
     follow: (requests) => followed.push(requests[0].hints),
     followField: (plan, field, rule, options) => followed.push(options.hints),

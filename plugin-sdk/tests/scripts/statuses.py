@@ -56,6 +56,9 @@ for unfit in [True, [None], 4.04]:
     except Err:
         reason = imports.types.RuleError_Other.call_args.args[0]
         assert "accept_status is a number" in str(reason), reason
+        # The line of the rule comes with it, not that of the SDK.
+        place = imports.log.panic.call_args.args[1].rsplit("/", 1)[-1]
+        assert place.startswith("statuses.py:") and place.endswith(" in page"), place
         continue
     raise AssertionError(f"{unfit} was taken")
 print("as expected")

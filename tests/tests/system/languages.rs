@@ -180,7 +180,7 @@ fn a_new_plugin_in_javascript_passes_its_own_test_and_tells_its_faults() {
     let why = said(good.replace("price(words) {", "price(words) {{{"), &test);
     assert!(why.contains("does not build"), "{why}");
     assert!(why.contains("rules.js:12:1"), "{why}");
-    // The log lines of the call name the place.
+    // The place comes first.
     let why = said(
         good.replace("Number(found[0])", "found.price.amount"),
         &test,
@@ -189,7 +189,22 @@ fn a_new_plugin_in_javascript_passes_its_own_test_and_tells_its_faults() {
         why.contains("`price` (p.price) is \"£19.50\": TypeError"),
         "{why}"
     );
-    assert!(why.contains("at price (/src/rules.js:9:"), "{why}");
+    let place = "detail: src/rules.js:9 in price: error: `price`";
+    assert!(why.contains(place), "{why}");
+    let why = said(
+        good.replace("price(words) {", "price(words) {\n    for (;;);"),
+        &test,
+    );
+    assert!(why.contains("ended (out-of-fuel)"), "{why}");
+    assert!(!why.contains("<wasm function"), "{why}");
+    assert!(
+        why.contains("-v shows functions of libraries and interpreters"),
+        "{why}"
+    );
+    let verbose = ["plugin", "test", "--call", "detail", "-v"];
+    let ended = tools.ended(&home, &folder, &verbose);
+    let frame = "  in <wasm function";
+    assert!(ended.stdout.contains(frame), "{}", ended.stdout);
     let why = said(good.replace("text(\"h1\")", "text(\"h7\")"), &test);
     assert!(
         why.contains("the page lacks `title`: nothing matches h7"),
@@ -226,8 +241,27 @@ fn a_new_plugin_in_python_passes_its_own_test_and_tells_its_faults() {
         why.contains("`price` (p.price) is \"£19.50\": AttributeError"),
         "{why}"
     );
-    assert!(why.contains("in price (/0/rules.py:"), "{why}");
+    assert!(why.contains("detail: rules.py:"), "{why}");
+    assert!(why.contains(" in price: error: `price`"), "{why}");
     assert!(why.contains("info: half a line"), "{why}");
+    // What would end the interpreter names the line that asks for it.
+    for (forbidden, reason) in [
+        (
+            "__import__('urllib.request')",
+            "ImportError: urllib cannot be imported while a rule runs; import it at the top of the module",
+        ),
+        (
+            "open('/etc/passwd')",
+            "OSError: a rule cannot open '/etc/passwd': the sandbox has no files",
+        ),
+    ] {
+        let text = good.replace("float(found[0])", forbidden);
+        fs::write(&rules, text).expect("it is changed");
+        let ended = tools.ended(&home, &folder, &["plugin", "test", "--call", "detail"]);
+        let why = ended.stdout + &ended.stderr;
+        assert!(why.contains("detail: rules.py:"), "{why}");
+        assert!(why.contains(reason) && !why.contains("wasm trap"), "{why}");
+    }
     fs::write(&rules, cases::PYTHON).expect("it is changed");
     cases::write(
         &folder,
@@ -244,5 +278,10 @@ fn a_new_plugin_in_python_passes_its_own_test_and_tells_its_faults() {
     fs::write(&rules, format!("{good}\ndef broken(:\n")).expect("it is changed");
     let ended = tools.ended(&home, &folder, &["plugin", "build"]);
     assert_eq!(ended.code, Some(1));
-    assert!(ended.stderr.contains("SyntaxError"), "{}", ended.stderr);
+    let said = &ended.stderr;
+    assert!(said.starts_with("  File \"src/rules.py\", line "), "{said}");
+    assert!(
+        said.contains("\nSyntaxError: invalid syntax\nerror: plugin "),
+        "{said}"
+    );
 }

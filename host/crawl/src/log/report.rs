@@ -1,6 +1,8 @@
 //! Lines of a call: what its rule has logged, and why the host has ended it.
 
 use super::{CrawlLog, PageNote};
+use crawler_model::crawl::RuleError;
+use crawler_model::guest_text::GuestText;
 use crawler_plugin::{CallFailure, CallReport};
 
 /// Writes the log lines of a call, and why it was ended, into the crawl's log.
@@ -30,6 +32,19 @@ pub(in super::super) fn note_logs(log: &CrawlLog, url: &str, rule: &str, report:
             detail: kill_detail(&frames, report),
             place: innermost,
         });
+    }
+}
+
+/// Returns how a rule gave up, for the log, and its message alone. The place in the rule stands first in both; without
+/// one, the log has the kind of the error.
+pub(in super::super) fn said(error: &RuleError, place: Option<&GuestText>) -> (String, GuestText) {
+    let why = error.why();
+    match place {
+        Some(place) => {
+            let said = GuestText::of(format_args!("{place}: {why}"));
+            (said.to_string(), said)
+        }
+        None => (error.to_string(), why.clone()),
     }
 }
 

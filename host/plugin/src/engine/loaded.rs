@@ -179,6 +179,7 @@ fn no_room(refused: &TooLarge) -> CallReport {
         logs: Vec::new(),
         n_logs_dropped: 0,
         usage: Usage::default(),
+        place: None,
         reads: Vec::new(),
     }
 }
@@ -196,6 +197,7 @@ fn no_such_rule(rule: &str, description: &Description) -> CallReport {
         logs: Vec::new(),
         n_logs_dropped: 0,
         usage: Usage::default(),
+        place: None,
         reads: Vec::new(),
     }
 }

@@ -100,6 +100,7 @@ fn report(output: CallOutput) -> CallReport {
         logs: Vec::new(),
         n_logs_dropped: 0,
         usage: Usage::default(),
+        place: None,
         reads: Vec::new(),
     }
 }

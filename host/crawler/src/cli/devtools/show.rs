@@ -72,7 +72,13 @@ impl CallResult {
             Ok(tried) => tried,
             Err(error) => return Some(format!("{name}: {}\n", chain(error))),
         };
-        let mut text = match &tried.verdict {
+        let mut text = match (&tried.place, &tried.outcome) {
+            (Some(place), Some(Outcome { error: Some(e), .. })) => {
+                format!("{name}: {place}: {e}\n")
+            }
+            _ => String::new(),
+        };
+        text += &match &tried.verdict {
             Verdict::Same => return None,
             Verdict::New => {
                 let outcome = tried.outcome.clone().unwrap_or_default();

@@ -9,15 +9,21 @@ use tokio::process::Command;
 
 use crate::cli::Failure;
 
-/// Ways out of a build that fails.
+/// Function that makes of all messages of a build that has failed what the user is shown of them.
+pub(super) type Shown<'a> = &'a (dyn Fn(&str) -> String + Sync);
+
+/// What a user is told of a build that fails.
 pub(super) struct Hints<'a> {
     /// Way out if its program cannot be started.
     pub(super) missing: &'a str,
     /// Way out if it fails. If `None`, its own messages suffice.
     pub(super) failed: Option<&'a str>,
+    /// What is shown of its messages, which are then held back until it ends. If `None`, they are shown as they
+    /// come.
+    pub(super) shown: Option<Shown<'a>>,
 }
 
-/// Runs a build in a folder; its messages are for the user.
+/// Runs a build in a folder; its messages on stderr are for the user. `-v` shows those that are left out.
 pub(super) async fn run(
     mut command: Command,
     folder: &Path,
@@ -28,7 +34,10 @@ pub(super) async fn run(
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(stdout)
-        .stderr(Stdio::inherit());
+        .stderr(match hints.shown {
+            Some(_) => Stdio::piped(),
+            None => Stdio::inherit(),
+        });
     let program = command.as_std().get_program().display().to_string();
     let output = output_of_group(command).await;
     let output = output.map_err(|error| {
@@ -38,8 +47,14 @@ pub(super) async fn run(
         );
         Failure::new(what, hints.missing)
     })?;
+    let messages = String::from_utf8_lossy(&output.stderr);
     if output.status.success() {
+        eprint!("{messages}");
         return Ok(output);
+    }
+    if let Some(shown) = hints.shown {
+        tracing::info!(all = %messages, "the build has failed");
+        eprintln!("{}", shown(&messages).trim_end());
     }
     Err(Failure::new(
         format!("plugin {} does not build", folder.display()),

@@ -24,6 +24,7 @@ pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
     let hints = Hints {
         missing: "install it from https://rustup.rs",
         failed: None,
+        shown: None,
     };
     let output = run(cargo, folder, Stdio::piped(), hints).await?;
     artifact(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {

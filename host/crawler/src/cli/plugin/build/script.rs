@@ -25,6 +25,7 @@ pub(super) async fn build_javascript(folder: &Path) -> anyhow::Result<PathBuf> {
         failed: (!folder.join("node_modules").is_dir()).then_some(
             "run `npm install` in the folder of the plugin first: it has no node_modules",
         ),
+        shown: None,
     };
     let nothing = "the script `build` of its package.json has to write that file into the folder";
     built(npm, folder, hints, nothing).await
@@ -77,16 +78,34 @@ pub(super) async fn build_python(folder: &Path) -> anyhow::Result<PathBuf> {
         true => Command::new(own),
         false => Command::new("componentize-py"),
     };
-    program.args(arguments(&project.tool.crawler));
+    let build = &project.tool.crawler;
+    // Frames of the compiler itself say nothing about the rules.
+    program.args(arguments(build)).env("RUST_BACKTRACE", "0");
     let missing = format!(
         "in the folder of the plugin: python3 -m venv .venv && .venv/bin/pip install {COMPONENTIZE_PY}"
     );
     let hints = Hints {
         missing: &missing,
         failed: None,
+        shown: Some(&|messages| python_error(messages, &build.path)),
     };
     let nothing = "componentize-py ended without a word";
     built(program, folder, hints, nothing).await
+}
+
+/// Returns what Python says in the messages of componentize-py, as Python prints it. Files in the folders of
+/// modules have their numbers there. Messages of another form are returned as they are.
+fn python_error(messages: &str, folders: &[String]) -> String {
+    let said = messages.split_once("\nAssertionError: ");
+    let said = said.and_then(|(_, rest)| rest.split_once("\n\nCaused by:"));
+    let Some((said, _)) = said else {
+        return messages.to_owned();
+    };
+    let named = |said: String, (n, folder): (usize, &String)| {
+        let folder = folder.trim_end_matches('/');
+        said.replace(&format!("File \"/{n}/"), &format!("File \"{folder}/"))
+    };
+    folders.iter().enumerate().fold(said.to_owned(), named)
 }
 
 /// Returns the arguments of componentize-py. WASI is stubbed: rules reach nothing but what the crawler gives
@@ -150,6 +169,21 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_syntax_error_in_python_is_shown_as_python_prints_it() {
+        let said = "  File \"/1/rules.py\", line 8\n    crawl.follow(\"http://a.test/\", \"page\"\n                ^\nSyntaxError: '(' was never closed\n";
+        let messages = format!(
+            "Traceback (most recent call last):\n  File \"/venv/bin/componentize-py\", line 8, in <module>\n    \
+             sys.exit(script())\nAssertionError: {said}\n\nCaused by:\n    SyntaxError: '(' was never closed\n\n\
+             Stack backtrace:\n   0: <anyhow::Error>::msg::<alloc::string::String>\n"
+        );
+        let folders = ["lib", "src/"].map(str::to_owned);
+        let shown = python_error(&messages, &folders);
+        assert_eq!(shown.trim_end(), said.replace("/1/", "src/").trim_end());
+        let other = "error: unexpected argument\n";
+        assert_eq!(python_error(other, &folders), other);
+    }
+
     #[tokio::test]
     async fn a_script_that_leaves_no_component_is_told_of() {
         let folder = tempfile::tempdir().unwrap();
@@ -159,6 +193,7 @@ mod tests {
             let hints = Hints {
                 missing: "",
                 failed: None,
+                shown: None,
             };
             let built = built(Command::new(program), folder.path(), hints, "").await;
             built.unwrap_err().to_string()
