@@ -214,9 +214,8 @@ impl Checker<'_, '_> {
     }
 
     fn matches(&mut self, pattern: &Pattern, text: &str) -> Result<bool, Unfit> {
-        let n_steps = text.len() as u64 + 1;
-        self.spend(pattern.weight.saturating_mul(n_steps) + PER_VALUE)?;
-        Ok(pattern.regex.is_match(text))
+        self.spend(pattern.work(text).saturating_add(PER_VALUE))?;
+        Ok(pattern.is_match(text))
     }
 
     fn array(&mut self, node: &Node, raw: &str, depth: usize) -> Result<(), Unfit> {

@@ -8,7 +8,7 @@
 //! languages need: `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `patternProperties`,
 //! `minProperties`, `maxProperties`, `items`, `prefixItems`, `minItems`, `maxItems`, `uniqueItems` (as the
 //! elements are written), `minimum`, `maximum`, `exclusiveMinimum`, `exclusiveMaximum`, `minLength`, `maxLength`,
-//! `pattern` (in the dialect of [`regex_lite`]), `allOf`, `anyOf`, `oneOf` and `$ref` into the same schema.
+//! `pattern` (in the dialect of [`crawler_pattern`]), `allOf`, `anyOf`, `oneOf` and `$ref` into the same schema.
 //! Keywords that describe and demand nothing, such as `title` and `format`, may stand anywhere, and so may
 //! keywords that begin with `x-`.
 //!
@@ -25,7 +25,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{BitAnd, BitOr};
 
-use regex_lite::Regex;
+use crawler_pattern::Pattern;
 use serde_json::{Number, Value};
 
 mod chains;
@@ -130,19 +130,6 @@ struct Values {
     n_bytes: usize,
     /// Text of the list, as far as an error shows it.
     text: String,
-}
-
-#[derive(Debug, Clone)]
-struct Pattern {
-    regex: Regex,
-    /// Largest work for each byte of a text.
-    weight: u64,
-}
-
-impl Pattern {
-    fn as_str(&self) -> &str {
-        self.regex.as_str()
-    }
 }
 
 /// Smallest and largest value; each may be missing.

@@ -10,16 +10,10 @@ use super::*;
 
 /// Largest depth of nested schemas, by writing or by `$ref`.
 const DEPTH_MAX: usize = 64;
-/// Largest size of a compiled `pattern`, in bytes: a text is tried at all its states at once.
-const PATTERN_BYTES_MAX: usize = 64 << 10;
 /// Largest size of all compiled patterns of a schema, in bytes: each of them stays in memory.
 const PATTERNS_BYTES_MAX: usize = 256 << 10;
-/// Largest number of groups of a pattern, including the whole: matching takes memory for each at every state.
-const PATTERN_GROUPS_MAX: usize = 8;
 /// Largest size of all places of schemas, in bytes, as JSON pointers.
 const PLACES_BYTES_MAX: usize = 4 << 20;
-/// Bytes of a compiled pattern that are as much work for a byte of text as reading it.
-const BYTES_PER_STATE: usize = 64;
 
 /// Fault of a schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -238,27 +232,12 @@ impl<'d> Reader<'d> {
     fn pattern(&mut self, at: &str, text: &str) -> Result<Pattern, SchemaError> {
         let bad =
             |why: &dyn fmt::Display| wrong(at, format!("{:?} is no pattern: {why}", shown(text)));
-        // The compiled size is found by trying limits.
-        let mut limit = 1 << 10;
-        let regex = loop {
-            let built = regex_lite::RegexBuilder::new(text)
-                .size_limit(limit)
-                .build();
-            match built {
-                Ok(regex) => break regex,
-                Err(_) if limit < PATTERN_BYTES_MAX => limit *= 2,
-                Err(e) => return Err(bad(&e)),
-            }
-        };
-        if regex.captures_len() > PATTERN_GROUPS_MAX {
-            return Err(bad(&"write its groups as (?:…)"));
-        }
-        self.pattern_bytes += limit;
+        let pattern = Pattern::new(text).map_err(|why| bad(&why))?;
+        self.pattern_bytes += pattern.size();
         if self.pattern_bytes > PATTERNS_BYTES_MAX {
             return Err(bad(&"all of the schema together are too large"));
         }
-        let weight = (limit / BYTES_PER_STATE) as u64;
-        Ok(Pattern { regex, weight })
+        Ok(pattern)
     }
 
     /// Returns the schema that a `$ref` leads to.
