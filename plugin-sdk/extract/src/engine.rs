@@ -3,7 +3,6 @@
 //! The page is not trusted. Time and memory grow with its length and with the plan, never with a product of both
 //! that the page could choose. Work that is still too much ends at a budget.
 
-mod clock;
 mod matching;
 mod meter;
 mod read;
@@ -16,7 +15,6 @@ use std::time::Duration;
 use crate::captures::Captures;
 use crate::plan::CompiledPlan;
 use crate::walk::{MOST_OPEN, Start, TextKind, Visitor, names, walk};
-pub use clock::processor_time;
 use matching::Matcher;
 use meter::Meter;
 use read::Reading;

@@ -11,6 +11,7 @@
 //! ahead in the page are refused.
 
 mod captures;
+mod clock;
 mod engine;
 pub mod mutation;
 mod plan;
@@ -26,6 +27,7 @@ extern crate self as crawler_extract;
 mod written;
 
 pub use captures::{Captures, Column, NONE, fuel};
-pub use engine::{Budget, ExtractError, extract, processor_time};
+pub use clock::processor_time;
+pub use engine::{Budget, ExtractError, extract};
 pub use plan::{CompiledPlan, Field, Group, Mistake, Plan, PlanError, PlanLimits, Take};
 pub use selector::SelectorFault;

@@ -6,7 +6,6 @@
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, LazyLock};
-use std::time::Duration;
 
 use crawler_extract::{
     Budget, Captures, CompiledPlan, ExtractError, extract, fuel, processor_time,
@@ -97,24 +96,11 @@ impl CallState {
         let work = plans[plan as usize].work();
         let budget = budget(&self.limits, &self.reads);
         let read = move || read(&plans[plan as usize], &page, &budget);
-        let (read, took) = if is_long(n_bytes, work) {
-            let permit = Arc::clone(&LONG).acquire_owned().await?;
-            let read = move || {
-                let _permit = permit;
-                read()
-            };
-            spawn_blocking(read).await?
-        } else {
-            let (read, took) = read();
-            self.time.set_aside(took);
-            // A call may read by many plans in a row.
-            tokio::task::yield_now().await;
-            (read, took)
-        };
-        self.reads.time += took;
-        let read = match read {
+        let read = match self.timed(is_long(n_bytes, work), read).await? {
             Ok(reading) => Ok(Arc::new(reading)),
-            Err(ExtractError::TooSlow { .. }) => return Err(too_slow().into()),
+            Err(ExtractError::TooSlow { .. }) => {
+                return Err(too_slow("reading the page").into());
+            }
             Err(error) => Err(refused(&error)),
         };
         if let Ok(reading) = &read {
@@ -126,6 +112,36 @@ impl CallState {
         self.reads.done.insert(plan, read.clone());
         Ok(read)
     }
+
+    /// Does work on the page of this call, away from the executor if it is long, and counts its time as that of
+    /// reading.
+    pub(super) async fn timed<T: Send + 'static>(
+        &mut self,
+        is_long: bool,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> wasmtime::Result<T> {
+        let timed = || {
+            let begun = processor_time();
+            let done = work();
+            (done, processor_time().saturating_sub(begun))
+        };
+        let (done, took) = if is_long {
+            let permit = Arc::clone(&LONG).acquire_owned().await?;
+            let timed = move || {
+                let _permit = permit;
+                timed()
+            };
+            spawn_blocking(timed).await?
+        } else {
+            let (done, took) = timed();
+            self.time.set_aside(took);
+            // A call may read by many plans in a row.
+            tokio::task::yield_now().await;
+            (done, took)
+        };
+        self.reads.time += took;
+        Ok(done)
+    }
 }
 
 /// Returns true if reading a page of `n_bytes`, by a plan that does `work` with each, would make others wait.
@@ -133,30 +149,24 @@ fn is_long(n_bytes: usize, work: usize) -> bool {
     n_bytes > MAX_AT_ONCE || n_bytes.saturating_mul(work) > MAX_WORK_AT_ONCE
 }
 
-fn no_page() -> CallEnded {
+pub(super) fn no_page() -> CallEnded {
     CallEnded::new(Kill::Denied, "there is no page to be read")
 }
 
-fn too_slow() -> CallEnded {
+/// Returns the end of a call whose work on the page took too long.
+pub(super) fn too_slow(work: &str) -> CallEnded {
     CallEnded::new(
         Kill::OutOfCpu,
-        "reading the page took the processor for too long",
+        format_args!("{work} took the processor for too long"),
     )
 }
 
-/// Reads a page by a plan, and returns the time that it took.
-fn read(
-    plan: &CompiledPlan,
-    page: &Page,
-    budget: &Budget,
-) -> (Result<Reading, ExtractError>, Duration) {
-    let begun = processor_time();
-    let captures = extract(plan, &page.text(), budget);
-    let reading = captures.map(|captures| Reading {
+fn read(plan: &CompiledPlan, page: &Page, budget: &Budget) -> Result<Reading, ExtractError> {
+    let captures = extract(plan, &page.text(), budget)?;
+    Ok(Reading {
         base: base_of(captures.base.as_deref(), &page.url),
         captures,
-    });
-    (reading, processor_time().saturating_sub(begun))
+    })
 }
 
 /// Returns the part of the limits that is left for one more plan.

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::ExtractError;
-use super::clock::Clock;
+use crate::clock::Clock;
 use crate::steps;
 
 /// Steps between two looks. A step is one byte read, or one name compared.
@@ -49,8 +49,9 @@ impl Meter {
     }
 
     pub(super) fn look(&mut self) {
-        if self.too_slow.is_none() {
-            self.too_slow = self.clock.check().err();
+        if self.too_slow.is_none() && self.clock.is_over() {
+            let deadline = self.clock.deadline;
+            self.too_slow = Some(ExtractError::TooSlow { deadline });
         }
     }
 

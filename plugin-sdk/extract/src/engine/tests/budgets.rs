@@ -1,6 +1,7 @@
 //! Budgets: captures that they cut off, and pages that they refuse.
 
 use super::*;
+use crate::processor_time;
 
 #[test]
 fn captures_beyond_the_budget_are_left_out() {
