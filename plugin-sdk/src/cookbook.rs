@@ -151,7 +151,8 @@
 //! # All links of a site
 //!
 //! [`Page::links`](crate::Page::links) needs no selector. Links that are told apart by their addresses go to
-//! different rules:
+//! different rules. The crawler judges each address once, outside of the sandbox, so that a page with ten thousand links
+//! costs less than a twentieth of the fuel of a call:
 //!
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;

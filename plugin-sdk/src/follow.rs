@@ -3,7 +3,6 @@
 use std::ops::RangeInclusive;
 
 use crate::accept_status;
-use crate::extract::page_links::HREF;
 use crate::{Crawl, Links, PageLinks, Result, Rule};
 
 /// Rule and options of links that are followed. A [`Rule`] alone converts into it.
@@ -160,14 +159,11 @@ impl FollowLinks for Links {
 
 impl FollowLinks for PageLinks<'_> {
     fn follow_by(&self, crawl: &mut Crawl, follow: Follow) -> Result {
-        match self.chosen()? {
-            None => crawl.outlet.follow_page_links(self, follow),
-            Some(chosen) if chosen.is_empty() => Ok(()),
-            Some(chosen) => {
-                let (number, reading) = (self.number(), self.reading()?);
-                let outlet = &mut crawl.outlet;
-                outlet.follow_captures(number, reading, HREF, Some(&chosen), follow)
-            }
+        let chosen = self.chosen()?;
+        if chosen.as_ref().is_some_and(Vec::is_empty) {
+            return Ok(());
         }
+        let outlet = &mut crawl.outlet;
+        outlet.follow_page_links(self, chosen.as_deref(), follow)
     }
 }

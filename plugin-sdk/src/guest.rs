@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::sync::Once;
 
 use crate::extract::derived::Take;
-use crate::extract::page_links;
+use crate::extract::page_links::{self, LinkFilter};
 use crate::extract::reading::{Captures, Reading};
 use crate::{
     Crawl, Description, Follow, ItemKind, Level, Page, PageLinks, Plan, Plugin, PluginItem,
@@ -229,6 +229,24 @@ impl Answer {
             truncated: captures.truncated,
         })
     }
+
+    /// Returns the positions of the links of a field that fit; the links stay with the host.
+    pub(crate) fn choose_links(
+        &self,
+        number: u32,
+        _plan: &Plan,
+        field: u32,
+        filter: LinkFilter,
+    ) -> Result<Vec<u32>> {
+        let filter = types::LinkFilter {
+            within_host: filter.within_host,
+            matching: filter.matching,
+            not_matching: filter.not_matching,
+            distinct: filter.distinct,
+            hints: Vec::new(),
+        };
+        page::choose_links(number, field, &filter).map_err(not_chosen)
+    }
 }
 
 /// Results of a call, handed to the host, which buffers them until the call succeeds.
@@ -245,9 +263,14 @@ impl Outlet {
         output::follow(&requests).map_err(refusal)
     }
 
-    /// Follows all links of the page, which itself stays with the host.
-    pub(crate) fn follow_page_links(&mut self, links: &PageLinks<'_>, follow: Follow) -> Result {
-        self.follow_field(links.number(), page_links::HREF, None, follow)
+    /// Follows links of the page, all or those at some positions. The page itself stays with the host.
+    pub(crate) fn follow_page_links(
+        &mut self,
+        links: &PageLinks<'_>,
+        chosen: Option<&[u32]>,
+        follow: Follow,
+    ) -> Result {
+        self.follow_field(links.number(), page_links::HREF, chosen, follow)
     }
 
     pub(crate) fn follow_captures(
@@ -308,6 +331,15 @@ fn unread(error: types::ExtractError) -> RuleError {
         | types::ExtractError::TooLarge(why)
         | types::ExtractError::UnknownPlan(why) => RuleError::unexpected(why),
         types::ExtractError::Other((code, why)) => RuleError::Other { code, why },
+    }
+}
+
+/// A filter that the host refuses is a mistake of the plugin, whatever the page is.
+fn not_chosen(error: types::ChooseError) -> RuleError {
+    match error {
+        types::ChooseError::Unread(error) => unread(error),
+        types::ChooseError::Refused(why) => RuleError::fatal(why),
+        types::ChooseError::Other((code, why)) => RuleError::Other { code, why },
     }
 }
 

@@ -7,6 +7,8 @@ mod bounds;
 mod extract;
 #[path = "engine/guests.rs"]
 mod guests;
+#[path = "engine/links.rs"]
+mod links;
 #[path = "engine/load.rs"]
 mod load;
 #[path = "engine/spans.rs"]

@@ -9,6 +9,7 @@ wasmtime::component::bindgen!({
     imports: {
         // These calls may read a long page, which is not done on a thread of the executor.
         "crawler:rules/page.extract": async | trappable,
+        "crawler:rules/page.choose-links": async | trappable,
         "crawler:rules/output.follow-field": async | trappable,
         "crawler:rules/output.follow-captures": async | trappable,
         default: trappable,

@@ -14,6 +14,7 @@ use crawler_model::page::PageContext;
 
 pub(crate) mod extract;
 pub(crate) mod fuel;
+mod links;
 pub(crate) mod logs;
 mod output;
 pub(crate) mod reads;
@@ -128,6 +129,15 @@ impl page::Host for CallState {
         self.charge(extract::n_bytes(&shown))?;
         self.is_shown(plan);
         Ok(Ok(shown))
+    }
+
+    async fn choose_links(
+        &mut self,
+        plan: u32,
+        field: u32,
+        filter: types::LinkFilter,
+    ) -> wasmtime::Result<Result<Vec<u32>, types::ChooseError>> {
+        self.chosen_links(plan, field, filter).await
     }
 }
 

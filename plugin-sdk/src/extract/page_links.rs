@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::rc::Rc;
 
-use regex_lite::Regex;
 use url::Url;
 
 use super::Link;
 use super::reading::{PAGE, Reading};
 use super::shape::{Part, Shape, Take};
-use crate::{Page, Plan, Result, RuleError};
+use crate::{Page, Plan, Result};
 
 /// Fields that are read of each link.
 const LINK: &Shape = &Shape::new(
@@ -68,21 +67,34 @@ const TEXT: u32 = 1;
 /// # Ok::<(), RuleError>(())
 /// ```
 ///
-/// Links that are followed without a condition do not enter the sandbox, and the crawler leaves out what it does
-/// not fetch. With a condition the addresses do enter it, once for each page, and the links that fit are followed
-/// by number: only `http` and `https`, and each address once.
+/// Links do not enter the sandbox, unless [`filter`](Self::filter) or `read` looks at them: the crawler judges
+/// their addresses, each of them once. Links that are followed without a condition are all handed over, and the
+/// crawler leaves out what it does not fetch. With a condition, only those of `http` and `https` are followed, and each
+/// address once.
+///
+/// An expression has the syntax of the crate [`regex_lite`](https://docs.rs/regex-lite). There are at most 32 of them,
+/// each of at most 4 KiB.
 ///
 /// Limit `requests` counts all links of the page if they are followed without a condition, also those that are not
 /// fetched; with a condition it counts only those that fit. Limits `captures` and `capture-bytes` hold for them as
 /// for everything that is read. Links that these cut off are left out, and the log says so.
 pub struct PageLinks<'p> {
     page: &'p Page,
+    filter: LinkFilter,
+    /// Conditions that look at each link, in the sandbox.
     conditions: Vec<Condition<'p>>,
-    /// Finds the links that fit, once there is a condition: guests that follow all links carry no code for
-    /// addresses.
+    /// Finds the links that fit, once there is such a condition: other guests carry no code for addresses.
     choose: Option<Choose<'p>>,
-    /// Error of a pattern that does not compile; it is returned when links are asked for.
-    mistake: Option<RuleError>,
+}
+
+/// Conditions on addresses, which the crawler judges.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct LinkFilter {
+    pub(crate) within_host: bool,
+    pub(crate) matching: Vec<String>,
+    pub(crate) not_matching: Vec<String>,
+    /// True if each address is chosen once.
+    pub(crate) distinct: bool,
 }
 
 type Condition<'p> = Box<dyn Fn(&PageLink<'_>) -> bool + 'p>;
@@ -123,9 +135,9 @@ impl Page {
     pub fn links(&self) -> PageLinks<'_> {
         PageLinks {
             page: self,
+            filter: LinkFilter::default(),
             conditions: Vec::new(),
             choose: None,
-            mistake: None,
         }
     }
 }
@@ -142,9 +154,9 @@ impl<'p> PageLinks<'p> {
     /// # Ok::<(), crawler_plugin_sdk::RuleError>(())
     /// ```
     #[must_use]
-    pub fn within_host(self) -> Self {
-        let page = Url::parse(self.page.url()).ok();
-        self.filter(move |link| link.url.host() == page.as_ref().and_then(Url::host))
+    pub fn within_host(mut self) -> Self {
+        self.filter.within_host = true;
+        self
     }
 
     /// Keeps only links in whose absolute address this regular expression is found. If it is called several times,
@@ -159,17 +171,20 @@ impl<'p> PageLinks<'p> {
     /// # Ok::<(), crawler_plugin_sdk::RuleError>(())
     /// ```
     #[must_use]
-    pub fn matching(self, pattern: &str) -> Self {
-        self.by_pattern(pattern, true)
+    pub fn matching(mut self, pattern: &str) -> Self {
+        self.filter.matching.push(pattern.to_owned());
+        self
     }
 
     /// Keeps only links in whose absolute address this regular expression is not found.
     #[must_use]
-    pub fn not_matching(self, pattern: &str) -> Self {
-        self.by_pattern(pattern, false)
+    pub fn not_matching(mut self, pattern: &str) -> Self {
+        self.filter.not_matching.push(pattern.to_owned());
+        self
     }
 
-    /// Keeps only links for which a function returns true.
+    /// Keeps only links for which a function returns true. All links that fit otherwise enter the sandbox for it, so
+    /// [`matching`](Self::matching) costs less on long pages.
     ///
     /// ```
     /// use crawler_plugin_sdk::Page;
@@ -198,22 +213,34 @@ impl<'p> PageLinks<'p> {
     /// # Ok::<(), crawler_plugin_sdk::RuleError>(())
     /// ```
     pub fn read(&self) -> Result<Vec<PageLink<'p>>> {
-        if let Some(mistake) = &self.mistake {
-            return Err(mistake.clone());
-        }
         let reading = self.reading()?;
-        let mut seen = BTreeSet::new();
-        let links = reading.rows(LINKS, PAGE);
-        let links = links.filter_map(|row| link(reading, row));
         // Two links to one address may differ in their texts, so conditions are checked before duplicates are
         // dropped.
+        let fitting = self.fitting(self.conditions.is_empty())?;
+        let mut seen = BTreeSet::new();
+        let links = reading.rows(LINKS, PAGE);
+        let links = links.filter_map(|row| link(reading, row, &fitting));
         let links = links.filter(|link| self.fits(link));
         Ok(links.filter(|link| seen.insert(link.url.clone())).collect())
     }
 
-    /// Positions of the links to follow. `None` if there is no condition, so that nobody need look at them.
+    /// Positions of the links to follow. `None` if there is no condition.
     pub(crate) fn chosen(&self) -> Result<Option<Vec<u32>>> {
-        self.choose.map(|choose| choose(self)).transpose()
+        match self.choose {
+            Some(choose) => choose(self).map(Some),
+            None if self.filter == LinkFilter::default() => Ok(None),
+            None => self.fitting(true).map(Some),
+        }
+    }
+
+    /// Positions of the links whose addresses fit, in rising order.
+    fn fitting(&self, distinct: bool) -> Result<Vec<u32>> {
+        let filter = LinkFilter {
+            distinct,
+            ..self.filter.clone()
+        };
+        let answer = &self.page.answer;
+        answer.choose_links(self.number(), &PLAN, HREF, filter)
     }
 
     fn choose(&self) -> Result<Vec<u32>> {
@@ -238,27 +265,16 @@ impl<'p> PageLinks<'p> {
     fn fits(&self, link: &PageLink<'_>) -> bool {
         self.conditions.iter().all(|fits| fits(link))
     }
-
-    fn by_pattern(mut self, pattern: &str, is_wanted: bool) -> Self {
-        match Regex::new(pattern) {
-            Ok(regex) => self.filter(move |link| regex.is_match(link.url.as_str()) == is_wanted),
-            Err(why) => {
-                let message = format!("`{pattern}` is no regular expression for links: {why}");
-                self.mistake.get_or_insert(RuleError::fatal(message));
-                self.choose = Some(Self::choose);
-                self
-            }
-        }
-    }
 }
 
-/// Returns the link of a row, if its address can be fetched.
-fn link(reading: &Rc<Reading>, row: u32) -> Option<PageLink<'_>> {
+/// Returns the link of a row, if it is among those that fit.
+fn link<'p>(reading: &'p Rc<Reading>, row: u32, fitting: &[u32]) -> Option<PageLink<'p>> {
     let position = reading.captures(HREF, row).next()?;
+    fitting.binary_search(&position).ok()?;
     let text = reading.captures(TEXT, row).next();
     let mut url = reading.join(reading.text(HREF, position)).ok()?;
     url.set_fragment(None);
-    matches!(url.scheme(), "http" | "https").then(|| PageLink {
+    Some(PageLink {
         url,
         text: text.map_or("", |position| reading.text(TEXT, position)),
         link: Link {
@@ -273,6 +289,7 @@ impl fmt::Debug for PageLinks<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let n = self.conditions.len();
         f.debug_struct("PageLinks")
+            .field("filter", &self.filter)
             .field("conditions", &n)
             .finish_non_exhaustive()
     }

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
-use crawler_extract::{Budget, CompiledPlan, Field, Group, PlanLimits, Take, extract};
+use crawler_extract::{
+    Budget, ChooseBudget, CompiledPlan, Field, Group, LinkConditions, PlanLimits, Take, extract,
+};
 use url::Url;
 
 use super::{Answer, Outlet};
 use crate::extract::derived;
-use crate::extract::page_links::HREF;
+use crate::extract::page_links::{HREF, LinkFilter};
 use crate::extract::reading::{Captures, Reading};
 use crate::{Follow, PageLinks, Plan, Request, Result, RuleError};
 
@@ -21,6 +23,48 @@ impl Answer {
     }
 
     pub(crate) fn extract(&self, _number: u32, plan: &Plan) -> Result<Captures> {
+        let captures = self.read(plan)?;
+        let base = self.base(&captures)?;
+        let columns = captures.columns.into_iter();
+        Ok(Captures {
+            text: captures.text,
+            groups: captures.groups,
+            columns: columns.map(|column| (column.rows, column.spans)).collect(),
+            base: base.map(String::from),
+            truncated: captures.truncated,
+        })
+    }
+
+    pub(crate) fn choose_links(
+        &self,
+        _number: u32,
+        plan: &Plan,
+        field: u32,
+        filter: LinkFilter,
+    ) -> Result<Vec<u32>> {
+        let filter = crawler_extract::LinkFilter::new(&LinkConditions {
+            within_host: filter.within_host,
+            matching: filter.matching,
+            not_matching: filter.not_matching,
+            distinct: filter.distinct,
+        });
+        let filter = filter.map_err(|why| RuleError::fatal(why.to_string()))?;
+        let captures = self.read(plan)?;
+        let url = Url::parse(&self.url)?;
+        let base = self.base(&captures)?.unwrap_or_else(|| url.clone());
+        let budget = ChooseBudget {
+            deadline: DEADLINE,
+            ..ChooseBudget::default()
+        };
+        let places = (&url, &base);
+        // Native tests count no fuel.
+        let chosen = filter.choose(&captures, field as usize, places, &budget, &mut {
+            u64::MAX
+        });
+        Ok(chosen?)
+    }
+
+    fn read(&self, plan: &Plan) -> Result<crawler_extract::Captures> {
         // A plugin with such a plan could not be pushed.
         let plan = CompiledPlan::new(&engine_plan(plan), &PlanLimits::default())
             .map_err(|why| RuleError::fatal(why.to_string()))?;
@@ -31,26 +75,27 @@ impl Answer {
         if let Some(n) = self.captures_limit {
             budget.n_captures = n;
         }
-        let captures = extract(&plan, &self.text(), &budget)?;
+        Ok(extract(&plan, &self.text(), &budget)?)
+    }
+
+    /// Returns the base that the page declares, if it leads to pages.
+    fn base(&self, captures: &crawler_extract::Captures) -> Result<Option<Url>> {
         let url = Url::parse(&self.url)?;
-        let base = captures.base;
-        let base = base.and_then(|base| url.join(&base).ok());
-        let base = base.filter(|base| matches!(base.scheme(), "http" | "https"));
-        let columns = captures.columns.into_iter();
-        Ok(Captures {
-            text: captures.text,
-            groups: captures.groups,
-            columns: columns.map(|column| (column.rows, column.spans)).collect(),
-            base: base.map(String::from),
-            truncated: captures.truncated,
-        })
+        let base = captures.base.as_ref();
+        let base = base.and_then(|base| url.join(base).ok());
+        Ok(base.filter(|base| matches!(base.scheme(), "http" | "https")))
     }
 }
 
 impl Outlet {
-    pub(crate) fn follow_page_links(&mut self, links: &PageLinks<'_>, follow: Follow) -> Result {
+    pub(crate) fn follow_page_links(
+        &mut self,
+        links: &PageLinks<'_>,
+        chosen: Option<&[u32]>,
+        follow: Follow,
+    ) -> Result {
         let reading = links.reading()?;
-        self.follow_captures(links.number(), reading, HREF, None, follow)
+        self.follow_captures(links.number(), reading, HREF, chosen, follow)
     }
 
     pub(crate) fn follow_captures(

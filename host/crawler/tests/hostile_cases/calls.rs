@@ -39,6 +39,7 @@ pub(crate) const CASES: &[Case] = &[
     case(7, "function beyond 7.65 MB", push(bytes::function_of_8_megabytes, "the component is damaged or uses a feature that is switched off"), ""),
     case(8, "100 000 tiny functions", fenced(bytes::functions_100_000, "compiling it "), ""),
     case(9, "catastrophic pattern in a schema", rule(Hostile, "slow-shape", little_fuel, killed(OutOfFuel, "")), "an_item_has_the_shape_that_its_schema_tells_and_looking_for_it_has_its_price"),
+    case(9, "catastrophic pattern for links", rule(Hostile, "choose-flood", little_fuel, killed(OutOfFuel, "")), "choosing_again_and_again_ends_with_the_fuel"),
     case(9, "catastrophic regex in the guest", not_here("for the host it is a loop: case 1"), ""),
     case(10, "memory in steps of 64 KiB", rule(Sharp, "grow", little_memory, killed(OutOfMemory, "limit memory is 8192 KiB")), "f31_a_rule_that_hoards_memory_ends_at_the_limit"),
     case(10, "memory by an allocator", rule(Hostile, "alloc", little_memory, killed(OutOfMemory, "")), "f31_a_rule_that_hoards_memory_ends_at_the_limit"),

@@ -35,6 +35,12 @@ pub(crate) fn siblings() -> String {
     "<li>".repeat(1_000_000)
 }
 
+pub(crate) fn addresses() -> String {
+    let base = format!("<base href='/{}/'>", "x".repeat(8_000));
+    let links = (0..20_000).map(|n| format!("<li><a href={n}>"));
+    std::iter::once(base).chain(links).collect()
+}
+
 pub(crate) fn svg() -> String {
     format!("<svg>{}", nested("<g>", NESTED_BYTES))
 }

@@ -28,6 +28,7 @@ pub(crate) const CASES: &[Case] = &[
     case(51, "1 million attributes", page(Hostile, "extract", pages::attributes, items(1)), "one_huge_tag_is_linear_work"),
     case(51, "attribute of 8 MiB", page(Hostile, "extract", pages::attribute, items(1)), "a_tag_is_as_long_as_the_page_may_be"),
     case(51, "1 million siblings", page(Hostile, "extract", pages::siblings, items(1)), "captures_are_as_many_as_the_budget_allows"),
+    case(51, "20 000 addresses of 8 KiB", page(Hostile, "choose-links", pages::addresses, items(1)), "addresses_are_as_long_together_as_captures_may_be"),
     case(52, ":has in a plan", push(|| describing("unsupported"), "plan"), "a_plan_that_one_pass_cannot_follow_is_refused_with_the_way_out"),
     case(52, "10 000 selectors in a plan", push(|| describing("selectors"), "plan"), "text_is_bounded_before_it_is_parsed"),
     case(52, "selectors nested 1 000 deep", push(|| describing("1000-nots"), "plan"), "the_longest_selector_that_is_allowed_compiles_and_runs_on_a_small_stack"),

@@ -257,6 +257,9 @@ const RULES: &[(&str, Behaviour)] = &[
         }
     }),
     ("follow-field", plans::follow),
+    ("choose-links", plans::choose),
+    ("choose-many", plans::choose_many),
+    ("choose-flood", plans::choose_flood),
     ("nothing", || Ok(())),
 ];
 

@@ -1,6 +1,8 @@
 //! Rules that read by a plan, follow what they have read, and emit all that they are told.
 
-use super::crawler::rules::types::{ExtractError, Field, FollowOptions, Group, Plan, Take};
+use super::crawler::rules::types::{
+    ChooseError, ExtractError, Field, FollowOptions, Group, LinkFilter, Plan, Take,
+};
 use super::crawler::rules::{output, page};
 use super::exports::crawler::rules::rules::RuleError;
 use super::{emit, text};
@@ -119,14 +121,7 @@ fn of_nested_not(depth: usize) -> Plan {
 
 /// Emits the captures of the plan of this number, as they are handed over.
 pub(crate) fn extract(plan: u32) -> Result<(), RuleError> {
-    let captures = page::extract(plan).map_err(|e| {
-        RuleError::Skip(match e {
-            ExtractError::TooDeep(why) => format!("too deep: {why}"),
-            ExtractError::TooLarge(why) => format!("too large: {why}"),
-            ExtractError::UnknownPlan(why) => format!("unknown plan: {why}"),
-            ExtractError::Other((code, why)) => format!("{code}: {why}"),
-        })
-    })?;
+    let captures = page::extract(plan).map_err(|e| RuleError::Skip(unread(e)))?;
     let columns = captures.columns.iter();
     let columns: Vec<_> = columns
         .map(|c| format!("[{:?},{:?}]", c.rows, c.spans))
@@ -140,6 +135,72 @@ pub(crate) fn extract(plan: u32) -> Result<(), RuleError> {
         captures.truncated,
     ))
     .map_err(|e| RuleError::Fatal(text(&e)))
+}
+
+fn unread(error: ExtractError) -> String {
+    match error {
+        ExtractError::TooDeep(why) => format!("too deep: {why}"),
+        ExtractError::TooLarge(why) => format!("too large: {why}"),
+        ExtractError::UnknownPlan(why) => format!("unknown plan: {why}"),
+        ExtractError::Other((code, why)) => format!("{code}: {why}"),
+    }
+}
+
+/// Returns the positions of the links of plan 0 in whose addresses this pattern is found.
+fn chosen(plan: u32, field: u32, pattern: &str) -> Result<Vec<u32>, String> {
+    let filter = LinkFilter {
+        within_host: true,
+        matching: vec![pattern.to_owned()],
+        not_matching: vec!["/no such".to_owned()],
+        distinct: true,
+        hints: vec![("later".to_owned(), "x".to_owned())],
+    };
+    page::choose_links(plan, field, &filter).map_err(|error| match error {
+        ChooseError::Unread(error) => unread(error),
+        ChooseError::Refused(why) => format!("refused: {why}"),
+        ChooseError::Other((code, why)) => format!("{code}: {why}"),
+    })
+}
+
+/// Chooses links of the rows, and what does not exist.
+pub(crate) fn choose() -> Result<(), RuleError> {
+    let (title, url) = (1, 2);
+    let cases = [
+        (0, url, "."),
+        (0, title, "Odd"),
+        (0, url, "("),
+        (0, 7, "."),
+        (5, 0, "."),
+    ];
+    let said = cases.map(
+        |(plan, field, pattern)| match chosen(plan, field, pattern) {
+            Ok(positions) => format!("{positions:?}"),
+            Err(why) => why,
+        },
+    );
+    emit(&format!("{{\"chosen\":{said:?}}}")).map_err(|e| RuleError::Fatal(text(&e)))
+}
+
+/// Chooses links again and again, by a pattern that is much work.
+pub(crate) fn choose_flood() -> Result<(), RuleError> {
+    loop {
+        chosen(0, 2, "(a|b|c){100}x").map_err(RuleError::Skip)?;
+    }
+}
+
+/// Hands over more patterns than a filter has.
+pub(crate) fn choose_many() -> Result<(), RuleError> {
+    let filter = LinkFilter {
+        within_host: false,
+        matching: vec![".".to_owned(); 33],
+        not_matching: Vec::new(),
+        distinct: false,
+        hints: Vec::new(),
+    };
+    match page::choose_links(0, 2, &filter) {
+        Err(ChooseError::Refused(why)) => Err(RuleError::Skip(why)),
+        other => Err(RuleError::Fatal(format!("{other:?}"))),
+    }
 }
 
 fn options() -> FollowOptions {

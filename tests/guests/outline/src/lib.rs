@@ -1,5 +1,5 @@
 //! The same work twice: the headings and links of a page, read by the crawler as declared, and read from a tree in
-//! the sandbox.
+//! the sandbox. A third rule tells links apart by their addresses.
 
 use crawler_plugin_sdk::prelude::*;
 use serde::Serialize;
@@ -51,5 +51,14 @@ impl Guest {
         let url = page.url().to_owned();
         crawl.emit(&Outline { url, headings })?;
         crawl.follow_all(dom.attrs_at("a[href]", "href"), Self::TREE)
+    }
+
+    /// The recipe "All links of a site" of the cookbook.
+    #[rule]
+    fn site(page: &Page, crawl: &mut Crawl) -> Result {
+        const LIBRARY: &str = r"/library/[a-z0-9.]+\.html$";
+        let links = || page.links().within_host();
+        crawl.follow_links(&links().matching(LIBRARY), Self::DECLARED)?;
+        crawl.follow_links(&links().not_matching(LIBRARY), Self::SITE)
     }
 }
