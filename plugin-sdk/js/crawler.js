@@ -83,14 +83,52 @@ export const tag = (css) => new Value(css, { tag: "tag" });
 /** Whether there is one. */
 export const present = (css) => new Value(css, { tag: "present" }, { presence: true });
 
-/** Addresses as they are declared, and as they are read. */
+/** Addresses as they are declared, and as they are read. Each method gives new ones. */
 class Links {
-    constructor(css, name) {
-        Object.assign(this, { css, name });
+    constructor(css, name, parts = {}) {
+        Object.assign(this, { css, name, filter: null }, parts);
+    }
+
+    /** Keeps those of the host that the page came from: same name, any scheme and port. */
+    withinHost() {
+        return this.#filtered({ withinHost: true });
+    }
+
+    /** Keeps those in whose absolute address this regular expression is found, in the syntax of regex-lite. */
+    matching(pattern) {
+        return this.#filtered({ matching: [...(this.filter?.matching ?? []), patternOf(pattern)] });
+    }
+
+    /** Keeps those in whose absolute address this regular expression is not found. */
+    notMatching(pattern) {
+        return this.#filtered({ notMatching: [...(this.filter?.notMatching ?? []), patternOf(pattern)] });
+    }
+
+    #filtered(parts) {
+        const usual = { withinHost: false, matching: [], notMatching: [], distinct: true, hints: [] };
+        return new Links(this.css, this.name, { ...this, filter: { ...usual, ...this.filter, ...parts } });
     }
 
     toJSON() {
         throw new TypeError(`the links of ${this.css} can only be followed; to read addresses use attr`);
+    }
+}
+
+/** Returns a pattern as the crawler takes it: its regular expressions are not those of JavaScript. */
+function patternOf(pattern) {
+    if (typeof pattern !== "string") throw new TypeError(`a regular expression for links is a text, not ${pattern}; write it by String.raw`);
+    return wellFormed(pattern);
+}
+
+/** Returns the positions of the links that fit: the crawler judges each address once. */
+function chosen({ plan, field, filter }) {
+    try {
+        return host.chooseLinks(plan, field, filter);
+    } catch (error) {
+        const { tag, val } = error?.payload ?? {};
+        if (tag === "refused") throw fatal(val);
+        if (tag === "unread") throw { payload: val };
+        throw error;
     }
 }
 
@@ -100,7 +138,7 @@ class Rows {
     }
 }
 
-/** Addresses that can only be followed: they never enter the sandbox, which is fastest. */
+/** Addresses that can only be followed: they never enter the sandbox, which is fastest. Their methods tell them apart. */
 export const links = (css, name = "href") => new Links(css, name);
 /** Every element that matches as an object with these fields; they are looked for within it. */
 export const rows = (css, fields) => new Rows(css, fields);
@@ -387,7 +425,12 @@ class Crawl {
         const common = { priority, state: bytesOf(state), reload: Boolean(reload), hints: accepting(acceptStatus) };
         if (what instanceof Links) {
             if (method || headers || body) throw new TypeError("links have no method, headers or body; use attr");
-            output.followField(what.plan, what.field, number, common);
+            if (what.filter === null) {
+                output.followField(what.plan, what.field, number, common);
+                return;
+            }
+            const positions = chosen(what);
+            if (positions.length > 0) output.followCaptures(what.plan, what.field, positions, number, common);
             return;
         }
         const isSent = body === null || typeof body === "string" || body instanceof Uint8Array;
@@ -464,7 +507,7 @@ class Plan {
         };
         const object = (shape, row) => Object.fromEntries(shape.map((part) => [part.key, read(part, row)]));
         const read = ({ declared, at, name, shape }, row) => {
-            if (declared instanceof Links) return Object.assign(new Links(declared.css), { plan, field: at });
+            if (declared instanceof Links) return new Links(declared.css, declared.name, { filter: declared.filter, plan, field: at });
             if (declared instanceof Value) return value(name, declared, textsOf(at, row));
             return (nested[at].get(row) ?? []).map((n) => object(shape, n));
         };

@@ -37,6 +37,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable
+from copy import copy
 from math import ceil
 
 from componentize_py_types import Err
@@ -106,8 +107,39 @@ def present(css):
     return Value(css, types.Take_Present(), presence=True)
 
 
-class links:
-    """Addresses that can only be followed: they never enter the sandbox, which is fastest."""
+class _Filtered:
+    """Addresses, or those of them that meet conditions. Each method gives new ones."""
+
+    _filter = None
+
+    def within_host(self):
+        """Keeps those of the host that the page came from: same name, any scheme and port."""
+        return self._with(within_host=True)
+
+    def matching(self, pattern):
+        """Keeps those in whose absolute address this regular expression is found, in the syntax of regex-lite."""
+        return self._with(matching=pattern)
+
+    def not_matching(self, pattern):
+        """Keeps those in whose absolute address this regular expression is not found."""
+        return self._with(not_matching=pattern)
+
+    def _with(self, within_host=False, matching=None, not_matching=None):
+        def more(patterns, pattern):
+            # The crawler has other regular expressions than Python.
+            if not (pattern is None or isinstance(pattern, str)):
+                raise TypeError(f"a regular expression for links is a text, not {pattern!r}")
+            return [*patterns, *([] if pattern is None else [_well_formed(pattern)])]
+
+        is_within, wanted, unwanted = self._filter or (False, [], [])
+        found = copy(self)
+        found._filter = (is_within or within_host, more(wanted, matching), more(unwanted, not_matching))
+        return found
+
+
+class links(_Filtered):
+    """Addresses that can only be followed: they never enter the sandbox, which is fastest. Their methods tell them
+    apart."""
 
     def __init__(self, css, name="href"):
         self.css, self.name = css, name
@@ -523,7 +555,10 @@ class Crawl:
             if method or headers or body:
                 raise TypeError("links have no method, headers or body; use attr")
             options = types.FollowOptions(priority, state, reload, hints)
-            output.follow_field(what.plan, what.field, number, options)
+            if what._filter is None:
+                output.follow_field(what.plan, what.field, number, options)
+            elif positions := _chosen(what):
+                output.follow_captures(what.plan, what.field, positions, number, options)
             return
         if not (body is None or isinstance(body, (str, bytes))):
             raise TypeError("body is a text or bytes")
@@ -557,9 +592,22 @@ def _unwritable(value):
     raise TypeError(f"an item has no place for a {type(value).__name__}")
 
 
-class _Links:
-    def __init__(self, css, plan, field):
-        self.css, self.plan, self.field = css, plan, field
+class _Links(_Filtered):
+    def __init__(self, declared, plan, field):
+        self.css, self.plan, self.field, self._filter = declared.css, plan, field, declared._filter
+
+
+def _chosen(found):
+    """Returns the positions of the links that fit: the crawler judges each address once."""
+    conditions = types.LinkFilter(*found._filter, distinct=True, hints=[])
+    try:
+        return host.choose_links(found.plan, found.field, conditions)
+    except Err as error:
+        if isinstance(error.value, types.ChooseError_Refused):
+            raise fatal(error.value.value) from None
+        if isinstance(error.value, types.ChooseError_Unread):
+            raise Err(error.value.value) from None
+        raise
 
 
 class _Plan:
@@ -614,7 +662,7 @@ class _Plan:
                 if isinstance(declared, rows):
                     values[key] = [of_row(within, n) for n in nested[at].get(row, [])]
                 elif isinstance(declared, links):
-                    values[key] = _Links(declared.css, plan, at)
+                    values[key] = _Links(declared, plan, at)
                 else:
                     values[key] = _value(self._fields[at].name, declared, texts(at, row))
             return values

@@ -168,7 +168,12 @@ fn a_new_plugin_in_javascript_passes_its_own_test_and_tells_its_faults() {
     fs::write(&rules, cases::JAVASCRIPT).expect("it is changed");
     cases::write(
         &folder,
-        &[("NOTHING", "null"), ("NUMBER", "number"), ("LAZY", "async")],
+        &[
+            ("NOTHING", "null"),
+            ("NUMBER", "number"),
+            ("LAZY", "async"),
+            ("REGEX", "/c$/; write it by String.raw"),
+        ],
     );
     check_cases(tools, &home, &folder);
 
@@ -268,6 +273,7 @@ fn a_new_plugin_in_python_passes_its_own_test_and_tells_its_faults() {
         &[
             ("NOTHING", "None"),
             ("NUMBER", "int"),
+            ("REGEX", "5"),
             ("cannot be LAZY", "cannot yield or be async"),
         ],
     );

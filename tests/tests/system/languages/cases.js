@@ -13,6 +13,14 @@ const cases = {
     links: (page, crawl) => crawl.emit("any", page.extract("links")),
     returns: async (page, crawl) => { await 1; crawl.emit("any", {}); },
     schema: (page, crawl) => crawl.emit("strict", { n: "1" }),
+    apart: (page, crawl) => {
+        const { all, here } = page.extract("links");
+        crawl.follow(here.matching("c$").matching("^http:"), "parse");
+        crawl.follow(all.notMatching("c$"), "parse", { state: "not c" });
+        crawl.follow(here.notMatching("."), "parse");
+    },
+    pattern: (page, crawl) => crawl.follow(page.extract("links").all.matching("("), "parse"),
+    regex: (page) => page.extract("links").all.matching(/c$/),
     room: (page, crawl) => crawl.emit("any", { room: new Uint8Array(80 << 20).length }),
 };
 
@@ -31,7 +39,7 @@ export const rules = plugin({
             otherwise: attr("u", "n").otherwise(7),
             not: present("u").map((is) => !is),
         },
-        links: { all: links("a") },
+        links: { all: links("a"), here: links("a").withinHost() },
     },
     root(crawl) {},
     rules: { parse: (page, crawl) => cases[crawl.param("case")](page, crawl) },

@@ -15,7 +15,7 @@ kiosk = Plugin(
             "otherwise": attr("u", "n").otherwise(7),
             "not": present("u").map(lambda is_: not is_),
         },
-        "links": {"all": links("a")},
+        "links": {"all": links("a"), "here": links("a").within_host()},
     },
 )
 
@@ -31,6 +31,13 @@ def throw(error):
 
 def lazy(crawl):
     yield crawl.emit("any", {})
+
+
+def apart(page, crawl):
+    found = page.extract("links")
+    crawl.follow(found["here"].matching("c$").matching("^http:"), "parse")
+    crawl.follow(found["all"].not_matching("c$"), "parse", state="not c")
+    crawl.follow(found["here"].not_matching("."), "parse")
 
 
 @kiosk.rule
@@ -49,6 +56,9 @@ def parse(page, crawl):
         "links": lambda: crawl.emit("any", page.extract("links")),
         "returns": lambda: lazy(crawl),
         "schema": lambda: crawl.emit("strict", {"n": "1"}),
+        "apart": lambda: apart(page, crawl),
+        "pattern": lambda: crawl.follow(page.extract("links")["all"].matching("("), "parse"),
+        "regex": lambda: page.extract("links")["all"].matching(5),
         "room": lambda: crawl.emit("any", {"room": len(bytearray(80 << 20))}),
     }[crawl.param("case")]()
 

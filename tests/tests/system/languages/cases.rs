@@ -30,6 +30,23 @@ fn outcomes() -> Vec<(&'static str, Value)> {
                  "body": "ü=1", "state": "ß", "priority": -3},
             ]}),
         ),
+        (
+            "apart",
+            json!({"items": [], "requests": [
+                {"rule": "parse", "url": "http://shelf.test/c"},
+                {"rule": "parse", "url": "http://other.test/", "state": "not c"},
+            ]}),
+        ),
+        (
+            "pattern",
+            error(
+                "fatal: `(` is no regular expression for links: found open group without closing ')'",
+            ),
+        ),
+        (
+            "regex",
+            error("error 0: TypeError: a regular expression for links is a text, not REGEX"),
+        ),
         ("room", item(json!({"room": 80 << 20}))),
         ("skip", error("skip: 404")),
         ("retry", error("retry: later")),
@@ -64,7 +81,7 @@ fn outcomes() -> Vec<(&'static str, Value)> {
 
 /// Writes calls with a page that names the case, and the expected outcomes in this language.
 pub(super) fn write(folder: &Path, words: &[(&str, &str)]) {
-    let html = "<h1>x</h1><a href=/c>c</a><i>é</i><i>€</i><i>𝄞</i>\
+    let html = "<h1>x</h1><a href=/c>c</a><a href=/c#d></a><a href=//other.test></a><i>é</i><i>€</i><i>𝄞</i>\
         <section><h2>Ünë</h2><p class=sale><b>Ä – b</b><p>nothing</section><section><h2>日本</h2></section>";
     fs::create_dir(folder.join("cases")).expect("a folder can be made");
     for (case, outcome) in outcomes() {
