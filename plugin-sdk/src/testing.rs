@@ -44,6 +44,7 @@
 //! {
 //!   "rule": "detail",
 //!   "params": { "lang": "fr" },
+//!   "limits": { "fuel": 2000000000 },
 //!   "page": {
 //!     "url": "http://shop.test/7",
 //!     "body": "detail-7.html",
@@ -55,12 +56,15 @@
 //! }
 //! ```
 //!
-//! `params` are those that are given; the defaults that the plugin declares are added, as the crawler does.
+//! `params` are those that are given; the defaults that the plugin declares are added, as the crawler does. `limits`
+//! has limits of the call in the sandbox, in the units of JSON: pieces, bytes, milliseconds. The option
+//! `--limit` replaces them.
 //!
 //! A page needs only `url` and `body`, which is a file beside this one. It may also have `requested-url`,
 //! `redirects`, `status` (200), `fetched-at` in milliseconds since 1970, `attempt` (1), `referrer` and `truncated`.
 //! Without `rule` and `page` it is a call of `root`, which may have `now`. `crawler plugin test --update` stores the
-//! outcome of a call; without the option, the outcome is compared with the stored one.
+//! outcome of a call, and the limits that `--limit` gives it; without the option, the outcome is compared with the
+//! stored one.
 
 mod extract;
 mod outlet;

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crawler_fetch::charset;
     use crawler_model::crawl::{Item, Kill, PageContext, RuleError};
-    use crawler_model::plugin::{Description, Limits};
+    use crawler_model::plugin::{Description, LimitOverrides};
     use crawler_plugin::{CallConfig, CallFailure, CallOutput, CallReport, Rules, Usage};
 
     type Answer = Result<CallOutput, CallFailure>;
@@ -239,7 +239,7 @@ mod tests {
         let call = json!({"rule": "list", "page": page});
         let call: SavedCall = serde_json::from_value(call).unwrap();
         let trial = Trial {
-            limits: Limits::default(),
+            limits: LimitOverrides::default(),
             params: [].into(),
             n_times: 1,
             rules: Arc::new(Twin {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! pages/
-//!     detail.call.json   rule, params, address, status, headers, and what came of the call
+//!     detail.call.json   rule, params, limits, address, status, headers, and what came of the call
 //!     detail.html        the body, as it came: it can be opened and edited
 //!     root.call.json     a call without a page is one of root
 //! ```
@@ -25,6 +25,7 @@ pub use self::page::SavedPage;
 use self::page::{BodyFile, charset_of, ending, is_zero};
 use super::outcome::Outcome;
 use crawler_model::crawl::{Page, UnixMillis};
+use crawler_model::plugin::LimitOverrides;
 
 mod error;
 pub mod files;
@@ -45,6 +46,8 @@ pub struct SavedCall {
     pub called: CallTarget,
     /// Params of the call, as `--param` gives them.
     pub params: BTreeMap<String, String>,
+    /// Limits of the call, as `--limit` gives them.
+    pub limits: LimitOverrides,
     /// Outcome that was kept. If `None`, nothing was kept yet.
     pub outcome: Option<Outcome>,
 }
@@ -84,6 +87,9 @@ struct File {
     rule: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     params: BTreeMap<String, String>,
+    /// Limits in base units.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    limits: BTreeMap<String, u64>,
     #[serde(default, skip_serializing_if = "is_zero")]
     now: UnixMillis,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,21 +99,31 @@ struct File {
 }
 
 impl TryFrom<File> for SavedCall {
-    type Error = &'static str;
+    type Error = String;
 
     fn try_from(file: File) -> Result<Self, Self::Error> {
+        let mut limits = LimitOverrides::default();
+        for (name, value) in &file.limits {
+            let set = limits.set_number(name, *value);
+            set.map_err(|error| error.to_string())?;
+        }
         let called = match (file.rule, file.page) {
             (None, None) => CallTarget::Root { now: file.now },
             (Some(_), Some(_)) if file.now != 0 => {
-                return Err("a rule sees the moment of its page: \"now\" is for root");
+                return Err("a rule sees the moment of its page: \"now\" is for root".to_owned());
             }
             (Some(rule), Some(page)) => CallTarget::Rule { rule, page },
-            (Some(_), None) => return Err("a rule is called with a page: \"page\" is missing"),
-            (None, Some(_)) => return Err("a page is for a rule: \"rule\" is missing"),
+            (Some(_), None) => {
+                return Err("a rule is called with a page: \"page\" is missing".to_owned());
+            }
+            (None, Some(_)) => {
+                return Err("a page is for a rule: \"rule\" is missing".to_owned());
+            }
         };
         Ok(Self {
             called,
             params: file.params,
+            limits,
             outcome: file.outcome,
         })
     }
@@ -119,9 +135,12 @@ impl From<SavedCall> for File {
             CallTarget::Root { now } => (None, None, now),
             CallTarget::Rule { rule, page } => (Some(rule), Some(page), 0),
         };
+        let limits = call.limits.iter();
+        let limits = limits.map(|(name, value)| (name.as_str().to_owned(), value));
         Self {
             rule,
             params: call.params,
+            limits: limits.collect(),
             now,
             page,
             outcome: call.outcome,
@@ -176,13 +195,14 @@ impl SavedCall {
         call.map_err(|error| failed(format!("it is no saved call: {error}")))
     }
 
-    /// Keeps the outcome of the call, unless the file has changed meanwhile. Returns true if the outcome is
-    /// new.
+    /// Keeps the outcome of the call, and limits that it was made with in addition to its own, unless the file has
+    /// changed meanwhile. Returns true if anything is new.
     pub fn update(
         &mut self,
         folder: &Path,
         name: &CallName,
         outcome: Outcome,
+        limits: &LimitOverrides,
     ) -> Result<bool, SavedError> {
         if Self::read(folder, name)? != *self {
             let why = "it was changed meanwhile, and is left as it is; try again".to_owned();
@@ -191,6 +211,7 @@ impl SavedCall {
         }
         let before = self.clone();
         self.outcome = Some(outcome);
+        self.limits = self.limits.and(limits);
         if let CallTarget::Rule { page, .. } = &mut self.called {
             // A fetch notes the charset; a call that was written by hand gets it here.
             let (read, _) = page.page(folder, u64::MAX)?;
@@ -210,7 +231,7 @@ impl SavedCall {
 
     /// Keeps a fetched page for a rule, with its body, under this name. If files are there already, they are
     /// replaced if allowed; otherwise it is an error. A call that is replaced leaves what a fetch cannot
-    /// tell: its outcome, and how its rule was called.
+    /// tell: its outcome, and how its rule was called. Limits are added to its own.
     pub fn keep(
         folder: &Path,
         name: &CallName,
@@ -220,6 +241,7 @@ impl SavedCall {
         let Fetched {
             rule,
             params,
+            mut limits,
             state,
             page,
         } = fetched;
@@ -245,6 +267,7 @@ impl SavedCall {
         {
             saved.called_as(&earlier_page);
             outcome = earlier.outcome;
+            limits = earlier.limits.and(&limits);
             if params.is_empty() {
                 params = earlier.params;
             }
@@ -258,6 +281,7 @@ impl SavedCall {
                 page: Box::new(saved),
             },
             params,
+            limits,
             outcome,
         };
         write(&folder.join(&body), &page.body, is_replacing)?;
@@ -273,6 +297,8 @@ pub struct Fetched<'a> {
     pub rule: &'a str,
     /// Params with which the rule is called.
     pub params: BTreeMap<String, String>,
+    /// Limits of the call, in addition to the defaults.
+    pub limits: LimitOverrides,
     /// State that the page's request carries.
     pub state: Option<&'a str>,
     /// Page as it was fetched.

@@ -9,7 +9,7 @@ use super::outcome::Outcome;
 use super::saved::{CallTarget, SavedCall, SavedError};
 use crawler_model::crawl::{Kill, Page, PageContext, UnixMillis};
 use crawler_model::guest_text::GuestText;
-use crawler_model::plugin::Limits;
+use crawler_model::plugin::{LimitOverrides, Limits};
 use crawler_plugin::{
     CallConfig, CallFailure, CallOutput, CallReport, KillReport, RuleLog, Rules, Usage,
 };
@@ -19,8 +19,8 @@ use crawler_process::memory::Account;
 pub struct Trial {
     /// Rules of the plugin that is tried.
     pub rules: Arc<dyn Rules>,
-    /// Limits of each call.
-    pub limits: Limits,
+    /// Limits that replace those that a call was saved with.
+    pub limits: LimitOverrides,
     /// Params that replace those that a call was saved with.
     pub params: BTreeMap<String, String>,
     /// Number of times that each call is made, at least once.
@@ -74,6 +74,18 @@ pub enum TrialError {
 }
 
 impl Trial {
+    /// Returns the limits of a call of a rule of the plugin.
+    pub fn limits(&self, call: &SavedCall) -> Limits {
+        self.set_limits(call).of_plugin(self.rules.description())
+    }
+
+    /// Returns the limits that are set for a call: its own, and those that replace them.
+    fn set_limits(&self, call: &SavedCall) -> Limits {
+        let limits = call.limits.and(&self.limits);
+        let limits = Limits::default().with(&limits, &LimitOverrides::unlimited());
+        limits.expect("no value is above a ceiling that allows all")
+    }
+
     /// Makes a call of this folder again.
     pub async fn make(&self, folder: &Path, call: &SavedCall) -> Result<TrialResult, TrialError> {
         let ready = self.ready(folder, call)?;
@@ -125,9 +137,10 @@ impl Trial {
     pub(super) fn ready(&self, folder: &Path, call: &SavedCall) -> Result<Ready, TrialError> {
         let mut params = call.params.clone();
         params.extend(self.params.clone());
+        let limits = self.set_limits(call);
         let config = CallConfig {
             params: Arc::new(params),
-            limits: self.limits,
+            limits,
             account: Account::default(),
         };
         let called = match &call.called {
@@ -141,7 +154,7 @@ impl Trial {
                         rules: rules.join(", "),
                     });
                 }
-                let (page, context) = page.page(folder, self.limits.body)?;
+                let (page, context) = page.page(folder, limits.body)?;
                 ReadyCall::Rule(rule.clone(), page.into(), context)
             }
         };
@@ -326,7 +339,7 @@ mod tests {
 
     fn trial(answers: Vec<(Result<CallOutput, CallFailure>, u64)>) -> Trial {
         Trial {
-            limits: Limits::default(),
+            limits: LimitOverrides::default(),
             params: [("lang".to_owned(), "de".to_owned())].into(),
             n_times: u32::try_from(answers.len()).unwrap().max(1),
             rules: Arc::new(Twin {
@@ -406,5 +419,23 @@ mod tests {
         let error = trial(Vec::new()).make(Path::new("."), &call).await;
         let error = error.unwrap_err().to_string();
         assert_eq!(error, "the plugin has no rule wrod; it has word");
+    }
+
+    #[test]
+    fn limits_of_a_call_are_its_own_and_those_of_the_trial_before_them() {
+        let saved = CALL.replace(
+            "{\"rule\"",
+            "{\"limits\": {\"fuel\": 7, \"items\": 8}, \"rule\"",
+        );
+        let call: SavedCall = serde_json::from_str(&saved).unwrap();
+        let mut trial = trial(Vec::new());
+        trial.limits.set("items", "9").unwrap();
+        let Limits {
+            fuel,
+            items,
+            requests,
+            ..
+        } = trial.limits(&call);
+        assert_eq!((fuel, items, requests), (7, 9, Limits::default().requests));
     }
 }

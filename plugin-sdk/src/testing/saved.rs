@@ -26,6 +26,9 @@ struct SavedCall {
     rule: Option<String>,
     #[serde(default)]
     params: BTreeMap<String, String>,
+    /// Limits of the call in the sandbox, in base units.
+    #[serde(default, rename = "limits")]
+    _limits: BTreeMap<String, u64>,
     page: Option<SavedPage>,
     outcome: Option<KeptOutcome>,
     /// Time that a call of `root` sees in the sandbox.

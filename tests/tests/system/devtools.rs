@@ -242,6 +242,30 @@ fn a_call_that_gives_something_else_fails_until_that_is_kept() {
     assert_eq!(after, before);
     assert_eq!(test(&home, &[]).code, Some(0));
 
+    // Limits that a call was kept with are those of later tests too.
+    let kept = test(
+        &home,
+        &["--update", "--limit=fuel=2000000000", "--call=book"],
+    );
+    assert_eq!(kept.code, Some(0), "{}", kept.stderr);
+    assert_eq!(
+        call(&pages, "book")["limits"],
+        json!({"fuel": 2_000_000_000_u64})
+    );
+    assert_eq!(test(&home, &[]).code, Some(0));
+    let edited = fs::read_to_string(pages.join("book.call.json")).expect("the call is there");
+    fs::write(
+        pages.join("book.call.json"),
+        edited.replace("2000000000", "5000"),
+    )
+    .expect("it is changed");
+    let ended = test(&home, &[]);
+    assert!(
+        ended.stdout.contains("book: ended (out-of-fuel): "),
+        "{}",
+        ended.stdout
+    );
+
     // A limit that a call exceeds is reported.
     let limited = ["--limit=fuel=5000", "--call=book"];
     let limited = test(&home, &limited);
@@ -351,7 +375,7 @@ fn what_an_author_asks_for_in_vain_is_told_in_a_sentence() {
             "there are no saved calls in nowhere",
         ),
         (
-            &["plugin", "test", books, "--update", "--limit=fuel=1"],
+            &["plugin", "test", books, "--update", "--param=a=b"],
             2,
             "cannot be used with",
         ),

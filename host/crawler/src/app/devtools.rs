@@ -127,11 +127,10 @@ async fn test(options: &TestOptions) -> anyhow::Result<()> {
 }
 
 async fn test_once(options: &TestOptions) -> anyhow::Result<()> {
-    let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
     let names = call_names(&options.pages, &options.calls)?;
     let trial = Trial {
         rules: parts::rules(&options.plugin, &options.engine).await?,
-        limits,
+        limits: options.limits.clone(),
         params: options.params.clone(),
         n_times: options.n_times,
     };
@@ -139,8 +138,7 @@ async fn test_once(options: &TestOptions) -> anyhow::Result<()> {
     for name in names {
         all.push(try_one(&trial, options, name).await);
     }
-    let limits = limits.of_plugin(trial.rules.description());
-    test_report(&all, &limits, options)
+    test_report(&all, options)
 }
 
 async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> CallResult {
@@ -151,12 +149,14 @@ async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> CallRe
             return CallResult {
                 name,
                 rule: None,
+                limits: Limits::default(),
                 tried: Err(error.into()),
                 is_kept: false,
                 mangled: Vec::new(),
             };
         }
     };
+    let limits = trial.limits(&call);
     let mut tried = trial.make(folder, &call).await;
     let to_keep = match &tried {
         Ok(TrialResult {
@@ -168,7 +168,7 @@ async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> CallRe
     };
     let mut is_kept = false;
     if let Some(outcome) = to_keep {
-        match call.update(folder, &name, outcome) {
+        match call.update(folder, &name, outcome, &options.limits) {
             Ok(is_new) => is_kept = is_new,
             Err(error) => tried = Err(error.into()),
         }
@@ -188,6 +188,7 @@ async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> CallRe
     CallResult {
         rule: Some(call.called.name().to_owned()),
         name,
+        limits,
         is_kept,
         tried,
         mangled,
@@ -214,6 +215,7 @@ async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
     let fetched = Fetched {
         rule: &request.rule,
         params: options.params.clone(),
+        limits: options.limits.clone(),
         state: options.state.as_deref(),
         page: &page,
     };

@@ -92,7 +92,7 @@ pub struct TestOptions {
     pub pages: PathBuf,
     /// Names of the calls to make; all if empty.
     pub calls: Vec<CallName>,
-    /// True if the outcome of each call is kept, whatever was kept before.
+    /// True if the outcome of each call is kept, whatever was kept before, with `limits`.
     pub is_update: bool,
     /// Number of times that each call is made.
     pub n_times: u32,
@@ -102,7 +102,7 @@ pub struct TestOptions {
     pub is_watching: bool,
     /// Params that replace those that a call was saved with.
     pub params: BTreeMap<String, String>,
-    /// Limits of one call.
+    /// Limits that replace those that a call was saved with.
     pub limits: LimitOverrides,
     /// Options of the sandbox.
     pub engine: EngineOptions,
@@ -156,7 +156,7 @@ pub(super) struct CheckArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  crawler plugin test\n  crawler plugin test plugins/books --call book --repeat 20\n  crawler plugin test --update\n  crawler plugin test --watch\n  crawler plugin test --mangle=50 --call book\n\nWith --mangle, it fails where the sandbox ends a call, or where items change though only end tags that HTML\nlets an author leave out are gone. Other mistakes take parts of a page away: what changes is told."
+    after_help = "Examples:\n  crawler plugin test\n  crawler plugin test plugins/books --call book --repeat 20\n  crawler plugin test --update\n  crawler plugin test --call index --update --limit fuel=2000000000\n  crawler plugin test --watch\n  crawler plugin test --mangle=50 --call book\n\nWith --mangle, it fails where the sandbox ends a call, or where items change though only end tags that HTML\nlets an author leave out are gone. Other mistakes take parts of a page away: what changes is told."
 )]
 pub(super) struct TestArgs {
     /// A folder of source, or a .wasm file
@@ -168,8 +168,8 @@ pub(super) struct TestArgs {
     /// Only the call of this name; may be given several times
     #[arg(long = "call", value_name = "NAME")]
     calls: Vec<CallName>,
-    /// Keep what comes of the calls, whatever was kept
-    #[arg(long, conflicts_with_all = ["params", "limits"])]
+    /// Keep what comes of the calls, whatever was kept, and the limits that --limit gives them
+    #[arg(long, conflicts_with = "params")]
     update: bool,
     /// How often each call is made: result and fuel have to be the same each time, as its random numbers are
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]

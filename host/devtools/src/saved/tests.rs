@@ -44,10 +44,17 @@ fn keep_as(
     let fetched = Fetched {
         rule: "list",
         params,
+        limits: limit("fuel"),
         state,
         page: &page(),
     };
     SavedCall::keep(folder, &name("menu"), fetched, is_replacing)
+}
+
+fn limit(name: &str) -> LimitOverrides {
+    let mut limits = LimitOverrides::default();
+    limits.set(name, "7").unwrap();
+    limits
 }
 
 fn page_of(call: &SavedCall) -> &SavedPage {
@@ -131,8 +138,13 @@ fn a_page_that_is_fetched_again_is_called_as_before() {
     call = SavedCall::read(folder.path(), &name("menu")).unwrap();
     assert_eq!(call.params["lang"], "fr");
     assert!(
-        call.update(folder.path(), &name("menu"), Outcome::default())
-            .unwrap()
+        call.update(
+            folder.path(),
+            &name("menu"),
+            Outcome::default(),
+            &limit("items")
+        )
+        .unwrap()
     );
     let again = keep_as(folder.path(), BTreeMap::new(), None, true).unwrap();
     assert_eq!(again, call);
@@ -153,12 +165,16 @@ fn what_comes_of_a_call_is_kept_unless_somebody_has_changed_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut call = keep(folder.path(), false).unwrap();
     let mut late = call.clone();
-    let mut update = || call.update(folder.path(), &name("menu"), Outcome::default());
-    assert!(update().unwrap());
-    assert!(!update().unwrap(), "nothing is new");
+    let (none, items) = (LimitOverrides::default(), limit("items"));
+    let mut update = |limits| call.update(folder.path(), &name("menu"), Outcome::default(), limits);
+    assert!(update(&none).unwrap());
+    assert!(!update(&none).unwrap(), "nothing is new");
+    assert!(update(&items).unwrap());
+    assert!(!update(&none).unwrap(), "limits stay");
     assert_eq!(SavedCall::read(folder.path(), &name("menu")).unwrap(), call);
     assert_eq!(call.outcome, Some(Outcome::default()));
-    let error = late.update(folder.path(), &name("menu"), Outcome::default());
+    assert_eq!(call.limits, limit("fuel").and(&items));
+    let error = late.update(folder.path(), &name("menu"), Outcome::default(), &none);
     assert!(
         error
             .unwrap_err()
@@ -190,6 +206,18 @@ fn what_is_no_saved_call_is_told_with_its_file() {
             r#""now" is for root"#,
         ),
         (r#"{"rlue": "list"}"#.to_owned(), "unknown field `rlue`"),
+        (
+            r#"{"limits": {"memroy": 5}}"#.to_owned(),
+            r#"there is no limit "memroy"; the limits are fuel, "#,
+        ),
+        (
+            r#"{"limits": {"fuel": 0}}"#.to_owned(),
+            "limit fuel must be above zero",
+        ),
+        (
+            r#"{"limits": {"fuel": "1G"}}"#.to_owned(),
+            r#"invalid type: string "1G", expected u64"#,
+        ),
         (
             body("../../secret"),
             r#"body "../../secret" is no file beside the call's"#,
@@ -257,7 +285,8 @@ fn a_call_by_hand_needs_little_and_may_have_more() {
     assert_eq!(page_of(&call).charset, None);
     // A byte order mark is no part of the text: native tests have to know.
     std::fs::write(folder.path().join("b.html"), "\u{feff}x").unwrap();
-    call.update(folder.path(), &name("full"), Outcome::default())
+    let none = LimitOverrides::default();
+    call.update(folder.path(), &name("full"), Outcome::default(), &none)
         .unwrap();
     assert_eq!(page_of(&call).charset.as_deref(), Some("UTF-8"));
     assert_eq!(SavedCall::read(folder.path(), &name("full")).unwrap(), call);

@@ -99,6 +99,14 @@ impl LimitOverrides {
         Ok(())
     }
 
+    /// Returns these limits with those of `later` added or replaced.
+    #[must_use]
+    pub fn and(&self, later: &LimitOverrides) -> Self {
+        let mut all = self.clone();
+        all.0.extend(later.iter());
+        all
+    }
+
     /// Returns ceilings that allow any value.
     pub fn unlimited() -> Self {
         Self(LimitName::ALL.map(|name| (name, u64::MAX)).into())

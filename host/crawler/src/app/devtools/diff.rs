@@ -17,18 +17,16 @@ use crawler_devtools::saved::{self, SavedCall};
 use crawler_devtools::side_by_side::side_by_side;
 use crawler_devtools::trial::Trial;
 use crawler_model::id::{Digest, PluginRef};
-use crawler_model::plugin::{LimitOverrides, Limits};
 use crawler_plugin::Rules;
 use crawler_plugin::engine::Engine;
 
 pub(super) async fn run(options: &DiffOptions) -> anyhow::Result<()> {
-    let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
     let engine = parts::engine(&options.engine).await?;
     let before = rules(&engine, &options.before, options).await?;
     let after = rules(&engine, &options.after, options).await?;
     let trial = |rules: &Arc<dyn Rules>| Trial {
         rules: rules.clone(),
-        limits,
+        limits: options.limits.clone(),
         params: options.params.clone(),
         n_times: options.n_times,
     };

@@ -26,6 +26,8 @@ pub struct CallResult {
     pub name: CallName,
     /// Rule of the call. If `None`, the call cannot be read.
     pub rule: Option<String>,
+    /// Limits of the call.
+    pub limits: Limits,
     /// Result of the call, or the reason why it cannot be made or kept.
     pub tried: Result<TrialResult, TrialError>,
     /// True if the outcome was kept.
@@ -102,13 +104,13 @@ impl CallResult {
         Some(text)
     }
 
-    fn row(&self, limits: &Limits) -> [String; 8] {
+    fn row(&self) -> [String; 8] {
         let rule = self.rule.clone().unwrap_or_else(|| "-".to_owned());
         let tried = self.tried.as_ref().ok();
         let outcome = tried.and_then(|tried| tried.outcome.as_ref());
         let n = |n: Option<usize>| n.map_or_else(|| "-".to_owned(), |n| n.to_string());
         let [fuel, memory, time] = match tried {
-            Some(tried) => used(&tried.usage, limits),
+            Some(tried) => used(&tried.usage, &self.limits),
             None => ["-"; 3].map(str::to_owned),
         };
         let error = outcome.and_then(|outcome| outcome.error.as_ref());
@@ -206,7 +208,6 @@ pub(super) fn count(n: u64) -> String {
 /// does not withstand what it should.
 pub fn test_report(
     all: &[CallResult],
-    limits: &Limits,
     options: &TestOptions,
 ) -> anyhow::Result<()> {
     let copies = options.mangled;
@@ -215,7 +216,7 @@ pub fn test_report(
         let seed = copies.map(|copies| copies.seed);
         table::print_json(&json!({ "calls": calls, "seed": seed }))?;
     } else {
-        let rows: Vec<[String; 8]> = all.iter().map(|told| told.row(limits)).collect();
+        let rows: Vec<[String; 8]> = all.iter().map(CallResult::row).collect();
         let head = [
             "CALL", "RULE", "ITEMS", "REQUESTS", "FUEL", "MEMORY", "TIME", "RESULT",
         ];
