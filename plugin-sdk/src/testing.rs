@@ -64,7 +64,7 @@
 //! `redirects`, `status` (200), `fetched-at` in milliseconds since 1970, `attempt` (1), `referrer` and `truncated`.
 //! Without `rule` and `page` it is a call of `root`, which may have `now`. `crawler plugin test --update` stores the
 //! outcome of a call, and the limits that `--limit` gives it; without the option, the outcome is compared with the
-//! stored one.
+//! stored one. `crawler plugin test --prune` removes the calls of rules that are gone.
 
 mod extract;
 mod outlet;

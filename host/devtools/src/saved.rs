@@ -11,6 +11,7 @@
 //! name    what a call is called
 //! page    a page without its body, and how it is read as a rule sees it
 //! files   plain files, read to a limit, written whole or not at all
+//! prune   calls of rules that are gone, removed
 //! ```
 
 use std::collections::BTreeMap;
@@ -23,6 +24,7 @@ use self::files::{read, write};
 pub use self::name::CallName;
 pub use self::page::SavedPage;
 use self::page::{BodyFile, charset_of, ending, is_zero};
+pub use self::prune::{Pruned, prune};
 use super::outcome::Outcome;
 use crawler_model::crawl::{Page, UnixMillis};
 use crawler_model::plugin::LimitOverrides;
@@ -31,6 +33,7 @@ mod error;
 pub mod files;
 mod name;
 mod page;
+mod prune;
 
 /// Ending of the names of files that keep a call.
 const ENDING: &str = ".call.json";

@@ -422,6 +422,31 @@ fn what_an_author_asks_for_in_vain_is_told_in_a_sentence() {
 }
 
 #[test]
+fn calls_of_rules_that_are_gone_are_removed_when_asked_for() {
+    let home = Home::new();
+    let pages = calls_of_books(&home);
+    let stale = r#"{"rule": "detial", "page": {"url": "http://a.test/", "body": "stale.html"}}"#;
+    fs::write(pages.join("stale.call.json"), stale).expect("a call is written");
+    fs::write(pages.join("stale.html"), "<p>").expect("a page is written");
+    let told = test(&home, &[]);
+    assert_eq!(told.code, Some(1));
+    assert!(
+        told.stderr.ends_with("hint: if these rules are gone for good, the same command with --prune removes their calls\n"),
+        "{}",
+        told.stderr
+    );
+    let pruned = test(&home, &["--prune"]);
+    assert_eq!(pruned.code, Some(0), "{}", pruned.stderr);
+    let line = "removed stale: the plugin has no rule detial\n";
+    assert!(pruned.stdout.starts_with(line), "{}", pruned.stdout);
+    assert!(!pages.join("stale.html").exists());
+    let again = test(&home, &["--prune", "-o", "json"]);
+    let again: Value = serde_json::from_str(&again.stdout).expect("it is JSON");
+    assert_eq!(again["pruned"], json!([]));
+    assert_eq!(again["calls"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
 fn saved_calls_are_tried_again_on_each_save() {
     let home = Home::new();
     let pages = calls_of_books(&home);

@@ -15,7 +15,7 @@ use crate::cli::devtools::{
 use crate::cli::plugin::build_plugin;
 use crate::config;
 use crawler_devtools::mutation;
-use crawler_devtools::saved::{CallName, Fetched, SavedCall};
+use crawler_devtools::saved::{CallName, Fetched, SavedCall, prune};
 use crawler_devtools::template::Language;
 use crawler_devtools::trial::{Trial, TrialResult, Verdict};
 use crawler_devtools::watch::ChangeWatcher;
@@ -127,18 +127,23 @@ async fn test(options: &TestOptions) -> anyhow::Result<()> {
 }
 
 async fn test_once(options: &TestOptions) -> anyhow::Result<()> {
-    let names = call_names(&options.pages, &options.calls)?;
+    let mut names = call_names(&options.pages, &options.calls)?;
     let trial = Trial {
         rules: parts::rules(&options.plugin, &options.engine).await?,
         limits: options.limits.clone(),
         params: options.params.clone(),
         n_times: options.n_times,
     };
+    let mut pruned = Vec::new();
+    if options.is_pruning {
+        pruned = prune(&options.pages, &names, &trial.rules.description().rules)?;
+        names.retain(|name| pruned.iter().all(|gone| gone.name != *name));
+    }
     let mut all = Vec::new();
     for name in names {
         all.push(try_one(&trial, options, name).await);
     }
-    test_report(&all, options)
+    test_report(&all, &pruned, options)
 }
 
 async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> CallResult {

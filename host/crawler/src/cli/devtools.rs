@@ -94,6 +94,8 @@ pub struct TestOptions {
     pub calls: Vec<CallName>,
     /// True if the outcome of each call is kept, whatever was kept before, with `limits`.
     pub is_update: bool,
+    /// True if calls of rules that are gone are removed first.
+    pub is_pruning: bool,
     /// Number of times that each call is made.
     pub n_times: u32,
     /// Copies of each page with mistakes, on which its call is made too.
@@ -156,7 +158,7 @@ pub(super) struct CheckArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  crawler plugin test\n  crawler plugin test plugins/books --call book --repeat 20\n  crawler plugin test --update\n  crawler plugin test --call index --update --limit fuel=2000000000\n  crawler plugin test --watch\n  crawler plugin test --mangle=50 --call book\n\nWith --mangle, it fails where the sandbox ends a call, or where items change though only end tags that HTML\nlets an author leave out are gone. Other mistakes take parts of a page away: what changes is told."
+    after_help = "Examples:\n  crawler plugin test\n  crawler plugin test plugins/books --call book --repeat 20\n  crawler plugin test --update\n  crawler plugin test --call index --update --limit fuel=2000000000\n  crawler plugin test --prune\n  crawler plugin test --watch\n  crawler plugin test --mangle=50 --call book\n\nWith --mangle, it fails where the sandbox ends a call, or where items change though only end tags that HTML\nlets an author leave out are gone. Other mistakes take parts of a page away: what changes is told."
 )]
 pub(super) struct TestArgs {
     /// A folder of source, or a .wasm file
@@ -171,6 +173,9 @@ pub(super) struct TestArgs {
     /// Keep what comes of the calls, whatever was kept, and the limits that --limit gives them
     #[arg(long, conflicts_with = "params")]
     update: bool,
+    /// Remove the saved calls of rules that the plugin no longer has, with their pages
+    #[arg(long, conflicts_with = "watch")]
+    prune: bool,
     /// How often each call is made: result and fuel have to be the same each time, as its random numbers are
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     repeat: u32,
@@ -217,6 +222,7 @@ impl DevtoolsCommand {
                 plugin: args.plugin,
                 calls: args.calls,
                 is_update: args.update,
+                is_pruning: args.prune,
                 n_times: args.repeat,
                 mangled: args.mangle.map(|n_each| Copies {
                     n_each,

@@ -9,7 +9,7 @@ pub enum SavedError {
     /// A folder or a file cannot be read or written.
     #[error("cannot {doing} {path}")]
     Io {
-        /// Operation: `read` or `write`.
+        /// Operation: `read`, `write` or `remove`.
         doing: &'static str,
         /// Path of the folder or file.
         path: PathBuf,

@@ -19,7 +19,7 @@ use crawler_model::headers::Headers;
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SavedPage {
     url: Url,
-    body: BodyFile,
+    pub(super) body: BodyFile,
     /// URL that was requested. If `None`, it is the same as `url`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     requested_url: Option<Url>,

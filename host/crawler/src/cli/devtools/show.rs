@@ -11,7 +11,7 @@ use crate::cli::devtools::{NewOptions, TestOptions, mutations};
 use crate::cli::{Failure, plugin, table};
 use crawler_devtools::mutation::MutationResult;
 use crawler_devtools::outcome::Outcome;
-use crawler_devtools::saved::{self, CallName};
+use crawler_devtools::saved::{self, CallName, Pruned};
 use crawler_devtools::template::{COMPONENTIZE_PY, Language};
 use crawler_devtools::trial::{TrialError, TrialResult, Verdict};
 use crawler_model::crawl::Page;
@@ -204,18 +204,25 @@ pub(super) fn count(n: u64) -> String {
     }
 }
 
-/// Prints the results of saved calls. It is an error if one of them differs from the one that was kept, or
-/// does not withstand what it should.
+/// Prints the results of saved calls, and which were removed before. It is an error if one of them differs from the
+/// one that was kept, or does not withstand what it should.
 pub fn test_report(
     all: &[CallResult],
+    pruned: &[Pruned],
     options: &TestOptions,
 ) -> anyhow::Result<()> {
     let copies = options.mangled;
     if options.is_json {
         let calls: Vec<Value> = all.iter().map(CallResult::as_json).collect();
         let seed = copies.map(|copies| copies.seed);
-        table::print_json(&json!({ "calls": calls, "seed": seed }))?;
+        let pruned = pruned.iter().map(|gone| gone.name.to_string());
+        let pruned: Vec<String> = pruned.collect();
+        table::print_json(&json!({ "calls": calls, "pruned": pruned, "seed": seed }))?;
     } else {
+        for Pruned { name, rule } in pruned {
+            let line = format!("removed {name}: the plugin has no rule {rule}");
+            table::print_line(&table::plain(&line))?;
+        }
         let rows: Vec<[String; 8]> = all.iter().map(CallResult::row).collect();
         let head = [
             "CALL", "RULE", "ITEMS", "REQUESTS", "FUEL", "MEMORY", "TIME", "RESULT",
@@ -243,9 +250,13 @@ pub fn test_report(
         .map(|(word, n)| format!("{n} {word}"))
         .collect();
     let can_be_kept = |told: &&CallResult| matches!(told.result(), "new" | "differs");
-    let hint = match bad.iter().any(can_be_kept) {
-        true => "if that is as it should be, the same command with --update keeps it",
-        false => "what stands with each of them says why",
+    let is_stale = |told: &&CallResult| matches!(told.tried, Err(TrialError::NoRule { .. }));
+    let hint = if bad.iter().any(can_be_kept) {
+        "if that is as it should be, the same command with --update keeps it"
+    } else if bad.iter().all(is_stale) {
+        "if these rules are gone for good, the same command with --prune removes their calls"
+    } else {
+        "what stands with each of them says why"
     };
     let what = format!(
         "not all of {} calls are as kept: {}",
