@@ -9,13 +9,15 @@ use super::super::tests::bench::{Bench, bench, check_refused};
 use super::*;
 use crate::Code;
 use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
-use crawler_frontier::{Frontier as _, ItemOutbox as _};
+use crawler_frontier::{Frontier as _, FrontierError, ItemOutbox as _};
 use crawler_model::crawl::ItemKey;
-use crawler_model::id::{Digest, Epoch};
+use crawler_model::id::{Digest, Epoch, Shard};
+use crawler_model::resource::{Deleting, ShardId};
 use crawler_sink::Sink as _;
+use crawler_sink::items::{Extent, ItemStore as _};
 use crawler_sink::lines::{LineFiles, LineFolders, LineSettings};
 use crawler_store::Txn;
-use crawler_store::catalog::encode;
+use crawler_store::catalog::{Versioned, encode};
 
 /// Answers of the frontiers.
 #[derive(Default)]
