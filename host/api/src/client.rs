@@ -181,19 +181,11 @@ impl Client {
         .await
     }
 
-    /// Returns the items of a resource, by its name or id: those behind the position `after`, or all if it is
-    /// empty.
+    /// Returns items of a resource. Fields that are empty or 0 ask for nothing.
     pub async fn items(
         &self,
-        name: String,
-        follow: bool,
-        after: String,
+        message: proto::ReadItemsRequest,
     ) -> Result<Values<proto::Item>, ClientError> {
-        let message = proto::ReadItemsRequest {
-            name,
-            follow,
-            after,
-        };
         let items = self
             .read(CALL_DEADLINE, |mut calls| {
                 let message = message.clone();

@@ -276,12 +276,7 @@ impl CrawlerMaster for Master {
         &self,
         request: Request<proto::ReadItemsRequest>,
     ) -> Answer<Self::ReadItemsStream> {
-        let proto::ReadItemsRequest {
-            name,
-            follow,
-            after,
-        } = request.into_inner();
-        stream(self.api.items(&name, follow, &after)).await
+        stream(self.api.items(request.into_inner())).await
     }
 
     async fn get_frontier_stats(

@@ -36,8 +36,9 @@ use self::forward::{Forwarder, Origin};
 use self::problem::Problem;
 use self::spec::{SpecRequest, resource_name};
 use crawler_master::control::Control;
+use crawler_master::control::items::ItemQuery;
 use crawler_master::{Code, ControlError};
-use crawler_model::id::{NodeId, ResourceName};
+use crawler_model::id::{NodeId, ResourceName, Run};
 
 mod answer;
 mod bounds;
@@ -178,20 +179,34 @@ impl Api {
         Ok(answer::nodes(view))
     }
 
-    /// Returns the items behind the position `after`, which is that of the last item that the caller has. An
-    /// empty position means from the first item.
+    /// Returns items of a resource. Fields that are empty or 0 ask for nothing.
     pub(crate) async fn items(
         &self,
-        name: &str,
-        follow: bool,
-        after: &str,
+        request: proto::ReadItemsRequest,
     ) -> Result<Stream<proto::Item>, Problem> {
         self.open(async {
-            let after = match after {
+            let proto::ReadItemsRequest {
+                name,
+                follow,
+                after,
+                run,
+                kind,
+                since,
+                limit,
+            } = request;
+            let after = match after.as_str() {
                 "" => None,
                 text => Some(text.parse().map_err(|e| spec::invalid("after", e))?),
             };
-            let items = self.control.items(name, follow, after).await?;
+            let query = ItemQuery {
+                run: (run > 0).then_some(Run(run)),
+                kind: (!kind.is_empty()).then_some(kind),
+                since: (since > 0).then_some(since),
+                limit: (limit > 0).then_some(limit),
+                follow,
+                after,
+            };
+            let items = self.control.items(&name, query).await?;
             Ok(items.map_ok(answer::item).boxed())
         })
         .await

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::WorkerCallError;
 use crawler_frontier::FrontierError;
-use crawler_model::id::{Digest, PluginRef, PluginVersion, ResourceName, Run, Shard};
+use crawler_model::id::{Digest, PluginName, PluginRef, PluginVersion, ResourceName, Run, Shard};
 use crawler_model::plugin::ParamError;
+use crawler_model::suggest;
 use crawler_plugin::PluginError;
 use crawler_sink::SinkError;
 use crawler_store::StoreError;
@@ -48,6 +49,26 @@ pub enum ControlError {
     NoResource {
         /// Name of the resource.
         name: String,
+    },
+    /// The resource has had no such run.
+    #[error("resource {name} has no run {run}: the newest is {newest}")]
+    NoRun {
+        /// Name or id of the resource, as it was asked for.
+        name: String,
+        /// Number of the run.
+        run: Run,
+        /// Number of its newest run.
+        newest: Run,
+    },
+    /// No version of the plugin emits items of this kind.
+    #[error("plugin {plugin} has no items of kind {kind:?}")]
+    NoKind {
+        /// Kind, as it was asked for.
+        kind: String,
+        /// Name of the plugin.
+        plugin: PluginName,
+        /// Kinds that there are.
+        kinds: Vec<String>,
     },
     /// A resource of this name exists already.
     #[error("resource {name} exists already")]
@@ -241,9 +262,11 @@ impl ControlError {
     pub fn code(&self) -> Code {
         match self {
             ControlError::Invalid { .. }
+            | ControlError::NoKind { .. }
             | ControlError::Params { .. }
             | ControlError::Plugin(PluginError::Refused { .. }) => Code::InvalidArgument,
             ControlError::NoResource { .. }
+            | ControlError::NoRun { .. }
             | ControlError::NoWorker { .. }
             | ControlError::DeletedSince { .. }
             | ControlError::NoPlugin { .. } => Code::NotFound,
@@ -318,6 +341,10 @@ impl ControlError {
             ControlError::NeedsRestart { name, argument, .. } => {
                 format!("`crawler resource restart {name} {argument}` begins one")
             }
+            ControlError::NoKind { kind, kinds, .. } => {
+                let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
+                suggest::hint(kind, &kinds)
+            }
             ControlError::NoWorker { .. } => "`crawler node list` shows those there are".into(),
             ControlError::PluginTooLarge { .. } => {
                 "build it in release mode, or raise --plugin-size".into()
@@ -350,8 +377,9 @@ impl ControlError {
                 "use the version of the crawler that wrote it, or restore the frontier from a copy"
                     .into()
             }
-            // The message of a frontier error contains the advice.
+            // The message contains the advice.
             ControlError::Frontier(_)
+            | ControlError::NoRun { .. }
             | ControlError::Invalid { .. }
             | ControlError::Plugin(_)
             | ControlError::Store(_)

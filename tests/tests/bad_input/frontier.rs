@@ -113,6 +113,26 @@ fn http_cases() -> Vec<HttpCase> {
             "GET /crawler/resource/there/items?after=7",
             r#""7" is not a position that an item had"#,
         ),
+        get(
+            "GET /crawler/resource/there/items?run=7",
+            "404 NOT_FOUND: resource there has no run 7: the newest is 1",
+        ),
+        invalid(
+            "GET /crawler/resource/there/items?run=0",
+            r#"run takes a whole number above 0, not "0""#,
+        ),
+        invalid(
+            "GET /crawler/resource/there/items?limit=-1",
+            r#"limit takes a whole number above 0, not "-1""#,
+        ),
+        invalid(
+            "GET /crawler/resource/there/items?since=2h",
+            r#"since takes a whole number above 0, not "2h""#,
+        ),
+        invalid(
+            "GET /crawler/resource/there/items?kind=ayn",
+            r#"plugin hostile has no items of kind "ayn" | did you mean "any"?"#,
+        ),
     ]
 }
 
@@ -208,6 +228,15 @@ async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
         calls.read_items(items).await.err(),
         &invalid(r#""7" is not a position that an item had"#),
     );
+    let items = proto::ReadItemsRequest {
+        name: "there".into(),
+        run: 7,
+        ..Default::default()
+    };
+    case(
+        calls.read_items(items).await.err(),
+        "NotFound: resource there has no run 7: the newest is 1",
+    );
     cases
 }
 
@@ -238,6 +267,19 @@ fn cli_cases() -> Vec<(&'static [&'static str], String)> {
         (
             &["frontier", "why", "there", "http://a.test/", "--method=G T"],
             format!("1: {METHOD}"),
+        ),
+        (
+            &["items", "there", "--run=7"],
+            "1: resource there has no run 7: the newest is 1".to_owned(),
+        ),
+        (
+            &["items", "there", "--kind=ayn"],
+            r#"1: plugin hostile has no items of kind "ayn" | did you mean "any"?"#.to_owned(),
+        ),
+        (
+            &["items", "there", "-o=table", "--envelope"],
+            "1: a table has no room for --envelope | leave it out, or print lines with -o json"
+                .to_owned(),
         ),
     ]
 }

@@ -106,6 +106,41 @@ fn check_counts(books: &Value, run: u64, parsed: u64, other_done: u64) {
     assert_eq!(books["run"], run, "{books}");
 }
 
+/// Checks that the items of the first of two runs are read at every door, in parts too.
+#[track_caller]
+fn check_earlier_items(server: &Server, first: &[Value]) {
+    let read = |arguments: &[&str]| {
+        let items = ["items", "books", "--run=1"];
+        server.ok(&[&items, arguments].concat())
+    };
+    for found in [
+        lines(&read(&["--envelope"])),
+        lines(&read(&[
+            "--envelope",
+            "--follow",
+            "--since=1h",
+            "--kind=visit",
+        ])),
+        lines(
+            &server
+                .get("/crawler/resource/books/items?envelope&run=1")
+                .text,
+        ),
+    ] {
+        assert_eq!(found.len(), first.len(), "{found:?}");
+        assert!(found.iter().all(|item| first.contains(item)), "{found:?}");
+    }
+    assert_eq!(lines(&read(&["--limit=3"])).len(), 3);
+    assert_eq!(read(&["--kind=gone"]), "");
+    let table = read(&["--limit=1", "-o=table"]);
+    let table: Vec<&str> = table.lines().collect();
+    assert!(table[0].starts_with("FETCHED "), "{table:?}");
+    assert!(
+        table[1].contains(" visit ") && table.len() == 2,
+        "{table:?}"
+    );
+}
+
 const FIRST: [(&str, Option<&str>, u16); 4] = [
     ("/", None, 200),
     ("/dated", None, 200),
@@ -158,6 +193,7 @@ fn f25_pages_that_have_not_changed_are_neither_sent_nor_parsed_again_where_that_
         kept = kept.max(rest.len());
     }
     assert_eq!(kept, records.len() - 1);
+    check_earlier_items(&server, &records);
 
     // Validators of a page outlive a run in which it was not sent.
     let (third, seen) = run_again(&server, &web);

@@ -6,13 +6,14 @@ use serde_json::json;
 use super::body;
 use super::request::{
     Params, PathPart, bytes_of, check_type, flag, json_body, known, number, optional_body, origin,
-    part,
+    part, positive,
 };
 use super::response::{Answer, answer, lines};
 use crate::Api;
 use crate::problem::Problem;
 use crate::push::{PushRequest, Upload};
 use crawler_master::ControlError;
+use crawler_proto::ReadItemsRequest;
 
 pub(super) async fn add_resource(State(api): State<Api>, request: Request) -> Answer {
     let origin = origin(&request)?;
@@ -78,11 +79,22 @@ pub(super) async fn get_resource(State(api): State<Api>, name: PathPart) -> Answ
 }
 
 pub(super) async fn read_items(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
-    let params = known(params, &["follow", "envelope", "after"])?;
+    let known_names = [
+        "follow", "envelope", "after", "run", "kind", "since", "limit",
+    ];
+    let params = known(params, &known_names)?;
     let envelope = flag(&params, "envelope")?;
-    let after = params.get("after").map_or("", String::as_str);
-    let follow = flag(&params, "follow")?;
-    let items = api.items(&part(name)?, follow, after).await?;
+    let text = |name: &str| params.get(name).cloned().unwrap_or_default();
+    let request = ReadItemsRequest {
+        name: part(name)?,
+        follow: flag(&params, "follow")?,
+        after: text("after"),
+        run: positive(&params, "run")?,
+        kind: text("kind"),
+        since: positive(&params, "since")?,
+        limit: positive(&params, "limit")?,
+    };
+    let items = api.items(request).await?;
     lines(items, move |item| match envelope {
         true => serde_json::to_string(&item),
         false => Ok(item.json),

@@ -68,6 +68,18 @@ pub(super) fn number(params: &BTreeMap<String, String>, name: &str) -> Result<u3
     text.parse().map_err(wrong)
 }
 
+/// Returns a number above 0, or 0 if the parameter is not there.
+pub(super) fn positive(params: &BTreeMap<String, String>, name: &str) -> Result<u64, Problem> {
+    let Some(text) = params.get(name) else {
+        return Ok(0);
+    };
+    let number = text.parse().ok().filter(|n| *n > 0);
+    number.ok_or_else(|| {
+        let detail = format!("{name} takes a whole number above 0, not {text:?}");
+        Problem::invalid(detail, "")
+    })
+}
+
 pub(super) fn flag(params: &BTreeMap<String, String>, name: &str) -> Result<bool, Problem> {
     match params.get(name).map(String::as_str) {
         None | Some("false" | "0") => Ok(false),

@@ -142,8 +142,12 @@ async fn crawl(
         end.phase,
         end.reason
     );
+    let all = proto::ReadItemsRequest {
+        name: name.to_string(),
+        ..Default::default()
+    };
     let lines: Vec<String> = client
-        .items(name.to_string(), false, String::new())
+        .items(all)
         .await?
         .map_ok(|item| item.json)
         .try_collect()

@@ -10,18 +10,26 @@ use crawler_proto as proto;
 use futures::stream::StreamExt as _;
 use tokio::time::{Instant, sleep};
 
-use super::args::millis;
-use super::{Failure, table};
+use super::Failure;
+use super::args::{Format, millis};
 use crawler_api::client::{Client, ClientError};
+use crawler_model::crawl::UnixMillis;
 use crawler_process::retry::Backoff;
 use crawler_process::telemetry::chain;
+use output::Output;
+
+mod output;
+mod since;
 
 /// Longest pause between two calls. A stream that stays open for longer counts as restored.
 const STEADY: Duration = Duration::from_secs(5);
 
+/// Largest number of items that are printed at once.
+const AT_ONCE: usize = 500;
+
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  crawler items books | head -3\n  crawler items books --follow --envelope"
+    after_help = "Examples:\n  crawler items books | head -3\n  crawler items books --follow --envelope\n  crawler items books --run 1 --kind book --limit 10 -o table\n  crawler items books --since 2h"
 )]
 pub(super) struct ItemsArgs {
     /// The resource, or the id of one that is deleted already
@@ -32,36 +40,99 @@ pub(super) struct ItemsArgs {
     /// How long a master that went away is waited for
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, requires = "follow")]
     patience: Duration,
+    /// Read this run [default: the present one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    run: Option<u64>,
+    /// Only items of this kind, the name of a schema
+    #[arg(long, value_name = "KIND", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    kind: Option<String>,
+    /// Only items of pages that were fetched at this time or later: 2026-11-24, 2026-11-24T10:00:00Z, or 2h for that long
+    /// ago
+    #[arg(long, value_name = "TIME", value_parser = since::since)]
+    since: Option<UnixMillis>,
+    /// At most so many, in the order of the run; with --follow, the command ends with the last of them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: Option<u64>,
     /// Print key, page, rule, schema, run and time with each item
     #[arg(long)]
     envelope: bool,
+    /// How items are printed: as lines of JSON, or as a table with the beginning of each
+    #[arg(
+        short = 'o',
+        long = "output",
+        value_name = "FORMAT",
+        default_value = "json"
+    )]
+    format: Format,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
     millis(text).map(Duration::from_millis)
 }
 
+impl ItemsArgs {
+    /// Returns the request for the items after a position, of which `limit` are still wanted.
+    fn request(&self, after: &str, limit: Option<u64>) -> proto::ReadItemsRequest {
+        proto::ReadItemsRequest {
+            name: self.name.clone(),
+            follow: self.follow,
+            after: after.to_owned(),
+            run: self.run.unwrap_or_default(),
+            kind: self.kind.clone().unwrap_or_default(),
+            since: self.since.unwrap_or_default(),
+            limit: limit.unwrap_or_default(),
+        }
+    }
+
+    /// Refuses an item that was not asked for: a master of an earlier version does not know these options.
+    fn check(&self, item: &proto::Item) -> Result<(), Failure> {
+        let is_wanted = self.run.is_none_or(|run| item.run == run)
+            && self.kind.as_ref().is_none_or(|kind| item.schema == *kind)
+            && self.since.is_none_or(|since| item.fetched_at >= since);
+        if is_wanted {
+            return Ok(());
+        }
+        Err(Failure::new(
+            "the master is of a version that does not know --run, --kind and --since",
+            "upgrade it, or leave them out and choose among the lines of --envelope",
+        ))
+    }
+}
+
 pub(super) async fn run(args: ItemsArgs, client: Client) -> anyhow::Result<()> {
+    let mut output = Output::new(args.format, args.envelope)?;
     let mut waiting = Waiting::new(args.patience);
     let mut after = String::new();
+    let mut left = args.limit;
     loop {
         let opened = Instant::now();
-        let error = match client
-            .items(args.name.clone(), args.follow, after.clone())
-            .await
-        {
+        let error = match client.items(args.request(&after, left)).await {
             Err(error) => error,
-            Ok(mut items) => loop {
-                match items.next().await {
-                    None => return Ok(()),
-                    Some(Err(error)) => break error,
-                    Some(Ok(item)) => {
+            Ok(items) => {
+                let mut items = items.ready_chunks(AT_ONCE);
+                loop {
+                    let Some(ready) = items.next().await else {
+                        return output.end();
+                    };
+                    let (mut good, error) = up_to_error(ready);
+                    if let Some(left) = &mut left {
+                        good.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
+                        *left -= good.len() as u64;
+                    }
+                    if let Some(last) = good.last() {
                         waiting.end();
-                        after.clone_from(&item.position);
-                        print(&item, args.envelope)?;
+                        after.clone_from(&last.position);
+                    }
+                    good.iter().try_for_each(|item| args.check(item))?;
+                    output.print(&good)?;
+                    if left == Some(0) {
+                        return output.end();
+                    }
+                    if let Some(error) = error {
+                        break error;
                     }
                 }
-            },
+            }
         };
         if !args.follow || !error.is_transient() {
             return Err(error.into());
@@ -74,6 +145,20 @@ pub(super) async fn run(args: ItemsArgs, client: Client) -> anyhow::Result<()> {
         }
         sleep(waiting.next_delay(&error)?).await;
     }
+}
+
+/// Returns the items before the first error, and the error.
+fn up_to_error(
+    ready: Vec<Result<proto::Item, ClientError>>,
+) -> (Vec<proto::Item>, Option<ClientError>) {
+    let mut good = Vec::with_capacity(ready.len());
+    for item in ready {
+        match item {
+            Ok(item) => good.push(item),
+            Err(error) => return (good, Some(error)),
+        }
+    }
+    (good, None)
 }
 
 /// A wait for a master that went away.
@@ -115,14 +200,6 @@ impl Waiting {
         }
         Ok(self.backoff.next_delay().min(left))
     }
-}
-
-fn print(item: &proto::Item, envelope: bool) -> anyhow::Result<()> {
-    match envelope {
-        true => table::print_line(&serde_json::to_string(item)?)?,
-        false => table::print_line(&item.json)?,
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -46,17 +46,57 @@ pub(super) fn print_columns(head: &[String], rows: &[impl AsRef<[String]>]) -> i
     print_text(render(head, rows).as_bytes())
 }
 
+/// A table whose rows come bit by bit. A column grows with its widest cell so far.
+#[derive(Debug)]
+pub(super) struct Growing<const N: usize> {
+    widths: Vec<usize>,
+    /// Head that is still to be printed.
+    head: Option<[String; N]>,
+}
+
+impl<const N: usize> Growing<N> {
+    pub(super) fn new(head: [&str; N]) -> Self {
+        Self {
+            widths: vec![0; N],
+            head: Some(head.map(str::to_owned)),
+        }
+    }
+
+    /// Prints further rows, the first time under the head.
+    pub(super) fn print(&mut self, rows: &[[String; N]]) -> io::Result<()> {
+        print_text(self.text(rows).as_bytes())
+    }
+
+    fn text(&mut self, rows: &[[String; N]]) -> String {
+        let head = self.head.take();
+        let all = || head.iter().chain(rows).map(<[String; N]>::as_slice);
+        widen(&mut self.widths, all());
+        lines(&self.widths, all())
+    }
+}
+
 fn render(head: &[String], rows: &[impl AsRef<[String]>]) -> String {
     let all = || std::iter::once(head).chain(rows.iter().map(AsRef::as_ref));
-    let n_chars = |row: &[String], column: usize| row[column].chars().count();
-    let width = |column: usize| all().map(|row| n_chars(row, column).min(WIDEST)).max();
-    let widths: Vec<usize> = (0..head.len()).map(|n| width(n).unwrap_or(0)).collect();
+    let mut widths = vec![0; head.len()];
+    widen(&mut widths, all());
+    lines(&widths, all())
+}
+
+fn widen<'r>(widths: &mut [usize], rows: impl Iterator<Item = &'r [String]>) {
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().min(WIDEST).max(*width);
+        }
+    }
+}
+
+fn lines<'r>(widths: &[usize], rows: impl Iterator<Item = &'r [String]>) -> String {
     let mut text = String::new();
-    for row in all() {
+    for row in rows {
         let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
+        for (width, cell) in widths.iter().zip(row) {
             line += cell;
-            let missing = widths[column].saturating_sub(n_chars(row, column));
+            let missing = width.saturating_sub(cell.chars().count());
             line.extend(std::iter::repeat_n(' ', missing + BETWEEN));
         }
         text += line.trim_end();
@@ -114,6 +154,16 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], format!("{long}  1"));
         assert_eq!(lines[2], format!("a{}2", " ".repeat(WIDEST + BETWEEN - 1)));
+    }
+
+    #[test]
+    fn columns_of_a_growing_table_never_shrink() {
+        let mut table = Growing::new(["KIND", "N"]);
+        let row = |kind: &str| [[kind.to_owned(), "1".to_owned()]];
+        assert_eq!(table.text(&row("author")), "KIND    N\nauthor  1\n");
+        assert_eq!(table.text(&row("book")), "book    1\n");
+        assert_eq!(table.text(&row("publisher")), "publisher  1\n");
+        assert_eq!(table.text(&[]), "");
     }
 
     #[test]

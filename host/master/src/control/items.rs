@@ -4,7 +4,7 @@
 //! a pause; a reader that fails is opened anew. The final extent of a finished run is read from newly opened
 //! readers: one that stayed open may be a moment behind.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,18 +14,22 @@ use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use super::Control;
 use crate::ControlError;
 use crawler_model::crawl::ItemRecord;
-use crawler_model::id::{ResourceId, ResourceName, Run};
+use crawler_model::id::{PluginName, ResourceId, ResourceName, Run};
 use crawler_model::resource::Resource;
 use crawler_sink::items::{Extents, ReadItems};
 use frontiers::Frontiers;
 
 mod frontiers;
 mod position;
+mod query;
 
 pub use position::{ItemPosition, PositionedItem};
+pub use query::ItemQuery;
 
 /// Number of items read at once.
 const ITEMS_AT_ONCE: usize = 500;
+/// Length in bytes to which an error shows a kind that does not exist.
+const KIND_SHOWN: usize = 80;
 /// Pause between two questions to the frontiers while a caller follows.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
 
@@ -40,34 +44,42 @@ trait Sources: Send {
 }
 
 impl Control {
-    /// Returns the items of a resource's present run; if an id is given, those of a deleted resource. With
-    /// `follow`, further items come until the run is over. A reader that was interrupted names the position
-    /// `after` which to continue: in the run that it was reading, whatever has become of the resource.
+    /// Returns items of a resource: those of its present run, unless the query names another; if an id is given, those
+    /// of a deleted resource. With `follow`, further items come until the run is over.
     pub async fn items(
         &self,
         name: &str,
-        follow: bool,
-        after: Option<ItemPosition>,
+        query: ItemQuery,
     ) -> Result<BoxStream<'static, Result<PositionedItem, ControlError>>, ControlError> {
         let present = self.present_by_text(name).await?;
+        let after = query.after;
         let (id, run, mut frontiers) = match (present, after) {
             (Some(resource), after)
                 if after.is_none_or(|position| position.resource == resource.id) =>
             {
-                let run = after.map_or(resource.run, |position| position.run);
+                let run = query.run(name, resource.run)?;
+                if run == resource.run {
+                    self.check_kind(&query, &resource.spec.plugin.name).await?;
+                }
                 let frontiers = self.frontiers(resource.id, Some(resource.spec.name));
                 (resource.id, run, frontiers)
             }
-            (_, Some(position)) => (
-                position.resource,
-                position.run,
-                self.frontiers(position.resource, None),
-            ),
-            (_, None) => self.deleted(name).await?,
+            (_, Some(position)) => {
+                let run = query.run(name, position.run)?;
+                (
+                    position.resource,
+                    run,
+                    self.frontiers(position.resource, None),
+                )
+            }
+            (_, None) => {
+                let (id, newest, frontiers) = self.deleted(name).await?;
+                (id, query.run(name, newest)?, frontiers)
+            }
         };
         let reader = self.parts.items.reader(id, run);
         // A faulty frontier is reported as the answer, not at the end of a partial one.
-        let first = match follow {
+        let first = match query.follow {
             true => None,
             false => Some(frontiers.extents(true).await?),
         };
@@ -77,7 +89,27 @@ impl Control {
             run,
             n_before: after.map_or(0, |position| position.n_before),
         };
-        Ok(placed(items, start))
+        Ok(query.chosen(placed(items, start)))
+    }
+
+    /// Refuses a kind that no version of the plugin has. The items of earlier runs may be of another plugin.
+    async fn check_kind(&self, query: &ItemQuery, plugin: &PluginName) -> Result<(), ControlError> {
+        let Some(kind) = &query.kind else {
+            return Ok(());
+        };
+        let versions = self.plugin_versions(plugin).await?;
+        let schemas = versions
+            .iter()
+            .flat_map(|plugin| &plugin.description.schemas);
+        let kinds: BTreeSet<&str> = schemas.map(|schema| &*schema.name).collect();
+        if kinds.contains(kind.as_str()) || versions.is_empty() {
+            return Ok(());
+        }
+        Err(ControlError::NoKind {
+            kind: kind[..kind.floor_char_boundary(KIND_SHOWN)].to_owned(),
+            plugin: plugin.clone(),
+            kinds: kinds.into_iter().map(str::to_owned).collect(),
+        })
     }
 
     async fn present_by_text(&self, name: &str) -> Result<Option<Resource>, ControlError> {

@@ -144,16 +144,27 @@ async fn a_frontier_that_cannot_be_read_ends_the_items_with_its_condition() {
     assert!(items.next().await.is_none());
 }
 
+fn all() -> ItemQuery {
+    ItemQuery::default()
+}
+
+fn following() -> ItemQuery {
+    ItemQuery {
+        follow: true,
+        ..ItemQuery::default()
+    }
+}
+
 #[tokio::test]
 async fn a_resource_that_no_worker_began_has_no_items() {
     let bench = Bench::new().await;
     bench.push("books@1.0.0").await.unwrap();
     bench.add("a").await.unwrap();
-    let items = bench.control.items("a", false, None).await.unwrap();
+    let items = bench.control.items("a", all()).await.unwrap();
     assert_eq!(items.count().await, 0);
     for unknown in ["b", "12345", "a/b"] {
         check_refused(
-            bench.control.items(unknown, false, None).await.map(drop),
+            bench.control.items(unknown, all()).await.map(drop),
             Code::NotFound,
             &format!("there is no resource {unknown}"),
         );
@@ -180,7 +191,7 @@ async fn items_of_a_deleted_resource_are_read_by_its_id_while_its_frontier_is_ta
     files.write(&[record(0), record(1)]).await.unwrap();
     bench.delete("a").await.unwrap();
     cut(&bench, id).await;
-    let items = bench.control.items(&id.to_string(), true, None).await;
+    let items = bench.control.items(&id.to_string(), following()).await;
     let mut items = items.unwrap().map_ok(|placed| placed.item).boxed();
     assert_eq!(next(&mut items, 9).await, keys(0..2));
 }
@@ -198,8 +209,12 @@ async fn a_reader_that_was_cut_off_goes_on_in_its_run_whatever_became_of_the_res
     let next = |name: &'static str, follow, after: Option<String>| {
         let bench = &bench;
         async move {
-            let after = after.map(|text| text.parse().unwrap());
-            let items = bench.control.items(name, follow, after).await.unwrap();
+            let query = ItemQuery {
+                follow,
+                after: after.map(|text| text.parse().unwrap()),
+                ..ItemQuery::default()
+            };
+            let items = bench.control.items(name, query).await.unwrap();
             let items = items.map_ok(|placed| (placed.item.key.0, placed.next.to_string()));
             items.try_collect::<Vec<_>>().await.unwrap()
         }
@@ -241,7 +256,7 @@ async fn items_of_a_deleted_resource_are_read_by_its_id_before_and_after_its_fro
     crate::reconcile::crawl(&data, shard).await;
     bench.delete("a").await.unwrap();
     let count = || async {
-        let items = bench.control.items(&id.to_string(), false, None).await;
+        let items = bench.control.items(&id.to_string(), all()).await;
         items.unwrap().try_collect::<Vec<_>>().await.unwrap().len()
     };
     assert_eq!(count().await, 2);
@@ -287,7 +302,7 @@ async fn who_follows_a_run_gets_its_last_items_though_another_was_asked_for_mean
     // One of three items is not delivered yet.
     crate::reconcile::crawl(&data, shard).await;
     bench.record("a", |record| record.created = true).await;
-    let mut items = bench.control.items("a", true, None).await.unwrap();
+    let mut items = bench.control.items("a", following()).await.unwrap();
     bench.restart("a").await.unwrap();
     let mut next = async |n| {
         let next = tokio::time::timeout(FOLLOW_PAUSE * 20, items.next());
@@ -333,4 +348,135 @@ async fn who_follows_a_run_gets_its_last_items_though_another_was_asked_for_mean
     let end = tokio::time::timeout(FOLLOW_PAUSE * 20, items.next());
     assert!(end.await.expect("the end").is_none());
     frontier.close().await.unwrap();
+}
+
+/// Writes items of two kinds and two runs, fetched one after the other, as those of a resource that is being deleted.
+/// Returns its id.
+async fn two_runs(bench: &Bench) -> ResourceId {
+    let id = bench.add("a").await.unwrap().resource.id;
+    let folder = bench.control.parts.data.items_folder(id).join("0");
+    let mut files = LineFiles::open(folder, 4, LineSettings::default());
+    let records: Vec<ItemRecord> = (0..8)
+        .map(|n| ItemRecord {
+            run: Run(1 + n as u64 / 4),
+            schema: ["book", "author"][n % 2].to_owned(),
+            fetched_at: n as u64,
+            ..record(n)
+        })
+        .collect();
+    files.write(&records).await.unwrap();
+    bench.delete("a").await.unwrap();
+    cut(bench, id).await;
+    id
+}
+
+#[tokio::test]
+async fn items_are_those_of_a_run_that_meet_the_conditions() {
+    let bench = bench().await;
+    let id = two_runs(&bench).await;
+    let check = async |query: ItemQuery, expected: &[usize]| {
+        let items = bench.control.items(&id.to_string(), query).await.unwrap();
+        let keys: Vec<String> = items
+            .map_ok(|placed| placed.item.key.0)
+            .try_collect()
+            .await
+            .unwrap();
+        let expected: Vec<String> = expected.iter().map(|n| format!("key-{n}")).collect();
+        assert_eq!(keys, expected);
+    };
+    let of_run = |run| ItemQuery {
+        run: Some(Run(run)),
+        ..all()
+    };
+    check(all(), &[4, 5, 6, 7]).await;
+    check(of_run(1), &[0, 1, 2, 3]).await;
+    check(of_run(2), &[4, 5, 6, 7]).await;
+    let authors = ItemQuery {
+        kind: Some("author".to_owned()),
+        ..of_run(1)
+    };
+    check(authors.clone(), &[1, 3]).await;
+    check(
+        ItemQuery {
+            since: Some(2),
+            ..authors.clone()
+        },
+        &[3],
+    )
+    .await;
+    check(
+        ItemQuery {
+            since: Some(9),
+            ..authors.clone()
+        },
+        &[],
+    )
+    .await;
+    check(
+        ItemQuery {
+            limit: Some(1),
+            ..authors.clone()
+        },
+        &[1],
+    )
+    .await;
+    check(
+        ItemQuery {
+            limit: Some(1),
+            follow: true,
+            ..authors.clone()
+        },
+        &[1],
+    )
+    .await;
+    // Positions count all items of the run, so that they are those of any query.
+    let after: ItemPosition = format!("{id}.1.2").parse().unwrap();
+    check(
+        ItemQuery {
+            after: Some(after),
+            ..authors
+        },
+        &[3],
+    )
+    .await;
+    check_refused(
+        bench
+            .control
+            .items(&id.to_string(), of_run(3))
+            .await
+            .map(drop),
+        Code::NotFound,
+        &format!("resource {id} has no run 3: the newest is 2"),
+    );
+}
+
+#[tokio::test]
+async fn a_kind_that_no_plugin_has_is_refused() {
+    let bench = bench().await;
+    bench.add("a").await.unwrap();
+    let query = ItemQuery {
+        kind: Some("bok".to_owned()),
+        ..all()
+    };
+    check_refused(
+        bench.control.items("a", query.clone()).await.map(drop),
+        Code::InvalidArgument,
+        "plugin books has no items of kind \"bok\"",
+    );
+    // Items of an earlier run may be of another plugin.
+    bench.restart("a").await.unwrap();
+    let earlier = ItemQuery {
+        run: Some(Run(1)),
+        ..query
+    };
+    assert_eq!(
+        bench
+            .control
+            .items("a", earlier)
+            .await
+            .unwrap()
+            .count()
+            .await,
+        0
+    );
 }
