@@ -11,6 +11,7 @@ pub mod frontier;
 pub mod guest_text;
 pub mod headers;
 pub mod id;
+pub mod label;
 pub mod links;
 pub mod node;
 pub mod page;

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::id::{IdError, ResourceName};
-use super::node::{check_label_key, check_label_value, check_n_labels};
+use super::label::check_labels;
 use super::settings::SettingError;
 
 /// Largest weight of a resource.
@@ -92,13 +92,7 @@ impl PlacementSpec {
             let why = format!("is {}; it goes from 1 to {MAX_WEIGHT}", self.weight);
             return wrong("weight", why);
         }
-        let labels = check_n_labels(self.selector.len()).and_then(|()| {
-            self.selector.iter().try_for_each(|(key, value)| {
-                check_label_key(key)?;
-                check_label_value(key, value)
-            })
-        });
-        if let Err(e) = labels {
+        if let Err(e) = check_labels(&self.selector) {
             return wrong("selector", format!("is no list of labels: {e}"));
         }
         for (setting, other) in [("near", &self.near), ("apart", &self.apart)] {

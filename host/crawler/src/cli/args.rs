@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use clap::{Args, ValueEnum};
 
-use crawler_model::node::{check_label_key, check_label_value};
+use crawler_model::label::{check_label_key, check_label_value};
 use crawler_model::placement::{AffinityTarget, PlacementChange};
 use crawler_model::plugin::{LimitName, LimitOverrides, parse_bytes, parse_millis};
 

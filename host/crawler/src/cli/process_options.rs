@@ -22,7 +22,8 @@ use crawler_master::housekeeping::Compaction;
 use crawler_master::placement::Strategy;
 use crawler_master::reconcile::PlacementSettings;
 use crawler_model::id::NodeId;
-use crawler_model::node::{Label, Role, labels};
+use crawler_model::label::{Label, labels};
+use crawler_model::node::Role;
 use crawler_model::plugin::{LimitName, LimitOverrides};
 
 /// Default number of shards that a worker takes; `--capacity` shows it.
