@@ -38,7 +38,7 @@ const SHOWN: [&str; 30] = [
 
 /// Fields whose JSON is not simply their value, with the attribute of serde. The name of a message after a dot
 /// stands for all of its fields.
-const FIELDS: [(&str, &str); 20] = [
+const FIELDS: [(&str, &str); 21] = [
     // Clients of the original interface read it with a capital letter.
     ("NodeSpec.Address", r#"rename = "Address""#),
     // JavaScript rounds numbers as large as nanoseconds.
@@ -66,7 +66,8 @@ const FIELDS: [(&str, &str); 20] = [
         r#"serialize_with = "crate::json::totals""#,
     ),
     ("HostLinks.hosts", "flatten"),
-    // Settings are shown where they are set.
+    // Settings and labels are shown where they are set.
+    ("ResourceSpec.labels", IF_SET),
     (".CrawlSettings", IF_SET),
     (
         "Placement.shards",

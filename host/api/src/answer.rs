@@ -72,6 +72,7 @@ fn spec(resource: Resource) -> proto::ResourceSpec {
         limits: convert::limits_message(&spec.limits),
         crawl: Some(convert::settings::crawl_message(spec.crawl)),
         placement: Some(convert::settings::placement_message(spec.placement.into())),
+        labels: spec.labels,
         // These are of requests only.
         no_params: Vec::new(),
         purge: false,

@@ -30,6 +30,7 @@ pub(crate) fn spec_request(message: proto::ResourceSpec) -> Result<SpecRequest, 
         limits: limits(message.limits)?,
         crawl: crawl_settings(message.crawl.unwrap_or_default())?,
         placement: placement_change(message.placement.unwrap_or_default())?,
+        labels: message.labels,
     })
 }
 
@@ -52,6 +53,7 @@ pub(crate) fn spec_message(request: SpecRequest) -> proto::ResourceSpec {
         limits: limits_message(&request.limits),
         crawl: Some(crawl_message(request.crawl)),
         placement: Some(placement_message(request.placement)),
+        labels: request.labels,
         ..proto::ResourceSpec::default()
     }
 }

@@ -28,9 +28,25 @@ pub struct SpecRequest {
     pub crawl: CrawlSettings,
     /// Placement. In a change, settings that are absent stay, and empty ones are reset.
     pub placement: PlacementChange,
+    /// Labels to set. In a change, others stay, and a label without a value is removed.
+    pub labels: BTreeMap<String, String>,
 }
 
 impl SpecRequest {
+    /// Returns a request that says nothing but the name.
+    pub fn named(name: ResourceName) -> Self {
+        Self {
+            name,
+            plugin: None,
+            params: BTreeMap::new(),
+            no_params: BTreeSet::new(),
+            limits: LimitOverrides::default(),
+            crawl: CrawlSettings::default(),
+            placement: PlacementChange::default(),
+            labels: BTreeMap::new(),
+        }
+    }
+
     /// Returns the whole spec of a resource to be added.
     pub fn into_spec(self) -> Result<ResourceSpec, ControlError> {
         self.crawl.check().map_err(invalid_setting)?;
@@ -40,14 +56,17 @@ impl SpecRequest {
         };
         let placement = self.placement.into_spec();
         placement.check(&self.name).map_err(invalid_setting)?;
-        Ok(ResourceSpec {
+        let spec = ResourceSpec {
             name: self.name,
             plugin,
             params: self.params,
             limits: self.limits,
             crawl: self.crawl,
             placement,
-        })
+            labels: self.labels,
+        };
+        spec.check_labels().map_err(invalid_setting)?;
+        Ok(spec)
     }
 
     /// Returns the present spec with this change applied.
@@ -66,6 +85,9 @@ impl SpecRequest {
         let placement = self.placement.over(spec.placement);
         placement.check(&spec.name).map_err(invalid_setting)?;
         spec.placement = placement;
+        spec.labels.extend(self.labels);
+        spec.labels.retain(|_, value| !value.is_empty());
+        spec.check_labels().map_err(invalid_setting)?;
         Ok(spec)
     }
 }
@@ -119,15 +141,7 @@ mod tests {
     use super::*;
 
     fn request(name: &str) -> SpecRequest {
-        SpecRequest {
-            name: name.parse().unwrap(),
-            plugin: None,
-            params: BTreeMap::new(),
-            no_params: BTreeSet::new(),
-            limits: LimitOverrides::default(),
-            crawl: CrawlSettings::default(),
-            placement: PlacementChange::default(),
-        }
+        SpecRequest::named(name.parse().unwrap())
     }
 
     #[test]
@@ -184,6 +198,26 @@ mod tests {
         change.placement = own("");
         let changed = change.over(present).unwrap().placement;
         assert_eq!((changed.apart, changed.selector.len()), (None, 1));
+    }
+
+    #[test]
+    fn a_change_sets_labels_and_takes_out_those_without_a_value() {
+        let labels = |labels: &[(&str, &str)]| {
+            let labels = labels.iter().map(|(k, v)| ((*k).into(), (*v).into()));
+            labels.collect::<BTreeMap<String, String>>()
+        };
+        let mut first = request("books");
+        first.labels = labels(&[("team", "shop"), ("stage", "test")]);
+        let mut change = request("books");
+        change.labels = labels(&[("stage", ""), ("owner", "ann")]);
+        let spec = change.over(first.into_spec().unwrap()).unwrap();
+        assert_eq!(spec.labels, labels(&[("owner", "ann"), ("team", "shop")]));
+        let mut added = request("books");
+        added.labels = labels(&[("stage", "")]);
+        let error = added.into_spec().unwrap_err();
+        let expected =
+            "setting labels is no list of labels: label stage has no value; write stage=VALUE";
+        assert_eq!(error.to_string(), expected);
     }
 
     #[test]

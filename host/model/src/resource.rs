@@ -9,6 +9,7 @@ use super::id::{
     Digest, Epoch, Generation, Incarnation, PluginRef, PluginVersion, RequestId, ResourceId,
     ResourceName, Run, Shard,
 };
+use super::label::check_labels;
 use super::links::Division;
 use super::placement::DEFAULT_WEIGHT;
 pub use super::placement::PlacementSpec;
@@ -41,6 +42,20 @@ pub struct ResourceSpec {
     /// Requirements on the workers that take it.
     #[serde(default, skip_serializing_if = "PlacementSpec::is_default")]
     pub placement: PlacementSpec,
+    /// Labels, by which lists and files select the resource.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+}
+
+impl ResourceSpec {
+    /// Refuses labels that are too many, or that have an invalid key or value.
+    pub fn check_labels(&self) -> Result<(), SettingError> {
+        let checked = check_labels(&self.labels);
+        checked.map_err(|e| SettingError {
+            setting: "labels",
+            why: format!("is no list of labels: {e}"),
+        })
+    }
 }
 
 /// A resource as the store keeps it, under `resources/<name>`.
@@ -282,10 +297,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn labels_that_cannot_be_meant_are_refused() {
+        let spec = r#"{"name":"books","plugin":"books"}"#;
+        let mut spec: ResourceSpec = serde_json::from_str(spec).unwrap();
+        spec.labels = [("team".into(), "shop".into())].into();
+        assert_eq!(spec.check_labels(), Ok(()));
+        spec.labels = [("te am".into(), "shop".into())].into();
+        assert_eq!(
+            spec.check_labels().unwrap_err().to_string(),
+            "setting labels is no list of labels: label key \"te am\" has ' '; \
+             use letters, digits, '-', '_' and '.', and start with a letter or digit"
+        );
+        spec.labels = (0..33).map(|n| (format!("k{n}"), "v".into())).collect();
+        assert_eq!(
+            spec.check_labels().unwrap_err().to_string(),
+            "setting labels is no list of labels: there are 33 labels; at most 32 are allowed"
+        );
+    }
+
+    #[test]
     fn records_of_before_placement_could_be_asked_for_are_read_and_written_as_they_were() {
         let spec = r#"{"name":"books","plugin":"books","crawl":{}}"#;
         let read: ResourceSpec = serde_json::from_str(spec).unwrap();
         assert_eq!(read.placement, PlacementSpec::default());
+        assert_eq!(read.labels, BTreeMap::new());
         assert_eq!(serde_json::to_string(&read).unwrap(), spec);
         let mirror = r#"{"name":"books","epoch":1,"incarnation":2,"generation":3}"#;
         let read: Assignment = serde_json::from_str(mirror).unwrap();

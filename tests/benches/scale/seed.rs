@@ -133,6 +133,7 @@ impl Seeds {
                     ..CrawlSettings::default()
                 },
                 placement: Default::default(),
+                labels: Default::default(),
             },
         }
     }

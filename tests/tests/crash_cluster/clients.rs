@@ -195,16 +195,13 @@ enum Call {
 
 fn spec(name: &ResourceName, start: &str, max_pages: u64) -> SpecRequest {
     SpecRequest {
-        name: name.clone(),
         plugin: Some("books".parse().expect("a good name")),
         params: BTreeMap::from([("start".to_owned(), start.to_owned())]),
-        no_params: [].into(),
-        limits: Default::default(),
         crawl: CrawlSettings {
             max_pages: Some(max_pages),
             ..CrawlSettings::default()
         },
-        placement: Default::default(),
+        ..SpecRequest::named(name.clone())
     }
 }
 

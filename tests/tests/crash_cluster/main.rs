@@ -175,16 +175,13 @@ impl Setup {
     async fn add_shop(&mut self, client: &Client) {
         self.shop_life += 1;
         let spec = SpecRequest {
-            name: shop(),
             plugin: Some("books".parse().unwrap()),
             params: BTreeMap::from([("start".to_owned(), self.start.clone())]),
-            no_params: [].into(),
-            limits: Default::default(),
             crawl: CrawlSettings {
                 delay_ms: Some(DELAY_MS),
                 ..CrawlSettings::default()
             },
-            placement: Default::default(),
+            ..SpecRequest::named(shop())
         };
         client.add_resource(spec).await.unwrap();
     }

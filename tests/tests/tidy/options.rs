@@ -85,7 +85,7 @@ fn the_book_has_a_row_for_every_setting() {
     let told = table(SETTINGS, "setting");
     // These keys say what a resource is, not how it crawls, or have tables of their own.
     let others = [
-        "name", "plugin", "params", "limits", "weight", "selector", "near", "apart",
+        "name", "plugin", "params", "labels", "limits", "weight", "selector", "near", "apart",
     ];
     let of_resource = keys("[[resource]]");
     assert!(of_resource.len() > 20, "{of_resource:?}");

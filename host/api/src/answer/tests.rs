@@ -307,6 +307,7 @@ fn resource() -> ResourceView {
             near: Some("shop".parse().unwrap()),
             apart: Some("forum".parse().unwrap()),
         },
+        labels: texts(("team", "shop".to_owned())),
     };
     let owner = Owner {
         node: "worker-1".parse().unwrap(),
@@ -367,6 +368,7 @@ fn empty_resource() -> ResourceView {
         limits: LimitOverrides::default(),
         crawl: CrawlSettings::default(),
         placement: PlacementSpec::default(),
+        labels: BTreeMap::new(),
     };
     let shard = ShardView {
         shard: Shard(0),

@@ -15,7 +15,7 @@ use crawler_model::resource::CrawlSettings;
 use crawler_model::settings::{self, Kind, SETTINGS};
 use crawler_model::suggest;
 
-const SPEC: [&str; 11] = [
+const SPEC: [&str; 12] = [
     "id",
     "name",
     "assigned_node",
@@ -27,14 +27,16 @@ const SPEC: [&str; 11] = [
     "crawl",
     "purge",
     "placement",
+    "labels",
 ];
-const CHANGES: [&str; 6] = [
+const CHANGES: [&str; 7] = [
     "plugin",
     "params",
     "no_params",
     "limits",
     "crawl",
     "placement",
+    "labels",
 ];
 const PLACEMENT: [&str; 5] = ["shards", "weight", "selector", "near", "apart"];
 
@@ -95,6 +97,7 @@ fn spec_of(name: &str, mut fields: Fields) -> Result<SpecRequest, Problem> {
         limits: limits(&mut fields)?,
         crawl: crawl(&mut fields)?,
         placement: placement(&mut fields)?,
+        labels: texts("labels", fields.object("labels")?)?,
     })
 }
 
@@ -453,6 +456,18 @@ mod tests {
         let crawl = examples();
         let body = serde_json::json!({ "name": "b", "crawl": crawl });
         assert_eq!(spec(body.to_string().as_bytes()).unwrap().crawl, crawl);
+    }
+
+    #[test]
+    fn labels_are_an_object_of_texts() {
+        let labels = spec(br#"{"name":"b","labels":{"team":"shop","old":""}}"#).unwrap().labels;
+        let expected = [("team", "shop"), ("old", "")];
+        assert_eq!(labels, expected.map(|(k, v)| (k.into(), v.into())).into());
+        check_refused(
+            r#"{"name":"b","labels":{"team":1}}"#,
+            "field labels.team takes a string, not 1",
+            "",
+        );
     }
 
     #[test]

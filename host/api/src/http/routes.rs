@@ -164,7 +164,7 @@ fn resources() -> Vec<Route> {
             "/crawler/resource/{name}/restart",
             lifecycle::restart,
             RouteDocs {
-                body: "`{}`, or what is different in the new run: `plugin`, `params`, `no_params` (names to take away), `limits`, `crawl`, `placement`",
+                body: "`{}`, or what is different in the new run: `plugin`, `params`, `no_params` (names to take away), `limits`, `crawl`, `placement`, `labels`",
                 answer: "[resource](#answer-of-a-resource)",
                 errors: "404 · 412 the new run has [fewer shards](#a-run-with-fewer-shards), and one that would go is not done yet",
                 ..RouteDocs::default()

@@ -30,7 +30,6 @@ use crawler_api::client::Client;
 use crawler_api::spec::SpecRequest;
 use crawler_api::totals;
 use crawler_model::id::ResourceName;
-use crawler_model::resource::CrawlSettings;
 use crawler_process::task::TaskScope;
 
 /// Interval at which the crawl's progress is asked for.
@@ -125,13 +124,8 @@ async fn crawl(
     let started = Instant::now();
     let placed = client
         .add_resource(SpecRequest {
-            name: name.clone(),
-            plugin: None,
             params: [("start".to_owned(), base.join(START)?.to_string())].into(),
-            no_params: [].into(),
-            limits: Default::default(),
-            crawl: CrawlSettings::default(),
-            placement: Default::default(),
+            ..SpecRequest::named(name.clone())
         })
         .await?;
     let end = follow(&client, &name, shop.n_pages() as u64).await?;

@@ -43,6 +43,37 @@ impl PlacementArgs {
     }
 }
 
+/// How a resource is found again.
+#[derive(Debug, Args)]
+pub(super) struct LabelArgs {
+    /// A label, by which lists and `apply --prune` select resources; may be given several times. In an update, KEY=
+    /// takes one out
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = selector)]
+    labels: Vec<(String, String)>,
+}
+
+impl LabelArgs {
+    pub(super) fn labels(self) -> BTreeMap<String, String> {
+        self.labels.into_iter().collect()
+    }
+}
+
+/// Which resources are meant.
+#[derive(Debug, Args)]
+pub(super) struct SelectArgs {
+    /// Only resources that have these labels
+    #[arg(short = 'l', long = "label", value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = label)]
+    labels: Vec<(String, String)>,
+}
+
+impl SelectArgs {
+    /// True if a resource with these labels is meant.
+    pub(super) fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
+        let has = |(key, value): &(String, String)| labels.get(key) == Some(value);
+        self.labels.iter().all(has)
+    }
+}
+
 /// What a crawl's rules get and may use.
 #[derive(Debug, Args)]
 pub(super) struct RuleArgs {
@@ -127,6 +158,13 @@ fn selector(text: &str) -> Result<(String, String), String> {
     if !value.is_empty() {
         check_label_value(&key, &value).map_err(|e| e.to_string())?;
     }
+    Ok((key, value))
+}
+
+/// Parses `KEY=VALUE` of a label that is asked for.
+fn label(text: &str) -> Result<(String, String), String> {
+    let (key, value) = selector(text)?;
+    check_label_value(&key, &value).map_err(|e| e.to_string())?;
     Ok((key, value))
 }
 

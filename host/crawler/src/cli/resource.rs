@@ -1,10 +1,12 @@
 //! `crawler resource …`: named crawls.
 
+use std::collections::BTreeMap;
+
 use clap::{Args, Subcommand};
 use crawler_proto as proto;
 use futures::stream::StreamExt as _;
 
-use super::args::{Format, OutputArgs, PlacementArgs, RuleArgs};
+use super::args::{Format, LabelArgs, OutputArgs, PlacementArgs, RuleArgs, SelectArgs};
 use super::crawl::CrawlArgs;
 use super::table;
 use crawler_api::client::{Client, ClientError};
@@ -39,11 +41,15 @@ pub(super) enum ResourceCommand {
     )]
     Update(Box<SpecArgs>),
     /// List all resources
-    #[command(after_help = "Examples:\n  crawler resource list\n  crawler resource list --watch")]
+    #[command(
+        after_help = "Examples:\n  crawler resource list\n  crawler resource list --watch\n  crawler resource list -l team=shop -o json"
+    )]
     List {
         /// Show it again whenever it changes, until Ctrl-C
         #[arg(long, conflicts_with = "format")]
         watch: bool,
+        #[command(flatten)]
+        select: SelectArgs,
         #[command(flatten)]
         output: OutputArgs,
     },
@@ -126,6 +132,8 @@ pub(super) struct SpecArgs {
     crawl: CrawlArgs,
     #[command(flatten)]
     placement: PlacementArgs,
+    #[command(flatten)]
+    labels: LabelArgs,
 }
 
 impl SpecArgs {
@@ -138,6 +146,7 @@ impl SpecArgs {
             limits: self.rules.limits(),
             crawl: self.crawl.settings(),
             placement: self.placement.change(),
+            labels: self.labels.labels(),
         }
     }
 }
@@ -160,8 +169,14 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
             let (name, generation) = (resource.spec().name, resource.generation);
             table::print_line(&format!("resource {name} changed; generation {generation}"))?;
         }
-        ResourceCommand::List { watch: true, .. } => watch::run(&client).await?,
-        ResourceCommand::List { output, .. } => list(all(&client).await?, &output)?,
+        ResourceCommand::List {
+            watch: true,
+            select,
+            ..
+        } => watch::run(&client, &select).await?,
+        ResourceCommand::List { select, output, .. } => {
+            list(selected(&client, &select).await?, &output)?;
+        }
         ResourceCommand::Hosts(args) => hosts::list(&client, args).await?,
         ResourceCommand::Get { name, output } => {
             let resource = client.resource(&name).await?;
@@ -222,6 +237,16 @@ fn log_line(line: proto::LogLine) -> String {
     ];
     let parts = parts.into_iter().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the resources that are meant, by name.
+pub(super) async fn selected(
+    client: &Client,
+    select: &SelectArgs,
+) -> Result<Vec<proto::Resource>, ClientError> {
+    let mut resources = all(client).await?;
+    resources.retain(|resource| select.selects(&resource.spec().labels));
+    Ok(resources)
 }
 
 async fn all(client: &Client) -> Result<Vec<proto::Resource>, ClientError> {
@@ -292,11 +317,10 @@ fn show(resource: &proto::Resource, output: &OutputArgs) -> anyhow::Result<()> {
         "" => spec.plugin.clone(),
         version => format!("{} (runs {version})", spec.plugin),
     };
-    let params: Vec<_> = spec
-        .params
-        .iter()
-        .map(|(k, v)| format!("{k}={v}"))
-        .collect();
+    let pairs = |pairs: &BTreeMap<String, String>| {
+        let pairs = pairs.iter().map(|(k, v)| format!("{k}={v}"));
+        pairs.collect::<Vec<_>>().join(" ")
+    };
     let place = |limit: &str| {
         LimitName::ALL
             .iter()
@@ -316,7 +340,8 @@ fn show(resource: &proto::Resource, output: &OutputArgs) -> anyhow::Result<()> {
         ("phase", phase),
         ("node", spec.assigned_node.replace('|', " at ")),
         ("plugin", plugin),
-        ("params", params.join(" ")),
+        ("labels", pairs(&spec.labels)),
+        ("params", pairs(&spec.params)),
         ("limits", limits.join(" ")),
         ("placement", placement),
         (

@@ -284,6 +284,7 @@ mod tests {
             limits: LimitOverrides::default(),
             crawl: CrawlSettings::default(),
             placement: PlacementSpec::default(),
+            labels: BTreeMap::new(),
         };
         let books = ResourceSpec {
             name: "books".parse().unwrap(),
@@ -298,6 +299,7 @@ mod tests {
                 apart: Some("archive".parse().unwrap()),
                 shards: 2,
             },
+            labels: [("team".into(), "shop".into())].into(),
         };
         let crawl = &books.crawl;
         assert_eq!(

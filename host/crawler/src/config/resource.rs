@@ -14,8 +14,8 @@ use crawler_model::resource::{CrawlSettings, PlacementSpec, ResourceSpec};
 use crawler_model::settings::{Kind, SETTINGS, Setting, Value};
 
 /// Keys of the table that are no settings of the crawl.
-const OTHERS: [&str; 9] = [
-    "name", "plugin", "params", "limits", "weight", "selector", "near", "apart", "shards",
+const OTHERS: [&str; 10] = [
+    "name", "plugin", "params", "limits", "labels", "weight", "selector", "near", "apart", "shards",
 ];
 
 /// Returns the keys of the table.
@@ -40,6 +40,8 @@ struct OtherKeys {
     params: BTreeMap<String, String>,
     #[serde(default)]
     limits: BTreeMap<String, toml::Value>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
     weight: Option<u32>,
     #[serde(default)]
     selector: BTreeMap<String, String>,
@@ -81,14 +83,17 @@ impl ResourceTable {
             Some(plugin) => plugin,
             None => others.name.as_str().parse().map_err(|e| format!("{e}"))?,
         };
-        Ok(ResourceSpec {
+        let spec = ResourceSpec {
             name: others.name,
             plugin,
             params: others.params,
             limits,
             crawl,
             placement,
-        })
+            labels: others.labels,
+        };
+        spec.check_labels().map_err(|e| e.to_string())?;
+        Ok(spec)
     }
 }
 

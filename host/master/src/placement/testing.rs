@@ -54,6 +54,7 @@ pub fn resource(id: u64, placement: PlacementSpec) -> Resource {
             limits: Default::default(),
             crawl: Default::default(),
             placement,
+            labels: BTreeMap::new(),
         },
     }
 }

@@ -126,6 +126,7 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Facts {
             limits: Default::default(),
             crawl: Default::default(),
             placement: Default::default(),
+            labels: Default::default(),
         },
     };
     let shard = ShardRecord {

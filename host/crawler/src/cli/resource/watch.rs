@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::{all, rows};
+use super::{rows, selected};
+use crate::cli::args::SelectArgs;
 use crate::cli::table;
 use crawler_api::client::{Client, ClientError};
 
@@ -15,16 +16,16 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// Shows all resources until the command is ended. It is an error if nobody answers the first time.
-pub(super) async fn run(client: &Client) -> anyhow::Result<()> {
+pub(super) async fn run(client: &Client, select: &SelectArgs) -> anyhow::Result<()> {
     let mut screen = Screen::new(io::stdout().is_terminal());
-    let mut table = listed(client).await?;
+    let mut table = listed(client, select).await?;
     let mut trouble = String::new();
     loop {
         let (text, aside) = screen.next(&table, &trouble);
         table::print_text(text.as_bytes())?;
         eprint!("{aside}");
         sleep(LOOK_EVERY).await;
-        trouble = match listed(client).await {
+        trouble = match listed(client, select).await {
             Ok(changed) => {
                 table = changed;
                 String::new()
@@ -36,8 +37,9 @@ pub(super) async fn run(client: &Client) -> anyhow::Result<()> {
     }
 }
 
-async fn listed(client: &Client) -> Result<String, ClientError> {
-    Ok(table::text(super::HEAD, &rows(all(client).await?)))
+async fn listed(client: &Client, select: &SelectArgs) -> Result<String, ClientError> {
+    let resources = selected(client, select).await?;
+    Ok(table::text(super::HEAD, &rows(resources)))
 }
 
 /// State of what is shown.

@@ -303,6 +303,7 @@ pub(in crate::control) fn spec(name: &str, plugin: &str) -> ResourceSpec {
         limits: LimitOverrides::default(),
         crawl: CrawlSettings::default(),
         placement: Default::default(),
+        labels: Default::default(),
     }
 }
 
