@@ -38,7 +38,7 @@ const SHOWN: [&str; 30] = [
 
 /// Fields whose JSON is not simply their value, with the attribute of serde. The name of a message after a dot
 /// stands for all of its fields.
-const FIELDS: [(&str, &str); 21] = [
+const FIELDS: [(&str, &str); 23] = [
     // Clients of the original interface read it with a capital letter.
     ("NodeSpec.Address", r#"rename = "Address""#),
     // JavaScript rounds numbers as large as nanoseconds.
@@ -46,9 +46,11 @@ const FIELDS: [(&str, &str); 21] = [
         "ResourceSpec.creation_time",
         r#"serialize_with = "crate::json::text""#,
     ),
-    // Only requests have these two.
+    // Only requests have these.
     ("ResourceSpec.no_params", "skip"),
     ("ResourceSpec.purge", "skip"),
+    ("ResourceSpec.replace", "skip"),
+    ("ResourceSpec.if_generation", "skip"),
     // A message is never absent where every answer has it.
     ("Resource.spec", OR_EMPTY),
     ("Resource.counts", OR_EMPTY),

@@ -76,6 +76,8 @@ fn spec(resource: Resource) -> proto::ResourceSpec {
         // These are of requests only.
         no_params: Vec::new(),
         purge: false,
+        replace: false,
+        if_generation: 0,
     }
 }
 

@@ -15,7 +15,9 @@ pub(super) mod turns;
 use self::settings::{crawl_message, crawl_settings, placement_change, placement_message};
 use super::spec::{SpecRequest, invalid, plugin_ref, resource_name};
 use crawler_master::ControlError;
+use crawler_model::id::Generation;
 use crawler_model::plugin::LimitOverrides;
+use crawler_model::resource::ResourceSpec;
 
 /// Parses a spec out of a request. The master assigns id, node and creation time.
 pub(crate) fn spec_request(message: proto::ResourceSpec) -> Result<SpecRequest, ControlError> {
@@ -31,7 +33,17 @@ pub(crate) fn spec_request(message: proto::ResourceSpec) -> Result<SpecRequest, 
         crawl: crawl_settings(message.crawl.unwrap_or_default())?,
         placement: placement_change(message.placement.unwrap_or_default())?,
         labels: message.labels,
+        replace: message.replace,
+        if_generation: match message.if_generation {
+            0 => None,
+            generation => Some(Generation(generation)),
+        },
     })
+}
+
+/// Parses the spec of a resource in an answer.
+pub fn resource_spec(message: proto::ResourceSpec) -> Result<ResourceSpec, ControlError> {
+    spec_request(message)?.into_spec()
 }
 
 /// Parses the changes that apply to the next run.
@@ -54,6 +66,8 @@ pub(crate) fn spec_message(request: SpecRequest) -> proto::ResourceSpec {
         crawl: Some(crawl_message(request.crawl)),
         placement: Some(placement_message(request.placement)),
         labels: request.labels,
+        replace: request.replace,
+        if_generation: request.if_generation.map_or(0, |generation| generation.0),
         ..proto::ResourceSpec::default()
     }
 }

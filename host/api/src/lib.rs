@@ -39,6 +39,7 @@ use crawler_master::control::Control;
 use crawler_master::control::items::ItemQuery;
 use crawler_master::{Code, ControlError};
 use crawler_model::id::{NodeId, ResourceName, Run};
+use crawler_model::resource::Resource;
 
 mod answer;
 mod bounds;
@@ -62,6 +63,7 @@ pub use self::bounds::{
     CALL_DEADLINE, CALLS_MAX, PAGE_MAX, PIECE_MAX, REQUEST_MAX, STREAMS_MAX, UPLOAD_DEADLINE,
 };
 pub use self::convert::crawl::totals;
+pub use self::convert::resource_spec;
 pub use self::convert::settings::placement_spec;
 pub use self::convert::statistics::{statistics, statistics_message};
 
@@ -122,7 +124,7 @@ impl Api {
     ) -> Result<proto::Resource, Problem> {
         let request = &request;
         let own = || async move {
-            let change = |present| request.clone().over(present);
+            let change = |present: &Resource| request.changed(present);
             let updated = self
                 .control
                 .update_resource(&request.name, change, &origin.request);

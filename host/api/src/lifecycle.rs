@@ -7,6 +7,7 @@ use super::forward::Origin;
 use super::problem::Problem;
 use super::spec::{SpecRequest, node_id, resource_name};
 use super::{Api, answer};
+use crawler_model::resource::Resource;
 
 impl Api {
     /// Begins a new run of the spec with these changes.
@@ -17,7 +18,7 @@ impl Api {
     ) -> Result<proto::Resource, Problem> {
         let changes = &changes;
         let own = || async move {
-            let change = |present| changes.clone().over(present);
+            let change = |present: &Resource| changes.changed(present);
             let name = &changes.name;
             let restarted = self.control.restart_resource(name, change, &origin.request);
             Ok(answer::resource(restarted.await?))

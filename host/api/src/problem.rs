@@ -93,6 +93,7 @@ const fn row(code: Code) -> Row {
             StatusCode::PAYLOAD_TOO_LARGE,
             tonic::Code::ResourceExhausted,
         ),
+        Code::Aborted => ("ABORTED", StatusCode::CONFLICT, tonic::Code::Aborted),
         Code::Unavailable => (
             "UNAVAILABLE",
             StatusCode::SERVICE_UNAVAILABLE,
@@ -200,6 +201,7 @@ impl Problem {
             Code::AlreadyExists,
             Code::FailedPrecondition,
             Code::ResourceExhausted,
+            Code::Aborted,
             Code::Unavailable,
         ]
         .map(row)
@@ -272,7 +274,7 @@ mod tests {
     use super::*;
     use crawler_frontier::FrontierError;
     use crawler_master::WorkerCallError;
-    use crawler_model::id::{Digest, ResourceId, Run};
+    use crawler_model::id::{Digest, Generation, ResourceId, Run};
     use crawler_model::resource::ShardId;
     use crawler_plugin::PluginError;
     use crawler_store::StoreError;
@@ -316,6 +318,21 @@ mod tests {
             "ALREADY_EXISTS",
             "resource books exists already",
             "change it with `crawler resource update books`, or delete it first",
+        );
+    }
+
+    #[test]
+    fn a_change_that_came_too_late_is_told_to_look_again() {
+        check(
+            ControlError::OtherGeneration {
+                name: "books".parse().unwrap(),
+                present: Generation(5),
+                wanted: Generation(4),
+            },
+            409,
+            "ABORTED",
+            "resource books has generation 5, not 4: it was changed meanwhile",
+            "look at it again: `crawler resource get books`",
         );
     }
 

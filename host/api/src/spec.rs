@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crawler_master::ControlError;
-use crawler_model::id::{NodeId, PluginRef, ResourceName};
+use crawler_model::id::{Generation, NodeId, PluginRef, ResourceName};
 use crawler_model::placement::{AffinityTarget, PlacementChange};
 use crawler_model::plugin::LimitOverrides;
-use crawler_model::resource::{CrawlSettings, ResourceSpec, SettingError};
+use crawler_model::resource::{CrawlSettings, Resource, ResourceSpec, SettingError};
 use crawler_model::settings::{Setting, Value};
 
 /// Request to add a resource, or to change one.
@@ -30,6 +30,10 @@ pub struct SpecRequest {
     pub placement: PlacementChange,
     /// Labels to set. In a change, others stay, and a label without a value is removed.
     pub labels: BTreeMap<String, String>,
+    /// True for a change that takes the place of the present spec, so that what is absent has its default.
+    pub replace: bool,
+    /// Generation that the resource must have for a change. If `None`, any will do.
+    pub if_generation: Option<Generation>,
 }
 
 impl SpecRequest {
@@ -44,6 +48,22 @@ impl SpecRequest {
             crawl: CrawlSettings::default(),
             placement: PlacementChange::default(),
             labels: BTreeMap::new(),
+            replace: false,
+            if_generation: None,
+        }
+    }
+
+    /// Returns a request for this spec as a whole: to add it, or to put it in the place of the present one.
+    pub fn whole(spec: ResourceSpec) -> Self {
+        Self {
+            plugin: Some(spec.plugin),
+            params: spec.params,
+            limits: spec.limits,
+            crawl: spec.crawl,
+            placement: spec.placement.into(),
+            labels: spec.labels,
+            replace: true,
+            ..Self::named(spec.name)
         }
     }
 
@@ -69,8 +89,25 @@ impl SpecRequest {
         Ok(spec)
     }
 
+    /// Returns the spec of the present resource after this change.
+    pub(crate) fn changed(&self, present: &Resource) -> Result<ResourceSpec, ControlError> {
+        if let Some(wanted) = self.if_generation
+            && wanted != present.generation
+        {
+            return Err(ControlError::OtherGeneration {
+                name: self.name.clone(),
+                present: present.generation,
+                wanted,
+            });
+        }
+        match self.replace {
+            true => self.clone().into_spec(),
+            false => self.clone().over(present.spec.clone()),
+        }
+    }
+
     /// Returns the present spec with this change applied.
-    pub fn over(self, present: ResourceSpec) -> Result<ResourceSpec, ControlError> {
+    fn over(self, present: ResourceSpec) -> Result<ResourceSpec, ControlError> {
         let mut spec = present;
         spec.plugin = self.plugin.unwrap_or(spec.plugin);
         spec.params.retain(|name, _| !self.no_params.contains(name));
@@ -142,6 +179,15 @@ mod tests {
 
     fn request(name: &str) -> SpecRequest {
         SpecRequest::named(name.parse().unwrap())
+    }
+
+    fn resource(spec: ResourceSpec, generation: Generation) -> Resource {
+        let record = serde_json::json!({
+            "id": "1", "assigned_node": "", "creation_time": 0, "generation": generation, "run": 1,
+            "name": spec.name, "plugin": spec.plugin,
+        });
+        let resource: Resource = serde_json::from_value(record).unwrap();
+        Resource { spec, ..resource }
     }
 
     #[test]
@@ -218,6 +264,46 @@ mod tests {
         let expected =
             "setting labels is no list of labels: label stage has no value; write stage=VALUE";
         assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn a_replacement_keeps_nothing_and_comes_too_late_for_another_generation() {
+        let mut first = request("books");
+        first.crawl.max_pages = Some(5);
+        first.labels = [("team".into(), "shop".into())].into();
+        let present = resource(first.into_spec().unwrap(), Generation(4));
+        let mut change = request("books");
+        change.crawl.max_depth = Some(2);
+        change.if_generation = Some(Generation(4));
+        let kept = change.changed(&present).unwrap();
+        assert_eq!(
+            (kept.crawl.max_pages, kept.crawl.max_depth),
+            (Some(5), Some(2))
+        );
+        change.replace = true;
+        let replaced = change.changed(&present).unwrap();
+        assert_eq!(replaced, change.clone().into_spec().unwrap());
+        change.if_generation = Some(Generation(3));
+        let error = change.changed(&present).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "resource books has generation 4, not 3: it was changed meanwhile"
+        );
+    }
+
+    #[test]
+    fn a_whole_spec_survives_its_message() {
+        let mut spec = request("books");
+        spec.plugin = Some("shop@1.0.0".parse().unwrap());
+        spec.params = [("a".into(), "1".into())].into();
+        spec.limits.set("memory", "8MiB").unwrap();
+        spec.crawl = crawler_model::settings::examples();
+        spec.placement.shards = Some(3);
+        spec.placement.near = Some("shop".parse().unwrap());
+        spec.labels = [("team".into(), "shop".into())].into();
+        let spec = spec.into_spec().unwrap();
+        let message = crate::convert::spec_message(SpecRequest::whole(spec.clone()));
+        assert_eq!(crate::convert::resource_spec(message).unwrap(), spec);
     }
 
     #[test]

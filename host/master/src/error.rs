@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::WorkerCallError;
 use crawler_frontier::FrontierError;
-use crawler_model::id::{Digest, PluginName, PluginRef, PluginVersion, ResourceName, Run, Shard};
+use crawler_model::id::{
+    Digest, Generation, PluginName, PluginRef, PluginVersion, ResourceName, Run, Shard,
+};
 use crawler_model::plugin::ParamError;
 use crawler_model::suggest;
 use crawler_plugin::PluginError;
@@ -21,6 +23,7 @@ pub enum Code {
     AlreadyExists,
     FailedPrecondition,
     ResourceExhausted,
+    Aborted,
     Unavailable,
     Internal,
 }
@@ -136,6 +139,16 @@ pub enum ControlError {
         field: &'static str,
         /// Argument of the command that makes the change with a new run.
         argument: String,
+    },
+    /// The change was meant for another generation of the resource: somebody has changed it meanwhile.
+    #[error("resource {name} has generation {present}, not {wanted}: it was changed meanwhile")]
+    OtherGeneration {
+        /// Name of the resource.
+        name: ResourceName,
+        /// Present generation.
+        present: Generation,
+        /// Generation that the change was meant for.
+        wanted: Generation,
     },
     /// No worker has this id.
     #[error("there is no worker {id}")]
@@ -281,6 +294,7 @@ impl ControlError {
             | ControlError::ShardBusy { .. }
             | ControlError::NeedsRestart { .. }
             | ControlError::Items(SinkError::Permanent { .. }) => Code::FailedPrecondition,
+            ControlError::OtherGeneration { .. } => Code::Aborted,
             ControlError::PluginTooLarge { .. } => Code::ResourceExhausted,
             ControlError::Contended { .. }
             | ControlError::NotLeading { .. }
@@ -344,6 +358,9 @@ impl ControlError {
             ControlError::NoKind { kind, kinds, .. } => {
                 let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
                 suggest::hint(kind, &kinds)
+            }
+            ControlError::OtherGeneration { name, .. } => {
+                format!("look at it again: `crawler resource get {name}`")
             }
             ControlError::NoWorker { .. } => "`crawler node list` shows those there are".into(),
             ControlError::PluginTooLarge { .. } => {

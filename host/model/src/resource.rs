@@ -48,6 +48,19 @@ pub struct ResourceSpec {
 }
 
 impl ResourceSpec {
+    /// Returns the field in which `other` differs so that only a new run can take it.
+    pub fn only_by_restart(&self, other: &Self) -> Option<RestartField> {
+        if self.plugin.name != other.plugin.name {
+            Some(RestartField::Plugin)
+        } else if self.params != other.params {
+            Some(RestartField::Params)
+        } else if self.placement.shards != other.placement.shards {
+            Some(RestartField::Shards)
+        } else {
+            None
+        }
+    }
+
     /// Refuses labels that are too many, or that have an invalid key or value.
     pub fn check_labels(&self) -> Result<(), SettingError> {
         let checked = check_labels(&self.labels);
@@ -55,6 +68,28 @@ impl ResourceSpec {
             setting: "labels",
             why: format!("is no list of labels: {e}"),
         })
+    }
+}
+
+/// Field of a spec that only a new run can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RestartField {
+    /// Name of the plugin; another version of it is taken at once.
+    Plugin,
+    /// Params.
+    Params,
+    /// Number of shards.
+    Shards,
+}
+
+impl RestartField {
+    /// Returns the name of the field in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RestartField::Plugin => "plugin",
+            RestartField::Params => "params",
+            RestartField::Shards => "shards",
+        }
     }
 }
 

@@ -9,13 +9,14 @@ use serde_json::{Map, Value};
 
 use crate::problem::Problem;
 use crate::spec::{self, SpecRequest};
+use crawler_model::id::Generation;
 use crawler_model::placement::PlacementChange;
 use crawler_model::plugin::{LimitName, LimitOverrides};
 use crawler_model::resource::CrawlSettings;
 use crawler_model::settings::{self, Kind, SETTINGS};
 use crawler_model::suggest;
 
-const SPEC: [&str; 12] = [
+const SPEC: [&str; 14] = [
     "id",
     "name",
     "assigned_node",
@@ -28,8 +29,10 @@ const SPEC: [&str; 12] = [
     "purge",
     "placement",
     "labels",
+    "replace",
+    "if_generation",
 ];
-const CHANGES: [&str; 7] = [
+const CHANGES: [&str; 9] = [
     "plugin",
     "params",
     "no_params",
@@ -37,6 +40,8 @@ const CHANGES: [&str; 7] = [
     "crawl",
     "placement",
     "labels",
+    "replace",
+    "if_generation",
 ];
 const PLACEMENT: [&str; 5] = ["shards", "weight", "selector", "near", "apart"];
 
@@ -98,17 +103,18 @@ fn spec_of(name: &str, mut fields: Fields) -> Result<SpecRequest, Problem> {
         crawl: crawl(&mut fields)?,
         placement: placement(&mut fields)?,
         labels: texts("labels", fields.object("labels")?)?,
+        replace: truth(&mut fields, "replace")?,
+        if_generation: fields
+            .number("if_generation")?
+            .filter(|generation| *generation > 0)
+            .map(Generation),
     })
 }
 
 /// Parses the name of a resource to be deleted, and whether its items go with it.
 pub(super) fn deletion(bytes: &[u8], example: &str) -> Result<(String, bool), Problem> {
     let mut fields = Fields::of_body(bytes, &SPEC, example)?;
-    let purge = match fields.take("purge") {
-        None => false,
-        Some(Value::Bool(purge)) => purge,
-        Some(other) => return Err(wrong("purge", "true or false", &other)),
-    };
+    let purge = truth(&mut fields, "purge")?;
     Ok((fields.text("name")?.unwrap_or_default(), purge))
 }
 
@@ -129,6 +135,15 @@ pub(super) fn nothing(bytes: &[u8]) -> Result<(), Problem> {
 pub(super) fn redrive(bytes: &[u8]) -> Result<String, Problem> {
     let mut fields = Fields::of_body(bytes, &["reason"], REDRIVE_EXAMPLE)?;
     Ok(fields.text("reason")?.unwrap_or_default())
+}
+
+/// Parses a field that is false if it is absent.
+fn truth(fields: &mut Fields, name: &str) -> Result<bool, Problem> {
+    match fields.take(name) {
+        None => Ok(false),
+        Some(Value::Bool(truth)) => Ok(truth),
+        Some(other) => Err(wrong(name, "true or false", &other)),
+    }
 }
 
 fn params(fields: &mut Fields) -> Result<BTreeMap<String, String>, Problem> {
@@ -460,12 +475,30 @@ mod tests {
 
     #[test]
     fn labels_are_an_object_of_texts() {
-        let labels = spec(br#"{"name":"b","labels":{"team":"shop","old":""}}"#).unwrap().labels;
+        let labels = spec(br#"{"name":"b","labels":{"team":"shop","old":""}}"#)
+            .unwrap()
+            .labels;
         let expected = [("team", "shop"), ("old", "")];
         assert_eq!(labels, expected.map(|(k, v)| (k.into(), v.into())).into());
         check_refused(
             r#"{"name":"b","labels":{"team":1}}"#,
             "field labels.team takes a string, not 1",
+            "",
+        );
+    }
+
+    #[test]
+    fn a_change_may_replace_the_spec_of_one_generation() {
+        let change = update("b", br#"{"replace":true,"ifGeneration":"4"}"#).unwrap();
+        assert_eq!(
+            (change.replace, change.if_generation),
+            (true, Some(Generation(4)))
+        );
+        let any = update("b", br#"{"if_generation":0}"#).unwrap();
+        assert_eq!((any.replace, any.if_generation), (false, None));
+        check_refused(
+            r#"{"name":"b","replace":1}"#,
+            "field replace takes true or false, not 1",
             "",
         );
     }

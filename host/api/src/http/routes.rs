@@ -102,7 +102,7 @@ fn resources() -> Vec<Route> {
             RouteDocs {
                 body: "[resource](#body-of-a-resource); what is absent stays as it is",
                 answer: "[resource](#answer-of-a-resource)",
-                errors: "404 · 412 only a restart can change it",
+                errors: "404 · 409 it has another `if_generation` · 412 only a restart can change it",
                 ..RouteDocs::default()
             },
         ),
@@ -144,7 +144,7 @@ fn resources() -> Vec<Route> {
             RouteDocs {
                 body: "[resource](#body-of-a-resource), whose `name` may be absent; what is absent stays as it is",
                 answer: "[resource](#answer-of-a-resource)",
-                errors: "404 · 412 only a restart can change it",
+                errors: "404 · 409 it has another `if_generation` · 412 only a restart can change it",
                 ..RouteDocs::default()
             },
         ),
@@ -164,7 +164,7 @@ fn resources() -> Vec<Route> {
             "/crawler/resource/{name}/restart",
             lifecycle::restart,
             RouteDocs {
-                body: "`{}`, or what is different in the new run: `plugin`, `params`, `no_params` (names to take away), `limits`, `crawl`, `placement`, `labels`",
+                body: "`{}`, or what is different in the new run: `plugin`, `params`, `no_params` (names to take away), `limits`, `crawl`, `placement`, `labels`, `replace`, `if_generation`",
                 answer: "[resource](#answer-of-a-resource)",
                 errors: "404 · 412 the new run has [fewer shards](#a-run-with-fewer-shards), and one that would go is not done yet",
                 ..RouteDocs::default()

@@ -139,7 +139,6 @@ pub(super) struct SpecArgs {
 impl SpecArgs {
     pub(super) fn into_request(self) -> SpecRequest {
         SpecRequest {
-            name: self.name,
             plugin: self.plugin,
             params: self.rules.params(),
             no_params: self.no_params.into_iter().collect(),
@@ -147,6 +146,7 @@ impl SpecArgs {
             crawl: self.crawl.settings(),
             placement: self.placement.change(),
             labels: self.labels.labels(),
+            ..SpecRequest::named(self.name)
         }
     }
 }

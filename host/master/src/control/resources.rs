@@ -14,7 +14,8 @@ use crawler_model::id::{Generation, NodeId, PluginRef, RequestId, ResourceName, 
 use crawler_model::node::Role;
 use crawler_model::plugin::PluginRecord;
 use crawler_model::resource::{
-    Assignment, PinnedPlugin, Redrive, Resource, ResourceSpec, ShardId, ShardRecord, ShardState,
+    Assignment, PinnedPlugin, Redrive, Resource, ResourceSpec, RestartField, ShardId, ShardRecord,
+    ShardState,
 };
 use crawler_store::catalog::{Versioned, encode};
 use crawler_store::election::Leadership;
@@ -194,12 +195,12 @@ impl Control {
 
     /// Changes limits, crawl and placement settings, with which the crawl continues. Plugin and params stay.
     ///
-    /// `change` makes the new spec out of the present one. It is called again if another change came first, so
+    /// `change` makes the new spec out of the present resource. It is called again if another change came first, so
     /// that no change undoes another.
     pub async fn update_resource(
         &self,
         name: &ResourceName,
-        change: impl Fn(ResourceSpec) -> Result<ResourceSpec, ControlError>,
+        change: impl Fn(&Resource) -> Result<ResourceSpec, ControlError>,
         request: &RequestId,
     ) -> Result<ResourceView, ControlError> {
         let leadership = self.leadership()?;
@@ -212,7 +213,7 @@ impl Control {
             self.check_first_life(name, request).await?;
             let spec = ResourceSpec {
                 name: name.clone(),
-                ..change(present.value.spec.clone())?
+                ..change(&present.value)?
             };
             self.check(&spec)?;
             if let Some((field, argument)) = only_by_restart(&present.value.spec, &spec) {
@@ -363,19 +364,18 @@ fn check_params(plugin: &PluginRecord, spec: &ResourceSpec) -> Result<(), Contro
 
 /// Returns a change that needs a new run: the field, and the command-line argument for it.
 fn only_by_restart(present: &ResourceSpec, spec: &ResourceSpec) -> Option<(&'static str, String)> {
-    let (before, after) = (&present.placement, &spec.placement);
-    if spec.plugin.name != present.plugin.name {
-        return Some(("plugin", format!("--plugin {}", spec.plugin)));
-    }
-    if spec.params != present.params {
-        let mut others = spec.params.iter();
-        let other = others.find(|(key, value)| present.params.get(*key) != Some(*value));
-        let mut gone = present.params.keys();
-        let gone = gone.find(|key| !spec.params.contains_key(*key));
-        let argument = other.map(|(key, value)| format!("--param {key}={value}"));
-        let argument = argument.or_else(|| Some(format!("--no-param {}", gone?)))?;
-        return Some(("params", argument));
-    }
-    let is_other = before.shards != after.shards;
-    is_other.then(|| ("shards", format!("--shards {}", after.shards)))
+    let field = present.only_by_restart(spec)?;
+    let argument = match field {
+        RestartField::Plugin => format!("--plugin {}", spec.plugin),
+        RestartField::Params => {
+            let mut others = spec.params.iter();
+            let other = others.find(|(key, value)| present.params.get(*key) != Some(*value));
+            let mut gone = present.params.keys();
+            let gone = gone.find(|key| !spec.params.contains_key(*key));
+            let argument = other.map(|(key, value)| format!("--param {key}={value}"));
+            argument.or_else(|| Some(format!("--no-param {}", gone?)))?
+        }
+        RestartField::Shards => format!("--shards {}", spec.placement.shards),
+    };
+    Some((field.as_str(), argument))
 }

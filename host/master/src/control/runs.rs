@@ -20,11 +20,11 @@ use crawler_store::election::Leadership;
 use crawler_store::{Guard, Txn};
 
 impl Control {
-    /// Begins a new run, whatever the state of the present one. `change` makes its spec out of the present one.
+    /// Begins a new run, whatever the state of the present one. `change` makes its spec out of the present resource.
     pub async fn restart_resource(
         &self,
         name: &ResourceName,
-        change: impl Fn(ResourceSpec) -> Result<ResourceSpec, ControlError>,
+        change: impl Fn(&Resource) -> Result<ResourceSpec, ControlError>,
         request: &RequestId,
     ) -> Result<ResourceView, ControlError> {
         let leadership = self.leadership()?;
@@ -38,7 +38,7 @@ impl Control {
             let run = present.value.run.next();
             let spec = ResourceSpec {
                 name: name.clone(),
-                ..change(present.value.spec.clone())?
+                ..change(&present.value)?
             };
             self.check(&spec)?;
             let generation = match spec == present.value.spec {

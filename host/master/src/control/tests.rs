@@ -5,7 +5,7 @@ use futures::future::join_all;
 use super::*;
 use crate::twin::{Answer, Workers};
 use crate::{Code, WORKER_CALL_DEADLINE};
-use bench::{Bench, bench, check_refused, spec};
+use bench::{Bench, bench, check_refused, spec, unchanged};
 use crawler_model::id::{Generation, PluginName, PluginVersion, RequestId};
 use crawler_model::resource::{Assignment, Deleting, Phase, ResourceSpec, ShardState};
 

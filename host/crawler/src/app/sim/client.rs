@@ -16,7 +16,7 @@ use super::world::SimWorld;
 use crawler_master::control::Control;
 use crawler_master::{Code, ControlError};
 use crawler_model::id::{RequestId, ResourceName, Run};
-use crawler_model::resource::ResourceSpec;
+use crawler_model::resource::{Resource, ResourceSpec};
 use crawler_process::task::TaskScope;
 
 /// Time that one answer is waited for, before the call is made again.
@@ -146,7 +146,8 @@ impl Client {
         let restarted = self.call("restart", move |control, request| {
             let name = name.clone();
             Box::pin(async move {
-                let restarted = control.restart_resource(&name, Ok, &request);
+                let unchanged = |present: &Resource| Ok(present.spec.clone());
+                let restarted = control.restart_resource(&name, unchanged, &request);
                 restarted.await.map(drop)
             })
         });
@@ -178,7 +179,8 @@ impl Client {
         let updated = self.call("update", move |control, request| {
             let name = name.clone();
             Box::pin(async move {
-                let change = |mut spec: ResourceSpec| {
+                let change = |present: &Resource| {
+                    let mut spec = present.spec.clone();
                     spec.crawl.concurrency = concurrency;
                     Ok(spec)
                 };

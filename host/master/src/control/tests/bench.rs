@@ -179,7 +179,8 @@ impl Bench {
         change: impl Fn(&mut ResourceSpec),
     ) -> Result<ResourceView, ControlError> {
         let name = name.parse().unwrap();
-        let change = |mut spec| {
+        let change = |present: &Resource| {
+            let mut spec = present.spec.clone();
             change(&mut spec);
             Ok(spec)
         };
@@ -193,7 +194,9 @@ impl Bench {
     ) -> Result<ResourceView, ControlError> {
         let request = RequestId::random();
         let name = name.parse().unwrap();
-        self.control.restart_resource(&name, Ok, &request).await
+        self.control
+            .restart_resource(&name, unchanged, &request)
+            .await
     }
 
     pub(in crate::control) fn reconciler(&self) -> Reconciler {
@@ -293,6 +296,11 @@ impl Bench {
         let view = self.control.nodes().await.unwrap();
         view.nodes.iter().map(|node| node.load).collect()
     }
+}
+
+/// Change of a resource that changes nothing.
+pub(in crate::control) fn unchanged(present: &Resource) -> Result<ResourceSpec, ControlError> {
+    Ok(present.spec.clone())
 }
 
 pub(in crate::control) fn spec(name: &str, plugin: &str) -> ResourceSpec {

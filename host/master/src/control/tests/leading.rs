@@ -67,7 +67,8 @@ async fn a_call_that_is_sent_again_is_carried_out_once() {
     assert_eq!(add().await.unwrap().resource.id, first.id);
     let name = first.spec.name.clone();
     for _ in 0..2 {
-        let change = |mut spec: ResourceSpec| {
+        let change = |present: &Resource| {
+            let mut spec = present.spec.clone();
             spec.crawl.max_pages = Some(spec.crawl.max_pages.unwrap_or(0) + 1);
             Ok(spec)
         };
@@ -77,7 +78,7 @@ async fn a_call_that_is_sent_again_is_carried_out_once() {
             (resource.generation, resource.spec.crawl.max_pages),
             (Generation(2), Some(1))
         );
-        let restarted = bench.control.restart_resource(&name, Ok, &restarted);
+        let restarted = bench.control.restart_resource(&name, unchanged, &restarted);
         assert_eq!(restarted.await.unwrap().resource.run.0, 2);
     }
     // Earlier calls are still known, but not for ever.
@@ -151,7 +152,7 @@ async fn a_delete_that_is_sent_again_leaves_the_next_life_of_the_name_alone() {
     let name = "a".parse().unwrap();
     let added = bench.control.add_resource(spec("a", "books"), &add);
     added.await.unwrap();
-    let restarted = bench.control.restart_resource(&name, Ok, &restart);
+    let restarted = bench.control.restart_resource(&name, unchanged, &restart);
     assert_eq!(restarted.await.unwrap().resource.run.0, 2);
     bench
         .control
@@ -172,7 +173,10 @@ async fn a_delete_that_is_sent_again_leaves_the_next_life_of_the_name_alone() {
     let present = bench.control.resource(&name).await.unwrap().resource;
     assert_eq!(present.id, next.id);
     // A repeated restart of the first life does not begin a run of the next.
-    let again = bench.control.restart_resource(&name, Ok, &restart).await;
+    let again = bench
+        .control
+        .restart_resource(&name, unchanged, &restart)
+        .await;
     assert_eq!(again.unwrap_err().code(), Code::NotFound);
     assert_eq!(
         bench.control.resource(&name).await.unwrap().resource.run.0,

@@ -27,7 +27,8 @@ async fn add_parts(bench: &Bench, n: u32) -> ResourceView {
 }
 
 async fn restart_with(bench: &Bench, change: impl Fn(&mut ResourceSpec)) -> ResourceView {
-    let change = |mut spec| {
+    let change = |present: &Resource| {
+        let mut spec = present.spec.clone();
         change(&mut spec);
         Ok(spec)
     };
@@ -151,7 +152,8 @@ async fn a_run_with_fewer_parts_waits_until_those_that_go_have_nothing_left() {
             .await;
     };
     let (name, request) = (name("a"), RequestId::random());
-    let fewer = |mut spec: ResourceSpec| {
+    let fewer = |present: &Resource| {
+        let mut spec = present.spec.clone();
         spec.placement.shards = 2;
         Ok(spec)
     };
@@ -217,7 +219,8 @@ async fn a_restart_takes_what_an_update_refuses() {
     assert_eq!(changed.spec.params["start"], "x");
     assert!(changed.run_started_at > Some(1));
     assert_eq!(changed.pinned.unwrap().version.to_string(), "2.0.0");
-    let unknown = |mut spec: ResourceSpec| {
+    let unknown = |present: &Resource| {
+        let mut spec = present.spec.clone();
         spec.plugin = "nobody".parse().unwrap();
         Ok(spec)
     };

@@ -41,11 +41,11 @@ async fn restart_and_update_check_params_of_the_plugin_to_come() {
     add(&bench, &["other"]).await.unwrap();
     bench.push("books@2.0.0 needs start").await.unwrap();
     let change = |plugin: &'static str, names: &'static [&'static str]| {
-        move |spec: ResourceSpec| {
+        move |present: &Resource| {
             Ok(ResourceSpec {
                 plugin: plugin.parse().unwrap(),
                 params: with_params(names).params,
-                ..spec
+                ..present.spec.clone()
             })
         }
     };
