@@ -10,20 +10,25 @@
 //! max-pages = 1000
 //! ```
 //!
-//! The file `config/example.toml` shows all keys. Paths are relative to the file.
+//! The file `config/example.toml` shows all keys. Paths are relative to the file. `crawler apply` reads files of the
+//! same form, in TOML or in JSON.
 
 use std::path::Path;
 
 mod access;
+mod declared;
 mod environment;
 mod etcd;
 mod fetch;
 mod file;
 mod hosts;
+mod json;
 mod resource;
 mod secret;
+mod source;
 
 pub use access::{CredentialConfig, ProxyConfig};
+pub use declared::{Declared, Placed};
 pub use environment::{Environment, certificates, program};
 pub use etcd::{EtcdConfig, EtcdConfigError};
 pub(crate) use fetch::FetcherSettings;

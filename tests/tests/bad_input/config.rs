@@ -25,15 +25,15 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         ),
         (
             "[[resource]]\nname = 'a'\nmax-bytes = 'much'\n",
-            r#"2: c.toml:1: max-bytes takes a size like 64MiB or 4096, not "much""#,
+            r#"2: c.toml:3: max-bytes takes a size like 64MiB or 4096, not "much""#,
         ),
         (
             "[[resource]]\nname = 'a'\nrobots = 'bend'\n",
-            r#"2: c.toml:1: setting robots takes obey or ignore, not "bend""#,
+            r#"2: c.toml:3: setting robots takes obey or ignore, not "bend""#,
         ),
         (
             "[[resource]]\nname = 'a'\nunchanged = 'ignore'\n",
-            r#"2: c.toml:1: setting unchanged takes parse or skip, not "ignore""#,
+            r#"2: c.toml:3: setting unchanged takes parse or skip, not "ignore""#,
         ),
         (
             "[[resource]]\nname = 'a'\nmax-atempts = 3\n",
@@ -45,7 +45,7 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         ),
         (
             "\n[[resource]]\nname = 'a'\nlimits = { memroy = 1 }\n",
-            r#"2: c.toml:2: there is no limit "memroy"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines, captures, capture-bytes"#,
+            r#"2: c.toml:4: there is no limit "memroy"; the limits are fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines, captures, capture-bytes"#,
         ),
         (
             "[proxies]\nabroad = ['http://ann:secret@10.0.0.9:3128']\n",
@@ -65,11 +65,11 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         ),
         (
             "[[resource]]\nname = 'a'\nproxy = 'A B'\n",
-            r#"2: c.toml:1: setting proxy takes direct, or a name from [proxies] of the workers' config file, not "A B""#,
+            r#"2: c.toml:3: setting proxy takes direct, or a name from [proxies] of the workers' config file, not "A B""#,
         ),
         (
             "[[resource]]\nname = 'a'\ncontent-types = 'html'\n",
-            r#"2: c.toml:1: setting content-types takes all, or content types like text/*, application/json, not "html""#,
+            r#"2: c.toml:3: setting content-types takes all, or content types like text/*, application/json, not "html""#,
         ),
         (
             "name = \n",

@@ -1,20 +1,20 @@
-//! The config file: TOML with known keys only. An error names the file, the line and a likely key.
+//! The config file: known keys only, in TOML or in JSON. An error names the file, the line and a likely key.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeValue};
 
 use super::EtcdConfig;
 use super::access::{self, CredentialTable, ProxyEntry};
+use super::declared::Placed;
 use super::fetch::{self, FetchConfig, FetchTable};
 use super::hosts::{self, Addresses, FixedHosts};
-use super::resource::{self, ResourceTable};
+use super::resource;
+use super::source::{self, Source};
 use crawler_model::resource::ResourceSpec;
-use crawler_model::suggest;
 use crawler_process::confine::Confinement;
 
 const TOP: [&str; 9] = [
@@ -37,6 +37,7 @@ const ETCD: [&str; 6] = [
     "key",
 ];
 const PLUGIN: [&str; 1] = ["path"];
+
 /// Content of a config file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileConfig {
@@ -75,6 +76,27 @@ pub enum ConfigError {
         #[source]
         source: std::io::Error,
     },
+    /// A file or folder that a command names cannot be read.
+    #[error("cannot read {path}")]
+    Path {
+        /// Path of the file or folder.
+        path: String,
+        /// Error of the system.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A resource is declared twice.
+    #[error("{why}")]
+    Twice {
+        /// Both places and the name.
+        why: String,
+    },
+    /// A folder that stands for its files has none.
+    #[error("{path} has no file that ends with .toml or .json")]
+    NoFile {
+        /// Path of the folder.
+        path: String,
+    },
     /// The content is invalid.
     #[error("{path}:{line}: {why}")]
     Wrong {
@@ -94,9 +116,28 @@ impl ConfigError {
     pub fn hint(&self) -> &str {
         match self {
             ConfigError::Read { .. } => "name another file with --config",
+            ConfigError::Path { .. } | ConfigError::NoFile { .. } => "name other files",
+            ConfigError::Twice { .. } => "take one of them out",
             ConfigError::Wrong { hint, .. } => hint,
         }
     }
+
+    /// Returns the number of the line; 0 if the error is about the file as a whole.
+    pub(super) fn line(&self) -> usize {
+        match self {
+            ConfigError::Wrong { line, .. } => *line,
+            _ => 0,
+        }
+    }
+}
+
+/// Content of a file, and all of its faults. What has a fault is not part of the content.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) config: FileConfig,
+    pub(super) plugins: Vec<Placed<PluginSource>>,
+    pub(super) resources: Vec<Placed<ResourceSpec>>,
+    pub(super) faults: Vec<ConfigError>,
 }
 
 impl FileConfig {
@@ -108,93 +149,109 @@ impl FileConfig {
         Self::parse(&text, path)
     }
 
-    /// Parses the text of the file at `path`; relative paths in it start at its folder.
+    /// Parses the text of the file at `path`; relative paths in it start at its folder. The error is the first
+    /// fault.
     fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
-        let source = Source { text, path };
-        let table = DeTable::parse(text).map_err(|e| source.toml_error(&e))?;
-        source.check_keys("the file", table.get_ref(), &TOP)?;
-        if let Some(etcd) = table.get_ref().get("etcd")
-            && let DeValue::Table(etcd) = etcd.get_ref()
-        {
-            source.check_keys("[etcd]", etcd, &ETCD)?;
+        let mut reading = Reading::of(text, path);
+        match reading.faults.is_empty() {
+            true => Ok(reading.config),
+            false => Err(reading.faults.swap_remove(0)),
         }
-        if let Some(fetch) = table.get_ref().get("fetch")
-            && let DeValue::Table(fetch) = fetch.get_ref()
-        {
-            source.check_keys("[fetch]", fetch, &fetch::keys())?;
-        }
-        source.check_tables(table.get_ref(), "plugin", &PLUGIN)?;
-        source.check_tables(table.get_ref(), "resource", &resource::keys())?;
-        let file: File = toml::from_str(text).map_err(|e| source.toml_error(&e))?;
-        let folder = path.parent().unwrap_or(Path::new(""));
-        let plugins = file.plugin.into_iter().map(|plugin| PluginSource {
-            path: folder.join(plugin.path),
-        });
-        let resources = file.resource.into_iter().map(|resource| {
-            let span = resource.span();
-            let spec = resource.into_inner().into_spec();
-            spec.map_err(|why| source.wrong(span, why, String::new()))
-        });
-        let etcd = file.etcd.map(|etcd| {
-            let span = etcd.span();
-            let etcd = etcd.into_inner();
-            let checked = etcd.check();
-            checked.map_err(|e| source.wrong(span, e.to_string(), String::new()))?;
-            Ok(etcd.below(folder))
-        });
-        let hosts = file.hosts.map(|table| {
-            let span = table.span();
-            let hosts = hosts::fixed(table.into_inner());
-            hosts.map_err(|why| source.wrong(span, why, String::new()))
-        });
-        let fetch = file.fetch.map(|table| {
-            let span = table.span();
-            let fetch = table.into_inner().into_config(folder);
-            fetch.map_err(|why| source.wrong(span, why, String::new()))
-        });
-        let proxies = file.proxies.into_iter().map(|(name, entries)| {
-            let span = entries.span();
-            let proxies = access::proxies(&name, entries.into_inner(), folder);
-            proxies.map_err(|why| source.wrong(span, why, String::new()))
-        });
-        let credentials = file.credentials.into_iter().map(|(name, table)| {
-            let span = table.span();
-            let credential = table.into_inner().into_config(&name, folder);
-            credential.map_err(|why| source.wrong(span, why, String::new()))
-        });
-        Ok(Self {
-            allow_ports: file.allow_ports,
-            confinement: file.confinement,
-            fetch: FetchConfig {
-                proxies: proxies.collect::<Result<_, _>>()?,
-                credentials: credentials.collect::<Result<_, _>>()?,
-                ..fetch.transpose()?.unwrap_or_default()
-            },
-            hosts: hosts.transpose()?.unwrap_or_default(),
-            etcd: etcd.transpose()?.unwrap_or_default(),
-            plugins: plugins.collect(),
-            resources: resources.collect::<Result<_, _>>()?,
-        })
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-struct File {
-    #[serde(default)]
-    allow_ports: Vec<u16>,
-    confinement: Option<Confinement>,
-    etcd: Option<Spanned<EtcdConfig>>,
-    fetch: Option<Spanned<FetchTable>>,
-    hosts: Option<Spanned<BTreeMap<String, Addresses>>>,
-    #[serde(default)]
-    proxies: BTreeMap<String, Spanned<Vec<ProxyEntry>>>,
-    #[serde(default)]
-    credentials: BTreeMap<String, Spanned<CredentialTable>>,
-    #[serde(default)]
-    plugin: Vec<PluginTable>,
-    #[serde(default)]
-    resource: Vec<Spanned<ResourceTable>>,
+impl Reading {
+    /// Reads the text of the file at `path`; relative paths in it start at its folder.
+    pub(super) fn of(text: &str, path: &Path) -> Self {
+        let shown = path.display().to_string();
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let mut reading = Reading::default();
+        let mut source = Source::new(text, &shown);
+        for (key, value) in source.parse() {
+            reading.take(&mut source, &key, value, folder);
+        }
+        reading.config.plugins = values(&reading.plugins);
+        reading.config.resources = values(&reading.resources);
+        reading.faults = source.into_faults();
+        reading
+    }
+
+    fn take(
+        &mut self,
+        source: &mut Source<'_>,
+        key: &Spanned<DeString<'_>>,
+        value: Spanned<DeValue<'_>>,
+        folder: &Path,
+    ) {
+        let at = value.span().start;
+        let config = &mut self.config;
+        match &**key.get_ref() {
+            "allow-ports" => config.allow_ports = source.take(value).unwrap_or_default(),
+            "confinement" => config.confinement = source.take(value),
+            "etcd" => {
+                let table = source.table("[etcd]", value, &ETCD);
+                let etcd = table.and_then(|table| source.take_keys(table, Ok::<EtcdConfig, _>));
+                let checked = etcd.map(|etcd| match etcd.check() {
+                    Ok(()) => Ok(etcd.below(folder)),
+                    Err(error) => Err(error.to_string()),
+                });
+                config.etcd = source.noted(at, checked).unwrap_or_default();
+            }
+            "fetch" => {
+                let table = source.table("[fetch]", value, &fetch::keys());
+                let parse = |table: FetchTable| table.into_config(folder);
+                let fetch = table.and_then(|table| source.take_keys(table, parse));
+                config.fetch.values = fetch.unwrap_or_default().values;
+            }
+            "hosts" => {
+                let table: Option<BTreeMap<String, Addresses>> = source.take(value);
+                let hosts = source.noted(at, table.map(hosts::fixed));
+                config.hosts = hosts.unwrap_or_default();
+            }
+            "proxies" => {
+                let tables: BTreeMap<String, Spanned<Vec<ProxyEntry>>> =
+                    source.take(value).unwrap_or_default();
+                for (name, entries) in tables {
+                    let at = entries.span().start;
+                    let proxies = access::proxies(&name, entries.into_inner(), folder);
+                    config.fetch.proxies.extend(source.noted(at, Some(proxies)));
+                }
+            }
+            "credentials" => {
+                let tables: BTreeMap<String, Spanned<CredentialTable>> =
+                    source.take(value).unwrap_or_default();
+                for (name, table) in tables {
+                    let at = table.span().start;
+                    let credential = table.into_inner().into_config(&name, folder);
+                    let credential = source.noted(at, Some(credential));
+                    config.fetch.credentials.extend(credential);
+                }
+            }
+            "plugin" => {
+                for table in tables(source, "plugin", value) {
+                    let table = source.table("[[plugin]]", table, &PLUGIN);
+                    let Some(table) = table else { continue };
+                    let place = source.place(table.span().start);
+                    let plugin: Option<PluginTable> = source.take(source::as_value(table));
+                    self.plugins.extend(plugin.map(|plugin| Placed {
+                        place,
+                        value: PluginSource {
+                            path: folder.join(plugin.path),
+                        },
+                    }));
+                }
+            }
+            "resource" => {
+                for table in tables(source, "resource", value) {
+                    let place = source.place(table.span().start);
+                    let spec = resource::read(source, table);
+                    self.resources
+                        .extend(spec.map(|value| Placed { place, value }));
+                }
+            }
+            _ => source.unknown("the file", key, &TOP),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -202,63 +259,25 @@ struct PluginTable {
     path: PathBuf,
 }
 
-struct Source<'a> {
-    text: &'a str,
-    path: &'a Path,
+/// Returns the tables of a list such as `[[resource]]`.
+fn tables<'v>(
+    source: &mut Source<'_>,
+    key: &str,
+    value: Spanned<DeValue<'v>>,
+) -> Vec<Spanned<DeValue<'v>>> {
+    let at = value.span().start;
+    match value.into_inner() {
+        DeValue::Array(tables) => tables.into_iter().collect(),
+        _ => {
+            let why = format!("{key} is not a list of tables");
+            source.fault_with_hint(at, why, format!("write [[{key}]] above its keys"));
+            Vec::new()
+        }
+    }
 }
 
-impl Source<'_> {
-    fn check_tables(
-        &self,
-        file: &DeTable<'_>,
-        key: &str,
-        known: &[&str],
-    ) -> Result<(), ConfigError> {
-        let Some(tables) = file.get(key) else {
-            return Ok(());
-        };
-        let what = format!("[[{key}]]");
-        let DeValue::Array(tables) = tables.get_ref() else {
-            let why = format!("{key} is not a list of tables");
-            return Err(self.wrong(tables.span(), why, format!("write {what} above its keys")));
-        };
-        for table in tables.iter() {
-            if let DeValue::Table(table) = table.get_ref() {
-                self.check_keys(&what, table, known)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn check_keys(
-        &self,
-        what: &str,
-        table: &DeTable<'_>,
-        known: &[&str],
-    ) -> Result<(), ConfigError> {
-        match table.keys().find(|key| !known.contains(&&**key.get_ref())) {
-            Some(key) => {
-                let why = format!("{what} has an unknown key {:?}", key.get_ref());
-                Err(self.wrong(key.span(), why, suggest::hint(key.get_ref(), known)))
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn toml_error(&self, error: &toml::de::Error) -> ConfigError {
-        let why = error.message().to_owned();
-        self.wrong(error.span().unwrap_or_default(), why, String::new())
-    }
-
-    fn wrong(&self, at: Range<usize>, why: String, hint: String) -> ConfigError {
-        let before = self.text.get(..at.start).unwrap_or_default();
-        ConfigError::Wrong {
-            path: self.path.display().to_string(),
-            line: before.matches('\n').count() + 1,
-            why,
-            hint,
-        }
-    }
+fn values<T: Clone>(placed: &[Placed<T>]) -> Vec<T> {
+    placed.iter().map(|placed| placed.value.clone()).collect()
 }
 
 #[cfg(test)]
@@ -408,27 +427,27 @@ mod tests {
         check_refused("[[plugin]]\n", "c.toml:1: missing field `path`", "");
         check_refused(
             "\n[[resource]]\nname = 'a'\nlimits = { memory = 'much' }\n",
-            "c.toml:2: limit memory takes a size like 64MiB or 4096, not \"much\"",
+            "c.toml:4: limit memory takes a size like 64MiB or 4096, not \"much\"",
             "",
         );
         check_refused(
             "[[resource]]\nname = 'a'\ndelay = 'soon'\n",
-            "c.toml:1: delay takes a time like 250ms or 1s, not \"soon\"",
+            "c.toml:3: delay takes a time like 250ms or 1s, not \"soon\"",
             "",
         );
         check_refused(
             "[[resource]]\nname = 'a'\ndelay = 1\n",
-            "c.toml:1: delay takes a time with its unit, like \"1ms\" or \"1s\", not 1",
+            "c.toml:3: delay takes a time with its unit, like \"1ms\" or \"1s\", not 1",
             "",
         );
         check_refused(
             "[[resource]]\nname = 'a'\ndelay = -1\n",
-            "c.toml:1: delay takes a time like 250ms or 1s, not -1",
+            "c.toml:3: delay takes a time like 250ms or 1s, not -1",
             "",
         );
         check_refused(
             "[[resource]]\nname = 'a'\nmax-retry-wait = 'long'\n",
-            "c.toml:1: max-retry-wait takes a time like 250ms or 1s, not \"long\"",
+            "c.toml:3: max-retry-wait takes a time like 250ms or 1s, not \"long\"",
             "",
         );
         for (given, why) in [
@@ -445,7 +464,7 @@ mod tests {
         ] {
             check_refused(
                 &format!("[[resource]]\nname = 'a'\n{given}\n"),
-                &format!("c.toml:1: {why}"),
+                &format!("c.toml:3: {why}"),
                 "",
             );
         }
@@ -453,7 +472,7 @@ mod tests {
             check_refused(
                 &format!("[[resource]]\nname = 'a'\nmax-bytes = {given}\n"),
                 &format!(
-                    "c.toml:1: max-bytes takes a size like 64MiB or 4096, not {}",
+                    "c.toml:3: max-bytes takes a size like 64MiB or 4096, not {}",
                     given.replace('\'', "\"")
                 ),
                 "",
@@ -461,17 +480,17 @@ mod tests {
         }
         check_refused(
             "[[resource]]\nname = 'a'\nunchanged = 'ignore'\n",
-            "c.toml:1: setting unchanged takes parse or skip, not \"ignore\"",
+            "c.toml:3: setting unchanged takes parse or skip, not \"ignore\"",
             "",
         );
         check_refused(
             "[[resource]]\nname = 'a'\nrobots = 'bend'\n",
-            "c.toml:1: setting robots takes obey or ignore, not \"bend\"",
+            "c.toml:3: setting robots takes obey or ignore, not \"bend\"",
             "",
         );
         check_refused(
             "[[resource]]\nname = 'a'\nconcurrency = 0\n",
-            "c.toml:1: setting concurrency must be above zero",
+            "c.toml:3: setting concurrency must be above zero",
             "",
         );
     }

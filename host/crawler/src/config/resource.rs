@@ -1,16 +1,16 @@
-//! A resource that a process starts with: a table `[[resource]]` of the config file.
+//! A resource in the form of the file: a table `[[resource]]`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{DeserializeSeed, Error, IntoDeserializer, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
+use super::source::Source;
 use crawler_model::id::{PluginRef, ResourceName};
 use crawler_model::placement::DEFAULT_WEIGHT;
 use crawler_model::plugin::{LimitOverrides, parse_bytes, parse_millis};
-use crawler_model::resource::{CrawlSettings, PlacementSpec, ResourceSpec};
+use crawler_model::resource::{CrawlSettings, PlacementSpec, ResourceSpec, SettingError};
 use crawler_model::settings::{Kind, SETTINGS, Setting, Value};
 
 /// Keys of the table that are no settings of the crawl.
@@ -24,17 +24,11 @@ pub(super) fn keys() -> Vec<&'static str> {
     OTHERS.into_iter().chain(settings).collect()
 }
 
-pub(super) struct ResourceTable {
-    others: OtherKeys,
-    /// Settings of the crawl with their values. An error is a sentence for the user.
-    crawl: Vec<(&'static Setting, Result<Value, String>)>,
-}
-
 /// Keys of the table that are no settings of the crawl.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct OtherKeys {
-    name: ResourceName,
+    name: Option<ResourceName>,
     plugin: Option<PluginRef>,
     #[serde(default)]
     params: BTreeMap<String, String>,
@@ -50,131 +44,110 @@ struct OtherKeys {
     shards: Option<u32>,
 }
 
-impl ResourceTable {
-    /// Parses the table; an error is a sentence for the user.
-    pub(super) fn into_spec(self) -> Result<ResourceSpec, String> {
-        let others = self.others;
-        let mut limits = LimitOverrides::default();
-        for (name, value) in &others.limits {
-            let set = match value {
-                toml::Value::String(text) => limits.set(name, text),
-                toml::Value::Integer(number) if *number >= 0 => {
-                    limits.set_number(name, number.unsigned_abs())
+/// Reads a table. If it has faults, takes note of each, at the line of its key, and returns `None`.
+pub(super) fn read(source: &mut Source<'_>, table: Spanned<DeValue<'_>>) -> Option<ResourceSpec> {
+    let n_before = source.n_faults();
+    let table = source.table("[[resource]]", table, &keys())?;
+    let span = table.span();
+    let (mut others, mut crawl) = (DeTable::new(), CrawlSettings::default());
+    let mut places = BTreeMap::new();
+    for (key, value) in table.into_inner() {
+        let at = key.span().start;
+        match Setting::named(key.get_ref()) {
+            Some(setting) => {
+                if let Some(value) = setting_value(source, setting, value)
+                    && let Err(error) = set(setting, &mut crawl, value)
+                {
+                    source.fault(at, error.to_string());
                 }
-                other => limits.set(name, &other.to_string()),
-            };
-            set.map_err(|e| e.to_string())?;
+            }
+            None => {
+                places.insert(key.get_ref().clone().into_owned(), at);
+                others.insert(key, value);
+            }
         }
-        let mut crawl = CrawlSettings::default();
-        for (setting, value) in self.crawl {
-            let set = setting.set(&mut crawl, value?);
-            set.map_err(|e| e.to_string())?;
-        }
-        crawl.check().map_err(|e| e.to_string())?;
-        let placement = PlacementSpec {
+    }
+    let place = |key: &str| places.get(key).copied().unwrap_or(span.start);
+    let others = Spanned::new(span.clone(), others);
+    let others = source.take_keys(others, Ok::<OtherKeys, _>)?;
+    let limits = limits(source, place("limits"), &others.limits);
+    let Some(name) = others.name else {
+        source.fault(span.start, "missing field `name`");
+        return None;
+    };
+    let plugin = match others.plugin {
+        Some(plugin) => Ok(plugin),
+        None => name.as_str().parse(),
+    };
+    let plugin = plugin.map_err(|error| source.fault(place("name"), error.to_string()));
+    let spec = ResourceSpec {
+        plugin: plugin.ok()?,
+        params: others.params,
+        limits,
+        crawl,
+        placement: PlacementSpec {
             shards: others.shards.unwrap_or(1),
             weight: others.weight.unwrap_or(DEFAULT_WEIGHT),
             selector: others.selector,
             near: others.near,
             apart: others.apart,
-        };
-        placement.check(&others.name).map_err(|e| e.to_string())?;
-        let plugin = match others.plugin {
-            Some(plugin) => plugin,
-            None => others.name.as_str().parse().map_err(|e| format!("{e}"))?,
-        };
-        let spec = ResourceSpec {
-            name: others.name,
-            plugin,
-            params: others.params,
-            limits,
-            crawl,
-            placement,
-            labels: others.labels,
-        };
-        spec.check_labels().map_err(|e| e.to_string())?;
-        Ok(spec)
-    }
-}
-
-impl<'de> Deserialize<'de> for ResourceTable {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(TableVisitor)
-    }
-}
-
-struct TableVisitor;
-
-impl<'de> Visitor<'de> for TableVisitor {
-    type Value = ResourceTable;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a table")
-    }
-
-    fn visit_map<M: MapAccess<'de>>(self, map: M) -> Result<ResourceTable, M::Error> {
-        let mut crawl = Vec::new();
-        let others = WithoutSettings {
-            map,
-            crawl: &mut crawl,
-        };
-        let others = OtherKeys::deserialize(MapAccessDeserializer::new(others))?;
-        Ok(ResourceTable { others, crawl })
-    }
-}
-
-/// Table whose settings are put aside as they come.
-struct WithoutSettings<'a, M> {
-    map: M,
-    crawl: &'a mut Vec<(&'static Setting, Result<Value, String>)>,
-}
-
-impl<'de, M: MapAccess<'de>> MapAccess<'de> for WithoutSettings<'_, M> {
-    type Error = M::Error;
-
-    fn next_key_seed<K: DeserializeSeed<'de>>(
-        &mut self,
-        seed: K,
-    ) -> Result<Option<K::Value>, M::Error> {
-        while let Some(key) = self.map.next_key::<String>()? {
-            let Some(setting) = Setting::named(&key) else {
-                return seed.deserialize(key.into_deserializer()).map(Some);
-            };
-            let value = self.map.next_value_seed(ValueOf(setting))?;
-            self.crawl.push((setting, value));
+        },
+        labels: others.labels,
+        name,
+    };
+    for checked in [spec.placement.check(&spec.name), spec.check_labels()] {
+        if let Err(error) = checked {
+            source.fault(place(error.setting), error.to_string());
         }
-        Ok(None)
     }
-
-    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, M::Error> {
-        self.map.next_value_seed(seed)
-    }
+    (source.n_faults() == n_before).then_some(spec)
 }
 
-/// Value of a setting in the form of the file.
-struct ValueOf(&'static Setting);
+/// Puts a value into the settings. Refuses one that makes no sense, whatever the others are.
+fn set(setting: &Setting, crawl: &mut CrawlSettings, value: Value) -> Result<(), SettingError> {
+    let mut alone = CrawlSettings::default();
+    setting.set(&mut alone, value.clone())?;
+    alone.check()?;
+    setting.set(crawl, value)
+}
 
-impl<'de> DeserializeSeed<'de> for ValueOf {
-    type Value = Result<Value, String>;
-
-    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<Self::Value, D::Error> {
-        let ValueOf(setting) = self;
-        Ok(match setting.kind {
-            Kind::U32 => Ok(Value::Number(u32::deserialize(value)?.into())),
-            Kind::U64 => Ok(Value::Number(u64::deserialize(value)?)),
-            Kind::Bytes => bytes(setting.name, &toml::Value::deserialize(value)?),
-            Kind::Time => millis(setting.name, &toml::Value::deserialize(value)?),
-            Kind::Text => Ok(Value::Text(String::deserialize(value)?)),
-            Kind::Texts => Ok(Value::Texts(Vec::deserialize(value)?)),
-            Kind::List => {
-                let texts = Value::Texts(Vec::deserialize(value)?);
-                // An error here has the line of the key.
-                let set = setting.set(&mut CrawlSettings::default(), texts.clone());
-                set.map_err(D::Error::custom)?;
-                Ok(texts)
+fn limits(
+    source: &mut Source<'_>,
+    at: usize,
+    written: &BTreeMap<String, toml::Value>,
+) -> LimitOverrides {
+    let mut limits = LimitOverrides::default();
+    for (name, value) in written {
+        let set = match value {
+            toml::Value::String(text) => limits.set(name, text),
+            toml::Value::Integer(number) if *number >= 0 => {
+                limits.set_number(name, number.unsigned_abs())
             }
-        })
+            other => limits.set(name, &other.to_string()),
+        };
+        if let Err(error) = set {
+            source.fault(at, error.to_string());
+        }
     }
+    limits
+}
+
+/// Returns the value of a setting. If it has another form, takes note of that.
+fn setting_value(
+    source: &mut Source<'_>,
+    setting: &Setting,
+    value: Spanned<DeValue<'_>>,
+) -> Option<Value> {
+    let at = value.span().start;
+    let parsed = match setting.kind {
+        Kind::U32 => return Some(Value::Number(source.take::<u32>(value)?.into())),
+        Kind::U64 => return source.take(value).map(Value::Number),
+        Kind::Text => return source.take(value).map(Value::Text),
+        Kind::Texts | Kind::List => return source.take(value).map(Value::Texts),
+        Kind::Bytes => bytes(setting.name, &source.take(value)?),
+        Kind::Time => millis(setting.name, &source.take(value)?),
+    };
+    parsed.map_err(|why| source.fault(at, why)).ok()
 }
 
 fn millis(key: &str, value: &toml::Value) -> Result<Value, String> {
