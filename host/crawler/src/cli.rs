@@ -31,12 +31,14 @@ use crawler_api::client::{Client, ClientError};
 use crawler_master::ControlError;
 use crawler_process::telemetry::{self, Colors, chain};
 
-mod args;
+pub(crate) mod apply;
+pub(crate) mod args;
 pub mod block;
 mod checks;
 mod crawl;
 pub mod devtools;
 pub mod engine;
+pub(crate) mod export;
 pub mod fail_on;
 mod failure;
 mod frontier;
@@ -146,6 +148,10 @@ enum Family {
     /// Add, change, watch and delete resources: named crawls
     #[command(subcommand)]
     Resource(resource::ResourceCommand),
+    /// Make plugins and resources as files declare them, and say what was done
+    Apply(apply::ApplyArgs),
+    /// Write resources as `apply` reads them
+    Export(export::ExportArgs),
     /// Look at the URLs of a resource: how many, which, why; try dead ones again
     #[command(subcommand)]
     Frontier(frontier::FrontierCommand),
@@ -231,6 +237,8 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
     let result = match family {
         Family::Plugin(command) => plugin::run(command, connect).await,
         Family::Resource(command) => resource::run(command, connect.await?).await,
+        Family::Apply(args) => Box::pin(apply::run(args, connect.await?)).await,
+        Family::Export(args) => export::run(args, connect.await?).await,
         Family::Frontier(command) => frontier::run(command, connect.await?).await,
         Family::Items(args) => items::run(args, connect.await?).await,
         Family::Node(command) => node::run(command, connect.await?).await,

@@ -26,6 +26,7 @@ mod json;
 mod resource;
 mod secret;
 mod source;
+mod written;
 
 pub use access::{CredentialConfig, ProxyConfig};
 pub use declared::{Declared, Placed};
@@ -36,6 +37,7 @@ pub use fetch::{FETCH_KEYS, FetchConfig, FetchKey, FetchValues};
 pub use file::{ConfigError, FileConfig, PluginSource};
 pub use hosts::FixedHosts;
 pub use secret::SecretRef;
+pub use written::{Change, changes, document, json_document};
 
 /// Config file that is read without being named, if it exists.
 pub const DEFAULT_FILE: &str = "crawler.toml";

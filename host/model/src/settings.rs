@@ -195,7 +195,12 @@ mod tests {
         assert_eq!(examples().check(), Ok(()));
         for setting in SETTINGS {
             let mut alone = CrawlSettings::default();
+            assert_eq!(setting.value(&alone), None);
             setting.set(&mut alone, example(setting)).unwrap();
+            let mut again = CrawlSettings::default();
+            let value = setting.value(&alone).unwrap();
+            setting.set(&mut again, value).unwrap();
+            assert_eq!(again, alone);
             let json = serde_json::to_value(&alone).unwrap();
             let fields: Vec<&String> = json.as_object().unwrap().keys().collect();
             assert_eq!(fields, [setting.field]);

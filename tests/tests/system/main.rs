@@ -6,6 +6,7 @@
 
 mod access;
 mod alone;
+mod declared;
 mod devtools;
 mod frontier;
 mod grpc;

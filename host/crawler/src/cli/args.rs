@@ -59,14 +59,19 @@ impl LabelArgs {
 }
 
 /// Which resources are meant.
-#[derive(Debug, Args)]
-pub(super) struct SelectArgs {
+#[derive(Debug, Default, Args)]
+pub(crate) struct SelectArgs {
     /// Only resources that have these labels
     #[arg(short = 'l', long = "label", value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = label)]
-    labels: Vec<(String, String)>,
+    pub(crate) labels: Vec<(String, String)>,
 }
 
 impl SelectArgs {
+    /// True if all resources are meant.
+    pub(super) fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
     /// True if a resource with these labels is meant.
     pub(super) fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
         let has = |(key, value): &(String, String)| labels.get(key) == Some(value);

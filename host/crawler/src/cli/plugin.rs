@@ -123,7 +123,7 @@ pub(super) async fn run(
 }
 
 /// Returns true if both are one version of one plugin, with the same bytes.
-fn is_same(one: &proto::Plugin, other: &proto::Plugin) -> bool {
+pub(super) fn is_same(one: &proto::Plugin, other: &proto::Plugin) -> bool {
     let identity = |of: &proto::Plugin| (of.name.clone(), of.version.clone(), of.digest.clone());
     identity(one) == identity(other)
 }

@@ -43,6 +43,7 @@ macro_rules! define {
                 Ok(())
             },
             measure: measure!($kind $field),
+            value: value!($kind $field),
         },)*];
 
         impl CrawlSettings {
@@ -161,6 +162,28 @@ macro_rules! measure {
     };
     ($number:ident $field:ident) => {
         |settings| settings.$field
+    };
+}
+
+/// Function that returns the value of a setting, if it is set.
+macro_rules! value {
+    (word $field:ident) => {
+        |settings| settings.$field.as_ref().map(Value::of_text)
+    };
+    (text $field:ident) => {
+        |settings| settings.$field.as_ref().map(Value::of_text)
+    };
+    (texts $field:ident) => {
+        |settings| Value::of_texts(&settings.$field)
+    };
+    (list $field:ident) => {
+        |settings| Value::of_texts(&settings.$field)
+    };
+    (u32 $field:ident) => {
+        |settings| settings.$field.map(u64::from).map(Value::Number)
+    };
+    ($number:ident $field:ident) => {
+        |settings| settings.$field.map(Value::Number)
     };
 }
 

@@ -34,6 +34,7 @@ pub struct Setting {
     pub book: &'static str,
     pub(super) set: fn(&mut CrawlSettings, Value) -> Result<(), String>,
     pub(super) measure: fn(&CrawlSettings) -> Option<u64>,
+    pub(super) value: fn(&CrawlSettings) -> Option<Value>,
 }
 
 /// Form of the value of a setting.
@@ -100,6 +101,11 @@ impl Setting {
     /// Parses a value and puts it into `settings`. The range is left to [`CrawlSettings::check`].
     pub fn set(&self, settings: &mut CrawlSettings, value: Value) -> Result<(), SettingError> {
         (self.set)(settings, value).map_err(|why| self.error(why))
+    }
+
+    /// Returns the value in `settings` as [`set`](Self::set) takes it, or `None` if it is absent.
+    pub fn value(&self, settings: &CrawlSettings) -> Option<Value> {
+        (self.value)(settings)
     }
 
     /// Returns the meaning with the default, unless that is plain from the meaning.
@@ -183,6 +189,15 @@ impl fmt::Display for Fallback {
 }
 
 impl Value {
+    pub(super) fn of_text(value: &impl ToString) -> Self {
+        Value::Text(value.to_string())
+    }
+
+    pub(super) fn of_texts<T: ToString>(values: &[T]) -> Option<Self> {
+        let texts = || values.iter().map(ToString::to_string).collect();
+        (!values.is_empty()).then(|| Value::Texts(texts()))
+    }
+
     pub(super) fn number<N: TryFrom<u64>>(self) -> Result<Option<N>, String> {
         let Value::Number(n) = self else {
             return Err("takes a whole number".to_owned());

@@ -19,6 +19,8 @@ use crawler_store::catalog::Catalog;
 use crawler_store::embedded::{EmbeddedStore, Settings};
 use crawler_store::keys::Keys;
 
+mod apply;
+
 const TTL: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(60);
 const DAY: i64 = 24 * 60 * 60 * 1_000_000_000;
