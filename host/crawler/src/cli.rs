@@ -35,6 +35,7 @@ pub(crate) mod apply;
 pub(crate) mod args;
 pub mod block;
 mod checks;
+mod config;
 mod crawl;
 pub mod devtools;
 pub mod engine;
@@ -42,6 +43,7 @@ pub(crate) mod export;
 pub mod fail_on;
 mod failure;
 mod frontier;
+mod init;
 mod items;
 pub mod items_file;
 mod node;
@@ -152,6 +154,11 @@ enum Family {
     Apply(apply::ApplyArgs),
     /// Write resources as `apply` reads them
     Export(export::ExportArgs),
+    /// Write a config file that shows every key and sets none
+    Init(init::InitArgs),
+    /// Check config files, and show which settings hold
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Look at the URLs of a resource: how many, which, why; try dead ones again
     #[command(subcommand)]
     Frontier(frontier::FrontierCommand),
@@ -211,6 +218,11 @@ impl Cli {
                 let is_verbose = args.terminal.is_verbose();
                 Command::Devtools(command.into_options(environment, masters, is_verbose)?)
             }
+            Typed::Client(Family::Config(config::ConfigCommand::Show(args))) => {
+                args.check(Args::command())?;
+                let family = Family::Config(config::ConfigCommand::Show(args));
+                Command::Client(ClientCommand { masters, family })
+            }
             Typed::Client(family) => Command::Client(ClientCommand { masters, family }),
         };
         let terminal = args.terminal;
@@ -239,6 +251,8 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         Family::Resource(command) => resource::run(command, connect.await?).await,
         Family::Apply(args) => Box::pin(apply::run(args, connect.await?)).await,
         Family::Export(args) => export::run(args, connect.await?).await,
+        Family::Init(args) => init::run(&args),
+        Family::Config(command) => config::run(command, Args::command()),
         Family::Frontier(command) => frontier::run(command, connect.await?).await,
         Family::Items(args) => items::run(args, connect.await?).await,
         Family::Node(command) => node::run(command, connect.await?).await,

@@ -22,6 +22,7 @@ mod etcd;
 mod fetch;
 mod file;
 mod hosts;
+mod initial;
 mod json;
 mod resource;
 mod secret;
@@ -36,6 +37,7 @@ pub(crate) use fetch::FetcherSettings;
 pub use fetch::{FETCH_KEYS, FetchConfig, FetchKey, FetchValues};
 pub use file::{ConfigError, FileConfig, PluginSource};
 pub use hosts::FixedHosts;
+pub use initial::initial_file;
 pub use secret::SecretRef;
 pub use written::{Change, changes, document, json_document};
 

@@ -1,6 +1,7 @@
-//! Files that declare resources: `apply` and `export` of the real program.
+//! Files that declare resources: `apply`, `export`, `init` and `config` of the real program.
 
 use crawler_tests::guests;
+use crawler_tests::process::Home;
 use crawler_tests::web::Method;
 
 use crate::server::Server;
@@ -104,4 +105,47 @@ fn faults_are_told_with_their_lines_and_the_rest_is_applied() {
         "{}",
         without.stderr
     );
+}
+
+#[test]
+fn a_config_file_is_written_once_and_checked_without_a_master() {
+    let home = Home::new();
+    home.ok(["init"]);
+    let checked = home.ok(["config", "check"]);
+    assert_eq!(checked, "no fault in 1 file: 0 plugins, 0 resources\n");
+    let again = home.run(["init"]);
+    assert_eq!(again.code, Some(1));
+    assert_eq!(
+        again.stderr,
+        "error: crawler.toml is there already\nhint: name another file, or write over it with --force\n"
+    );
+    home.ok(["init", "--force"]);
+    home.write(
+        "bad.toml",
+        "[fetch]\ntimeout = '0s'\nparalel = 1\n[[plugin]]\npath = 'gone'\n",
+    );
+    let bad = home.run(["config", "check", "crawler.toml", "bad.toml"]);
+    assert_eq!(bad.code, Some(1));
+    assert_eq!(
+        bad.stderr.lines().collect::<Vec<_>>(),
+        [
+            "error: bad.toml:2: timeout is longer than 0s",
+            "error: bad.toml:3: [fetch] has an unknown key \"paralel\"",
+            "hint: did you mean \"parallel\"?",
+            "error: bad.toml:4: there is no plugin at gone",
+            "hint: name a folder of source, or a .wasm file",
+            "error: 3 faults",
+        ]
+    );
+    let shown = home.ok(["config", "show", "worker", "--http", ":0"]);
+    let row = |setting: &str| {
+        let row = shown.lines().find(|line| line.starts_with(setting));
+        let words = row.unwrap_or_default().split_whitespace();
+        words.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(row("--http "), "--http :0 option");
+    assert_eq!(row("[fetch] timeout "), "[fetch] timeout 30s default");
+    assert_eq!(row("--config "), "--config crawler.toml default");
+    let unknown = home.run(["config", "show", "demo"]);
+    assert_eq!(unknown.code, Some(2));
 }

@@ -22,10 +22,11 @@ use shell::{Shell, Stage};
 const INSTALL: &str = "host/docs/src/guide/install.md";
 const FIRST_CRAWL: &str = "host/docs/src/guide/first-crawl.md";
 const BY_HAND: &str = "host/docs/src/guide/by-hand.md";
+const DECLARATIVE: &str = "host/docs/src/guide/declarative.md";
 const MANY_MACHINES: &str = "host/docs/src/guide/many-machines.md";
 
 /// Pages whose blocks of the console are run, each by a test below.
-const RUN: [&str; 4] = [INSTALL, FIRST_CRAWL, BY_HAND, MANY_MACHINES];
+const RUN: [&str; 5] = [INSTALL, FIRST_CRAWL, BY_HAND, DECLARATIVE, MANY_MACHINES];
 
 /// Beginnings of commands that run until they are ended. The pages give each a terminal of its own, in the
 /// folder of the repository.
@@ -137,6 +138,19 @@ fn the_commands_of_a_crawl_by_hand_run() {
     type_all(&mut shell, &read(BY_HAND));
     let data = stage.path("work/crawler/crawler-data");
     assert!(data.is_dir(), "{} is missing", data.display());
+    shell.stop();
+    shell.end();
+}
+
+#[test]
+fn the_commands_of_crawls_in_files_run() {
+    let Some(stage) = Stage::new("declarative", &["sed"]) else {
+        return;
+    };
+    let Some(mut shell) = stage.open("declarative", "work/crawler", &[]) else {
+        return;
+    };
+    type_all(&mut shell, &read(DECLARATIVE));
     shell.stop();
     shell.end();
 }

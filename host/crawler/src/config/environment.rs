@@ -1,5 +1,6 @@
 //! The variables of the environment that the program reads.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crawler_process::telemetry::Colors;
@@ -15,9 +16,21 @@ pub struct Environment {
     pub log: crawler_process::telemetry::Settings,
     /// `XDG_STATE_HOME`, or `.local/state` in the home folder.
     pub state_home: Option<PathBuf>,
+    /// Values of those of [`Environment::VARIABLES`] that are set.
+    pub set: BTreeMap<&'static str, String>,
 }
 
 impl Environment {
+    /// Names of the variables, as `crawler config show` lists them.
+    pub const VARIABLES: [&'static str; 6] = [
+        "CRAWLER_MASTER",
+        "CRAWLER_LOG",
+        "CRAWLER_LOG_FORMAT",
+        "NO_COLOR",
+        "CRAWLER_BIN",
+        "XDG_STATE_HOME",
+    ];
+
     /// Reads the environment of this process. Empty variables count as absent.
     pub fn read() -> Self {
         Self::from_lookup(variable)
@@ -42,6 +55,10 @@ impl Environment {
                 .map(PathBuf::from)
                 .filter(|path| path.is_absolute())
                 .or(home),
+            set: Self::VARIABLES
+                .into_iter()
+                .filter_map(|name| Some((name, set(name)?)))
+                .collect(),
         }
     }
 

@@ -87,6 +87,20 @@ impl EtcdConfig {
         })
     }
 
+    /// Returns the keys beside `endpoints` that are set, with their values. Secrets are named by their files.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+        let keys = [
+            ("user", self.user.clone()),
+            ("password-file", path(&self.password_file)),
+            ("ca", path(&self.ca)),
+            ("certificate", path(&self.certificate)),
+            ("key", path(&self.key)),
+        ];
+        keys.into_iter()
+            .filter_map(|(key, value)| Some((key, value?)))
+    }
+
     /// Returns the files that the table names: certificates and secrets.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let files = [&self.password_file, &self.ca, &self.certificate, &self.key];

@@ -282,12 +282,11 @@ fn values<T: Clone>(placed: &[Placed<T>]) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::initial::EXAMPLE;
     use super::*;
     use crawler_model::plugin::LimitOverrides;
     use crawler_model::resource::{CrawlSettings, PlacementSpec, Unchanged};
     use crawler_model::settings::examples;
-
-    const EXAMPLE: &str = include_str!("example.toml");
 
     #[test]
     fn the_example_has_every_key_and_parses() {

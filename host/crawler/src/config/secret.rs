@@ -36,6 +36,14 @@ impl SecretRef {
         }
     }
 
+    /// Returns the place of the secret, in words.
+    pub(crate) fn place(&self) -> String {
+        match self {
+            SecretRef::File(path) => path.display().to_string(),
+            SecretRef::Variable(name) => format!("variable {name}"),
+        }
+    }
+
     /// Returns the secret; an error names the place where it is missing.
     pub fn read(&self) -> Result<String, String> {
         let secret = match self {
@@ -48,13 +56,9 @@ impl SecretRef {
         };
         let secret = secret.trim();
         let is_meant = !secret.is_empty() && !secret.contains(char::is_control);
-        let place = || match self {
-            SecretRef::File(path) => path.display().to_string(),
-            SecretRef::Variable(name) => format!("variable {name}"),
-        };
         match is_meant {
             true => Ok(secret.to_owned()),
-            false => Err(format!("{} has no secret of one line", place())),
+            false => Err(format!("{} has no secret of one line", self.place())),
         }
     }
 }

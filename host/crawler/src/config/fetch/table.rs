@@ -51,6 +51,8 @@ pub struct FetchKey {
     pub line: fn() -> String,
     /// Meaning, in Markdown.
     pub book: &'static str,
+    /// Returns the text of its value, if the file has it.
+    pub value: fn(&FetchValues) -> Option<String>,
 }
 
 /// Settings that the table changes.
@@ -146,6 +148,9 @@ macro_rules! shown {
     (resolver $value:expr) => {
         values::resolver_text($value).to_owned()
     };
+    (path $value:expr) => {
+        $value.display().to_string()
+    };
     ($kind:ident $value:expr) => {
         $value.to_string()
     };
@@ -218,6 +223,7 @@ macro_rules! define {
                 ),)?
             ),
             book: $book,
+            value: |values| values.$field.clone().map(|value| shown!($kind value)),
         },)*];
 
         impl FetchTable {
