@@ -218,6 +218,10 @@ pub(super) fn plugin(record: PluginRecord) -> proto::Plugin {
         schemas: description.schemas.into_iter().map(schema).collect(),
         pushed_at: record.pushed_at,
         params_schema: params.unwrap_or_default(),
+        sources: record
+            .sources
+            .map(|sources| sources.to_string())
+            .unwrap_or_default(),
     }
 }
 

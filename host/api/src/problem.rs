@@ -397,7 +397,7 @@ mod tests {
                 Digest::of(b"a"),
                 Digest::of(b"b"),
             ),
-            "raise the version in the plugin's Cargo.toml, or push with --as NAME@VERSION",
+            "raise the version of the plugin, in its Cargo.toml or in the rules of a script, or push with --as NAME@VERSION",
         );
         check(
             ControlError::ItemsDiffer {

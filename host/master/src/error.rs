@@ -342,7 +342,7 @@ impl ControlError {
             ),
             ControlError::NoPlugin { .. } => "`crawler plugin list` shows those there are".into(),
             ControlError::OtherBytes { .. } => {
-                "raise the version in the plugin's Cargo.toml, or push with --as NAME@VERSION"
+                "raise the version of the plugin, in its Cargo.toml or in the rules of a script, or push with --as NAME@VERSION"
                     .into()
             }
             ControlError::ItemsDiffer { .. } => {

@@ -57,6 +57,10 @@ pub struct PluginRecord {
     pub size: u64,
     /// Version of `crawler:rules` that the plugin was built for, such as `0.1.0`.
     pub interface: String,
+    /// Digest of what the plugin was made of, if its build says it. Two builds of the same sources are one
+    /// plugin, though their bytes may differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Digest>,
     /// Description that the plugin gives of itself.
     pub description: Description,
     /// Time of the push, in milliseconds since 1970.

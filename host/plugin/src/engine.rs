@@ -13,6 +13,7 @@ use wasmtime::component::Linker;
 
 use super::admission::{self, Compiled, checks};
 use super::bindings::PluginPre;
+use super::build_stamp;
 use super::cache::Cache;
 use super::host_calls::{self, CallState};
 use super::host_error::host_error;
@@ -253,11 +254,13 @@ impl Admit for Engine {
     async fn admit(&self, bytes: Bytes) -> Result<Admitted, PluginError> {
         let digest = Digest::of(&bytes);
         let size = bytes.len() as u64;
+        let sources = build_stamp::sources(&bytes);
         let (interface, compiled) = self.compiled(digest, bytes).await?;
         Ok(Admitted {
             digest,
             size,
             interface,
+            sources,
             description: compiled.description,
         })
     }

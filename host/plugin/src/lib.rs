@@ -6,6 +6,7 @@
 //! cache       compiled code, on this machine only
 //! instance    one call: a fresh store and instance, limits, a report of what was used
 //! host_calls  what a rule may call: page, output, log, config, and WASI that answers nothing
+//! build_stamp what a component was made of, as its build says
 //! ```
 //!
 //! A call never sees another call's memory, never outlives its budget, and never reaches anything that it was
@@ -27,6 +28,7 @@ use crawler_process::memory::Account;
 
 pub mod admission;
 mod bindings;
+pub mod build_stamp;
 mod cache;
 pub mod engine;
 mod host_calls;
@@ -98,6 +100,8 @@ pub struct Admitted {
     pub size: u64,
     /// Version of `crawler:rules` that the plugin was built for.
     pub interface: String,
+    /// Digest of what the plugin was made of, if its build says it ([`build_stamp`]).
+    pub sources: Option<Digest>,
     /// Description that the plugin gives of itself.
     pub description: Description,
 }

@@ -131,7 +131,7 @@ async fn f31_other_bytes_under_a_name_and_version_are_refused_with_both_digests(
     let digest = digest.as_str().expect("a digest is text");
     let other = hostile_with("no such ", "No such ");
     fs::write(server.home.path().join("other.wasm"), &other).expect("a file can be written");
-    let again = "raise the version in the plugin's Cargo.toml, or push with --as NAME@VERSION";
+    let again = "raise the version of the plugin, in its Cargo.toml or in the rules of a script, or push with --as NAME@VERSION";
     let (list, files) = server.plugins();
 
     let put = server.http("PUT /crawler/plugin?as=good@1.0.0", WASM, &other);

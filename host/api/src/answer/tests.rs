@@ -191,6 +191,7 @@ fn plugins(found: &mut Answers) {
         digest: Digest::of(b"books"),
         size: 5,
         interface: "0.1.0".into(),
+        sources: Some(Digest::of(b"sources")),
         description: Description {
             name: "shop".parse().unwrap(),
             version: "1.0.0".parse().unwrap(),
@@ -209,6 +210,7 @@ fn plugins(found: &mut Answers) {
     let empty = PluginRecord {
         size: 0,
         interface: String::new(),
+        sources: None,
         description: Description {
             rules: Vec::new(),
             schemas: Vec::new(),

@@ -166,6 +166,9 @@ fn show(plugin: &proto::Plugin, output: &OutputArgs) -> anyhow::Result<()> {
     for [name, value] in rows {
         table::print_line(&format!("{name:<10} {value}"))?;
     }
+    if !plugin.sources.is_empty() {
+        table::print_line(&format!("{:<10} {}", "sources", plugin.sources))?;
+    }
     show_params(&plugin.params_schema)?;
     show_items(&schemas(plugin))
 }

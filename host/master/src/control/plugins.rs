@@ -64,8 +64,8 @@ impl Control {
     /// Records a stored plugin under its name and version. Returns [`ControlError::PluginGone`] if its bytes
     /// were removed meanwhile.
     ///
-    /// Pushing the same bytes again succeeds; other bytes under the same name and version are refused. Items
-    /// that could break readers of the version before are refused too, unless the push or the version says that
+    /// Pushing the same bytes again succeeds, and so does another build of the same sources: the existing record
+    /// is returned. Other bytes under the same name and version are refused. Items that could break readers of the version before are refused too, unless the push or the version says that
     /// this is intended.
     pub async fn record_plugin(
         &self,
@@ -129,6 +129,7 @@ impl Control {
             digest: admitted.digest,
             size: admitted.size,
             interface: admitted.interface.clone(),
+            sources: admitted.sources,
             description: own.clone(),
             pushed_at: self.parts.clock.unix_millis(),
         }
@@ -143,11 +144,20 @@ impl Control {
     ) -> Result<Option<PluginRecord>, ControlError> {
         let present = self.recorded(&record.name, &record.version).await?;
         match &present {
-            Some(present) => same_bytes(present, record.digest)?,
+            Some(present) if present.digest == record.digest => {}
+            Some(present) if self.is_same_build(present, record).await => {}
+            Some(present) => return Err(other_bytes(present, record.digest)),
             None if push.allow_breaking => {}
             None => same_items(&self.plugin_versions(&record.name).await?, record)?,
         }
         Ok(present)
+    }
+
+    /// Returns true if both were built from the same sources, and the bytes of the existing one are still
+    /// there: those of the other are not kept.
+    async fn is_same_build(&self, present: &PluginRecord, pushed: &PluginRecord) -> bool {
+        let is_same = present.sources.is_some() && present.sources == pushed.sources;
+        is_same && matches!(self.parts.data.plugin(present.digest).await, Ok(Some(_)))
     }
 
     async fn recorded(
@@ -288,19 +298,16 @@ impl Control {
     }
 }
 
-/// Refuses other bytes under the same name and version.
-fn same_bytes(present: &PluginRecord, pushed: Digest) -> Result<(), ControlError> {
-    if present.digest == pushed {
-        return Ok(());
-    }
-    Err(ControlError::OtherBytes {
+/// Returns the refusal of other bytes under the same name and version.
+fn other_bytes(present: &PluginRecord, pushed: Digest) -> ControlError {
+    ControlError::OtherBytes {
         plugin: Box::new(PluginRef {
             name: present.name.clone(),
             version: Some(present.version.clone()),
         }),
         present: present.digest,
         pushed,
-    })
+    }
 }
 
 /// Refuses items that could break readers of the version before. By Semantic Versioning, a higher first number

@@ -155,6 +155,7 @@ fn plugin(version: &str) -> PluginRecord {
         digest: Digest::of(version.as_bytes()),
         size: 0,
         interface: "0.1.0".into(),
+        sources: None,
         description: Description {
             name: "books".parse().unwrap(),
             version: version.parse().unwrap(),

@@ -275,6 +275,7 @@ fn put_plugin(store: &StoreTwin) {
         digest: Digest::of(b"site"),
         size: 4,
         interface: "0.1.0".to_owned(),
+        sources: None,
         description,
         pushed_at: 0,
     };

@@ -63,6 +63,45 @@ async fn a_push_brings_back_bytes_that_were_lost_or_damaged() {
 }
 
 #[tokio::test]
+async fn another_build_of_the_same_sources_is_the_same_plugin() {
+    let bench = Bench::new().await;
+    let plugin = push(&bench, "one", "a@1.0.0 build-1 from a.py").await;
+    assert_eq!(
+        push(&bench, "one", "a@1.0.0 build-2 from a.py").await,
+        plugin
+    );
+    let push_refused = async |bytes: &'static str| {
+        let push = Push {
+            name: Some(("one".parse().unwrap(), version())),
+            ..Push::default()
+        };
+        let refused = bench.control.push_plugin(push, bytes.into()).await;
+        let refused = refused.unwrap_err();
+        assert!(
+            matches!(refused, ControlError::OtherBytes { .. }),
+            "{refused}"
+        );
+    };
+    push_refused("a@1.0.0 build-3 from b.py").await;
+    push_refused("a@1.0.0 build-3").await;
+    // The bytes that resources run are lost: those of another build cannot replace them.
+    std::fs::remove_file(bytes_of(&bench, &plugin)).unwrap();
+    push_refused("a@1.0.0 build-2 from a.py").await;
+    push(&bench, "one", "a@1.0.0 build-1 from a.py").await;
+    // Builds that do not tell their sources are told apart by their bytes.
+    push(&bench, "two", "a@1.0.0 build-1").await;
+    let two = Push {
+        name: Some(("two".parse().unwrap(), version())),
+        ..Push::default()
+    };
+    let refused = bench
+        .control
+        .push_plugin(two, "a@1.0.0 build-2".into())
+        .await;
+    assert!(matches!(refused, Err(ControlError::OtherBytes { .. })));
+}
+
+#[tokio::test]
 async fn bytes_without_a_record_are_removed_and_those_with_one_stay() {
     let bench = Bench::new().await;
     let kept = push(&bench, "kept", "a@1.0.0").await;

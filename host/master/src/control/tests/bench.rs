@@ -55,12 +55,15 @@ impl Admit for ByText {
     async fn admit(&self, bytes: Bytes) -> Result<Admitted, PluginError> {
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         // The text after a blank distinguishes builds of one version, describes its books, or names a required
-        // param.
+        // param. The text after "from" stands for its sources.
         let (name, version) = text.split(' ').next().unwrap().split_once('@').unwrap();
         Ok(Admitted {
             digest: Digest::of(&bytes),
             size: bytes.len() as u64,
             interface: "0.1.0".into(),
+            sources: text
+                .split_once(" from ")
+                .map(|(_, sources)| Digest::of(sources.as_bytes())),
             description: Description {
                 name: name.parse().unwrap(),
                 version: version.parse().unwrap(),

@@ -104,6 +104,7 @@ fn plugin() -> PluginRecord {
         name: "books".parse().unwrap(),
         version: "1.0.0".parse().unwrap(),
         digest: Digest::of(b"books"),
+        sources: None,
         size: 5,
         interface: "0.1.0".to_owned(),
         description: Description {
