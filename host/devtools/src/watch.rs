@@ -170,7 +170,7 @@ fn files_below(folder: &Path, files: &mut Vec<PathBuf>) {
 
 /// Returns true for files that editors write beside those that they save, for temporary files, and for files
 /// that Python keeps of a build.
-fn is_of_a_tool(path: &Path) -> bool {
+pub fn is_of_a_tool(path: &Path) -> bool {
     let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
     let is_of_an_editor = name.starts_with('.') || name.ends_with('~') || name == "4913";
     is_of_an_editor

@@ -6,8 +6,8 @@ mod tools;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crawler_tests::process::Home;
-use crawler_tests::{PATIENCE, guests, repository};
+use crawler_tests::process::{Home, Process};
+use crawler_tests::{PATIENCE, guests, repository, until};
 use serde_json::Value;
 
 use tools::{Tools, javascript, python};
@@ -109,6 +109,70 @@ fn link_checkers_in_scripts_give_the_outcomes_of_rust() {
         let Some(tools) = tools else { continue };
         let folder = copied(&home, name);
         tools.ok(&home, &folder, &["plugin", "test", "--pages", &pages]);
+    }
+}
+
+/// Checks that a build of sources that did not change leaves the component alone, and that another build of them
+/// is the same plugin to a cluster.
+fn check_builds(tools: &Tools, home: &Home, folder: &Path, rules: &str) {
+    let component = folder.join("plugin.wasm");
+    let build = || {
+        tools.ok(home, folder, &["plugin", "build"]);
+        fs::read(&component).expect("it is built")
+    };
+    let first = build();
+    let built_at = || fs::metadata(&component).and_then(|file| file.modified());
+    let first_built_at = built_at().expect("it is built");
+    assert!(build() == first && built_at().expect("it is built") == first_built_at);
+
+    // The folder stands in the config file, as people write rules.
+    let config = format!("[[plugin]]\npath = {:?}\n", folder.display().to_string());
+    home.write("crawler.toml", &config);
+    let up = |listed: &dyn Fn(&str)| {
+        let mut command = home.command(["up", "--http=:0", "--grpc=:0"]);
+        let mut server = Process::start(command.env("PATH", tools.path()));
+        let master = format!(
+            "http://{}",
+            server.word_after("listening grpc=", tools::BUILD)
+        );
+        until("the plugin", tools::BUILD, || {
+            let list = ["plugin", "list", "-o=json", "--master", &master];
+            let ended = tools.ended(home, home.path(), &list);
+            ended.stdout.contains("\"sources\"").then_some(())
+        });
+        listed(&master);
+        server.interrupt();
+        assert_eq!(server.wait(PATIENCE).code, Some(0), "{:?}", server.stderr());
+    };
+    up(&|_| ());
+    // As on another machine, or after a clean.
+    fs::remove_file(&component).expect("it is ours");
+    up(&|master| {
+        let push = ["plugin", "push", ".", "--master", master];
+        let pushed = tools.ok(home, folder, &push);
+        assert!(pushed.starts_with("unchanged "), "{pushed}");
+        let rules = folder.join(rules);
+        let text = fs::read_to_string(&rules).expect("it has rules");
+        fs::write(&rules, format!("{text}\n")).expect("it is changed");
+        let refused = tools.ended(home, folder, &push);
+        assert!(
+            refused.stderr.contains("exists with other bytes"),
+            "{}",
+            refused.stderr
+        );
+    });
+}
+
+#[test]
+fn a_script_that_did_not_change_is_the_same_plugin() {
+    for (tools, lang, rules) in [
+        (javascript(), "js", "src/rules.js"),
+        (python(), "python", "src/rules.py"),
+    ] {
+        let Some(tools) = tools else { continue };
+        let home = Home::new();
+        home.ok(["plugin", "new", "kiosk", "--lang", lang]);
+        check_builds(tools, &home, &home.path().join("kiosk"), rules);
     }
 }
 

@@ -87,6 +87,18 @@ pub fn program() -> Option<PathBuf> {
     Environment::read().bin
 }
 
+/// Returns the folders in which programs are looked for: `PATH`.
+pub fn search_path() -> Vec<PathBuf> {
+    let path = variable("PATH").unwrap_or_default();
+    std::env::split_paths(&path).collect()
+}
+
+/// Returns the virtual environment of Python that is active: `VIRTUAL_ENV`.
+pub fn virtual_environment() -> Option<PathBuf> {
+    let folder = variable("VIRTUAL_ENV").filter(|folder| !folder.is_empty());
+    folder.map(PathBuf::from)
+}
+
 /// Returns the files and folders of CA certificates that the environment names: `SSL_CERT_FILE` and
 /// `SSL_CERT_DIR`.
 pub fn certificates() -> impl Iterator<Item = PathBuf> {

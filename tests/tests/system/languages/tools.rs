@@ -1,6 +1,6 @@
 //! Tools that build components from scripts: installed from npm and PyPI, or reported as missing.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -11,7 +11,7 @@ use crawler_tests::process::{Ended, Home, Process};
 use crawler_tests::{setting, skipped};
 
 /// Time in which a plugin is built, and an interpreter of megabytes is compiled, on a busy machine.
-const BUILD: Duration = Duration::from_secs(600);
+pub(super) const BUILD: Duration = Duration::from_secs(600);
 /// Packages of the tools, as the documentation names them.
 const QJS: &str = "componentize-qjs@0.4.5";
 const PY: &str = "componentize-py==0.25.1";
@@ -29,6 +29,11 @@ impl Tools {
         let path = setting("PATH").unwrap_or_default();
         let all = std::iter::once(folder.to_owned()).chain(std::env::split_paths(&path));
         Self(std::env::join_paths(all).expect("folders have no colon in their names"))
+    }
+
+    /// Value of PATH.
+    pub(super) fn path(&self) -> &OsStr {
+        &self.0
     }
 
     /// Runs a command of the crawler in a folder.

@@ -1,9 +1,12 @@
 //! Builds a component from a folder of source, with the tools of its language.
 //!
 //! ```text
-//! rust     cargo, for wasm32-wasip2
-//! script   JavaScript by the build script of its package.json, Python by componentize-py
+//! rust        cargo, for wasm32-wasip2
+//! javascript  the build script of a package.json
+//! python      componentize-py
 //! ```
+//!
+//! Both scripts are built by `script`, unless the component was made of the same `sources` before.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +15,11 @@ use anyhow::Context as _;
 use crate::cli::Failure;
 
 mod command;
+mod javascript;
+mod python;
 mod rust;
 mod script;
+mod sources;
 
 /// Returns the component of a plugin: a `.wasm` file unchanged, or a folder after its build. The files in the
 /// folder tell the language: a Cargo.toml, a package.json or a pyproject.toml.
@@ -43,9 +49,9 @@ pub async fn build_plugin(path: &Path) -> anyhow::Result<PathBuf> {
         )
         .into())
     } else if has("package.json") {
-        script::build_javascript(path).await
+        javascript::build(path).await
     } else if has("pyproject.toml") {
-        script::build_python(path).await
+        python::build(path).await
     } else {
         Err(Failure::new(
             format!("folder {shown} has no Cargo.toml, package.json or pyproject.toml"),

@@ -13,6 +13,7 @@ use crate::cli::Failure;
 pub(super) type Shown<'a> = &'a (dyn Fn(&str) -> String + Sync);
 
 /// What a user is told of a build that fails.
+#[derive(Clone, Copy)]
 pub(super) struct Hints<'a> {
     /// Way out if its program cannot be started.
     pub(super) missing: &'a str,

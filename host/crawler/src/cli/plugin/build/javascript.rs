@@ -1,0 +1,319 @@
+//! JavaScript: the build script of a package.json, which leaves plugin.wasm.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use tokio::process::Command;
+
+use super::command::Hints;
+use super::script::{Build, COMPONENT};
+use super::sources::Sources;
+use crate::cli::Failure;
+use crate::config;
+use crawler_model::id::Digest;
+
+/// Program that makes the component.
+const TOOL: &str = "componentize-qjs";
+/// Files beside package.json that tell versions of packages.
+const LOCKS: [&str; 5] = [
+    "bun.lock",
+    "npm-shrinkwrap.json",
+    "package-lock.json",
+    "pnpm-lock.yaml",
+    "yarn.lock",
+];
+
+/// Builds a folder with a package.json, and returns the component: `npm run build` must write it as
+/// plugin.wasm.
+pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
+    let mut npm = Command::new("npm");
+    npm.args(["run", "--silent", "build"]);
+    let hints = Hints {
+        missing: "install Node.js, which npm comes with",
+        failed: (!folder.join("node_modules").is_dir()).then_some(
+            "run `npm install` in the folder of the plugin first: it has no node_modules",
+        ),
+        shown: None,
+    };
+    let build = Build {
+        folder,
+        command: npm,
+        hints,
+        nothing: "the script `build` of its package.json has to write that file into the folder",
+    };
+    let plugin = std::path::absolute(folder)?;
+    build
+        .run(move || sources(&plugin, &config::search_path()))
+        .await
+}
+
+/// Parts of a package.json that tell what is built.
+#[derive(Deserialize)]
+struct Package {
+    #[serde(default)]
+    scripts: BTreeMap<String, String>,
+    #[serde(default)]
+    crawler: PackageBuild,
+}
+
+/// Object `crawler` of a package.json.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PackageBuild {
+    /// Files and folders that the build reads, relative to the folder of the plugin. If `None`, they are all of
+    /// that folder.
+    inputs: Option<Vec<String>>,
+}
+
+/// Returns the digest of what the component is made of. It is `None` if the build may read files that are not
+/// known, or has a tool that is not known.
+fn sources(folder: &Path, search_path: &[PathBuf]) -> anyhow::Result<Option<Digest>> {
+    let manifest = folder.join("package.json");
+    let cannot_read = || format!("cannot read {}", manifest.display());
+    let text = fs::read_to_string(&manifest).with_context(cannot_read)?;
+    let package: Package = serde_json::from_str(&text).with_context(cannot_read)?;
+    let mut sources = Sources::of("javascript");
+    if !add_tools(&mut sources, folder, search_path)? {
+        return Ok(None);
+    }
+    match package.crawler.inputs {
+        Some(inputs) => {
+            for name in ["package.json"].iter().chain(&LOCKS) {
+                sources.add_path(name, &folder.join(name), &|_| false)?;
+            }
+            for input in inputs {
+                let path = folder.join(&input);
+                if !path.exists() {
+                    let what = format!("{} does not exist", path.display());
+                    let hint = format!("correct `inputs` of `crawler` in {}", manifest.display());
+                    return Err(Failure::new(what, hint).into());
+                }
+                sources.add_path(&input, &path, &is_no_source)?;
+            }
+        }
+        None if package.scripts.values().any(|script| leaves_folder(script)) => return Ok(None),
+        None => sources.add_path(".", folder, &is_no_source)?,
+    }
+    Ok(Some(sources.digest()))
+}
+
+/// Returns true for what lies in the folder of a plugin and is no part of it.
+fn is_no_source(path: &Path) -> bool {
+    let is_beside = ["node_modules", "pages", COMPONENT]
+        .iter()
+        .any(|name| path.starts_with(name));
+    is_beside || path.extension().is_some_and(|extension| extension == "md")
+}
+
+/// Returns true if a command names something outside of its folder.
+fn leaves_folder(script: &str) -> bool {
+    let mut words = script.split(|c: char| c.is_whitespace() || "'\"=:".contains(c));
+    words.any(|word| word.starts_with(['/', '~', '$']) || word.split('/').any(|part| part == ".."))
+}
+
+/// Adds the versions of the packages that the build runs. Returns false if the tool is not found.
+fn add_tools(
+    sources: &mut Sources,
+    folder: &Path,
+    search_path: &[PathBuf],
+) -> anyhow::Result<bool> {
+    let modules = folder.ancestors().map(|folder| folder.join("node_modules"));
+    let modules: Vec<PathBuf> = modules.filter(|modules| modules.is_dir()).collect();
+    for modules in &modules {
+        for (package, version) in installed(&modules.join(".package-lock.json"))? {
+            sources.add(&package, version.as_bytes());
+        }
+    }
+    // npm looks for programs in this order.
+    let bins = modules.iter().map(|modules| modules.join(".bin"));
+    let mut programs = bins.chain(search_path.iter().cloned());
+    let Some(program) = programs.find_map(|bin| bin.join(TOOL).canonicalize().ok()) else {
+        return Ok(false);
+    };
+    let mut manifests = program.ancestors().map(|above| above.join("package.json"));
+    let Some(manifest) = manifests.find(|manifest| manifest.is_file()) else {
+        return Ok(false);
+    };
+    sources.add_path(TOOL, &manifest, &|_| false)?;
+    Ok(true)
+}
+
+/// Returns the packages that npm has installed, with their versions. Those that are optional belong to one
+/// platform, and come in the versions of the packages that need them.
+fn installed(lock: &Path) -> anyhow::Result<BTreeMap<String, String>> {
+    #[derive(Deserialize)]
+    struct Lock {
+        #[serde(default)]
+        packages: BTreeMap<String, Installed>,
+    }
+    #[derive(Deserialize)]
+    struct Installed {
+        #[serde(default)]
+        version: String,
+        #[serde(default)]
+        integrity: String,
+        #[serde(default)]
+        optional: bool,
+    }
+    let cannot_read = || format!("cannot read {}", lock.display());
+    let text = match fs::read_to_string(lock) {
+        Ok(text) => text,
+        // Another program has installed the packages.
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) => return Err(error).with_context(cannot_read),
+    };
+    let lock: Lock = serde_json::from_str(&text).with_context(cannot_read)?;
+    let packages = lock.packages.into_iter();
+    let needed = packages.filter(|(_, package)| !package.optional);
+    Ok(needed
+        .map(|(name, package)| (name, package.version + " " + &package.integrity))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKAGE: &str =
+        r#"{"scripts": {"build": "componentize-qjs --wit wit --js src/rules.js"}}"#;
+
+    /// Folder of a plugin with a tool in its node_modules.
+    fn plugin() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [
+            ("package.json", PACKAGE),
+            ("src/rules.js", "1"),
+            ("wit/rules.wit", "2"),
+            ("shared/a.js", "3"),
+            ("node_modules/.bin/componentize-qjs", ""),
+            ("node_modules/.package-lock.json", r#"{"packages": {}}"#),
+        ] {
+            write(folder.path(), name, text);
+        }
+        folder
+    }
+
+    fn write(folder: &Path, name: &str, text: &str) {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn of(folder: &Path) -> Option<Digest> {
+        sources(folder, &[]).unwrap()
+    }
+
+    #[track_caller]
+    fn check(changes: &[(&str, &str)], is_other: bool) {
+        let folder = plugin();
+        let before = of(folder.path());
+        assert!(before.is_some());
+        for (name, text) in changes {
+            write(folder.path(), name, text);
+        }
+        assert_eq!(of(folder.path()) != before, is_other, "{changes:?}");
+    }
+
+    #[test]
+    fn everything_that_a_build_reads_is_in_its_digest() {
+        for name in [
+            "src/rules.js",
+            "wit/rules.wit",
+            "tsconfig.json",
+            "package-lock.json",
+        ] {
+            check(&[(name, "changed")], true);
+        }
+        check(
+            &[("package.json", r#"{"scripts": {"build": "tsc"}}"#)],
+            true,
+        );
+        for name in ["pages/a.html", "README.md", "plugin.wasm", ".gitignore"] {
+            check(&[(name, "changed")], false);
+        }
+    }
+
+    #[test]
+    fn versions_of_packages_are_in_the_digest_if_each_platform_has_them() {
+        let lock = |text| ("node_modules/.package-lock.json", text);
+        check(
+            &[lock(r#"{"packages": {"a": {"version": "1.0.0"}}}"#)],
+            true,
+        );
+        check(
+            &[lock(
+                r#"{"packages": {"a-linux": {"version": "1.0.0", "optional": true}}}"#,
+            )],
+            false,
+        );
+        let folder = plugin();
+        let tool = "node_modules/componentize-qjs";
+        write(folder.path(), &format!("{tool}/package.json"), "0.4.5");
+        let before = of(folder.path());
+        write(folder.path(), &format!("{tool}/bin/qjs"), "");
+        let program = folder.path().join("node_modules/.bin/componentize-qjs");
+        fs::remove_file(&program).unwrap();
+        std::os::unix::fs::symlink("../componentize-qjs/bin/qjs", &program).unwrap();
+        assert_ne!(of(folder.path()), before);
+    }
+
+    #[test]
+    fn a_build_that_leaves_the_folder_tells_its_inputs_or_runs_each_time() {
+        let package = |more: &str| {
+            let build = "componentize-qjs --module-root ../.. --js src/rules.js";
+            format!(r#"{{"scripts": {{"build": "{build}"}}{more}}}"#)
+        };
+        let folder = plugin();
+        let inner = folder.path().join("inner");
+        write(&inner, "package.json", &package(""));
+        assert_eq!(of(&inner), None);
+        let inputs = r#", "crawler": {"inputs": ["../src", "../wit/rules.wit"]}"#;
+        write(&inner, "package.json", &package(inputs));
+        let before = of(&inner);
+        assert!(before.is_some());
+        write(folder.path(), "shared/a.js", "changed");
+        write(&inner, "notes.js", "changed");
+        assert_eq!(of(&inner), before);
+        write(folder.path(), "src/rules.js", "changed");
+        assert_ne!(of(&inner), before);
+        let wrong = r#", "crawler": {"inputs": ["src"]}"#;
+        write(&inner, "package.json", &package(wrong));
+        let error = sources(&inner, &[]).unwrap_err();
+        assert!(
+            error.to_string().ends_with("/inner/src does not exist"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_tool_that_is_not_known_runs_each_time() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path(), "package.json", PACKAGE);
+        assert_eq!(of(folder.path()), None);
+        // It may be one that is installed for all plugins.
+        let global = plugin();
+        let bin = global.path().join("node_modules/.bin");
+        assert!(sources(folder.path(), &[bin]).unwrap().is_some());
+    }
+
+    #[test]
+    fn commands_that_leave_their_folder_are_known() {
+        for script in [
+            "a ../b",
+            "a --root=../..",
+            "a /usr/lib",
+            "a \"$HOME\"",
+            "cd ~/a",
+            "a b/../c",
+        ] {
+            assert!(leaves_folder(script), "{script}");
+        }
+        for script in ["tsc && a --js src/rules.js", "a ./b", "a b..c"] {
+            assert!(!leaves_folder(script), "{script}");
+        }
+    }
+}
