@@ -92,9 +92,16 @@
 //! crate-type = ["cdylib", "rlib"] # the component, and a library that tests can link
 //!
 //! [dependencies]
-//! crawler-plugin-sdk = { path = "../plugin-sdk" }
+//! crawler-plugin-sdk = "0.1"
 //! serde = { version = "1", features = ["derive"] }
+//!
+//! [patch.crates-io]
+//! crawler-plugin-sdk = { path = "sdk" }
 //! ```
+//!
+//! The folder `sdk` is a copy of this crate and of those that it needs, as no registry has them yet. With it, the
+//! folder of a plugin builds on any machine that has Rust and the target, by the crawler and by cargo alone.
+//! `crawler plugin sdk` replaces it by that of the crawler that is installed.
 //!
 //! ```text
 //! cargo test                                         natively, on saved pages

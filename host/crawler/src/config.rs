@@ -31,7 +31,10 @@ mod written;
 
 pub use access::{CredentialConfig, ProxyConfig};
 pub use declared::{Declared, Placed};
-pub use environment::{Environment, certificates, program, search_path, virtual_environment};
+pub use environment::{
+    Environment, build_folder, cache_folder, certificates, program, search_path,
+    virtual_environment,
+};
 pub use etcd::{EtcdConfig, EtcdConfigError};
 pub(crate) use fetch::FetcherSettings;
 pub use fetch::{FETCH_KEYS, FetchConfig, FetchKey, FetchValues};

@@ -79,6 +79,7 @@
 //! | marks of line files, and digests of plugins, in a frontier | one small record for each file; 32 bytes for each version of the plugin that has crawled | with the frontier | none | `a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read` |
 //! | files that were never complete | an hour | a sweep every hour | none | `writes_that_were_cut_off_are_swept_after_an_hour_and_nothing_else_is` |
 //! | compiled code | 2 GiB, the least used goes | the next one that is kept | `--compiled-size` | `the_least_used_code_goes_when_there_is_too_much` |
+//! | SDKs of plugins, for authors | none: half a megabyte for each version of the SDK | whoever removes the cache folder; it is made again | none | `another_sdk_has_another_folder` |
 //! | plugin bytes | those of plugins that are there, and an hour longer | the leader's sweep every hour | `--plugin-size` each | `bytes_go_with_the_last_version_that_has_them`, `bytes_of_plugins_that_are_not_kept_go_and_other_files_stay` |
 //! | statistics of a run | 64 KiB a shard, in memory and in its frontier | the sweep of a new run | none | `whatever_sites_and_rules_do_statistics_stay_small` |
 //! | the log of a crawl | 1 000 lines and 1 MiB of each shard, in memory and in its frontier; a line of more than 8 KiB is cut; what went wrong with many pages is one line | the next line | `--max-log`, `--max-log-size` | `only_the_last_lines_are_kept_and_the_setting_is_named`, `r05_the_log_of_a_crawl_is_bounded_in_bytes`, `r05_the_log_in_a_frontier_is_bounded_too` |

@@ -4,6 +4,7 @@
 //! ```text
 //! template  the files of a new plugin
 //! fetching  one page for a rule, as a crawl would fetch it
+//! sdk       the sources that a plugin in Rust is built with
 //! saved     a call of a rule in a folder: the page, params, and what came of it
 //! outcome   what came of a call, in the form that is kept, and how two of them differ
 //! changes   how one outcome differs from another, counted by items, fields and requests
@@ -21,6 +22,7 @@ pub mod fetching;
 pub mod mutation;
 pub mod outcome;
 pub mod saved;
+pub mod sdk;
 pub mod shell;
 pub mod side_by_side;
 pub mod template;

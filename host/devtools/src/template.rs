@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::sdk::{self, Sdk, SdkError};
 use crawler_model::id::PluginName;
 
 /// Language of a plugin's rules.
@@ -58,6 +59,8 @@ const PAGES: Files = &[
 
 const RUST: Files = &[
     ("Cargo.toml", include_str!("template/rust/Cargo.toml.in")),
+    // With the versions that the SDK is tested with, a build looks up none.
+    ("Cargo.lock", include_str!("../../../plugins/Cargo.lock")),
     ("README.md", include_str!("template/rust/README.md.in")),
     (".gitignore", "/target\n"),
     ("src/lib.rs", include_str!("template/rust/lib.rs.in")),
@@ -127,28 +130,34 @@ pub enum TemplateError {
         /// Error of the system.
         source: io::Error,
     },
+    /// There is no plugin to bring an SDK to.
+    #[error("folder {folder} has no Cargo.toml, package.json or pyproject.toml")]
+    NoPlugin {
+        /// Folder that was named.
+        folder: PathBuf,
+    },
+    /// A folder of this name is something else.
+    #[error("{folder} is there, and not an SDK of plugins; move it away")]
+    OtherFolder {
+        /// Folder of the SDK.
+        folder: PathBuf,
+    },
+    /// The SDK cannot be written.
+    #[error(transparent)]
+    Sdk(#[from] SdkError),
 }
 
-/// Writes a plugin in Rust into a folder that does not exist yet, or is empty. `sdk` is the folder of the
-/// plugin SDK.
-pub fn write_rust(name: &PluginName, folder: &Path, sdk: &Path) -> Result<(), TemplateError> {
+/// Writes a plugin in Rust, with its SDK, into a folder that does not exist yet, or is empty.
+pub fn write_rust(name: &PluginName, folder: &Path) -> Result<(), TemplateError> {
     let crate_name = crate_name(name)?;
     ensure_empty(folder)?;
-    let sdk_path = way_to(folder, sdk).display().to_string();
     let parts = [
         ("{{name}}", name.to_string()),
         ("{{crate}}", crate_name.clone()),
         ("{{type}}", type_name(&crate_name)),
-        // Strings of TOML are escaped like those of JSON.
-        ("\"{{sdk}}\"", serde_json::Value::from(sdk_path).to_string()),
     ];
     write_files(folder, RUST, &parts)?;
-    // With the lock file that the SDK is tested with, a build looks up no versions.
-    let lock = sdk.parent().map(|tree| tree.join("plugins/Cargo.lock"));
-    match lock.map(fs::read) {
-        Some(Ok(lock)) => write_file(&folder.join("Cargo.lock"), &lock),
-        Some(Err(_)) | None => Ok(()),
-    }
+    Ok(Sdk::own().write(&folder.join(sdk::FOLDER))?)
 }
 
 /// Writes a plugin in JavaScript, with its SDK, into a folder that does not exist yet, or is empty.
@@ -173,6 +182,38 @@ pub fn write_python(name: &PluginName, folder: &Path) -> Result<(), TemplateErro
     write_files(folder, PYTHON, &parts)
 }
 
+/// Replaces the SDK in the folder of a plugin by that of this program, and returns what was written. Of a script,
+/// files that lie elsewhere are left alone.
+pub fn renew_sdk(folder: &Path) -> Result<Vec<PathBuf>, TemplateError> {
+    if folder.join("Cargo.toml").is_file() {
+        let sdk = folder.join(sdk::FOLDER);
+        if sdk.exists() && !sdk::is_at(&sdk) {
+            return Err(TemplateError::OtherFolder { folder: sdk });
+        }
+        Sdk::own().write(&sdk)?;
+        return Ok(vec![sdk]);
+    }
+    let scripts = [
+        ("package.json", JAVASCRIPT, "src/crawler.js"),
+        ("pyproject.toml", PYTHON, "src/crawler.py"),
+    ];
+    let is_here = |manifest: &str| folder.join(manifest).is_file();
+    let Some((_, files, module)) = scripts.into_iter().find(|(manifest, ..)| is_here(manifest))
+    else {
+        let folder = folder.to_owned();
+        return Err(TemplateError::NoPlugin { folder });
+    };
+    let mut written = Vec::new();
+    for (file, text) in files {
+        let path = folder.join(file);
+        if [module, WIT.0].contains(file) && path.exists() {
+            write_file(&path, text.as_bytes())?;
+            written.push(path);
+        }
+    }
+    Ok(written)
+}
+
 fn ensure_empty(folder: &Path) -> Result<(), TemplateError> {
     let path = folder.to_owned();
     match fs::read_dir(folder).map(|mut entries| entries.next().is_none()) {
@@ -193,26 +234,6 @@ fn write_files(folder: &Path, files: Files, parts: &[(&str, String)]) -> Result<
         write_file(&folder.join(file), text.as_bytes())?;
     }
     Ok(())
-}
-
-/// Returns the folder of the SDK: in the tree that a folder lies in, or else in the one that this program was
-/// built from.
-pub fn find_sdk(folder: &Path) -> Option<PathBuf> {
-    let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
-    let mut trees = folder.ancestors().chain(built_from);
-    trees.find_map(|tree| {
-        let sdk = tree.join("plugin-sdk");
-        is_sdk(&sdk).then_some(sdk)
-    })
-}
-
-/// Returns true if the SDK is in this folder.
-pub fn is_sdk(folder: &Path) -> bool {
-    let manifest = fs::read_to_string(folder.join("Cargo.toml"));
-    manifest.is_ok_and(|manifest| {
-        let mut lines = manifest.lines();
-        lines.any(|line| line.trim() == "name = \"crawler-plugin-sdk\"")
-    })
 }
 
 fn crate_name(name: &PluginName) -> Result<String, TemplateError> {
@@ -242,19 +263,6 @@ fn type_name(crate_name: &str) -> String {
     words.collect::<String>() + "Rules"
 }
 
-/// Returns the path from one folder to another: relative within the tree that the SDK lies in, so that the
-/// tree can be moved.
-fn way_to(folder: &Path, sdk: &Path) -> PathBuf {
-    let within = sdk.parent().and_then(|tree| folder.strip_prefix(tree).ok());
-    match within {
-        Some(within) => {
-            let up: PathBuf = within.components().map(|_| "..").collect();
-            up.join(sdk.file_name().unwrap_or_default())
-        }
-        None => sdk.to_owned(),
-    }
-}
-
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), TemplateError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, bytes));
@@ -269,30 +277,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_plugin_has_its_name_everywhere_and_the_sdk_of_its_tree() {
+    fn a_new_plugin_has_its_name_everywhere_and_its_sdk() {
         let tree = tempfile::tempdir().unwrap();
-        let sdk = tree.path().join("plugin-sdk");
-        fs::create_dir_all(&sdk).unwrap();
-        fs::write(
-            sdk.join("Cargo.toml"),
-            "[package]\nname = \"crawler-plugin-sdk\"\n",
-        )
-        .unwrap();
         let folder = tree.path().join("crawls/book-shop");
-        assert_eq!(find_sdk(&folder), Some(sdk.clone()));
-        write_rust(&"book-shop".parse().unwrap(), &folder, &sdk).unwrap();
+        write_rust(&"book-shop".parse().unwrap(), &folder).unwrap();
         let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
         let manifest = read("Cargo.toml");
         assert!(manifest.contains("name = \"book-shop\""), "{manifest}");
-        assert!(
-            manifest.contains("path = \"../../plugin-sdk\""),
-            "{manifest}"
-        );
         assert!(read("src/lib.rs").contains("pub struct BookShopRules;"));
         assert!(read("tests/pages.rs").contains("use book_shop::BookShopRules;"));
         for (file, _) in RUST {
             assert!(!read(file).contains("{{"), "{file}");
         }
+        assert_eq!(Sdk::read(&folder.join("sdk")).unwrap(), Some(Sdk::own()));
+    }
+
+    #[test]
+    fn a_new_plugin_names_the_version_of_the_sdk() {
+        let manifest: toml::Table = RUST[0].1.parse().unwrap();
+        let version = manifest["dependencies"][sdk::PACKAGE].as_str().unwrap();
+        let required = semver::VersionReq::parse(version).unwrap();
+        let own = semver::Version::parse(env!("CARGO_PKG_VERSION")).unwrap();
+        assert!(required.matches(&own), "{version}");
+        let patch = &manifest["patch"]["crates-io"][sdk::PACKAGE]["path"];
+        assert_eq!(patch.as_str(), Some(sdk::FOLDER));
     }
 
     #[test]
@@ -319,20 +327,55 @@ mod tests {
     }
 
     #[test]
+    fn the_sdk_of_a_plugin_is_renewed_and_nothing_else() {
+        let tree = tempfile::tempdir().unwrap();
+        let name = "shop".parse().unwrap();
+        let [rust, js, py] = ["rust", "js", "py"].map(|lang| tree.path().join(lang));
+        write_rust(&name, &rust).unwrap();
+        write_javascript(&name, &js).unwrap();
+        write_python(&name, &py).unwrap();
+        for (folder, old, kept) in [
+            (&rust, "sdk/src/lib.rs", "src/lib.rs"),
+            (&js, "src/crawler.js", "src/rules.js"),
+            (&py, "wit/rules.wit", "src/rules.py"),
+        ] {
+            let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
+            let new = read(old);
+            for file in [old, kept] {
+                fs::write(folder.join(file), "changed").unwrap();
+            }
+            assert!(!renew_sdk(folder).unwrap().is_empty());
+            assert!(read(old) == new && read(kept) == "changed", "{old}");
+        }
+        // This plugin takes its SDK from elsewhere.
+        fs::remove_file(js.join("wit/rules.wit")).unwrap();
+        assert_eq!(renew_sdk(&js).unwrap(), [js.join("src/crawler.js")]);
+    }
+
+    #[test]
+    fn a_folder_that_is_no_sdk_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = renew_sdk(folder.path()).unwrap_err();
+        assert!(matches!(error, TemplateError::NoPlugin { .. }), "{error}");
+        fs::write(folder.path().join("Cargo.toml"), "").unwrap();
+        fs::create_dir(folder.path().join("sdk")).unwrap();
+        let error = renew_sdk(folder.path()).unwrap_err();
+        assert!(
+            matches!(error, TemplateError::OtherFolder { .. }),
+            "{error}"
+        );
+        assert!(folder.path().join("sdk").exists());
+    }
+
+    #[test]
     fn a_new_plugin_is_never_written_over_something() {
         let folder = tempfile::tempdir().unwrap();
         let name = "shop".parse().unwrap();
-        let sdk = Path::new("/opt/\"crawler\"/plugin-sdk");
-        write_rust(&name, folder.path(), sdk).unwrap();
-        let manifest = fs::read_to_string(folder.path().join("Cargo.toml")).unwrap();
-        assert!(
-            manifest.contains(r#"path = "/opt/\"crawler\"/plugin-sdk""#),
-            "{manifest}"
-        );
-        let error = write_rust(&name, folder.path(), sdk).unwrap_err();
+        write_rust(&name, folder.path()).unwrap();
+        let error = write_rust(&name, folder.path()).unwrap_err();
         assert!(matches!(error, TemplateError::Present { .. }), "{error}");
         let file = folder.path().join("Cargo.toml");
-        let error = write_rust(&name, &file, sdk).unwrap_err();
+        let error = write_rust(&name, &file).unwrap_err();
         assert!(matches!(error, TemplateError::Io { .. }), "{error}");
     }
 

@@ -24,6 +24,7 @@ mod recrawl;
 mod resources;
 mod restart;
 mod rules;
+mod sdk;
 mod seeding;
 mod server;
 mod shards;

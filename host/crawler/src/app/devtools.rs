@@ -1,7 +1,7 @@
-//! `crawler plugin new|check|test|diff|fetch` and `crawler shell`: the commands for authors of rules, made of
+//! `crawler plugin new|sdk|check|test|diff|fetch` and `crawler shell`: the commands for authors of rules, made of
 //! the parts of a crawl.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::Context as _;
@@ -10,7 +10,7 @@ use super::parts;
 use crate::cli;
 use crate::cli::devtools::{
     CallResult, CheckOptions, DevtoolsOptions, FetchOptions, NewOptions, TestOptions, check_report,
-    fetch_report, new_report, test_report,
+    fetch_report, new_report, sdk_report, test_report,
 };
 use crate::cli::plugin::build_plugin;
 use crate::config;
@@ -36,6 +36,7 @@ use fetcher::fetcher;
 pub(super) async fn run(options: DevtoolsOptions) -> anyhow::Result<()> {
     let result = match options {
         DevtoolsOptions::New(options) => new(&options),
+        DevtoolsOptions::Sdk(folder) => sdk(&folder),
         DevtoolsOptions::Check(options) => check(&options).await,
         DevtoolsOptions::Test(options) => test(&options).await,
         DevtoolsOptions::Diff(options) => diff::run(&options).await,
@@ -52,31 +53,15 @@ pub(super) async fn run(options: DevtoolsOptions) -> anyhow::Result<()> {
 fn new(options: &NewOptions) -> anyhow::Result<()> {
     let NewOptions { name, folder, .. } = options;
     match options.language {
-        Language::Rust => {
-            let sdk = sdk(options)?;
-            template::write_rust(name, folder, &sdk)?;
-            return new_report(options, Some(&sdk));
-        }
+        Language::Rust => template::write_rust(name, folder)?,
         Language::JavaScript => template::write_javascript(name, folder)?,
         Language::Python => template::write_python(name, folder)?,
     }
-    new_report(options, None)
+    new_report(options)
 }
 
-/// Returns the folder of the SDK for Rust.
-fn sdk(options: &NewOptions) -> anyhow::Result<PathBuf> {
-    let Some(named) = &options.sdk else {
-        return template::find_sdk(&options.folder).context(
-            "the plugin SDK was not found: name the folder plugin-sdk of the repository with --sdk",
-        );
-    };
-    let sdk = std::path::absolute(named)?;
-    anyhow::ensure!(
-        template::is_sdk(&sdk),
-        "{} is not the folder plugin-sdk of the repository",
-        named.display()
-    );
-    Ok(sdk)
+fn sdk(folder: &Path) -> anyhow::Result<()> {
+    sdk_report(folder, &template::renew_sdk(folder)?)
 }
 
 async fn check(options: &CheckOptions) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! The commands for authors of rules: `crawler plugin new|check|test|diff|fetch` and `crawler shell`. They
+//! The commands for authors of rules: `crawler plugin new|sdk|check|test|diff|fetch` and `crawler shell`. They
 //! call no master, except for pushed plugins that `diff` compares.
 
 use std::collections::BTreeMap;
@@ -34,13 +34,15 @@ pub use lines::{Lines, Terminal};
 use pages::pages_of;
 pub(super) use shell::ShellArgs;
 pub use shell::{ShellOptions, ShellOutput, ShellPage};
-pub use show::{CallResult, check_report, fetch_report, new_report, test_report};
+pub use show::{CallResult, check_report, fetch_report, new_report, sdk_report, test_report};
 
 /// Command for authors, with its options.
 #[derive(Debug)]
 pub enum DevtoolsOptions {
     /// Makes a new plugin.
     New(NewOptions),
+    /// Renews the SDK in the folder of a plugin.
+    Sdk(PathBuf),
     /// Checks a plugin as a master does.
     Check(CheckOptions),
     /// Makes saved calls again.
@@ -62,8 +64,6 @@ pub struct NewOptions {
     pub folder: PathBuf,
     /// Language of the rules.
     pub language: Language,
-    /// Folder of the SDK. If `None`, it is searched for.
-    pub sdk: Option<PathBuf>,
 }
 
 /// Options of `crawler plugin check`.
@@ -118,6 +118,13 @@ pub struct TestOptions {
 pub(super) enum DevtoolsCommand {
     /// Make a folder with a plugin that builds and passes its own test
     New(NewArgs),
+    /// Replace the SDK in a plugin's folder by that of this program
+    #[command(after_help = "Example:\n  crawler plugin sdk ../shop")]
+    Sdk {
+        /// Folder of the plugin
+        #[arg(value_name = "DIR", default_value = ".")]
+        folder: PathBuf,
+    },
     /// Build a plugin if it is a folder, and look at it as a master does when it is pushed
     Check(CheckArgs),
     /// Build a plugin if it is a folder, make its saved calls again in the sandbox, and compare
@@ -139,9 +146,6 @@ pub(super) struct NewArgs {
     /// What the rules are written in: rust, js or python
     #[arg(long, value_name = "LANGUAGE", default_value = "rust")]
     lang: Language,
-    /// Where the SDK for Rust lies [default: where the folder or this program comes from]
-    #[arg(long, value_name = "DIR")]
-    sdk: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -209,6 +213,7 @@ impl DevtoolsCommand {
     ) -> anyhow::Result<DevtoolsOptions> {
         Ok(match self {
             DevtoolsCommand::New(args) => DevtoolsOptions::New(args.into_options()?),
+            DevtoolsCommand::Sdk { folder } => DevtoolsOptions::Sdk(folder),
             DevtoolsCommand::Check(args) => DevtoolsOptions::Check(CheckOptions {
                 plugin: args.plugin,
                 plugin_size: args.admission.plugin_size,
@@ -251,7 +256,6 @@ impl NewArgs {
             name: name.parse()?,
             folder,
             language: self.lang,
-            sdk: self.sdk,
         })
     }
 }

@@ -16,18 +16,26 @@ pub struct Environment {
     pub log: crawler_process::telemetry::Settings,
     /// `XDG_STATE_HOME`, or `.local/state` in the home folder.
     pub state_home: Option<PathBuf>,
+    /// `XDG_CACHE_HOME`, or `.cache` in the home folder.
+    pub cache_home: Option<PathBuf>,
+    /// `CRAWLER_BUILD_DIR`: folder in which plugins are compiled.
+    pub build_dir: Option<PathBuf>,
+    /// True if `CARGO_TARGET_DIR` or `CARGO_BUILD_BUILD_DIR` names the folder in which cargo compiles.
+    pub has_cargo_dir: bool,
     /// Values of those of [`Environment::VARIABLES`] that are set.
     pub set: BTreeMap<&'static str, String>,
 }
 
 impl Environment {
     /// Names of the variables, as `crawler config show` lists them.
-    pub const VARIABLES: [&'static str; 6] = [
+    pub const VARIABLES: [&'static str; 8] = [
         "CRAWLER_MASTER",
         "CRAWLER_LOG",
         "CRAWLER_LOG_FORMAT",
         "NO_COLOR",
         "CRAWLER_BIN",
+        "CRAWLER_BUILD_DIR",
+        "XDG_CACHE_HOME",
         "XDG_STATE_HOME",
     ];
 
@@ -38,7 +46,14 @@ impl Environment {
 
     fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| lookup(name).filter(|value| !value.is_empty());
-        let home = set("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+        let home = set("HOME").map(PathBuf::from);
+        // The specification of XDG folders says that relative paths are ignored.
+        let xdg = |name: &str, usual: &str| {
+            let named = set(name).map(PathBuf::from);
+            let named = named.filter(|path| path.is_absolute());
+            named.or(home.as_ref().map(|home| home.join(usual)))
+        };
+        let cargo_dirs = ["CARGO_TARGET_DIR", "CARGO_BUILD_BUILD_DIR"];
         Self {
             master: set("CRAWLER_MASTER"),
             bin: set("CRAWLER_BIN").map(PathBuf::from),
@@ -50,11 +65,10 @@ impl Environment {
                     None => Colors::Auto,
                 },
             },
-            // The specification of XDG folders says that relative paths are ignored.
-            state_home: set("XDG_STATE_HOME")
-                .map(PathBuf::from)
-                .filter(|path| path.is_absolute())
-                .or(home),
+            state_home: xdg("XDG_STATE_HOME", ".local/state"),
+            cache_home: xdg("XDG_CACHE_HOME", ".cache"),
+            build_dir: set("CRAWLER_BUILD_DIR").map(PathBuf::from),
+            has_cargo_dir: cargo_dirs.iter().any(|name| set(name).is_some()),
             set: Self::VARIABLES
                 .into_iter()
                 .filter_map(|name| Some((name, set(name)?)))
@@ -71,6 +85,35 @@ impl Environment {
         };
         home.join(format!("{role}-{grpc_port}"))
     }
+
+    /// Returns the folder of what is kept only to be faster. Without a home folder, it is in the current folder.
+    fn cache_folder(&self) -> PathBuf {
+        match &self.cache_home {
+            Some(home) => home.join("crawler"),
+            None => PathBuf::from(".crawler-cache"),
+        }
+    }
+
+    /// Returns the folder in which plugins are compiled. `None` if cargo's own variables name one.
+    fn build_folder(&self) -> Option<PathBuf> {
+        match &self.build_dir {
+            Some(folder) => Some(folder.clone()),
+            None if self.has_cargo_dir => None,
+            None => Some(self.cache_folder().join("build")),
+        }
+    }
+}
+
+/// Returns the folder of what is kept only to be faster, as an absolute path.
+pub fn cache_folder() -> std::io::Result<PathBuf> {
+    std::path::absolute(Environment::read().cache_folder())
+}
+
+/// Returns the folder in which plugins are compiled, as an absolute path: `CRAWLER_BUILD_DIR`, or one in the cache
+/// folder. `None` if cargo's own variables name one.
+pub fn build_folder() -> std::io::Result<Option<PathBuf>> {
+    let folder = Environment::read().build_folder();
+    folder.map(std::path::absolute).transpose()
 }
 
 /// Returns a variable of the environment; `None` if it is not valid text.
@@ -146,5 +189,21 @@ mod tests {
             Path::new("/x/crawler/up-9091")
         );
         assert_eq!(folder(&[home, ("XDG_STATE_HOME", "x")]), folder(&[home]));
+    }
+
+    #[test]
+    fn plugins_are_compiled_where_the_user_says_or_in_the_cache() {
+        let folder = |variables: &[_]| environment(variables).build_folder();
+        let home = ("HOME", "/home/a");
+        let build = |path: &str| Some(PathBuf::from(path));
+        assert_eq!(folder(&[]), build(".crawler-cache/build"));
+        assert_eq!(folder(&[home]), build("/home/a/.cache/crawler/build"));
+        let cache = ("XDG_CACHE_HOME", "/x");
+        assert_eq!(folder(&[home, cache]), build("/x/crawler/build"));
+        for cargo in ["CARGO_TARGET_DIR", "CARGO_BUILD_BUILD_DIR"] {
+            assert_eq!(folder(&[home, (cargo, "/t")]), None);
+            let own = ("CRAWLER_BUILD_DIR", "/b");
+            assert_eq!(folder(&[home, (cargo, "/t"), own]), build("/b"));
+        }
     }
 }

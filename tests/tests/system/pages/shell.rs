@@ -154,7 +154,11 @@ impl Stage {
             .current_dir(self.path(folder))
             .env("PATH", path)
             .env("XDG_STATE_HOME", self.path("state"))
-            .env("XDG_CACHE_HOME", self.path("cache"))
+            // The SDK lies at the same place each time, so that it is compiled once.
+            .env(
+                "XDG_CACHE_HOME",
+                Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"),
+            )
             .env("CURL_HOME", self.home.path())
             .env("CARGO_TARGET_DIR", repository().join("plugins/target"))
             .env("CARGO_NET_OFFLINE", "true")

@@ -1,13 +1,21 @@
-//! Rust: `cargo build` for `wasm32-wasip2`.
+//! Rust: cargo, for `wasm32-wasip2`.
+//!
+//! A plugin that names the SDK by its version gets it from its own folder `sdk`, or else from this program. All
+//! such plugins are compiled in one build folder, so what they have in common is compiled once. A plugin that names
+//! the SDK by its path, as those of the repository do, is built as cargo would do it.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use anyhow::Context as _;
 use serde::Deserialize;
 use tokio::process::Command;
 
 use super::command::{Hints, run};
 use crate::cli::Failure;
+use crate::config;
+use crawler_devtools::sdk::{self, Sdk};
+use crawler_process::task::spawn_blocking;
 
 const TARGET: &str = "wasm32-wasip2";
 
@@ -15,12 +23,30 @@ const TARGET: &str = "wasm32-wasip2";
 /// there.
 pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
     ensure_target(folder).await?;
+    let plugin = std::path::absolute(folder)?;
+    let manifest = plugin.join("Cargo.toml");
+    let text = tokio::fs::read_to_string(&manifest).await;
+    let text = text.with_context(|| format!("cannot read {}", manifest.display()))?;
     let mut cargo = Command::new("cargo");
+    cargo.arg(if names_version(&text) {
+        "rustc"
+    } else {
+        "build"
+    });
     cargo
-        .args(["build", "--release", "--target", TARGET])
+        .args(["--release", "--target", TARGET])
         .arg("--message-format=json-render-diagnostics")
         .arg("--manifest-path")
-        .arg(std::path::absolute(folder.join("Cargo.toml"))?);
+        .arg(manifest);
+    if names_version(&text) {
+        let (of, cache) = (plugin.clone(), config::cache_folder()?);
+        let places = Places {
+            sdk: spawn_blocking(move || sdk_of(&of, &cache)).await??,
+            build: config::build_folder()?,
+            plugin,
+        };
+        cargo.args(places.arguments());
+    }
     let hints = Hints {
         missing: "install it from https://rustup.rs",
         failed: None,
@@ -32,6 +58,59 @@ pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
         let hint = "its Cargo.toml needs [lib] crate-type = [\"cdylib\"]; a workspace is built by the folder of one plugin";
         Failure::new(what, hint).into()
     })
+}
+
+/// Returns true if a manifest names the SDK by its version alone. Cargo reports a manifest that is invalid.
+fn names_version(manifest: &str) -> bool {
+    const ELSEWHERE: [&str; 4] = ["git", "path", "registry", "workspace"];
+    let manifest: toml::Table = manifest.parse().unwrap_or_default();
+    let dependencies = manifest.get("dependencies");
+    match dependencies.and_then(|dependencies| dependencies.get(sdk::PACKAGE)) {
+        Some(toml::Value::Table(sdk)) => !ELSEWHERE.iter().any(|key| sdk.contains_key(*key)),
+        sdk => sdk.is_some(),
+    }
+}
+
+/// Returns a folder below `cache` that has the SDK of a plugin.
+fn sdk_of(plugin: &Path, cache: &Path) -> anyhow::Result<PathBuf> {
+    let sdk = Sdk::read(&plugin.join(sdk::FOLDER))?.unwrap_or_else(Sdk::own);
+    sdk.keep(&cache.join("sdk")).map_err(|error| {
+        let hint = format!(
+            "it is kept in {}; name another folder with XDG_CACHE_HOME",
+            cache.display()
+        );
+        Failure::new(crawler_process::telemetry::chain(&error), hint).into()
+    })
+}
+
+/// Folders of a build.
+struct Places {
+    /// Folder of the plugin.
+    plugin: PathBuf,
+    /// Folder of the SDK.
+    sdk: PathBuf,
+    /// Folder of what is compiled. If `None`, the user has told cargo another.
+    build: Option<PathBuf>,
+}
+
+impl Places {
+    /// Returns the arguments of `cargo rustc` that come last.
+    fn arguments(&self) -> Vec<String> {
+        let config = |key: &str, folder: &Path| {
+            // Strings of TOML are escaped.
+            let folder = toml::Value::from(folder.display().to_string());
+            format!("--config={key}={folder}")
+        };
+        let patch = format!("patch.crates-io.{}.path", sdk::PACKAGE);
+        let mut arguments = vec!["--lib".to_owned(), config(&patch, &self.sdk)];
+        let build = self.build.as_deref();
+        arguments.extend(build.map(|build| config("build.build-dir", build)));
+        // Plugins of one name in several folders, such as two clones, are one package to cargo: without an
+        // argument that differs it would take what it compiled for the other. This one changes no component.
+        let plugin = self.plugin.display();
+        arguments.extend(["--".to_owned(), format!("--remap-path-prefix={plugin}=.")]);
+        arguments
+    }
 }
 
 /// Installs the target if rustup says that it is missing. Without rustup, the build itself reports it.
@@ -99,5 +178,74 @@ mod tests {
             artifact(r#"{"reason":"build-finished","success":true}"#),
             None
         );
+    }
+
+    #[test]
+    fn a_plugin_that_names_the_sdk_by_its_version_gets_it() {
+        for (manifest, expected) in [
+            ("crawler-plugin-sdk = \"0.1\"", true),
+            (
+                "crawler-plugin-sdk = { version = \"0.1\", features = [\"dom\"] }",
+                true,
+            ),
+            ("crawler-plugin-sdk = { path = \"../plugin-sdk\" }", false),
+            (
+                "crawler-plugin-sdk = { version = \"0.1\", path = \"sdk\" }",
+                false,
+            ),
+            ("crawler-plugin-sdk.workspace = true", false),
+            ("serde = \"1\"", false),
+            ("crawler-plugin-sdk", false),
+        ] {
+            let is_so = names_version(&format!("[dependencies]\n{manifest}\n"));
+            assert_eq!(is_so, expected, "{manifest}");
+        }
+    }
+
+    #[test]
+    fn the_sdk_in_the_folder_of_a_plugin_comes_before_that_of_the_program() {
+        let (plugin, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let of_program = sdk_of(plugin.path(), cache.path()).unwrap();
+        let own = plugin.path().join("sdk");
+        Sdk::own().write(&own).unwrap();
+        assert_eq!(sdk_of(plugin.path(), cache.path()).unwrap(), of_program);
+        std::fs::write(own.join("src/lib.rs"), "// ours").unwrap();
+        let of_plugin = sdk_of(plugin.path(), cache.path()).unwrap();
+        let lib = std::fs::read_to_string(of_plugin.join("src/lib.rs"));
+        assert_eq!(lib.unwrap(), "// ours");
+        std::fs::remove_dir_all(cache.path()).unwrap();
+        std::fs::write(cache.path(), "").unwrap();
+        let error = sdk_of(plugin.path(), cache.path()).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("cannot write the plugin SDK: "),
+            "{error}"
+        );
+        std::fs::remove_file(cache.path()).unwrap();
+    }
+
+    #[test]
+    fn folders_are_told_to_cargo_as_strings_of_toml() {
+        let places = Places {
+            plugin: "/a/shop".into(),
+            sdk: "/c/a \"b\"".into(),
+            build: Some("/c/build".into()),
+        };
+        let arguments = places.arguments();
+        let config = |argument: &str| -> toml::Table {
+            argument.strip_prefix("--config=").unwrap().parse().unwrap()
+        };
+        let patch = &config(&arguments[1])["patch"]["crates-io"]["crawler-plugin-sdk"];
+        assert_eq!(patch["path"].as_str(), Some("/c/a \"b\""));
+        let build = &config(&arguments[2])["build"];
+        assert_eq!(build["build-dir"].as_str(), Some("/c/build"));
+        assert_eq!(arguments[0], "--lib");
+        assert_eq!(arguments[3..], ["--", "--remap-path-prefix=/a/shop=."]);
+        let usual = Places {
+            build: None,
+            ..places
+        };
+        assert_eq!(usual.arguments().len(), arguments.len() - 1);
     }
 }

@@ -1,0 +1,149 @@
+//! The SDK for Rust: where plugins get it from, and what they share of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crawler_tests::process::{Home, Process};
+use crawler_tests::repository;
+
+use crate::devtools::{BUILD, fetch_crates};
+
+/// Crates that a plugin is built with.
+const CRATES: [&str; 5] = [
+    "crawler-extract",
+    "crawler-pattern",
+    "crawler-plugin-sdk",
+    "crawler-plugin-sdk-macros",
+    "crawler-schema",
+];
+
+/// Returns the texts of all files below a folder, with their paths.
+fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder can be listed") {
+        let path = entry.expect("a folder can be listed").path();
+        match path.is_dir() {
+            true => found.extend(texts(&path)),
+            false => {
+                let text = fs::read(&path).expect("a file can be read");
+                found.push((path, String::from_utf8_lossy(&text).into_owned()));
+            }
+        }
+    }
+    found
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    for (path, text) in texts(from) {
+        let copy = to.join(path.strip_prefix(from).expect("it is below"));
+        fs::create_dir_all(copy.parent().expect("it is in a folder")).expect("a folder is made");
+        fs::write(copy, text).expect("a file is written");
+    }
+}
+
+#[test]
+fn the_folder_of_a_plugin_builds_anywhere_and_shares_what_is_compiled() {
+    fetch_crates();
+    let home = Home::new();
+    home.ok(["plugin", "new", "souk"]);
+    let folder = home.path().join("souk");
+    let (tree, here) = (repository(), home.path());
+    for (path, text) in texts(&folder) {
+        let is_portable = [tree.as_path(), here]
+            .iter()
+            .all(|place| !text.contains(&*place.to_string_lossy()));
+        assert!(is_portable, "{} names this machine", path.display());
+    }
+    let clone = home.path().join("elsewhere/souk");
+    copy_all(&folder, &clone);
+    let rules = clone.join("src/lib.rs");
+    let text = fs::read_to_string(&rules).expect("it has rules");
+    fs::write(&rules, text.replace("li.next a", "li.more a")).expect("it is changed");
+    // These folders are kept for the next run.
+    let [builds, cache] =
+        ["plugin-builds", "cache"].map(|name| Path::new(env!("CARGO_TARGET_TMPDIR")).join(name));
+    let build = |folder: &Path| {
+        let mut command = home.command(["plugin", "build"]);
+        command
+            .current_dir(folder)
+            .env("CRAWLER_BUILD_DIR", &builds)
+            .env("XDG_CACHE_HOME", &cache)
+            .env("CARGO_NET_OFFLINE", "true")
+            .env_remove("CARGO_TARGET_DIR");
+        let ended = Process::start(&mut command).wait(BUILD);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        let wasm = fs::read(ended.stdout.trim()).expect("it is built");
+        (wasm, ended.stderr)
+    };
+    let (first, _) = build(&folder);
+    let (second, said) = build(&clone);
+    let compiled = said.lines().filter(|line| line.contains("Compiling "));
+    assert_eq!(compiled.count(), 1, "{said}");
+    // Cargo knows both as one package: neither is taken for the other.
+    let has =
+        |wasm: &[u8], text: &str| wasm.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(has(&first, "li.next a") && !has(&first, "li.more a"));
+    assert!(has(&second, "li.more a") && !has(&second, "li.next a"));
+    assert!(
+        build(&folder).0 == first,
+        "another build of the same source differs"
+    );
+    let in_folder = folder.join("target/wasm32-wasip2/release/souk.wasm");
+    assert!(in_folder.is_file(), "{} is missing", in_folder.display());
+}
+
+#[test]
+fn the_crates_of_the_sdk_can_be_packaged() {
+    fetch_crates();
+    let home = Home::new();
+    let mut cargo = Command::new("cargo");
+    cargo
+        .args([
+            "package",
+            "--quiet",
+            "--offline",
+            "--no-verify",
+            "--allow-dirty",
+        ])
+        .args(CRATES.map(|name| format!("--package={name}")))
+        .current_dir(repository())
+        .env("CARGO_TARGET_DIR", home.path());
+    let packaged = Process::start(&mut cargo).wait(BUILD);
+    assert_eq!(packaged.code, Some(0), "{}", packaged.stderr);
+    let crates = fs::read_dir(home.path().join("package")).expect("there are packages");
+    let crates = crates.filter(|entry| {
+        let path = entry.as_ref().expect("a folder can be listed").path();
+        path.extension()
+            .is_some_and(|extension| extension == "crate")
+    });
+    assert_eq!(crates.count(), CRATES.len());
+}
+
+#[test]
+fn a_plugin_gets_the_sdk_of_the_program_that_is_installed() {
+    let home = Home::new();
+    home.ok(["plugin", "new", "kiosk"]);
+    let lib = home.path().join("kiosk/sdk/src/lib.rs");
+    let new = fs::read(&lib).expect("it has an SDK");
+    fs::write(&lib, "").expect("it is changed");
+    assert_eq!(home.ok(["plugin", "sdk", "kiosk"]), "wrote kiosk/sdk\n");
+    assert!(fs::read(&lib).expect("it has an SDK") == new);
+    // An older plugin names a folder of the repository.
+    let manifest = home.path().join("kiosk/Cargo.toml");
+    fs::write(&manifest, "[package]\nname = \"kiosk\"\n").expect("it is changed");
+    let said = home.ok(["plugin", "sdk", "kiosk"]);
+    assert!(
+        said.ends_with("crawler-plugin-sdk = { path = \"sdk\" }\n"),
+        "{said}"
+    );
+    let refused = home.run(["plugin", "sdk"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(
+        refused
+            .stderr
+            .contains("has no Cargo.toml, package.json or pyproject.toml"),
+        "{}",
+        refused.stderr
+    );
+}
