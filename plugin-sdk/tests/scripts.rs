@@ -40,10 +40,11 @@ fn check_javascript(name: &str, script: &str) {
     check("node", &[(name, &format!("{}\n{script}", rest.join("\n")))]);
 }
 
-/// Runs a script of this name beside the SDK.
+/// Runs a script of this name beside the SDK, and beside the script that makes its reference.
 fn check_python(name: &str, script: &str) {
     let sdk = ("crawler.py", include_str!("../python/crawler.py"));
-    check("python3", &[(name, script), sdk]);
+    let reference = ("reference.py", include_str!("scripts/reference.py"));
+    check("python3", &[(name, script), sdk, reference]);
 }
 
 #[test]
@@ -74,4 +75,14 @@ fn statuses_are_asked_for_by_a_hint_in_javascript() {
 #[test]
 fn statuses_are_asked_for_by_a_hint_in_python() {
     check_python("statuses.py", include_str!("scripts/statuses.py"));
+}
+
+#[test]
+fn examples_of_the_python_sdk_run() {
+    check_python("examples.py", include_str!("scripts/examples.py"));
+}
+
+#[test]
+fn undocumented_names_of_the_python_sdk_are_told() {
+    check_python("undocumented.py", include_str!("scripts/undocumented.py"));
 }
