@@ -64,8 +64,20 @@ if TYPE_CHECKING:
     # Older interpreters, which can show this module too, lack it.
     from typing import Self
 
-from componentize_py_types import Err
-from wit_world.imports import config, log as lines, output, page as host, types
+try:
+    from componentize_py_types import Err
+    from wit_world.imports import config, log as lines, output, page as host, types
+except ModuleNotFoundError as error:
+    if error.name not in ("componentize_py_types", "wit_world"):
+        raise
+
+    class _Outside:
+        """Stands for the boundary where there is none, so that `help` can show this module."""
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError("rules run in a component: use `crawler plugin test`, or `crawler run .`")
+
+    Err = config = lines = output = host = types = _Outside()
 
 # Names that an author uses, in the order of the reference.
 __all__ = [

@@ -86,3 +86,8 @@ fn examples_of_the_python_sdk_run() {
 fn undocumented_names_of_the_python_sdk_are_told() {
     check_python("undocumented.py", include_str!("scripts/undocumented.py"));
 }
+
+#[test]
+fn help_shows_the_python_sdk_outside_of_a_component() {
+    check_python("helped.py", include_str!("scripts/helped.py"));
+}
