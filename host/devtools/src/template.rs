@@ -8,6 +8,9 @@ use std::str::FromStr;
 use crate::sdk::{self, Sdk, SdkError};
 use crawler_model::id::PluginName;
 
+#[cfg(test)]
+mod book;
+
 /// Language of a plugin's rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {

@@ -1,4 +1,5 @@
-//! Parts of the book that are written from the code: commands, calls over HTTP, and the interface of gRPC.
+//! Parts of the book that are written from the code: commands, calls over HTTP, the interface of gRPC, and the SDK for
+//! Python.
 //!
 //! A test compares each part with what the code says now. With `UPDATE=1` in its environment it writes the part
 //! anew, between the two comments that mark it. The rest of a chapter is written by hand.
