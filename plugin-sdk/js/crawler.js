@@ -44,13 +44,13 @@ class Value {
         Object.assign(this, { css, take }, usual, parts);
     }
 
-    with(parts) {
+    #with(parts) {
         return new Value(this.css, this.take, { ...this, ...parts });
     }
 
     /** All that match, as an array; without it the first, which has to be there. */
     all() {
-        return this.with({ every: true });
+        return this.#with({ every: true });
     }
 
     /** `null` where nothing matches. */
@@ -60,13 +60,13 @@ class Value {
 
     /** This value where nothing matches. */
     otherwise(value) {
-        return this.with({ missing: () => value });
+        return this.#with({ missing: () => value });
     }
 
     /** Made of each text by a function. What it throws says which field it was. */
     map(change) {
         const before = this.change;
-        return this.with({ change: (text) => change(before(text)) });
+        return this.#with({ change: (text) => change(before(text)) });
     }
 }
 

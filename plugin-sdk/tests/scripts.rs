@@ -30,14 +30,16 @@ fn check(interpreter: &str, files: &[(&str, &str)]) {
     assert_eq!(String::from_utf8_lossy(&ran.stdout), "as expected\n");
 }
 
-/// Runs a script of this name behind the SDK, in one file with it.
+/// Runs a script of this name behind the SDK, in one file with it, and beside its types.
 fn check_javascript(name: &str, script: &str) {
     // Only the boundary is imported, and the script declares it.
     let sdk = include_str!("../js/crawler.js");
     let is_import = |line: &&str| line.starts_with("import ") && line.contains("crawler:rules/");
     let (imports, rest): (Vec<&str>, Vec<&str>) = sdk.lines().partition(is_import);
     assert_eq!(imports.len(), 4, "{imports:?}");
-    check("node", &[(name, &format!("{}\n{script}", rest.join("\n")))]);
+    let types = ("crawler.d.ts", include_str!("../js/crawler.d.ts"));
+    let script = format!("{}\n{script}", rest.join("\n"));
+    check("node", &[(name, &script), types]);
 }
 
 /// Runs a script of this name beside the SDK, and beside the script that makes its reference.
@@ -75,6 +77,11 @@ fn statuses_are_asked_for_by_a_hint_in_javascript() {
 #[test]
 fn statuses_are_asked_for_by_a_hint_in_python() {
     check_python("statuses.py", include_str!("scripts/statuses.py"));
+}
+
+#[test]
+fn types_name_what_the_javascript_sdk_has() {
+    check_javascript("types.mjs", include_str!("scripts/types.mjs"));
 }
 
 #[test]

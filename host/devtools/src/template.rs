@@ -79,6 +79,8 @@ const JAVASCRIPT: Files = &[
         "src/crawler.js",
         include_str!("../../../plugin-sdk/js/crawler.js"),
     ),
+    TYPES,
+    ("jsconfig.json", include_str!("template/js/jsconfig.json")),
     WIT,
 ];
 
@@ -96,6 +98,12 @@ const PYTHON: Files = &[
     ),
     WIT,
 ];
+
+/// Types of the SDK for JavaScript, which stand beside its module.
+const TYPES: (&str, &str) = (
+    "src/crawler.d.ts",
+    include_str!("../../../plugin-sdk/js/crawler.d.ts"),
+);
 
 const WIT: (&str, &str) = (
     "wit/rules.wit",
@@ -186,7 +194,7 @@ pub fn write_python(name: &PluginName, folder: &Path) -> Result<(), TemplateErro
 }
 
 /// Replaces the SDK in the folder of a plugin by that of this program, and returns what was written. Of a script,
-/// files that lie elsewhere are left alone.
+/// files that lie elsewhere are left alone. Types are written beside the module, also where there were none.
 pub fn renew_sdk(folder: &Path) -> Result<Vec<PathBuf>, TemplateError> {
     if folder.join("Cargo.toml").is_file() {
         let sdk = folder.join(sdk::FOLDER);
@@ -209,7 +217,8 @@ pub fn renew_sdk(folder: &Path) -> Result<Vec<PathBuf>, TemplateError> {
     let mut written = Vec::new();
     for (file, text) in files {
         let path = folder.join(file);
-        if [module, WIT.0].contains(file) && path.exists() {
+        let needed = if *file == TYPES.0 { module } else { *file };
+        if [module, TYPES.0, WIT.0].contains(file) && folder.join(needed).exists() {
             write_file(&path, text.as_bytes())?;
             written.push(path);
         }
@@ -350,9 +359,15 @@ mod tests {
             assert!(!renew_sdk(folder).unwrap().is_empty());
             assert!(read(old) == new && read(kept) == "changed", "{old}");
         }
-        // This plugin takes its SDK from elsewhere.
-        fs::remove_file(js.join("wit/rules.wit")).unwrap();
-        assert_eq!(renew_sdk(&js).unwrap(), [js.join("src/crawler.js")]);
+        // This plugin takes its boundary from elsewhere, and was made when there were no types.
+        for file in ["wit/rules.wit", "src/crawler.d.ts"] {
+            fs::remove_file(js.join(file)).unwrap();
+        }
+        let written = ["src/crawler.js", "src/crawler.d.ts"].map(|file| js.join(file));
+        assert_eq!(renew_sdk(&js).unwrap(), written);
+        // This one takes its SDK from elsewhere too.
+        fs::remove_file(js.join("src/crawler.js")).unwrap();
+        assert!(renew_sdk(&js).unwrap().is_empty());
     }
 
     #[test]

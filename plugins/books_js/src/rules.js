@@ -1,13 +1,15 @@
+// @ts-check
 // The books of a shop, as the plugin `books` has them: list pages lead to details and to the next list page.
 
 import { attr, links, plugin, text } from "../../../plugin-sdk/js/crawler.js";
 
-/** `£12.34` as 1234. */
+/** `£12.34` as 1234. @param {string} price */
 const pence = (price) => Number(match(price, /^£(\d+)\.(\d\d)$/).slice(1).join(""));
 
-/** `In stock (7)` as 7, `Out of stock` as 0. */
+/** `In stock (7)` as 7, `Out of stock` as 0. @param {string} words */
 const stock = (words) => (words === "Out of stock" ? 0 : Number(match(words, /^In stock \((\d+)\)$/)[1]));
 
+/** @param {string} words @param {RegExp} pattern */
 function match(words, pattern) {
     const found = pattern.exec(words);
     if (!found) throw new Error(`it is not like ${pattern}`);

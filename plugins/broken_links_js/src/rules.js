@@ -1,3 +1,4 @@
+// @ts-check
 // The broken links of a site, as the plugin `broken_links` has them: each with its status and the page that has it.
 
 import { blocked, links, log, plugin, present, retry } from "../../../plugin-sdk/js/crawler.js";
@@ -9,7 +10,7 @@ const BUSY = [408, 502, 503, 504];
 /** Any status is wanted: a failure is what the crawl looks for. */
 const CHECKED = { acceptStatus: "any" };
 
-/** `site.test` of `http://ann@site.test:8080/page`. */
+/** `site.test` of `http://ann@site.test:8080/page`. @param {string} url */
 const host = (url) => /^https?:\/\/(?:[^/?#]*@)?([^/?#]*?)(?::\d+)?(?:[/?#]|$)/i.exec(url)?.[1].toLowerCase();
 
 export const rules = plugin({
@@ -51,7 +52,12 @@ export const rules = plugin({
     },
 });
 
-/** Follows the links of a page of the site: the host that answers the first request, which each other one carries. */
+/**
+ * Follows the links of a page of the site: the host that answers the first request, which each other one carries.
+ *
+ * @param {import("../../../plugin-sdk/js/crawler.js").Page} page
+ * @param {import("../../../plugin-sdk/js/crawler.js").Crawl} crawl
+ */
 function follow(page, crawl) {
     const state = host(page.url);
     const isFirst = page.state === "";

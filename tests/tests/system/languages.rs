@@ -2,6 +2,7 @@
 
 mod cases;
 mod tools;
+mod types;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -248,7 +249,7 @@ fn a_new_plugin_in_javascript_passes_its_own_test_and_tells_its_faults() {
     let test = ["plugin", "test", "--call", "detail"];
     let why = said(good.replace("price(words) {", "price(words) {{{"), &test);
     assert!(why.contains("does not build"), "{why}");
-    assert!(why.contains("rules.js:12:1"), "{why}");
+    assert!(why.contains("rules.js:13:1"), "{why}");
     // The place comes first.
     let why = said(
         good.replace("Number(found[0])", "found.price.amount"),
@@ -258,7 +259,7 @@ fn a_new_plugin_in_javascript_passes_its_own_test_and_tells_its_faults() {
         why.contains("`price` (p.price) is \"£19.50\": TypeError"),
         "{why}"
     );
-    let place = "detail: src/rules.js:9 in price: error: `price`";
+    let place = "detail: src/rules.js:10 in price: error: `price`";
     assert!(why.contains(place), "{why}");
     let why = said(
         good.replace("price(words) {", "price(words) {\n    for (;;);"),

@@ -15,6 +15,7 @@ pub(super) const BUILD: Duration = Duration::from_secs(600);
 /// Packages of the tools, as the documentation names them.
 const QJS: &str = "componentize-qjs@0.4.5";
 const PY: &str = "componentize-py==0.25.1";
+const TYPESCRIPT: &str = "typescript@5.9.3";
 
 /// PATH with the tools of a language in front.
 pub(super) struct Tools(OsString);
@@ -36,6 +37,16 @@ impl Tools {
         &self.0
     }
 
+    /// Checks a folder that has a `jsconfig.json` by the compiler of TypeScript, which writes nothing.
+    #[track_caller]
+    pub(super) fn check_types(&self, folder: &Path) {
+        let mut command = Command::new("tsc");
+        let command = command.args(["--noEmit", "--project", "jsconfig.json"]);
+        let ended = Process::start(command.current_dir(folder).env("PATH", &self.0)).wait(BUILD);
+        let said = ended.stdout + &ended.stderr;
+        assert_eq!(ended.code, Some(0), "{}: {said}", folder.display());
+    }
+
     /// Runs a command of the crawler in a folder.
     pub(super) fn ended(&self, home: &Home, folder: &Path, arguments: &[&str]) -> Ended {
         let mut command = home.command(arguments);
@@ -54,20 +65,13 @@ impl Tools {
 /// Returns the tools of JavaScript, installed once and kept for the next run.
 pub(super) fn javascript() -> Option<&'static Tools> {
     static TOOLS: OnceLock<Option<Tools>> = OnceLock::new();
-    let install = |folder: &Path| {
-        let prefix = folder.display().to_string();
-        vec![vec![
-            "npm".to_owned(),
-            "install".to_owned(),
-            "--silent".to_owned(),
-            "--prefix".to_owned(),
-            prefix,
-            QJS.to_owned(),
-        ]]
-    };
-    let tools =
-        TOOLS.get_or_init(|| installed("componentize-qjs", QJS, "node_modules/.bin", install));
+    let tools = TOOLS.get_or_init(|| installed_by_npm("componentize-qjs", QJS));
     tools.as_ref()
+}
+
+/// Returns the compiler of TypeScript, which also checks JavaScript by its types.
+pub(super) fn typescript() -> Option<Tools> {
+    installed_by_npm("typescript", TYPESCRIPT)
 }
 
 pub(super) fn python() -> Option<&'static Tools> {
@@ -88,6 +92,14 @@ pub(super) fn python() -> Option<&'static Tools> {
     };
     let tools = TOOLS.get_or_init(|| installed("componentize-py", PY, "bin", install));
     tools.as_ref()
+}
+
+fn installed_by_npm(name: &str, package: &str) -> Option<Tools> {
+    installed(name, package, "node_modules/.bin", |folder| {
+        let prefix = folder.display().to_string();
+        let words = ["npm", "install", "--silent", "--prefix", &prefix, package];
+        vec![words.map(str::to_owned).to_vec()]
+    })
 }
 
 /// Returns the tools, or prints a line that they cannot be installed. An incomplete installation does not count.
