@@ -26,18 +26,17 @@
 //       },
 //   });
 //
-// What a selector may say, and what each error means, is told in the documentation of the SDK for Rust; the
-// boundary, rules.wit, is the same for all languages.
+// All that a plugin uses is described in crawler.d.ts, which editors show. The boundary, rules.wit, is the same for all
+// languages.
 
 import config from "crawler:rules/config@0.1.1";
 import host from "crawler:rules/page@0.1.1";
 import lines from "crawler:rules/log@0.1.1";
 import output from "crawler:rules/output@0.1.1";
 
-/** What the boundary has for no row. */
+/** Row of what lies in none, at the boundary. */
 const NO_ROW = 0xffffffff;
 
-/** What of an element is read, and how it becomes a value. Each method gives a new one. */
 class Value {
     constructor(css, take, parts = {}) {
         const usual = { every: false, presence: false, missing: undefined, change: (text) => text };
@@ -48,58 +47,45 @@ class Value {
         return new Value(this.css, this.take, { ...this, ...parts });
     }
 
-    /** All that match, as an array; without it the first, which has to be there. */
     all() {
         return this.#with({ every: true });
     }
 
-    /** `null` where nothing matches. */
     optional() {
         return this.otherwise(null);
     }
 
-    /** This value where nothing matches. */
     otherwise(value) {
         return this.#with({ missing: () => value });
     }
 
-    /** Made of each text by a function. What it throws says which field it was. */
     map(change) {
         const before = this.change;
         return this.#with({ change: (text) => change(before(text)) });
     }
 }
 
-/** The text of an element, white space folded. */
 export const text = (css) => new Value(css, { tag: "text" });
-/** Its text with all white space as written. */
 export const raw = (css) => new Value(css, { tag: "text-raw" });
-/** What stands between its tags, as written. */
 export const inner = (css) => new Value(css, { tag: "inner" });
-/** An attribute; an element without it is passed over. */
 export const attr = (css, name) => new Value(css, { tag: "attr", val: name });
-/** The name of the element: `h2`. */
 export const tag = (css) => new Value(css, { tag: "tag" });
-/** Whether there is one. */
 export const present = (css) => new Value(css, { tag: "present" }, { presence: true });
 
-/** Addresses as they are declared, and as they are read. Each method gives new ones. */
+/** Links as they are declared, and as they are read. */
 class Links {
     constructor(css, name, parts = {}) {
         Object.assign(this, { css, name, filter: null }, parts);
     }
 
-    /** Keeps those of the host that the page came from: same name, any scheme and port. */
     withinHost() {
         return this.#filtered({ withinHost: true });
     }
 
-    /** Keeps those in whose absolute address this regular expression is found, in the syntax of regex-lite. */
     matching(pattern) {
         return this.#filtered({ matching: [...(this.filter?.matching ?? []), patternOf(pattern)] });
     }
 
-    /** Keeps those in whose absolute address this regular expression is not found. */
     notMatching(pattern) {
         return this.#filtered({ notMatching: [...(this.filter?.notMatching ?? []), patternOf(pattern)] });
     }
@@ -114,13 +100,13 @@ class Links {
     }
 }
 
-/** Returns a pattern as the crawler takes it: its regular expressions are not those of JavaScript. */
+/** Regular expression as the crawler takes it: a text, since its syntax is not that of JavaScript. */
 function patternOf(pattern) {
     if (typeof pattern !== "string") throw new TypeError(`a regular expression for links is a text, not ${pattern}; write it by String.raw`);
     return wellFormed(pattern);
 }
 
-/** Returns the positions of the links that fit: the crawler judges each address once. */
+/** Positions of the links that fit. The crawler judges each address once. */
 function chosen({ plan, field, filter }) {
     try {
         return host.chooseLinks(plan, field, filter);
@@ -138,12 +124,9 @@ class Rows {
     }
 }
 
-/** Addresses that can only be followed: they never enter the sandbox, which is fastest. Their methods tell them apart. */
 export const links = (css, name = "href") => new Links(css, name);
-/** Every element that matches as an object with these fields; they are looked for within it. */
 export const rows = (css, fields) => new Rows(css, fields);
 
-/** Why a rule gave up on a page. Anything else that is thrown ends the call as an error too. */
 export class RuleError extends Error {
     constructor(tag, val) {
         super(`${tag}: ${JSON.stringify(val)}`);
@@ -151,9 +134,7 @@ export class RuleError extends Error {
     }
 }
 
-/** There is nothing to take from this page; it counts as done. */
 export const skip = (why) => new RuleError("skip", wellFormed(why));
-/** The page is tried again, in so many milliseconds at the earliest. */
 export const retry = (why, afterMs = null) => {
     if (afterMs !== null && !(afterMs >= 0 && Number.isFinite(afterMs))) {
         throw new TypeError(`a page is tried again in 0 ms or more, not ${afterMs}`);
@@ -161,26 +142,22 @@ export const retry = (why, afterMs = null) => {
     const whole = afterMs === null ? null : Math.ceil(afterMs);
     return new RuleError("retry", { afterMs: whole, why: wellFormed(why), hints: [] });
 };
-/** The site refuses us: the page is tried again, the host is slowed down. */
 export const blocked = (why) => new RuleError("blocked", wellFormed(why));
-/** The crawl makes no sense any more. */
 export const fatal = (why) => new RuleError("fatal", wellFormed(why));
 
-/** Lines for whoever runs the crawl. */
 export const log = Object.fromEntries(
     ["debug", "info", "warn", "error"].map((level) => [level, (...words) => lines.write(level, wellFormed(words.join(" ")))]),
 );
 globalThis.console ??= { ...log, log: log.info };
 
-/** The boundary knows no half characters. */
+/** Text without half characters, which the boundary does not know. */
 function wellFormed(text) {
     return String(text).toWellFormed();
 }
 
-/** What a call needs beside its page where an interpreter runs it: limits, unless the plugin says otherwise. */
+/** Limits that the interpreter needs, unless the plugin asks for others. */
 const ROOM = { memory: 256 * 2 ** 20 };
 
-/** What `rules` is to be exported as. */
 export function plugin(declared) {
     const names = Object.keys(declared.rules);
     const plans = Object.entries(declared.reads ?? {}).map(([name, fields]) => new Plan(name, fields));
@@ -213,7 +190,7 @@ export function plugin(declared) {
     };
 }
 
-/** Any object, where the shape of items is `true`. */
+/** Text of a schema at the boundary, where an empty one allows any object. */
 function schemaText(schema) {
     return schema === true ? "" : JSON.stringify(schema);
 }
@@ -221,7 +198,7 @@ function schemaText(schema) {
 /** Keys of a param as a plugin declares it. */
 const PARAM_KEYS = ["about", "default", "optional"];
 
-/** The JSON Schema that the host holds the params of a resource to. */
+/** JSON Schema of the params of a resource. */
 function paramsSchema(params) {
     const declared = Object.entries(params);
     declared.forEach(([name, param]) => checkParam(name, param));
@@ -264,10 +241,10 @@ function called(name, call) {
     }
 }
 
-/** How many places of a mistake are told. */
+/** Largest number of places that are told of a mistake. */
 const PLACES = 16;
 
-/** Where a mistake was made, innermost first: the lines of the rules, not ours. */
+/** Places where a mistake was made, innermost first: the lines of the rules, without those of this file. */
 function placesOf(error) {
     const first = error.cause instanceof Error ? error.cause : error;
     const own = first.stack.split("\n").filter((line) => !/\/crawler\.js:|\(native\)/.test(line));
@@ -276,7 +253,7 @@ function placesOf(error) {
     return places.filter((place) => place !== null).map(([, name, at]) => (name && name !== "<anonymous>" ? `${at} in ${name}` : at));
 }
 
-/** In words: what the host throws has a payload, a variant; a mistake in a rule is any other Error. */
+/** Reason in words. What the host throws has a variant as payload; a mistake in a rule is any other Error. */
 function reasonOf(error) {
     const said = error?.payload?.val;
     if (said !== undefined) return String(said.why ?? said);
@@ -285,7 +262,6 @@ function reasonOf(error) {
     return String(error);
 }
 
-/** The page of this call. What is not asked for does not enter the sandbox. */
 class Page {
     #known;
 
@@ -293,12 +269,10 @@ class Page {
         this.#known = known;
     }
 
-    /** Where the answer came from, after redirects. */
     get url() {
         return host.url();
     }
 
-    /** What was asked for. */
     get requestedUrl() {
         return host.requestedUrl();
     }
@@ -307,84 +281,68 @@ class Page {
         return host.status();
     }
 
-    /** All headers as [name, value], in the order received. */
     get headers() {
         return host.headers();
     }
 
-    /** The first header of this name, or null. */
     header(name) {
         return host.header(name);
     }
 
-    /** Every address on the way, without the last. */
     get redirects() {
         return host.redirects();
     }
 
-    /** Milliseconds since 1970. */
     get fetchedAt() {
         return host.fetchedAt();
     }
 
-    /** The encoding that the text was decoded from. */
     get charset() {
         return host.charset();
     }
 
-    /** How the page was got, by names that rules.wit lists. */
     get metadata() {
         return Object.fromEntries(host.metadata());
     }
 
-    /** The body was longer than the limit, and is cut. */
     get truncated() {
         return host.truncated();
     }
 
-    /** Links between the root requests (0) and this page. */
     get depth() {
         return host.depth();
     }
 
-    /** The text that the request carried. */
     get state() {
         return textOf(String.fromCharCode(...host.state()));
     }
 
-    /** The address of the page whose link was first to lead here; null for a root request. */
     get referrer() {
         return host.referrer() ?? null;
     }
 
-    /** 1 for the first attempt. */
     get attempt() {
         return host.attempt();
     }
 
-    /** The body, decoded. */
     get text() {
         return host.text();
     }
 
-    /** The body as received. */
     get body() {
         return host.body();
     }
 
-    /** The body as JSON. */
     json() {
         return JSON.parse(host.text());
     }
 
-    /** What was declared under this name in `reads`. */
     extract(name) {
         const at = this.#known.plan(name);
         return this.#known.plans[at].read(at, host.extract(at));
     }
 }
 
-/** Where results go. Kept only if the call ends well. */
 class Crawl {
     #known;
 
@@ -392,31 +350,22 @@ class Crawl {
         this.#known = known;
     }
 
-    /** A param of the resource, or its declared default, or `otherwise`; without any of them the crawl fails. */
     param(name, ...otherwise) {
         const value = config.get(name) ?? otherwise[0];
         if (value === undefined && otherwise.length === 0) throw fatal(`param ${name} is missing: add --param ${name}=VALUE`);
         return value;
     }
 
-    /** All params. */
     get params() {
         return Object.fromEntries(config.all());
     }
 
-    /** One item of a kind that `items` declares. */
     emit(kind, value) {
         const json = JSON.stringify(value);
         if (json === undefined) throw new TypeError(`an item of ${kind} is an object, not ${String(value)}`);
         output.emit(this.#known.kind(kind), json);
     }
 
-    /**
-     * Pages to fetch next: an address, several, or links that were read. Options: `priority`, `state` (a text
-     * that comes back with the page), `reload`, `acceptStatus` (statuses that the rule gets in addition to 200
-     * to 299: a number, a text like "500-599" or "any", or an array of them); and of addresses `method`, `headers` (an
-     * object), `body` (a text or a Uint8Array).
-     */
     follow(what, rule, options = {}) {
         const number = this.#known.rule(rule);
         const { priority = 0, state = "", reload = false, acceptStatus = [], method, headers, body = null } = options;
@@ -451,7 +400,7 @@ class Crawl {
     }
 }
 
-/** The hint that asks for these statuses. */
+/** Hint that asks for these statuses. */
 function accepting(statuses) {
     if (statuses === null) return [];
     const several = Array.isArray(statuses) ? statuses : [statuses];
@@ -515,7 +464,7 @@ class Plan {
     }
 }
 
-/** What stands in each row, by position: looked for once, since both may be tens of thousands. */
+/** Positions of each row. They are looked for once, since there may be tens of thousands. */
 function byRow(rows) {
     const positions = new Map();
     rows.forEach((signed, n) => {
@@ -543,7 +492,7 @@ function value(name, declared, texts) {
     throw new Error(`the page lacks \`${name}\`: nothing matches ${declared.css || "its row"}`);
 }
 
-/** Spans are in bytes of UTF-8, strings are not. */
+/** Function that cuts a text by spans, which are in bytes of UTF-8. */
 function slicer(text) {
     const bytes = binary(text);
     if (bytes.length === text.length) return (from, to) => text.slice(from, to);
