@@ -47,6 +47,15 @@ fn outcomes() -> Vec<(&'static str, Value)> {
             "regex",
             error("error 0: TypeError: a regular expression for links is a text, not REGEX"),
         ),
+        (
+            "page",
+            item(json!({
+                "url": "http://shelf.test/", "requested": "http://shelf.test/", "status": 200, "headers": [],
+                "header": null, "redirects": [], "fetched": 0, "charset": "UTF-8", "source": "valid",
+                "truncated": false, "depth": 0, "state": "", "referrer": null, "attempt": 1, "text": "<h1>",
+                "body": 60, "params": {"case": "page"}, "param": null,
+            })),
+        ),
         ("room", item(json!({"room": 80 << 20}))),
         ("skip", error("skip: 404")),
         ("retry", error("retry: later")),
