@@ -67,6 +67,7 @@
 //! stored one. `crawler plugin test --prune` removes the calls of rules that are gone.
 
 mod extract;
+mod octets;
 mod outlet;
 mod saved;
 mod shapes;

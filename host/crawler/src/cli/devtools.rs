@@ -25,6 +25,7 @@ mod mutations;
 mod pages;
 mod shell;
 mod show;
+mod written;
 
 use diff::DiffArgs;
 pub use diff::{ComparedCall, DiffOptions, Side, diff_report};
@@ -34,7 +35,8 @@ pub use lines::{Lines, Terminal};
 use pages::pages_of;
 pub(super) use shell::ShellArgs;
 pub use shell::{ShellOptions, ShellOutput, ShellPage};
-pub use show::{CallResult, check_report, fetch_report, new_report, sdk_report, test_report};
+pub use show::{CallResult, check_report, fetch_report, test_report};
+pub use written::{new_report, sdk_report};
 
 /// Command for authors, with its options.
 #[derive(Debug)]

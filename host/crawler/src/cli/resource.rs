@@ -9,24 +9,19 @@ use futures::stream::StreamExt as _;
 use super::args::{Format, LabelArgs, OutputArgs, PlacementArgs, RuleArgs, SelectArgs};
 use super::crawl::CrawlArgs;
 use super::table;
-use crawler_api::client::{Client, ClientError};
+use crawler_api::client::Client;
 use crawler_api::spec::SpecRequest;
 use crawler_api::{placement_spec, totals};
-use crawler_model::crawl::Counts;
 use crawler_model::id::{PluginRef, ResourceName};
 use crawler_model::plugin::LimitName;
 
 mod hosts;
+mod list;
 mod stats;
 mod wait;
 mod watch;
 
-/// Number of resources that one call of a listing asks for.
-const PAGE: u32 = 200;
-/// Head of the table of resources.
-const HEAD: [&str; 9] = [
-    "RESOURCE", "PHASE", "PLUGIN", "NODE", "PAGES", "DEAD", "ITEMS", "RATE", "REASON",
-];
+pub(super) use list::selected;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ResourceCommand {
@@ -175,7 +170,7 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
             ..
         } => watch::run(&client, &select).await?,
         ResourceCommand::List { select, output, .. } => {
-            list(selected(&client, &select).await?, &output)?;
+            list::print(selected(&client, &select).await?, &output)?;
         }
         ResourceCommand::Hosts(args) => hosts::list(&client, args).await?,
         ResourceCommand::Get { name, output } => {
@@ -237,67 +232,6 @@ fn log_line(line: proto::LogLine) -> String {
     ];
     let parts = parts.into_iter().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the resources that are meant, by name.
-pub(super) async fn selected(
-    client: &Client,
-    select: &SelectArgs,
-) -> Result<Vec<proto::Resource>, ClientError> {
-    let mut resources = all(client).await?;
-    resources.retain(|resource| select.selects(&resource.spec().labels));
-    Ok(resources)
-}
-
-async fn all(client: &Client) -> Result<Vec<proto::Resource>, ClientError> {
-    let mut all = Vec::new();
-    let mut token = String::new();
-    loop {
-        let page = client.resources(PAGE, token).await?;
-        all.extend(page.resources);
-        if page.next_page_token.is_empty() {
-            return Ok(all);
-        }
-        token = page.next_page_token;
-    }
-}
-
-fn list(resources: Vec<proto::Resource>, output: &OutputArgs) -> anyhow::Result<()> {
-    if output.format == Format::Json {
-        let next_page_token = String::new();
-        return table::print_json(&proto::ListResourcesResponse {
-            resources,
-            next_page_token,
-        });
-    }
-    table::print(HEAD, &rows(resources))?;
-    Ok(())
-}
-
-fn rows(resources: Vec<proto::Resource>) -> Vec<[String; HEAD.len()]> {
-    resources
-        .into_iter()
-        .map(|resource| {
-            let (spec, counts) = (resource.spec(), totals(resource.counts()));
-            [
-                spec.name,
-                resource.phase,
-                spec.plugin,
-                node_id(&spec.assigned_node).to_owned(),
-                counts.pages().to_string(),
-                counts.dead.to_string(),
-                counts.items.to_string(),
-                rate(&counts),
-                resource.reason,
-            ]
-        })
-        .collect()
-}
-
-/// Formats the pages of a second on average; empty if the run has lasted for less.
-fn rate(counts: &Counts) -> String {
-    let rate = counts.rate();
-    rate.map(|rate| format!("{rate:.1}/s")).unwrap_or_default()
 }
 
 fn show(resource: &proto::Resource, output: &OutputArgs) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! What a caller can do about an error: its class, and a hint.
+//! Class of an error, and a hint: what a caller can do about it.
 
 use super::ControlError;
 use crawler_frontier::FrontierError;

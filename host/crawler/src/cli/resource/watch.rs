@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::{rows, selected};
+use super::list::{HEAD, rows, selected};
 use crate::cli::args::SelectArgs;
 use crate::cli::table;
 use crawler_api::client::{Client, ClientError};
@@ -39,7 +39,7 @@ pub(super) async fn run(client: &Client, select: &SelectArgs) -> anyhow::Result<
 
 async fn listed(client: &Client, select: &SelectArgs) -> Result<String, ClientError> {
     let resources = selected(client, select).await?;
-    Ok(table::text(super::HEAD, &rows(resources)))
+    Ok(table::text(HEAD, &rows(resources)))
 }
 
 /// State of what is shown.
