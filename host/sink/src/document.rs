@@ -19,7 +19,7 @@ use crawler_model::frontier::SinkMark;
 
 mod columns;
 
-pub use columns::{Columns, NoColumns};
+pub use columns::{Columns, Line, NoColumns, NoLine};
 
 /// Format of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +90,18 @@ impl DocumentSink {
                     end.is_after_item = true;
                 }
             }
-            Format::Table(columns) => columns.push_lines(&mut bytes, items)?,
+            Format::Table(columns) => {
+                let lines = items.iter().map(|record| Line {
+                    kind: &record.schema,
+                    url: &record.url,
+                    json: record.item.get(),
+                });
+                let pushed = columns.push_lines(&mut bytes, lines);
+                pushed.map_err(|e| SinkError::Permanent {
+                    message: format!("{e}; write .jsonl instead"),
+                    source: None,
+                })?;
+            }
         }
         end.offset = start + bytes.len() as u64;
         bytes.extend_from_slice(self.format.closing(end));

@@ -5,18 +5,22 @@
 
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::Args;
 use crawler_proto as proto;
 use futures::stream::StreamExt as _;
 use tokio::time::{Instant, sleep};
 
 use super::Failure;
-use super::args::{Format, millis};
+use super::args::millis;
 use crawler_api::client::{Client, ClientError};
 use crawler_model::crawl::UnixMillis;
+use crawler_model::id::{PluginRef, ResourceName};
+use crawler_model::plugin::Schema;
 use crawler_process::retry::Backoff;
 use crawler_process::telemetry::chain;
-use output::Output;
+use crawler_sink::document::Columns;
+use output::{Form, Output};
 
 mod output;
 mod since;
@@ -29,7 +33,7 @@ const AT_ONCE: usize = 500;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  crawler items books | head -3\n  crawler items books --follow --envelope\n  crawler items books --run 1 --kind book --limit 10 -o table\n  crawler items books --since 2h"
+    after_help = "Examples:\n  crawler items books | head -3\n  crawler items books --follow --envelope\n  crawler items books --run 1 --kind book --limit 10 -o table\n  crawler items books --since 2h\n  crawler items books -o csv > books.csv"
 )]
 pub(super) struct ItemsArgs {
     /// The resource, or the id of one that is deleted already
@@ -56,14 +60,15 @@ pub(super) struct ItemsArgs {
     /// Print key, page, rule, schema, run and time with each item
     #[arg(long)]
     envelope: bool,
-    /// How items are printed: as lines of JSON, or as a table with the beginning of each
+    /// How items are printed: as lines of JSON, as lines of CSV with a column for each field, or as a table with the
+    /// beginning of each
     #[arg(
         short = 'o',
         long = "output",
         value_name = "FORMAT",
         default_value = "json"
     )]
-    format: Format,
+    form: Form,
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
@@ -100,7 +105,7 @@ impl ItemsArgs {
 }
 
 pub(super) async fn run(args: ItemsArgs, client: Client) -> anyhow::Result<()> {
-    let mut output = Output::new(args.format, args.envelope)?;
+    let mut output = output(&args, &client).await?;
     let mut waiting = Waiting::new(args.patience);
     let mut after = String::new();
     let mut left = args.limit;
@@ -145,6 +150,42 @@ pub(super) async fn run(args: ItemsArgs, client: Client) -> anyhow::Result<()> {
         }
         sleep(waiting.next_delay(&error)?).await;
     }
+}
+
+async fn output(args: &ItemsArgs, client: &Client) -> anyhow::Result<Output> {
+    match args.form {
+        Form::Json => Ok(Output::json(args.envelope)),
+        _ if args.envelope => Err(Failure::new(
+            "a table has no room for --envelope",
+            "leave it out, or print lines with -o json",
+        )
+        .into()),
+        Form::Csv => {
+            let columns = columns(args, client).await;
+            Output::csv(columns.context("the plugin of the resource tells no columns")?)
+        }
+        Form::Table => Ok(Output::table()),
+    }
+}
+
+/// Returns the columns of the items that are asked for, as the present plugin of the resource declares them.
+async fn columns(args: &ItemsArgs, client: &Client) -> anyhow::Result<Columns> {
+    let name: ResourceName = args.name.parse()?;
+    let plugin: PluginRef = client.resource(&name).await?.spec().plugin.parse()?;
+    let schemas = client.plugin(&plugin).await?.schemas.into_iter();
+    let is_wanted = |schema: &proto::Schema| args.kind.as_ref().is_none_or(|k| *k == schema.name);
+    let schemas: Vec<Schema> = schemas
+        .filter(is_wanted)
+        .map(|schema| Schema {
+            name: schema.name,
+            json_schema: schema.json_schema,
+        })
+        .collect();
+    if let (Some(kind), []) = (&args.kind, &schemas[..]) {
+        let what = format!("plugin {plugin} has no items of kind {kind:?}");
+        return Err(Failure::new(what, "print lines with -o json").into());
+    }
+    Ok(Columns::of(&schemas)?)
 }
 
 /// Returns the items before the first error, and the error.

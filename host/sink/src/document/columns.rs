@@ -7,8 +7,6 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::SinkError;
-use crawler_model::crawl::ItemRecord;
 use crawler_model::plugin::Schema;
 
 /// Column with the kind of an item, which a table of several kinds has.
@@ -44,6 +42,44 @@ pub enum NoColumns {
     },
 }
 
+/// Reason why an item is no line of a table.
+#[derive(Debug, thiserror::Error)]
+pub enum NoLine {
+    /// The item is not a JSON object.
+    #[error("the {kind} of {url} is not a JSON object: {error}")]
+    NoObject {
+        /// Kind of the item.
+        kind: String,
+        /// Address of its page.
+        url: String,
+        /// Fault of the JSON.
+        error: serde_json::Error,
+    },
+    /// The item has a field for which there is no column.
+    #[error(
+        "the {kind} of {url} has a field {field:?} that its schema does not declare, so there is no column for it"
+    )]
+    NoColumn {
+        /// Kind of the item.
+        kind: String,
+        /// Address of its page.
+        url: String,
+        /// Name of the field.
+        field: String,
+    },
+}
+
+/// Item for a line of a table.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// Kind of the item: the name of its schema.
+    pub kind: &'a str,
+    /// Address of its page.
+    pub url: &'a str,
+    /// Item, as a JSON object.
+    pub json: &'a str,
+}
+
 impl Columns {
     /// Returns the columns for the items of a plugin.
     ///
@@ -74,7 +110,8 @@ impl Columns {
         Ok(Self { has_kind, fields })
     }
 
-    pub(super) fn push_head(&self, bytes: &mut Vec<u8>) {
+    /// Adds the names of the columns.
+    pub fn push_head(&self, bytes: &mut Vec<u8>) {
         let kind = self.has_kind.then_some(KIND);
         let fields = self.fields.iter().map(String::as_str);
         write(
@@ -84,40 +121,39 @@ impl Columns {
     }
 
     /// Adds the lines of items.
-    pub(super) fn push_lines(
+    ///
+    /// # Errors
+    ///
+    /// An item does not fit. The lines before it are there.
+    pub fn push_lines<'a>(
         &self,
         bytes: &mut Vec<u8>,
-        items: &[ItemRecord],
-    ) -> Result<(), SinkError> {
+        items: impl IntoIterator<Item = Line<'a>>,
+    ) -> Result<(), NoLine> {
         let mut lines = csv::Writer::from_writer(bytes);
-        for record in items {
-            write(&mut lines, self.cells(record)?);
+        for item in items {
+            write(&mut lines, self.cells(item)?);
         }
         Ok(())
     }
 
     /// Returns the cells of an item: texts as they are, a missing field or `null` as nothing, and all other values
     /// as JSON.
-    fn cells(&self, record: &ItemRecord) -> Result<Vec<String>, SinkError> {
-        let failed = |message: String| SinkError::Permanent {
-            message,
-            source: None,
+    fn cells(&self, item: Line<'_>) -> Result<Vec<String>, NoLine> {
+        let (kind, url) = (item.kind.to_owned(), item.url.to_owned());
+        let mut values = match serde_json::from_str::<BTreeMap<String, &RawValue>>(item.json) {
+            Ok(values) => values,
+            Err(error) => return Err(NoLine::NoObject { kind, url, error }),
         };
-        let (kind, url) = (&record.schema, &record.url);
-        let values = serde_json::from_str::<BTreeMap<String, &RawValue>>(record.item.get());
-        let mut values =
-            values.map_err(|e| failed(format!("the {kind} of {url} is not a JSON object: {e}")))?;
         let mut cells = Vec::with_capacity(1 + self.fields.len());
         if self.has_kind {
             cells.push(kind.clone());
         }
         let fields = self.fields.iter();
         cells.extend(fields.map(|name| values.remove(name).map_or_else(String::new, cell)));
-        match values.keys().next() {
+        match values.into_keys().next() {
             None => Ok(cells),
-            Some(name) => Err(failed(format!(
-                "the {kind} of {url} has a field {name:?} that its schema does not declare, so there is no column for it; write .jsonl instead"
-            ))),
+            Some(field) => Err(NoLine::NoColumn { kind, url, field }),
         }
     }
 }
@@ -177,7 +213,6 @@ impl<'de> Deserialize<'de> for Names {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::lines::tests::record;
 
     fn schema(name: &str, json_schema: &str) -> Schema {
         Schema {
@@ -199,12 +234,15 @@ pub(super) mod tests {
     }
 
     fn line(schemas: &[Schema], kind: &str, item: &str) -> Result<String, String> {
-        let mut item = record(1, item);
-        item.schema = kind.to_owned();
+        let item = Line {
+            kind,
+            url: "http://a.test/",
+            json: item,
+        };
         let mut bytes = Vec::new();
         let columns = Columns::of(schemas).unwrap();
         columns
-            .push_lines(&mut bytes, &[item])
+            .push_lines(&mut bytes, [item])
             .map_err(|e| e.to_string())?;
         Ok(String::from_utf8(bytes).unwrap())
     }

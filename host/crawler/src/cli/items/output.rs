@@ -1,34 +1,51 @@
-//! Items as they are printed: lines of JSON for programs, or a table for people.
+//! Items as they are printed: lines of JSON and CSV for programs, or a table for people.
 
+use clap::ValueEnum;
 use crawler_proto as proto;
 
-use crate::cli::args::Format;
 use crate::cli::{Failure, table};
+use crawler_sink::document::{Columns, Line};
 
 /// Largest number of characters of an item, or of the address of its page, in a table.
 const WIDEST: usize = 80;
+
+/// How items are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Form {
+    /// Lines of JSON
+    Json,
+    /// Lines of CSV, with a column for each field
+    Csv,
+    /// For people: the beginning of each item
+    Table,
+}
 
 /// Output of a command that prints items as they come.
 #[derive(Debug)]
 pub(super) enum Output {
     /// Each item on a line, with what is known of it or without.
     Json { envelope: bool },
+    /// Each item on a line of CSV.
+    Csv(Columns),
     /// A row for each item.
     Table(table::Growing<4>),
 }
 
 impl Output {
-    pub(super) fn new(format: Format, envelope: bool) -> Result<Self, Failure> {
-        match format {
-            Format::Json => Ok(Self::Json { envelope }),
-            Format::Table if envelope => Err(Failure::new(
-                "a table has no room for --envelope",
-                "leave it out, or print lines with -o json",
-            )),
-            Format::Table => Ok(Self::Table(table::Growing::new([
-                "FETCHED", "KIND", "PAGE", "ITEM",
-            ]))),
-        }
+    pub(super) fn json(envelope: bool) -> Self {
+        Self::Json { envelope }
+    }
+
+    /// Returns a table of CSV, whose head is printed.
+    pub(super) fn csv(columns: Columns) -> anyhow::Result<Self> {
+        let mut head = Vec::new();
+        columns.push_head(&mut head);
+        table::print_text(&head)?;
+        Ok(Self::Csv(columns))
+    }
+
+    pub(super) fn table() -> Self {
+        Self::Table(table::Growing::new(["FETCHED", "KIND", "PAGE", "ITEM"]))
     }
 
     pub(super) fn print(&mut self, items: &[proto::Item]) -> anyhow::Result<()> {
@@ -36,6 +53,17 @@ impl Output {
             Self::Table(table) => {
                 let rows: Vec<[String; 4]> = items.iter().map(row).collect();
                 table.print(&rows)?;
+            }
+            Self::Csv(columns) => {
+                let lines = items.iter().map(|item| Line {
+                    kind: &item.schema,
+                    url: &item.url,
+                    json: &item.json,
+                });
+                let mut bytes = Vec::new();
+                let pushed = columns.push_lines(&mut bytes, lines);
+                table::print_text(&bytes)?;
+                pushed.map_err(|e| Failure::new(e.to_string(), "print lines with -o json"))?;
             }
             Self::Json { envelope } => {
                 for item in items {
@@ -96,12 +124,5 @@ mod tests {
             json.starts_with(r#"{"title":"éé"#) && json.ends_with("é…"),
             "{json}"
         );
-    }
-
-    #[test]
-    fn an_envelope_is_for_programs() {
-        assert!(Output::new(Format::Json, true).is_ok());
-        let error = Output::new(Format::Table, true).unwrap_err();
-        assert_eq!(error.what, "a table has no room for --envelope");
     }
 }
