@@ -28,14 +28,15 @@ fn start(command: &mut Command) -> Process {
     Process::start(command)
 }
 
-fn ended(command: &mut Command) -> Ended {
+/// Runs a command that may build, to its end.
+pub(crate) fn build(command: &mut Command) -> Ended {
     start(command).wait(BUILD)
 }
 
 /// Runs a command in the folder of plugin `bazaar`. No other test has a plugin of this name, because all are built
 /// into one folder.
 fn in_bazaar(home: &Home, arguments: &[&str]) -> Ended {
-    ended(
+    build(
         home.command(arguments)
             .current_dir(home.path().join("bazaar")),
     )
@@ -75,7 +76,7 @@ fn a_new_plugin_passes_its_own_tests_without_a_network() {
             (&json!("root"), &same)
         ]
     );
-    let natively = ended(
+    let natively = build(
         Command::new("cargo")
             .arg("test")
             .current_dir(home.path().join("bazaar")),
