@@ -11,6 +11,7 @@ use crawler_tests::process::{Home, Process};
 use crawler_tests::{PATIENCE, guests, repository, until};
 use serde_json::Value;
 
+use crate::sdk::texts;
 use tools::{Tools, javascript, python};
 
 /// Copies a plugin of the repository and the SDKs, because a build writes into the folder. The one in Python is
@@ -113,8 +114,8 @@ fn link_checkers_in_scripts_give_the_outcomes_of_rust() {
     }
 }
 
-/// Checks that a build of sources that did not change leaves the component alone, and that another build of them
-/// is the same plugin to a cluster.
+/// Checks that a build of sources that did not change leaves the component alone, and that a build of them on another
+/// machine is the same plugin to a cluster.
 fn check_builds(tools: &Tools, home: &Home, folder: &Path, rules: &str) {
     let component = folder.join("plugin.wasm");
     let build = || {
@@ -127,9 +128,9 @@ fn check_builds(tools: &Tools, home: &Home, folder: &Path, rules: &str) {
     assert!(build() == first && built_at().expect("it is built") == first_built_at);
 
     // The folder stands in the config file, as people write rules.
-    let config = format!("[[plugin]]\npath = {:?}\n", folder.display().to_string());
-    home.write("crawler.toml", &config);
-    let up = |listed: &dyn Fn(&str)| {
+    let up = |folder: &Path, listed: &dyn Fn(&str)| {
+        let config = format!("[[plugin]]\npath = {:?}\n", folder.display().to_string());
+        home.write("crawler.toml", &config);
         let mut command = home.command(["up", "--http=:0", "--grpc=:0"]);
         let mut server = Process::start(command.env("PATH", tools.path()));
         let master = format!(
@@ -145,17 +146,24 @@ fn check_builds(tools: &Tools, home: &Home, folder: &Path, rules: &str) {
         server.interrupt();
         assert_eq!(server.wait(PATIENCE).code, Some(0), "{:?}", server.stderr());
     };
-    up(&|_| ());
-    // As on another machine, or after a clean.
+    up(folder, &|_| ());
+    // As a clone on another machine.
     fs::remove_file(&component).expect("it is ours");
-    up(&|master| {
+    let elsewhere = Home::new();
+    let clone = elsewhere.path().join("clone");
+    copy(folder, &clone);
+    let place = home.path().display().to_string();
+    for (path, text) in texts(&clone) {
+        assert!(!text.contains(&place), "{} names {place}", path.display());
+    }
+    up(&clone, &|master| {
         let push = ["plugin", "push", ".", "--master", master];
-        let pushed = tools.ok(home, folder, &push);
+        let pushed = tools.ok(home, &clone, &push);
         assert!(pushed.starts_with("unchanged "), "{pushed}");
-        let rules = folder.join(rules);
+        let rules = clone.join(rules);
         let text = fs::read_to_string(&rules).expect("it has rules");
         fs::write(&rules, format!("{text}\n")).expect("it is changed");
-        let refused = tools.ended(home, folder, &push);
+        let refused = tools.ended(home, &clone, &push);
         assert!(
             refused.stderr.contains("exists with other bytes"),
             "{}",

@@ -19,7 +19,7 @@ const CRATES: [&str; 5] = [
 ];
 
 /// Returns the texts of all files below a folder, with their paths.
-fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
+pub(crate) fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder can be listed") {
         let path = entry.expect("a folder can be listed").path();
