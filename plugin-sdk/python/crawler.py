@@ -659,7 +659,8 @@ def _refuse_files(event, arguments):
 def _called(name, call):
     if sys.platform == "wasi":
         # Modules that are part of the interpreter itself need no file.
-        within = [finder for finder in sys.meta_path if finder.__name__ in ("BuiltinImporter", "FrozenImporter")]
+        own = ("BuiltinImporter", "FrozenImporter")
+        within = [finder for finder in sys.meta_path if getattr(finder, "__name__", None) in own]
         sys.meta_path[:] = [*within, _Refused]
         sys.addaudithook(_refuse_files)
     sys.stdout, sys.stderr = printed = _Printed(log.info), _Printed(log.warn)
