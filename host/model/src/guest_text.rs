@@ -53,7 +53,7 @@ impl Write for Escaped {
     fn write_str(&mut self, more: &str) -> fmt::Result {
         for c in more.chars() {
             let before = self.text.len();
-            if c.is_control() || is_invisible(c) {
+            if steers(c) {
                 write!(self.text, "{}", c.escape_default())?;
             } else {
                 self.text.push(c);
@@ -67,9 +67,11 @@ impl Write for Escaped {
     }
 }
 
-/// Returns true for line separators and for the marks that reorder what follows them.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+/// Returns true for characters that a terminal or an editor acts on: controls, line separators, and marks that reorder
+/// what follows them.
+pub fn steers(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 impl fmt::Display for GuestText {

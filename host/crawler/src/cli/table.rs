@@ -4,6 +4,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crawler_model::guest_text::steers;
+
 /// Largest width of a column: a longer cell moves the rest of its row.
 const WIDEST: usize = 120;
 /// Number of blanks between two columns.
@@ -110,10 +112,9 @@ fn lines<'r>(widths: &[usize], rows: impl Iterator<Item = &'r [String]>) -> Stri
 pub(super) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for c in text.chars() {
-        let is_mark = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
         match c {
             '\n' => plain.push(c),
-            _ if c.is_control() || is_mark => plain.extend(c.escape_default()),
+            _ if steers(c) => plain.extend(c.escape_default()),
             _ => plain.push(c),
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
+use crawler_model::guest_text::steers;
 use crawler_model::placement::DEFAULT_WEIGHT;
 use crawler_model::plugin::{LimitKind, LimitName, LimitOverrides, Limits, format_bytes};
 use crawler_model::resource::ResourceSpec;
@@ -138,11 +139,8 @@ pub fn changes(present: &ResourceSpec, wanted: &ResourceSpec) -> Vec<Change> {
         }
         for field in fields {
             let (old, new) = (old_inner.get(field), new_inner.get(field));
-            changes.extend(change(
-                &format!("{key}.{field}"),
-                old.copied(),
-                new.copied(),
-            ));
+            let field = format!("{key}.{}", self::key(field));
+            changes.extend(change(&field, old.copied(), new.copied()));
         }
     }
     changes
@@ -244,12 +242,7 @@ fn quoted(text: &str) -> String {
             '"' | '\\' => quoted.extend(['\\', c]),
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
-            // Characters that a terminal or an editor would act on, or not show.
-            _ if c.is_control()
-                || matches!(c, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}') =>
-            {
-                quoted.push_str(&format!("\\u{:04X}", u32::from(c)));
-            }
+            _ if steers(c) => quoted.push_str(&format!("\\u{:04X}", u32::from(c))),
             c => quoted.push(c),
         }
     }
