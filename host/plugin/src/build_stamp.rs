@@ -2,7 +2,8 @@
 //!
 //! Tools that put an interpreter into a component give other bytes each time. The stamp tells that two such
 //! components are the same plugin, and that one need not be built again. It is a claim of whoever built the
-//! component: nothing is run or granted because of it.
+//! component, so it decides nothing but this: whether a cluster that has a build of a version goes on with it, and
+//! tells so, or refuses the other build.
 
 use wasmparser::{Parser, Payload};
 

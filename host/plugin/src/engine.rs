@@ -254,8 +254,12 @@ impl Admit for Engine {
     async fn admit(&self, bytes: Bytes) -> Result<Admitted, PluginError> {
         let digest = Digest::of(&bytes);
         let size = bytes.len() as u64;
-        let sources = build_stamp::sources(&bytes);
-        let (interface, compiled) = self.compiled(digest, bytes).await?;
+        let (interface, compiled) = self.compiled(digest, bytes.clone()).await?;
+        // Only a component whose depth was checked may be looked through.
+        let sources = blocking("read the build stamp", move || {
+            Ok(build_stamp::sources(&bytes))
+        });
+        let sources = sources.await?;
         Ok(Admitted {
             digest,
             size,

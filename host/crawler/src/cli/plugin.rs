@@ -12,7 +12,7 @@ use super::args::{Format, OutputArgs};
 use super::devtools::DevtoolsCommand;
 use super::table;
 use crawler_api::client::{Client, ClientError};
-use crawler_model::id::PluginRef;
+use crawler_model::id::{Digest, PluginRef};
 use crawler_model::plugin::{Param, Schema};
 
 mod build;
@@ -92,6 +92,7 @@ pub(super) async fn run(
                 Format::Json => Vec::new(),
                 Format::Table => client.plugins().await.with_context(cannot_push)?.plugins,
             };
+            let digest = Digest::of(&bytes).to_string();
             let pushed = client.push_plugin(push_as.as_ref(), allow_breaking, bytes.into());
             let plugin = pushed.await.with_context(cannot_push)?;
             match output.format {
@@ -106,6 +107,13 @@ pub(super) async fn run(
                         table::size(plugin.size),
                         short(&plugin.digest),
                     ))?;
+                    if plugin.digest != digest {
+                        table::print_line(&format!(
+                            "it is another build of the same sources, pushed {}; yours has digest {}",
+                            table::time(plugin.pushed_at),
+                            short(&digest),
+                        ))?;
+                    }
                     show_items(&schemas(&plugin))?;
                 }
             }

@@ -65,8 +65,8 @@ impl Control {
     /// were removed meanwhile.
     ///
     /// Pushing the same bytes again succeeds, and so does another build of the same sources: the existing record
-    /// is returned. Other bytes under the same name and version are refused. Items that could break readers of the version before are refused too, unless the push or the version says that
-    /// this is intended.
+    /// is returned. Other bytes under the same name and version are refused. Items that could break readers of the
+    /// version before are refused too, unless the push or the version says that this is intended.
     pub async fn record_plugin(
         &self,
         push: Push,
@@ -145,7 +145,7 @@ impl Control {
         let present = self.recorded(&record.name, &record.version).await?;
         match &present {
             Some(present) if present.digest == record.digest => {}
-            Some(present) if self.is_same_build(present, record).await => {}
+            Some(present) if self.is_same_build(present, record).await? => {}
             Some(present) => return Err(other_bytes(present, record.digest)),
             None if push.allow_breaking => {}
             None => same_items(&self.plugin_versions(&record.name).await?, record)?,
@@ -153,11 +153,21 @@ impl Control {
         Ok(present)
     }
 
-    /// Returns true if both were built from the same sources, and the bytes of the existing one are still
-    /// there: those of the other are not kept.
-    async fn is_same_build(&self, present: &PluginRecord, pushed: &PluginRecord) -> bool {
-        let is_same = present.sources.is_some() && present.sources == pushed.sources;
-        is_same && matches!(self.parts.data.plugin(present.digest).await, Ok(Some(_)))
+    /// Returns true if both say that they were built from the same sources and describe themselves alike, and the bytes
+    /// of the existing one are still there: those of the other are removed in time.
+    async fn is_same_build(
+        &self,
+        present: &PluginRecord,
+        pushed: &PluginRecord,
+    ) -> Result<bool, ControlError> {
+        let is_same = present.sources.is_some()
+            && present.sources == pushed.sources
+            && present.interface == pushed.interface
+            && present.description == pushed.description;
+        Ok(is_same
+            && in_time(self.parts.data.plugin(present.digest))
+                .await?
+                .is_some())
     }
 
     async fn recorded(

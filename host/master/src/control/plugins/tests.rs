@@ -84,6 +84,8 @@ async fn another_build_of_the_same_sources_is_the_same_plugin() {
     };
     push_refused("a@1.0.0 build-3 from b.py").await;
     push_refused("a@1.0.0 build-3").await;
+    // It says that it is of the same sources, and has other params.
+    push_refused("a@1.0.0 needs x from a.py").await;
     // The bytes that resources run are lost: those of another build cannot replace them.
     std::fs::remove_file(bytes_of(&bench, &plugin)).unwrap();
     push_refused("a@1.0.0 build-2 from a.py").await;

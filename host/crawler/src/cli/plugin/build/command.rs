@@ -9,7 +9,7 @@ use tokio::process::Command;
 
 use crate::cli::Failure;
 
-/// Function that makes of all messages of a build that has failed what the user is shown of them.
+/// Selects the part of the messages of a failed build that the user is shown.
 pub(super) type Shown<'a> = &'a (dyn Fn(&str) -> String + Sync);
 
 /// What a user is told of a build that fails.
