@@ -38,7 +38,7 @@ const SHOWN: [&str; 30] = [
 
 /// Fields whose JSON is not simply their value, with the attribute of serde. The name of a message after a dot
 /// stands for all of its fields.
-const FIELDS: [(&str, &str); 23] = [
+const FIELDS: [(&str, &str); 24] = [
     // Clients of the original interface read it with a capital letter.
     ("NodeSpec.Address", r#"rename = "Address""#),
     // JavaScript rounds numbers as large as nanoseconds.
@@ -51,6 +51,7 @@ const FIELDS: [(&str, &str); 23] = [
     ("ResourceSpec.purge", "skip"),
     ("ResourceSpec.replace", "skip"),
     ("ResourceSpec.if_generation", "skip"),
+    ("ResourceSpec.if_id", "skip"),
     // A message is never absent where every answer has it.
     ("Resource.spec", OR_EMPTY),
     ("Resource.counts", OR_EMPTY),

@@ -78,6 +78,7 @@ fn spec(resource: Resource) -> proto::ResourceSpec {
         purge: false,
         replace: false,
         if_generation: 0,
+        if_id: 0,
     }
 }
 

@@ -12,6 +12,7 @@ use tonic::{Response, Status, Streaming};
 
 use super::spec::SpecRequest;
 use super::{CALL_DEADLINE, convert};
+use crawler_master::control::Precondition;
 use crawler_model::id::{NodeId, RequestId, ResourceName};
 
 mod error;
@@ -127,16 +128,20 @@ impl Client {
         .await
     }
 
-    /// Deletes a resource; with `purge`, its items too.
+    /// Deletes a resource that meets the condition; with `purge`, its items too.
     pub async fn delete_resource(
         &self,
         name: &ResourceName,
         purge: bool,
+        precondition: Precondition,
     ) -> Result<(), ClientError> {
+        let request = SpecRequest {
+            precondition,
+            ..SpecRequest::named(name.clone())
+        };
         let message = proto::ResourceSpec {
-            name: name.to_string(),
             purge,
-            ..proto::ResourceSpec::default()
+            ..convert::spec_message(request)
         };
         self.change(CALL_DEADLINE, |mut calls| {
             let message = message.clone();

@@ -15,7 +15,8 @@ pub(super) mod turns;
 use self::settings::{crawl_message, crawl_settings, placement_change, placement_message};
 use super::spec::{SpecRequest, invalid, plugin_ref, resource_name};
 use crawler_master::ControlError;
-use crawler_model::id::Generation;
+use crawler_master::control::Precondition;
+use crawler_model::id::{Generation, ResourceId};
 use crawler_model::plugin::LimitOverrides;
 use crawler_model::resource::ResourceSpec;
 
@@ -34,11 +35,16 @@ pub(crate) fn spec_request(message: proto::ResourceSpec) -> Result<SpecRequest, 
         placement: placement_change(message.placement.unwrap_or_default())?,
         labels: message.labels,
         replace: message.replace,
-        if_generation: match message.if_generation {
-            0 => None,
-            generation => Some(Generation(generation)),
-        },
+        precondition: precondition(message.if_id, message.if_generation),
     })
+}
+
+/// Returns the condition of a call; 0 means any.
+pub(crate) fn precondition(id: u64, generation: u64) -> Precondition {
+    Precondition {
+        id: (id != 0).then_some(ResourceId(id)),
+        generation: (generation != 0).then_some(Generation(generation)),
+    }
 }
 
 /// Parses the spec of a resource in an answer.
@@ -67,7 +73,8 @@ pub(crate) fn spec_message(request: SpecRequest) -> proto::ResourceSpec {
         placement: Some(placement_message(request.placement)),
         labels: request.labels,
         replace: request.replace,
-        if_generation: request.if_generation.map_or(0, |generation| generation.0),
+        if_id: request.precondition.id.map_or(0, |id| id.0),
+        if_generation: request.precondition.generation.map_or(0, |g| g.0),
         ..proto::ResourceSpec::default()
     }
 }

@@ -129,8 +129,18 @@ impl CrawlerMaster for Master {
 
     async fn delete_resource(&self, request: Request<proto::ResourceSpec>) -> Answer<()> {
         let origin = origin(&request)?;
-        let proto::ResourceSpec { name, purge, .. } = request.into_inner();
-        answer(self.api.delete_resource(&origin, &name, purge)).await
+        let proto::ResourceSpec {
+            name,
+            purge,
+            if_id,
+            if_generation,
+            ..
+        } = request.into_inner();
+        let precondition = convert::precondition(if_id, if_generation);
+        let deleted = self
+            .api
+            .delete_resource(&origin, &name, purge, precondition);
+        answer(deleted).await
     }
 
     async fn get_resource(

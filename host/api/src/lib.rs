@@ -35,8 +35,8 @@ use self::client::{Client, ClientError};
 use self::forward::{Forwarder, Origin};
 use self::problem::Problem;
 use self::spec::{SpecRequest, resource_name};
-use crawler_master::control::Control;
 use crawler_master::control::items::ItemQuery;
+use crawler_master::control::{Control, Precondition};
 use crawler_master::{Code, ControlError};
 use crawler_model::id::{NodeId, ResourceName, Run};
 use crawler_model::resource::Resource;
@@ -141,14 +141,20 @@ impl Api {
         origin: &Origin,
         name: &str,
         purge: bool,
+        precondition: Precondition,
     ) -> Result<(), Problem> {
         let call = async {
             let name = &resource_name(name)?;
             let own = || async move {
-                let deleted = self.control.delete_resource(name, purge, &origin.request);
+                let request = &origin.request;
+                let deleted = self
+                    .control
+                    .delete_resource(name, purge, precondition, request);
                 Ok(deleted.await?)
             };
-            let theirs = |leader: Client| async move { leader.delete_resource(name, purge).await };
+            let theirs = |leader: Client| async move {
+                leader.delete_resource(name, purge, precondition).await
+            };
             self.change(origin, own, theirs).await
         };
         self.logged(origin, "DeleteResource", name, call).await

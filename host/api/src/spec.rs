@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crawler_master::ControlError;
-use crawler_model::id::{Generation, NodeId, PluginRef, ResourceName};
+use crawler_master::control::Precondition;
+use crawler_model::id::{NodeId, PluginRef, ResourceName};
 use crawler_model::placement::{AffinityTarget, PlacementChange};
 use crawler_model::plugin::LimitOverrides;
 use crawler_model::resource::{CrawlSettings, Resource, ResourceSpec, SettingError};
@@ -32,8 +33,8 @@ pub struct SpecRequest {
     pub labels: BTreeMap<String, String>,
     /// True for a change that takes the place of the present spec, so that what is absent has its default.
     pub replace: bool,
-    /// Generation that the resource must have for a change. If `None`, any will do.
-    pub if_generation: Option<Generation>,
+    /// Condition of a change.
+    pub precondition: Precondition,
 }
 
 impl SpecRequest {
@@ -49,7 +50,7 @@ impl SpecRequest {
             placement: PlacementChange::default(),
             labels: BTreeMap::new(),
             replace: false,
-            if_generation: None,
+            precondition: Precondition::default(),
         }
     }
 
@@ -91,15 +92,7 @@ impl SpecRequest {
 
     /// Returns the spec of the present resource after this change.
     pub(crate) fn changed(&self, present: &Resource) -> Result<ResourceSpec, ControlError> {
-        if let Some(wanted) = self.if_generation
-            && wanted != present.generation
-        {
-            return Err(ControlError::OtherGeneration {
-                name: self.name.clone(),
-                present: present.generation,
-                wanted,
-            });
-        }
+        self.precondition.check(present)?;
         match self.replace {
             true => self.clone().into_spec(),
             false => self.clone().over(present.spec.clone()),
@@ -176,6 +169,7 @@ fn invalid_setting(error: SettingError) -> ControlError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crawler_model::id::{Generation, ResourceId};
 
     fn request(name: &str) -> SpecRequest {
         SpecRequest::named(name.parse().unwrap())
@@ -274,7 +268,7 @@ mod tests {
         let present = resource(first.into_spec().unwrap(), Generation(4));
         let mut change = request("books");
         change.crawl.max_depth = Some(2);
-        change.if_generation = Some(Generation(4));
+        change.precondition.generation = Some(Generation(4));
         let kept = change.changed(&present).unwrap();
         assert_eq!(
             (kept.crawl.max_pages, kept.crawl.max_depth),
@@ -283,12 +277,20 @@ mod tests {
         change.replace = true;
         let replaced = change.changed(&present).unwrap();
         assert_eq!(replaced, change.clone().into_spec().unwrap());
-        change.if_generation = Some(Generation(3));
+        change.precondition.generation = Some(Generation(3));
         let error = change.changed(&present).unwrap_err();
         assert_eq!(
             error.to_string(),
             "resource books has generation 4, not 3: it was changed meanwhile"
         );
+        change.precondition.id = Some(ResourceId(present.id.0 + 1));
+        let error = change.changed(&present).unwrap_err();
+        let told = format!(
+            "resource books has id {}, not {}: it was deleted, and added again",
+            present.id,
+            present.id.0 + 1
+        );
+        assert_eq!(error.to_string(), told);
     }
 
     #[test]

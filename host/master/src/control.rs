@@ -32,12 +32,14 @@ mod logs;
 mod new_resource;
 mod nodes;
 mod plugins;
+mod precondition;
 mod reads;
 mod resources;
 mod runs;
 pub mod statistics;
 
 pub use plugins::Push;
+pub use precondition::Precondition;
 
 /// Largest number of times that a call looks again after losing to another write.
 const MAX_TRIES: usize = 20;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::WorkerCallError;
 use crawler_frontier::FrontierError;
 use crawler_model::id::{
-    Digest, Generation, PluginName, PluginRef, PluginVersion, ResourceName, Run, Shard,
+    Digest, Generation, PluginName, PluginRef, PluginVersion, ResourceId, ResourceName, Run, Shard,
 };
 use crawler_model::plugin::ParamError;
 use crawler_plugin::PluginError;
@@ -128,6 +128,16 @@ pub enum ControlError {
         field: &'static str,
         /// Argument of the command that makes the change with a new run.
         argument: String,
+    },
+    /// The change was meant for an earlier resource of this name.
+    #[error("resource {name} has id {present}, not {wanted}: it was deleted, and added again")]
+    OtherResource {
+        /// Name of the resource.
+        name: ResourceName,
+        /// Present id.
+        present: ResourceId,
+        /// Id that the change was meant for.
+        wanted: ResourceId,
     },
     /// The change was meant for another generation of the resource: somebody has changed it meanwhile.
     #[error("resource {name} has generation {present}, not {wanted}: it was changed meanwhile")]

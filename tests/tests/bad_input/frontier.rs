@@ -35,7 +35,7 @@ fn http_cases() -> Vec<HttpCase> {
         post(
             "POST /crawler/resource/there/restart",
             r#"{"run":3}"#,
-            r#"400 INVALID_ARGUMENT: the body has an unknown field "run" | there are plugin, params, no_params, limits, crawl, placement, labels, replace, if_generation"#,
+            r#"400 INVALID_ARGUMENT: the body has an unknown field "run" | there are plugin, params, no_params, limits, crawl, placement, labels, replace, if_generation, if_id"#,
         ),
         post(
             "POST /crawler/resource/there/restart",

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crawler_api::client::{Client, ClientError};
 use crawler_api::spec::SpecRequest;
 use crawler_master::Code;
+use crawler_master::control::Precondition;
 use crawler_model::id::{PluginRef, ResourceName};
 use crawler_model::resource::CrawlSettings;
 use crawler_proto as proto;
@@ -219,7 +220,12 @@ async fn send(interfaces: &Interfaces<'_>, by_http: bool, call: Call) -> Result<
     match call {
         Call::Add(spec) => answered(interfaces.grpc.add_resource(spec).await).map(drop),
         Call::Update(spec) => answered(interfaces.grpc.update_resource(spec).await).map(drop),
-        Call::Delete(name, purge) => answered(interfaces.grpc.delete_resource(&name, purge).await),
+        Call::Delete(name, purge) => answered(
+            interfaces
+                .grpc
+                .delete_resource(&name, purge, Precondition::default())
+                .await,
+        ),
     }
 }
 

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use crawler::demo::{self, START, Shop};
 use crawler_api::client::Client;
 use crawler_api::spec::SpecRequest;
+use crawler_master::control::Precondition;
 use crawler_model::id::{Digest, ResourceName};
 use crawler_model::resource::CrawlSettings;
 use crawler_process::task::TaskScope;
@@ -267,7 +268,10 @@ impl Setup {
         }
         if was_finished {
             self.n_shops_finished += 1;
-            up.client.delete_resource(&shop(), false).await.unwrap();
+            up.client
+                .delete_resource(&shop(), false, Precondition::default())
+                .await
+                .unwrap();
             self.add_shop(&up.client).await;
         }
     }
@@ -353,7 +357,10 @@ impl Setup {
         assert_eq!(sorted(&items), self.truth);
 
         // Items are read by id, after the name is free.
-        up.client.delete_resource(&shop(), false).await.unwrap();
+        up.client
+            .delete_resource(&shop(), false, Precondition::default())
+            .await
+            .unwrap();
         let by_id = self
             .home
             .ok(["--master", &master, "items", &resource.spec().id]);

@@ -64,10 +64,18 @@ fn a_file_is_applied_once_and_its_export_changes_nothing() {
     assert!(!listed("team=other").contains("books"));
 
     let other = server.home.write("other.toml", "");
+    let empty = ["apply", "-f", "other.toml", "--prune", "-l", "team=shop"];
+    let refused = server.cli(&empty);
+    assert_eq!(refused.code, Some(1));
+    let told = "nothing is pruned, because the files declare no resource";
+    assert!(refused.stderr.contains(told), "{}", refused.stderr);
+    let text = "[[resource]]\nname = \"other\"\nplugin = \"puppet\"\n";
+    server.home.write("other.toml", text);
     let prune = ["apply", "-f", &other.display().to_string(), "--prune", "-l"];
-    assert_eq!(server.ok(&[&prune[..], &["team=other"]].concat()), "");
+    let pruned = server.ok(&[&prune[..], &["team=other"]].concat());
+    assert_eq!(pruned, "resource other created\n");
     let pruned = server.ok(&[&prune[..], &["team=shop"]].concat());
-    assert_eq!(pruned, "resource books pruned\n");
+    assert_eq!(pruned, "resource other unchanged\nresource books pruned\n");
     let gone = server.http(Method::GET, "/crawler/resource/books", None);
     assert_eq!(gone.status, 404);
 }

@@ -7,16 +7,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::convert;
 use crate::problem::Problem;
 use crate::spec::{self, SpecRequest};
-use crawler_model::id::Generation;
+use crawler_master::control::Precondition;
 use crawler_model::placement::PlacementChange;
 use crawler_model::plugin::{LimitName, LimitOverrides};
 use crawler_model::resource::CrawlSettings;
 use crawler_model::settings::{self, Kind, SETTINGS};
 use crawler_model::suggest;
 
-const SPEC: [&str; 14] = [
+const SPEC: [&str; 15] = [
     "id",
     "name",
     "assigned_node",
@@ -31,8 +32,9 @@ const SPEC: [&str; 14] = [
     "labels",
     "replace",
     "if_generation",
+    "if_id",
 ];
-const CHANGES: [&str; 9] = [
+const CHANGES: [&str; 10] = [
     "plugin",
     "params",
     "no_params",
@@ -42,6 +44,7 @@ const CHANGES: [&str; 9] = [
     "labels",
     "replace",
     "if_generation",
+    "if_id",
 ];
 const PLACEMENT: [&str; 5] = ["shards", "weight", "selector", "near", "apart"];
 
@@ -104,26 +107,45 @@ fn spec_of(name: &str, mut fields: Fields) -> Result<SpecRequest, Problem> {
         placement: placement(&mut fields)?,
         labels: texts("labels", fields.object("labels")?)?,
         replace: truth(&mut fields, "replace")?,
-        if_generation: fields
-            .number("if_generation")?
-            .filter(|generation| *generation > 0)
-            .map(Generation),
+        precondition: precondition(&mut fields)?,
     })
 }
 
-/// Parses the name of a resource to be deleted, and whether its items go with it.
-pub(super) fn deletion(bytes: &[u8], example: &str) -> Result<(String, bool), Problem> {
-    let mut fields = Fields::of_body(bytes, &SPEC, example)?;
-    let purge = truth(&mut fields, "purge")?;
-    Ok((fields.text("name")?.unwrap_or_default(), purge))
+fn precondition(fields: &mut Fields) -> Result<Precondition, Problem> {
+    let id = fields.number("if_id")?.unwrap_or_default();
+    let generation = fields.number("if_generation")?.unwrap_or_default();
+    Ok(convert::precondition(id, generation))
 }
 
-/// Parses whether the items of the resource in the path are deleted with it. The body may name the same resource
-/// again.
-pub(super) fn named_deletion(name: &str, bytes: &[u8]) -> Result<bool, Problem> {
-    let (named, purge) = deletion(bytes, "{}")?;
-    check_same(name, &named)?;
-    Ok(purge)
+/// Deletion of a resource.
+#[derive(Debug)]
+pub(super) struct Deletion {
+    /// Name of the resource.
+    pub(super) name: String,
+    /// True if its items go with it.
+    pub(super) purge: bool,
+    /// Condition of the deletion.
+    pub(super) precondition: Precondition,
+}
+
+/// Parses a deletion.
+pub(super) fn deletion(bytes: &[u8], example: &str) -> Result<Deletion, Problem> {
+    let mut fields = Fields::of_body(bytes, &SPEC, example)?;
+    Ok(Deletion {
+        name: fields.text("name")?.unwrap_or_default(),
+        purge: truth(&mut fields, "purge")?,
+        precondition: precondition(&mut fields)?,
+    })
+}
+
+/// Parses the deletion of the resource in the path. The body may name the same resource again.
+pub(super) fn named_deletion(name: &str, bytes: &[u8]) -> Result<Deletion, Problem> {
+    let named = deletion(bytes, "{}")?;
+    check_same(name, &named.name)?;
+    Ok(Deletion {
+        name: name.to_owned(),
+        ..named
+    })
 }
 
 /// Parses the body of a call whose path says everything: it has no fields.
@@ -367,6 +389,7 @@ fn snake_case(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crawler_model::id::{Generation, ResourceId};
     use crawler_model::resource::{Robots, Unchanged};
     use crawler_model::settings::examples;
 
@@ -407,7 +430,10 @@ mod tests {
 
     #[test]
     fn a_deletion_at_a_path_refuses_the_name_of_another() {
-        let purge = |body: &str| named_deletion("shop", body.as_bytes()).map_err(|e| e.detail);
+        let purge = |body: &str| {
+            let deletion = named_deletion("shop", body.as_bytes());
+            deletion.map(|d| d.purge).map_err(|e| e.detail)
+        };
         assert_eq!(purge("{}"), Ok(false));
         assert_eq!(purge(r#"{"name":"shop","purge":true}"#), Ok(true));
         let other = "the path names resource shop, the body books".to_owned();
@@ -491,11 +517,17 @@ mod tests {
     fn a_change_may_replace_the_spec_of_one_generation() {
         let change = update("b", br#"{"replace":true,"ifGeneration":"4"}"#).unwrap();
         assert_eq!(
-            (change.replace, change.if_generation),
+            (change.replace, change.precondition.generation),
             (true, Some(Generation(4)))
         );
         let any = update("b", br#"{"if_generation":0}"#).unwrap();
-        assert_eq!((any.replace, any.if_generation), (false, None));
+        assert_eq!(
+            (any.replace, any.precondition),
+            (false, Precondition::default())
+        );
+        let gone = named_deletion("b", br#"{"ifId":"7","if_generation":4}"#).unwrap();
+        let expected = Precondition::unchanged(ResourceId(7), Generation(4));
+        assert_eq!(gone.precondition, expected);
         check_refused(
             r#"{"name":"b","replace":1}"#,
             "field replace takes true or false, not 1",
@@ -544,14 +576,13 @@ mod tests {
 
     #[test]
     fn s13_a_deletion_names_its_resource() {
-        assert_eq!(
-            deletion(br#"{"name":"a"}"#, EXAMPLE).unwrap(),
-            ("a".to_owned(), false)
-        );
-        assert_eq!(
-            deletion(br#"{"name":"a","purge":true}"#, EXAMPLE).unwrap(),
-            ("a".to_owned(), true)
-        );
+        let named = |body: &[u8]| {
+            let deletion = deletion(body, EXAMPLE).unwrap();
+            (deletion.name, deletion.purge)
+        };
+        assert_eq!(named(br#"{"name":"a"}"#), ("a".to_owned(), false));
+        let all = br#"{"name":"a","purge":true}"#;
+        assert_eq!(named(all), ("a".to_owned(), true));
         assert!(deletion(br#"{"name":"a","purge":"yes"}"#, EXAMPLE).is_err());
     }
 

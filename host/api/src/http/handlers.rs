@@ -34,9 +34,10 @@ pub(super) async fn delete_resource(
 ) -> Answer {
     let origin = origin(&request)?;
     let params = known(params, &["purge"])?;
-    let (name, purge) = body::deletion(&json_body(request, body::EXAMPLE).await?, body::EXAMPLE)?;
-    let purge = purge || flag(&params, "purge")?;
-    api.delete_resource(&origin, &name, purge).await?;
+    let deletion = body::deletion(&json_body(request, body::EXAMPLE).await?, body::EXAMPLE)?;
+    let purge = deletion.purge || flag(&params, "purge")?;
+    api.delete_resource(&origin, &deletion.name, purge, deletion.precondition)
+        .await?;
     answer(Ok(json!({})))
 }
 
@@ -58,9 +59,10 @@ pub(super) async fn delete_named_resource(
 ) -> Answer {
     let (name, origin) = (part(name)?, origin(&request)?);
     let params = known(params, &["purge"])?;
-    let purge = body::named_deletion(&name, &optional_body(request).await?)?;
-    let purge = purge || flag(&params, "purge")?;
-    api.delete_resource(&origin, &name, purge).await?;
+    let deletion = body::named_deletion(&name, &optional_body(request).await?)?;
+    let purge = deletion.purge || flag(&params, "purge")?;
+    api.delete_resource(&origin, &deletion.name, purge, deletion.precondition)
+        .await?;
     answer(Ok(json!({})))
 }
 

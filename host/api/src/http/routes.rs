@@ -102,7 +102,7 @@ fn resources() -> Vec<Route> {
             RouteDocs {
                 body: "[resource](#body-of-a-resource); what is absent stays as it is",
                 answer: "[resource](#answer-of-a-resource)",
-                errors: "404 · 409 it has another `if_generation` · 412 only a restart can change it",
+                errors: "404 · 409 it has another `if_id` or `if_generation` · 412 only a restart can change it",
                 ..RouteDocs::default()
             },
         ),
@@ -112,9 +112,9 @@ fn resources() -> Vec<Route> {
             handlers::delete_resource,
             RouteDocs {
                 query: "`purge`: its items go too",
-                body: r#"`{"name":"books"}`; `purge` may stand here too"#,
+                body: r#"`{"name":"books"}`; `purge`, and `if_id` and `if_generation` as conditions, may stand here too"#,
                 answer: "`{}`",
-                errors: "404",
+                errors: "404 · 409 it has another `if_id` or `if_generation`",
             },
         ),
         Route::new(
@@ -144,7 +144,7 @@ fn resources() -> Vec<Route> {
             RouteDocs {
                 body: "[resource](#body-of-a-resource), whose `name` may be absent; what is absent stays as it is",
                 answer: "[resource](#answer-of-a-resource)",
-                errors: "404 · 409 it has another `if_generation` · 412 only a restart can change it",
+                errors: "404 · 409 it has another `if_id` or `if_generation` · 412 only a restart can change it",
                 ..RouteDocs::default()
             },
         ),
@@ -154,9 +154,9 @@ fn resources() -> Vec<Route> {
             handlers::delete_named_resource,
             RouteDocs {
                 query: "`purge`: its items go too",
-                body: "none, or `{}`; `purge` may stand here too",
+                body: "none, or `{}`; `purge`, and `if_id` and `if_generation` as conditions, may stand here too",
                 answer: "`{}`",
-                errors: "404",
+                errors: "404 · 409 it has another `if_id` or `if_generation`",
             },
         ),
         Route::new(
@@ -164,9 +164,9 @@ fn resources() -> Vec<Route> {
             "/crawler/resource/{name}/restart",
             lifecycle::restart,
             RouteDocs {
-                body: "`{}`, or what is different in the new run: `plugin`, `params`, `no_params` (names to take away), `limits`, `crawl`, `placement`, `labels`, `replace`, `if_generation`",
+                body: "`{}`, or what is different in the new run: `plugin`, `params`, `no_params` (names to take away), `limits`, `crawl`, `placement`, `labels`, `replace`, `if_generation`, `if_id`",
                 answer: "[resource](#answer-of-a-resource)",
-                errors: "404 · 412 the new run has [fewer shards](#a-run-with-fewer-shards), and one that would go is not done yet",
+                errors: "404 · 409 it has another `if_id` or `if_generation` · 412 the new run has [fewer shards](#a-run-with-fewer-shards), and one that would go is not done yet",
                 ..RouteDocs::default()
             },
         ),

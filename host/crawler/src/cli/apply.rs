@@ -8,8 +8,9 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use crawler_proto as proto;
 
-use self::resource::apply_resource;
+use self::resource::{apply_resource, unchanged};
 use super::args::SelectArgs;
 use super::block::number;
 use super::plugin::{build_plugin, is_same};
@@ -29,13 +30,14 @@ pub(super) struct ApplyArgs {
     /// A file, a folder for its .toml and .json files, or - for stdin; may be given several times
     #[arg(short = 'f', long = "file", value_name = "PATH", required = true)]
     files: Vec<PathBuf>,
-    /// Change nothing, and print what would change
+    /// Change nothing in the cluster, and print what would change; plugins in folders are built, which runs their code
     #[arg(long)]
     dry_run: bool,
     /// Begin a new run of each resource whose changes need one: another plugin, params or shards
     #[arg(long)]
     restart: bool,
-    /// Delete the resources with the labels of -l that no file declares; their items stay
+    /// Delete the resources with the labels of -l that no file declares, unless the files have faults or declare
+    /// none; their items stay
     #[arg(long, requires = "labels")]
     prune: bool,
     #[command(flatten)]
@@ -96,7 +98,6 @@ pub(crate) async fn apply(
         n_failed: 0,
         n_all: 0,
     };
-    let is_faultless = declared.faults.is_empty();
     for fault in declared.faults {
         report.add(Err(fault.into()))?;
     }
@@ -113,12 +114,16 @@ pub(crate) async fn apply(
             .resources
             .iter()
             .map(|resource| &resource.value.name);
-        match is_faultless {
-            true => prune(client, select, &names.collect(), options, &mut report).await?,
-            false => {
-                let what = "nothing is pruned, because a file that has a fault may declare it";
-                report.add(Err(Failure::new(what, "mend the faults above").into()))?;
-            }
+        let names: BTreeSet<&ResourceName> = names.collect();
+        if report.n_failed > 0 {
+            let what = "nothing is pruned, because not all that the files declare is applied";
+            report.add(Err(Failure::new(what, "mend the faults above").into()))?;
+        } else if names.is_empty() {
+            let what = "nothing is pruned, because the files declare no resource";
+            let hint = "name files that declare those that stay, or delete the others with `crawler resource delete`";
+            report.add(Err(Failure::new(what, hint).into()))?;
+        } else {
+            prune(client, select, &names, options, &mut report).await?;
         }
     }
     report.end()
@@ -173,14 +178,24 @@ async fn prune<T: FnMut(Told) -> anyhow::Result<()>>(
         }
         let pruned = match options.is_dry_run {
             true => Ok(vec![format!("resource {name} pruned (dry run)")]),
-            false => match client.delete_resource(&name, false).await {
-                Ok(()) => Ok(vec![format!("resource {name} pruned")]),
-                Err(error) => Err(error.into()),
-            },
+            false => delete(client, &name, &resource).await,
         };
         report.add(pruned)?;
     }
     Ok(())
+}
+
+/// Deletes a resource that is still as it was listed: by now its labels may say that it is to stay.
+async fn delete(
+    client: &Client,
+    name: &ResourceName,
+    listed: &proto::Resource,
+) -> anyhow::Result<Vec<String>> {
+    let deleted = client.delete_resource(name, false, unchanged(listed)?);
+    deleted
+        .await
+        .with_context(|| format!("resource {name} is not pruned"))?;
+    Ok(vec![format!("resource {name} pruned")])
 }
 
 /// Numbers of what was applied and what was not.

@@ -12,6 +12,7 @@ use super::table;
 use crawler_api::client::Client;
 use crawler_api::spec::SpecRequest;
 use crawler_api::{placement_spec, totals};
+use crawler_master::control::Precondition;
 use crawler_model::id::{PluginRef, ResourceName};
 use crawler_model::plugin::LimitName;
 
@@ -203,7 +204,9 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
             table::print_line(&format!("resource {name} goes on; it is {phase}"))?;
         }
         ResourceCommand::Delete { name, purge } => {
-            client.delete_resource(&name, purge).await?;
+            client
+                .delete_resource(&name, purge, Precondition::default())
+                .await?;
             table::print_line(&format!("deleted {name}"))?;
         }
         ResourceCommand::Logs { name, follow } => {

@@ -110,7 +110,8 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, ConfigError> {
     })?;
     files.retain(|file| {
         let ending = file.extension().and_then(|ending| ending.to_str());
-        ending.is_some_and(|ending| ENDINGS.contains(&ending)) && file.is_file()
+        // What is no folder and no file, like a link to nothing, has to be told when it is read.
+        ending.is_some_and(|ending| ENDINGS.contains(&ending)) && !file.is_dir()
     });
     files.sort();
     match files.is_empty() {
@@ -147,6 +148,7 @@ mod tests {
         );
         write("c.toml", "[[resource]\n");
         write("read.me", "[[resource]\n");
+        std::os::unix::fs::symlink("nowhere", folder.path().join("d.toml")).unwrap();
         let (resources, faults) = read(folder.path());
         assert_eq!(resources, ["a.toml:1 toml", "b.json:2 json"]);
         assert_eq!(
@@ -157,6 +159,7 @@ mod tests {
                 "a.toml:7: [[resource]] has an unknown key \"wieght\"",
                 "b.json:4: delay takes a time with its unit, like \"1ms\" or \"1s\", not 1",
                 "c.toml:1: unclosed array table, expected `]`",
+                "cannot read d.toml",
             ]
         );
     }

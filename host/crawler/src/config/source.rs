@@ -16,6 +16,8 @@ pub(super) struct Source<'a> {
     text: &'a str,
     /// Path of the file, as messages show it.
     path: &'a str,
+    /// Bytes at which lines end.
+    line_ends: Vec<usize>,
     faults: Vec<ConfigError>,
 }
 
@@ -24,6 +26,7 @@ impl<'a> Source<'a> {
         Self {
             text,
             path,
+            line_ends: text.match_indices('\n').map(|(at, _)| at).collect(),
             faults: Vec::new(),
         }
     }
@@ -143,8 +146,7 @@ impl<'a> Source<'a> {
 
     /// Returns the number of the line of this byte, from 1.
     fn line(&self, at: usize) -> usize {
-        let before = self.text.get(..at).unwrap_or(self.text);
-        before.matches('\n').count() + 1
+        self.line_ends.partition_point(|end| *end < at) + 1
     }
 
     /// Returns all faults in the order of their lines.

@@ -1,6 +1,6 @@
 //! End of a resource's life, and repeated calls that belong to an earlier life of a name.
 
-use super::{Control, MAX_TRIES};
+use super::{Control, MAX_TRIES, Precondition};
 use crate::ControlError;
 use crawler_model::id::{RequestId, ResourceName};
 use crawler_model::resource::{Deleting, ShardRecord};
@@ -8,12 +8,13 @@ use crawler_store::catalog::{Versioned, decode, encode};
 use crawler_store::{Guard, Txn};
 
 impl Control {
-    /// Stops a resource and frees its name. Its items stay unless `purge` is set. Its data is removed later;
-    /// see `reconcile`.
+    /// Stops a resource that meets the condition, and frees its name. Its items stay unless `purge` is set. Its data is
+    /// removed later; see `reconcile`.
     pub async fn delete_resource(
         &self,
         name: &ResourceName,
         purge: bool,
+        precondition: Precondition,
         request: &RequestId,
     ) -> Result<(), ControlError> {
         let leadership = self.leadership()?;
@@ -28,6 +29,7 @@ impl Control {
             }
             let present = present.ok_or_else(|| Self::absent(name))?;
             let resource = &present.value;
+            precondition.check(resource)?;
             let key = keys.resource(name);
             let mut txn = Txn::new()
                 .guard(Guard::RevisionIs(key.clone(), present.revision))

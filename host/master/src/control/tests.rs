@@ -213,7 +213,7 @@ async fn a_purge_names_those_who_may_still_write() {
     let name = "a".parse().unwrap();
     bench
         .control
-        .delete_resource(&name, true, &RequestId::random())
+        .delete_resource(&name, true, Precondition::default(), &RequestId::random())
         .await
         .unwrap();
     let key = bench.catalog().keys().deleting(id);

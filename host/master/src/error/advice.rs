@@ -45,7 +45,9 @@ impl ControlError {
             | ControlError::ShardBusy { .. }
             | ControlError::NeedsRestart { .. }
             | ControlError::Items(SinkError::Permanent { .. }) => Code::FailedPrecondition,
-            ControlError::OtherGeneration { .. } => Code::Aborted,
+            ControlError::OtherResource { .. } | ControlError::OtherGeneration { .. } => {
+                Code::Aborted
+            }
             ControlError::PluginTooLarge { .. } => Code::ResourceExhausted,
             ControlError::Contended { .. }
             | ControlError::NotLeading { .. }
@@ -110,7 +112,8 @@ impl ControlError {
                 let kinds: Vec<&str> = kinds.iter().map(String::as_str).collect();
                 suggest::hint(kind, &kinds)
             }
-            ControlError::OtherGeneration { name, .. } => {
+            ControlError::OtherResource { name, .. }
+            | ControlError::OtherGeneration { name, .. } => {
                 format!("look at it again: `crawler resource get {name}`")
             }
             ControlError::NoWorker { .. } => "`crawler node list` shows those there are".into(),

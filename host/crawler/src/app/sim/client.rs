@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::cluster::Cluster;
 use super::site::{DELAY, Site};
 use super::world::SimWorld;
-use crawler_master::control::Control;
+use crawler_master::control::{Control, Precondition};
 use crawler_master::{Code, ControlError};
 use crawler_model::id::{RequestId, ResourceName, Run};
 use crawler_model::resource::{Resource, ResourceSpec};
@@ -201,7 +201,11 @@ impl Client {
         let (name, purge) = (self.name.clone(), self.cluster.services.world.chance(50));
         let deleted = self.call("delete", move |control, request| {
             let name = name.clone();
-            Box::pin(async move { control.delete_resource(&name, purge, &request).await })
+            Box::pin(async move {
+                control
+                    .delete_resource(&name, purge, Precondition::default(), &request)
+                    .await
+            })
         });
         deleted.await;
         self.expected.lock().unwrap().remove(&self.name);

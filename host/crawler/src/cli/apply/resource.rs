@@ -3,6 +3,8 @@
 //! The call is refused if somebody else has changed the resource since it was read; then it is read again. So no
 //! change is half done, and none undoes another.
 
+use anyhow::Context as _;
+
 use super::ApplyOptions;
 use crate::cli::Failure;
 use crate::config::{Change, changes};
@@ -10,7 +12,8 @@ use crawler_api::client::{Client, ClientError};
 use crawler_api::resource_spec;
 use crawler_api::spec::SpecRequest;
 use crawler_master::Code;
-use crawler_model::id::{Generation, ResourceName};
+use crawler_master::control::Precondition;
+use crawler_model::id::{Generation, ResourceId, ResourceName};
 use crawler_model::placement::PlacementSpec;
 use crawler_model::plugin::LimitOverrides;
 use crawler_model::resource::{CrawlSettings, ResourceSpec};
@@ -78,10 +81,14 @@ async fn change(
         return Err(Failure::new(what, "--restart begins one").into());
     }
     if options.is_dry_run {
-        return Ok(dry_lines(name, "updated", &differences));
+        let word = match only_by_restart {
+            Some(_) => "updated, in a new run",
+            None => "updated",
+        };
+        return Ok(dry_lines(name, word, &differences));
     }
     let request = SpecRequest {
-        if_generation: Some(Generation(present.generation)),
+        precondition: unchanged(present)?,
         ..SpecRequest::whole(wanted.clone())
     };
     let (changed, line) = match only_by_restart {
@@ -95,13 +102,24 @@ async fn change(
             (changed, format!("resource {name} updated"))
         }
     };
-    match changes(&resource_spec(changed.spec())?, wanted).first() {
+    let left = changes(&resource_spec(changed.spec())?, wanted);
+    match left.first() {
+        // Somebody may have changed it since, who has the last word.
+        _ if changed.generation > present.generation + 1 => Ok(vec![line]),
         None => Ok(vec![line]),
         Some(left) => {
             let what = format!("the master has left {} as it was", left.field);
             Err(Failure::new(what, "it is older than this program: upgrade the masters").into())
         }
     }
+}
+
+/// Returns the condition that a resource is still as it was read.
+pub(super) fn unchanged(present: &proto::Resource) -> anyhow::Result<Precondition> {
+    let id = present.spec().id.parse();
+    let id = id.with_context(|| format!("the master sends the id {:?}", present.spec().id))?;
+    let generation = Generation(present.generation);
+    Ok(Precondition::unchanged(ResourceId(id), generation))
 }
 
 /// Returns the spec of a resource of which only the name is given.

@@ -230,7 +230,12 @@ impl Bench {
 
     pub(in crate::control) async fn delete(&self, name: &str) -> Result<(), ControlError> {
         self.control
-            .delete_resource(&name.parse().unwrap(), false, &RequestId::random())
+            .delete_resource(
+                &name.parse().unwrap(),
+                false,
+                Precondition::default(),
+                &RequestId::random(),
+            )
             .await
     }
 

@@ -115,7 +115,10 @@ async fn a_delete_that_takes_effect_while_it_is_sent_again_is_done() {
         let late = late_delete(&bench, &request).await;
         bench.store.race_after(Read::Get, nth, late);
         let name = "a".parse().unwrap();
-        let deleted = bench.control.delete_resource(&name, false, &request);
+        let deleted =
+            bench
+                .control
+                .delete_resource(&name, false, Precondition::default(), &request);
         deleted.await.unwrap();
         assert!(bench.store.has_raced());
         assert_eq!(bench.check_consistent().await, 0);
@@ -156,18 +159,18 @@ async fn a_delete_that_is_sent_again_leaves_the_next_life_of_the_name_alone() {
     assert_eq!(restarted.await.unwrap().resource.run.0, 2);
     bench
         .control
-        .delete_resource(&name, false, &delete)
+        .delete_resource(&name, false, Precondition::default(), &delete)
         .await
         .unwrap();
     bench
         .control
-        .delete_resource(&name, false, &delete)
+        .delete_resource(&name, false, Precondition::default(), &delete)
         .await
         .unwrap();
     let next = bench.add("a").await.unwrap().resource;
     bench
         .control
-        .delete_resource(&name, false, &delete)
+        .delete_resource(&name, false, Precondition::default(), &delete)
         .await
         .unwrap();
     let present = bench.control.resource(&name).await.unwrap().resource;
@@ -201,7 +204,10 @@ async fn one_id_for_calls_of_two_names_is_two_calls() {
     }
     for name in ["a", "b"] {
         let name = name.parse().unwrap();
-        let deleted = bench.control.delete_resource(&name, false, &request);
+        let deleted =
+            bench
+                .control
+                .delete_resource(&name, false, Precondition::default(), &request);
         deleted.await.unwrap();
         assert!(bench.control.present(&name).await.unwrap().is_none());
     }

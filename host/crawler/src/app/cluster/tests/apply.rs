@@ -10,6 +10,7 @@ use crate::cli::args::SelectArgs;
 use crate::cli::export::specs;
 use crate::config::{Declared, document};
 use crawler_api::client::{Client, ClientError};
+use crawler_master::control::Precondition;
 use crawler_model::id::Digest;
 use crawler_model::plugin::{Description, PluginRecord};
 use crawler_process::telemetry::chain;
@@ -47,7 +48,7 @@ impl Bench {
         let leads = async {
             let nobody = "nobody".parse().unwrap();
             while client
-                .delete_resource(&nobody, false)
+                .delete_resource(&nobody, false, Precondition::default())
                 .await
                 .is_err_and(|error| error.is_transient())
             {
@@ -242,7 +243,7 @@ async fn a_fault_of_one_resource_leaves_the_others_and_prunes_nothing() {
             "error: crawls.toml:9: delay takes a time like 250ms or 1s, not \"soon\"",
             "resource new created",
             "error: crawls.toml:4: resource lost: there is no plugin nobody",
-            "error: nothing is pruned, because a file that has a fault may declare it",
+            "error: nothing is pruned, because not all that the files declare is applied",
             "3 faults; 1 applied",
         ]
     );
@@ -299,12 +300,15 @@ async fn those_who_apply_at_the_same_time_do_not_mix_their_specs() {
 async fn a_change_of_an_earlier_generation_is_refused() {
     use crawler_api::spec::SpecRequest;
     use crawler_master::Code;
-    use crawler_model::id::Generation;
+    use crawler_model::id::{Generation, ResourceId};
 
     let bench = Bench::new().await;
     bench.apply(TWO, &ApplyOptions::default()).await;
     let change = SpecRequest {
-        if_generation: Some(Generation(1)),
+        precondition: Precondition {
+            generation: Some(Generation(1)),
+            ..Precondition::default()
+        },
         ..SpecRequest::named("books".parse().unwrap())
     };
     let update = || bench.client.update_resource(change.clone());
@@ -318,5 +322,25 @@ async fn a_change_of_an_earlier_generation_is_refused() {
         matches!(refused, ClientError::Refused(problem) if problem.code == Code::Aborted),
         "told as a lost race"
     );
+
+    // A deletion has the same conditions.
+    let name = "books".parse().unwrap();
+    let id = bench.client.resource(&name).await.unwrap().spec().id;
+    let id = ResourceId(id.parse().unwrap());
+    let delete = async |id: u64, generation: u64| {
+        let precondition = Precondition::unchanged(ResourceId(id), Generation(generation));
+        let deleted = bench.client.delete_resource(&name, false, precondition);
+        deleted.await.map_err(|error| error.to_string())
+    };
+    let other = id.0 + 1;
+    assert_eq!(
+        delete(other, 2).await.unwrap_err(),
+        format!("resource books has id {id}, not {other}: it was deleted, and added again")
+    );
+    assert_eq!(
+        delete(id.0, 1).await.unwrap_err(),
+        "resource books has generation 2, not 1: it was changed meanwhile"
+    );
+    delete(id.0, 2).await.unwrap();
     bench.process.stop().await;
 }
