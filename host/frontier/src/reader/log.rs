@@ -9,10 +9,14 @@ impl FrontierReader {
     pub async fn log(&self) -> Result<Vec<LogLine>, FrontierError> {
         let mut lines = Vec::new();
         let mut found = self.scan_prefix(keys::LINES).await?;
-        while let Some((key, line)) = found.next::<records::Line>("line of the log").await? {
+        while let Some((key, value)) = found.next_bytes().await? {
             let number = keys::parse_line(&key)
                 .ok_or_else(|| self.damaged("the key of a line is too short".to_owned()))?;
-            lines.push(line.numbered(number, self.shard.shard));
+            // Lines only inform: the others are returned without those that do not decode.
+            match self.decode::<records::Line>(&value, "line of the log") {
+                Ok(line) => lines.push(line.numbered(number, self.shard.shard)),
+                Err(error) => tracing::warn!(%error, "a line of the log is left out"),
+            }
         }
         Ok(lines)
     }

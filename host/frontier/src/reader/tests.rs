@@ -7,7 +7,7 @@ use super::*;
 use crate::Frontier as _;
 use crate::durable::{DurableSettings, Frontiers, OpenOptions};
 use crate::suite::hanging::{Hanging, Hangs};
-use crate::suite::of_another_format;
+use crate::suite::{line, of_another_format};
 use crawler_model::id::{Digest, Epoch, ResourceId};
 
 fn shard() -> ShardId {
@@ -66,6 +66,23 @@ async fn a_reader_that_is_refused_looks_no_more() {
     let opened = FrontierReader::open(objects, shard()).await;
     assert!(matches!(opened, Err(FrontierError::Format { .. })));
     wait_for_tasks(0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_does_not_decode_is_left_out() {
+    let objects = frontier().await;
+    let db = slatedb::Db::builder(path_of(shard()), objects.clone())
+        .with_segment_extractor(Arc::new(keys::Kinds))
+        .build();
+    let db = Box::pin(db).await.unwrap();
+    db.put(keys::line(1), b"\xff").await.unwrap();
+    let kept = records::Line::from(&*line(2, "kept"));
+    db.put(keys::line(2), kept.encode_to_vec()).await.unwrap();
+    db.close().await.unwrap();
+    let opened = FrontierReader::open(objects, shard()).await;
+    let reader = opened.unwrap().expect("it is there");
+    assert_eq!(reader.log().await.unwrap(), [(*line(2, "kept")).clone()]);
+    reader.close().await;
 }
 
 #[tokio::test(start_paused = true)]
