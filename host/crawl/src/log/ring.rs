@@ -2,8 +2,8 @@
 //!
 //! A warning or error about a page that says what one about another page has said is not a line of its own: the
 //! line before counts it. With the 10th page, the 100th, the 1000th and so on, that line is put at the end again, with
-//! the count and that page, so that readers that follow see it. Closing the log puts all lines at the end whose counts
-//! have grown since.
+//! the count and what was said of that page, so that readers that follow see it. Closing the log puts all lines at the
+//! end whose counts have grown since.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
@@ -101,7 +101,7 @@ impl Ring {
         let more = counting.more + 1;
         Arc::make_mut(counting).more = more;
         if is_power_of_ten(more.saturating_add(1)) {
-            return self.put_at_end(subject, Some(line.url));
+            return self.put_at_end(subject, Some(line));
         }
         if let Some(store) = &self.store {
             store.store_line(counting.clone());
@@ -109,16 +109,16 @@ impl Ring {
         None
     }
 
-    /// Puts a line at the end again, with this page if one is given.
-    fn put_at_end(&mut self, subject: Subject, url: Option<String>) -> Option<Arc<LogLine>> {
+    /// Puts a line at the end again, with the page and the texts of `latest` if it is given.
+    fn put_at_end(&mut self, subject: Subject, latest: Option<LogLine>) -> Option<Arc<LogLine>> {
         let fold = self.folds.get_mut(&subject)?;
         let line = self.lines.get(&fold.number)?;
         fold.told = line.more;
         let before = std::mem::replace(&mut fold.number, self.next);
         let line = LogLine {
             at: fold.latest_at,
-            url: url.unwrap_or_else(|| line.url.clone()),
-            ..LogLine::clone(line)
+            more: line.more,
+            ..latest.unwrap_or_else(|| LogLine::clone(line))
         };
         self.subjects.remove(&before);
         self.subjects.insert(self.next, subject);

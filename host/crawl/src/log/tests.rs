@@ -153,6 +153,25 @@ async fn what_went_wrong_with_many_pages_is_one_line_with_their_number() {
 }
 
 #[tokio::test]
+async fn a_line_that_counts_pages_names_one_page_throughout() {
+    let log = log();
+    for n in 1..=12 {
+        let url = format!("/{n}");
+        log.on_page_with(PageNote {
+            level: "warn",
+            url: &url,
+            rule: "page",
+            said: format!("{url} is empty"),
+            detail: format!("; {n} ms"),
+            place: "",
+        });
+    }
+    assert_eq!(shown(&log).await, ["/10 +11 /10 is empty; 10 ms"]);
+    log.close();
+    assert_eq!(shown(&log).await, ["/10 +11 /10 is empty; 10 ms"]);
+}
+
+#[tokio::test]
 async fn only_the_same_warning_of_the_same_rule_is_counted() {
     let log = log();
     for url in ["/1", "/2"] {
