@@ -1,8 +1,9 @@
 //! Log of one crawl: its last lines, and a stream for readers that follow it.
 //!
 //! ```text
-//! ring     the last lines, bounded; what is said of many pages is one line with a count
-//! report   what a call has logged, and why it was ended
+//! ring            the last lines, bounded; what is said of many pages is one line with a count
+//! counted_pages   the pages that such lines have counted last
+//! report          what a call has logged, and why it was ended
 //! ```
 //!
 //! Its memory is bounded in lines and in bytes, however much rules log and however many readers there are: a
@@ -25,6 +26,7 @@ use crawler_model::status::LogLine;
 use crawler_process::clock::Clock;
 use ring::{Ring, Subject};
 
+mod counted_pages;
 mod report;
 mod ring;
 #[cfg(test)]

@@ -3,13 +3,14 @@
 //! A warning or error about a page that says what one about another page has said is not a line of its own: the
 //! line before counts it. With the 10th page, the 100th, the 1000th and so on, that line is put at the end again, with
 //! the count and what was said of that page, so that readers that follow see it. Closing the log puts all lines at the
-//! end whose counts have grown since.
+//! end whose counts have grown since. A page that is retried counts once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use super::LogBounds;
+use super::counted_pages::CountedPages;
 use crawler_frontier::LogStore;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::status::LogLine;
@@ -20,11 +21,13 @@ pub(super) struct Subject(u64);
 
 /// Pages that were counted since a line was put at the end.
 struct Fold {
+    /// Number that the first of its lines got. No other fold has it.
+    begun: u64,
     /// Number of the line that counts.
     number: u64,
     /// Count that the line had when it was put at the end.
     told: u64,
-    /// Time of the latest page.
+    /// Time at which the same was logged last.
     latest_at: UnixMillis,
 }
 
@@ -42,6 +45,7 @@ pub(super) struct Ring {
     dropped_below: u64,
     /// Lines that count pages, by what they say.
     folds: HashMap<Subject, Fold>,
+    counted_pages: CountedPages,
     /// Subjects of the lines that count pages, by their numbers.
     subjects: HashMap<u64, Subject>,
     hasher: RandomState,
@@ -60,6 +64,7 @@ impl Ring {
             next: first,
             dropped_below: 0,
             folds: HashMap::new(),
+            counted_pages: CountedPages::default(),
             subjects: HashMap::new(),
             hasher: RandomState::new(),
             store: None,
@@ -86,8 +91,12 @@ impl Ring {
         let Some(subject) = subject else {
             return Some(self.push(line));
         };
+        let begun = self.folds.get(&subject).map(|fold| fold.begun);
+        let page = (subject, begun.unwrap_or(self.next), line.url.as_str());
+        let is_new = self.counted_pages.insert(self.hasher.hash_one(page));
         let Some(fold) = self.folds.get_mut(&subject) else {
             let fold = Fold {
+                begun: self.next,
                 number: self.next,
                 told: 0,
                 latest_at: line.at,
@@ -97,6 +106,9 @@ impl Ring {
             return Some(self.push(line));
         };
         fold.latest_at = line.at;
+        if !is_new {
+            return None;
+        }
         let counting = self.lines.get_mut(&fold.number)?;
         let more = counting.more + 1;
         Arc::make_mut(counting).more = more;

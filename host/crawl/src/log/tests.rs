@@ -172,6 +172,27 @@ async fn a_line_that_counts_pages_names_one_page_throughout() {
 }
 
 #[tokio::test]
+async fn a_page_that_is_retried_counts_once() {
+    let log = log();
+    for _attempt in 0..5 {
+        fail(&log, 1..=1, "timeout");
+    }
+    assert_eq!(shown(&log).await, ["/1 timeout"]);
+    for _attempt in 0..5 {
+        fail(&log, 1..=3, "timeout");
+    }
+    assert_eq!(shown(&log).await, ["/1 +2 timeout"]);
+    // Another line counts the same pages anew.
+    log.set_bounds(LogBounds {
+        lines: 1,
+        bytes: 1 << 20,
+    });
+    log.note("info", "later");
+    fail(&log, 2..=3, "timeout");
+    assert_eq!(shown(&log).await[1..], ["/2 +1 timeout"]);
+}
+
+#[tokio::test]
 async fn only_the_same_warning_of_the_same_rule_is_counted() {
     let log = log();
     for url in ["/1", "/2"] {
