@@ -3,6 +3,7 @@
 //! ```text
 //! ring            the last lines, bounded; what is said of many pages is one line with a count
 //! counted_pages   the pages that such lines have counted last
+//! readers         positions of readers, and how many lines each has missed
 //! report          what a call has logged, and why it was ended
 //! ```
 //!
@@ -24,9 +25,11 @@ use crawler_model::id::{Run, Shard};
 use crawler_model::settings::CrawlSettings;
 use crawler_model::status::LogLine;
 use crawler_process::clock::Clock;
-use ring::{Ring, Subject};
+use readers::ReaderId;
+use ring::{Ring, Subject, Unread};
 
 mod counted_pages;
+mod readers;
 mod report;
 mod ring;
 #[cfg(test)]
@@ -93,13 +96,12 @@ struct Lines {
     changed: Option<watch::Sender<()>>,
 }
 
-/// Position of a reader.
+/// A reader. The log has its position.
 struct Reader {
     shared: Arc<Shared>,
-    /// Number of the next line to read.
-    next: u64,
-    /// Number of the line to stop before. If `None`, the reader follows until the crawl is over.
-    end: Option<u64>,
+    id: ReaderId,
+    /// True if the reader waits for lines to come until the crawl is over.
+    follows: bool,
 }
 
 /// A message about a page.
@@ -258,15 +260,12 @@ impl CrawlLog {
 
     /// Returns the lines that are kept; with `follow`, also those to come until the crawl is over.
     pub fn read(&self, follow: bool) -> BoxStream<'static, LogLine> {
-        let reader = {
-            let lines = self.shared.lines();
-            Reader {
-                shared: self.shared.clone(),
-                next: lines.ring.begin(),
-                end: (!follow).then_some(lines.ring.end()),
-            }
+        let reader = Reader {
+            shared: self.shared.clone(),
+            id: self.shared.lines().ring.add_reader(follow),
+            follows: follow,
         };
-        let lines = stream::unfold(reader, |mut reader| async move {
+        let lines = stream::unfold(reader, |reader| async move {
             let line = reader.read().await?;
             Some((line, reader))
         });
@@ -290,25 +289,18 @@ impl Lines {
 
 impl Reader {
     /// Returns the next line, or `None` at the end.
-    async fn read(&mut self) -> Option<LogLine> {
+    async fn read(&self) -> Option<LogLine> {
         loop {
             let mut changed = {
-                let lines = self.shared.lines();
-                let n_missed = lines.ring.n_missed(self.next);
-                if n_missed > 0 {
-                    self.next += n_missed;
-                    return Some(self.missed(n_missed, lines.ring.bounds()));
+                let mut lines = self.shared.lines();
+                match lines.ring.read(self.id) {
+                    Some(Unread::Line(line)) => return Some(Arc::unwrap_or_clone(line)),
+                    Some(Unread::Missed { n_missed, number }) => {
+                        return Some(self.missed(n_missed, number, lines.ring.bounds()));
+                    }
+                    None if self.follows => lines.changed.as_ref()?.subscribe(),
+                    None => return None,
                 }
-                let line = lines.ring.from(self.next);
-                let is_before = |line: &&Arc<LogLine>| self.end.is_none_or(|end| line.number < end);
-                if let Some(line) = line.filter(is_before) {
-                    self.next = line.number + 1;
-                    return Some((**line).clone());
-                }
-                if self.end.is_some() {
-                    return None;
-                }
-                lines.changed.as_ref()?.subscribe()
             };
             // An error means that the crawl is over: the next look reads the remaining lines, and ends.
             let _is_over = changed.changed().await;
@@ -316,21 +308,31 @@ impl Reader {
     }
 
     /// Returns the line that stands for those that were dropped before they were read.
-    fn missed(&self, n_missed: u64, bounds: LogBounds) -> LogLine {
+    fn missed(&self, n_missed: u64, number: u64, bounds: LogBounds) -> LogLine {
         let LogBounds { lines, bytes } = bounds;
+        let gone = match n_missed {
+            1 => "1 line is gone".to_owned(),
+            n => format!("{n} lines are gone"),
+        };
         LogLine {
             at: self.shared.clock.unix_millis(),
             level: "info",
             url: String::new(),
             rule: String::new(),
             message: format!(
-                "{n_missed} lines are gone: the log keeps the last {lines} lines and {bytes} bytes, the limits set by --max-log and --max-log-size"
+                "{gone}: the log keeps the last {lines} lines and {bytes} bytes, the limits set by --max-log and --max-log-size"
             ),
             run: self.shared.run,
             shard: self.shared.shard,
-            number: self.next - 1,
+            number,
             more: 0,
         }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.shared.lines().ring.remove_reader(self.id);
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::LogBounds;
 use super::counted_pages::CountedPages;
+use super::readers::{Position, ReaderId, Readers};
 use crawler_frontier::LogStore;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::status::LogLine;
@@ -31,6 +32,19 @@ struct Fold {
     latest_at: UnixMillis,
 }
 
+/// What a reader has not read yet.
+pub(super) enum Unread {
+    /// The next line.
+    Line(Arc<LogLine>),
+    /// Lines that were dropped for lack of room.
+    Missed {
+        /// Number of these lines.
+        n_missed: u64,
+        /// A number below those of the lines that are left.
+        number: u64,
+    },
+}
+
 /// The last lines of a log.
 pub(super) struct Ring {
     lines: BTreeMap<u64, Arc<LogLine>>,
@@ -41,8 +55,9 @@ pub(super) struct Ring {
     first: u64,
     /// Number of the next line.
     next: u64,
-    /// Number below which all lines were dropped for lack of room.
-    dropped_below: u64,
+    /// Number of lines that were added here and dropped for lack of room.
+    n_dropped: u64,
+    readers: Readers,
     /// Lines that count pages, by what they say.
     folds: HashMap<Subject, Fold>,
     counted_pages: CountedPages,
@@ -62,7 +77,8 @@ impl Ring {
             bounds: LogBounds::default(),
             first,
             next: first,
-            dropped_below: 0,
+            n_dropped: 0,
+            readers: Readers::default(),
             folds: HashMap::new(),
             counted_pages: CountedPages::default(),
             subjects: HashMap::new(),
@@ -186,7 +202,8 @@ impl Ring {
             if let Some(subject) = self.subjects.remove(&oldest) {
                 self.folds.remove(&subject);
             }
-            self.dropped_below = oldest + 1;
+            self.n_dropped += u64::from(oldest >= self.first);
+            self.readers.count_dropped(oldest);
         }
     }
 
@@ -241,34 +258,37 @@ impl Ring {
             fold.number += shift;
         }
         (self.first, self.next) = (first, self.next + shift);
-        if self.dropped_below > 0 {
-            self.dropped_below += shift;
-        }
     }
 
-    /// Returns the number at which a reader begins: that of the oldest line, or of the first that was dropped.
-    pub(super) fn begin(&self) -> u64 {
+    /// Adds a reader of all lines that are kept and, if it follows, of those to come. Lines that were added here and
+    /// dropped count as missed.
+    pub(super) fn add_reader(&mut self, follows: bool) -> ReaderId {
         let oldest = self.lines.first_key_value().map(|(number, _)| *number);
-        let oldest = oldest.unwrap_or(self.next);
-        match self.dropped_below > self.first {
-            true => oldest.min(self.first),
-            false => oldest,
+        self.readers.add(Position {
+            next: oldest.unwrap_or(self.next),
+            end: (!follows).then_some(self.next),
+            n_missed: self.n_dropped,
+        })
+    }
+
+    pub(super) fn remove_reader(&mut self, reader: ReaderId) {
+        self.readers.remove(reader);
+    }
+
+    /// Returns what a reader reads next. `None` if it has read everything that there is.
+    pub(super) fn read(&mut self, reader: ReaderId) -> Option<Unread> {
+        let position = self.readers.position(reader)?;
+        let n_missed = std::mem::take(&mut position.n_missed);
+        if n_missed > 0 {
+            let number = position.next.saturating_sub(1);
+            return Some(Unread::Missed { n_missed, number });
         }
-    }
-
-    /// Returns the number of the next line that is added.
-    pub(super) fn end(&self) -> u64 {
-        self.next
-    }
-
-    /// Returns the number of lines from `next` on that were dropped for lack of room.
-    pub(super) fn n_missed(&self, next: u64) -> u64 {
-        self.dropped_below.saturating_sub(next)
-    }
-
-    /// Returns the first line from `next` on.
-    pub(super) fn from(&self, next: u64) -> Option<&Arc<LogLine>> {
-        self.lines.range(next..).next().map(|(_, line)| line)
+        let (number, line) = self.lines.range(position.next..).next()?;
+        if !position.expects(*number) {
+            return None;
+        }
+        position.next = number + 1;
+        Some(Unread::Line(line.clone()))
     }
 
     /// Returns the lines, the latest first.

@@ -134,6 +134,50 @@ async fn r05_the_log_of_a_crawl_is_bounded_in_bytes() {
 }
 
 #[tokio::test]
+async fn a_slow_reader_is_told_how_many_lines_are_gone() {
+    let frontier = frontier();
+    let first = log_at(1_000, 1);
+    first.attach(frontier.clone()).await.unwrap();
+    first.note("info", "before");
+    first.detach();
+    let log = log_at(9_000_000, 2);
+    log.attach(frontier.clone()).await.unwrap();
+    log.set_bounds(LogBounds {
+        lines: 2,
+        bytes: 1 << 20,
+    });
+    let mut slow = log.read(true);
+    // This line moves twice, and its old numbers are gaps.
+    fail(&log, 1..=100, "no price");
+    (0..3).for_each(|n| log.note("info", n.to_string()));
+    let mut lines = vec![slow.next().await.unwrap(), slow.next().await.unwrap()];
+    // Of the next three lines that go, the reader has read the first.
+    (3..6).for_each(|n| log.note("info", n.to_string()));
+    log.close();
+    lines.extend(slow.collect::<Vec<_>>().await);
+    let told = lines
+        .iter()
+        .map(|line| line.message.split(':').next().unwrap());
+    let expected = ["3 lines are gone", "1", "2 lines are gone", "4", "5"];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test]
+async fn a_reader_is_told_nothing_of_lines_beyond_its_end() {
+    let log = log();
+    log.set_bounds(LogBounds {
+        lines: 2,
+        bytes: 1 << 20,
+    });
+    log.note("info", "0");
+    let reader = log.read(false);
+    (1..6).for_each(|n| log.note("info", n.to_string()));
+    let lines: Vec<String> = reader.map(|line| line.message).collect().await;
+    assert_eq!(lines.len(), 1);
+    assert!(lines[0].starts_with("1 line is gone: "), "{lines:?}");
+}
+
+#[tokio::test]
 async fn what_went_wrong_with_many_pages_is_one_line_with_their_number() {
     let log = log();
     let mut follower = log.read(true);
