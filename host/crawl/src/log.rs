@@ -258,6 +258,11 @@ impl CrawlLog {
         wrong
     }
 
+    /// Returns the size in bytes of the lines that are kept, with their texts.
+    pub fn n_bytes(&self) -> usize {
+        self.shared.lines().ring.n_bytes()
+    }
+
     /// Returns the lines that are kept; with `follow`, also those to come until the crawl is over.
     pub fn read(&self, follow: bool) -> BoxStream<'static, LogLine> {
         let reader = Reader {

@@ -19,6 +19,8 @@ use crawler_model::status::{CrawlStatus, LogLine};
 const LAST_ERRORS: usize = 5;
 /// Maximum number of logs kept of crawls that are over.
 const KEPT_LOGS: usize = 256;
+/// Maximum size in bytes of the logs kept of crawls that are over. Their frontiers have the lines.
+const KEPT_LOG_BYTES: usize = 64 << 20;
 
 /// Crawls of this process, for the API. Cheap to clone.
 #[derive(Clone, Default)]
@@ -39,12 +41,15 @@ struct CrawlTable {
 
 impl CrawlTable {
     /// Drops logs of crawls that are over, those of the oldest resources first, until no more than
-    /// [`KEPT_LOGS`] are left.
+    /// [`KEPT_LOGS`] are left, and those of crawls that are over have no more than [`KEPT_LOG_BYTES`].
     fn trim_logs(&mut self) {
-        while self.logs.len() > KEPT_LOGS
+        let over = self.over.iter().filter_map(|id| self.logs.get(id));
+        let mut n_bytes: usize = over.map(CrawlLog::n_bytes).sum();
+        while (self.logs.len() > KEPT_LOGS || n_bytes > KEPT_LOG_BYTES)
             && let Some(oldest) = self.over.pop_first()
         {
-            self.logs.remove(&oldest);
+            let dropped = self.logs.remove(&oldest);
+            n_bytes = n_bytes.saturating_sub(dropped.map_or(0, |log| log.n_bytes()));
         }
     }
 }
@@ -191,6 +196,7 @@ impl Crawls {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crawler_crawl::log::LogBounds;
     use crawler_model::id::Shard;
     use crawler_process::clock::SystemClock;
 
@@ -249,6 +255,34 @@ mod tests {
         // A crawl that goes on is not over.
         crawls.enter(id(3), running("crawl-3"));
         assert_eq!(crawls.known().over.len(), 19);
+    }
+
+    #[test]
+    fn logs_of_crawls_that_are_over_are_bounded_in_bytes() {
+        let crawls = Crawls::default();
+        let id = |n: u64| ShardId::only(ResourceId(n));
+        for n in 0..9 {
+            let running = running(&format!("crawl-{n}"));
+            running.log.set_bounds(LogBounds {
+                lines: 1 << 20,
+                bytes: 8 << 20,
+            });
+            crawls.enter(id(n), running);
+            for _line in 0..1_100 {
+                crawls.note(id(n), "info", "x".repeat(8 << 10));
+            }
+        }
+        let kept = || crawls.known().logs.len();
+        assert_eq!(kept(), 9);
+        for n in 0..7 {
+            crawls.leave(id(n), Epoch(1));
+        }
+        assert_eq!(kept(), 9);
+        // Eight logs of 8 MiB have more than 64 MiB, with all that a line has besides its texts.
+        crawls.leave(id(7), Epoch(1));
+        crawls.leave(id(8), Epoch(1));
+        assert_eq!(kept(), 7);
+        assert!(!crawls.known().logs.contains_key(&id(1)));
     }
 
     #[tokio::test]

@@ -91,6 +91,11 @@ impl Ring {
         self.bounds
     }
 
+    /// Returns the size in bytes of the lines, with their texts.
+    pub(super) fn n_bytes(&self) -> usize {
+        self.n_bytes + self.lines.len() * size_of::<LogLine>()
+    }
+
     pub(super) fn set_bounds(&mut self, bounds: LogBounds) {
         self.bounds = bounds;
         self.trim();
