@@ -1,5 +1,6 @@
 //! Workers from a master's point of view, for its tests.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,6 +25,8 @@ pub(crate) enum Answer {
 #[derive(Debug)]
 pub(crate) struct Workers {
     answer: Mutex<Answer>,
+    /// Lines of the logs of workers, by their addresses.
+    logs: Mutex<BTreeMap<String, Vec<LogLine>>>,
     n_asked: AtomicUsize,
 }
 
@@ -31,6 +34,7 @@ impl Workers {
     pub(crate) fn new(answer: Answer) -> Self {
         Self {
             answer: Mutex::new(answer),
+            logs: Mutex::default(),
             n_asked: AtomicUsize::default(),
         }
     }
@@ -42,6 +46,12 @@ impl Workers {
 
     pub(crate) fn set(&self, answer: Answer) {
         *self.answer.lock().unwrap() = answer;
+    }
+
+    /// Sets the log that the worker at this address has.
+    pub(crate) fn set_log(&self, address: &str, lines: Vec<LogLine>) {
+        let mut logs = self.logs.lock().unwrap();
+        logs.insert(address.to_owned(), lines);
     }
 
     /// Returns the number of calls so far.
@@ -80,6 +90,10 @@ impl WorkerCalls for Workers {
         _follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
         self.answer(address).await?;
-        Ok(Box::pin(futures::stream::empty()))
+        let lines = self.logs.lock().unwrap().get(address).cloned();
+        let lines = lines.unwrap_or_default().into_iter();
+        Ok(Box::pin(futures::stream::iter(
+            lines.map(Ok::<_, WorkerCallError>),
+        )))
     }
 }

@@ -1,8 +1,8 @@
 //! Logs of resources: from the workers that crawl its shards, and from the frontiers of the others.
 //!
-//! A worker that crawls a shard has the whole log of it in memory. The log of a shard that nobody crawls is in its
-//! frontier, from whatever process; the worker that had the shard last may know lines that came when the frontier
-//! was not open.
+//! A worker that crawls a shard has the whole log of it in memory. A worker that crawled it before may still have a
+//! part of that log, which is left out. The log of a shard that nobody crawls is in its frontier, from whatever process;
+//! the worker that had the shard last may know lines that came when the frontier was not open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,16 +31,22 @@ impl Control {
         let workers = lists::nodes(&self.parts.catalog, Role::Worker).await?;
         // A worker answers for all shards that it has.
         let mut addresses = BTreeSet::new();
+        // Addresses of the owners of the shards that are crawled.
+        let mut crawled_at = BTreeMap::new();
         let mut at_rest = Vec::new();
         for (id, shard) in self.shards(&resource).await? {
             let owner = shard.value.owner.as_ref();
             let node = owner.and_then(|owner| workers.get(&owner.node));
             addresses.extend(node.map(|node| node.address.clone()));
             let is_crawled = running_owner(&shard.value).is_some();
+            if let Some(node) = node.filter(|_| is_crawled) {
+                crawled_at.insert(id.shard, node.address.clone());
+            }
             if shard.value.created && !is_crawled && resource.has_shard(id) {
                 at_rest.push(id);
             }
         }
+        let crawled_at = Arc::new(crawled_at);
         let mut live = Vec::new();
         for address in addresses {
             let lines = self
@@ -48,7 +54,12 @@ impl Control {
                 .workers
                 .logs(&address, resource.id, follow)
                 .await?;
-            live.push(lines.map_err(ControlError::from));
+            let crawled_at = crawled_at.clone();
+            let lines = lines.try_filter(move |line| {
+                let owner = crawled_at.get(&line.shard);
+                std::future::ready(owner.is_none_or(|owner| *owner == address))
+            });
+            live.push(lines.map_err(ControlError::from).boxed());
         }
         let last_read = LastRead::default();
         let stored = stored(self.readers.clone(), at_rest, last_read.clone());

@@ -12,6 +12,7 @@ use crawler_model::resource::{Assignment, Deleting, Phase, ResourceSpec, ShardSt
 pub(super) mod bench;
 mod leading;
 mod lifecycle;
+mod logs;
 mod nodes;
 mod params;
 mod passes;
