@@ -32,7 +32,7 @@ struct Fold {
     latest_at: UnixMillis,
 }
 
-/// What a reader has not read yet.
+/// Next of what a reader has not read yet.
 pub(super) enum Unread {
     /// The next line.
     Line(Arc<LogLine>),

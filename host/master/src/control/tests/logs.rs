@@ -1,9 +1,14 @@
 //! Tests of the log of a resource: from where each line comes.
 
+use std::time::Duration;
+
 use futures::TryStreamExt as _;
 
 use super::*;
-use crawler_model::id::{Incarnation, ResourceId, Run, Shard};
+use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
+use crawler_frontier::suite::of_another_format;
+use crawler_frontier::{Frontier as _, LogStore as _};
+use crawler_model::id::{Digest, Epoch, Incarnation, ResourceId, Run, Shard};
 use crawler_model::resource::{Owner, ShardId, ShardRecord};
 use crawler_model::status::LogLine;
 use crawler_store::catalog::encode;
@@ -57,6 +62,28 @@ impl TwoShards {
         self.bench.write(Txn::new().put(key, encode(&record))).await;
     }
 
+    /// Stores a line in the frontier of a shard.
+    async fn store(&self, shard: u32, line: LogLine) {
+        let objects = self.bench.data().object_store();
+        let frontiers = Arc::new(Frontiers::new(objects, DurableSettings::default()));
+        let open_options = OpenOptions {
+            shard: self.id(shard),
+            cluster: "c1".into(),
+            epoch: Epoch(1),
+            run: Run(1),
+            plugin: Digest::of(b"plugin"),
+            created: false,
+            storage_epoch: 0,
+            now: 0,
+            delay: Duration::ZERO,
+            carry: None,
+            division: None,
+        };
+        let opened = Box::pin(frontiers.open(open_options)).await.unwrap();
+        opened.store_line(Arc::new(line));
+        opened.close().await.unwrap();
+    }
+
     /// Returns the messages of the log, in the order of their texts.
     async fn told(&self) -> Vec<String> {
         let name = "a".parse().unwrap();
@@ -93,4 +120,34 @@ async fn lines_of_a_shard_that_has_moved_come_once() {
     let lines = vec![line(0, 1, "moved"), line(0, 2, "new")];
     two_shards.workers.set_log("worker-2:1", lines);
     assert_eq!(two_shards.told().await, ["moved", "new", "other shard"]);
+}
+
+#[tokio::test]
+async fn the_log_of_a_shard_whose_owner_is_gone_is_read() {
+    let two_shards = two_shards().await;
+    two_shards.store(0, line(0, 1, "stored 0")).await;
+    two_shards.store(1, line(1, 1, "stored 1")).await;
+    // The owner of shard 1 has been replaced by another process under its id.
+    two_shards.assign(0, "worker-9", 1).await;
+    two_shards.assign(1, "worker-1", 7).await;
+    let lines = vec![line(1, 1, "stored 1"), line(1, 2, "unstored")];
+    two_shards.workers.set_log("worker-1:1", lines);
+    let expected = ["stored 0", "stored 1", "unstored"];
+    assert_eq!(two_shards.told().await, expected);
+}
+
+#[tokio::test]
+async fn a_frontier_that_cannot_be_read_hides_no_other_lines() {
+    let two_shards = two_shards().await;
+    let objects = two_shards.bench.data().object_store();
+    of_another_format(&objects, two_shards.id(0)).await;
+    two_shards.assign(0, "worker-9", 1).await;
+    two_shards.assign(1, "worker-1", 1).await;
+    let lines = vec![line(1, 1, "crawled")];
+    two_shards.workers.set_log("worker-1:1", lines);
+    let told = two_shards.told().await;
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told[0], "crawled");
+    let missing = "lines of shard 0 are missing: the frontier ";
+    assert!(told[1].starts_with(missing), "{told:?}");
 }
