@@ -156,12 +156,12 @@ export function attr(css: string, name: string): Value<string>;
 export function tag(css: string): Value<string>;
 
 /**
- * Reads `true` if there is such an element, and `false` otherwise. It is never missing, and `all` has no effect.
+ * Reads `true` if there is such an element, and `false` otherwise.
  *
  * @example
  * const fields = { onSale: present("p.sale") };
  */
-export function present(css: string): Value<boolean>;
+export function present(css: string): Presence<boolean>;
 
 /**
  * Reads addresses that can only be followed, by `crawl.follow`. They never enter the sandbox, which is fastest.
@@ -189,14 +189,14 @@ export function links(css: string, name?: string): LinksField;
 export function rows<const F extends RowFields>(css: string, fields: F): RowsField<F>;
 
 /** Fields that a page is read for, by name. */
-export type Fields = { readonly [field: string]: Value<any, any, any> | LinksField | RowsField<any> };
+export type Fields = { readonly [field: string]: Value<any, any, any> | Presence<any> | LinksField | RowsField<any> };
 
 /** Fields of a row. Links cannot be among them; `attr` reads an address. */
-export type RowFields = { readonly [field: string]: Value<any, any, any> | RowsField<any> };
+export type RowFields = { readonly [field: string]: Value<any, any, any> | Presence<any> | RowsField<any> };
 
 /**
- * A value that is read of elements. `text`, `raw`, `inner`, `attr`, `tag` and `present` return one, and each method
- * returns a new one.
+ * A value that is read of elements. `text`, `raw`, `inner`, `attr` and `tag` return one, and each method returns a new
+ * one.
  *
  * Without `all`, the value is that of the first element that matches. If there is none, `page.extract` throws an error
  * that names field and selector, unless `optional` or `otherwise` was called. `T` is the type of the value of one
@@ -234,6 +234,23 @@ export interface Value<T, Every extends boolean = false, Missing = never> {
      * const fields = { price: text("p.price").map((price) => Number(price.replace("£", ""))) };
      */
     map<U>(change: (value: T) => U): Value<U, Every, Missing>;
+}
+
+/**
+ * A value that tells if there is an element, as `present` declares it. It is one value, never missing, however many
+ * elements match. `T` is its type.
+ */
+export interface Presence<T> {
+    /**
+     * Makes the value by a function. Several are called in turn.
+     *
+     * The error that the function throws ends the call, with the name of the field and its selector in front of its own
+     * message. A `RuleError` is thrown as it is.
+     *
+     * @example
+     * const fields = { soldOut: present("p.stock").map((isThere) => !isThere) };
+     */
+    map<U>(change: (value: T) => U): Presence<U>;
 }
 
 /**
@@ -309,6 +326,7 @@ export type ReadingOf<V> =
     V extends RowsField<infer F> ? Reading<F>[]
     : V extends LinksField ? Links
     : V extends Value<infer T, infer Every, infer Missing> ? (Every extends true ? T[] : T | Missing)
+    : V extends Presence<infer T> ? T
     : never;
 
 /** The page of a call, which each rule gets. What is not asked for does not enter the sandbox. */

@@ -16,6 +16,7 @@ export const rules = plugin({
                 stars: attr("p", "data-stars").map(Number).optional(),
                 tags: text("li").all(),
                 isNew: present("b"),
+                isOld: present("b").map((isThere) => (isThere ? "no" : "yes")),
             }),
             price: text("p.price").map((words) => words.length).otherwise("free"),
         },
@@ -36,11 +37,13 @@ export const rules = plugin({
             const tags = books[0]?.tags;
             /** @type {boolean | undefined} */
             const isNew = books[0]?.isNew;
+            /** @type {string | undefined} */
+            const isOld = books[0]?.isOld;
             /** @type {number | string} */
             const either = price;
             crawl.follow(next, "list", { priority: 1 });
             crawl.follow(next.matching("^http:").notMatching("c$"), "list");
-            crawl.emit("book", { title, stars, tags, isNew, either });
+            crawl.emit("book", { title, stars, tags, isNew, isOld, either });
             console.log(page.fetchedAt / 1000, page.header("etag") ?? "none");
             helper(page, crawl);
 
@@ -109,6 +112,10 @@ export const any = plugin({
     rules: { page() {} },
 });
 
+// @ts-expect-error: there is one answer, however many elements match
+present("b").all();
+// @ts-expect-error: the answer is never missing
+present("b").optional();
 // @ts-expect-error: links stand beside rows
 rows("p", { next: links("a") });
 // @ts-expect-error: a field is made by a function
