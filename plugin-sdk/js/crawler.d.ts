@@ -16,8 +16,8 @@
  */
 
 /**
- * Makes a plugin. The module of the rules exports it as `rules`. A `TypeError` if a field of `reads` or a param is not
- * declared as its type says.
+ * Makes a plugin. The module of the rules exports it as `rules`. Throws a `TypeError` if a field of `reads` or a param
+ * is not declared as its type says.
  *
  * @example
  * export const rules = plugin({
@@ -279,8 +279,8 @@ export interface LinksField {
      * have to be found.
      *
      * The address is absolute and has no fragment. The expression is a text in the syntax of the crate `regex-lite` for
-     * Rust, and no `RegExp`. There are at most 32 expressions, each of at most 4 KiB. A `TypeError` if it is not a text.
-     * The crawl fails if the links are followed and the expression is malformed.
+     * Rust, and no `RegExp`. There are at most 32 expressions, each of at most 4 KiB. Throws a `TypeError` if it is not
+     * a text. The crawl fails if the links are followed and the expression is malformed.
      *
      * @example
      * const fields = { books: links("a").matching(String.raw`/books/\d+$`) };
@@ -384,7 +384,7 @@ export interface Page<Reads = any> {
     /** Body as received, without its content-encoding. */
     readonly body: Uint8Array;
     /**
-     * Returns the body as JSON. A `SyntaxError` if it is none.
+     * Returns the body as JSON. Throws a `SyntaxError` if it is none.
      *
      * @example
      * for (const book of page.json().books) crawl.emit("book", { title: book.title });
@@ -393,8 +393,9 @@ export interface Page<Reads = any> {
     /**
      * Returns what `reads` of the plugin declares under this name: an object with the value of each field.
      *
-     * A `TypeError` if the plugin declares no such name. An `Error` if a field is missing, or if a function of `map`
-     * throws. If the page has more than limits `captures` and `capture-bytes` of a call allow, the rest is left out.
+     * Throws a `TypeError` if the plugin declares no such name, and an `Error` if a field is missing or a function of
+     * `map` throws. If the page has more than limits `captures` and `capture-bytes` of a call allow, the rest is left
+     * out.
      *
      * @example
      * const { title } = page.extract("book");
@@ -425,9 +426,9 @@ export interface Crawl<Rule extends string = any, Kind extends string = any, Nam
     /**
      * Emits one item of a kind that `items` of the plugin declares.
      *
-     * The value is an object that `JSON.stringify` can write. A `TypeError` if the plugin declares no such kind, or the
-     * value holds links. The crawler refuses an item that does not fit its schema, and more items than limits `items`
-     * and `item-bytes` of a call allow.
+     * The value is an object that `JSON.stringify` can write. Throws a `TypeError` if the plugin declares no such kind,
+     * or the value holds links. The crawler refuses an item that does not fit its schema, and more items than limits
+     * `items` and `item-bytes` of a call allow.
      *
      * @example
      * crawl.emit("book", { url: page.url, title: "The Waves" });
@@ -446,8 +447,8 @@ export interface Crawl<Rule extends string = any, Kind extends string = any, Nam
      * Addresses are absolute, or relative to the page of this call. The crawler drops those that this run has already
      * seen, and those outside of the scope of the resource. It leaves out what is no address; in `root` it refuses that.
      *
-     * A `TypeError` if the plugin has no such rule, or an argument has another type. The crawler refuses a state that is
-     * too long, a status that is none, and more requests than limit `requests` of a call allows.
+     * Throws a `TypeError` if the plugin has no such rule, or an argument has another type. The crawler refuses a state
+     * that is too long, a status that is none, and more requests than limit `requests` of a call allows.
      *
      * @example
      * crawl.follow("/books?page=2", "list", { priority: 1, state: "poetry" });
@@ -493,7 +494,7 @@ export function skip(why: unknown): RuleError;
  * Returns an error to throw if the page is to be tried again.
  *
  * `afterMs` is the shortest wait in milliseconds, rounded up to a whole one; without it the back-off of the crawler
- * decides. Setting `max-retry-wait` of the resource caps the wait, and `max-attempts` the number of attempts. A
+ * decides. Setting `max-retry-wait` of the resource caps the wait, and `max-attempts` the number of attempts. Throws a
  * `TypeError` if `afterMs` is negative or not finite.
  *
  * @example

@@ -266,8 +266,8 @@ class links:
         expressions have to be found.
 
         The address is absolute and has no fragment. The expression is a text in the syntax of the crate `regex-lite`
-        for Rust, which is not that of `re`. There are at most 32 expressions, each of at most 4 KiB. `TypeError` if it
-        is not a text. The crawl fails if the links are followed and the expression is malformed.
+        for Rust, which is not that of `re`. There are at most 32 expressions, each of at most 4 KiB. Raises `TypeError`
+        if it is not a text. The crawl fails if the links are followed and the expression is malformed.
 
         Example:
             "books": links("a").matching(r"/books/\d+$")
@@ -355,7 +355,7 @@ def retry(why: object, after_ms: float | None = None) -> RuleError:
 
     `after_ms` is the shortest wait in milliseconds, rounded up to a whole one; without it the back-off of the crawler
     decides. Setting `max-retry-wait` of the resource caps the wait, and `max-attempts` the number of attempts.
-    `TypeError` if `after_ms` is negative or not finite.
+    Raises `TypeError` if `after_ms` is negative or not finite.
 
     Example:
         raise retry("the price is not there yet", after_ms=60_000)
@@ -482,7 +482,7 @@ class Plugin:
       tells what it is for, and perhaps with `default`, a string, or with `optional`, `True`. A param with neither has
       to be given. A resource with other params is refused; without `params` it may have any.
 
-    `TypeError` if a field is none of those above, or a param is not declared like this.
+    Raises `TypeError` if a field is none of those above, or a param is not declared like this.
 
     Example:
         shop = Plugin(
@@ -537,8 +537,8 @@ class Plugin:
     def rule(self, named):
         """Decorates a function that parses pages. The rule has the name of the function, or the one that is given.
 
-        The function returns nothing and is neither `async` nor a generator; otherwise the call fails. `TypeError` if
-        there are two rules of one name.
+        The function returns nothing and is neither `async` nor a generator; otherwise the call fails. Raises
+        `TypeError` if there are two rules of one name.
 
         Example:
             @shop.rule("list")
@@ -556,8 +556,8 @@ class Plugin:
         return function
 
     def rules(self) -> type:
-        """Returns the class that the module of the plugin has to have under the name `Rules`. `TypeError` if no
-        function is decorated by `root`.
+        """Returns the class that the module of the plugin has to have under the name `Rules`. Raises `TypeError` if
+        no function is decorated by `root`.
 
         Example:
             Rules = shop.rules()
@@ -878,7 +878,7 @@ class Page:
         return host.body()
 
     def json(self) -> Any:
-        """Returns the body as JSON. `json.JSONDecodeError`, a `ValueError`, if it is none.
+        """Returns the body as JSON. Raises `json.JSONDecodeError`, a `ValueError`, if it is none.
 
         Example:
             for book in page.json()["books"]:
@@ -889,9 +889,9 @@ class Page:
     def extract(self, name: str) -> dict[str, Any]:
         """Returns what `reads` of the plugin declares under this name: a dict with the value of each field.
 
-        `LookupError` if the plugin declares no such name. `ValueError` if a field is missing, or if a function of
-        `map` raises. If the page has more than limits `captures` and `capture-bytes` of a call allow, the rest is left
-        out.
+        Raises `LookupError` if the plugin declares no such name, and `ValueError` if a field is missing or a function
+        of `map` raises. If the page has more than limits `captures` and `capture-bytes` of a call allow, the rest is
+        left out.
 
         Example:
             found = page.extract("book")
@@ -944,9 +944,9 @@ class Crawl:
     def emit(self, kind: str, value: Mapping[str, Any]) -> None:
         """Emits one item of a kind that `items` of the plugin declares.
 
-        The value is a dict that `json.dumps` can write. `LookupError` if the plugin declares no such kind. `TypeError`
-        if JSON has no form for a part of the value. The crawler refuses an item that does not fit its schema, and more
-        items than limits `items` and `item-bytes` of a call allow.
+        The value is a dict that `json.dumps` can write. Raises `LookupError` if the plugin declares no such kind, and
+        `TypeError` if JSON has no form for a part of the value. The crawler refuses an item that does not fit its
+        schema, and more items than limits `items` and `item-bytes` of a call allow.
 
         Example:
             crawl.emit("book", {"url": page.url, "title": "The Waves"})
@@ -983,9 +983,9 @@ class Crawl:
         - `headers`: further headers by name. The crawler refuses those that it sets itself, such as `host`.
         - `body`: text, sent in UTF-8, or bytes. A request with another body is another page.
 
-        Links have no `method`, `headers` and `body`. `LookupError` if the plugin has no such rule. `TypeError` if an
-        argument has another type, or links have one of these three. The crawler refuses a state that is too long, a
-        status that is none, and more requests than limit `requests` of a call allows.
+        Links have no `method`, `headers` and `body`. Raises `LookupError` if the plugin has no such rule, and
+        `TypeError` if an argument has another type, or links have one of these three. The crawler refuses a state that
+        is too long, a status that is none, and more requests than limit `requests` of a call allows.
 
         Example:
             crawl.follow("/books?page=2", "list", priority=1, state="poetry")
