@@ -260,15 +260,12 @@ impl SavedCall {
         }
         let mut saved = SavedPage::of(page, BodyFile(body.clone()));
         let (mut params, mut outcome) = (params, None);
-        // An earlier call that cannot be read leaves nothing.
-        if let Ok(earlier) = Self::read(folder, name)
+        if let Some(earlier) = Self::earlier(folder, name, rule)
             && let CallTarget::Rule {
-                rule: same,
-                page: earlier_page,
-            } = earlier.called
-            && same == rule
+                page: earlier_page, ..
+            } = &earlier.called
         {
-            saved.called_as(&earlier_page);
+            saved.called_as(earlier_page);
             outcome = earlier.outcome;
             limits = earlier.limits.and(&limits);
             if params.is_empty() {
@@ -290,6 +287,28 @@ impl SavedCall {
         write(&folder.join(&body), &page.body, is_replacing)?;
         call.write(folder, name)?;
         Ok(call)
+    }
+
+    /// Returns the limits with which a page is fetched for a rule: those of the earlier call of this name, which the
+    /// fetch replaces, and the given ones on top. They are the limits that [`SavedCall::keep`] keeps.
+    pub fn fetch_limits(
+        folder: &Path,
+        name: &CallName,
+        rule: &str,
+        given: &LimitOverrides,
+    ) -> LimitOverrides {
+        let earlier = Self::earlier(folder, name, rule);
+        let own = earlier.map(|earlier| earlier.limits).unwrap_or_default();
+        own.and(given)
+    }
+
+    /// Returns the call of this name if it is one of this rule. A call that cannot be read leaves nothing.
+    fn earlier(folder: &Path, name: &CallName, rule: &str) -> Option<Self> {
+        let earlier = Self::read(folder, name).ok()?;
+        match &earlier.called {
+            CallTarget::Rule { rule: same, .. } if same == rule => Some(earlier),
+            CallTarget::Rule { .. } | CallTarget::Root { .. } => None,
+        }
     }
 }
 

@@ -186,13 +186,15 @@ async fn try_one(trial: &Trial, options: &TestOptions, name: CallName) -> CallRe
 }
 
 async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
-    let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
+    let folder = &options.pages;
     let request = &options.request;
     let settings = &options.fetch_setup.settings;
     let name = match &options.name {
         Some(name) => name.clone(),
         None => CallName::of(&request.rule, &request.url),
     };
+    let limits = SavedCall::fetch_limits(folder, &name, &request.rule, &options.limits);
+    let limits = Limits::default().with(&limits, &LimitOverrides::unlimited())?;
     let fetcher = fetcher(&options.fetch_setup)?;
     let page = fetching::page(&*fetcher, request, settings, limits.body).await?;
     anyhow::ensure!(
@@ -201,7 +203,6 @@ async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
         page.url,
         page.status
     );
-    let folder = &options.pages;
     let fetched = Fetched {
         rule: &request.rule,
         params: options.params.clone(),

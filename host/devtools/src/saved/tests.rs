@@ -161,6 +161,29 @@ fn a_page_that_is_fetched_again_is_called_as_before() {
 }
 
 #[test]
+fn a_page_is_fetched_again_with_the_limits_of_its_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = |rule, given: &LimitOverrides| {
+        SavedCall::fetch_limits(folder.path(), &name("menu"), rule, given)
+    };
+    assert_eq!(limits("list", &limit("items")), limit("items"));
+    let kept = keep(folder.path(), false).unwrap();
+    assert_eq!(kept.limits, limit("fuel"));
+    let none = LimitOverrides::default();
+    assert_eq!(limits("list", &none), limit("fuel"));
+    assert_eq!(
+        limits("list", &limit("items")),
+        limit("fuel").and(&limit("items"))
+    );
+    let mut other = LimitOverrides::default();
+    other.set("fuel", "9").unwrap();
+    assert_eq!(limits("list", &other), other);
+    assert_eq!(limits("detail", &none), none);
+    std::fs::write(path_of(folder.path(), &name("menu")), "{").unwrap();
+    assert_eq!(limits("list", &none), none);
+}
+
+#[test]
 fn what_comes_of_a_call_is_kept_unless_somebody_has_changed_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut call = keep(folder.path(), false).unwrap();
