@@ -52,7 +52,7 @@ pub enum ControlError {
         /// Number of its newest run.
         newest: Run,
     },
-    /// No version of the plugin emits items of this kind.
+    /// No version of the plugin emits items of this kind, and the present run has none.
     #[error("plugin {plugin} has no items of kind {kind:?}")]
     NoKind {
         /// Kind, as it was asked for.

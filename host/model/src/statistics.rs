@@ -193,6 +193,11 @@ impl Statistics {
         kinds.any(|kind| kind.has_field(field))
     }
 
+    /// True if there may be items of a kind. The kinds beyond the bound are not told apart.
+    pub fn may_have_kind(&self, kind: &str) -> bool {
+        kinds::may_have(&self.kinds, kind)
+    }
+
     /// Returns the number of items that are known by their kind.
     pub fn items(&self) -> u64 {
         self.kinds.values().map(|kind| kind.items).sum()

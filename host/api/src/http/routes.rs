@@ -204,7 +204,7 @@ fn outputs() -> Vec<Route> {
             RouteDocs {
                 query: "`follow`: goes on until the run is over · `envelope`: with key, page, rule, schema, run, time and position · `after=POSITION`: goes on behind this item, in its run · `run=N`: of this run · `kind=KIND`: of this kind, the name of a schema · `since=MILLISECONDS`: of pages that were fetched then or later · `limit=N`: at most so many",
                 answer: "stream of items of the present run, or of `run`",
-                errors: "400 a kind that the plugin does not have, when the present run is read · 404 · 412 the frontier is missing or damaged · 503 the storage does not answer",
+                errors: "400 a kind that neither the plugin nor the present run has, when the present run is read · 404 · 412 the frontier is missing or damaged · 503 the storage does not answer",
                 ..RouteDocs::default()
             },
         ),

@@ -14,7 +14,7 @@ use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use super::Control;
 use crate::ControlError;
 use crawler_model::crawl::ItemRecord;
-use crawler_model::id::{PluginName, ResourceId, ResourceName, Run};
+use crawler_model::id::{ResourceId, ResourceName, Run};
 use crawler_model::resource::Resource;
 use crawler_sink::items::{Extents, ReadItems};
 use frontiers::Frontiers;
@@ -59,7 +59,7 @@ impl Control {
             {
                 let run = query.run(name, resource.run)?;
                 if run == resource.run {
-                    self.check_kind(&query, &resource.spec.plugin.name).await?;
+                    self.check_kind(&query, &resource).await?;
                 }
                 let frontiers = self.frontiers(resource.id, Some(resource.spec.name));
                 (resource.id, run, frontiers)
@@ -92,17 +92,28 @@ impl Control {
         Ok(query.chosen(placed(items, start)))
     }
 
-    /// Refuses a kind that no version of the plugin has. The items of earlier runs may be of another plugin.
-    async fn check_kind(&self, query: &ItemQuery, plugin: &PluginName) -> Result<(), ControlError> {
+    /// Refuses a kind that no version of the plugin has, unless the present run has such items: they may be of a
+    /// version that was replaced within the run, and deleted. The items of earlier runs may be of another plugin.
+    async fn check_kind(&self, query: &ItemQuery, resource: &Resource) -> Result<(), ControlError> {
         let Some(kind) = &query.kind else {
             return Ok(());
         };
+        let plugin = &resource.spec.plugin.name;
         let versions = self.plugin_versions(plugin).await?;
         let schemas = versions
             .iter()
             .flat_map(|plugin| &plugin.description.schemas);
         let kinds: BTreeSet<&str> = schemas.map(|schema| &*schema.name).collect();
         if kinds.contains(kind.as_str()) || versions.is_empty() {
+            return Ok(());
+        }
+        // Statistics answer at once, however many items there are to be read.
+        let has_items = match Box::pin(self.statistics(&resource.spec.name)).await {
+            Ok(run) => run.statistics.may_have_kind(kind),
+            Err(ControlError::NoFrontier { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        if has_items {
             return Ok(());
         }
         Err(ControlError::NoKind {

@@ -89,6 +89,12 @@ pub(super) fn declare(kinds: &mut BTreeMap<String, Kind>, schemas: &[Schema]) {
     }
 }
 
+/// True if there may be items of a kind: they are known, or were counted as others.
+pub(super) fn may_have(kinds: &BTreeMap<String, Kind>, name: &str) -> bool {
+    let has_items = |name: &str| kinds.get(name).is_some_and(|kind| kind.items > 0);
+    has_items(&plain(name, NAME_BYTES)) || has_items(OTHERS)
+}
+
 /// Adds the items of a page, or of another shard. A name that is known costs no allocation.
 pub(super) fn merge(kinds: &mut BTreeMap<String, Kind>, others: &BTreeMap<String, Kind>) {
     for (name, other) in others {

@@ -151,6 +151,25 @@ fn a_field_is_empty_if_no_item_has_a_value() {
 }
 
 #[test]
+fn a_kind_without_items_is_told_until_there_are_too_many() {
+    let mut statistics = Statistics::default();
+    let mut emit = |kind: &str| {
+        let kinds = Kind::of_items(&[item(kind, "{}")]);
+        kinds::merge(&mut statistics.kinds, &kinds);
+        statistics.clone()
+    };
+    let long = "x".repeat(100);
+    assert!(!emit("book").may_have_kind(&long));
+    let few = emit(&long);
+    assert!(few.may_have_kind("book") && few.may_have_kind(&long));
+    assert!(!few.may_have_kind("author") && !few.may_have_kind(""));
+    for n in 0..20 {
+        emit(&format!("kind-{n}"));
+    }
+    assert!(emit("one more").may_have_kind("author"));
+}
+
+#[test]
 fn the_hosts_with_most_links_are_known() {
     let mut hosts = TopHosts::default();
     for n in 0..1_000 {

@@ -3,17 +3,28 @@
 use std::time::Duration;
 
 use super::*;
+use crate::control::items::ItemQuery;
 use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::suite::{commit_of, new, ready, take};
 use crawler_frontier::{Ended, Frontier};
 use crawler_model::crawl::Done;
 use crawler_model::id::{Digest, Epoch, ResourceId, Run, Shard};
 use crawler_model::resource::{ShardId, ShardRecord};
+use crawler_model::statistics::{Kind, Observed};
 use crawler_store::Txn;
 use crawler_store::catalog::{Versioned, encode};
 
 /// Crawls one page in a run of a shard, which is answered with status 404.
 async fn crawl(bench: &Bench, resource: ResourceId, shard: u32, run: u64) {
+    let observed = Observed {
+        status: 404,
+        ..Observed::default()
+    };
+    crawl_as(bench, resource, shard, run, observed).await;
+}
+
+/// Crawls one page in a run of a shard, of which this is observed.
+async fn crawl_as(bench: &Bench, resource: ResourceId, shard: u32, run: u64, observed: Observed) {
     let shard = ShardId {
         resource,
         shard: Shard(shard),
@@ -39,7 +50,7 @@ async fn crawl(bench: &Bench, resource: ResourceId, shard: u32, run: u64) {
     frontier.seed(vec![new("http://a/")]).await.unwrap();
     let claim = ready(take(&frontier, 1_000, 1).await);
     let mut commit = commit_of(claim, Ended::Done(Done::Gone));
-    commit.result.observed.status = 404;
+    commit.result.observed = observed;
     frontier.commit(commit).await.unwrap();
     frontier.close().await.unwrap();
     let key = bench.catalog().keys().shard(shard);
@@ -76,4 +87,38 @@ async fn statistics_are_those_of_all_shards_in_the_present_run() {
     let found = bench.control.statistics(&name).await.unwrap();
     assert_eq!((found.run, found.counts.outcomes["gone"]), (Run(2), 1));
     assert_eq!(found.statistics.statuses, [(404, 1)].into());
+}
+
+#[tokio::test]
+async fn a_kind_of_a_deleted_version_is_read_while_its_run_goes_on() {
+    let bench = bench().await;
+    let resource = bench.add("a").await.unwrap().resource.id;
+    let emitted = Kind {
+        items: 1,
+        ..Kind::default()
+    };
+    let observed = Observed {
+        kinds: [("novel".to_owned(), emitted)].into(),
+        ..Observed::default()
+    };
+    crawl_as(&bench, resource, 0, 1, observed).await;
+    let items = async |kind: &str| {
+        let query = ItemQuery {
+            kind: Some(kind.to_owned()),
+            ..ItemQuery::default()
+        };
+        bench.control.items("a", query).await.map(drop)
+    };
+    items("novel").await.unwrap();
+    check_refused(
+        items("novle").await,
+        Code::InvalidArgument,
+        "plugin books has no items of kind \"novle\"",
+    );
+    bench.restart("a").await.unwrap();
+    check_refused(
+        items("novel").await,
+        Code::InvalidArgument,
+        "plugin books has no items of kind \"novel\"",
+    );
 }
