@@ -60,7 +60,7 @@ impl Sources for Frontiers {
                 && shard.value.created
                 // A shard of an earlier run, which had more of them, has nothing left.
                 && resource.value.has_shard(id)
-                && !self.is_done_with(id.shard, run).await
+                && !self.is_done_with(id, run).await
             {
                 return Ok(false);
             }
@@ -171,13 +171,18 @@ impl Frontiers {
         Ok(Some(Extent::Marks(marks)))
     }
 
-    /// True if an open frontier is known to be done with a run. A faulty frontier shows when it is asked for
-    /// its marks.
-    async fn is_done_with(&self, shard: Shard, run: Run) -> bool {
-        match self.readers.get(&shard) {
-            Some(reader) => reader.is_done_with(run).await.unwrap_or(false),
-            None => false,
+    /// True if a frontier is known to be done with a run. A faulty frontier shows when it is asked for its marks.
+    async fn is_done_with(&self, id: ShardId, run: Run) -> bool {
+        if let Some(reader) = self.readers.get(&id.shard) {
+            return reader.is_done_with(run).await.unwrap_or(false);
         }
+        // Not all readers can be kept, so there may be none of this shard.
+        let Ok(Some(reader)) = self.open.follow(id).await else {
+            return false;
+        };
+        let is_done = reader.is_done_with(run).await;
+        close(reader).await;
+        is_done.unwrap_or(false)
     }
 
     async fn close(&mut self) {

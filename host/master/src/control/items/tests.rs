@@ -9,6 +9,7 @@ use super::super::tests::bench::{Bench, bench, check_refused};
 use super::*;
 use crate::Code;
 use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
+use crawler_frontier::reader::pool::Readers;
 use crawler_frontier::{Frontier as _, FrontierError, ItemOutbox as _};
 use crawler_model::crawl::ItemKey;
 use crawler_model::id::{Digest, Epoch, Shard};
@@ -295,7 +296,20 @@ async fn items_of_a_deleted_resource_are_read_by_its_id_before_and_after_its_fro
 
 #[tokio::test(start_paused = true)]
 async fn who_follows_a_run_gets_its_last_items_though_another_was_asked_for_meanwhile() {
-    let bench = bench().await;
+    Box::pin(check_followed_to_the_end(2)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_follows_a_run_comes_to_its_end_without_a_kept_reader() {
+    Box::pin(check_followed_to_the_end(1)).await;
+}
+
+/// Follows a run, whose last items come after another run was asked for, with a pool of so many readers. Half of them
+/// are kept.
+async fn check_followed_to_the_end(n_readers: usize) {
+    let mut bench = bench().await;
+    let objects = bench.data().object_store();
+    bench.control.readers = Arc::new(Readers::new(objects, n_readers));
     let id = bench.add("a").await.unwrap().resource.id;
     let data = bench.control.parts.data.clone();
     let shard = shard(id.0);
