@@ -126,8 +126,18 @@ pub enum ChooseError {
 }
 
 impl LinkFilter {
-    /// Compiles conditions.
-    pub fn new(conditions: &LinkConditions) -> Result<Self, LinkFilterError> {
+    /// Compiles conditions. Returns the result, and the fuel to charge for it: 16 for each byte of the compiled
+    /// patterns, or of the largest size if the conditions are refused.
+    pub fn new(conditions: &LinkConditions) -> (Result<Self, LinkFilterError>, u64) {
+        let compiled = Self::compile(conditions);
+        let size = match &compiled {
+            Ok(filter) => filter.patterns.iter().map(|(one, _)| one.size()).sum(),
+            Err(_) => PATTERNS_SIZE_MAX,
+        };
+        (compiled, size as u64 * FUEL_PER_PATTERN_BYTE)
+    }
+
+    fn compile(conditions: &LinkConditions) -> Result<Self, LinkFilterError> {
         let matching = conditions.matching.iter().map(|text| (text, true));
         let all = matching.chain(conditions.not_matching.iter().map(|text| (text, false)));
         let n = conditions.matching.len() + conditions.not_matching.len();
@@ -148,15 +158,6 @@ impl LinkFilter {
             patterns,
             distinct: conditions.distinct,
         })
-    }
-
-    /// Returns the charge for compiling conditions, or those of the largest size if they were refused.
-    pub fn fuel(compiled: Result<&Self, &LinkFilterError>) -> u64 {
-        let size = match compiled {
-            Ok(filter) => filter.patterns.iter().map(|(one, _)| one.size()).sum(),
-            Err(_) => PATTERNS_SIZE_MAX,
-        };
-        size as u64 * FUEL_PER_PATTERN_BYTE
     }
 
     /// Returns the positions of the captures of a field that are links to pages and meet the conditions, in the order
@@ -191,7 +192,8 @@ impl LinkFilter {
     ///     ..LinkConditions::default()
     /// };
     /// let (page, budget) = (Url::parse("http://a.test/")?, ChooseBudget::default());
-    /// let chosen = LinkFilter::new(&books)?.choose(&captures, 0, (&page, &page), &budget, &mut 1_000_000)?;
+    /// let (filter, _fuel) = LinkFilter::new(&books);
+    /// let chosen = filter?.choose(&captures, 0, (&page, &page), &budget, &mut 1_000_000)?;
     /// assert_eq!(chosen, [1]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

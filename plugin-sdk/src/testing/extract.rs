@@ -42,7 +42,8 @@ impl Answer {
         field: u32,
         filter: LinkFilter,
     ) -> Result<Vec<u32>> {
-        let filter = crawler_extract::LinkFilter::new(&LinkConditions {
+        // Native tests count no fuel.
+        let (filter, _fuel) = crawler_extract::LinkFilter::new(&LinkConditions {
             within_host: filter.within_host,
             matching: filter.matching,
             not_matching: filter.not_matching,
@@ -57,7 +58,6 @@ impl Answer {
             ..ChooseBudget::default()
         };
         let places = (&url, &base);
-        // Native tests count no fuel.
         let chosen = filter.choose(&captures, field as usize, places, &budget, &mut {
             u64::MAX
         });

@@ -35,8 +35,8 @@ impl CallState {
         let description = self.described("chose links")?;
         let name = &description.plans[plan as usize].name;
         self.warn_if_cut(plan, name, &reading.captures);
-        let compiled = LinkFilter::new(&conditions(filter));
-        self.meter.charge(LinkFilter::fuel(compiled.as_ref()));
+        let (compiled, fuel) = LinkFilter::new(&conditions(filter));
+        self.meter.charge(fuel);
         self.check_fuel()?;
         let filter = match compiled {
             Ok(filter) => filter,

@@ -44,8 +44,12 @@ fn choose_with(
     fuel: &mut u64,
 ) -> Result<Vec<u32>, ChooseError> {
     let page = Url::parse(PAGE).unwrap();
-    let filter = LinkFilter::new(conditions).unwrap();
+    let filter = filter(conditions);
     filter.choose(&captures(values), 0, (&page, &page), budget, fuel)
+}
+
+fn filter(conditions: &LinkConditions) -> LinkFilter {
+    LinkFilter::new(conditions).0.unwrap()
 }
 
 #[track_caller]
@@ -100,7 +104,7 @@ fn the_host_is_that_of_the_page_with_any_scheme_and_port() {
         Url::parse(PAGE).unwrap(),
         Url::parse("http://b.test/").unwrap(),
     );
-    let filter = LinkFilter::new(&here).unwrap();
+    let filter = filter(&here);
     let (budget, mut fuel) = (ChooseBudget::default(), FUEL);
     let chosen = filter.choose(
         &captures(&["y", "http://a.test/"]),
@@ -174,7 +178,7 @@ fn work_ends_with_the_fuel_the_time_and_the_bytes() {
 
 #[test]
 fn a_field_that_does_not_exist_is_refused() {
-    let filter = LinkFilter::new(&LinkConditions::default()).unwrap();
+    let filter = filter(&LinkConditions::default());
     let page = Url::parse(PAGE).unwrap();
     let (budget, mut fuel) = (ChooseBudget::default(), FUEL);
     let refused = filter.choose(&captures(&["a"]), 7, (&page, &page), &budget, &mut fuel);
@@ -184,8 +188,7 @@ fn a_field_that_does_not_exist_is_refused() {
 
 #[track_caller]
 fn check_refused(conditions: &LinkConditions, why: &str) {
-    let compiled = LinkFilter::new(conditions);
-    let fuel = LinkFilter::fuel(compiled.as_ref());
+    let (compiled, fuel) = LinkFilter::new(conditions);
     assert_eq!(fuel, PATTERNS_SIZE_MAX as u64 * FUEL_PER_PATTERN_BYTE);
     let error = compiled.unwrap_err().to_string();
     assert!(error.starts_with(why), "{error}");
@@ -209,9 +212,7 @@ fn conditions_that_are_wrong_or_too_large_are_refused() {
         &conditions(&["a{1000}"; 30], &[]),
         "the regular expressions for links take more than 262144 bytes once they are compiled",
     );
-    let compiled = LinkFilter::new(&conditions(&["a"; 16], &["b"; 16]));
-    assert_eq!(
-        LinkFilter::fuel(compiled.as_ref()),
-        32 * 1_024 * FUEL_PER_PATTERN_BYTE
-    );
+    let (compiled, fuel) = LinkFilter::new(&conditions(&["a"; 16], &["b"; 16]));
+    assert!(compiled.is_ok());
+    assert_eq!(fuel, 32 * 1_024 * FUEL_PER_PATTERN_BYTE);
 }
