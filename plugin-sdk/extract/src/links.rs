@@ -31,6 +31,10 @@ const FUEL_PER_LINK: u64 = 100;
 const FUEL_PER_ADDRESS: u64 = 2_000;
 /// Fuel for each byte of a text that is resolved, and of what it is resolved against.
 const FUEL_PER_ADDRESS_BYTE: u64 = 8;
+/// Fuel after which the clock is read again. Reading it takes as long as looking up a few texts.
+const FUEL_PER_CHECK: u64 = 64 << 10;
+/// Bytes of an address for each byte of its text: an escaped byte has three.
+const GROWTH: u64 = 3;
 
 /// Conditions on links, as a rule states them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,7 +97,8 @@ pub enum LinkFilterError {
 pub struct ChooseBudget {
     /// Bytes of all distinct addresses together.
     pub address_bytes: usize,
-    /// Processor time. It is checked at each distinct address.
+    /// Processor time. It is checked after each 64 Ki of fuel. One text, or one search by a pattern, is not
+    /// interrupted.
     pub deadline: Duration,
 }
 
@@ -160,6 +165,22 @@ impl LinkFilter {
         })
     }
 
+    /// Returns about the largest charge of [`LinkFilter::choose`] for these captures: that of addresses which all
+    /// differ. No address is resolved for it, so a caller learns at once if the work would make others wait.
+    pub fn max_fuel(&self, captures: &Captures, field: usize, base: &Url) -> u64 {
+        let patterns = self.patterns.iter();
+        let per_byte: u64 = patterns.map(|(pattern, _)| pattern.work("")).sum();
+        let n_base = base.as_str().len() as u64;
+        let max = captures.values(field).map(|(_, text)| {
+            let n_text = text.len() as u64;
+            let of_text = FUEL_PER_LINK + n_text;
+            let of_address = FUEL_PER_ADDRESS + (n_text + n_base) * FUEL_PER_ADDRESS_BYTE;
+            let n_address = (n_text * GROWTH + n_base).min(ADDRESS_MAX as u64);
+            of_text + of_address + (n_address + 1) * per_byte
+        });
+        max.fold(0, u64::saturating_add)
+    }
+
     /// Returns the positions of the captures of a field that are links to pages and meet the conditions, in the order
     /// of the page. An address is judged without its fragment. Only `http` and `https` lead to pages.
     ///
@@ -214,8 +235,12 @@ impl LinkFilter {
             page,
             base,
             budget,
-            clock: Clock::new(budget.deadline),
-            fuel,
+            meter: Meter {
+                fuel,
+                clock: Clock::new(budget.deadline),
+                // The clock is read before the first text.
+                since_check: FUEL_PER_CHECK,
+            },
             by_text: HashMap::new(),
             by_url: HashMap::new(),
             n_fitting: 0,
@@ -262,8 +287,7 @@ struct Addresses<'a> {
     page: &'a Url,
     base: &'a Url,
     budget: &'a ChooseBudget,
-    clock: Clock,
-    fuel: &'a mut u64,
+    meter: Meter<'a>,
     /// Numbers of the fitting addresses by the texts that lead to them. `None` if the address does not fit.
     by_text: HashMap<&'a str, Option<usize>>,
     /// Numbers by the addresses.
@@ -275,7 +299,7 @@ struct Addresses<'a> {
 impl<'a> Addresses<'a> {
     /// Returns the number of the address that a text leads to, or `None` if the address does not fit.
     fn fitting(&mut self, text: &'a str) -> Result<Option<usize>, ChooseError> {
-        spend(self.fuel, FUEL_PER_LINK + text.len() as u64)?;
+        self.meter.spend(FUEL_PER_LINK + text.len() as u64)?;
         // Texts that differ only in their fragments lead to one address. The mark stays, because white space before
         // it counts, and at the end of a text it does not.
         let text = text.find('#').map_or(text, |mark| &text[..=mark]);
@@ -289,14 +313,8 @@ impl<'a> Addresses<'a> {
 
     fn resolved(&mut self, text: &str) -> Result<Option<usize>, ChooseError> {
         let n_bytes = (text.len() + self.base.as_str().len()) as u64;
-        spend(
-            self.fuel,
-            FUEL_PER_ADDRESS + n_bytes * FUEL_PER_ADDRESS_BYTE,
-        )?;
-        if self.clock.is_over() {
-            let deadline = self.budget.deadline;
-            return Err(ChooseError::TooSlow { deadline });
-        }
+        self.meter
+            .spend(FUEL_PER_ADDRESS + n_bytes * FUEL_PER_ADDRESS_BYTE)?;
         let Ok(mut url) = self.base.join(text) else {
             return Ok(None);
         };
@@ -316,7 +334,7 @@ impl<'a> Addresses<'a> {
             let limit = self.budget.address_bytes;
             return Err(ChooseError::TooLarge { limit });
         }
-        let is_fitting = is_fitting(&self.filter.patterns, entry.key(), self.fuel)?;
+        let is_fitting = is_fitting(&self.filter.patterns, entry.key(), &mut self.meter)?;
         let number = is_fitting.then_some(self.n_fitting);
         self.n_fitting += usize::from(is_fitting);
         Ok(*entry.insert(number))
@@ -326,10 +344,10 @@ impl<'a> Addresses<'a> {
 fn is_fitting(
     patterns: &[(Pattern, bool)],
     address: &str,
-    fuel: &mut u64,
+    meter: &mut Meter<'_>,
 ) -> Result<bool, ChooseError> {
     for (pattern, is_wanted) in patterns {
-        spend(fuel, pattern.work(address))?;
+        meter.spend(pattern.work(address))?;
         if pattern.is_match(address) != *is_wanted {
             return Ok(false);
         }
@@ -337,16 +355,31 @@ fn is_fitting(
     Ok(true)
 }
 
-fn spend(fuel: &mut u64, cost: u64) -> Result<(), ChooseError> {
-    match fuel.checked_sub(cost) {
-        Some(left) => {
-            *fuel = left;
-            Ok(())
+/// Fuel and time that are left for the work.
+struct Meter<'a> {
+    fuel: &'a mut u64,
+    clock: Clock,
+    /// Fuel that was spent since the clock was read.
+    since_check: u64,
+}
+
+impl Meter<'_> {
+    /// Spends the fuel for the work that comes next.
+    fn spend(&mut self, cost: u64) -> Result<(), ChooseError> {
+        let Some(left) = self.fuel.checked_sub(cost) else {
+            *self.fuel = 0;
+            return Err(ChooseError::OutOfFuel);
+        };
+        *self.fuel = left;
+        if self.since_check >= FUEL_PER_CHECK {
+            self.since_check = 0;
+            if self.clock.is_over() {
+                let deadline = self.clock.deadline;
+                return Err(ChooseError::TooSlow { deadline });
+            }
         }
-        None => {
-            *fuel = 0;
-            Err(ChooseError::OutOfFuel)
-        }
+        self.since_check = self.since_check.saturating_add(cost);
+        Ok(())
     }
 }
 

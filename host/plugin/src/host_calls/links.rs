@@ -3,7 +3,10 @@
 
 use std::sync::Arc;
 
-use crawler_extract::{ADDRESS_MAX, ChooseBudget, ChooseError, LinkConditions, LinkFilter};
+use crawler_extract::{
+    ADDRESS_MAX, Captures, ChooseBudget, ChooseError, LinkConditions, LinkFilter,
+};
+use url::Url;
 
 use super::extract::{no_page, too_slow};
 use super::named_bytes;
@@ -12,8 +15,9 @@ use crate::bindings::crawler::rules::types;
 use crawler_model::crawl::URL_MAX;
 use crawler_model::plugin::LimitName;
 
-/// Number of links that are told apart on the executor's thread, in a few milliseconds.
-const MAX_AT_ONCE: usize = 1_000;
+/// Largest fuel of links that are told apart on the executor's thread, in a few milliseconds: that of about a thousand
+/// short ones.
+const MAX_FUEL_AT_ONCE: u64 = 4 << 20;
 
 // A link that may be followed may be chosen.
 const _: () = assert!(ADDRESS_MAX == URL_MAX);
@@ -51,7 +55,7 @@ impl CallState {
             address_bytes: usize::try_from(self.limits.capture_bytes).unwrap_or(usize::MAX),
             deadline: self.limits.cpu.saturating_sub(self.reads.time),
         };
-        let is_long = reading.captures.n_values(field).unwrap_or(0) > MAX_AT_ONCE;
+        let is_long = is_long(&filter, &reading.captures, field, &reading.base);
         let choose = move || {
             let mut left = before;
             let places = (&page.url, &reading.base);
@@ -83,11 +87,52 @@ impl CallState {
     }
 }
 
+/// Returns true if choosing from these links would make others wait.
+fn is_long(filter: &LinkFilter, captures: &Captures, field: usize, base: &Url) -> bool {
+    filter.max_fuel(captures, field, base) > MAX_FUEL_AT_ONCE
+}
+
 fn conditions(filter: types::LinkFilter) -> LinkConditions {
     LinkConditions {
         within_host: filter.within_host,
         matching: filter.matching,
         not_matching: filter.not_matching,
         distinct: filter.distinct,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawler_extract::Column;
+
+    #[track_caller]
+    fn check(n_links: u32, n_bytes: u32, pattern: Option<&str>, expected: bool) {
+        let captures = Captures {
+            text: "x".repeat(n_bytes as usize),
+            columns: vec![Column {
+                rows: vec![0; n_links as usize],
+                spans: [0, n_bytes].repeat(n_links as usize),
+            }],
+            ..Captures::default()
+        };
+        let (filter, _fuel) = LinkFilter::new(&LinkConditions {
+            matching: pattern.into_iter().map(str::to_owned).collect(),
+            ..LinkConditions::default()
+        });
+        let base = Url::parse("http://a.test/").unwrap();
+        let found = is_long(&filter.unwrap(), &captures, 0, &base);
+        assert_eq!(found, expected, "{n_links} {n_bytes} {pattern:?}");
+    }
+
+    #[test]
+    fn many_or_long_links_and_large_patterns_are_judged_elsewhere() {
+        check(0, 0, Some("a{1000}"), false);
+        check(1_000, 10, None, false);
+        check(1_000, 10, Some("/books/"), false);
+        check(2_000, 10, None, true);
+        check(10, 8_000, None, false);
+        check(10, 8_000, Some("a{1000}"), true);
+        check(100, 8_000, None, true);
     }
 }

@@ -176,6 +176,64 @@ fn work_ends_with_the_fuel_the_time_and_the_bytes() {
     assert_eq!(ended, Err(ChooseError::TooLarge { limit }));
 }
 
+#[track_caller]
+fn check_too_slow(conditions: &LinkConditions, captures: &Captures) {
+    let (page, deadline) = (Url::parse(PAGE).unwrap(), Duration::from_millis(5));
+    let budget = ChooseBudget {
+        deadline,
+        ..ChooseBudget::default()
+    };
+    let (places, mut fuel) = ((&page, &page), u64::MAX);
+    let ended = filter(conditions).choose(captures, 0, places, &budget, &mut fuel);
+    assert_eq!(ended, Err(ChooseError::TooSlow { deadline }));
+}
+
+#[test]
+fn the_clock_is_read_between_equal_texts_and_between_patterns() {
+    // Elements within each other may all have one long text, which is looked up for each.
+    let mut nested = captures(&["x".repeat(16 << 10).as_str()]);
+    let column = &mut nested.columns[0];
+    column.rows = vec![NONE; 50_000];
+    column.spans = column.spans.repeat(50_000);
+    check_too_slow(&LinkConditions::default(), &nested);
+    let long = captures(&["x".repeat(8_000).as_str()]);
+    let patterns = ["x{0,200}y", "x{0,200}z", "x{0,200}v", "x{0,200}w"];
+    check_too_slow(&conditions(&[], &patterns), &long);
+}
+
+#[test]
+fn no_links_take_more_fuel_than_is_told_before() {
+    let max_and_used = |conditions: &LinkConditions, values: &[&str]| {
+        let page = Url::parse(PAGE).unwrap();
+        let max = filter(conditions).max_fuel(&captures(values), 0, &page);
+        let budget = ChooseBudget {
+            deadline: Duration::from_secs(60),
+            ..ChooseBudget::default()
+        };
+        let mut fuel = u64::MAX;
+        choose_with(conditions, values, &budget, &mut fuel).unwrap();
+        (max, u64::MAX - fuel)
+    };
+    let all = LinkConditions::default();
+    let (max, used) = max_and_used(&all, &["a", "b", "/c?d"]);
+    assert_eq!(max, used);
+    let long = "x".repeat(ADDRESS_MAX - 20);
+    let escaped = "ü".repeat(500);
+    let values = [
+        "a",
+        "a",
+        "#b",
+        "http://b.test/",
+        &long,
+        &escaped,
+        "mailto:c",
+    ];
+    for conditions in [all, conditions(&["a{100}|."], &["b{9}"]), distinct()] {
+        let (max, used) = max_and_used(&conditions, &values);
+        assert!(max >= used, "{max} {used} {conditions:?}");
+    }
+}
+
 #[test]
 fn a_field_that_does_not_exist_is_refused() {
     let filter = filter(&LinkConditions::default());
