@@ -28,8 +28,8 @@ pub enum Extent {
 /// Result of one read.
 #[derive(Debug, Default)]
 pub struct ItemBatch {
-    /// Items, in order within a shard. There may be none although there is more to read.
-    pub items: Vec<ItemRecord>,
+    /// Items with their shards, in order within a shard. There may be none although there is more to read.
+    pub items: Vec<(Shard, ItemRecord)>,
     /// True if everything that counts at present has been read.
     pub is_end: bool,
 }

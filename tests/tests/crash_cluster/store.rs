@@ -115,7 +115,7 @@ pub(crate) async fn items(data: &Path, id: ResourceId) -> Vec<Vec<Value>> {
         loop {
             let read = reader.read(&extents, 1_000).await;
             let read = read.unwrap_or_else(|e| panic!("run {run} of {id} cannot be read: {e}"));
-            for record in read.items {
+            for (_, record) in read.items {
                 assert_eq!(record.run, Run(run));
                 assert!(
                     keys.insert(record.key),

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::*;
 use crate::frontier;
 use crawler_master::control::frontier::{HostCursor, HostsPage, UrlCursor, UrlsPage};
-use crawler_master::control::items::ItemPosition;
+use crawler_master::control::items::{ItemPosition, ItemsBefore};
 use crawler_master::explain::{Explanation, UrlStatus};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::frontier::{
@@ -105,7 +105,7 @@ fn items(found: &mut Answers) {
         next: ItemPosition {
             resource: ResourceId(3),
             run: Run(2),
-            n_before: 7,
+            before: ItemsBefore::ByShard([(Shard(0), 7), (Shard(1), 5)].into()),
         },
     };
     let full = item("text", r#"{"price": 1.50, "tags": ["a", null]}"#);

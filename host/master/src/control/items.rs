@@ -14,7 +14,7 @@ use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use super::Control;
 use crate::ControlError;
 use crawler_model::crawl::ItemRecord;
-use crawler_model::id::{ResourceId, ResourceName, Run};
+use crawler_model::id::{ResourceId, ResourceName, Run, Shard};
 use crawler_model::resource::Resource;
 use crawler_sink::items::{Extents, ReadItems};
 use frontiers::Frontiers;
@@ -23,7 +23,7 @@ mod frontiers;
 mod position;
 mod query;
 
-pub use position::{ItemPosition, PositionedItem};
+pub use position::{ItemPosition, ItemsBefore, PositionedItem};
 pub use query::ItemQuery;
 
 /// Number of items read at once.
@@ -52,7 +52,7 @@ impl Control {
         query: ItemQuery,
     ) -> Result<BoxStream<'static, Result<PositionedItem, ControlError>>, ControlError> {
         let present = self.present_by_text(name).await?;
-        let after = query.after;
+        let after = query.after.as_ref();
         let (id, run, mut frontiers) = match (present, after) {
             (Some(resource), after)
                 if after.is_none_or(|position| position.resource == resource.id) =>
@@ -87,7 +87,7 @@ impl Control {
         let start = ItemPosition {
             resource: id,
             run,
-            n_before: after.map_or(0, |position| position.n_before),
+            before: after.map_or_else(ItemsBefore::default, |position| position.before.clone()),
         };
         Ok(query.chosen(placed(items, start)))
     }
@@ -157,23 +157,26 @@ impl Control {
     }
 }
 
+/// Items of a run with their shards, in order within a shard.
+type ItemsOfShards = BoxStream<'static, Result<(Shard, ItemRecord), ControlError>>;
+
 /// Returns the items after a position, each with the position after it.
 fn placed(
-    items: BoxStream<'static, Result<ItemRecord, ControlError>>,
-    start: ItemPosition,
+    items: ItemsOfShards,
+    mut position: ItemPosition,
 ) -> BoxStream<'static, Result<PositionedItem, ControlError>> {
-    let mut n_before = 0;
+    let mut n_read: BTreeMap<Shard, u64> = BTreeMap::new();
     // Errors are not items: an error among the skipped ones is still reported.
-    let items = items.map_ok(move |item| {
-        n_before += 1;
-        let next = ItemPosition { n_before, ..start };
-        PositionedItem { item, next }
+    let items = items.try_filter_map(move |(shard, item)| {
+        *n_read.entry(shard).or_default() += 1;
+        let is_new = position.before.add(shard, &n_read);
+        let placed = is_new.then(|| PositionedItem {
+            item,
+            next: position.clone(),
+        });
+        futures::future::ready(Ok(placed))
     });
-    items
-        .try_skip_while(move |item| {
-            futures::future::ready(Ok(item.next.n_before <= start.n_before))
-        })
-        .boxed()
+    items.boxed()
 }
 
 /// State of a stream of items.
@@ -198,7 +201,7 @@ fn read(
     run: Run,
     sources: Box<dyn Sources>,
     extents: Option<Arc<Extents>>,
-) -> BoxStream<'static, Result<ItemRecord, ControlError>> {
+) -> ItemsOfShards {
     let reading = Reading {
         reader,
         run,
@@ -216,7 +219,7 @@ fn read(
 
 impl Reading {
     /// Returns the next items, or `None` at the end.
-    async fn next(&mut self) -> Result<Option<Vec<ItemRecord>>, ControlError> {
+    async fn next(&mut self) -> Result<Option<Vec<(Shard, ItemRecord)>>, ControlError> {
         loop {
             let (extents, is_last) = match &self.next_step {
                 NextStep::Ask => {

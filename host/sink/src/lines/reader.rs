@@ -140,14 +140,14 @@ impl ReadPositions {
                 if !span.runs.is_none_or(is_of_run) || position.offset >= span.length {
                     continue;
                 }
-                if budget.is_spent(&lines.items) {
+                if budget.is_spent(lines.items.len()) {
                     lines.is_end = false;
                     return Ok(lines);
                 }
                 self.last = Some(shard);
                 let path = folder.join(names::file(span.file.storage_epoch, span.file.n));
                 let is_read = position
-                    .read(&path, &span, run, &mut budget, &mut lines.items)
+                    .read(&path, &span, (shard, run), &mut budget, &mut lines.items)
                     .map_err(failed("read", &path))?;
                 if !is_read {
                     lines.is_end = false;
@@ -160,27 +160,27 @@ impl ReadPositions {
 }
 
 impl Budget {
-    fn is_spent(&self, items: &[ItemRecord]) -> bool {
-        items.len() >= self.max_items || self.n_bytes == 0
+    fn is_spent(&self, n_items: usize) -> bool {
+        n_items >= self.max_items || self.n_bytes == 0
     }
 }
 
 impl ReadPosition {
-    /// Reads on in a file; returns false if the budget ended it.
+    /// Reads on in a file of a shard; returns false if the budget ended it.
     fn read(
         &mut self,
         path: &Path,
         span: &Span,
-        run: Run,
+        (shard, run): (Shard, Run),
         budget: &mut Budget,
-        items: &mut Vec<ItemRecord>,
+        items: &mut Vec<(Shard, ItemRecord)>,
     ) -> io::Result<bool> {
         let mut file = File::open(path)?;
         file.seek(SeekFrom::Start(self.offset))?;
         let mut lines = BufReader::new(file.take(span.length - self.offset));
         let mut line = Vec::new();
         while self.offset < span.length {
-            if budget.is_spent(items) {
+            if budget.is_spent(items.len()) {
                 return Ok(false);
             }
             line.clear();
@@ -200,7 +200,7 @@ impl ReadPosition {
             }
             let record: ItemRecord = serde_json::from_slice(&line)?;
             if record.run == run {
-                items.push(record);
+                items.push((shard, record));
             }
             self.offset += n_bytes;
             budget.n_bytes = budget.n_bytes.saturating_sub(n_bytes);

@@ -84,7 +84,8 @@ impl Bench {
 
     async fn read(&mut self, max: usize) -> Vec<String> {
         let lines = self.try_read(max).await.unwrap();
-        lines.items.into_iter().map(|item| item.key.0).collect()
+        let items = lines.items.into_iter();
+        items.map(|(_, item)| item.key.0).collect()
     }
 
     async fn try_read(&mut self, max: usize) -> Result<ItemBatch, SinkError> {
@@ -304,9 +305,10 @@ async fn shards_take_turns() {
             .write(shard, &mut files, &records(first..first + 2))
             .await;
     }
-    for n in [20, 100, 21, 101] {
+    for (shard, n) in [(2, 20), (10, 100), (2, 21), (10, 101)] {
         let lines = bench.try_read(1).await.unwrap();
-        assert_eq!(lines.items[0].key.0, format!("key-{n}"));
+        let (of, item) = &lines.items[0];
+        assert_eq!((*of, &item.key.0), (Shard(shard), &format!("key-{n}")));
         assert_eq!(lines.is_end, n == 101);
     }
 }

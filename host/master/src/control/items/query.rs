@@ -29,7 +29,7 @@ pub struct ItemQuery {
 impl ItemQuery {
     /// Returns the run to read of a resource with this newest run.
     pub(super) fn run(&self, name: &str, newest: Run) -> Result<Run, ControlError> {
-        match (self.after, self.run) {
+        match (&self.after, self.run) {
             (Some(after), Some(run)) if after.run != run => Err(ControlError::Invalid {
                 field: "after",
                 why: format!(

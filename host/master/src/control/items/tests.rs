@@ -87,10 +87,8 @@ fn catch_up(twin: &Twin) {
     said.extents = said.fresh.clone();
 }
 
-type Items = BoxStream<'static, Result<ItemRecord, ControlError>>;
-
-async fn next(items: &mut Items, n: usize) -> Vec<String> {
-    let items = items.take(n).map_ok(|item| item.key.0);
+async fn next(items: &mut ItemsOfShards, n: usize) -> Vec<String> {
+    let items = items.take(n).map_ok(|(_, item)| item.key.0);
     items.try_collect().await.unwrap()
 }
 
@@ -193,8 +191,8 @@ async fn items_of_a_deleted_resource_are_read_by_its_id_while_its_frontier_is_ta
     bench.delete("a").await.unwrap();
     cut(&bench, id).await;
     let items = bench.control.items(&id.to_string(), following()).await;
-    let mut items = items.unwrap().map_ok(|placed| placed.item).boxed();
-    assert_eq!(next(&mut items, 9).await, keys(0..2));
+    let items = items.unwrap().map_ok(|placed| (Shard(0), placed.item));
+    assert_eq!(next(&mut items.boxed(), 9).await, keys(0..2));
 }
 
 #[tokio::test]
@@ -220,13 +218,16 @@ async fn a_reader_that_was_cut_off_goes_on_in_its_run_whatever_became_of_the_res
             items.try_collect::<Vec<_>>().await.unwrap()
         }
     };
-    let behind = |n: u64| Some(format!("{id}.1.{n}"));
+    let behind = |n: u64| Some(format!("{id}.1.0:{n}"));
     let rest = next("a", true, behind(1_190)).await;
     let expected = keys(1_190..1_200).into_iter().zip(1_191..);
     let expected: Vec<_> = expected
-        .map(|(key, n)| (key, format!("{id}.1.{n}")))
+        .map(|(key, n)| (key, format!("{id}.1.0:{n}")))
         .collect();
     assert_eq!(rest, expected);
+    // Earlier versions counted all shards together.
+    let rest = next("a", true, Some(format!("{id}.1.1199"))).await;
+    assert_eq!(rest, expected[9..]);
     assert_eq!(next("a", true, behind(1_200)).await, []);
     assert_eq!(next("a", true, behind(9_999)).await, []);
     // Another resource of the same name has its own items.
@@ -238,14 +239,45 @@ async fn a_reader_that_was_cut_off_goes_on_in_its_run_whatever_became_of_the_res
 #[tokio::test]
 async fn an_error_among_the_items_that_are_passed_over_is_told() {
     let error = || ControlError::Frontier(FrontierError::Missing { shard: shard(7) });
-    let items = stream::iter([Ok(record(0)), Err(error()), Ok(record(1))]).boxed();
-    let start = ItemPosition {
-        resource: ResourceId(7),
-        run: Run(1),
-        n_before: 5,
-    };
+    let item = |n| Ok((Shard(0), record(n)));
+    let items = stream::iter([item(0), Err(error()), item(1)]).boxed();
+    let start = "7.1.0:5".parse().unwrap();
     let first = placed(items, start).next().await.unwrap();
     assert!(matches!(first, Err(ControlError::Frontier(_))));
+}
+
+/// Checks which items are read after a position, each with the position after it.
+async fn check_after(position: &str, order: &[(u32, usize)], expected: &[(usize, &str)]) {
+    let items: Vec<Result<_, ControlError>> = order
+        .iter()
+        .map(|(shard, n)| Ok((Shard(*shard), record(*n))))
+        .collect();
+    let start = format!("7.1.{position}").parse().unwrap();
+    let found: Vec<(String, String)> = placed(stream::iter(items).boxed(), start)
+        .map_ok(|placed| (placed.item.key.0, placed.next.to_string()))
+        .try_collect()
+        .await
+        .unwrap();
+    let expected: Vec<(String, String)> = expected
+        .iter()
+        .map(|(n, next)| (format!("key-{n}"), format!("7.1.{next}")))
+        .collect();
+    assert_eq!(found, expected, "{position}");
+}
+
+#[tokio::test]
+async fn a_reader_gets_each_item_once_in_any_order_of_the_shards() {
+    let first = [(0, 0), (1, 10), (0, 1)];
+    let all = [(0, "0:1"), (10, "0:1,1:1"), (1, "0:2,1:1")];
+    check_after("0:0", &first, &all).await;
+    // The next reader finds more of a shard before it comes to the other.
+    let next = [(0, 0), (0, 1), (0, 2), (1, 10), (1, 11)];
+    let rest = [(1, "0:2,1:1"), (2, "0:3,1:1"), (11, "0:3,1:2")];
+    check_after("0:1,1:1", &next, &rest).await;
+    check_after("0:2,1:1", &next, &rest[1..]).await;
+    // Earlier versions counted all shards together.
+    let rest = [(10, "0:3,1:1"), (11, "0:3,1:2")];
+    check_after("3", &next, &rest).await;
 }
 
 #[tokio::test]
@@ -324,7 +356,7 @@ async fn check_followed_to_the_end(n_readers: usize) {
         let expected = ItemPosition {
             resource: id,
             run: Run(1),
-            n_before: n,
+            before: ItemsBefore::ByShard([(Shard(0), n)].into()),
         };
         match next {
             Ok(place) => {
@@ -444,7 +476,7 @@ async fn items_are_those_of_a_run_that_meet_the_conditions() {
     )
     .await;
     // Positions count all items of the run, so that they are those of any query.
-    let after: ItemPosition = format!("{id}.1.2").parse().unwrap();
+    let after: ItemPosition = format!("{id}.1.0:2").parse().unwrap();
     check(
         ItemQuery {
             after: Some(after),
