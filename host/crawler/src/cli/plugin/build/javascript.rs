@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tokio::process::Command;
 
 use super::command::Hints;
-use super::script::{Build, COMPONENT};
+use super::script::{self, Build};
 use super::sources::Sources;
 use crate::cli::Failure;
 use crate::config;
@@ -103,10 +103,7 @@ fn sources(folder: &Path, search_path: &[PathBuf]) -> anyhow::Result<Option<Dige
 
 /// Returns true for what lies in the folder of a plugin and is no part of it.
 fn is_no_source(path: &Path) -> bool {
-    let is_beside = ["node_modules", "pages", COMPONENT]
-        .iter()
-        .any(|name| path.starts_with(name));
-    is_beside || path.extension().is_some_and(|extension| extension == "md")
+    script::is_no_source(path) || path.extension().is_some_and(|extension| extension == "md")
 }
 
 /// Returns true if a command names something outside of its folder.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use tokio::process::Command;
 
 use super::command::{Hints, run};
-use super::script::{Build, COMPONENT};
+use super::script::{Build, COMPONENT, beside};
 use super::sources::Sources;
 use crate::config;
 use crawler_devtools::template::COMPONENTIZE_PY;
@@ -164,7 +164,8 @@ impl Parts {
         sources.add("componentize-py", &self.version);
         sources.add("arguments", arguments(&self.project).join("\0").as_bytes());
         for path in self.project.path.iter().chain([&self.project.wit]) {
-            sources.add_path(path, &self.plugin.join(path), &|_| false)?;
+            let folder = self.plugin.join(path);
+            sources.add_path(path, &folder, &beside(&self.plugin, &folder))?;
         }
         for packages in site_packages(&self.environment)? {
             sources.add_path("packages", &packages, &is_of_a_tool)?;
@@ -243,14 +244,23 @@ mod tests {
 
     /// Returns true if a file of the plugin, or of its virtual environment, is part of the digest.
     fn is_part(file: &str) -> bool {
+        is_part_of("src", file)
+    }
+
+    /// Returns true if a file of a plugin that has its modules in a folder is part of the digest.
+    fn is_part_of(modules: &str, file: &str) -> bool {
         let folder = tempfile::tempdir().unwrap();
+        let plugin = folder.path().join("shop");
         let parts = Parts {
-            plugin: folder.path().to_owned(),
-            project: PythonBuild::default(),
+            plugin: plugin.clone(),
+            project: PythonBuild {
+                path: vec![modules.to_owned()],
+                ..PythonBuild::default()
+            },
             version: b"componentize-py 0.25.1".to_vec(),
-            environment: folder.path().join(".venv"),
+            environment: plugin.join(".venv"),
         };
-        let path = folder.path().join(file);
+        let path = plugin.join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         let before = parts.digest().unwrap();
         fs::write(path, "changed").unwrap();
@@ -275,6 +285,26 @@ mod tests {
             "_virtualenv.pth",
         ] {
             assert!(!is_part(&format!("{packages}/{file}")), "{file}");
+        }
+    }
+
+    #[test]
+    fn a_component_beside_the_modules_is_not_in_its_own_digest() {
+        for modules in [".", "./", "..", "../shop"] {
+            for file in ["rules.py", "lib/pages/list.py", "lib/plugin.wasm"] {
+                assert!(is_part_of(modules, file), "{modules}: {file}");
+            }
+            for file in [
+                "plugin.wasm",
+                "pages/a.html",
+                "node_modules/a.js",
+                ".venv/a",
+            ] {
+                assert!(!is_part_of(modules, file), "{modules}: {file}");
+            }
+        }
+        for file in ["src/pages/list.py", "src/plugin.wasm"] {
+            assert!(is_part(file), "{file}");
         }
     }
 

@@ -21,6 +21,25 @@ use crawler_process::task::spawn_blocking;
 /// Name of the component's file, which the build has to write.
 pub(super) const COMPONENT: &str = "plugin.wasm";
 
+/// Returns a test for the files of a folder, by their paths there: true for what lies in the folder of the plugin and
+/// is no source of it. Without it, the component would be one of its own sources.
+pub(super) fn beside(plugin: &Path, folder: &Path) -> impl Fn(&Path) -> bool + use<> {
+    // A folder that is missing has no files.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (plugin, folder) = (real(plugin), real(folder));
+    move |file| {
+        let file = folder.join(file);
+        file.strip_prefix(&plugin).is_ok_and(is_no_source)
+    }
+}
+
+/// Returns true for a path in the folder of a plugin that is no source of it.
+pub(super) fn is_no_source(path: &Path) -> bool {
+    ["node_modules", "pages", COMPONENT]
+        .iter()
+        .any(|name| path.starts_with(name))
+}
+
 /// One build of a script.
 pub(super) struct Build<'a> {
     /// Folder of the plugin.
