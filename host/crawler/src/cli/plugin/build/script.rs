@@ -1,11 +1,14 @@
 //! Scripts: an interpreter with the rules in it, as one component, in the file plugin.wasm of the folder.
 //!
 //! Their tools give other bytes each time, and take long. A component is therefore stamped with the digest of what
-//! it was made of ([`build_stamp`]), and is not built again while that is the same.
+//! it was made of ([`build_stamp`]), and is not built again while that is the same. One build of a folder waits for
+//! another.
 
+use std::fs::TryLockError;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::fs;
@@ -20,6 +23,8 @@ use crawler_process::task::spawn_blocking;
 
 /// Name of the component's file, which the build has to write.
 pub(super) const COMPONENT: &str = "plugin.wasm";
+/// Time between two looks whether another build of the same folder has ended.
+const LOCK_PERIOD: Duration = Duration::from_millis(100);
 
 /// Returns a test for the files of a folder, by their paths there: true for what lies in the folder of the plugin and
 /// is no source of it. Without it, the component would be one of its own sources.
@@ -59,6 +64,8 @@ impl Build<'_> {
         self,
         sources: impl Fn() -> anyhow::Result<Option<Digest>> + Clone + Send + 'static,
     ) -> anyhow::Result<PathBuf> {
+        // Another build would remove the component of this one, or put its own stamp on it.
+        let _lock = lock(self.folder).await?;
         let component = self.folder.join(COMPONENT);
         let before = spawn_blocking(sources.clone()).await??;
         if before.is_some() && before == stamp_of(&component).await? {
@@ -103,6 +110,32 @@ impl Build<'_> {
         }
         let what = format!("building {} gave no {COMPONENT}", self.folder.display());
         Err(Failure::new(what, self.nothing).into())
+    }
+}
+
+/// Locks the folder of a plugin against other builds, until the file that it returns is dropped. The folder itself is
+/// locked, so that no file is left behind and all paths that lead to it mean the same. It is not waited for on a
+/// thread, which would go on after Ctrl-C.
+async fn lock(folder: &Path) -> anyhow::Result<std::fs::File> {
+    let file = fs::File::open(folder).await;
+    let file = file.with_context(|| format!("cannot open {}", folder.display()))?;
+    let file = file.into_std().await;
+    let mut is_waiting = false;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => {}
+            // Some file systems of networks have no locks for folders.
+            Err(TryLockError::Error(error)) => {
+                tracing::warn!(%error, folder = %folder.display(), "cannot lock the folder of a plugin");
+                return Ok(file);
+            }
+        }
+        if !is_waiting {
+            eprintln!("waiting for another build of {}", folder.display());
+            is_waiting = true;
+        }
+        tokio::time::sleep(LOCK_PERIOD).await;
     }
 }
 
@@ -186,6 +219,34 @@ mod tests {
         shell.args(["-c", &script]);
         let built = build(folder.path(), shell).run(sources).await.unwrap();
         assert_eq!(build_stamp::sources(&std::fs::read(built).unwrap()), None);
+    }
+
+    #[tokio::test]
+    async fn a_build_waits_for_another_one_of_the_same_folder() {
+        for (sources, n_expected) in [(Some(b"one".as_slice()), 1), (None, 2)] {
+            let folder = tempfile::tempdir().unwrap();
+            let folder = folder.path();
+            let [started, go_on] = ["started", "go-on"].map(|name| folder.join(name));
+            let wait = "touch started; until [ -e go-on ]; do sleep 0.01; done";
+            let first = n_runs(folder, sources, wait);
+            // A link leads to the same folder.
+            let link = folder.join("link");
+            std::os::unix::fs::symlink(folder, &link).unwrap();
+            let second = async {
+                while !started.exists() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                let mut second = std::pin::pin!(n_runs(&link, sources, ""));
+                let early = tokio::time::timeout(3 * LOCK_PERIOD, second.as_mut()).await;
+                assert!(early.is_err(), "it did not wait");
+                assert!(folder.join(COMPONENT).is_file());
+                std::fs::write(&go_on, "").unwrap();
+                second.await
+            };
+            let both = async { tokio::join!(first, second) };
+            let both = tokio::time::timeout(Duration::from_secs(60), both).await;
+            assert_eq!(both.expect("both builds end").1, n_expected);
+        }
     }
 
     #[tokio::test]
