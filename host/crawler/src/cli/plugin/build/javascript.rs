@@ -77,9 +77,16 @@ fn sources(folder: &Path, search_path: &[PathBuf]) -> anyhow::Result<Option<Dige
     let text = fs::read_to_string(&manifest).with_context(cannot_read)?;
     let package: Package = serde_json::from_str(&text).with_context(cannot_read)?;
     let mut sources = Sources::of("javascript");
-    if !add_tools(&mut sources, folder, search_path)? {
+    let modules = folder.ancestors().map(|folder| folder.join("node_modules"));
+    let modules: Vec<PathBuf> = modules.filter(|modules| modules.is_dir()).collect();
+    let mut has_folders = false;
+    for modules in &modules {
+        has_folders |= add_packages(&mut sources, modules)?;
+    }
+    if !add_tool(&mut sources, &modules, search_path)? {
         return Ok(None);
     }
+    let is_outside = || package.scripts.values().any(|script| leaves_folder(script));
     match package.crawler.inputs {
         Some(inputs) => {
             for name in ["package.json"].iter().chain(&LOCKS) {
@@ -95,7 +102,7 @@ fn sources(folder: &Path, search_path: &[PathBuf]) -> anyhow::Result<Option<Dige
                 sources.add_path(&input, &path, &is_no_source)?;
             }
         }
-        None if package.scripts.values().any(|script| leaves_folder(script)) => return Ok(None),
+        None if has_folders || is_outside() => return Ok(None),
         None => sources.add_path(".", folder, &is_no_source)?,
     }
     Ok(Some(sources.digest()))
@@ -108,23 +115,16 @@ fn is_no_source(path: &Path) -> bool {
 
 /// Returns true if a command names something outside of its folder.
 fn leaves_folder(script: &str) -> bool {
-    let mut words = script.split(|c: char| c.is_whitespace() || "'\"=:".contains(c));
+    let mut words = script.split(|c: char| c.is_whitespace() || "'\"`=:;&|()<>".contains(c));
     words.any(|word| word.starts_with(['/', '~', '$']) || word.split('/').any(|part| part == ".."))
 }
 
-/// Adds the versions of the packages that the build runs. Returns false if the tool is not found.
-fn add_tools(
+/// Adds the version of the tool, as the build finds it. Returns false if it is not found.
+fn add_tool(
     sources: &mut Sources,
-    folder: &Path,
+    modules: &[PathBuf],
     search_path: &[PathBuf],
 ) -> anyhow::Result<bool> {
-    let modules = folder.ancestors().map(|folder| folder.join("node_modules"));
-    let modules: Vec<PathBuf> = modules.filter(|modules| modules.is_dir()).collect();
-    for modules in &modules {
-        for (package, version) in installed(&modules.join(".package-lock.json"))? {
-            sources.add(&package, version.as_bytes());
-        }
-    }
     // npm looks for programs in this order.
     let bins = modules.iter().map(|modules| modules.join(".bin"));
     let mut programs = bins.chain(search_path.iter().cloned());
@@ -139,36 +139,88 @@ fn add_tools(
     Ok(true)
 }
 
-/// Returns the packages that npm has installed, with their versions. Those that are optional belong to one
-/// platform, and come in the versions of the packages that need them.
-fn installed(lock: &Path) -> anyhow::Result<BTreeMap<String, String>> {
-    #[derive(Deserialize)]
-    struct Lock {
-        #[serde(default)]
-        packages: BTreeMap<String, Installed>,
-    }
-    #[derive(Deserialize)]
-    struct Installed {
-        #[serde(default)]
-        version: String,
-        #[serde(default)]
-        integrity: String,
-        #[serde(default)]
-        optional: bool,
-    }
+/// Adds the versions of the packages that npm has installed. Those that are optional belong to one platform, and
+/// come in the versions of the packages that need them. Returns true if some are folders of somebody who works on
+/// them: their files change, and their version does not.
+fn add_packages(sources: &mut Sources, modules: &Path) -> anyhow::Result<bool> {
+    let lock = modules.join(".package-lock.json");
     let cannot_read = || format!("cannot read {}", lock.display());
-    let text = match fs::read_to_string(lock) {
+    let text = match fs::read_to_string(&lock) {
         Ok(text) => text,
         // Another program has installed the packages.
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return has_links(modules),
         Err(error) => return Err(error).with_context(cannot_read),
     };
     let lock: Lock = serde_json::from_str(&text).with_context(cannot_read)?;
-    let packages = lock.packages.into_iter();
-    let needed = packages.filter(|(_, package)| !package.optional);
-    Ok(needed
-        .map(|(name, package)| (name, package.version + " " + &package.integrity))
-        .collect())
+    let mut has_folders = false;
+    for (name, package) in lock.packages {
+        has_folders |= package.is_folder();
+        if !package.optional {
+            let version = package.version.clone() + " " + package.origin();
+            sources.add(&name, version.as_bytes());
+        }
+    }
+    Ok(has_folders)
+}
+
+/// Parts of a lock file of npm.
+#[derive(Deserialize)]
+struct Lock {
+    #[serde(default)]
+    packages: BTreeMap<String, Installed>,
+}
+
+/// Package in a lock file.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Installed {
+    version: String,
+    /// Digest of the archive. Empty if the package did not come in one.
+    integrity: String,
+    /// Place that the package came from: that of an archive, a folder, or a commit of a repository.
+    resolved: String,
+    optional: bool,
+    /// True for a link to the folder `resolved`.
+    link: bool,
+}
+
+impl Installed {
+    /// Returns what tells apart packages of one version, on each machine. Archives have several places.
+    fn origin(&self) -> &str {
+        match self.integrity.is_empty() {
+            true => &self.resolved,
+            false => &self.integrity,
+        }
+    }
+
+    /// Returns true for a link to a folder, and for a copy of one.
+    fn is_folder(&self) -> bool {
+        self.link || (self.resolved.starts_with("file:") && self.integrity.is_empty())
+    }
+}
+
+/// Returns true if a folder of packages, or the folder of a scope (`@name`) in it, has a link that leads out of all
+/// such folders. Links between them are the way in which some programs install packages.
+fn has_links(modules: &Path) -> anyhow::Result<bool> {
+    let cannot_read = || format!("cannot read {}", modules.display());
+    for entry in fs::read_dir(modules).with_context(cannot_read)? {
+        let entry = entry.with_context(cannot_read)?;
+        let path = entry.path();
+        let leads_out = match path.is_symlink() {
+            true => {
+                let target = path.canonicalize();
+                target.is_ok_and(|target| target.iter().all(|part| part != "node_modules"))
+            }
+            false => {
+                let is_scope = entry.file_name().as_encoded_bytes().starts_with(b"@");
+                is_scope && path.is_dir() && has_links(&path)?
+            }
+        };
+        if leads_out {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 #[cfg(test)]
@@ -247,6 +299,16 @@ mod tests {
             )],
             false,
         );
+        let git = |commit| {
+            let folder = plugin();
+            let resolved = format!("git+ssh://git@example.test/a.git#{commit}");
+            let text = format!(
+                r#"{{"packages": {{"a": {{"version": "1.0.0", "resolved": "{resolved}"}}}}}}"#
+            );
+            write(folder.path(), "node_modules/.package-lock.json", &text);
+            of(folder.path()).unwrap()
+        };
+        assert_ne!(git("0123"), git("4567"));
         let folder = plugin();
         let tool = "node_modules/componentize-qjs";
         write(folder.path(), &format!("{tool}/package.json"), "0.4.5");
@@ -256,6 +318,53 @@ mod tests {
         fs::remove_file(&program).unwrap();
         std::os::unix::fs::symlink("../componentize-qjs/bin/qjs", &program).unwrap();
         assert_ne!(of(folder.path()), before);
+    }
+
+    #[test]
+    fn a_build_with_packages_that_are_folders_runs_each_time() {
+        let lock = |packages: &str| {
+            let folder = plugin();
+            let text = format!(r#"{{"packages": {{{packages}}}}}"#);
+            write(folder.path(), "node_modules/.package-lock.json", &text);
+            folder
+        };
+        let archive =
+            r#""a": {"version": "1.0.0", "resolved": "file:../a.tgz", "integrity": "sha512-0"}"#;
+        assert!(of(lock(archive).path()).is_some());
+        let link =
+            r#""../a": {"version": "1.0.0"}, "node_modules/a": {"resolved": "../a", "link": true}"#;
+        let copy = r#""node_modules/a": {"version": "1.0.0", "resolved": "file:../a"}"#;
+        for packages in [link, copy] {
+            let folder = lock(packages);
+            assert_eq!(of(folder.path()), None, "{packages}");
+            // Packages may be installed in a folder above.
+            let inner = folder.path().join("inner");
+            write(&inner, "package.json", PACKAGE);
+            assert_eq!(of(&inner), None, "{packages}");
+            let inputs = r#"{"crawler": {"inputs": ["src"]}}"#;
+            write(folder.path(), "package.json", inputs);
+            assert!(of(folder.path()).is_some(), "{packages}");
+        }
+    }
+
+    #[test]
+    fn links_of_other_programs_than_npm_are_seen() {
+        for (target, is_known) in [
+            ("node_modules/.pnpm/a@1/node_modules/a", true),
+            ("shared", false),
+        ] {
+            for link in ["a", "@of/a"] {
+                let folder = plugin();
+                let modules = folder.path().join("node_modules");
+                fs::remove_file(modules.join(".package-lock.json")).unwrap();
+                let target = folder.path().join(target);
+                fs::create_dir_all(&target).unwrap();
+                let link = modules.join(link);
+                fs::create_dir_all(link.parent().unwrap()).unwrap();
+                std::os::unix::fs::symlink(&target, &link).unwrap();
+                assert_eq!(of(folder.path()).is_some(), is_known, "{target:?}");
+            }
+        }
     }
 
     #[test]
@@ -306,6 +415,12 @@ mod tests {
             "a \"$HOME\"",
             "cd ~/a",
             "a b/../c",
+            "cd ..;a",
+            "(cd ..&&a)",
+            "a >../b",
+            "a <../b",
+            "a|../b",
+            "a `../b`",
         ] {
             assert!(leaves_folder(script), "{script}");
         }
