@@ -1,8 +1,8 @@
 //! Rust: cargo, for `wasm32-wasip2`.
 //!
-//! A plugin that names the SDK by its version gets it from its own folder `sdk`, or else from this program. All
-//! such plugins are compiled in one build folder, so what they have in common is compiled once. A plugin that names
-//! the SDK by its path, as those of the repository do, is built as cargo would do it.
+//! A plugin that names the SDK by its version gets it from its own folder `sdk`, or else from this program. Those
+//! that are one library are compiled in one build folder, so what they have in common is compiled once. A plugin that
+//! names the SDK by its path, as those of the repository do, is built as cargo would do it.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,11 +11,14 @@ use anyhow::Context as _;
 use serde::Deserialize;
 use tokio::process::Command;
 
+use self::workspace::Workspace;
 use super::command::{Hints, run};
 use crate::cli::Failure;
 use crate::config;
 use crawler_devtools::sdk::{self, Sdk};
 use crawler_process::task::spawn_blocking;
+
+mod workspace;
 
 const TARGET: &str = "wasm32-wasip2";
 
@@ -27,6 +30,11 @@ pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
     let manifest = plugin.join("Cargo.toml");
     let text = tokio::fs::read_to_string(&manifest).await;
     let text = text.with_context(|| format!("cannot read {}", manifest.display()))?;
+    let hints = Hints {
+        missing: "install it from https://rustup.rs",
+        failed: None,
+        shown: None,
+    };
     let mut cargo = Command::new("cargo");
     cargo.arg(if names_version(&text) {
         "rustc"
@@ -40,18 +48,17 @@ pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
         .arg(manifest);
     if names_version(&text) {
         let (of, cache) = (plugin.clone(), config::cache_folder()?);
+        let workspace = Workspace::of(&plugin, hints).await?;
         let places = Places {
             sdk: spawn_blocking(move || sdk_of(&of, &cache)).await??,
-            build: config::build_folder()?,
+            build: match workspace.is_library_alone() {
+                true => config::build_folder()?,
+                false => None,
+            },
             plugin,
         };
         cargo.args(places.arguments());
     }
-    let hints = Hints {
-        missing: "install it from https://rustup.rs",
-        failed: None,
-        shown: None,
-    };
     let output = run(cargo, folder, Stdio::piped(), hints).await?;
     artifact(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
         let what = format!("building {} gave no component", folder.display());
@@ -89,7 +96,8 @@ struct Places {
     plugin: PathBuf,
     /// Folder of the SDK.
     sdk: PathBuf,
-    /// Folder of what is compiled. If `None`, the user has told cargo another.
+    /// Folder of what is compiled, which all plugins share. If `None`, cargo decides: the plugin is more than its
+    /// library, or the user has told cargo another folder.
     build: Option<PathBuf>,
 }
 
@@ -106,7 +114,9 @@ impl Places {
         let build = self.build.as_deref();
         arguments.extend(build.map(|build| config("build.build-dir", build)));
         // Plugins of one name in several folders, such as two clones, are one package to cargo: without an
-        // argument that differs it would take what it compiled for the other. This one changes no component.
+        // argument that differs it would take what it compiled for the other. This one changes no component. It
+        // reaches the library alone: cargo would still mix up helper crates and build scripts of the two, whose
+        // paths in their workspaces are the same.
         let plugin = self.plugin.display();
         arguments.extend(["--".to_owned(), format!("--remap-path-prefix={plugin}=.")]);
         arguments
