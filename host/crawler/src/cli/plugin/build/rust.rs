@@ -1,8 +1,9 @@
 //! Rust: cargo, for `wasm32-wasip2`.
 //!
 //! A plugin that names the SDK by its version gets it from its own folder `sdk`, or else from this program. Those
-//! that are one library are compiled in one build folder, so what they have in common is compiled once. A plugin that
-//! names the SDK by its path, as those of the repository do, is built as cargo would do it.
+//! that are one library are compiled in one build folder, so what they have in common is compiled once. Where the
+//! author tells where the SDK is, by its path as in the repository or by a patch with another folder than `sdk`, the
+//! plugin is built as cargo would do it.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -36,19 +37,22 @@ pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
         shown: None,
     };
     let mut cargo = Command::new("cargo");
-    cargo.arg(if names_version(&text) {
-        "rustc"
-    } else {
-        "build"
+    let workspace = match names_version(&text) {
+        true => Some(Workspace::of(&plugin, hints).await?),
+        false => None,
+    };
+    let workspace = workspace.filter(|workspace| !workspace.has_other_sdk());
+    cargo.arg(match workspace {
+        Some(_) => "rustc",
+        None => "build",
     });
     cargo
         .args(["--release", "--target", TARGET])
         .arg("--message-format=json-render-diagnostics")
         .arg("--manifest-path")
         .arg(manifest);
-    if names_version(&text) {
+    if let Some(workspace) = workspace {
         let (of, cache) = (plugin.clone(), config::cache_folder()?);
-        let workspace = Workspace::of(&plugin, hints).await?;
         let places = Places {
             sdk: spawn_blocking(move || sdk_of(&of, &cache)).await??,
             build: match workspace.is_library_alone() {

@@ -1,4 +1,4 @@
-//! The workspace of a plugin in Rust: the packages that are compiled for it and are in no registry.
+//! The workspace of a plugin in Rust: the packages that are compiled for it and are in no registry, and its SDK.
 //!
 //! `cargo metadata` lists packages of the workspace, without the network. What replaces packages of a registry is in
 //! the manifest of the workspace, and in config files of cargo.
@@ -23,7 +23,16 @@ const REPLACING: [&str; 3] = ["include", "paths", "replace"];
 pub(super) struct Workspace {
     packages: Vec<Package>,
     /// The manifest of the workspace, and the config files of cargo that hold for the plugin.
-    settings: Vec<Table>,
+    settings: Vec<Settings>,
+    /// Folder of the plugin, without links.
+    plugin: PathBuf,
+}
+
+/// File that may replace packages.
+struct Settings {
+    /// Folder that its paths start from.
+    folder: PathBuf,
+    table: Table,
 }
 
 #[derive(Deserialize)]
@@ -64,18 +73,38 @@ impl Workspace {
         let plugin = tokio::fs::canonicalize(plugin).await;
         let plugin = plugin.context("cannot find the folder of the plugin")?;
         let configs = plugin.ancestors();
-        let configs = configs.flat_map(|folder| CONFIGS.map(|config| folder.join(config)));
-        let manifest = metadata.workspace_root.join("Cargo.toml");
+        let configs = configs.flat_map(|folder| CONFIGS.map(|config| (folder, config)));
+        let root = tokio::fs::canonicalize(&metadata.workspace_root).await;
+        let root = root.context("cannot find the folder of the workspace")?;
         let mut settings = Vec::new();
-        for file in configs.chain([manifest]) {
-            if let Ok(text) = tokio::fs::read_to_string(&file).await {
-                // Cargo reports a file that is invalid.
-                settings.push(text.parse().unwrap_or_default());
+        for (folder, file) in configs.chain([(root.as_path(), "Cargo.toml")]) {
+            if let Ok(text) = tokio::fs::read_to_string(folder.join(file)).await {
+                settings.push(Settings {
+                    folder: folder.to_owned(),
+                    // Cargo reports a file that is invalid.
+                    table: text.parse().unwrap_or_default(),
+                });
             }
         }
         Ok(Self {
             packages: metadata.packages,
             settings,
+            plugin,
+        })
+    }
+
+    /// Returns true if the author has put another SDK than that in the folder of the plugin in place of the one in
+    /// the registry.
+    pub(super) fn has_other_sdk(&self) -> bool {
+        let own = self.plugin.join(sdk::FOLDER);
+        self.settings.iter().any(|settings| {
+            let mut sdks = patches(&settings.table).filter(|(name, _)| *name == sdk::PACKAGE);
+            sdks.any(
+                |(_, patch)| match patch.get("path").and_then(Value::as_str) {
+                    Some(path) => settings.folder.join(path) != own,
+                    None => true,
+                },
+            )
         })
     }
 
@@ -92,8 +121,9 @@ impl Workspace {
             .iter()
             .any(|package| package.path.is_some());
         let has_replacement = self.settings.iter().any(|settings| {
-            REPLACING.iter().any(|key| settings.contains_key(*key))
-                || patches(settings).any(|(name, patch)| name != sdk::PACKAGE && is_path(patch))
+            let table = &settings.table;
+            REPLACING.iter().any(|key| table.contains_key(*key))
+                || patches(table).any(|(name, patch)| name != sdk::PACKAGE && is_path(patch))
         });
         !has_script && !has_path && !has_replacement
     }
@@ -189,6 +219,42 @@ mod tests {
         }
         let paths = "paths = [\"shop/serde\"]";
         check(&[(toml, SDK), (".cargo/config", paths)], false).await;
+    }
+
+    #[tokio::test]
+    async fn an_sdk_that_the_author_has_put_in_place_is_known() {
+        let (toml, root) = ("shop/Cargo.toml", "Cargo.toml");
+        let config = |folder: &str| format!("{folder}.cargo/config.toml");
+        let check = async |file: &str, patch: &str, is_other: bool| {
+            let patch = format!("[workspace]\n[patch.crates-io]\n{patch}");
+            let members = ("Cargo.toml", "[workspace]\nmembers = [\"shop\"]\n");
+            let files = match file == root {
+                true => vec![(root, patch.replace("[workspace]", members.1))],
+                false if file == toml => vec![(toml, patch)],
+                false => vec![(toml, SDK.to_owned()), (file, patch)],
+            };
+            let files: Vec<_> = files.iter().map(|(name, text)| (*name, &**text)).collect();
+            let is_so = workspace(&files).await.has_other_sdk();
+            assert_eq!(is_so, is_other, "{files:?}");
+        };
+        let sdk = |place: &str| format!("crawler-plugin-sdk = {{ {place} }}");
+        for (file, path, is_other) in [
+            (toml, "sdk", false),
+            (toml, "./sdk/", false),
+            (toml, "../our-sdk", true),
+            (root, "shop/sdk", false),
+            (root, "sdk", true),
+            (&*config("shop/"), "sdk", false),
+            (&*config("shop/"), "../our-sdk", true),
+            (&*config(""), "shop/sdk", false),
+            (&*config(""), "sdk", true),
+        ] {
+            check(file, &sdk(&format!("path = \"{path}\"")), is_other).await;
+        }
+        let renamed = "ours = { package = \"crawler-plugin-sdk\", path = \"../our-sdk\" }";
+        check(toml, renamed, true).await;
+        check(toml, &sdk("git = \"https://example.test/sdk\""), true).await;
+        check(toml, "serde = { path = \"../serde\" }", false).await;
     }
 
     #[tokio::test]
