@@ -48,6 +48,7 @@ mod items;
 pub mod items_file;
 mod node;
 pub mod options;
+pub mod pace;
 pub mod plugin;
 pub mod process_options;
 mod requests;

@@ -20,6 +20,7 @@ use super::parts;
 use super::stop::{Interrupted, unless_stopped};
 use crate::cli::block::{self, Block};
 use crate::cli::items_file::{ItemsFile, ItemsFormat};
+use crate::cli::pace::{Pace, RecentPages};
 use crate::cli::{self, Failure, RunOptions, fail_on};
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::pacing::Pacing;
@@ -158,7 +159,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         show_progress(
             frontier.clone(),
             progress.clone(),
-            started,
+            options.crawl.max_pages(),
             scope.stop_signal(),
         ),
     );
@@ -273,9 +274,10 @@ fn progress_bar() -> ProgressBar {
 async fn show_progress(
     frontier: Arc<dyn Frontier>,
     progress: ProgressBar,
-    started: Instant,
+    max_pages: u64,
     stop: CancellationToken,
 ) {
+    let mut recent = RecentPages::default();
     let mut tick = tokio::time::interval(PROGRESS);
     loop {
         tokio::select! {
@@ -283,11 +285,14 @@ async fn show_progress(
             () = stop.cancelled() => return,
         }
         let counts = frontier.counts();
-        let rate = counts.pages() as f64 / started.elapsed().as_secs_f64().max(0.001);
         let (pages, due, items) = (counts.pages(), counts.due, counts.items);
-        progress.set_message(format!(
-            "{pages} pages, {due} waiting, {items} items, {rate:.0} pages/s"
-        ));
+        let rate = recent.rate(Instant::now(), pages);
+        let pace = Pace::of(&counts, max_pages, rate);
+        let pace = match pace.to_string() {
+            pace if pace.is_empty() => pace,
+            pace => format!(", {pace}"),
+        };
+        progress.set_message(format!("{pages} pages, {due} waiting, {items} items{pace}"));
         progress.tick();
     }
 }

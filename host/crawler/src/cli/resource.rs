@@ -287,6 +287,7 @@ fn show(resource: &proto::Resource, output: &OutputArgs) -> anyhow::Result<()> {
         ),
         ("added", table::time(millis(spec.creation_time))),
         ("pages", pages),
+        ("rate", list::pace(resource, None).to_string()),
         ("hosts", some(counts.hosts)),
         ("items", counts.items.to_string()),
         ("bytes", table::size(counts.bytes)),

@@ -4,16 +4,17 @@ use crawler_proto as proto;
 
 use super::node_id;
 use crate::cli::args::{Format, OutputArgs, SelectArgs};
+use crate::cli::pace::Pace;
 use crate::cli::table;
 use crawler_api::client::{Client, ClientError};
 use crawler_api::totals;
-use crawler_model::crawl::Counts;
+use crawler_model::resource::CrawlSettings;
 
 /// Number of resources that one call of a listing asks for.
 const PAGE: u32 = 200;
 /// Head of the table of resources.
-pub(super) const HEAD: [&str; 9] = [
-    "RESOURCE", "PHASE", "PLUGIN", "NODE", "PAGES", "DEAD", "ITEMS", "RATE", "REASON",
+pub(super) const HEAD: [&str; 10] = [
+    "RESOURCE", "PHASE", "PLUGIN", "NODE", "PAGES", "DEAD", "ITEMS", "RATE", "LEFT", "REASON",
 ];
 
 /// Returns the resources that are meant, by name.
@@ -39,6 +40,7 @@ async fn all(client: &Client) -> Result<Vec<proto::Resource>, ClientError> {
     }
 }
 
+/// Prints resources.
 pub(super) fn print(resources: Vec<proto::Resource>, output: &OutputArgs) -> anyhow::Result<()> {
     if output.format == Format::Json {
         let next_page_token = String::new();
@@ -47,33 +49,77 @@ pub(super) fn print(resources: Vec<proto::Resource>, output: &OutputArgs) -> any
             next_page_token,
         });
     }
-    table::print(HEAD, &rows(resources))?;
+    let rows: Vec<_> = resources
+        .into_iter()
+        .map(|resource| {
+            let pace = pace(&resource, None);
+            row(resource, &pace)
+        })
+        .collect();
+    table::print(HEAD, &rows)?;
     Ok(())
 }
 
-/// Returns the rows of the table.
-pub(super) fn rows(resources: Vec<proto::Resource>) -> Vec<[String; HEAD.len()]> {
-    resources
-        .into_iter()
-        .map(|resource| {
-            let (spec, counts) = (resource.spec(), totals(resource.counts()));
-            [
-                spec.name,
-                resource.phase,
-                spec.plugin,
-                node_id(&spec.assigned_node).to_owned(),
-                counts.pages().to_string(),
-                counts.dead.to_string(),
-                counts.items.to_string(),
-                rate(&counts),
-                resource.reason,
-            ]
-        })
-        .collect()
+/// Returns the row of a resource.
+pub(super) fn row(resource: proto::Resource, pace: &Pace) -> [String; HEAD.len()] {
+    let (spec, counts) = (resource.spec(), totals(resource.counts()));
+    [
+        spec.name,
+        resource.phase,
+        spec.plugin,
+        node_id(&spec.assigned_node).to_owned(),
+        counts.pages().to_string(),
+        counts.dead.to_string(),
+        counts.items.to_string(),
+        pace.rate_cell(),
+        pace.left_cell(),
+        resource.reason,
+    ]
 }
 
-/// Formats the pages of a second on average; empty if the run has lasted for less.
-fn rate(counts: &Counts) -> String {
-    let rate = counts.rate();
-    rate.map(|rate| format!("{rate:.1}/s")).unwrap_or_default()
+/// Returns the pace of a resource: that of the last seconds if it is known and the crawl goes on, and else the average
+/// of the run. Only a crawl that goes on has time left.
+pub(super) fn pace(resource: &proto::Resource, recent: Option<f64>) -> Pace {
+    let counts = totals(resource.counts());
+    if resource.phase != "Running" {
+        return Pace {
+            rate: counts.rate(),
+            left: None,
+        };
+    }
+    let max_pages = resource.spec().crawl.unwrap_or_default().max_pages;
+    let max_pages = max_pages.unwrap_or(CrawlSettings::default().max_pages());
+    Pace::of(&counts, max_pages, recent.or(counts.rate()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(phase: &str) -> proto::Resource {
+        proto::Resource {
+            phase: phase.to_owned(),
+            counts: Some(proto::Counts {
+                parsed: 40,
+                due: 100,
+                began_at: 1_000,
+                ended_at: 5_000,
+                ..proto::Counts::default()
+            }),
+            ..proto::Resource::default()
+        }
+    }
+
+    #[test]
+    fn only_a_crawl_that_goes_on_has_time_left_and_a_recent_rate() {
+        for (phase, recent, expected) in [
+            ("Running", None, "10.0 pages/s, about 10s left"),
+            ("Running", Some(50.0), "50.0 pages/s, about 2s left"),
+            ("Paused", None, "10.0 pages/s"),
+            ("Finished", Some(50.0), "10.0 pages/s"),
+        ] {
+            let told = pace(&resource(phase), recent).to_string();
+            assert_eq!(told, expected, "{phase} {recent:?}");
+        }
+    }
 }

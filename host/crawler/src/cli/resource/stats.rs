@@ -6,6 +6,7 @@ use std::time::Duration;
 use crawler_proto as proto;
 use tokio::time::{Instant, sleep};
 
+use super::list::pace;
 use crate::cli::args::{Format, OutputArgs};
 use crate::cli::block::{Block, why_ended};
 use crate::cli::{print_note, table};
@@ -34,7 +35,7 @@ pub(super) async fn run(
     table::print_line(&format!(
         "run {}: {}",
         found.run,
-        block(&found, &end(&resource)).summary()
+        block(&found, &standing(&resource)).summary()
     ))?;
     print_rows(&found)
 }
@@ -101,6 +102,15 @@ pub(super) fn block<'a>(found: &'a RunStatistics, end: &'a str) -> Block<'a> {
         found,
         took_ms: found.counts.took_ms(),
         end,
+    }
+}
+
+/// Returns why a run has ended, or its phase and the time left while it goes on.
+fn standing(resource: &proto::Resource) -> String {
+    let end = end(resource);
+    match pace(resource, None).left_words() {
+        Some(left) => format!("{end}, {left}"),
+        None => end,
     }
 }
 

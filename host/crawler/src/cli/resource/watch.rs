@@ -1,14 +1,17 @@
 //! `crawler resource list --watch`: the table again whenever it changes, until Ctrl-C.
 
+use std::collections::HashMap;
 use std::io::{self, IsTerminal as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::list::{HEAD, rows, selected};
+use super::list::{HEAD, pace, row, selected};
 use crate::cli::args::SelectArgs;
+use crate::cli::pace::RecentPages;
 use crate::cli::table;
 use crawler_api::client::{Client, ClientError};
+use crawler_api::totals;
 
 /// Interval between two looks at the resources.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -18,14 +21,15 @@ const CLEAR: &str = "\x1b[H\x1b[2J";
 /// Shows all resources until the command is ended. It is an error if nobody answers the first time.
 pub(super) async fn run(client: &Client, select: &SelectArgs) -> anyhow::Result<()> {
     let mut screen = Screen::new(io::stdout().is_terminal());
-    let mut table = listed(client, select).await?;
+    let mut recent = Recent::default();
+    let mut table = listed(client, select, &mut recent).await?;
     let mut trouble = String::new();
     loop {
         let (text, aside) = screen.next(&table, &trouble);
         table::print_text(text.as_bytes())?;
         eprint!("{aside}");
         sleep(LOOK_EVERY).await;
-        trouble = match listed(client, select).await {
+        trouble = match listed(client, select, &mut recent).await {
             Ok(changed) => {
                 table = changed;
                 String::new()
@@ -37,9 +41,30 @@ pub(super) async fn run(client: &Client, select: &SelectArgs) -> anyhow::Result<
     }
 }
 
-async fn listed(client: &Client, select: &SelectArgs) -> Result<String, ClientError> {
+/// Pages of the last seconds, by id of the resource.
+type Recent = HashMap<String, RecentPages>;
+
+async fn listed(
+    client: &Client,
+    select: &SelectArgs,
+    recent: &mut Recent,
+) -> Result<String, ClientError> {
     let resources = selected(client, select).await?;
-    Ok(table::text(HEAD, &rows(resources)))
+    let now = Instant::now();
+    // Those of resources that are gone stay behind.
+    let mut before = std::mem::take(recent);
+    let rows: Vec<_> = resources
+        .into_iter()
+        .map(|resource| {
+            let id = resource.spec().id;
+            let mut pages = before.remove(&id).unwrap_or_default();
+            let rate = pages.rate(now, totals(resource.counts()).pages());
+            recent.insert(id, pages);
+            let pace = pace(&resource, rate);
+            row(resource, &pace)
+        })
+        .collect();
+    Ok(table::text(HEAD, &rows))
 }
 
 /// State of what is shown.
