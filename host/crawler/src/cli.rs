@@ -302,7 +302,7 @@ pub fn print_error(error: &anyhow::Error) {
 }
 
 /// Prints to stderr something that does not change the result of a command.
-fn print_note(note: &str) {
+pub fn print_note(note: &str) {
     eprintln!("{note}");
 }
 

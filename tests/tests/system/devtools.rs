@@ -110,6 +110,16 @@ fn a_new_plugin_passes_its_own_tests_without_a_network() {
             checked.stdout
         );
     }
+    // A page is not fetched for a rule that is not there.
+    let url = "http://127.0.0.1:1/";
+    let misspelt = in_bazaar(&home, &["plugin", "fetch", url, "--rule=detial"]);
+    assert_eq!(misspelt.code, Some(1), "{}", misspelt.stderr);
+    for part in [
+        "the plugin has no rule detial: nothing was fetched",
+        "did you mean \"detail\"?",
+    ] {
+        assert!(misspelt.stderr.contains(part), "{}", misspelt.stderr);
+    }
     // The test shows fuel, memory and time of each call, too.
     let tested = in_bazaar(&home, &["plugin", "test"]);
     for name in ["detail ", "list ", "root "] {

@@ -27,6 +27,7 @@ use crawler_plugin::engine::EngineSettings;
 mod calls;
 mod diff;
 mod fetcher;
+mod known_rule;
 mod shell;
 
 use calls::call_names;
@@ -196,6 +197,7 @@ async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
     let limits = SavedCall::fetch_limits(folder, &name, &request.rule, &options.limits);
     let limits = Limits::default().with(&limits, &LimitOverrides::unlimited())?;
     let fetcher = fetcher(&options.fetch_setup)?;
+    known_rule::check(options).await?;
     let page = fetching::page(&*fetcher, request, settings, limits.body).await?;
     anyhow::ensure!(
         (200..300).contains(&page.status),

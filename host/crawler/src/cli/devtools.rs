@@ -245,7 +245,9 @@ impl DevtoolsCommand {
             DevtoolsCommand::Diff(args) => {
                 DevtoolsOptions::Diff(Box::new(args.into_options(environment, masters)?))
             }
-            DevtoolsCommand::Fetch(args) => DevtoolsOptions::Fetch(Box::new(args.into_options()?)),
+            DevtoolsCommand::Fetch(args) => {
+                DevtoolsOptions::Fetch(Box::new(args.into_options(environment)?))
+            }
         })
     }
 }

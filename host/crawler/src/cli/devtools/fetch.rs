@@ -7,11 +7,12 @@ use clap::Args;
 use ipnet::IpNet;
 use url::Url;
 
-use super::pages::PAGES;
+use super::pages::{PAGES, plugin_of};
 use crate::cli::Failure;
 use crate::cli::args::{RuleArgs, key_value};
-use crate::cli::options::NetworkArgs;
-use crate::config::{self, FetchConfig, FixedHosts};
+use crate::cli::engine::EngineOptions;
+use crate::cli::options::{NO_PORT, NetworkArgs};
+use crate::config::{self, Environment, FetchConfig, FixedHosts};
 use crawler_devtools::saved::CallName;
 use crawler_model::crawl::{Request, STATE_MAX};
 use crawler_model::plugin::LimitOverrides;
@@ -32,6 +33,10 @@ pub struct FetchOptions {
     pub limits: LimitOverrides,
     /// Folder of the saved calls.
     pub pages: PathBuf,
+    /// Plugin in whose folder they lie. If `None`, the rule is not looked for.
+    pub plugin: Option<PathBuf>,
+    /// Options of the sandbox in which the plugin tells its rules.
+    pub engine: EngineOptions,
     /// Name of the call. If `None`, it is made of rule and address.
     pub name: Option<CallName>,
     /// True if a call of the same name is replaced.
@@ -122,9 +127,11 @@ pub(super) struct FetchSetupArgs {
 }
 
 impl FetchArgs {
-    pub(super) fn into_options(self) -> anyhow::Result<FetchOptions> {
+    pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<FetchOptions> {
         check_scheme(&self.url)?;
         Ok(FetchOptions {
+            plugin: plugin_of(&self.into),
+            engine: EngineOptions::in_folder(environment.state_folder("run", NO_PORT)),
             params: self.rules.params(),
             state: self.state,
             limits: self.rules.limits(),
