@@ -44,6 +44,7 @@ mod failed;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
 pub mod fuzz;
+mod head;
 mod hop;
 mod hop_checks;
 mod host_signal;

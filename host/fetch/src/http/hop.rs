@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Request, Response, StatusCode, Version};
+use reqwest::{Client, Method, Request, Response, StatusCode};
 use tokio::select;
 use tokio::time::{Instant, sleep_until};
 use url::Url;
@@ -17,6 +17,7 @@ use super::super::{FetchError, FetchRequest, FetchSlot};
 use super::FetchSettings;
 use super::body::{ACCEPTED, Body, codings, read};
 use super::failed;
+use super::head::{headers, version};
 use super::proxy_pools::ProxyPool;
 use crawler_model::accept_status::AcceptStatus;
 use crawler_model::headers::Headers;
@@ -361,35 +362,4 @@ impl Hop {
 fn moment(begun: Instant, after: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 60 * 60);
     begun + after.min(FAR)
-}
-
-fn version(version: Version) -> Option<&'static str> {
-    match version {
-        Version::HTTP_09 => Some("0.9"),
-        Version::HTTP_10 => Some("1.0"),
-        Version::HTTP_11 => Some("1.1"),
-        Version::HTTP_2 => Some("2"),
-        _ => None,
-    }
-}
-
-/// Returns the headers, without those about a coding that has been removed.
-fn headers(response: &Response, is_encoded: bool, settings: &FetchSettings) -> Headers {
-    let (all, max) = (response.headers(), settings.max_header_bytes);
-    let size = |name: &HeaderName, value: &HeaderValue| name.as_str().len() + value.len();
-    let n_bytes = all.iter().map(|(name, value)| size(name, value)).sum();
-    let mut headers = Headers::with_capacity(all.len(), max.min(n_bytes));
-    let of_coding = [header::CONTENT_ENCODING, header::CONTENT_LENGTH];
-    let mut n_kept = 0;
-    for (name, value) in all {
-        if is_encoded && of_coding.contains(name) {
-            continue;
-        }
-        n_kept += size(name, value);
-        if n_kept > max {
-            break;
-        }
-        headers.push(name.as_str(), &String::from_utf8_lossy(value.as_bytes()));
-    }
-    headers
 }
