@@ -6,6 +6,7 @@
 //! pages       the loop: takes URLs and starts a task for each
 //! page        one attempt at one page, and the preparation of a host
 //! page_result the result of an attempt: fetched, judged, parsed
+//! called      the result of a page by the report of its call
 //! request     the request for a page
 //! unchanged   pages that are as the last run saw them
 //! verdict     pure: what becomes of an answer, of links, of a rule's errors
@@ -28,6 +29,7 @@
 //! ([`CrawlParts`]), may fetch for as long as a [permit](permit::FetchPermit) holds, and hands links for other
 //! shards to a [transport](peers::LinkTransport). `crawler run` uses it as a worker does.
 
+mod called;
 #[cfg(any(test, feature = "testing"))]
 pub mod doubles;
 mod drain;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde_json::value::RawValue;
-
-use super::log::{note_logs, said};
+use super::called::called;
+use super::log::note_logs;
 use super::parts::CrawlConfig;
 use super::permit::while_given;
 use super::request::fetch_request;
@@ -15,16 +14,10 @@ use super::unchanged;
 use super::verdict::{self, Attempt, Verdict};
 use crawler_fetch::{Answer, Failure, FetchError, Fetched, Prepared};
 use crawler_frontier::{Claim, Ended, FrontierError, HostFailure, HostUpdate, PageResult};
-use crawler_model::crawl::{
-    Done, Item, ItemKey, ItemRecord, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
-};
+use crawler_model::crawl::{Done, NO_RULE, Page, PageContext, Request, UnixMillis};
 use crawler_model::frontier::Validators;
-use crawler_model::guest_text::GuestText;
-use crawler_model::statistics::{Kind, Observed};
-use crawler_plugin::{CallFailure, CallReport};
+use crawler_model::statistics::Observed;
 
-/// Maximum size in bytes of a rule's message in the record of a page that is given up.
-const DETAIL_BYTES: usize = 1 << 10;
 /// Time for which a host waits for something that its worker has not set up.
 const NOT_SET_UP_WAIT_MS: u64 = 30_000;
 
@@ -283,116 +276,4 @@ async fn parse(
         result.validators = validators;
     }
     Ok(result)
-}
-
-/// Returns the result of a page by the report of its call.
-fn called(
-    shared: &Shared,
-    claim: &Claim,
-    config: &CrawlConfig,
-    page: &Page,
-    report: CallReport,
-    host_ready_at: UnixMillis,
-) -> PageResult {
-    let request = &claim.request;
-    let now = shared.parts.clock.unix_millis();
-    let attempt = Attempt::ended(claim.attempt, &config.settings, now);
-    let output = match report.result {
-        Ok(output) => output,
-        Err(CallFailure::Rule(error)) => {
-            let (said, why) = said(&error, report.place.as_ref());
-            let log = &shared.parts.log;
-            log.on_page("warn", request.url.as_str(), &request.rule, said);
-            if let RuleError::Fatal(_) = &error {
-                shared.fail(format!(
-                    "rule {} gave up at {}: {why}",
-                    request.rule, request.url
-                ));
-            }
-            return PageResult {
-                detail: detail(&why),
-                ..PageResult::new(verdict::of_rule_error(&error, attempt), host_ready_at)
-            };
-        }
-        Err(CallFailure::Killed(kill)) => {
-            return PageResult {
-                detail: detail(&kill.message),
-                ..PageResult::new(verdict::of_kill(kill.kill, attempt), host_ready_at)
-            };
-        }
-    };
-    let bounds = shared.bounds(&config.settings);
-    let depth = claim.depth.saturating_add(1);
-    let peers = shared.parts.peers.as_ref();
-    let referrer = Request::referrer_of(&page.url);
-    let mut requests = output.requests;
-    for request in &mut requests {
-        request.referrer.clone_from(&referrer);
-    }
-    let sorted = verdict::of_links(bounds, peers, requests, depth);
-    let mut refused: Vec<(&'static str, u64)> = sorted.refused.into_iter().collect();
-    if output.n_bad_urls > 0 {
-        refused.push(("bad-url", output.n_bad_urls));
-    }
-    match records(shared, claim, page, output.items) {
-        Ok(items) => PageResult {
-            requests: sorted.requests,
-            for_peers: sorted.for_peers,
-            refused,
-            observed: Observed {
-                refused_hosts: sorted.refused_hosts,
-                kinds: Kind::of_items(&items),
-                ..Observed::default()
-            },
-            items,
-            ..PageResult::new(Ended::Done(Done::Parsed), host_ready_at)
-        },
-        Err(e) => {
-            let message = format!("an item is not JSON after all: {e}");
-            shared
-                .parts
-                .log
-                .on_page("error", request.url.as_str(), &request.rule, message);
-            PageResult::new(
-                Ended::Dead {
-                    reason: "bad-item".to_owned(),
-                },
-                host_ready_at,
-            )
-        }
-    }
-}
-
-/// Returns what a rule has said, or what is said of it, for the record of a page that is given up.
-fn detail(said: &GuestText) -> String {
-    GuestText::within(DETAIL_BYTES, said).into()
-}
-
-fn records(
-    shared: &Shared,
-    claim: &Claim,
-    page: &Page,
-    items: Vec<Item>,
-) -> Result<Vec<ItemRecord>, serde_json::Error> {
-    let parts = &shared.parts;
-    let rule = &claim.request.rule;
-    let record = |(ordinal, item): (u32, Item)| {
-        Ok(ItemRecord {
-            key: ItemKey::of(
-                parts.resource,
-                parts.run,
-                claim.fingerprint,
-                claim.visit,
-                rule,
-                ordinal,
-            ),
-            url: page.url.to_string(),
-            rule: rule.to_string(),
-            schema: item.schema,
-            run: parts.run,
-            fetched_at: page.fetched_at,
-            item: RawValue::from_string(item.json)?,
-        })
-    };
-    (0..).zip(items).map(record).collect()
 }
