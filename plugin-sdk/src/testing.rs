@@ -66,6 +66,7 @@
 //! outcome of a call, and the limits that `--limit` gives it; without the option, the outcome is compared with the
 //! stored one. `crawler plugin test --prune` removes the calls of rules that are gone.
 
+mod answer;
 mod extract;
 mod octets;
 mod outlet;
@@ -81,6 +82,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use url::Url;
 
+pub(crate) use self::answer::Answer;
 pub(crate) use self::outlet::Outlet;
 use crate::{Crawl, Level, Page, Plugin, Request, Result};
 
@@ -279,87 +281,6 @@ impl Page {
     pub fn with_attempt(mut self, attempt: u32) -> Page {
         self.answer.attempt = attempt;
         Page::new(self.answer)
-    }
-}
-
-/// A saved page. It has the same functions as that of the sandbox, so that [`Page`] is the same code in both.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    url: String,
-    requested_url: String,
-    redirects: Vec<String>,
-    fetched_at: u64,
-    truncated: bool,
-    status: u16,
-    headers: Vec<(String, String)>,
-    metadata: Vec<(String, String)>,
-    depth: u32,
-    attempt: u32,
-    state: Vec<u8>,
-    referrer: Option<String>,
-    body: Vec<u8>,
-    captures_limit: Option<usize>,
-}
-
-impl Answer {
-    pub(crate) fn url(&self) -> String {
-        self.url.clone()
-    }
-
-    pub(crate) fn requested_url(&self) -> String {
-        self.requested_url.clone()
-    }
-
-    pub(crate) fn status(&self) -> u16 {
-        self.status
-    }
-
-    pub(crate) fn headers(&self) -> Vec<(String, String)> {
-        self.headers.clone()
-    }
-
-    pub(crate) fn redirects(&self) -> Vec<String> {
-        self.redirects.clone()
-    }
-
-    pub(crate) fn fetched_at(&self) -> u64 {
-        self.fetched_at
-    }
-
-    pub(crate) fn charset(&self) -> String {
-        "UTF-8".to_owned()
-    }
-
-    pub(crate) fn metadata(&self) -> Vec<(String, String)> {
-        self.metadata.clone()
-    }
-
-    pub(crate) fn truncated(&self) -> bool {
-        self.truncated
-    }
-
-    pub(crate) fn depth(&self) -> u32 {
-        self.depth
-    }
-
-    pub(crate) fn state(&self) -> Vec<u8> {
-        self.state.clone()
-    }
-
-    pub(crate) fn referrer(&self) -> Option<String> {
-        self.referrer.clone()
-    }
-
-    pub(crate) fn attempt(&self) -> u32 {
-        self.attempt
-    }
-
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    pub(crate) fn body(&self) -> Vec<u8> {
-        self.body.clone()
     }
 }
 
