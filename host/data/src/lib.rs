@@ -1,14 +1,15 @@
 //! The data root: the object store that holds everything large: plugin bytes, items, frontiers.
 //!
 //! The data root is a local folder. Other crates use it through [`object_store::ObjectStore`]. This crate
-//! opens it, names its objects, and keeps plugin bytes by their digest. Every write is whole or absent, and
-//! synced before it is answered.
+//! opens it, names its objects, and keeps plugin bytes and kept bodies by their digest. Every write is whole or absent,
+//! and synced before it is answered.
 //!
 //! ```text
 //! cluster.json                                which cluster the folder belongs to
 //! plugins/<digest>.wasm                       immutable, verified on each read
 //! frontiers/<resource id>/<shard>/…           see `frontier`
 //! items/<resource id>/<shard>/…               line files, see `sink`
+//! files/<resource id>/<2 digits>/<digest>     kept bodies, verified on each read
 //! ```
 
 use std::fmt;
@@ -23,15 +24,20 @@ use serde::{Deserialize, Serialize};
 use crawler_model::id::{Digest, ResourceId};
 use guard::GuardedFolder;
 
+mod files;
 mod guard;
 mod plugins;
 mod probe;
 mod removal;
 
+pub use files::{FilePieces, KeptFiles};
+
 /// Folder of plugin bytes.
 const PLUGINS: &str = "plugins";
 /// Folder of items.
 const ITEMS: &str = "items";
+/// Folder of kept bodies.
+const FILES: &str = "files";
 /// Folder of frontiers.
 const FRONTIERS: &str = "frontiers";
 
@@ -90,6 +96,37 @@ pub enum DataError {
         /// Digest of the bytes that are there.
         found: Digest,
     },
+    /// There is no such kept file.
+    #[error("no kept file {path} in the data root {root}")]
+    NoFile {
+        /// Path below the root.
+        path: String,
+        /// Path of the data root.
+        root: String,
+    },
+    /// The bytes of a kept file are not those that were stored.
+    #[error(
+        "{path} in the data root {root} is damaged: its digest is {found}; delete it, and crawl its page again"
+    )]
+    DamagedFile {
+        /// Path below the root.
+        path: String,
+        /// Path of the data root.
+        root: String,
+        /// Digest of the bytes that are there.
+        found: Digest,
+    },
+    /// A folder for kept files cannot be used.
+    #[error(
+        "cannot keep files in {folder}; name a folder that this user can write to with --files"
+    )]
+    FilesFolder {
+        /// Folder as given.
+        folder: String,
+        /// Error of the system.
+        #[source]
+        source: std::io::Error,
+    },
     /// The bytes to be stored do not have the digest that was announced.
     #[error("the bytes of plugin {announced} have digest {found}; send them again")]
     WrongDigest {
@@ -144,6 +181,9 @@ impl DataError {
             | DataError::Scheme { .. }
             | DataError::Unsafe { .. }
             | DataError::Damaged { .. }
+            | DataError::NoFile { .. }
+            | DataError::DamagedFile { .. }
+            | DataError::FilesFolder { .. }
             | DataError::WrongDigest { .. }
             | DataError::Missing { .. }
             | DataError::OtherCluster { .. }
@@ -279,12 +319,17 @@ impl DataRoot {
     }
 
     fn failed(&self, doing: &'static str, path: &ObjectPath, source: ObjectError) -> DataError {
-        DataError::Object {
-            doing,
-            path: path.to_string(),
-            root: self.root(),
-            source: Box::new(source),
-        }
+        failed(doing, path, &self.root(), source)
+    }
+}
+
+/// Returns the error of an operation on an object.
+fn failed(doing: &'static str, path: &ObjectPath, root: &str, source: ObjectError) -> DataError {
+    DataError::Object {
+        doing,
+        path: path.to_string(),
+        root: root.to_owned(),
+        source: Box::new(source),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Removal from the data root: frontiers, and the remains of writes that were cut off.
+//! Removal from the data root: frontiers, other folders of a resource, and the remains of writes that were cut off.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -11,7 +11,7 @@ use object_store::ObjectStore as _;
 use object_store::path::Path as ObjectPath;
 
 use super::probe::PROBES;
-use super::{DataError, DataRoot, FRONTIERS, PLUGINS};
+use super::{DataError, DataRoot, FILES, FRONTIERS, PLUGINS};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{ResourceId, Shard};
 
@@ -36,6 +36,12 @@ impl DataRoot {
     /// deleted. Nobody may have one of the frontiers open.
     pub async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, DataError> {
         let path = ObjectPath::from_iter([FRONTIERS.to_owned(), resource.to_string()]);
+        self.delete_below(path).await
+    }
+
+    /// Deletes all objects below a path, and their folders; succeeds if there are none. Returns how many objects it
+    /// deleted.
+    pub(super) async fn delete_below(&self, path: ObjectPath) -> Result<usize, DataError> {
         let failed = |source| self.failed("delete", &path, source);
         let found = self.objects.list(Some(&path));
         let below = path.clone();
@@ -56,7 +62,7 @@ impl DataRoot {
                 Err(error) => return Err(failed(error)),
             }
         }
-        let folder = self.folder.join(FRONTIERS).join(resource.to_string());
+        let folder = self.folder.join(AsRef::<str>::as_ref(&path));
         let emptied = blocking(move || remove_empty(&folder)).await;
         emptied.map_err(|error| failed(folder_error(error)))?;
         Ok(n)
@@ -68,7 +74,7 @@ impl DataRoot {
         let root = self.folder.clone();
         let swept = blocking(move || {
             let mut n = 0;
-            for folder in [FRONTIERS, PLUGINS, PROBES] {
+            for folder in [FRONTIERS, PLUGINS, FILES, PROBES] {
                 let is_left = |name: &str| folder == PROBES || is_staging(name);
                 n += sweep(&root.join(folder), &is_left, before)?;
             }

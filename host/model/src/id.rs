@@ -242,7 +242,7 @@ impl fmt::Display for PluginRef {
     }
 }
 
-/// The sha256 of a plugin's bytes; written as 64 hexadecimal digits.
+/// The sha256 of the bytes of a plugin or of a kept body; written as 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
 
@@ -256,6 +256,24 @@ impl Digest {
     /// The 32 bytes themselves.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+/// Digest of bytes that come in pieces.
+#[derive(Debug, Clone, Default)]
+pub struct RunningDigest(sha2::Sha256);
+
+impl RunningDigest {
+    /// Adds the next piece.
+    pub fn add(&mut self, piece: &[u8]) {
+        use sha2::Digest as _;
+        self.0.update(piece);
+    }
+
+    /// Returns the digest of all pieces.
+    pub fn digest(self) -> Digest {
+        use sha2::Digest as _;
+        Digest(self.0.finalize().into())
     }
 }
 
@@ -339,5 +357,10 @@ mod tests {
         let digest = Digest::of(b"abc");
         assert_eq!(digest.to_string().parse::<Digest>().unwrap(), digest);
         assert!("abc".parse::<Digest>().is_err());
+        let mut running = RunningDigest::default();
+        for piece in ["a", "", "bc"] {
+            running.add(piece.as_bytes());
+        }
+        assert_eq!(running.digest(), digest);
     }
 }
