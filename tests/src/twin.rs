@@ -106,6 +106,7 @@ impl Tree {
             rules: Arc::new(self.clone()),
             frontier,
             fetch: Arc::new(self.clone()),
+            files: None,
             log: CrawlLog::new(Arc::clone(&clock)),
             clock,
             permit: Arc::new(Always),

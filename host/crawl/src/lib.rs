@@ -7,6 +7,7 @@
 //! page        one attempt at one page, and the preparation of a host
 //! page_result the result of an attempt: fetched, judged, parsed
 //! called      the result of a page by the report of its call
+//! kept        bodies that are kept as files
 //! request     the request for a page
 //! unchanged   pages that are as the last run saw them
 //! verdict     pure: what becomes of an answer, of links, of a rule's errors
@@ -34,6 +35,7 @@ mod called;
 pub mod doubles;
 mod drain;
 mod end;
+mod kept;
 mod links;
 pub mod log;
 pub mod pacing;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::called::called;
+use super::kept;
 use super::log::note_logs;
 use super::parts::CrawlConfig;
 use super::permit::while_given;
@@ -15,7 +16,7 @@ use super::verdict::{self, Attempt, Verdict};
 use crawler_fetch::{Answer, Failure, FetchError, Fetched, Prepared};
 use crawler_frontier::{Claim, Ended, FrontierError, HostFailure, HostUpdate, PageResult};
 use crawler_model::crawl::{Done, NO_RULE, Page, PageContext, Request, UnixMillis};
-use crawler_model::frontier::Validators;
+use crawler_model::frontier::{ContentHash, Validators};
 use crawler_model::statistics::Observed;
 
 /// Time for which a host waits for something that its worker has not set up.
@@ -89,6 +90,10 @@ pub(super) async fn fetch_and_parse(
             reason: NO_RULE.to_owned(),
         };
         return Ok(PageResult::new(ended, 0));
+    }
+    if let Some(refused) = kept::refused(shared, claim, &config.settings) {
+        answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
+        return Ok(refused);
     }
     let request = fetch_request(shared, slot, claim, config);
     // The knowledge from when the host became ready may have been forgotten since.
@@ -237,7 +242,12 @@ async fn parse(
         return Ok(PageResult::new(ended, host_ready_at));
     }
     let is_page = request.method == "GET" && is_success;
-    let validators = is_page.then(|| Validators::of(page));
+    let kept = match kept::is_wanted(request, page) {
+        true => Some(kept::digest_of(&page.body).await),
+        false => None,
+    };
+    let content = || kept.map_or_else(|| ContentHash::of(&page.body), ContentHash::from);
+    let validators = is_page.then(|| Validators::of(page, content()));
     if let Some(validators) = &validators
         && unchanged::is_as_known(claim, &config.settings, validators)
     {
@@ -247,12 +257,20 @@ async fn parse(
             ..PageResult::new(Ended::Done(Done::NotModified), host_ready_at)
         });
     }
+    let (settings, body) = (&config.settings, &page.body);
+    if let Some(digest) = kept
+        && !kept::store(shared, claim, settings, digest, body).await
+    {
+        let n_bytes = body.len();
+        return Ok(kept::over_quota(shared, settings, n_bytes, host_ready_at));
+    }
     frontier.suspect(claim).await?;
     let context = PageContext {
         depth: claim.depth,
         attempt: claim.attempt,
         state: request.state.clone(),
         referrer: request.referrer.clone(),
+        kept,
     };
     let call = shared.call_config(config.limits);
     let report = shared
@@ -269,6 +287,7 @@ async fn parse(
     let plans = shared.plan_reads(&report.reads);
     let mut result = called(shared, claim, config, page, report, host_ready_at);
     result.observed.plans = plans;
+    result.kept_bytes = kept.map_or(0, |_| page.body.len() as u64);
     if let Ended::Done(Done::Parsed) = result.ended {
         result.final_url = led_to;
         result.validators = validators;

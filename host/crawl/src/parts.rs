@@ -10,6 +10,7 @@ use super::log::CrawlLog;
 use super::pacing::Pacing;
 use super::peers::PeerShards;
 use super::permit::FetchPermit;
+use crawler_data::KeptFiles;
 use crawler_fetch::Fetch;
 use crawler_frontier::Frontier;
 use crawler_model::crawl::UnixMillis;
@@ -39,6 +40,9 @@ pub struct CrawlParts {
     pub frontier: Arc<dyn Frontier>,
     /// Fetcher, shared with all crawls of the process.
     pub fetch: Arc<dyn Fetch>,
+    /// Kept files of the resource. If `None`, bodies are hashed and counted for rules that want them kept, and stored
+    /// nowhere.
+    pub files: Option<KeptFiles>,
     /// Wall clock.
     pub clock: Arc<dyn Clock>,
     /// Log for messages of rules and for killed calls.

@@ -50,6 +50,8 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         plans: PlanNames::of(parts.rules.description()),
         n_ended: AtomicU64::new(counts.pages()),
         n_bytes: AtomicU64::new(counts.bytes),
+        n_kept_bytes: AtomicU64::new(counts.kept_bytes),
+        logged_kept: Once::new(),
         parts,
         root_hosts: RootHosts::of(&root_urls),
         pages: SlotPool::new(&progress),

@@ -35,6 +35,10 @@ pub(super) struct Shared {
     pub(super) n_ended: AtomicU64,
     /// Size in bytes of all bodies in this run.
     pub(super) n_bytes: AtomicU64,
+    /// Size in bytes of all bodies that were kept as files in this run.
+    pub(super) n_kept_bytes: AtomicU64,
+    /// Guard for logging once that a file has no room in the quota.
+    pub(super) logged_kept: Once,
     /// Guard for logging once that a pattern has as many URLs as it may.
     pub(super) logged_pattern: Once,
     /// Guard for logging once that there are as many hosts as there may be.
@@ -127,6 +131,25 @@ impl Shared {
     /// Returns true if no more links are to be stored: setting `max-disk`.
     pub(super) fn is_disk_full(&self, settings: &CrawlSettings) -> bool {
         self.parts.frontier.disk_bytes() >= self.share(settings.max_disk())
+    }
+
+    /// Returns the number of bytes that this shard may keep as files in one run: its share of setting `max-kept`.
+    pub(super) fn max_kept(&self, settings: &CrawlSettings) -> u64 {
+        self.share(settings.max_kept())
+    }
+
+    /// Returns the number of bytes that may still be kept as files.
+    pub(super) fn n_kept_left(&self, settings: &CrawlSettings) -> u64 {
+        let n_bytes = self.n_kept_bytes.load(Ordering::Relaxed);
+        self.max_kept(settings).saturating_sub(n_bytes)
+    }
+
+    /// Counts bytes as kept, unless fewer are left.
+    pub(super) fn reserve_kept(&self, n_bytes: u64, settings: &CrawlSettings) -> bool {
+        let max = self.max_kept(settings);
+        let more = |n: u64| n.checked_add(n_bytes).filter(|sum| *sum <= max);
+        let (relaxed, kept) = (Ordering::Relaxed, &self.n_kept_bytes);
+        kept.fetch_update(relaxed, relaxed, more).is_ok()
     }
 
     /// Returns the log message about why no page is taken until the sink has caught up, if that is so.

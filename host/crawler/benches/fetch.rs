@@ -157,6 +157,7 @@ impl Asked {
             accept_status: Default::default(),
             content_types: Default::default(),
             max_body: 8 << 20,
+            max_file: None,
             delay: usual.delay(),
             random_delay: usual.random_delay(),
             host_rate: Default::default(),

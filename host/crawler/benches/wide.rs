@@ -209,6 +209,7 @@ impl Wide {
             rules: rules.clone(),
             frontier: frontier.clone(),
             fetch: Arc::new(fetcher),
+            files: None,
             log: CrawlLog::new(clock.clone()),
             clock,
             permit: Arc::new(Always),

@@ -73,6 +73,7 @@ fn form() -> Request {
         state: Bytes::from_static(b"state"),
         reload: false,
         accept_status: AcceptStatus::default(),
+        keep_body: false,
         referrer: None,
     }
 }

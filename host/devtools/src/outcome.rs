@@ -63,6 +63,9 @@ pub struct KeptRequest {
     /// Statuses that the rule wants to see, as text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     accept_status: String,
+    /// True if the body of the answer is kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    keep_body: bool,
 }
 
 /// Bytes, kept as text if they are UTF-8.
@@ -149,6 +152,7 @@ impl KeptRequest {
             state: (!state.is_empty()).then(|| Octets::of(state)),
             reload: request.reload,
             accept_status: request.accept_status.to_string(),
+            keep_body: request.keep_body,
         }
     }
 }
@@ -194,6 +198,7 @@ mod tests {
             state: Bytes::from_static(&[0xff, 0]),
             priority: 3,
             accept_status: "404".parse().unwrap(),
+            keep_body: true,
             ..next.clone()
         };
         next.headers
@@ -217,7 +222,7 @@ mod tests {
             "requests": [
                 {"rule": "list", "url": "http://shop.test/2", "headers": [["accept", "text/html"]]},
                 {"rule": "list", "url": "http://shop.test/2", "method": "POST", "body": "q=sea",
-                    "priority": 3, "state": {"hex": "ff00"}, "accept-status": "404"},
+                    "priority": 3, "state": {"hex": "ff00"}, "accept-status": "404", "keep-body": true},
             ],
             "bad-urls": 1,
         });

@@ -23,7 +23,7 @@ pub use self::error::SavedError;
 use self::files::{read, write};
 pub use self::name::CallName;
 pub use self::page::SavedPage;
-use self::page::{BodyFile, charset_of, ending, is_zero};
+use self::page::{BodyFile, ending, is_zero};
 pub use self::prune::{Pruned, prune};
 use super::outcome::Outcome;
 use crawler_model::crawl::{Page, UnixMillis};
@@ -216,9 +216,8 @@ impl SavedCall {
         self.outcome = Some(outcome);
         self.limits = self.limits.and(limits);
         if let CallTarget::Rule { page, .. } = &mut self.called {
-            // A fetch notes the charset; a call that was written by hand gets it here.
             let (read, _) = page.page(folder, u64::MAX)?;
-            page.charset = charset_of(&read);
+            page.note(&read);
         }
         let is_new = *self != before;
         if is_new {
@@ -247,6 +246,7 @@ impl SavedCall {
             mut limits,
             state,
             page,
+            is_kept,
         } = fetched;
         std::fs::create_dir_all(folder).map_err(|source| SavedError::Io {
             doing: "write",
@@ -258,7 +258,7 @@ impl SavedCall {
         if !is_replacing && path.exists() {
             return Err(SavedError::Present { path });
         }
-        let mut saved = SavedPage::of(page, BodyFile(body.clone()));
+        let mut saved = SavedPage::of(page, BodyFile(body.clone()), is_kept);
         let (mut params, mut outcome) = (params, None);
         if let Some(earlier) = Self::earlier(folder, name, rule)
             && let CallTarget::Rule {
@@ -325,6 +325,8 @@ pub struct Fetched<'a> {
     pub state: Option<&'a str>,
     /// Page as it was fetched.
     pub page: &'a Page,
+    /// True if the request wanted the body kept.
+    pub is_kept: bool,
 }
 
 #[cfg(test)]

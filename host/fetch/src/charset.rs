@@ -17,7 +17,7 @@ use crawler_model::page::{CharsetSource, PageText};
 /// Number of bytes at the start that are searched for a declaration, the same as in browsers.
 pub const PRESCAN: usize = 1_024;
 /// The charset of a body that is not text.
-pub const BINARY: &str = "binary";
+pub const BINARY: &str = PageText::BINARY;
 /// Number of bytes that the detector reads of a body that declares no encoding.
 const DETECTED: usize = 256 << 10;
 
@@ -31,11 +31,7 @@ pub fn decode(body: &Bytes, content_type: Option<&str>, host: Option<&str>) -> P
         .filter(|essence| !essence.is_empty())
         .map_or_else(|| !body.iter().take(PRESCAN).any(|&b| b == 0), is_textual);
     if !is_text {
-        return PageText {
-            charset: BINARY,
-            source: CharsetSource::None,
-            decoded: Some(String::new()),
-        };
+        return PageText::binary();
     }
     let label = content_type.and_then(charset_parameter);
     let (encoding, source) = if let Some(named) = label.and_then(for_label) {

@@ -183,6 +183,12 @@ pub enum FetchError {
         /// Setting `max-url-length`.
         max: u32,
     },
+    /// The body was to be kept whole, and is too long for that.
+    #[error("the body is longer than the {max} bytes that setting max-file allows for a kept file")]
+    FileSize {
+        /// Setting `max-file`, in bytes.
+        max: u64,
+    },
     /// The body cannot be decoded.
     #[error("the body cannot be decoded, its content-encoding is {encoding:?}: {why}")]
     Encoding {
@@ -235,6 +241,7 @@ impl FetchError {
             FetchError::Robots { .. } => ("robots", NEVER),
             FetchError::RobotsUnavailable { .. } => ("robots-unavailable", AGAIN),
             FetchError::UrlLength { .. } => ("max-url-length", NEVER),
+            FetchError::FileSize { .. } => ("max-file", NEVER),
             FetchError::Encoding { .. } => ("content-encoding", NEVER),
             FetchError::Redirects { .. } => ("redirects", NEVER),
         }

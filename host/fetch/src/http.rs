@@ -29,6 +29,7 @@ use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared,
 use crate::throttle::after;
 use crawler_model::crawl::{Page, UnixMillis, is_same_host};
 use crawler_model::frontier::DelaySource;
+use crawler_model::page::PageText;
 use crawler_model::resource::DEFAULT_DELAY;
 use crawler_model::settings::{AccessName, USUAL_AGENT};
 use crawler_process::clock::Clock;
@@ -248,7 +249,7 @@ impl Fetch for HttpFetcher {
                 Err(error) => return Err(failure(error)),
                 Ok(Outcome::Received(answer)) => {
                     let now = self.clock.unix_millis();
-                    Answer::Page(Box::new(page(hop.url, on_the_way, answer, now)))
+                    Answer::Page(Box::new(page(hop.url, on_the_way, answer, now, max_body)))
                 }
                 // Another scheme counts as another host: headers of a rule do not go from https to http at
                 // one port.
@@ -349,9 +350,19 @@ fn is_new_page(hop: &Hop, on_the_way: &[Url]) -> bool {
     hop.is_plain() && !on_the_way.contains(&hop.url)
 }
 
-fn page(url: Url, redirects: Vec<Url>, answer: hop::Received, fetched_at: UnixMillis) -> Page {
+/// Returns the page of an answer. A body of more than `max_text` bytes is not decoded.
+fn page(
+    url: Url,
+    redirects: Vec<Url>,
+    answer: hop::Received,
+    fetched_at: UnixMillis,
+    max_text: u64,
+) -> Page {
     let content_type = answer.headers.get("content-type");
-    let text = charset::decode(&answer.body, content_type, url.domain());
+    let text = match answer.body.len() as u64 <= max_text {
+        true => charset::decode(&answer.body, content_type, url.domain()),
+        false => PageText::binary(),
+    };
     Page {
         requested_url: redirects.first().unwrap_or(&url).clone(),
         url,

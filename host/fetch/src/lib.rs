@@ -78,6 +78,10 @@ pub struct FetchRequest {
     pub content_types: ContentTypes,
     /// Maximum length of the body in bytes. Longer bodies are cut there and marked.
     pub max_body: u64,
+    /// Maximum length in bytes of the body of a successful answer that is wanted whole, instead of `max_body`: setting
+    /// `max-file`. A longer one is an error. Only a body of at most `max_body` bytes is decoded as text. If `None`, no
+    /// body is wanted whole.
+    pub max_file: Option<u64>,
     /// Time between the end of an answer and the next request to the host. If `None`, the throttle's default
     /// applies.
     pub delay: Option<Duration>,
@@ -119,6 +123,7 @@ impl FetchRequest {
             accept_status: request.accept_status.clone(),
             content_types: settings.content_types.clone().unwrap_or_default(),
             max_body,
+            max_file: request.keep_body.then(|| settings.max_file()),
             delay: settings.delay(),
             random_delay: settings.random_delay(),
             host_rate: settings.host_rate.clone().unwrap_or_default(),

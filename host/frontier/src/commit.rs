@@ -35,6 +35,8 @@ pub struct PageResult {
     pub detail: String,
     /// Size of the body in bytes.
     pub bytes: u64,
+    /// Number of bytes of the body that were kept as a file: all or 0.
+    pub kept_bytes: u64,
     /// Links to follow; those already known are skipped.
     pub requests: Vec<NewRequest>,
     /// Links whose hosts belong to other shards, never to this one. Of the links that this run has had
@@ -65,6 +67,7 @@ impl PageResult {
             ended,
             detail: String::new(),
             bytes: 0,
+            kept_bytes: 0,
             requests: Vec::new(),
             for_peers: Vec::new(),
             refused: Vec::new(),

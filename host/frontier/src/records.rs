@@ -144,6 +144,9 @@ pub(super) struct RequestRecord {
     /// Rest of the referrer. A request without a referrer has neither.
     #[prost(string, tag = "11")]
     pub(super) referrer: String,
+    /// True if the body is kept as a file.
+    #[prost(bool, tag = "12")]
+    pub(super) keep_body: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -36,6 +36,8 @@ pub struct Counts {
     pub items: u64,
     /// Bytes of bodies.
     pub bytes: u64,
+    /// Bytes of the bodies of `bytes` that were kept as files; one that was kept again counts again.
+    pub kept_bytes: u64,
     /// URLs that are known and wait to be fetched.
     pub due: u64,
     /// Hosts that have, or had, a URL.
@@ -145,6 +147,7 @@ impl Counts {
         self.retries += other.retries;
         self.items += other.items;
         self.bytes += other.bytes;
+        self.kept_bytes += other.kept_bytes;
         self.due += other.due;
         self.hosts += other.hosts;
         let add = |sums: &mut BTreeMap<String, u64>, others: &BTreeMap<String, u64>| {

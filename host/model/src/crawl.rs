@@ -37,12 +37,17 @@ pub struct Request {
     pub reload: bool,
     /// Statuses that are handed to the rule.
     pub accept_status: AcceptStatus,
+    /// True if the body of a successful answer is kept as a file.
+    pub keep_body: bool,
     /// URL of the page whose link first led here; at most [`REFERRER_MAX`] bytes. `None` for a root request.
     pub referrer: Option<Arc<str>>,
 }
 
 /// Largest number of bytes of a referrer. It is kept with each link of a page, and one call may follow thousands.
 pub const REFERRER_MAX: usize = 2 << 10;
+
+/// Key of the hint of a request that asks to keep the body of its answer.
+pub const KEEP_BODY: &str = "keep-body";
 
 /// Largest number of bytes of a request's state.
 pub const STATE_MAX: usize = 4 << 10;
@@ -75,6 +80,7 @@ impl Request {
             state: self.state.clone(),
             reload: self.reload && is_same_host,
             accept_status: self.accept_status.clone(),
+            keep_body: self.keep_body,
             referrer: self.referrer.clone(),
         }
     }
@@ -103,6 +109,7 @@ impl Request {
             state: Bytes::new(),
             reload: false,
             accept_status: AcceptStatus::default(),
+            keep_body: false,
             referrer: None,
         }
     }
@@ -435,13 +442,14 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_keeps_referrer_and_statuses() {
+    fn a_redirect_keeps_referrer_statuses_and_the_wish_for_a_file() {
         let mut page = request("http://a.test/");
+        page.keep_body = true;
         page.referrer = Request::referrer_of(&"http://a.test/list".parse().unwrap());
         page.accept_status = "404".parse().unwrap();
         let target = page.redirected("http://b.test/".parse().unwrap());
         assert_eq!(target.referrer.as_deref(), Some("http://a.test/list"));
-        assert!(target.accept_status.takes(404));
+        assert!(target.accept_status.takes(404) && target.keep_body);
     }
 
     #[test]

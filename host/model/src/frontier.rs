@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use super::crawl::{Counts, Done, Page, Request, UnixMillis};
-use super::id::{Run, Shard};
+use super::id::{Digest, Run, Shard};
 
 /// State of a URL in its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -283,9 +283,10 @@ pub struct Validators {
 pub const VALIDATOR_MAX: usize = 1 << 10;
 
 impl Validators {
-    /// Returns the validators of a page as it was received. Headers that cannot be sent back are not kept,
-    /// nor are those of a page that redirects led to: they belong to another URL than the requested one.
-    pub fn of(page: &Page) -> Self {
+    /// Returns the validators of a page as it was received, with the hash of its body. Headers that cannot be sent
+    /// back are not kept, nor are those of a page that redirects led to: they belong to another URL than the requested
+    /// one.
+    pub fn of(page: &Page, content: ContentHash) -> Self {
         let header = |name| {
             let value = page.header(name).filter(|_| page.redirects.is_empty())?;
             let can_be_sent = !value.is_empty()
@@ -296,7 +297,7 @@ impl Validators {
         Self {
             etag: header("etag"),
             last_modified: header("last-modified"),
-            content: Some(ContentHash::of(&page.body)),
+            content: Some(content),
         }
     }
 
@@ -313,10 +314,15 @@ pub struct ContentHash(pub [u8; 16]);
 impl ContentHash {
     /// Hashes a body without its content encoding. A truncated body is hashed as truncated.
     pub fn of(body: &[u8]) -> Self {
-        use sha2::Digest as _;
-        let digest: [u8; 32] = sha2::Sha256::digest(body).into();
+        Digest::of(body).into()
+    }
+}
+
+impl From<Digest> for ContentHash {
+    /// Returns the hash of the bytes that have this digest.
+    fn from(digest: Digest) -> Self {
         let mut hash = [0; 16];
-        hash.copy_from_slice(&digest[..16]);
+        hash.copy_from_slice(&digest.as_bytes()[..16]);
         Self(hash)
     }
 }
@@ -355,7 +361,7 @@ mod tests {
             },
             record: FetchRecord::default(),
         };
-        let validators = Validators::of(&page);
+        let validators = Validators::of(&page, ContentHash::of(&page.body));
         assert_eq!(validators.etag.as_deref(), kept);
         assert_eq!(validators.content, Some(ContentHash::of(b"body")));
         assert_eq!(validators.make_a_condition(), kept.is_some());

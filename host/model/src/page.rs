@@ -9,6 +9,7 @@ use bytes::Bytes;
 use url::Url;
 
 use super::headers::Headers;
+use super::id::Digest;
 use super::time::UnixMillis;
 
 /// A response in the form in which rules see it.
@@ -45,6 +46,20 @@ pub struct PageText {
     pub source: CharsetSource,
     /// Text of the body. If `None`, the body itself is UTF-8.
     pub decoded: Option<String>,
+}
+
+impl PageText {
+    /// Charset of a body that is not text, for which WHATWG has no name.
+    pub const BINARY: &'static str = "binary";
+
+    /// Returns the text of a body that is not text: none.
+    pub fn binary() -> Self {
+        Self {
+            charset: Self::BINARY,
+            source: CharsetSource::None,
+            decoded: Some(String::new()),
+        }
+    }
 }
 
 /// Returns the base of relative addresses on a page. `written` is the base that the page declares,
@@ -87,6 +102,13 @@ impl Page {
     /// Returns the value of the first header with this name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)
+    }
+
+    /// Returns the media type in lower case and without parameters, such as `image/png`. Returns `None` if the answer
+    /// names none.
+    pub fn media_type(&self) -> Option<String> {
+        let essence = self.header("content-type")?.split(';').next()?.trim();
+        (!essence.is_empty()).then(|| essence.to_ascii_lowercase())
     }
 
     /// Returns the metadata of the fetch for rules: names in lower case, in a fixed order. Unknown
@@ -185,4 +207,62 @@ pub struct PageContext {
     pub state: Bytes,
     /// URL of the page whose link first led here.
     pub referrer: Option<Arc<str>>,
+    /// Digest of the body, if the request asked to keep it and the answer was successful.
+    pub kept: Option<Digest>,
+}
+
+impl PageContext {
+    /// Returns the metadata of a page for rules: that of its fetch, and that of its kept body.
+    pub fn metadata(&self, page: &Page) -> Vec<(String, String)> {
+        let mut metadata = page.metadata();
+        if let Some(digest) = self.kept {
+            let mut add = |name: &str, value| metadata.push((name.to_owned(), value));
+            add("kept-digest", digest.to_string());
+            add("kept-bytes", page.body.len().to_string());
+            if let Some(media_type) = page.media_type() {
+                add("kept-type", media_type);
+            }
+        }
+        metadata
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_kept_body_has_digest_size_and_type_in_the_metadata() {
+        let url: Url = "http://a.test/7.png".parse().unwrap();
+        let kept = |content_type: &str, kept| {
+            let page = Page {
+                url: url.clone(),
+                requested_url: url.clone(),
+                status: 200,
+                headers: [("content-type", content_type)].into_iter().collect(),
+                redirects: Vec::new(),
+                fetched_at: 0,
+                truncated: false,
+                body: Bytes::from_static(b"abc"),
+                text: PageText::binary(),
+                record: FetchRecord::default(),
+            };
+            let context = PageContext {
+                kept,
+                ..PageContext::default()
+            };
+            let about_file = context.metadata(&page).into_iter();
+            let about_file = about_file.filter(|(name, _)| name.starts_with("kept-"));
+            let shown: Vec<_> = about_file
+                .map(|(name, value)| name + "=" + &value)
+                .collect();
+            shown.join(" ")
+        };
+        let digest = Digest::of(b"abc");
+        assert_eq!(kept("image/png", None), "");
+        let named = format!("kept-digest={digest} kept-bytes=3");
+        assert_eq!(kept("", Some(digest)), named);
+        let typed = kept("Image/PNG; x=y", Some(digest));
+        assert_eq!(typed, format!("{named} kept-type=image/png"));
+    }
 }

@@ -77,7 +77,8 @@ impl page::Host for CallState {
     }
 
     fn metadata(&mut self) -> wasmtime::Result<Vec<(String, String)>> {
-        let metadata = self.page(|_, _| 0)?.0.metadata();
+        let (page, context) = self.page(|_, _| 0)?;
+        let metadata = context.metadata(page);
         self.charge(named_bytes(&metadata))?;
         Ok(metadata)
     }

@@ -198,7 +198,7 @@ fn put_back_largest(usages: &[Arc<CrawlUsage>], resident: u64, allowed: u64) {
     };
     let (resident, allowed, bytes) = (mib(resident), mib(allowed), mib(bytes));
     largest.put_back(format!(
-        "put back: this worker uses {resident} of the {allowed} that --memory allows, and this crawl has {bytes} in use, more than any other; nothing is lost, and it goes on with fewer pages at once when memory is free; raise --memory of the worker, or lower --concurrency, --limit memory or --limit body of the resource"
+        "put back: this worker uses {resident} of the {allowed} that --memory allows, and this crawl has {bytes} in use, more than any other; nothing is lost, and it goes on with fewer pages at once when memory is free; raise --memory of the worker, or lower --concurrency, --max-file, --limit memory or --limit body of the resource"
     ));
 }
 

@@ -198,6 +198,7 @@ impl Assigned {
             rules,
             frontier: frontier.clone(),
             fetch: self.parts.fetch.clone(),
+            files: Some(self.parts.data.files(self.resource.id)),
             clock: self.parts.clock.clone(),
             log: log.clone(),
             permit: self.permit.clone(),

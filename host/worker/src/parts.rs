@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::crawls::Crawls;
 use super::lease_permit::Registered;
 use super::links::SendLinks;
+use crawler_data::DataRoot;
 use crawler_fetch::Fetch;
 use crawler_frontier::OpenFrontiers;
 use crawler_model::node::Node;
@@ -23,6 +24,8 @@ pub struct AgentParts {
     pub registered: Registered,
     /// Access to its assignments in the store.
     pub catalog: Catalog,
+    /// Data root, in which bodies are kept.
+    pub data: DataRoot,
     /// Sinks of items.
     pub sinks: Arc<dyn OpenSinks>,
     /// Plugins by digest.

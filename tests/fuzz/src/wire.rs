@@ -48,6 +48,7 @@ pub(super) fn send(
         body: None,
         max_url_length: 1 << 10,
         max_body: 1 << 10,
+        max_file: None,
         delay: Some(Duration::ZERO),
         random_delay: Duration::ZERO,
         host_rate: Default::default(),

@@ -409,6 +409,7 @@ fn counts() -> Counts {
         outcomes: texts(("gone", 2)),
         began_at: 14,
         ended_at: 15,
+        kept_bytes: 16,
     }
 }
 

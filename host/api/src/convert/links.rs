@@ -38,6 +38,7 @@ fn link_message(NewRequest { request, depth }: NewRequest) -> proto::ShardLink {
         depth,
         accept_status: request.accept_status.to_string(),
         referrer: request.referrer.as_deref().unwrap_or_default().to_owned(),
+        keep_body: request.keep_body,
     }
 }
 
@@ -98,6 +99,7 @@ fn link(link: proto::ShardLink) -> Result<NewRequest, LinkDeliveryError> {
             state: link.state.into(),
             reload: link.reload,
             accept_status,
+            keep_body: link.keep_body,
             referrer: referrer.map(Into::into),
         },
         depth: link.depth,
@@ -119,6 +121,7 @@ mod tests {
             state: bytes::Bytes::from_static(b"state"),
             reload: true,
             accept_status: "404,500-599".parse().unwrap(),
+            keep_body: true,
             referrer: Some("http://a.test/form".into()),
         };
         let plain = Request::get("http://a.test/".parse().unwrap(), "page");

@@ -177,6 +177,7 @@ pub(crate) fn parts(
         rules: Arc::new(Graph::default()),
         frontier,
         fetch: Arc::new(Site),
+        files: None,
         log: CrawlLog::new(clock.clone()),
         clock,
         permit: Arc::new(Always),

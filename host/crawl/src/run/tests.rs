@@ -36,6 +36,7 @@ use crawler_process::memory::CrawlMemory;
 use crawler_sink::{Sink, SinkError};
 
 mod bench;
+mod files;
 mod memory;
 mod quotas;
 mod unchanged;

@@ -70,6 +70,7 @@ impl Crawler {
             rules: self.rules.clone(),
             frontier: frontier.clone(),
             fetch: Arc::new(fetcher(clock.clone())),
+            files: None,
             log: CrawlLog::new(clock.clone()),
             clock,
             permit: Arc::new(Always),

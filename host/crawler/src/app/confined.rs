@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `worker` | files that its config file names | its data root, state folder and temporary folder |
 //! | `worker --cluster=false`, `up` | the same, and its plugins | the same |
-//! | `run` | the same | its state folder, temporary folder, output and statistics |
+//! | `run` | the same | its state folder, temporary folder, output, kept files and statistics |
 //!
 //! Compilers of languages need much more than that, so plugins that are folders are built before the process
 //! is confined. `run --watch`, which builds again and again, is not confined. `demo` and the commands for
@@ -24,7 +24,7 @@ use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{Command, WorkerOptions};
 use crate::config::{self, FetchConfig, FileConfig, FixedHosts};
-use crawler_data::DataRoot;
+use crawler_data::{DataRoot, KeptFiles};
 use crawler_plugin::admission;
 use crawler_process::clock::SystemClock;
 use crawler_process::confine::{self, Confinement, PathAccess};
@@ -48,6 +48,10 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
             access
                 .read
                 .extend(options.fetch.files().map(Path::to_owned));
+            if let Some(folder) = &options.files {
+                KeptFiles::in_folder(folder)?;
+                access.write.push(folder.clone());
+            }
             let output = options.output.as_ref().map(|items| &items.path);
             for path in output.into_iter().chain(&options.stats) {
                 if !path.exists() {

@@ -27,6 +27,7 @@ use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
 use crawler_crawl::put_back;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
+use crawler_data::KeptFiles;
 use crawler_devtools::watch::ChangeWatcher;
 use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
@@ -132,6 +133,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         limits,
         settings: options.crawl.clone(),
     };
+    let files = options.files.as_deref().map(KeptFiles::in_folder);
     // The sender stays here: the config does not change while the crawl runs.
     let (_config, receiver) = watch::channel(config);
     let crawl_parts = CrawlParts {
@@ -143,6 +145,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         rules,
         frontier: frontier.clone(),
         fetch,
+        files: files.transpose()?,
         clock,
         log: log.clone(),
         permit: Arc::new(Always),
@@ -195,6 +198,9 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     };
     for line in block.lines() {
         eprintln!("{line}");
+    }
+    if options.files.is_none() && found.counts.kept_bytes > 0 {
+        eprintln!("no file was stored: name a folder for them with --files");
     }
     let judged = judge(options, end, &mut sink, &found).await;
     if let Some(path) = &options.stats {

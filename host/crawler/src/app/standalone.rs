@@ -207,6 +207,7 @@ async fn crawl_once(
         rules: rules.clone(),
         frontier: frontier.clone(),
         fetch: shared.fetch.clone(),
+        files: Some(shared.data.files(id)),
         clock: shared.clock.clone(),
         log: log.clone(),
         permit: Arc::new(Always),

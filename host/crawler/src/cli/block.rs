@@ -64,6 +64,9 @@ impl Block<'_> {
             status => format!("{status}: {n}"),
         });
         add(&mut rows, "statuses", [joined(statuses)]);
+        if counts.kept_bytes > 0 {
+            add(&mut rows, "kept files", [table::size(counts.kept_bytes)]);
+        }
         if counts.retries > 0 {
             add(&mut rows, "retries", [counts.retries.to_string()]);
         }

@@ -78,6 +78,8 @@ pub struct RunOptions {
     pub crawl: CrawlSettings,
     /// File for the items. If `None`, they go to stdout.
     pub output: Option<ItemsFile>,
+    /// Folder for bodies that rules want kept. If `None`, they are hashed and not stored.
+    pub files: Option<PathBuf>,
     /// File for the statistics of the run, as JSON.
     pub stats: Option<PathBuf>,
     /// Conditions under which the crawl is no success.
@@ -170,6 +172,9 @@ pub(super) struct RunArgs {
     /// file has when the first one comes [default: an object a line to stdout]
     #[arg(short = 'o', long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(ItemsFile::new))]
     output: Option<ItemsFile>,
+    /// Folder of the files that rules want kept, named by their digests [default: they are not stored]
+    #[arg(long, value_name = "DIR")]
+    files: Option<PathBuf>,
     /// File for the statistics of the run, as JSON
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
@@ -298,6 +303,7 @@ impl RunArgs {
             crawl: self.crawl.settings(),
             plugin: self.plugin,
             output: self.output,
+            files: self.files,
             stats: self.stats,
             fail_on: self.fail_on,
             is_watching: self.watch,

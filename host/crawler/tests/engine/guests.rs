@@ -106,5 +106,6 @@ pub(crate) fn context() -> PageContext {
         depth: 2,
         attempt: 1,
         state: Bytes::from_static(b"carried"),
+        kept: None,
     }
 }

@@ -138,6 +138,7 @@ async fn crawl_one_page() -> String {
         rules: plugin().await,
         frontier: Arc::new(MemoryFrontier::new(MemorySettings::default())),
         fetch: Arc::new(fetcher.expect("it has no odd settings")),
+        files: None,
         log: CrawlLog::new(clock.clone()),
         clock,
         permit: Arc::new(Always),

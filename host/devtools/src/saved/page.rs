@@ -13,6 +13,8 @@ use crate::outcome::Octets;
 use crawler_fetch::charset;
 use crawler_model::crawl::{FetchRecord, Page, PageContext, UnixMillis};
 use crawler_model::headers::Headers;
+use crawler_model::id::Digest;
+use crawler_model::page::PageText;
 
 /// A page without its body.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +48,10 @@ pub struct SavedPage {
     /// native tests, which do not decode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) charset: Option<String>,
+    /// Digest of the body, if the request wanted it kept. It is only a note for native tests, which do not hash: a rule
+    /// in the sandbox gets the digest of the body as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kept: Option<String>,
 }
 
 /// Name of a file beside the call's own. A path elsewhere is refused, because calls are shared.
@@ -72,7 +78,7 @@ impl From<BodyFile> for String {
 }
 
 impl SavedPage {
-    pub(super) fn of(page: &Page, body: BodyFile) -> Self {
+    pub(super) fn of(page: &Page, body: BodyFile, is_kept: bool) -> Self {
         let headers = page.headers.iter();
         // A session's cookies must not be kept with a rule, because saved calls are often shared.
         let headers = headers.filter(|(name, _)| *name != "set-cookie");
@@ -92,10 +98,19 @@ impl SavedPage {
             state: None,
             referrer: None,
             charset: charset_of(page),
+            kept: is_kept.then(|| Digest::of(&page.body).to_string()),
         }
     }
 
-    /// Takes the input that a rule gets beside the page from an earlier call.
+    /// Notes what native tests cannot tell of the body. A fetch does so; a call that was written by hand gets it here.
+    pub(super) fn note(&mut self, read: &Page) {
+        self.charset = charset_of(read);
+        let is_kept = self.kept.is_some();
+        self.kept = is_kept.then(|| Digest::of(&read.body).to_string());
+    }
+
+    /// Takes the input that a rule gets beside the page from an earlier call. Whether the body is kept is not taken: it
+    /// decides how the page is fetched.
     pub(super) fn called_as(&mut self, earlier: &Self) {
         (self.depth, self.attempt) = (earlier.depth, earlier.attempt);
         self.state.clone_from(&earlier.state);
@@ -108,15 +123,24 @@ impl SavedPage {
     }
 
     /// Returns the page as a rule sees it; its body is cut at the length at which that of a fetched page is
-    /// cut.
+    /// cut. A body that is kept is whole, and is not decoded if it is longer.
     pub fn page(&self, folder: &Path, max_body: u64) -> Result<(Page, PageContext), SavedError> {
-        let (body, is_cut) = read(&folder.join(&self.body.0), max_body)?;
+        let max_read = match self.kept {
+            Some(_) => u64::MAX,
+            None => max_body,
+        };
+        let (body, is_cut) = read(&folder.join(&self.body.0), max_read)?;
         let body = Bytes::from(body);
         let mut headers = Headers::default();
         for (name, value) in &self.headers {
             headers.push(&name.to_ascii_lowercase(), value);
         }
-        let text = charset::decode(&body, headers.get("content-type"), self.url.host_str());
+        let content_type = headers.get("content-type");
+        let text = match body.len() as u64 <= max_body {
+            true => charset::decode(&body, content_type, self.url.host_str()),
+            false => PageText::binary(),
+        };
+        let kept = self.kept.as_ref().map(|_note| Digest::of(&body));
         let requested_url = self.requested_url.as_ref();
         let page = Page {
             requested_url: requested_url.unwrap_or(&self.url).clone(),
@@ -136,6 +160,7 @@ impl SavedPage {
             attempt: self.attempt,
             state: state.unwrap_or_default().into(),
             referrer: self.referrer.as_deref().map(Into::into),
+            kept,
         };
         Ok((page, context))
     }
@@ -151,6 +176,11 @@ pub(super) fn ending(content_type: Option<&str>) -> &'static str {
         .as_str()
     {
         "text/html" | "application/xhtml+xml" | "" => "html",
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "application/pdf" => "pdf",
         kind if kind.ends_with("json") => "json",
         kind if kind.ends_with("xml") => "xml",
         kind if kind.starts_with("text/") => "txt",

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::*;
 use crawler_fetch::charset;
 use crawler_model::headers::Headers;
+use crawler_model::id::Digest;
 use crawler_model::page::{FetchRecord, PageText};
 
 fn name(text: &str) -> CallName {
@@ -47,6 +48,7 @@ fn keep_as(
         limits: limit("fuel"),
         state,
         page: &page(),
+        is_kept: false,
     };
     SavedCall::keep(folder, &name("menu"), fetched, is_replacing)
 }
@@ -107,6 +109,40 @@ fn a_page_is_read_as_it_was_kept_but_for_its_cookies() {
     assert_eq!((context.depth, context.attempt), (0, 1));
     let (cut, _) = saved.page(&pages, 6).unwrap();
     assert_eq!((cut.text().as_ref(), cut.truncated), ("<p>caf", true));
+}
+
+#[test]
+fn a_kept_body_is_whole_and_its_digest_is_that_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let fetched = Fetched {
+        rule: "picture",
+        params: BTreeMap::new(),
+        limits: LimitOverrides::default(),
+        state: None,
+        page: &page(),
+        is_kept: true,
+    };
+    let mut call = SavedCall::keep(folder.path(), &name("menu"), fetched, false).unwrap();
+    let note = || {
+        let text = std::fs::read(path_of(folder.path(), &name("menu"))).unwrap();
+        let file: serde_json::Value = serde_json::from_slice(&text).unwrap();
+        file["page"]["kept"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(note(), Digest::of(&page().body).to_string());
+    // The body is longer than limit `body`: it is neither cut nor decoded.
+    std::fs::write(folder.path().join("menu.html"), "<p>thé").unwrap();
+    let (read, context) = page_of(&call).page(folder.path(), 3).unwrap();
+    assert_eq!(
+        (&read.body[..], read.truncated),
+        ("<p>thé".as_bytes(), false)
+    );
+    assert_eq!(read.text(), "");
+    let digest = Digest::of("<p>thé".as_bytes());
+    assert_eq!(context.kept, Some(digest));
+    let limits = LimitOverrides::default();
+    let is_new = call.update(folder.path(), &name("menu"), Outcome::default(), &limits);
+    assert!(is_new.unwrap());
+    assert_eq!(note(), digest.to_string());
 }
 
 #[test]

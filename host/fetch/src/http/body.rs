@@ -53,6 +53,15 @@ pub(super) struct Body {
     pub(super) n_received: u64,
 }
 
+/// Limit on the length of a body in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Limit {
+    /// A longer body is cut.
+    Cut(u64),
+    /// A longer body is an error, and is not read if its length is announced.
+    Whole(u64),
+}
+
 /// Reads the body of an answer to a request with this method, encoded with these codings. The bytes read so
 /// far are charged to the account.
 pub(super) async fn read(
@@ -60,13 +69,19 @@ pub(super) async fn read(
     method: &Method,
     codings: &[String],
     settings: &FetchSettings,
-    max_body: u64,
+    limit: Limit,
     mut held: MemoryReservation,
 ) -> Result<Body, FetchError> {
+    let (Limit::Cut(max_body) | Limit::Whole(max_body)) = limit;
     let is_about_another = *method == Method::HEAD || response.status() == 304;
     let announced = response.headers().get(header::CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     let announced = announced.filter(|_| !is_about_another && codings.is_empty());
+    if let (Limit::Whole(max), Some(announced)) = (limit, announced)
+        && announced > max
+    {
+        return Err(FetchError::FileSize { max });
+    }
     let expected = response.content_length().unwrap_or(0);
     let reserved = expected.min(max_body).min(MAX_RESERVED);
     let n_received = AtomicU64::new(0);
@@ -104,13 +119,16 @@ pub(super) async fn read(
             }
         },
     };
-    let limit = usize::try_from(max_body).unwrap_or(usize::MAX);
-    let truncated = body.len() > limit;
+    let max_length = usize::try_from(max_body).unwrap_or(usize::MAX);
+    let truncated = body.len() > max_length;
+    if let (Limit::Whole(max), true) = (limit, truncated) {
+        return Err(FetchError::FileSize { max });
+    }
     // An HTTP/2 stream that the server breaks off without an error code ends like a complete one.
     if !truncated && announced.is_some_and(|announced| (body.len() as u64) < announced) {
         return Err(short());
     }
-    body.truncate(limit);
+    body.truncate(max_length);
     Ok(Body {
         body,
         truncated,

@@ -21,7 +21,7 @@ pub async fn answer(
         match hop.outcome(response, record, settings, max_body).await? {
             Outcome::Redirect { to, .. } => Answer::Redirect { to },
             Outcome::Received(answer) => {
-                Answer::Page(Box::new(page(hop.url, Vec::new(), answer, 0)))
+                Answer::Page(Box::new(page(hop.url, Vec::new(), answer, 0, max_body)))
             }
         },
     )

@@ -15,7 +15,7 @@ use super::super::cookies::CookieJar;
 use super::super::phases::RequestPhases;
 use super::super::{FetchError, FetchRequest, FetchSlot};
 use super::FetchSettings;
-use super::body::{ACCEPTED, Body, codings, read};
+use super::body::{ACCEPTED, Body, Limit, codings, read};
 use super::failed;
 use super::head::{headers, version};
 use super::proxy_pools::ProxyPool;
@@ -55,6 +55,8 @@ pub(super) struct Hop {
     /// Statuses of redirects that are not followed.
     accept_status: AcceptStatus,
     content_types: ContentTypes,
+    /// Maximum length of the body of a successful answer, if that is wanted whole.
+    max_file: Option<u64>,
     /// Proxies that the request goes through. If `None`, it goes to the host directly.
     pub(super) pool: Option<Arc<ProxyPool>>,
     /// Names of credentials to send to the hosts that they are for.
@@ -113,6 +115,7 @@ impl Hop {
             body: None,
             accept_status: AcceptStatus::default(),
             content_types: ContentTypes::default(),
+            max_file: None,
             pool,
             credentials: CredentialNames::default(),
             account: Account::default(),
@@ -171,6 +174,7 @@ impl Hop {
             body: request.body,
             accept_status: request.accept_status,
             content_types: request.content_types,
+            max_file: request.max_file,
             pool,
             credentials: request.credentials,
             account: request.account,
@@ -315,6 +319,10 @@ impl Hop {
             return Err(FetchError::ContentType { content_type });
         }
         let codings = codings(response.headers());
+        let limit = match self.max_file {
+            Some(max) if response.status().is_success() => Limit::Whole(max),
+            Some(_) | None => Limit::Cut(max_body),
+        };
         let status = response.status().as_u16();
         let headers = headers(&response, !codings.is_empty(), settings);
         record.address = response.remote_addr();
@@ -329,7 +337,7 @@ impl Hop {
             &self.method,
             &codings,
             settings,
-            max_body,
+            limit,
             self.account.reserve(0),
         )
         .await?;

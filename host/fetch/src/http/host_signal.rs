@@ -54,11 +54,13 @@ pub(super) fn of(
             | FetchError::TooSlow { .. }
             | FetchError::Resolve { .. },
         ) => Some(HostSignal::Failing),
-        // The exchange ended with the headers.
-        Err(FetchError::ContentType { .. }) => Some(HostSignal::Healthy {
-            took,
-            is_page: false,
-        }),
+        // The site has answered well: the exchange ended here, with the headers or within the body.
+        Err(FetchError::ContentType { .. } | FetchError::FileSize { .. }) => {
+            Some(HostSignal::Healthy {
+                took,
+                is_page: false,
+            })
+        }
         Err(_) => None,
     }
 }

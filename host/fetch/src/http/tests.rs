@@ -170,6 +170,7 @@ fn get(url: Url) -> FetchRequest {
         accept_status: Default::default(),
         content_types: Default::default(),
         max_body: 1 << 20,
+        max_file: None,
         delay: None,
         random_delay: Duration::ZERO,
         host_rate: Default::default(),

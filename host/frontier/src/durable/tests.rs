@@ -187,7 +187,7 @@ async fn f23_a_crash_loses_neither_urls_nor_items_nor_what_was_seen() {
     let mut commit = parsed(ready(take(&frontier, 0, 9).await));
     commit.result.items = vec![item_of(&commit.claim, 0)];
     commit.result.requests = urls(&["2", "4"]);
-    commit.result.bytes = 10;
+    (commit.result.bytes, commit.result.kept_bytes) = (10, 4);
     frontier.commit(commit).await.unwrap();
     let in_flight = ready(take(&frontier, 0, 9).await);
     assert_eq!(in_flight.request.url.path(), "/2");
@@ -200,6 +200,7 @@ async fn f23_a_crash_loses_neither_urls_nor_items_nor_what_was_seen() {
         (counts.parsed, counts.due, counts.items, counts.bytes),
         (1, 3, 1, 10)
     );
+    assert_eq!(counts.kept_bytes, 4);
     assert_eq!(again.outbox(9).await.unwrap().items.len(), 1);
     assert!(again.knows(&new("http://a/4").request).await.unwrap());
     assert_eq!(

@@ -142,6 +142,7 @@ impl State {
         let counts = &mut self.counts;
         counts.note_attempt(now, commit.answered_at);
         counts.bytes += commit.result.bytes;
+        counts.kept_bytes += commit.result.kept_bytes;
         counts.items += commit.result.items.len() as u64;
         for (reason, n) in commit.result.refused {
             counts.refuse(reason, n);

@@ -103,6 +103,7 @@ impl From<&Request> for RequestRecord {
             accept_status: request.accept_status.to_string(),
             referrer_shared: u32::try_from(n_shared).expect("a URL is shorter than 4 GiB"),
             referrer: referrer[n_shared..].to_owned(),
+            keep_body: request.keep_body,
         }
     }
 }
@@ -151,6 +152,7 @@ impl RequestRecord {
             state: self.state,
             reload: self.reload,
             accept_status,
+            keep_body: self.keep_body,
             referrer,
         })
     }

@@ -41,6 +41,8 @@ pub(crate) struct Totals {
     pub(crate) began_at: u64,
     #[prost(uint64, tag = "13")]
     pub(crate) ended_at: u64,
+    #[prost(uint64, tag = "14")]
+    pub(crate) kept_bytes: u64,
 }
 
 impl From<&Counts> for Totals {
@@ -59,6 +61,7 @@ impl From<&Counts> for Totals {
             retries: counts.retries,
             items: counts.items,
             bytes: counts.bytes,
+            kept_bytes: counts.kept_bytes,
             due: counts.due,
             hosts: counts.hosts,
             refused_links: reasons(&counts.refused_links),
@@ -81,6 +84,7 @@ impl From<Totals> for Counts {
             retries: totals.retries,
             items: totals.items,
             bytes: totals.bytes,
+            kept_bytes: totals.kept_bytes,
             due: totals.due,
             hosts: totals.hosts,
             refused_links: map(totals.refused_links),

@@ -12,6 +12,7 @@ pub fn linked(url: &str, referrer: &str) -> NewRequest {
     let mut link = new(url);
     link.request.referrer = Some(referrer.into());
     link.request.accept_status = "any,301".parse().expect("good statuses");
+    link.request.keep_body = true;
     link
 }
 

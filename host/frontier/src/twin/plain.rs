@@ -201,6 +201,7 @@ impl Plain {
             cookies.replace(&mut self.cookies);
         }
         self.counts.bytes += commit.result.bytes;
+        self.counts.kept_bytes += commit.result.kept_bytes;
         self.counts.items += commit.result.items.len() as u64;
         let now = self.time.to_wall(self.time.latest());
         self.counts.note_attempt(now, answered_at);

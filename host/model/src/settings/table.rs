@@ -259,6 +259,23 @@ macro_rules! crawl_settings {
                 applies: AtOnce,
                 help: "Bytes of the frontier on disk, of all shards together, like 10GiB; links found beyond them are refused, and the crawl goes on with those it has",
             }
+            // A body is in memory until its rule has returned, and counts as memory of its crawl.
+            max_file: bytes(64 << 20) {
+                name: "max-file",
+                takes: "SIZE",
+                range: 1..=1 << 30,
+                example: &["100MiB"],
+                applies: Pages,
+                help: "Bytes of a body that a rule wants kept as a file, like 100MiB; a page with a longer one is given up",
+            }
+            max_kept: bytes(10 << 30) {
+                name: "max-kept",
+                takes: "SIZE",
+                range: 1..=u64::MAX,
+                example: &["50GiB"],
+                applies: Pages,
+                help: "Bytes of files that rules want kept in one run, of all shards together, like 10GiB; pages with further ones are given up",
+            }
             // A frontier takes no page above the upper end of the range.
             max_undelivered: bytes(256 << 20) {
                 name: "max-undelivered",

@@ -7,7 +7,7 @@ use super::texts::{named_bytes, up_to};
 use crate::bindings::crawler::rules::types;
 use crate::bindings::crawler::rules::types::OutputError;
 use crawler_model::accept_status::{ACCEPT_STATUS, AcceptStatus};
-use crawler_model::crawl::{Request, STATE_MAX, URL_MAX};
+use crawler_model::crawl::{KEEP_BODY, Request, STATE_MAX, URL_MAX};
 use crawler_model::plugin::Description;
 
 /// Largest length of a method, in bytes.
@@ -107,6 +107,7 @@ pub(super) fn checked(
         }
     }
     let accept_status = accept_status(&request.hints).map_err(OutputError::Refused)?;
+    let keep_body = keep_body(&request.hints).map_err(OutputError::Refused)?;
     Ok(Request {
         url,
         method: match request.method.as_str() {
@@ -120,6 +121,7 @@ pub(super) fn checked(
         state: Bytes::from(request.state),
         reload: request.reload,
         accept_status,
+        keep_body,
         // The crawl knows which page the link is on.
         referrer: None,
     })
@@ -138,6 +140,20 @@ fn accept_status(hints: &[(String, String)]) -> Result<AcceptStatus, String> {
     }
     let parsed: Result<AcceptStatus, String> = text.parse();
     parsed.map_err(|why| format!("hint {ACCEPT_STATUS} {why}"))
+}
+
+/// Returns true if the hints ask to keep the body.
+fn keep_body(hints: &[(String, String)]) -> Result<bool, String> {
+    let mut said = hints.iter().filter(|(key, _)| key == KEEP_BODY);
+    match (said.next(), said.next()) {
+        (None, _) => Ok(false),
+        (Some((_, text)), None) if text == "true" => Ok(true),
+        (Some((_, text)), None) => Err(format!(
+            "hint {KEEP_BODY} has {:?}; write true, or leave it out",
+            up_to(text, 64)
+        )),
+        (Some(_), Some(_)) => Err(format!("hint {KEEP_BODY} is given twice; write it once")),
+    }
 }
 
 /// Returns true if the text is an HTTP token, which methods and header names are made of.
@@ -237,21 +253,36 @@ mod tests {
             |r| r.hints = hints(&["404", "410"]),
             "hint accept-status is given twice; list all statuses in one",
         );
+        let keeping = |values: &[&str]| {
+            let hint = |value: &&str| (KEEP_BODY.to_owned(), (*value).to_owned());
+            values.iter().map(hint).collect()
+        };
+        check(|r| r.hints = keeping(&["true"]), "GET list");
+        check(
+            |r| r.hints = keeping(&["yes"]),
+            "hint keep-body has \"yes\"; write true, or leave it out",
+        );
+        check(
+            |r| r.hints = keeping(&["true", "true"]),
+            "hint keep-body is given twice; write it once",
+        );
     }
 
     #[test]
-    fn hints_say_which_statuses_the_rule_wants() {
+    fn hints_say_which_statuses_and_files_the_rule_wants() {
         let accepted = |hints: &[(&str, &str)]| {
             let mut request = get("http://a.test/");
             let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
             request.hints = hints.iter().map(owned).collect();
             let url = url(&request.url, None).unwrap();
             let request = checked(request, url, &description()).unwrap();
-            (request.accept_status.to_string(), request.referrer)
+            let statuses = request.accept_status.to_string();
+            (statuses, request.keep_body, request.referrer)
         };
-        assert_eq!(accepted(&[("later", "x")]), (String::new(), None));
+        assert_eq!(accepted(&[("later", "x")]), (String::new(), false, None));
         let both = [("later", "x"), ("accept-status", "500-599,404")];
         assert_eq!(accepted(&both).0, "404,500-599");
+        assert!(accepted(&[("keep-body", "true")]).1);
     }
 
     #[test]

@@ -322,6 +322,7 @@ pub(super) fn parts(
         rules,
         frontier,
         fetch,
+        files: None,
         log: CrawlLog::new(clock.clone()),
         clock,
         permit: Arc::new(Always),

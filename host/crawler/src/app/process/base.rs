@@ -206,6 +206,7 @@ impl Base {
                 node,
                 registered,
                 catalog,
+                data: DataRoot::clone(&data),
                 sinks: sinks::sinks(&data),
                 plugins: Arc::new(DataPlugins {
                     masters,

@@ -23,6 +23,7 @@ use crate::app::graceful_drain::GracefulDrain;
 use crate::app::master_node::{MasterNode, MasterParts};
 use crate::app::registration::{RegisterError, Registration};
 use crate::cli::{CallOptions, MasterOptions, NodeOptions};
+use crawler_data::DataRoot;
 use crawler_master::control::Control;
 use crawler_master::housekeeping::Compaction;
 use crawler_master::reconcile::PlacementSettings;
@@ -274,6 +275,7 @@ impl Start {
                 node,
                 registered,
                 catalog,
+                data: DataRoot::clone(&services.data),
                 sinks: Arc::new(services.sinks.clone()),
                 plugins: Arc::new(OnePlugin {
                     world: world.clone(),

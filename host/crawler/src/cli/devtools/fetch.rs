@@ -81,6 +81,9 @@ pub(in crate::cli) struct FetchArgs {
     /// State that the rule of the page before gave to the request
     #[arg(long, value_name = "TEXT", value_parser = state)]
     state: Option<String>,
+    /// Fetch the page as one whose body is kept as a file: it is not cut, and the rule sees its digest
+    #[arg(long)]
+    keep_body: bool,
     #[command(flatten)]
     request: RequestArgs,
     #[command(flatten)]
@@ -135,7 +138,10 @@ impl FetchArgs {
             params: self.rules.params(),
             state: self.state,
             limits: self.rules.limits(),
-            request: self.request.into_request(self.url, self.rule),
+            request: Request {
+                keep_body: self.keep_body,
+                ..self.request.into_request(self.url, self.rule)
+            },
             fetch_setup: self.fetch_setup.into_fetch_setup()?,
             pages: self.into,
             name: self.name,

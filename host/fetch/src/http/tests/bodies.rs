@@ -26,6 +26,34 @@ async fn f30_a_body_is_cut_at_the_limit_and_marked() {
 }
 
 #[tokio::test]
+async fn a_file_is_whole_or_an_error() {
+    let file = |max_file, url: Url| FetchRequest {
+        max_body: 2,
+        max_file: Some(max_file),
+        ..get(url)
+    };
+    let (small, unsized_body) = (
+        answer("200 OK", &["content-type: text/plain"], b"hello"),
+        "HTTP/1.1 200 OK\r\n\r\nhello",
+    );
+    let web = Web::saying(small).await;
+    let whole = page(file(5, web.url("/"))).await;
+    assert_eq!((&whole.body[..], whole.truncated), (&b"hello"[..], false));
+    // More than `max_body` is not decoded.
+    assert_eq!(whole.text.charset, charset::BINARY);
+    let unsized_web = Web::saying(unsized_body).await;
+    for url in [web.url("/"), unsized_web.url("/")] {
+        let error = error(file(4, url)).await;
+        assert!(matches!(error, FetchError::FileSize { max: 4 }), "{error}");
+        assert_eq!((error.reason(), error.is_transient()), ("max-file", false));
+    }
+    // What a site says of a failure is a page, and cut like one.
+    let failing = Web::saying(answer("404 Not Found", &[], b"hello")).await;
+    let cut = page(file(9, failing.url("/"))).await;
+    assert_eq!((&cut.body[..], cut.truncated), (&b"he"[..], true));
+}
+
+#[tokio::test]
 async fn a_body_without_end_is_cut_too() {
     let endless =
         b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n5\r\nworld\r\n";

@@ -78,6 +78,7 @@ impl State {
             }
         }
         self.counts.bytes += commit.result.bytes;
+        self.counts.kept_bytes += commit.result.kept_bytes;
         let wall = self.time.to_wall(now);
         self.counts.note_attempt(wall, commit.answered_at);
         for (reason, n) in commit.result.refused {

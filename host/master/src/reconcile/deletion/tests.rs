@@ -376,6 +376,11 @@ async fn a_worker_that_gives_no_answer_is_asked_seldom_however_much_of_it_was_de
 async fn a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age() {
     let bench = Bench::new().await;
     bench.crawl().await;
+    let files = bench.data.files(shard().resource);
+    let keep = || files.keep(Digest::of(b"abc"), "abc".into());
+    let kept = bench.data.folder().join("files");
+    let kept = kept.join(shard().resource.to_string());
+    keep().await.unwrap();
     bench.register_worker().await;
     bench.delete(true, vec![owner()]).await;
     let crawl = CrawlStatus {
@@ -396,22 +401,24 @@ async fn a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_ag
             pause >= OWNER_PAUSE / 2 && pause <= OWNER_PAUSE,
             "{pause:?}"
         );
-        assert!(bench.items().exists());
+        assert!(bench.items().exists() && kept.exists());
         tokio::time::sleep(pause).await;
     }
     bench.set_age(MIN_AGE * 2);
     bench.workers.set(Answer::Crawls(Vec::new()));
     bench.settle().await;
-    assert!(!bench.items().exists());
+    assert!(!bench.items().exists() && !kept.exists());
     // The age counts from the end of the last process that could write.
     assert!(bench.frontier().join("manifest").exists());
     // A process that slept all the time and has the frontier open goes on until it looks.
     std::fs::create_dir_all(bench.items()).unwrap();
     std::fs::write(bench.items().join("1-1.jsonl"), "{}\n").unwrap();
+    keep().await.unwrap();
     bench.set_age(MIN_AGE * 3);
     bench.settle().await;
     assert!(!bench.frontier().exists());
     assert!(!bench.items().exists(), "what was written late");
+    assert!(!kept.exists(), "what was written late");
     assert_eq!(bench.record().await, None);
 }
 

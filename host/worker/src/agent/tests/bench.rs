@@ -429,6 +429,7 @@ pub(super) fn parts(
         catalog: Catalog::new(store.clone(), Keys::default()),
         cluster: "c1".to_owned(),
         frontiers: Arc::new(Frontiers::new(data.object_store(), settings)),
+        data: data.clone(),
         sinks: Arc::new(LineFolders::new(data.items_root(), LineSettings::default())),
         plugins,
         fetch,

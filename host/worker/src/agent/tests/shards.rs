@@ -77,6 +77,7 @@ impl Pair {
                 node,
                 registered: registered.subscribe(),
                 catalog: first.catalog.clone(),
+                data: first.data.clone(),
                 sinks: first.sinks.clone(),
                 plugins: first.plugins.clone(),
                 fetch: first.fetch.clone(),
