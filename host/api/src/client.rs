@@ -200,6 +200,20 @@ impl Client {
         Ok(self.values(items))
     }
 
+    /// Streams a kept file of a resource.
+    pub async fn file(
+        &self,
+        message: proto::ReadFileRequest,
+    ) -> Result<Values<proto::FileChunk>, ClientError> {
+        let chunks = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.read_file(message).await }
+            })
+            .await?;
+        Ok(self.values(chunks))
+    }
+
     /// Streams the nodes: first a join event for each that is there, then an event for each that joins,
     /// leaves or changes.
     pub async fn node_events(&self) -> Result<Values<proto::NodeEvent>, ClientError> {

@@ -3,8 +3,9 @@
 use std::io;
 use std::time::Duration;
 
+use bytes::Bytes;
 use crawler_proto as proto;
-use futures::stream::StreamExt as _;
+use futures::stream::{StreamExt as _, TryStreamExt as _};
 use proto::crawler_master_server::{CrawlerMaster, CrawlerMasterServer};
 use proto::crawler_worker_server::CrawlerWorkerServer;
 use tokio::net::TcpListener;
@@ -287,6 +288,20 @@ impl CrawlerMaster for Master {
         request: Request<proto::ReadItemsRequest>,
     ) -> Answer<Self::ReadItemsStream> {
         stream(self.api.items(request.into_inner())).await
+    }
+
+    type ReadFileStream = Stream<proto::FileChunk>;
+
+    async fn read_file(
+        &self,
+        request: Request<proto::ReadFileRequest>,
+    ) -> Answer<Self::ReadFileStream> {
+        let request = request.into_inner();
+        let pieces = self.api.file(&request.name, &request.digest);
+        let chunk = |piece: Bytes| proto::FileChunk {
+            chunk: piece.into(),
+        };
+        stream(async { Ok(pieces.await?.map_ok(chunk).boxed()) }).await
     }
 
     async fn get_frontier_stats(

@@ -26,6 +26,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use crawler_proto as proto;
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use tokio_util::sync::CancellationToken;
@@ -216,6 +217,15 @@ impl Api {
             };
             let items = self.control.items(&name, query).await?;
             Ok(items.map_ok(answer::item).boxed())
+        })
+        .await
+    }
+
+    /// Streams a kept file of a resource.
+    pub(crate) async fn file(&self, name: &str, digest: &str) -> Result<Stream<Bytes>, Problem> {
+        self.open(async {
+            let digest = digest.parse().map_err(|e| spec::invalid("digest", e))?;
+            self.control.file(name, digest).await
         })
         .await
     }

@@ -42,6 +42,7 @@ pub mod engine;
 pub(crate) mod export;
 pub mod fail_on;
 mod failure;
+mod file;
 mod frontier;
 mod init;
 mod items;
@@ -165,6 +166,8 @@ enum Family {
     Frontier(frontier::FrontierCommand),
     /// Print the items of a resource, one JSON object a line
     Items(items::ItemsArgs),
+    /// Print a file that a rule wanted kept, or write it to a file
+    File(file::FileArgs),
     /// List masters and workers
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -256,6 +259,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         Family::Config(command) => config::run(command, Args::command()),
         Family::Frontier(command) => frontier::run(command, connect.await?).await,
         Family::Items(args) => items::run(args, connect.await?).await,
+        Family::File(args) => file::run(args, connect.await?).await,
         Family::Node(command) => node::run(command, connect.await?).await,
         Family::Completions(args) => shell_files::completions(&args),
         Family::Man(args) => shell_files::man(&args),

@@ -26,6 +26,7 @@ use crawler_store::ids::IdIssuer;
 use crawler_store::{Outcome, Revision, StoreError, Txn};
 
 mod deletion;
+mod files;
 pub mod frontier;
 pub mod items;
 mod logs;

@@ -186,6 +186,14 @@ fn http_cases() -> Vec<HttpCase> {
             &format!("404 NOT_FOUND: there is no resource shop | {NO_RESOURCE}"),
         ),
         bare(
+            "GET /crawler/resource/shop/files/ab12",
+            r#"400 INVALID_ARGUMENT: digest "ab12" is not 64 hexadecimal digits"#,
+        ),
+        bare(
+            "GET /crawler/resource/shop/files/0000000000000000000000000000000000000000000000000000000000000000",
+            &format!("404 NOT_FOUND: there is no resource shop | {NO_RESOURCE}"),
+        ),
+        bare(
             "GET /crawler/resource/shop/logs",
             &format!("404 NOT_FOUND: there is no resource shop | {NO_RESOURCE}"),
         ),

@@ -21,7 +21,7 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
     let limits = "fuel, cpu, timeout, memory, body, items, item-bytes, requests, log-lines, captures, capture-bytes";
     let address = "write :PORT, or an address like 127.0.0.1:8081; port 0 takes a free one";
     let cases: &[(&str, String)] = &[
-        ("fly", format!("2: unrecognized subcommand 'fly'\n\nUsage: crawler [OPTIONS] <COMMAND>{USAGE}")),
+        ("zoom", format!("2: unrecognized subcommand 'zoom'\n\nUsage: crawler [OPTIONS] <COMMAND>{USAGE}")),
         (
             "up --wings",
             format!("2: unexpected argument '--wings' found\n\nUsage: crawler up [OPTIONS]{USAGE}"),

@@ -1,6 +1,7 @@
 //! Handlers of the calls that have no file of their own.
 
-use axum::extract::{Request, State};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Request, State};
 use serde_json::json;
 
 use super::body;
@@ -8,12 +9,15 @@ use super::request::{
     Params, PathPart, bytes_of, check_type, flag, json_body, known, number, optional_body, origin,
     part, positive,
 };
-use super::response::{Answer, answer, lines};
+use super::response::{Answer, answer, file, lines};
 use crate::Api;
 use crate::problem::Problem;
 use crate::push::{PushRequest, Upload};
 use crawler_master::ControlError;
 use crawler_proto::ReadItemsRequest;
+
+/// Name of a resource, and digest of a file.
+type FilePath = Result<Path<(String, String)>, PathRejection>;
 
 pub(super) async fn add_resource(State(api): State<Api>, request: Request) -> Answer {
     let origin = origin(&request)?;
@@ -101,6 +105,11 @@ pub(super) async fn read_items(State(api): State<Api>, name: PathPart, params: P
         true => serde_json::to_string(&item),
         false => Ok(item.json),
     })
+}
+
+pub(super) async fn read_file(State(api): State<Api>, parts: FilePath) -> Answer {
+    let Path((name, digest)) = parts.map_err(|e| Problem::invalid(e.body_text(), ""))?;
+    file(api.file(&name, &digest).await?)
 }
 
 pub(super) async fn read_logs(State(api): State<Api>, name: PathPart, params: Params) -> Answer {

@@ -43,6 +43,7 @@ fn fill(call: &str, path: &str) -> String {
         (part, Some(name)) if part.starts_with('{') && !name.is_empty() => name.to_owned(),
         ("{name}" | "{plugin}", _) => "NAME".to_owned(),
         ("{id}", _) => "ID".to_owned(),
+        ("{digest}", _) => "DIGEST".to_owned(),
         (part, _) => part.to_owned(),
     });
     parts.collect::<Vec<_>>().join("/")

@@ -1,4 +1,4 @@
-//! Answers of HTTP: JSON, or lines of it.
+//! Answers of HTTP: JSON, lines of it, or a file.
 
 use std::io;
 
@@ -6,7 +6,8 @@ use axum::Json;
 use axum::body::Body;
 use axum::http::header;
 use axum::response::{IntoResponse as _, Response};
-use futures::stream::{BoxStream, StreamExt as _};
+use bytes::Bytes;
+use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
 use serde::Serialize;
 
 use crate::problem::Problem;
@@ -28,4 +29,15 @@ pub(super) fn lines<T: Send + 'static>(
     });
     let kind = [(header::CONTENT_TYPE, "application/jsonl")];
     Ok((kind, Body::from_stream(lines)).into_response())
+}
+
+/// Answers with a file of a site. No browser shows it as a page of this address: it may be anything.
+pub(super) fn file(pieces: BoxStream<'static, Result<Bytes, Problem>>) -> Answer {
+    let head = [
+        (header::CONTENT_TYPE, "application/octet-stream"),
+        (header::CONTENT_DISPOSITION, "attachment"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    let pieces = pieces.map_err(io::Error::other);
+    Ok((head, Body::from_stream(pieces)).into_response())
 }

@@ -210,6 +210,16 @@ fn outputs() -> Vec<Route> {
         ),
         Route::new(
             Method::GET,
+            "/crawler/resource/{name}/files/{digest}",
+            handlers::read_file,
+            RouteDocs {
+                answer: "bytes of a [kept file](../guide/files.md)",
+                errors: "404",
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
             "/crawler/resource/{name}/logs",
             handlers::read_logs,
             RouteDocs {
@@ -373,6 +383,7 @@ mod tests {
             .path
             .replace("{name}", "NAME")
             .replace("{id}", "ID")
+            .replace("{digest}", "DIGEST")
             .replace("{plugin}", "NAME[@VERSION]")
     }
 

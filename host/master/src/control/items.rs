@@ -123,7 +123,11 @@ impl Control {
         })
     }
 
-    async fn present_by_text(&self, name: &str) -> Result<Option<Resource>, ControlError> {
+    /// Returns the resource that has this name at present. A text that is no name is none.
+    pub(super) async fn present_by_text(
+        &self,
+        name: &str,
+    ) -> Result<Option<Resource>, ControlError> {
         let Ok(name) = name.parse() else {
             return Ok(None);
         };

@@ -1,6 +1,7 @@
 //! Class of an error, and a hint: what a caller can do about it.
 
 use super::ControlError;
+use crawler_data::DataError;
 use crawler_frontier::FrontierError;
 use crawler_model::suggest;
 use crawler_plugin::PluginError;
@@ -33,7 +34,8 @@ impl ControlError {
             | ControlError::NoRun { .. }
             | ControlError::NoWorker { .. }
             | ControlError::DeletedSince { .. }
-            | ControlError::NoPlugin { .. } => Code::NotFound,
+            | ControlError::NoPlugin { .. }
+            | ControlError::Data(DataError::NoFile { .. }) => Code::NotFound,
             ControlError::ResourceExists { .. } | ControlError::OtherBytes { .. } => {
                 Code::AlreadyExists
             }
