@@ -329,6 +329,16 @@ export type ReadingOf<V> =
     : V extends Presence<infer T> ? T
     : never;
 
+/** A body that is kept as a file. */
+export interface Kept {
+    /** Name of the file: the sha256 of the body, in 64 hexadecimal digits. */
+    readonly digest: string;
+    /** Length of the body in bytes. */
+    readonly size: number;
+    /** Media type in lower case and without parameters, such as `image/png`; `null` if the answer names none. */
+    readonly mediaType: string | null;
+}
+
 /** The page of a call, which each rule gets. What is not asked for does not enter the sandbox. */
 export interface Page<Reads = any> {
     /** Address that the answer came from, after redirects. */
@@ -361,6 +371,14 @@ export interface Page<Reads = any> {
      * const address = page.metadata["address"] ?? "unknown";
      */
     readonly metadata: { [name: string]: string | undefined };
+    /**
+     * File that the body is kept as, or `null` if the request did not ask for it with `keepBody`, and if the status is not
+     * one of 200 to 299.
+     *
+     * @example
+     * if (page.kept) crawl.emit("picture", { url: page.url, file: page.kept.digest });
+     */
+    readonly kept: Kept | null;
     /** True if the body was longer than limit `body` of a call, and is cut. */
     readonly truncated: boolean;
     /** Number of links between a root request (0) and this page. */
@@ -470,6 +488,8 @@ export interface LinkOptions {
      * them. A page with such a status is final: it is neither tried again nor given up.
      */
     readonly acceptStatus?: number | string | readonly (number | string)[] | null;
+    /** True keeps the bodies of answers with a status of 200 to 299 as files, see `page.kept`. */
+    readonly keepBody?: boolean;
 }
 
 /** Options of addresses that are followed. */

@@ -305,6 +305,11 @@ class Page {
         return Object.fromEntries(host.metadata());
     }
 
+    get kept() {
+        const { "kept-digest": digest, "kept-bytes": size, "kept-type": mediaType = null } = this.metadata;
+        return digest === undefined ? null : { digest, size: Number(size), mediaType };
+    }
+
     get truncated() {
         return host.truncated();
     }
@@ -368,10 +373,12 @@ class Crawl {
 
     follow(what, rule, options = {}) {
         const number = this.#known.rule(rule);
-        const { priority = 0, state = "", reload = false, acceptStatus = [], method, headers, body = null } = options;
+        const { priority = 0, state = "", reload = false, acceptStatus = [], keepBody = false } = options;
+        const { method, headers, body = null } = options;
         if (!Number.isInteger(priority)) throw new TypeError(`priority is a whole number, not ${priority}`);
         if (typeof state !== "string") throw new TypeError(`state is a text, not ${typeof state}`);
-        const common = { priority, state: bytesOf(state), reload: Boolean(reload), hints: accepting(acceptStatus) };
+        const hints = [...accepting(acceptStatus), ...keeping(keepBody)];
+        const common = { priority, state: bytesOf(state), reload: Boolean(reload), hints };
         if (what instanceof Links) {
             if (method || headers || body) throw new TypeError("links have no method, headers or body; use attr");
             if (what.filter === null) {
@@ -409,6 +416,12 @@ function accepting(statuses) {
         throw new TypeError(`acceptStatus is a number, a text or an array of them, not ${status}`);
     }
     return several.length > 0 ? [["accept-status", several.join(",")]] : [];
+}
+
+/** The hint that asks to keep the body. */
+function keeping(isKept) {
+    if (typeof isKept !== "boolean") throw new TypeError(`keepBody is true or false, not ${isKept}`);
+    return isKept ? [["keep-body", "true"]] : [];
 }
 
 /** One entry of `reads`: numbered for the boundary, and read back by those numbers. */

@@ -809,6 +809,23 @@ class Page:
         return dict(host.metadata())
 
     @property
+    def kept(self) -> dict[str, Any] | None:
+        """File that the body is kept as: its `digest`, which is its name, its `size` in bytes, and its `media_type` in
+        lower case, or `None` if the answer names none.
+
+        It is `None` if the request did not ask for it with `keep_body`, and if the status is not one of 200 to 299.
+
+        Example:
+            if page.kept:
+                crawl.emit("picture", {"url": page.url, "file": page.kept["digest"]})
+        """
+        known = self.metadata
+        if "kept-digest" not in known:
+            return None
+        size, media_type = int(known["kept-bytes"]), known.get("kept-type")
+        return {"digest": known["kept-digest"], "size": size, "media_type": media_type}
+
+    @property
     def truncated(self) -> bool:
         """True if the body was longer than limit `body` of a call, and is cut.
 
@@ -964,6 +981,7 @@ class Crawl:
         state: str = "",
         reload: bool = False,
         accept_status: int | str | Iterable[int | str] | None = (),
+        keep_body: bool = False,
         method: str | None = None,
         headers: Mapping[str, object] | None = None,
         body: str | bytes | None = None,
@@ -979,6 +997,7 @@ class Crawl:
         - `reload`: `True` fetches a page even if this run has already seen it.
         - `accept_status`: statuses that the rule gets in addition to 200 to 299: a number, a range like `"500-599"`,
           `"any"`, or several of them. A page with such a status is final: it is neither tried again nor given up.
+        - `keep_body`: `True` keeps the bodies of answers with a status of 200 to 299 as files, see `Page.kept`.
         - `method`: `GET` unless it is given, also if there is a body.
         - `headers`: further headers by name. The crawler refuses those that it sets itself, such as `host`.
         - `body`: text, sent in UTF-8, or bytes. A request with another body is another page.
@@ -996,7 +1015,8 @@ class Crawl:
             raise TypeError(f"priority is a whole number, not {priority}")
         if not isinstance(state, str):
             raise TypeError(f"state is a text, not {type(state).__name__}")
-        state, reload, hints = _well_formed(state).encode(), bool(reload), _accepting(accept_status)
+        state, reload = _well_formed(state).encode(), bool(reload)
+        hints = [*_accepting(accept_status), *_keeping(keep_body)]
         if isinstance(what, Links):
             if method or headers or body:
                 raise TypeError("links have no method, headers or body; use attr")
@@ -1030,6 +1050,13 @@ def _accepting(statuses):
         if isinstance(status, bool) or not isinstance(status, (int, str)):
             raise TypeError(f"accept_status is a number, a text or several of them, not {status!r}")
     return [("accept-status", ",".join(map(str, several)))] if several else []
+
+
+def _keeping(is_kept):
+    """The hint that asks to keep the body."""
+    if not isinstance(is_kept, bool):
+        raise TypeError(f"keep_body is True or False, not {is_kept!r}")
+    return [("keep-body", "true")] if is_kept else []
 
 
 def _unwritable(value):

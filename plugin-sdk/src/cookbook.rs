@@ -301,40 +301,52 @@
 //!
 //! # Files
 //!
-//! A page need not be text: [`Page::body`](crate::Page::body) has its bytes, up to limit `body`. An item is JSON,
-//! so it should describe a large file rather than contain it:
+//! The crawler keeps a body as a file if its request asks for that, and the item names the file by its digest. What
+//! the rule does not read of it does not enter the sandbox. The plugin `plugins/files` keeps the images and PDFs of a
+//! site:
 //!
 //! ```
 //! # use crawler_plugin_sdk::prelude::*;
 //! # use crawler_plugin_sdk::testing::Trial;
-//! #[derive(Item, serde::Serialize)]
-//! struct File<'a> {
-//!     url: &'a str,
-//!     kind: Option<&'a str>,
-//!     bytes: usize,
-//!     is_whole: bool,
+//! #[derive(Extract)]
+//! struct Album {
+//!     #[css("img", attr = "src")]
+//!     pictures: Links,
 //! }
-//! # pub struct Files;
-//! # #[plugin(items(File<'_>))]
-//! # impl Files {
+//!
+//! #[derive(Item, serde::Serialize)]
+//! struct Picture<'p> {
+//!     url: &'p str,
+//!     file: &'p str,
+//!     kind: Option<&'p str>,
+//!     bytes: u64,
+//! }
+//! # pub struct Pictures;
+//! # #[plugin(items(Picture<'_>), reads(Album))]
+//! # impl Pictures {
 //! #     fn root(_: &mut Crawl) -> Result { Ok(()) }
 //!
 //! #[rule]
-//! fn file(page: &Page, crawl: &mut Crawl) -> Result {
-//!     crawl.emit(&File {
-//!         url: page.url(),
-//!         kind: page.header("content-type"),
-//!         bytes: page.body().len(),
-//!         is_whole: !page.truncated(),
-//!     })
+//! fn album(page: &Page, crawl: &mut Crawl) -> Result {
+//!     let album: Album = page.extract()?;
+//!     crawl.follow_links(&album.pictures, Follow::by(Self::PICTURE).keep_body())
+//! }
+//!
+//! #[rule]
+//! fn picture(page: &Page, crawl: &mut Crawl) -> Result {
+//!     let kept = page.kept().require("a file")?;
+//!     crawl.emit(&Picture { url: page.url(), file: kept.digest, kind: kept.media_type, bytes: kept.size })
 //! }
 //! # }
 //! # let page = Page::from_html("http://files.test/a.png", [0x89, b'P']).with_header("content-type", "image/png");
-//! # let outcome = Trial::new().parse(Files::file, &page)?;
-//! # assert_eq!(outcome.items[0].value["bytes"], 2);
+//! # let outcome = Trial::new().parse(Pictures::picture, &page.with_kept("6d8f"))?;
+//! # assert_eq!(outcome.items[0].value["file"], "6d8f");
 //! # assert_eq!(outcome.items[0].value["kind"], "image/png");
 //! # Ok::<(), RuleError>(())
 //! ```
+//!
+//! Without [`keep_body`](crate::Request::keep_body), [`Page::body`](crate::Page::body) has the bytes up to limit
+//! `body`, and nothing is stored.
 //!
 //! # Several hosts
 //!

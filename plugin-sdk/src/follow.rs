@@ -2,8 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::accept_status;
-use crate::{Crawl, Links, PageLinks, Result, Rule};
+use crate::{Crawl, Links, PageLinks, Result, Rule, accept_status, kept};
 
 /// Rule and options of links that are followed. A [`Rule`] alone converts into it.
 ///
@@ -107,6 +106,28 @@ impl Follow {
     #[must_use]
     pub fn accept_any_status(mut self) -> Self {
         accept_status::add(&mut self.hints, "any");
+        self
+    }
+
+    /// Also keeps the bodies of successful answers as files of the crawl, like
+    /// [`Request::keep_body`](crate::Request::keep_body).
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::{Rule, prelude::*};
+    ///
+    /// #[derive(Extract)]
+    /// struct Album {
+    ///     #[css("img", attr = "src")]
+    ///     pictures: Links,
+    /// }
+    ///
+    /// fn keep_pictures(album: &Album, crawl: &mut Crawl, picture: Rule) -> Result {
+    ///     crawl.follow_links(&album.pictures, Follow::by(picture).keep_body())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn keep_body(mut self) -> Self {
+        kept::add(&mut self.hints);
         self
     }
 

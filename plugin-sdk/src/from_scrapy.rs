@@ -29,7 +29,7 @@
 //! | `response.request.headers["Referer"]` | [`Page::referrer`](crate::Page::referrer); it is kept with the request, and no header `referer` is sent unless the rule sets one |
 //! | `allowed_domains`, `OffsiteMiddleware` | the hosts of the root requests, and setting `scope`: `--scope example.org` |
 //! | `SitemapSpider`, `XMLFeedSpider` | see the [recipe](crate::cookbook::sitemaps) |
-//! | `FilesPipeline`, `ImagesPipeline` | none: bodies are not kept, see the [recipe](crate::cookbook#files) |
+//! | `FilesPipeline`, `ImagesPipeline` | [`keep_body`](crate::Request::keep_body) of a request, see the [recipe](crate::cookbook#files) |
 //! | `scrapy crawl`, `scrapy runspider -O items.jsonl` | `crawler run plugins/quotes -o items.jsonl`, which replaces the file; `.json` and `.csv` work too |
 //! | `FEEDS` | the ending of `crawler run -o`: `.jsonl`, `.json` or `.csv`; the items of a resource are kept by the crawler: `crawler items NAME` |
 //! | `JOBDIR` | every crawl of a cluster or of `crawler up` goes on where it was |

@@ -177,6 +177,7 @@ mod form;
 #[cfg(doc)]
 pub mod from_scrapy;
 mod item;
+mod kept;
 mod log;
 mod page;
 mod param;
@@ -214,6 +215,7 @@ pub use form::Form;
 pub use item::Item;
 #[doc(hidden)]
 pub use item::derived as __item;
+pub use kept::Kept;
 pub use log::Level;
 #[doc(hidden)]
 pub use log::write as __log;

@@ -112,7 +112,8 @@ impl Page {
 
     /// Value of an entry about the fetch, as far as it is known: the source of the charset (`charset-source`), the
     /// server (`address`, `http-version`, `proxy`), the milliseconds that each part took (`wait-ms`, `lookup-ms`,
-    /// `connect-ms`, `first-byte-ms`, `body-ms`) and the number of bytes received (`body-bytes`).
+    /// `connect-ms`, `first-byte-ms`, `body-ms`) and the number of bytes received (`body-bytes`). [`kept`](Self::kept)
+    /// reads what it says of a kept body.
     ///
     /// ```
     /// use crawler_plugin_sdk::Page;

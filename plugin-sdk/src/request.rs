@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::{Rule, accept_status};
+use crate::{Rule, accept_status, kept};
 
 /// A request for a page that is handed to a rule, with more options than [`Crawl::follow`](crate::Crawl::follow)
 /// has.
@@ -179,6 +179,24 @@ impl Request {
     #[must_use]
     pub fn accept_any_status(mut self) -> Self {
         accept_status::add(&mut self.hints, "any");
+        self
+    }
+
+    /// Also keeps the body of a successful answer as a file of the crawl, named by its digest, see
+    /// [`Page::kept`](crate::Page::kept). The file is stored before the rule is called: whatever process is killed, no
+    /// item names a file that is not there. It is never cut: the page is given up if the body is longer than setting
+    /// `max-file`, or if the run has kept as many bytes as setting `max-kept` allows.
+    ///
+    /// ```
+    /// use crawler_plugin_sdk::{Rule, prelude::*};
+    ///
+    /// fn keep_manual(crawl: &mut Crawl, file: Rule) -> Result {
+    ///     crawl.request(Request::get("/manual.pdf", file).keep_body())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn keep_body(mut self) -> Self {
+        kept::add(&mut self.hints);
         self
     }
 

@@ -61,10 +61,11 @@
 //! `--limit` replaces them.
 //!
 //! A page needs only `url` and `body`, which is a file beside this one. It may also have `requested-url`,
-//! `redirects`, `status` (200), `fetched-at` in milliseconds since 1970, `attempt` (1), `referrer` and `truncated`.
-//! Without `rule` and `page` it is a call of `root`, which may have `now`. `crawler plugin test --update` stores the
-//! outcome of a call, and the limits that `--limit` gives it; without the option, the outcome is compared with the
-//! stored one. `crawler plugin test --prune` removes the calls of rules that are gone.
+//! `redirects`, `status` (200), `fetched-at` in milliseconds since 1970, `attempt` (1), `referrer`, `truncated` and
+//! `kept`: the digest of a body that its request wanted [kept](Request::keep_body), or an empty text, which `--update`
+//! replaces. Without `rule` and `page` it is a call of `root`, which may have `now`. `crawler plugin test --update`
+//! stores the outcome of a call, and the limits that `--limit` gives it; without the option, the outcome is compared
+//! with the stored one. `crawler plugin test --prune` removes the calls of rules that are gone.
 
 mod answer;
 mod extract;
@@ -85,6 +86,9 @@ use url::Url;
 pub(crate) use self::answer::Answer;
 pub(crate) use self::outlet::Outlet;
 use crate::{Crawl, Level, Page, Plugin, Request, Result};
+
+/// Charset of a body that is no text, which the crawler does not decode.
+const BINARY: &str = "binary";
 
 /// Calls of rules, with the params that they see.
 #[derive(Debug, Clone, Default)]
@@ -220,6 +224,7 @@ impl Page {
             state: Vec::new(),
             referrer: None,
             body: html.into(),
+            is_binary: false,
             captures_limit: None,
         })
     }
@@ -246,6 +251,23 @@ impl Page {
         let entry = (name.to_owned(), value.into());
         self.answer.metadata.push(entry);
         Page::new(self.answer)
+    }
+
+    /// Keeps the body as a file of this digest, see [`Page::kept`]. The digest is not compared with the body. A
+    /// `content-type` is to be set before.
+    #[must_use]
+    pub fn with_kept(self, digest: impl Into<String>) -> Page {
+        let essence = self
+            .header("content-type")
+            .and_then(|value| value.split(';').next());
+        let essence = essence.map(|essence| essence.trim().to_ascii_lowercase());
+        let n_bytes = self.body().len();
+        let page = self.with_metadata("kept-digest", digest);
+        let page = page.with_metadata("kept-bytes", n_bytes.to_string());
+        match essence.filter(|essence| !essence.is_empty()) {
+            Some(essence) => page.with_metadata("kept-type", essence),
+            None => page,
+        }
     }
 
     /// Sets the state, see [`Request::state`].

@@ -98,3 +98,13 @@ fn undocumented_names_of_the_python_sdk_are_told() {
 fn help_shows_the_python_sdk_outside_of_a_component() {
     check_python("helped.py", include_str!("scripts/helped.py"));
 }
+
+#[test]
+fn files_are_asked_for_by_a_hint_in_javascript() {
+    check_javascript("files.mjs", include_str!("scripts/files.mjs"));
+}
+
+#[test]
+fn files_are_asked_for_by_a_hint_in_python() {
+    check_python("files.py", include_str!("scripts/files.py"));
+}

@@ -1,5 +1,7 @@
 //! The page of a native call.
 
+use super::BINARY;
+
 /// A saved page. It has the same functions as that of the sandbox, so that [`Page`](crate::Page) is the
 /// same code in both.
 #[derive(Debug)]
@@ -17,6 +19,8 @@ pub(crate) struct Answer {
     pub(super) state: Vec<u8>,
     pub(super) referrer: Option<String>,
     pub(super) body: Vec<u8>,
+    /// True if the body is no text, as the crawler found.
+    pub(super) is_binary: bool,
     pub(super) captures_limit: Option<usize>,
 }
 
@@ -46,7 +50,10 @@ impl Answer {
     }
 
     pub(crate) fn charset(&self) -> String {
-        "UTF-8".to_owned()
+        match self.is_binary {
+            true => BINARY.to_owned(),
+            false => "UTF-8".to_owned(),
+        }
     }
 
     pub(crate) fn metadata(&self) -> Vec<(String, String)> {
@@ -74,7 +81,10 @@ impl Answer {
     }
 
     pub(crate) fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
+        match self.is_binary {
+            true => String::new(),
+            false => String::from_utf8_lossy(&self.body).into_owned(),
+        }
     }
 
     pub(crate) fn body(&self) -> Vec<u8> {

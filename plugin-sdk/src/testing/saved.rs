@@ -10,8 +10,8 @@ use serde_json::Value;
 use url::Url;
 
 use super::octets::Octets;
-use super::{Answer, Outcome, Trial, statuses};
-use crate::{Page, Plugin, Request, Result, RuleError};
+use super::{Answer, BINARY, Outcome, Trial, statuses};
+use crate::{Page, Plugin, Request, Result, RuleError, kept};
 
 /// End of the names of files that hold a call.
 const ENDING: &str = ".call.json";
@@ -59,6 +59,8 @@ struct SavedPage {
     referrer: Option<String>,
     /// Charset that the crawler decodes the text from.
     charset: Option<String>,
+    /// Digest of the body, if that is kept as a file.
+    kept: Option<String>,
 }
 
 /// Outcome of a call, as `crawler plugin test --update` keeps it.
@@ -89,6 +91,8 @@ struct KeptRequest {
     reload: bool,
     #[serde(default)]
     accept_status: String,
+    #[serde(default)]
+    keep_body: bool,
 }
 
 /// Makes every saved call of a folder again, and compares its outcome with the one that was kept.
@@ -112,9 +116,9 @@ struct KeptRequest {
 ///
 /// It differs in these points. A page that the crawler has to decode (it is not UTF-8, or says that it is not, or
 /// begins with a byte order mark) is tried in the sandbox only, and named on stderr, which `cargo test --
-/// --nocapture` shows. `root` sees the clock of this machine. [`Page::metadata`] is empty. Limits do not count,
-/// and requests that the crawler refuses for other reasons than their addresses (too long, a header that a rule
-/// may not send) are not refused here.
+/// --nocapture` shows. `root` sees the clock of this machine. [`Page::metadata`] tells of a kept body only. Limits do
+/// not count, and requests that the crawler refuses for other reasons than their addresses (too long, a header that a
+/// rule may not send) are not refused here.
 ///
 /// # Panics
 ///
@@ -179,7 +183,8 @@ fn check<P: Plugin>(path: &Path) -> Result<Checked, String> {
                 return Err(format!("body {:?} is no file beside the call's", page.body));
             }
             let body = fs::read(&body).map_err(|e| format!("cannot read {}: {e}", page.body))?;
-            if page.charset.is_some() || str::from_utf8(&body).is_err() {
+            let is_binary = page.charset.as_deref() == Some(BINARY);
+            if !is_binary && (page.charset.is_some() || str::from_utf8(&body).is_err()) {
                 eprintln!(
                     "{} is decoded by the crawler, and tried by `crawler plugin test` only",
                     page.body
@@ -253,7 +258,7 @@ impl SavedPage {
     fn with(self, body: Vec<u8>) -> Page {
         let headers = self.headers.into_iter();
         let headers = headers.map(|(name, value)| (name.to_ascii_lowercase(), value));
-        Page::new(Answer {
+        let page = Page::new(Answer {
             requested_url: self
                 .requested_url
                 .unwrap_or_else(|| self.url.clone())
@@ -270,8 +275,13 @@ impl SavedPage {
             state: self.state.map(Octets::into_bytes).unwrap_or_default(),
             referrer: self.referrer,
             body,
+            is_binary: self.charset.as_deref() == Some(BINARY),
             captures_limit: None,
-        })
+        });
+        match self.kept {
+            Some(digest) => page.with_kept(digest),
+            None => page,
+        }
     }
 }
 
@@ -303,6 +313,7 @@ impl KeptRequest {
         Self {
             rule: request.rule.name().to_owned(),
             accept_status: statuses::shown(&request.hints),
+            keep_body: request.hints.iter().any(|(key, _)| key == kept::KEY),
             url: request.url,
             method: request.method,
             headers: request.headers,

@@ -382,7 +382,8 @@ fn a_body_lies_in_a_file_of_its_kind() {
         (Some("application/ld+json"), "json"),
         (Some("Application/XML"), "xml"),
         (Some("text/plain"), "txt"),
-        (Some("image/png"), "bin"),
+        (Some("image/png"), "png"),
+        (Some("application/x-other"), "bin"),
     ];
     for (kind, expected) in cases {
         assert_eq!(ending(kind), expected);
