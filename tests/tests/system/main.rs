@@ -8,6 +8,7 @@ mod access;
 mod alone;
 mod declared;
 mod devtools;
+mod files;
 mod first_week;
 mod frontier;
 mod grpc;
