@@ -17,7 +17,7 @@
 //! | hosts, their turns and their failures | `reference/fetch.md` | [`crawler_fetch::throttle`], [`crawler_fetch::turns`], [`crawler_worker::peers`] |
 //! | what survives what | `design/survival.md` | [`crawler_frontier::durable`], [`crawler_crawl::permit`], [`crawler_worker::lease_permit`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
-//! | files of the data root | `operate/data-root.md` | [`crawler_data`], [`crawler_sink`] |
+//! | files of the data root, kept bodies | `operate/data-root.md`, `guide/files.md` | [`crawler_data`], [`crawler_sink`] |
 //! | settings, and what an update changes | `reference/settings.md` | [`crawler_model::settings`], [`config`] |
 //! | calls | `reference/http.md`, `reference/grpc.md`, `reference/cli.md` | [`crawler_api`], [`cli`] |
 //! | the sandbox, and what is behind it | `design/way-of-a-crawl.md`, `reference/limits.md` | [`crawler_plugin`], [`crawler_extract`], [`crawler_process::confine`] |
@@ -67,6 +67,7 @@
 //! | items that wait for their sink | 100 000 a shard, and 256 MiB over all shards | the sink; no page is taken meanwhile | `--max-undelivered` | `no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening`, `no_page_is_taken_until_the_sink_has_caught_up` |
 //! | links for other shards | those of the present run; 100 000 of a shard may wait | the shard they are for; the same sweep; no page is taken meanwhile | none | `links_of_earlier_runs_go_when_a_run_begins_and_numbers_begin_anew`, `no_page_is_taken_while_too_many_links_wait_before_and_after_an_opening` |
 //! | items | none: they are what is crawled for | `crawler resource delete --purge` | none | `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
+//! | kept files | 10 GiB in a run over all shards, each of 64 MiB; pages with further ones are given up | `crawler resource delete --purge` | `--max-kept`, `--max-file` | `files_beyond_the_quota_are_given_up_and_told_once`, `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
 //! | line files | 256 MiB each, and one for each opening of a frontier that brings items | with the items; what does not count, with the frontier | none | `a_file_is_followed_by_the_next_at_its_bound_and_none_is_written_over`, `files_that_were_cut_to_their_marks_are_read_without_them` |
 //! | replaced files of a frontier | logs 10 min and tables 1 h, but no sooner than 15 min after a compaction has replaced them; compactions 1 h, manifests 24 h; none longer than the setting and the time until the next look | the owner's collector | `--frontier-min-age` | `what_a_compaction_has_replaced_goes_at_its_age`, `a_short_age_holds_for_all_files` |
 //! | URLs of a frontier in memory | 65 536, and 1 024 of one host and priority; within a minute 262 144 over all that a process has open: an even share, down to 1 024, and what the others leave; hosts whose turn comes later keep their clock and a cursor, half a kilobyte | the next host that has its turn sooner | none | `where_there_is_no_room_those_whose_turn_comes_last_sleep`, `urls_are_shared_evenly_and_who_has_many_gets_what_others_leave` |

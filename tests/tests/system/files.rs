@@ -146,7 +146,7 @@ fn files_beyond_their_bounds_are_given_up_by_name() {
     let manual = web.url("/manual.pdf").to_string();
     let why = server.ok(&["frontier", "why", "files", &manual]);
     assert!(
-        why.contains("setting max-file lets a kept file have"),
+        why.contains("that setting max-file allows for a kept file"),
         "{why}"
     );
     let log = server.ok(&["resource", "logs", "files"]);

@@ -14,7 +14,7 @@ const DEMO: &str =
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
-const EXCUSES: [(&str, &str, &str); 13] = [
+const EXCUSES: [(&str, &str, &str); 14] = [
     ("README.md", "$ rustup target add wasm32-wasip2", RELEASE),
     ("README.md", "$ cargo run --release -- demo", DEMO),
     ("README.md", "$ tests/run", ITSELF),
@@ -29,6 +29,11 @@ const EXCUSES: [(&str, &str, &str); 13] = [
         MANY_MACHINES,
         "$ curl -o cpu.pb 'http://127.0.0.1:9981/debug/pprof/profile?seconds=10'",
         "it needs a process with --pprof; tests/system/profile.rs takes such profiles",
+    ),
+    (
+        "host/docs/src/guide/files.md",
+        "$ crawler items album | head -1",
+        "a crawl of the reader's own; tests/system/files.rs reads files in the same way",
     ),
     (
         "host/docs/src/operate/etcd.md",
