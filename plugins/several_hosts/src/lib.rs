@@ -1,0 +1,112 @@
+//! The products of a shop, with reviews from another host: one item is made of two pages.
+//!
+//! A rule sees one page and keeps nothing. What the first page tells travels with the request for the second as its
+//! state, in JSON, which may have up to 4 KiB. Only the last rule emits, so an item is whole or missing. Reviews that
+//! cannot be fetched are a dead letter, which `crawler frontier list NAME --state dead` shows.
+//!
+//! A crawl keeps to the hosts of its root requests. Without `--scope reviews.shop.example` the reviews are refused
+//! links, and there are no items; `crawler run` tells the hosts of refused links at its end.
+//!
+//! A run fetches an address once, so each product needs a page of reviews of its own. If products share one, a part of
+//! the query that the other host passes over, such as `?for=7`, makes their addresses differ.
+
+use crawler_plugin_sdk::prelude::*;
+use serde::{Deserialize, Serialize};
+
+#[derive(Extract)]
+struct List {
+    #[css("ul.products a", attr = "href")]
+    products: Links,
+    #[css("a[rel=next]", attr = "href")]
+    next: Links,
+}
+
+/// What the shop tells.
+#[derive(Extract, Deserialize, Serialize)]
+struct Offer {
+    #[page(url)]
+    url: String,
+    #[css("h1")]
+    name: String,
+    #[css("p.price")]
+    price: Money,
+}
+
+#[derive(Extract)]
+struct ReviewLinks {
+    #[css("a.reviews", attr = "href")]
+    links: Links,
+}
+
+/// What the host of the reviews tells.
+#[derive(Extract)]
+struct Reviews {
+    #[rows("article.review")]
+    reviews: Vec<Review>,
+}
+
+#[derive(Extract, Item, Serialize)]
+struct Review {
+    #[css("span.stars", attr = "data-stars")]
+    stars: u8,
+    #[css("p")]
+    text: String,
+}
+
+#[derive(Item, Serialize)]
+struct Product {
+    url: String,
+    name: String,
+    price: Money,
+    /// The reviews of the product. Empty if the other host knows none.
+    reviews: Vec<Review>,
+}
+
+/// The plugin.
+pub struct SeveralHosts;
+
+#[plugin(
+    items(Product),
+    reads(List, Offer, ReviewLinks, Reviews),
+    params(start(about = "Address of the first list page of the shop"))
+)]
+impl SeveralHosts {
+    /// The first list page of the shop.
+    pub fn root(crawl: &mut Crawl) -> Result {
+        let start = crawl.config().require("start")?;
+        crawl.follow(start, Self::LIST)
+    }
+
+    /// Products before the next list.
+    #[rule]
+    pub fn list(page: &Page, crawl: &mut Crawl) -> Result {
+        let List { products, next } = page.extract()?;
+        crawl.follow_links(&products, Self::PRODUCT)?;
+        crawl.follow_links(&next, Self::LIST)
+    }
+
+    /// A product without a review may have no page there.
+    #[rule]
+    pub fn product(page: &Page, crawl: &mut Crawl) -> Result {
+        let offer = serde_json::to_vec(&page.extract::<Offer>()?)?;
+        let follow = Follow::by(Self::REVIEWS).state(offer);
+        let ReviewLinks { links } = page.extract()?;
+        crawl.follow_links(&links, follow.accept_status(404))
+    }
+
+    /// The second half of a product.
+    #[rule]
+    pub fn reviews(page: &Page, crawl: &mut Crawl) -> Result {
+        let Offer { url, name, price } = serde_json::from_slice(page.state())?;
+        let reviews = match page.status() {
+            404 => Vec::new(),
+            _ => page.extract::<Reviews>()?.reviews,
+        };
+        crawl.emit(&Product {
+            url,
+            name,
+            price,
+            reviews,
+        })
+    }
+}
