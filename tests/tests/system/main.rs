@@ -11,6 +11,7 @@ mod devtools;
 mod files;
 mod first_week;
 mod frontier;
+mod gallery;
 mod grpc;
 mod guests;
 mod languages;
