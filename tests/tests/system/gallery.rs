@@ -137,6 +137,7 @@ fn the_gallery_finds_what_an_independent_extraction_finds() {
             .and(reviews),
         stage.case("table", ("start", "/peaks.html"), 6),
         stage.case("incremental", ("start", "/news/"), 3),
+        stage.case("files", ("start", "/album/"), 4),
     ];
     for case in cases {
         let ended = case.run(&home);

@@ -4,13 +4,14 @@
 """
 
 import gzip
+import hashlib
 import json
 import re
 import sys
 from datetime import datetime
 from http.cookiejar import CookieJar
 from urllib.error import HTTPError
-from urllib.parse import quote_plus, urlencode, urljoin
+from urllib.parse import quote_plus, urldefrag, urlencode, urljoin
 from urllib.request import HTTPCookieProcessor, ProxyHandler, Request, build_opener
 
 from parsel import Selector
@@ -27,10 +28,11 @@ class Page:
         except HTTPError as error:
             answer = error
         self.url, self.status = answer.url, answer.status
-        body = answer.read()
+        self.media_type = answer.headers.get_content_type()
+        body = self.bytes = answer.read()
         if answer.headers["content-encoding"] == "gzip":
             body = gzip.decompress(body)
-        self.text = body.decode()
+        self.text = body.decode(errors="replace")
 
     @property
     def html(self):
@@ -249,6 +251,27 @@ def incremental(start):
                 "corrected": corrected and time(corrected),
                 "paragraphs": [words(p) for p in page.html.xpath("//main/p")],
             }
+
+
+def files(start):
+    todo, first_pages = [start], {}
+    for url in todo:
+        page = Page(url)
+        links = [urldefrag(link).url for link in page.links("//img/@src | //a/@href")]
+        for link in links:
+            if link.lower().endswith((".png", ".jpg", ".jpeg", ".pdf")):
+                first_pages.setdefault(link, page.url)
+            elif link not in todo:
+                todo.append(link)
+    for url, referrer in first_pages.items():
+        page = Page(url)
+        yield {
+            "url": url,
+            "referrer": referrer,
+            "digest": hashlib.sha256(page.bytes).hexdigest(),
+            "media_type": page.media_type,
+            "size": len(page.bytes),
+        }
 
 
 def time(text):

@@ -29,6 +29,7 @@ pub(super) fn open(reviews: &Web, edition: &Edition) -> Web {
     let site = answers::library(site);
     let site = answers::sitemaps(site);
     let site = answers::news(site, edition);
+    let site = answers::album(site);
     account::orders(site).open()
 }
 

@@ -290,3 +290,29 @@ fn unless(
         false => (headers, Html(html("News", main))).into_response(),
     }
 }
+
+/// Adds an album of two pages: pictures, one of them twice and one with the bytes of another, and a PDF.
+pub(super) fn album(site: Site) -> Site {
+    let files = [
+        ("/album/sea.png", "image/png", "\u{89}PNG sea"),
+        ("/album/copy.JPG", "image/png", "\u{89}PNG sea"),
+        ("/album/dunes.jpeg", "image/jpeg", "dunes"),
+        ("/album/guide.pdf", "application/pdf", "%PDF-1.7 guide"),
+    ];
+    let site = site
+        .page(
+            "/album/",
+            "<h1>Album</h1><img src=sea.png alt=Sea><img src=copy.JPG><a href=more>More</a><a href=guide.pdf>Guide</a>",
+        )
+        .page(
+            "/album/more",
+            "<a href=./>Back</a><img src=sea.png><img src=dunes.jpeg><a href='guide.pdf#page=2'>Guide</a>",
+        );
+    files
+        .into_iter()
+        .fold(site, |site, (path, media_type, body)| {
+            site.handle(path, move |_| async move {
+                ([("content-type", media_type)], body).into_response()
+            })
+        })
+}
