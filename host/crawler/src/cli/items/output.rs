@@ -1,5 +1,7 @@
 //! Items as they are printed: lines of JSON and CSV for programs, or a table for people.
 
+use std::io::{self, IsTerminal as _};
+
 use clap::ValueEnum;
 use crawler_proto as proto;
 
@@ -40,7 +42,7 @@ impl Output {
     pub(super) fn csv(columns: Columns) -> anyhow::Result<Self> {
         let mut head = Vec::new();
         columns.push_head(&mut head);
-        table::print_text(&head)?;
+        print_csv(&head)?;
         Ok(Self::Csv(columns))
     }
 
@@ -62,7 +64,7 @@ impl Output {
                 });
                 let mut bytes = Vec::new();
                 let pushed = columns.push_lines(&mut bytes, lines);
-                table::print_text(&bytes)?;
+                print_csv(&bytes)?;
                 pushed.map_err(|e| Failure::new(e.to_string(), "print lines with -o json"))?;
             }
             Self::Json { envelope } => {
@@ -80,6 +82,14 @@ impl Output {
     /// Ends the output: a table without rows has its head.
     pub(super) fn end(mut self) -> anyhow::Result<()> {
         self.print(&[])
+    }
+}
+
+/// Prints lines of CSV as they are, unless they go to a terminal: it would act on what a site has put into them.
+fn print_csv(lines: &[u8]) -> io::Result<()> {
+    match io::stdout().is_terminal() {
+        true => table::print_text(table::plain(&String::from_utf8_lossy(lines)).as_bytes()),
+        false => table::print_text(lines),
     }
 }
 
