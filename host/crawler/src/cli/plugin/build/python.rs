@@ -291,7 +291,12 @@ mod tests {
     #[test]
     fn a_component_beside_the_modules_is_not_in_its_own_digest() {
         for modules in [".", "./", "..", "../shop"] {
-            for file in ["rules.py", "lib/pages/list.py", "lib/plugin.wasm"] {
+            for file in [
+                "rules.py",
+                "pages/list.py",
+                "lib/pages/list.py",
+                "lib/plugin.wasm",
+            ] {
                 assert!(is_part_of(modules, file), "{modules}: {file}");
             }
             for file in [

@@ -23,6 +23,8 @@ use crawler_process::task::spawn_blocking;
 
 /// Name of the component's file, which the build has to write.
 pub(super) const COMPONENT: &str = "plugin.wasm";
+/// Folder of saved calls.
+const PAGES: &str = "pages";
 /// Time between two looks whether another build of the same folder has ended.
 const LOCK_PERIOD: Duration = Duration::from_millis(100);
 
@@ -33,14 +35,21 @@ pub(super) fn beside(plugin: &Path, folder: &Path) -> impl Fn(&Path) -> bool + u
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (plugin, folder) = (real(plugin), real(folder));
     move |file| {
-        let file = folder.join(file);
-        file.strip_prefix(&plugin).is_ok_and(is_no_source)
+        let path = folder.join(file);
+        match path.strip_prefix(&plugin) {
+            // A package of Python may have the name of the folder of saved calls.
+            Ok(within) if within.starts_with(PAGES) => {
+                !path.is_dir() && path.extension().is_none_or(|ending| ending != "py")
+            }
+            Ok(within) => is_no_source(within),
+            Err(_elsewhere) => false,
+        }
     }
 }
 
 /// Returns true for a path in the folder of a plugin that is no source of it.
 pub(super) fn is_no_source(path: &Path) -> bool {
-    ["node_modules", "pages", COMPONENT]
+    ["node_modules", PAGES, COMPONENT]
         .iter()
         .any(|name| path.starts_with(name))
 }
