@@ -27,7 +27,8 @@ pub(super) fn refused(
     claim: &Claim,
     settings: &CrawlSettings,
 ) -> Option<PageResult> {
-    if !claim.request.keep_body || shared.n_kept_left(settings) > 0 {
+    let request = &claim.request;
+    if !request.keep_body || request.method == "HEAD" || shared.n_kept_left(settings) > 0 {
         return None;
     }
     let max = shared.max_kept(settings);

@@ -320,7 +320,13 @@ impl Hop {
         }
         let codings = codings(response.headers());
         let limit = match self.max_file {
-            Some(max) if response.status().is_success() => Limit::Whole(max),
+            // A part of a body is never kept.
+            Some(max)
+                if response.status().is_success()
+                    && response.status() != StatusCode::PARTIAL_CONTENT =>
+            {
+                Limit::Whole(max)
+            }
             Some(_) | None => Limit::Cut(max_body),
         };
         let status = response.status().as_u16();
