@@ -48,6 +48,16 @@ impl Readers {
         self.positions.get_mut(&id)
     }
 
+    /// Moves readers along with lines: those from `first` on have got numbers that are larger by `shift`.
+    pub(super) fn shift(&mut self, first: u64, shift: u64) {
+        for position in self.positions.values_mut() {
+            if position.next >= first {
+                position.next += shift;
+            }
+            position.end = position.end.map(|end| end + shift);
+        }
+    }
+
     /// Counts a line that is dropped for lack of room, for all readers that have not read it.
     pub(super) fn count_dropped(&mut self, number: u64) {
         for position in self.positions.values_mut() {

@@ -262,6 +262,7 @@ impl Ring {
         for fold in self.folds.values_mut() {
             fold.number += shift;
         }
+        self.readers.shift(self.first, shift);
         (self.first, self.next) = (first, self.next + shift);
     }
 

@@ -163,6 +163,31 @@ async fn a_slow_reader_is_told_how_many_lines_are_gone() {
 }
 
 #[tokio::test]
+async fn readers_from_before_the_frontier_is_open_read_each_line_once() {
+    let frontier = frontier();
+    let first = log_at(9_000_000, 1);
+    first.attach(frontier.clone()).await.unwrap();
+    first.note("info", "stored");
+    first.detach();
+    // The clock of the next process is behind, so its lines are numbered anew.
+    let log = log_at(1_000, 2);
+    log.note("info", "1");
+    log.note("info", "2");
+    let mut follower = log.read(true);
+    assert_eq!(follower.next().await.unwrap().message, "1");
+    let reader = log.read(false);
+    log.attach(frontier.clone()).await.unwrap();
+    log.note("info", "3");
+    log.close();
+    let messages = async |lines: BoxStream<'static, LogLine>| {
+        let messages = lines.map(|line| line.message);
+        messages.collect::<Vec<String>>().await
+    };
+    assert_eq!(messages(follower).await, ["2", "3"]);
+    assert_eq!(messages(reader).await, ["1", "2"]);
+}
+
+#[tokio::test]
 async fn a_reader_is_told_nothing_of_lines_beyond_its_end() {
     let log = log();
     log.set_bounds(LogBounds {

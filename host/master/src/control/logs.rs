@@ -21,6 +21,9 @@ use crawler_model::resource::ShardId;
 use crawler_model::status::LogLine;
 use crawler_process::clock::Clock;
 
+/// Number of frontiers that are read at once.
+const AT_ONCE: usize = 8;
+
 /// Lines of logs, or an error after which no more come from its source.
 type LogLines = BoxStream<'static, Result<LogLine, ControlError>>;
 
@@ -87,9 +90,9 @@ impl Control {
 }
 
 impl StoredLogs {
-    /// Reads the logs of shards, one after the other.
+    /// Reads the logs of shards, a few at once: each may wait for a storage that does not answer.
     fn lines(self: Arc<Self>, shards: Vec<ShardId>) -> LogLines {
-        let logs = stream::iter(shards).then(move |id| {
+        let logs = stream::iter(shards).map(move |id| {
             let stored_logs = self.clone();
             async move {
                 match stored_logs.read(id).await {
@@ -98,7 +101,7 @@ impl StoredLogs {
                 }
             }
         });
-        let lines = logs.flat_map(stream::iter);
+        let lines = logs.buffered(AT_ONCE).flat_map(stream::iter);
         lines.map(Ok::<_, ControlError>).boxed()
     }
 
