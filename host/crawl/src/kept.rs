@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::shared::Shared;
 use crawler_frontier::{Claim, Ended, PageResult};
-use crawler_model::crawl::{Page, Request, UnixMillis};
+use crawler_model::crawl::UnixMillis;
 use crawler_model::id::Digest;
 use crawler_model::resource::CrawlSettings;
 use crawler_process::retry::Backoff;
@@ -27,8 +27,7 @@ pub(super) fn refused(
     claim: &Claim,
     settings: &CrawlSettings,
 ) -> Option<PageResult> {
-    let request = &claim.request;
-    if !request.keep_body || request.method == "HEAD" || shared.n_kept_left(settings) > 0 {
+    if !claim.request.keeps(200) || shared.n_kept_left(settings) > 0 {
         return None;
     }
     let max = shared.max_kept(settings);
@@ -36,12 +35,6 @@ pub(super) fn refused(
         "a file is not fetched: the {max} bytes that --max-kept allows here in one run are kept"
     );
     Some(refusal(shared, detail, 0))
-}
-
-/// Returns true if the body of a page is to be kept. Neither the answer to HEAD nor a part of a body is the file.
-pub(super) fn is_wanted(request: &Request, page: &Page) -> bool {
-    let is_whole = matches!(page.status, 200..=299) && page.status != 206;
-    request.keep_body && is_whole && request.method != "HEAD"
 }
 
 /// Returns the digest of a body. It is computed on a thread that may block: a file may be large.

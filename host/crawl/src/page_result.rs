@@ -242,7 +242,7 @@ async fn parse(
         return Ok(PageResult::new(ended, host_ready_at));
     }
     let is_page = request.method == "GET" && is_success;
-    let kept = match kept::is_wanted(request, page) {
+    let kept = match request.keeps(page.status) {
         true => Some(kept::digest_of(&page.body).await),
         false => None,
     };

@@ -37,7 +37,7 @@ pub struct Request {
     pub reload: bool,
     /// Statuses that are handed to the rule.
     pub accept_status: AcceptStatus,
-    /// True if the body of a successful answer is kept as a file.
+    /// True if the body of a successful answer is kept as a file, by [`Request::keeps`].
     pub keep_body: bool,
     /// URL of the page whose link first led here; at most [`REFERRER_MAX`] bytes. `None` for a root request.
     pub referrer: Option<Arc<str>>,
@@ -83,6 +83,12 @@ impl Request {
             keep_body: self.keep_body,
             referrer: self.referrer.clone(),
         }
+    }
+
+    /// Returns true if the body of an answer with this status is kept as a file. Neither the answer to HEAD nor a part of
+    /// a body (206) is the file.
+    pub fn keeps(&self, status: u16) -> bool {
+        self.keep_body && self.method != "HEAD" && matches!(status, 200..=299) && status != 206
     }
 
     /// Returns the referrer of the links of a page: its URL without the fragment. Returns `None` if that is too long to
@@ -439,6 +445,17 @@ mod tests {
         assert_eq!(names("http://a.test:8080/"), "accept-language");
         let at_home = login.redirected("http://a.test/other".parse().unwrap());
         assert_eq!((at_home.headers.len(), at_home.reload), (3, true));
+    }
+
+    #[test]
+    fn answers_to_head_parts_and_failures_are_no_files() {
+        let mut request = request("http://a.test/1.png");
+        assert!(!request.keeps(200));
+        request.keep_body = true;
+        assert!(request.keeps(200) && request.keeps(203));
+        assert!(!request.keeps(206) && !request.keeps(404));
+        request.method = "HEAD".into();
+        assert!(!request.keeps(200));
     }
 
     #[test]

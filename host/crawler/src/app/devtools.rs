@@ -211,7 +211,7 @@ async fn fetch(options: &FetchOptions) -> anyhow::Result<()> {
         limits: options.limits.clone(),
         state: options.state.as_deref(),
         page: &page,
-        is_kept: request.keep_body,
+        is_kept: request.keeps(page.status),
     };
     SavedCall::keep(folder, &name, fetched, options.is_replacing)?;
     fetch_report(folder, &name, &request.rule, &page)

@@ -92,20 +92,6 @@ impl Rules for Album {
     }
 }
 
-#[test]
-fn answers_to_head_parts_and_failures_are_no_files() {
-    let mut request = requests("http://site.test/", &["/1.png"]).remove(0);
-    let url = request.url.clone();
-    let is_wanted =
-        |request: &Request, status| crate::kept::is_wanted(request, &page(&url, &url, status));
-    assert!(!is_wanted(&request, 200));
-    request.keep_body = true;
-    assert!(is_wanted(&request, 200) && is_wanted(&request, 203));
-    assert!(!is_wanted(&request, 206) && !is_wanted(&request, 404));
-    request.method = "HEAD".into();
-    assert!(!is_wanted(&request, 200));
-}
-
 struct Bench {
     folder: tempfile::TempDir,
     album: Arc<Album>,
