@@ -12,7 +12,7 @@ struct List {
     next: Links,
 }
 
-/// What a detail page tells. A part that is missing ends the call with an error that names its selector.
+/// Book of a detail page. A part that is missing ends the call with an error that names its selector.
 #[derive(Extract, Item, serde::Serialize)]
 struct Book {
     #[page(url)]

@@ -25,7 +25,7 @@ struct List {
     next: Links,
 }
 
-/// What a detail page tells, and the tag that led there. A book may lack publisher and score.
+/// Book of a detail page, and the tag that led there. A book may lack publisher and score.
 #[derive(Extract, Item, Serialize)]
 struct Book {
     #[page(url)]

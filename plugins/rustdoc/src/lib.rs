@@ -34,7 +34,7 @@ fn folded(text: &str) -> Result<String> {
     Ok(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// What a page is about, and how much it points at.
+/// Subject of a page, and how much it points at.
 #[derive(Item, Serialize)]
 struct DocPage {
     url: String,

@@ -21,7 +21,7 @@ struct List {
     next: Links,
 }
 
-/// What the shop tells.
+/// Product, as the shop offers it.
 #[derive(Extract, Deserialize, Serialize)]
 struct Offer {
     #[page(url)]
@@ -38,7 +38,7 @@ struct ReviewLinks {
     links: Links,
 }
 
-/// What the host of the reviews tells.
+/// Reviews of a product, on their own host.
 #[derive(Extract)]
 struct Reviews {
     #[rows("article.review")]

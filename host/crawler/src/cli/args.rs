@@ -9,7 +9,7 @@ use crawler_model::label::{check_label_key, check_label_value};
 use crawler_model::placement::{AffinityTarget, PlacementChange};
 use crawler_model::plugin::{LimitName, LimitOverrides, parse_bytes, parse_millis};
 
-/// Which workers take a crawl.
+/// Choice of the workers that take a crawl.
 #[derive(Debug, Args)]
 pub(super) struct PlacementArgs {
     /// Parts, by host, that workers crawl side by side, 1 to 32 [default: 1]
@@ -43,7 +43,7 @@ impl PlacementArgs {
     }
 }
 
-/// How a resource is found again.
+/// Labels of a resource.
 #[derive(Debug, Args)]
 pub(super) struct LabelArgs {
     /// A label, by which lists and `apply --prune` select resources; may be given several times. In an update, KEY=
@@ -58,7 +58,7 @@ impl LabelArgs {
     }
 }
 
-/// Which resources are meant.
+/// Labels that select resources.
 #[derive(Debug, Default, Args)]
 pub(crate) struct SelectArgs {
     /// Only resources that have these labels
@@ -79,7 +79,7 @@ impl SelectArgs {
     }
 }
 
-/// What a crawl's rules get and may use.
+/// Params and limits of a crawl's rules.
 #[derive(Debug, Args)]
 pub(super) struct RuleArgs {
     /// Handed to the rules as their config; may be given several times
@@ -100,7 +100,7 @@ impl RuleArgs {
     }
 }
 
-/// How an answer is printed.
+/// Form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     /// For people
@@ -109,7 +109,7 @@ pub(super) enum Format {
     Json,
 }
 
-/// How an answer is printed.
+/// Output of a command that prints an answer.
 #[derive(Debug, Args)]
 pub(super) struct OutputArgs {
     /// How the answer is printed

@@ -57,7 +57,7 @@ impl EngineOptions {
     }
 }
 
-/// What a plugin may cost before any of its rules runs.
+/// Bounds on the cost of a plugin before any of its rules runs.
 #[derive(Debug, Args)]
 pub(super) struct AdmissionArgs {
     /// Bytes that a plugin may have

@@ -36,7 +36,7 @@ pub(super) struct ExportArgs {
 /// Form of a file of resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FileFormat {
-    /// As in the config file
+    /// The form of the config file
     Toml,
     /// The same keys in JSON
     Json,

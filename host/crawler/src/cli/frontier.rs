@@ -78,7 +78,7 @@ pub(super) struct WhyArgs {
     output: OutputArgs,
 }
 
-/// Where a URL stands.
+/// State of a URL.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum State {
     /// Waiting or in flight

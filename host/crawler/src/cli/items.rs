@@ -60,8 +60,7 @@ pub(super) struct ItemsArgs {
     /// Print key, page, rule, schema, run and time with each item
     #[arg(long)]
     envelope: bool,
-    /// How items are printed: as lines of JSON, as lines of CSV with a column for each field, or as a table with the
-    /// beginning of each
+    /// Print lines of JSON, lines of CSV with a column for each field, or a table with the beginning of each item
     #[arg(
         short = 'o',
         long = "output",

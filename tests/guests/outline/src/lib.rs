@@ -13,7 +13,7 @@ struct Read {
     links: Links,
 }
 
-/// What a page is about.
+/// Subject of a page.
 #[derive(Item, Serialize)]
 struct Outline {
     url: String,

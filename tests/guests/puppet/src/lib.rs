@@ -22,7 +22,7 @@ struct Wish {
     reload: bool,
 }
 
-/// What a rule got.
+/// Call that a rule got.
 #[derive(Item, Serialize)]
 struct Visit {
     url: String,

@@ -106,7 +106,7 @@ pub(super) struct RequestArgs {
     body: Option<String>,
 }
 
-/// How pages are asked for.
+/// Settings with which pages are asked for.
 #[derive(Debug, Args)]
 pub(super) struct FetchSetupArgs {
     /// User agent of the request: honest, browser, or other words [default: honest]

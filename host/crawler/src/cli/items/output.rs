@@ -11,7 +11,7 @@ use crawler_sink::document::{Columns, Line};
 /// Largest number of characters of an item, or of the address of its page, in a table.
 const WIDEST: usize = 80;
 
-/// How items are printed.
+/// Form of the items that are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// Lines of JSON

@@ -12,15 +12,14 @@ use crate::cli::Failure;
 /// Selects the part of the messages of a failed build that the user is shown.
 pub(super) type Shown<'a> = &'a (dyn Fn(&str) -> String + Sync);
 
-/// What a user is told of a build that fails.
+/// Ways out of a build that fails, and its messages.
 #[derive(Clone, Copy)]
 pub(super) struct Hints<'a> {
     /// Way out if its program cannot be started.
     pub(super) missing: &'a str,
     /// Way out if it fails. If `None`, its own messages suffice.
     pub(super) failed: Option<&'a str>,
-    /// What is shown of its messages, which are then held back until it ends. If `None`, they are shown as they
-    /// come.
+    /// Selection of its messages, which are then held back until it ends. If `None`, all are shown as they come.
     pub(super) shown: Option<Shown<'a>>,
 }
 
