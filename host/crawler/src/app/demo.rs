@@ -121,7 +121,6 @@ async fn crawl(
     let plugin_bytes = bytes.len();
     let plugin = client.push_plugin(None, false, bytes).await?;
     let name: ResourceName = "books".parse()?;
-    let started = Instant::now();
     let placed = client
         .add_resource(SpecRequest {
             params: [("start".to_owned(), base.join(START)?.to_string())].into(),
@@ -129,7 +128,6 @@ async fn crawl(
         })
         .await?;
     let end = follow(&client, &name, shop.n_pages() as u64).await?;
-    let took = started.elapsed();
     ensure!(
         end.phase == "Finished",
         "the crawl is {}: {}",
@@ -164,7 +162,6 @@ async fn crawl(
         resource: name,
         worker: placed.id.parse()?,
         n_pages: totals(end.counts()).pages(),
-        took,
         n_items: items.len(),
         data: folder.join("data/items"),
     };
