@@ -14,10 +14,13 @@ use crawler_model::crawl::UnixMillis;
 use crawler_model::id::Digest;
 use crawler_model::resource::CrawlSettings;
 use crawler_process::retry::Backoff;
+use crawler_process::task::blocking;
 use crawler_process::telemetry;
 
 /// Word by which pages are counted whose bodies the quota has no room for.
 const OVER_QUOTA: &str = "max-kept";
+/// Length of a body that is hashed without another thread, in bytes: less than a millisecond of work.
+const HASHED_AT_ONCE: usize = 256 << 10;
 /// First and longest pause before a file is stored again that could not be stored.
 const STORE_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
@@ -37,16 +40,16 @@ pub(super) fn refused(
     Some(refusal(shared, detail, 0))
 }
 
-/// Returns the digest of a body. It is computed on a thread that may block: a file may be large.
+/// Returns the digest of a body. That of a long one is computed on a thread that may block.
 pub(super) async fn digest_of(body: &Bytes) -> Digest {
+    if body.len() <= HASHED_AT_ONCE {
+        return Digest::of(body);
+    }
     let body = body.clone();
-    match tokio::task::spawn_blocking(move || Digest::of(&body)).await {
+    match blocking(move || Digest::of(&body)).await {
         Ok(digest) => digest,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The process ends.
-            Err(_cancelled) => std::future::pending().await,
-        },
+        // The process ends.
+        Err(_cancelled) => std::future::pending().await,
     }
 }
 

@@ -153,11 +153,6 @@ pub(super) fn folder_error(source: io::Error) -> ObjectError {
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(stopping) => Err(io::Error::other(stopping)),
-        },
-    }
+    let done = crawler_process::task::blocking(work).await;
+    done.unwrap_or_else(|stopping| Err(io::Error::other(stopping)))
 }

@@ -249,7 +249,7 @@ pub async fn watch(
         }
         changing = wanted.take().map(|shrinks| {
             let memory = memory.clone();
-            tokio::task::spawn_blocking(move || match shrinks {
+            crate::task::spawn_blocking(move || match shrinks {
                 true => memory.shrink(),
                 false => memory.expand(),
             })

@@ -10,7 +10,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::task::{Id, JoinHandle, JoinSet};
+use tokio::task::{Id, JoinError, JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
@@ -115,11 +115,30 @@ impl TaskScope {
 
 /// Starts work that holds a thread for long, away from the executor and within the span of its caller. It goes
 /// on if its handle is dropped.
+#[expect(clippy::disallowed_methods, reason = "the one place that does")]
 pub fn spawn_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
     let span = Span::current();
     tokio::task::spawn_blocking(move || span.in_scope(work))
+}
+
+/// Does work that holds a thread for long, away from the executor and within the span of its caller, and returns what
+/// it returns. A panic of the work goes on in the caller.
+///
+/// # Errors
+///
+/// The process is about to end, and the work was not done.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, JoinError> {
+    match spawn_blocking(work).await {
+        Ok(done) => Ok(done),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(cancelled) => Err(cancelled),
+        },
+    }
 }
 
 /// Reports a task that ends by unwinding. A task that returns or is aborted is not reported.

@@ -110,7 +110,7 @@ fn seconds(text: Option<&str>) -> Result<Duration, Problem> {
 async fn blocking<T: Send + 'static>(
     part: impl FnOnce() -> Result<T, ProfileError> + Send + 'static,
 ) -> Result<T, Problem> {
-    match tokio::task::spawn_blocking(part).await {
+    match crawler_process::task::spawn_blocking(part).await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error @ ProfileError::Busy)) => {
             let hint = "ask again when that one has ended";

@@ -66,7 +66,7 @@ pub(crate) fn serve(router: Router) {
         });
         tokio::select! {
             served = axum::serve(listener, router).into_future() => served.expect("it goes on"),
-            ended = tokio::task::spawn_blocking(|| {
+            ended = crawler_process::task::spawn_blocking(|| {
                 std::io::copy(&mut std::io::stdin(), &mut std::io::sink())
             }) => drop(ended),
         }

@@ -162,7 +162,7 @@ pub(super) async fn engine_with(settings: EngineSettings) -> anyhow::Result<Engi
             "not confined, as set by --confinement off: a plugin that broke out of the sandbox would have all rights of this user"
         );
     }
-    let engine = tokio::task::spawn_blocking(move || Engine::new(settings)).await?;
+    let engine = crawler_process::task::spawn_blocking(move || Engine::new(settings)).await?;
     engine.context("cannot set up the sandbox")
 }
 

@@ -38,11 +38,6 @@ pub(super) async fn blocking<T: Send + 'static>(
     path: &Path,
     work: impl FnOnce() -> Result<T, SinkError> + Send + 'static,
 ) -> Result<T, SinkError> {
-    match crawler_process::task::spawn_blocking(work).await {
-        Ok(result) => result,
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(stopping) => Err(failed("reach", path)(io::Error::other(stopping))),
-        },
-    }
+    let done = crawler_process::task::blocking(work).await;
+    done.unwrap_or_else(|stopping| Err(failed("reach", path)(io::Error::other(stopping))))
 }

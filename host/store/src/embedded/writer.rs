@@ -73,7 +73,7 @@ impl Files {
         work: impl FnOnce(&mut Log) -> T + Send + 'static,
     ) -> Result<T, Closed> {
         let files = self.clone();
-        let worked = tokio::task::spawn_blocking(move || {
+        let worked = crawler_process::task::spawn_blocking(move || {
             let mut files = files.lock();
             files.as_mut().map(|(log, _lock)| work(log))
         });

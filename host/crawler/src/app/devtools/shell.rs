@@ -6,7 +6,6 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use bytes::Bytes;
 use crawler_extract::Budget;
-use tokio::task::spawn_blocking;
 use url::Url;
 
 use crate::cli;
@@ -20,6 +19,7 @@ use crawler_model::headers::Headers;
 use crawler_model::page::FetchRecord;
 use crawler_model::plugin::Limits;
 use crawler_model::settings::CrawlSettings;
+use crawler_process::task::spawn_blocking;
 
 /// State of the shell: the page that is looked at, and the means to fetch another.
 struct Shell {
