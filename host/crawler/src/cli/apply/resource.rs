@@ -14,9 +14,7 @@ use crawler_api::spec::SpecRequest;
 use crawler_master::Code;
 use crawler_master::control::Precondition;
 use crawler_model::id::{Generation, ResourceId, ResourceName};
-use crawler_model::placement::PlacementSpec;
-use crawler_model::plugin::LimitOverrides;
-use crawler_model::resource::{CrawlSettings, ResourceSpec};
+use crawler_model::resource::ResourceSpec;
 use crawler_proto as proto;
 
 /// Number of times that a resource is read before others count as too busy with it.
@@ -52,7 +50,8 @@ async fn create(
 ) -> anyhow::Result<Vec<String>> {
     let name = &wanted.name;
     if options.is_dry_run {
-        let changes = changes(&bare(name)?, wanted);
+        let bare = SpecRequest::named(name.clone()).into_spec()?;
+        let changes = changes(&bare, wanted);
         return Ok(dry_lines(name, "created", &changes));
     }
     client
@@ -120,19 +119,6 @@ pub(super) fn unchanged(present: &proto::Resource) -> anyhow::Result<Preconditio
     let id = id.with_context(|| format!("the master sends the id {:?}", present.spec().id))?;
     let generation = Generation(present.generation);
     Ok(Precondition::unchanged(ResourceId(id), generation))
-}
-
-/// Returns the spec of a resource of which only the name is given.
-fn bare(name: &ResourceName) -> anyhow::Result<ResourceSpec> {
-    Ok(ResourceSpec {
-        name: name.clone(),
-        plugin: name.as_str().parse()?,
-        params: [].into(),
-        limits: LimitOverrides::default(),
-        crawl: CrawlSettings::default(),
-        placement: PlacementSpec::default(),
-        labels: [].into(),
-    })
 }
 
 fn dry_lines(name: &ResourceName, word: &str, changes: &[Change]) -> Vec<String> {
