@@ -89,7 +89,7 @@ impl Control {
             run,
             before: after.map_or_else(ItemsBefore::default, |position| position.before.clone()),
         };
-        Ok(query.chosen(placed(items, start)))
+        Ok(placed(items, start, query))
     }
 
     /// Refuses a kind that no version of the plugin has, unless the present run has such items: they may be of a
@@ -164,23 +164,31 @@ impl Control {
 /// Items of a run with their shards, in order within a shard.
 type ItemsOfShards = BoxStream<'static, Result<(Shard, ItemRecord), ControlError>>;
 
-/// Returns the items after a position, each with the position after it.
+/// Returns the items after a position that a query asks for, each with the position after it.
 fn placed(
     items: ItemsOfShards,
     mut position: ItemPosition,
+    query: ItemQuery,
 ) -> BoxStream<'static, Result<PositionedItem, ControlError>> {
+    let limit = query
+        .limit
+        .map(|n| usize::try_from(n).unwrap_or(usize::MAX));
     let mut n_read: BTreeMap<Shard, u64> = BTreeMap::new();
     // Errors are not items: an error among the skipped ones is still reported.
     let items = items.try_filter_map(move |(shard, item)| {
         *n_read.entry(shard).or_default() += 1;
         let is_new = position.before.add(shard, &n_read);
-        let placed = is_new.then(|| PositionedItem {
+        let is_wanted = is_new && query.wants(&item);
+        let placed = is_wanted.then(|| PositionedItem {
             item,
             next: position.clone(),
         });
         futures::future::ready(Ok(placed))
     });
-    items.boxed()
+    match limit {
+        None => items.boxed(),
+        Some(limit) => items.take(limit).boxed(),
+    }
 }
 
 /// State of a stream of items.

@@ -68,12 +68,15 @@ impl Output {
                 pushed.map_err(|e| Failure::new(e.to_string(), "print lines with -o json"))?;
             }
             Self::Json { envelope } => {
+                let mut lines = Vec::new();
                 for item in items {
                     match envelope {
-                        true => table::print_line(&serde_json::to_string(item)?)?,
-                        false => table::print_line(&item.json)?,
+                        true => serde_json::to_writer(&mut lines, item)?,
+                        false => lines.extend_from_slice(item.json.as_bytes()),
                     }
+                    lines.push(b'\n');
                 }
+                table::print_text(&lines)?;
             }
         }
         Ok(())

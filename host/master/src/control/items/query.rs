@@ -1,11 +1,8 @@
 //! Choice of items: a run, and conditions on its items.
 
-use futures::future;
-use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
-
-use super::{ItemPosition, PositionedItem};
+use super::ItemPosition;
 use crate::ControlError;
-use crawler_model::crawl::UnixMillis;
+use crawler_model::crawl::{ItemRecord, UnixMillis};
 use crawler_model::id::Run;
 
 /// Items that a caller wants.
@@ -48,25 +45,10 @@ impl ItemQuery {
         }
     }
 
-    /// Leaves those of the items that meet the conditions.
-    pub(super) fn chosen(
-        self,
-        items: BoxStream<'static, Result<PositionedItem, ControlError>>,
-    ) -> BoxStream<'static, Result<PositionedItem, ControlError>> {
-        let Self {
-            kind, since, limit, ..
-        } = self;
-        let items = items.try_filter(move |PositionedItem { item, .. }| {
-            let is_of_kind = kind.as_ref().is_none_or(|kind| *kind == item.schema);
-            let is_new = since.is_none_or(|since| item.fetched_at >= since);
-            future::ready(is_of_kind && is_new)
-        });
-        match limit {
-            None => items.boxed(),
-            Some(limit) => items
-                .take(usize::try_from(limit).unwrap_or(usize::MAX))
-                .boxed(),
-        }
+    /// Returns true for an item that meets the conditions.
+    pub(super) fn wants(&self, item: &ItemRecord) -> bool {
+        let is_of_kind = self.kind.as_ref().is_none_or(|kind| *kind == item.schema);
+        is_of_kind && self.since.is_none_or(|since| item.fetched_at >= since)
     }
 }
 

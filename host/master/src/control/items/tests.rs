@@ -242,7 +242,10 @@ async fn an_error_among_the_items_that_are_passed_over_is_told() {
     let item = |n| Ok((Shard(0), record(n)));
     let items = stream::iter([item(0), Err(error()), item(1)]).boxed();
     let start = "7.1.0:5".parse().unwrap();
-    let first = placed(items, start).next().await.unwrap();
+    let first = placed(items, start, ItemQuery::default())
+        .next()
+        .await
+        .unwrap();
     assert!(matches!(first, Err(ControlError::Frontier(_))));
 }
 
@@ -253,11 +256,12 @@ async fn check_after(position: &str, order: &[(u32, usize)], expected: &[(usize,
         .map(|(shard, n)| Ok((Shard(*shard), record(*n))))
         .collect();
     let start = format!("7.1.{position}").parse().unwrap();
-    let found: Vec<(String, String)> = placed(stream::iter(items).boxed(), start)
-        .map_ok(|placed| (placed.item.key.0, placed.next.to_string()))
-        .try_collect()
-        .await
-        .unwrap();
+    let found: Vec<(String, String)> =
+        placed(stream::iter(items).boxed(), start, ItemQuery::default())
+            .map_ok(|placed| (placed.item.key.0, placed.next.to_string()))
+            .try_collect()
+            .await
+            .unwrap();
     let expected: Vec<(String, String)> = expected
         .iter()
         .map(|(n, next)| (format!("key-{n}"), format!("7.1.{next}")))
