@@ -216,10 +216,13 @@ impl<'p> PageLinks<'p> {
         let reading = self.reading()?;
         // Two links to one address may differ in their texts, so conditions are checked before duplicates are
         // dropped.
-        let fitting = self.fitting(self.conditions.is_empty())?;
+        let fitting = match self.filter == LinkFilter::default() {
+            true => None,
+            false => Some(self.fitting(self.conditions.is_empty())?),
+        };
         let mut seen = BTreeSet::new();
         let links = reading.rows(LINKS, PAGE);
-        let links = links.filter_map(|row| link(reading, row, &fitting));
+        let links = links.filter_map(|row| link(reading, row, fitting.as_deref()));
         let links = links.filter(|link| self.fits(link));
         Ok(links.filter(|link| seen.insert(link.url.clone())).collect())
     }
@@ -267,12 +270,17 @@ impl<'p> PageLinks<'p> {
     }
 }
 
-/// Returns the link of a row, if it is among those that fit.
-fn link<'p>(reading: &'p Rc<Reading>, row: u32, fitting: &[u32]) -> Option<PageLink<'p>> {
+/// Returns the link of a row to a page, if it is among those that fit. If `fitting` is `None`, all do.
+fn link<'p>(reading: &'p Rc<Reading>, row: u32, fitting: Option<&[u32]>) -> Option<PageLink<'p>> {
     let position = reading.captures(HREF, row).next()?;
-    fitting.binary_search(&position).ok()?;
+    if let Some(fitting) = fitting {
+        fitting.binary_search(&position).ok()?;
+    }
     let text = reading.captures(TEXT, row).next();
     let mut url = reading.join(reading.text(HREF, position)).ok()?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return None;
+    }
     url.set_fragment(None);
     Some(PageLink {
         url,
