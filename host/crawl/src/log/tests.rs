@@ -92,6 +92,16 @@ fn a_log_has_the_bounds_of_the_settings() {
         bytes: 1 << 20,
     };
     assert_eq!(LogBounds::default(), bounds);
+    let settings = CrawlSettings {
+        max_log: Some(7),
+        max_log_size: Some(9_000),
+        ..CrawlSettings::default()
+    };
+    let bounds = LogBounds {
+        lines: 7,
+        bytes: 9_000,
+    };
+    assert_eq!(LogBounds::of(&settings), bounds);
 }
 
 #[tokio::test]
