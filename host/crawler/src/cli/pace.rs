@@ -72,7 +72,7 @@ fn rounded(time: Duration) -> String {
     }
 }
 
-/// Numbers of pages that had come to an end, at moments of the last [`WINDOW`].
+/// Numbers of pages that had come to an end, at moments of the last `WINDOW`.
 #[derive(Debug, Default)]
 pub struct RecentPages {
     /// At most one moment is older than the window.
@@ -80,8 +80,8 @@ pub struct RecentPages {
 }
 
 impl RecentPages {
-    /// Notes the pages of a crawl at this moment, and returns those of a second over the last [`WINDOW`]. `None` if the
-    /// crawl has been looked at for less than [`SHORTEST`].
+    /// Notes the pages of a crawl at this moment, and returns those of a second over the last `WINDOW`. `None` if the
+    /// crawl has been looked at for less than `SHORTEST`.
     pub fn rate(&mut self, now: Instant, n_pages: u64) -> Option<f64> {
         if self.seen.back().is_some_and(|(_, last)| *last > n_pages) {
             // This is another run.
