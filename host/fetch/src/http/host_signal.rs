@@ -69,6 +69,7 @@ pub(super) fn of(
 mod tests {
     use super::*;
     use crate::http::hop::Received;
+    use crate::robots::Rules;
     use crawler_model::page::FetchRecord;
 
     fn check(status: u16, asks: Option<&str>, expected: Option<HostSignal>) {
@@ -130,6 +131,8 @@ mod tests {
         let (limit, pause) = (Duration::ZERO, Duration::ZERO);
         let (host, name, why) = (String::new, String::new, String::new);
         let setting = "timeout";
+        let rules = Rules::parse(b"user-agent: *\ndisallow: /", "crawler");
+        let forbids = rules.forbidding("/").unwrap().clone();
         let failing = Some(HostSignal::Failing);
         let refused = Some(HostSignal::Healthy {
             took: Duration::from_secs(2),
@@ -159,6 +162,7 @@ mod tests {
                 },
                 refused,
             ),
+            (FetchError::FileSize { max: 1 }, refused),
             (FetchError::Scheme { url: name() }, None),
             (
                 FetchError::Address {
@@ -200,7 +204,23 @@ mod tests {
                 },
                 None,
             ),
+            (FetchError::OpenFiles, None),
             (FetchError::Interrupted { why: why() }, None),
+            (
+                FetchError::NotSetUp {
+                    setting: "proxy",
+                    name: name(),
+                    table: "proxies",
+                },
+                None,
+            ),
+            (
+                FetchError::Robots {
+                    url: name(),
+                    rule: forbids,
+                },
+                None,
+            ),
             (
                 FetchError::RobotsUnavailable {
                     url: name(),
