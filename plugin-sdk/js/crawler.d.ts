@@ -523,8 +523,8 @@ export function skip(why: unknown): RuleError;
 export function retry(why: unknown, afterMs?: number | null): RuleError;
 
 /**
- * Returns an error to throw if the site refuses us, for example by a captcha with status 200. The page is tried again,
- * and the crawler asks the host less often.
+ * Returns an error to throw if the site refuses us, for example by a captcha with status 200. The page is tried again
+ * after up to 30 seconds, then after up to twice as long. Other pages of the host do not wait for it.
  *
  * @example
  * throw blocked("a captcha");

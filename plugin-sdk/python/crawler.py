@@ -370,7 +370,7 @@ def retry(why: object, after_ms: float | None = None) -> RuleError:
 
 def blocked(why: object) -> RuleError:
     """Returns an error to raise if the site refuses us, for example by a captcha with status 200. The page is tried
-    again, and the crawler asks the host less often.
+    again after up to 30 seconds, then after up to twice as long. Other pages of the host do not wait for it.
 
     Example:
         raise blocked("a captcha")

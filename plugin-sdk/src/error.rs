@@ -31,7 +31,7 @@ pub enum RuleError {
     },
     /// The page has nothing to take; it counts as done.
     Skip(String),
-    /// The site refuses us: the page is tried again, and the host is slowed down.
+    /// The site refuses us: the page is tried again after up to 30 seconds, then after up to twice as long.
     Blocked(String),
     /// The crawl makes no sense any more: it fails with this reason.
     Fatal(String),
