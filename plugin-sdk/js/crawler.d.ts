@@ -477,7 +477,10 @@ export interface Crawl<Rule extends string = any, Kind extends string = any, Nam
 
 /** Options of links that are followed. */
 export interface LinkOptions {
-    /** Whole number of 32 bits; pages of a higher one come first among the ready pages of a host. 0 unless given. */
+    /**
+     * Whole number of 32 bits, from -2147483648 to 2147483647; any other is a `TypeError`. Pages of a higher one come
+     * first among the ready pages of a host. 0 unless given.
+     */
     readonly priority?: number;
     /** Text of up to 4 KiB in UTF-8, handed back unchanged as `page.state`. */
     readonly state?: string;

@@ -375,7 +375,9 @@ class Crawl {
         const number = this.#known.rule(rule);
         const { priority = 0, state = "", reload = false, acceptStatus = [], keepBody = false } = options;
         const { method, headers, body = null } = options;
-        if (!Number.isInteger(priority)) throw new TypeError(`priority is a whole number, not ${priority}`);
+        // The boundary would wrap a number of more bits.
+        const fits = Number.isInteger(priority) && priority === (priority | 0);
+        if (!fits) throw new TypeError(`priority is a whole number of 32 bits, not ${priority}`);
         if (typeof state !== "string") throw new TypeError(`state is a text, not ${typeof state}`);
         const hints = [...accepting(acceptStatus), ...keeping(keepBody)];
         const common = { priority, state: bytesOf(state), reload: Boolean(reload), hints };

@@ -992,7 +992,8 @@ class Crawl:
         already seen, and those outside of the scope of the resource. It leaves out what is no address; in `root` it
         refuses that.
 
-        - `priority`: whole number of 32 bits; pages of a higher one come first among the ready pages of a host.
+        - `priority`: whole number of 32 bits, from -2147483648 to 2147483647. Pages of a higher one come first among
+          the ready pages of a host.
         - `state`: text of up to 4 KiB in UTF-8, handed back unchanged as `Page.state`.
         - `reload`: `True` fetches a page even if this run has already seen it.
         - `accept_status`: statuses that the rule gets in addition to 200 to 299: a number, a range like `"500-599"`,
@@ -1012,7 +1013,7 @@ class Crawl:
         """
         number = _position(self._plugin._rules, rule, "rule")
         if not isinstance(priority, int) or not -(2**31) <= priority < 2**31:
-            raise TypeError(f"priority is a whole number, not {priority}")
+            raise TypeError(f"priority is a whole number of 32 bits, not {priority}")
         if not isinstance(state, str):
             raise TypeError(f"state is a text, not {type(state).__name__}")
         state, reload = _well_formed(state).encode(), bool(reload)

@@ -70,6 +70,16 @@ fn params_are_checked_and_described_in_python() {
 }
 
 #[test]
+fn priorities_have_32_bits_in_javascript() {
+    check_javascript("priorities.mjs", include_str!("scripts/priorities.mjs"));
+}
+
+#[test]
+fn priorities_have_32_bits_in_python() {
+    check_python("priorities.py", include_str!("scripts/priorities.py"));
+}
+
+#[test]
 fn statuses_are_asked_for_by_a_hint_in_javascript() {
     check_javascript("statuses.mjs", include_str!("scripts/statuses.mjs"));
 }
