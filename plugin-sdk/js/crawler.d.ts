@@ -372,8 +372,8 @@ export interface Page<Reads = any> {
      */
     readonly metadata: { [name: string]: string | undefined };
     /**
-     * File that the body is kept as, or `null` if the request did not ask for it with `keepBody`, and if the status is not
-     * one of 200 to 299.
+     * File that the body is kept as. It is `null` if the request did not ask for it with `keepBody`, for a status that
+     * is not one of 200 to 299, for a part of a body (206), and for an answer to `HEAD`.
      *
      * @example
      * if (page.kept) crawl.emit("picture", { url: page.url, file: page.kept.digest });
@@ -491,7 +491,10 @@ export interface LinkOptions {
      * them. A page with such a status is final: it is neither tried again nor given up.
      */
     readonly acceptStatus?: number | string | readonly (number | string)[] | null;
-    /** True keeps the bodies of answers with a status of 200 to 299 as files, see `page.kept`. */
+    /**
+     * True keeps the bodies of answers with a status of 200 to 299 as files, see `page.kept`. A part of a body (206) and
+     * an answer to `HEAD` are not kept.
+     */
     readonly keepBody?: boolean;
 }
 

@@ -813,7 +813,8 @@ class Page:
         """File that the body is kept as: its `digest`, which is its name, its `size` in bytes, and its `media_type` in
         lower case, or `None` if the answer names none.
 
-        It is `None` if the request did not ask for it with `keep_body`, and if the status is not one of 200 to 299.
+        It is `None` if the request did not ask for it with `keep_body`, for a status that is not one of 200 to 299, for
+        a part of a body (206), and for an answer to `HEAD`.
 
         Example:
             if page.kept:
@@ -998,7 +999,8 @@ class Crawl:
         - `reload`: `True` fetches a page even if this run has already seen it.
         - `accept_status`: statuses that the rule gets in addition to 200 to 299: a number, a range like `"500-599"`,
           `"any"`, or several of them. A page with such a status is final: it is neither tried again nor given up.
-        - `keep_body`: `True` keeps the bodies of answers with a status of 200 to 299 as files, see `Page.kept`.
+        - `keep_body`: `True` keeps the bodies of answers with a status of 200 to 299 as files, see `Page.kept`. A part of
+          a body (206) and an answer to `HEAD` are not kept.
         - `method`: `GET` unless it is given, also if there is a body.
         - `headers`: further headers by name. The crawler refuses those that it sets itself, such as `host`.
         - `body`: text, sent in UTF-8, or bytes. A request with another body is another page.

@@ -52,7 +52,8 @@ pub struct Kept<'p> {
 
 impl Page {
     /// Returns what is known of the file that the body is kept as. Returns `None` if the request did not ask for it
-    /// with [`keep_body`](crate::Request::keep_body), and for a status that is not one of 200 to 299.
+    /// with [`keep_body`](crate::Request::keep_body), for a status that is not one of 200 to 299, for a part of a body
+    /// (206), and for an answer to `HEAD`.
     pub fn kept(&self) -> Option<Kept<'_>> {
         Some(Kept {
             digest: self.metadata("kept-digest")?,

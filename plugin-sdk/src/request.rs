@@ -185,7 +185,8 @@ impl Request {
     /// Also keeps the body of a successful answer as a file of the crawl, named by its digest, see
     /// [`Page::kept`](crate::Page::kept). The file is stored before the rule is called: whatever process is killed, no
     /// item names a file that is not there. It is never cut: the page is given up if the body is longer than setting
-    /// `max-file`, or if the run has kept as many bytes as setting `max-kept` allows.
+    /// `max-file`, or if the run has kept as many bytes as setting `max-kept` allows. A part of a body (206) and an
+    /// answer to `HEAD` are not kept.
     ///
     /// ```
     /// use crawler_plugin_sdk::{Rule, prelude::*};
