@@ -44,6 +44,13 @@ export const rules = plugin({
             crawl.follow(next, "list", { priority: 1 });
             crawl.follow(next.matching("^http:").notMatching("c$"), "list");
             crawl.emit("book", { title, stars, tags, isNew, isOld, either });
+            /** @type {import("./crawler.js").Kept | null} */
+            const kept = page.kept;
+            if (kept) {
+                /** @type {[string, number, string | null]} */
+                const known = [kept.digest, kept.size, kept.mediaType];
+                crawl.follow("/7.png", "list", { keepBody: true, state: known.join(" ") });
+            }
             console.log(page.fetchedAt / 1000, page.header("etag") ?? "none");
             helper(page, crawl);
 
@@ -51,6 +58,16 @@ export const rules = plugin({
             stars.toFixed();
             // @ts-expect-error: what is read where nothing matches is of another type
             price.toFixed();
+            // @ts-expect-error: a body may not be kept
+            page.kept.digest;
+            // @ts-expect-error: an answer may name no media type
+            kept?.mediaType.length;
+            // @ts-expect-error: nobody renames a file
+            if (kept) kept.digest = "ab12";
+            // @ts-expect-error: the wish is true or false
+            crawl.follow("/7.png", "list", { keepBody: "true" });
+            // @ts-expect-error: a priority is a number
+            crawl.follow("/", "list", { priority: "1" });
             // @ts-expect-error: no such reading
             page.extract("lists");
             // @ts-expect-error: no such field
@@ -112,6 +129,15 @@ export const any = plugin({
     rules: { page() {} },
 });
 
+/** @type {import("./crawler.js").Presence<boolean>} */
+export const isThere = present("b");
+/** @type {import("./crawler.js").Presence<number>} */
+export const count = isThere.map(Number);
+
+// @ts-expect-error: it is no longer true or false
+isThere.map(Number).map((/** @type {boolean} */ there) => there);
+// @ts-expect-error: nor is a default read in its place
+isThere.otherwise(false);
 // @ts-expect-error: there is one answer, however many elements match
 present("b").all();
 // @ts-expect-error: the answer is never missing
