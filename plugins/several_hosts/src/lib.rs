@@ -1,11 +1,12 @@
 //! The products of a shop, with reviews from another host: one item is made of two pages.
 //!
 //! A rule sees one page and keeps nothing. What the first page tells travels with the request for the second as its
-//! state, in JSON, which may have up to 4 KiB. Only the last rule emits, so an item is whole or missing. Reviews that
-//! cannot be fetched are a dead letter, which `crawler frontier list NAME --state dead` shows.
+//! state, in JSON, which may have up to 4 KiB. The rule of the second page emits, so an item is whole or missing. A product
+//! without a link to reviews is emitted by the rule of the first page. Reviews that cannot be fetched are a dead letter,
+//! which `crawler frontier list NAME --state dead` shows.
 //!
 //! A crawl keeps to the hosts of its root requests. Without `--scope reviews.shop.example` the reviews are refused
-//! links, and there are no items; `crawler run` tells the hosts of refused links at its end.
+//! links, and a product with reviews has no item; `crawler run` tells the hosts of refused links at its end.
 //!
 //! A run fetches an address once, so each product needs a page of reviews of its own. If products share one, a part of
 //! the query that the other host passes over, such as `?for=7`, makes their addresses differ.
@@ -32,13 +33,16 @@ struct Offer {
     price: Money,
 }
 
+/// Link from a product to its reviews.
 #[derive(Extract)]
-struct ReviewLinks {
+struct ReviewLink {
+    #[css("a.reviews[href]", present)]
+    is_there: bool,
     #[css("a.reviews", attr = "href")]
     links: Links,
 }
 
-/// Reviews of a product, on their own host.
+/// Page of reviews, on another host.
 #[derive(Extract)]
 struct Reviews {
     #[rows("article.review")]
@@ -58,8 +62,20 @@ struct Product {
     url: String,
     name: String,
     price: Money,
-    /// The reviews of the product. Empty if the other host knows none.
+    /// Empty if there is no link to reviews, or the other host knows none.
     reviews: Vec<Review>,
+}
+
+impl Offer {
+    fn with(self, reviews: Vec<Review>) -> Product {
+        let Self { url, name, price } = self;
+        Product {
+            url,
+            name,
+            price,
+            reviews,
+        }
+    }
 }
 
 /// The plugin.
@@ -67,7 +83,7 @@ pub struct SeveralHosts;
 
 #[plugin(
     items(Product),
-    reads(List, Offer, ReviewLinks, Reviews),
+    reads(List, Offer, ReviewLink, Reviews),
     params(start(about = "Address of the first list page of the shop"))
 )]
 impl SeveralHosts {
@@ -77,7 +93,7 @@ impl SeveralHosts {
         crawl.follow(start, Self::LIST)
     }
 
-    /// Products before the next list.
+    /// Products first, then the next list page.
     #[rule]
     pub fn list(page: &Page, crawl: &mut Crawl) -> Result {
         let List { products, next } = page.extract()?;
@@ -85,28 +101,26 @@ impl SeveralHosts {
         crawl.follow_links(&next, Self::LIST)
     }
 
-    /// A product without a review may have no page there.
+    /// The link may lead to a page that is missing, as long as nobody has written a review.
     #[rule]
     pub fn product(page: &Page, crawl: &mut Crawl) -> Result {
-        let offer = serde_json::to_vec(&page.extract::<Offer>()?)?;
-        let follow = Follow::by(Self::REVIEWS).state(offer);
-        let ReviewLinks { links } = page.extract()?;
+        let offer: Offer = page.extract()?;
+        let ReviewLink { is_there, links } = page.extract()?;
+        if !is_there {
+            return crawl.emit(&offer.with(Vec::new()));
+        }
+        let follow = Follow::by(Self::REVIEWS).state(serde_json::to_vec(&offer)?);
         crawl.follow_links(&links, follow.accept_status(404))
     }
 
-    /// The second half of a product.
+    /// The reviews complete the product that came as the state.
     #[rule]
     pub fn reviews(page: &Page, crawl: &mut Crawl) -> Result {
-        let Offer { url, name, price } = serde_json::from_slice(page.state())?;
+        let offer: Offer = serde_json::from_slice(page.state())?;
         let reviews = match page.status() {
             404 => Vec::new(),
             _ => page.extract::<Reviews>()?.reviews,
         };
-        crawl.emit(&Product {
-            url,
-            name,
-            price,
-            reviews,
-        })
+        crawl.emit(&offer.with(reviews))
     }
 }

@@ -54,6 +54,22 @@ fn a_product_may_have_no_page_of_reviews() {
 }
 
 #[test]
+fn a_product_without_a_link_to_reviews_is_an_item_at_once() {
+    for html in ["", "<a class=reviews>No reviews yet</a>"] {
+        let html = format!("<h1>Tea</h1><p class=price>£6.20</p>{html}");
+        let page = Page::from_html(PRODUCT, html);
+        let found = Trial::new().parse(SeveralHosts::product, &page).unwrap();
+        assert!(found.requests.is_empty());
+        assert_eq!(found.items.len(), 1);
+        let product = &found.items[0].value;
+        assert_eq!(
+            (&product["name"], &product["reviews"]),
+            (&json!("Tea"), &json!([]))
+        );
+    }
+}
+
+#[test]
 fn saved_calls_give_what_they_gave() {
     check_saved::<SeveralHosts>("pages");
 }

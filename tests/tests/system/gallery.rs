@@ -133,7 +133,7 @@ fn the_gallery_finds_what_an_independent_extraction_finds() {
             .case("sitemap", ("site", "/"), 3)
             .with(&[("since", "2026-07-01")]),
         stage
-            .case("several_hosts", ("start", "/shop/"), 4)
+            .case("several_hosts", ("start", "/shop/"), 5)
             .and(reviews),
         stage.case("table", ("start", "/peaks.html"), 6),
         stage.case("incremental", ("start", "/news/"), 3),
@@ -197,12 +197,14 @@ fn a_refused_login_ends_the_crawl_with_the_reason_of_the_site() {
 }
 
 #[test]
-fn reviews_out_of_scope_are_told_and_give_no_items() {
+fn reviews_out_of_scope_are_told_and_their_products_missing() {
     let stage = Stage::open();
     let ended = stage
-        .case("several_hosts", ("start", "/shop/"), 0)
+        .case("several_hosts", ("start", "/shop/"), 1)
         .run(&Home::new());
-    assert_eq!(ended.stdout, "", "{}", ended.stderr);
+    let found = lines(&ended.stdout);
+    let names: Vec<&Value> = found.iter().map(|product| &product["name"]).collect();
+    assert_eq!(names, ["Spoon"], "{}", ended.stderr);
     assert!(ended.stderr.contains("127.0.0.2"), "{}", ended.stderr);
     assert!(stage.reviews.log().is_empty());
 }

@@ -191,8 +191,8 @@ def several_hosts(start):
     for shelf in pages(start):
         for link in shelf.links("//ul[@class='products']//a/@href"):
             product = Page(link)
-            [others] = product.links("//a[@class='reviews']/@href")
-            reviews = Page(others).html.xpath("//article")
+            others = product.links("//a[@class='reviews']/@href")
+            reviews = [review for other in others for review in Page(other).html.xpath("//article")]
             yield {
                 "url": product.url,
                 "name": only(product.html, "//h1"),

@@ -88,13 +88,16 @@ pub(super) fn peaks(site: Site) -> Site {
     site.page("/peaks.html", html("Peaks", PEAKS))
 }
 
-/// Path, name and price of a product. The last one is unknown to the host of the reviews.
-const PRODUCTS: [(&str, &str, &str); 4] = [
+/// Path, name and price of a product. The host of the reviews does not know the cup.
+const PRODUCTS: [(&str, &str, &str); 5] = [
     ("kettle", "Kettle &amp; stand", "£24.50"),
     ("tea-250", "Green tea, 250 g", "£6.20"),
     ("tea-500", "Green tea, 500 g", "£1,011.00"),
     ("cup", "Cup “Delft”", "EUR 8,40"),
+    (WITHOUT_REVIEWS, "Spoon", "£3.00"),
 ];
+/// Path of a product whose page has no link to reviews.
+const WITHOUT_REVIEWS: &str = "spoon";
 
 /// Adds a shop of two list pages. The reviews are below this address.
 pub(super) fn shop(mut site: Site, reviews: &str) -> Site {
@@ -119,10 +122,11 @@ pub(super) fn shop(mut site: Site, reviews: &str) -> Site {
         async move { axum::response::Html(page) }
     });
     for (path, name, price) in PRODUCTS {
-        let product = format!(
-            "<h1>{name}</h1>\n<p class=\"price\">{price}</p>\n\
-             <a class=\"reviews\" href=\"{reviews}{path}\">What others say</a>"
-        );
+        let mut product = format!("<h1>{name}</h1>\n<p class=\"price\">{price}</p>");
+        if path != WITHOUT_REVIEWS {
+            product +=
+                &format!("\n<a class=\"reviews\" href=\"{reviews}{path}\">What others say</a>");
+        }
         site = site.page(&format!("/shop/{path}"), html(name, &product));
     }
     site
