@@ -4,6 +4,9 @@
 //! The cells are read by a plan, outside of the sandbox. The rule puts a cell into each place that it covers, as a
 //! browser does. A name is looked up in the rows of the head, so a column that is added or moved does no
 //! harm, and one that is renamed or gone is an error that tells its name.
+//!
+//! Nothing is left out in silence. A page without the table, a table that a limit cuts, and a row with a cell that is
+//! missing or no number end the call with an error that tells row and column. Rows are counted from 1.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +43,7 @@ struct Peak<'p> {
     metres: u32,
     feet: u32,
     /// Year of the first ascent. `None` if there was none.
-    first_ascent: Option<u16>,
+    first_ascent: Option<u32>,
 }
 
 /// Number of columns that one cell may span, as in browsers.
@@ -65,21 +68,36 @@ impl Tables {
     #[rule]
     pub fn peaks(page: &Page, crawl: &mut Crawl) -> Result {
         let Table { head, body } = page.extract()?;
+        if page.truncated() || page.truncated_by::<Table<'_>>()? {
+            let why = "the page exceeds limit body, captures or capture-bytes";
+            return Err(RuleError::unexpected(why));
+        }
         let columns = columns(&grid(&head));
-        for row in grid(&body) {
+        if columns.is_empty() {
+            return Err(RuleError::unexpected(
+                "the page lacks a table#peaks with a head",
+            ));
+        }
+        for (n, row) in (1..).zip(grid(&body)) {
             let cell = |column: &str| {
-                let cell = columns.get(column).and_then(|n| row.get(n));
-                cell.copied()
-                    .require(&format!("a cell in column {column:?}"))
+                let number = columns.get(column);
+                let number = number.require(&format!("a column {column:?}"))?;
+                let cell = row.get(number).copied();
+                cell.require(&format!("a cell in row {n}, column {column:?}"))
+            };
+            let number = |column: &str| {
+                let text = cell(column)?;
+                let what = format!("a number in row {n}, column {column:?}, which has {text:?}");
+                number(text).require(&what)
             };
             crawl.emit(&Peak {
                 range: cell("Range")?,
                 name: cell("Peak")?,
-                metres: number(cell("Height m")?)?,
-                feet: number(cell("Height ft")?)?,
+                metres: number("Height m")?,
+                feet: number("Height ft")?,
                 first_ascent: match cell("First ascent")? {
                     "–" => None,
-                    year => Some(year.parse()?),
+                    _ => Some(number("First ascent")?),
                 },
             })?;
         }
@@ -126,8 +144,8 @@ fn columns(head: &[Places<'_>]) -> BTreeMap<String, u32> {
     numbers.map(|number| (name(number), *number)).collect()
 }
 
-/// `8,611` or `8,611[2]` as 8611: thousands are separated, and a note may follow.
-fn number(text: &str) -> Result<u32> {
+/// Reads `8,611` or `8,611[2]` as 8611: thousands are separated, and a note may follow.
+fn number(text: &str) -> Option<u32> {
     let digits = text.split('[').next().unwrap_or_default().trim_end();
-    Ok(digits.replace(',', "").parse()?)
+    digits.replace(',', "").parse().ok()
 }

@@ -50,8 +50,46 @@ fn a_column_that_is_gone_is_an_error_that_names_it() {
         &HEAD.replace("<th>m", "<th>metres"),
         "<tr><td>K2<td>Karakoram<td>1<td>2<td>–",
     );
-    let why = "error: the page lacks a cell in column \"Height m\"";
+    let why = "error: the page lacks a column \"Height m\"";
     assert_eq!(error.unwrap_err().to_string(), why);
+}
+
+#[test]
+fn a_malformed_row_is_an_error_that_tells_row_and_column() {
+    let good = "<tr><td>K2<td>Karakoram<td>1<td>2<td>–";
+    for (bad, why) in [
+        (
+            "<tr><td>B<td>Alps<td>7<td>2",
+            "a cell in row 2, column \"First ascent\"",
+        ),
+        ("<tr>", "a cell in row 2, column \"Range\""),
+        (
+            "<tr><td>B<td>Alps<td>7<td>high<td>–",
+            "a number in row 2, column \"Height m\", which has \"high\"",
+        ),
+        (
+            "<tr><td>B<td>Alps<td>7<td>2<td>?",
+            "a number in row 2, column \"First ascent\", which has \"?\"",
+        ),
+    ] {
+        let error = read(HEAD, &format!("{good}{bad}")).unwrap_err();
+        assert_eq!(error.to_string(), format!("error: the page lacks {why}"));
+    }
+}
+
+#[test]
+fn a_table_that_is_missing_or_cut_is_an_error() {
+    let page = |html: &str| Page::from_html("http://gallery.test/peaks.html", html);
+    let error = |page: &Page| {
+        let error = Trial::new().parse(Tables::peaks, page);
+        error.unwrap_err().to_string()
+    };
+    let why = "error: the page lacks a table#peaks with a head";
+    assert_eq!(error(&page("<table id=hills></table>")), why);
+    for n_captures in 1..=60 {
+        let cut = page(include_str!("../pages/peaks.html")).with_captures_limit(n_captures);
+        assert!(error(&cut).contains("captures"), "{}", error(&cut));
+    }
 }
 
 #[test]
