@@ -41,15 +41,13 @@ pub struct JsonApi;
 
 #[plugin(
     items(Book, Author),
-    params(api(
-        about = "Address below which the API has `books` and `authors`, with a slash at its end"
-    ))
+    params(api(about = "Address below which the API has `books` and `authors`"))
 )]
 impl JsonApi {
     /// The first page of books.
     pub fn root(crawl: &mut Crawl) -> Result {
-        let api: Url = crawl.config().parse("api")?.require("param api")?;
-        crawl.request(ask(api.join("books")?, Self::BOOKS))
+        let books = endpoint(crawl, "books")?;
+        crawl.request(ask(books, Self::BOOKS))
     }
 
     /// A cursor may have any characters, so it is encoded as a value of the query.
@@ -58,11 +56,11 @@ impl JsonApi {
         let Books { books, next } = page.json()?;
         crawl.emit_all(&books)?;
         for book in &books {
-            let author = page.join(&format!("authors/{}", book.author))?;
+            let author = endpoint(crawl, &format!("authors/{}", book.author))?;
             crawl.request(ask(author, Self::AUTHOR))?;
         }
         let Some(cursor) = next else { return Ok(()) };
-        let mut next = page.join("books")?;
+        let mut next = endpoint(crawl, "books")?;
         next.query_pairs_mut().append_pair("cursor", &cursor);
         crawl.request(ask(next, Self::BOOKS))
     }
@@ -72,6 +70,14 @@ impl JsonApi {
     pub fn author(page: &Page, crawl: &mut Crawl) -> Result {
         crawl.emit(&page.json::<Author>()?)
     }
+}
+
+/// Returns the address of an endpoint, whether param `api` ends with a slash or not.
+fn endpoint(crawl: &Crawl, path: &str) -> Result<Url> {
+    let mut api: Url = crawl.config().parse("api")?.require("param api")?;
+    let folder = format!("{}/", api.path().trim_end_matches('/'));
+    api.set_path(&folder);
+    Ok(api.join(path)?)
 }
 
 /// Returns a request for JSON. Some servers send HTML to clients that do not ask for JSON.

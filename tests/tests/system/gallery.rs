@@ -119,6 +119,7 @@ fn the_gallery_finds_what_an_independent_extraction_finds() {
         stage.case("books", ("start", "/catalogue/page-1.html"), 5),
         stage.case("broken_links", ("start", "/links/"), 3),
         stage.case("json_api", ("api", "/api/"), 8),
+        stage.case("json_api", ("api", "/api"), 8),
         stage
             .case("login", ("start", "/account/orders"), 5)
             .with(&account),

@@ -90,7 +90,7 @@ def books(start):
 
 
 def json_api(api):
-    cursor, authors = "", set()
+    api, cursor, authors = api.rstrip("/") + "/", "", set()
     while cursor is not None:
         answer = json.loads(Page(f"{api}books{cursor}", accept="application/json").text)
         for book in answer["books"]:
