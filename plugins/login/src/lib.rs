@@ -1,12 +1,16 @@
 //! The orders of an account. The site shows a login form in place of each page behind it, as long as nobody has logged
 //! in, and again when the session has ended.
 //!
-//! Every page behind the login goes to one rule. If the page is the form, the rule fills it in. The form brings its
-//! hidden token along, and the crawler keeps the cookies of the site, also over restarts. The address that was asked
-//! for travels with the request as its state, so that the rule of the answer can ask for it again.
+//! Every page behind the login goes to one rule. If the page is the form, the rule fills it in. The form is sent with
+//! all fields that its page fills in, so a hidden token comes along. The crawler keeps the cookies of the site, also over
+//! restarts. The address that was asked for travels with the request as its state, so that the rule of the answer can
+//! ask for it again.
+//!
+//! `user` and `password` are the names of the fields in the page. A form without one of them is an error, and so is a
+//! page that has neither the form nor orders: the site has changed, or the selectors here do not fit it.
 //!
 //! A run takes a page once, also if several addresses redirect to it. A second redirect to the form would be a
-//! duplicate, which comes to no rule. Requests that ask for `reload` are exempt, as all of these are.
+//! duplicate, which comes to no rule. Requests that ask for `reload` are exempt, and all but the first one do.
 //!
 //! A login that is refused is fatal. The crawl fails with the reason that the site gives, and does not try the password
 //! again until the account is locked. If a site takes the login and still shows the form, `--max-depth` ends the
@@ -21,6 +25,9 @@ use crawler_plugin_sdk::prelude::*;
 struct Orders {
     #[css("form#login", present)]
     is_login: bool,
+    /// An account without orders has an empty table.
+    #[css("table.orders", present)]
+    has_orders: bool,
     #[rows("table.orders tbody tr")]
     orders: Vec<Order>,
     #[css("a[rel=next]", attr = "href")]
@@ -70,15 +77,23 @@ impl Login {
     pub fn orders(page: &Page, crawl: &mut Crawl) -> Result {
         let Orders {
             is_login,
+            has_orders,
             orders,
             next,
         } = page.extract()?;
         if is_login {
-            let form = page.dom().form_at("form#login")?;
-            let form = form.set("user", crawl.config().require("user")?);
-            let form = form.set("password", crawl.config().require("password")?);
+            let mut form = page.dom().form_at("form#login")?;
+            for field in ["user", "password"] {
+                form.get(field)
+                    .require(&format!("a field {field:?} in form#login"))?;
+                form = form.set(field, crawl.config().require(field)?);
+            }
             let request = form.request(Self::ANSWER).state(page.requested_url());
             return crawl.request(request.reload());
+        }
+        if !has_orders {
+            let why = "the page has neither form#login nor table.orders";
+            return Err(RuleError::unexpected(why));
         }
         crawl.emit_all(&orders)?;
         crawl.follow_links(&next, Follow::by(Self::ORDERS).reload())

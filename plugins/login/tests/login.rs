@@ -25,6 +25,39 @@ fn a_form_in_place_of_orders_is_filled_in() {
 }
 
 #[test]
+fn every_field_that_the_page_fills_in_is_sent() {
+    let hidden = "<input type=hidden name=next value=/orders><input type=hidden name=csrf value=7>";
+    let html = FORM.replace("<button>", &format!("{hidden}<button>"));
+    let page = Page::from_html(ORDERS, html);
+    let found = trial().parse(Login::orders, &page).unwrap();
+    let body = String::from_utf8_lossy(found.requests[0].body.as_deref().unwrap()).into_owned();
+    assert!(body.starts_with("token="), "{body}");
+    assert!(body.ends_with("&next=%2Forders&csrf=7"), "{body}");
+}
+
+#[test]
+fn a_page_without_the_form_its_fields_or_orders_is_an_error() {
+    let no_field = FORM.replace("name=\"user\"", "name=\"email\"");
+    for (html, why) in [
+        (
+            no_field.as_str(),
+            "the page lacks a field \"user\" in form#login",
+        ),
+        (
+            "<h1>Maintenance</h1>",
+            "the page has neither form#login nor table.orders",
+        ),
+    ] {
+        let page = Page::from_html(ORDERS, html);
+        let error = trial().parse(Login::orders, &page).unwrap_err();
+        assert_eq!(error.to_string(), format!("error: {why}"));
+    }
+    let empty = Page::from_html(ORDERS, "<table class=orders><tbody></tbody></table>");
+    let found = trial().parse(Login::orders, &empty).unwrap();
+    assert!(found.items.is_empty() && found.requests.is_empty());
+}
+
+#[test]
 fn after_the_login_the_page_is_asked_for_again() {
     let asked = format!("{ORDERS}?page=3");
     let page = Page::from_html("http://gallery.test/account/", "<h1>Welcome");
