@@ -4,6 +4,10 @@
 //! The pages of the host of param `start` are looked through. Images of other hosts are kept too, where setting
 //! `scope` admits these hosts. Setting `max-file` bounds the size of a file, and `max-kept` that of all files.
 //! `crawler file NAME DIGEST -o 7.png` reads one; `crawler run` stores them in the folder of `--files`.
+//!
+//! Some sites answer with a page in HTML where a file was expected: a login form, or a notice that the file is gone. Such
+//! an answer becomes a dead letter that says so, and no item names it. Its body is on disk all the same, because a body is
+//! stored before the rule is called. An answer without a media type passes as a file.
 
 use crawler_plugin_sdk::prelude::*;
 
@@ -59,6 +63,10 @@ impl Files {
     #[rule]
     pub fn file(page: &Page, crawl: &mut Crawl) -> Result {
         let kept = page.kept().require("a file")?;
+        if let Some("text/html" | "application/xhtml+xml") = kept.media_type {
+            let why = "the site sends a page in HTML instead of a file";
+            return Err(RuleError::unexpected(why));
+        }
         crawl.emit(&File {
             url: page.url(),
             referrer: page.referrer(),

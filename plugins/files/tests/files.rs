@@ -37,6 +37,17 @@ fn an_item_names_the_digest() {
 }
 
 #[test]
+fn a_page_in_place_of_a_file_is_an_error() {
+    for kind in ["text/html; charset=utf-8", "application/xhtml+xml"] {
+        let page = Page::from_html("http://site.test/img/7.png", "<h1>Log in</h1>");
+        let page = page.with_header("content-type", kind).with_kept("ab12");
+        let error = Trial::new().parse(Files::file, &page).unwrap_err();
+        let why = "error: the site sends a page in HTML instead of a file";
+        assert_eq!(error.to_string(), why);
+    }
+}
+
+#[test]
 fn saved_calls_give_what_they_gave() {
     check_saved::<Files>("pages");
 }

@@ -265,6 +265,8 @@ def files(start):
                 todo.append(link)
     for url, referrer in first_pages.items():
         page = Page(url)
+        if page.media_type == "text/html":
+            continue
         yield {
             "url": url,
             "referrer": referrer,

@@ -291,7 +291,8 @@ fn unless(
     }
 }
 
-/// Adds an album of two pages: pictures, one of them twice and one with the bytes of another, and a PDF.
+/// Adds an album of two pages: pictures, one of them twice and one with the bytes of another, and a PDF. Another PDF is
+/// gone, which the site tells by a page with status 200.
 pub(super) fn album(site: Site) -> Site {
     let files = [
         ("/album/sea.png", "image/png", "\u{89}PNG sea"),
@@ -306,8 +307,10 @@ pub(super) fn album(site: Site) -> Site {
         )
         .page(
             "/album/more",
-            "<a href=./>Back</a><img src=sea.png><img src=dunes.jpeg><a href='guide.pdf#page=2'>Guide</a>",
-        );
+            "<a href=./>Back</a><img src=sea.png><img src=dunes.jpeg><a href='guide.pdf#page=2'>Guide</a>
+            <a href=gone.pdf>Old guide</a>",
+        )
+        .page("/album/gone.pdf", "<h1>This guide is gone</h1>");
     files
         .into_iter()
         .fold(site, |site, (path, media_type, body)| {
