@@ -1,32 +1,23 @@
 //! The pages that the sitemaps of a site list, each with its title and the last change that its sitemap tells.
 //!
-//! The crawler itself reads no sitemaps. A robots.txt is a page like others, and a sitemap is read like HTML, since a
-//! selector may name any element. A sitemap may list further sitemaps, which come to the same rule.
+//! The crawler itself reads no sitemaps. A robots.txt is a page like others, and so is a sitemap, which the crate
+//! `quick-xml` parses in the sandbox. An index lists further sitemaps, or indexes, which come to the same rule. A run
+//! fetches each address once, so indexes that list each other end. `--max-depth` bounds how deep they may nest.
 //!
-//! A sitemap may have 50 000 addresses in 50 MiB. The plugin names the limits that a long one needs, and the resource
-//! has to ask for them: `--limit requests=20000 --limit body=50MiB`. The operator has to allow more requests than
-//! that by `--limit-ceiling`. A sitemap that exceeds a limit fails, because a part of it would look like the whole. One
-//! that is a gzip file itself lists nothing here; the crate `flate2` unpacks it. Sitemaps and pages on other hosts need
-//! setting `scope`.
+//! The protocol allows 50 000 addresses in 50 MiB. The plugin asks for the memory for that, and is granted it. A long
+//! sitemap needs further limits, which the resource has to ask for: `--limit requests=20000 --limit body=50MiB
+//! --limit fuel=3000000000 --limit cpu=1s`. An address takes about 30 000 units of fuel. The operator has to allow more
+//! than 20 000 requests by `--limit-ceiling`. A sitemap that exceeds a limit fails, because a part of it would look like
+//! the whole. Sitemaps and pages on other hosts need setting `scope`.
+//!
+//! A sitemap with the header `content-encoding: gzip` is read. A file like `sitemap.xml.gz`, which is sent without that
+//! header, is an error that says so; the crate `flate2` would unpack it. Feeds and lists in plain text are errors too.
 
 use crawler_plugin_sdk::{prelude::*, warn};
 
-#[derive(Extract)]
-struct Sitemap {
-    #[rows("sitemap")]
-    maps: Vec<Entry>,
-    #[rows("url")]
-    pages: Vec<Entry>,
-}
+mod xml;
 
-#[derive(Extract)]
-struct Entry {
-    #[css("> loc")]
-    address: String,
-    /// Time of the last change: a year, a month, a day, or a day and a time.
-    #[css("> lastmod", default)]
-    lastmod: String,
-}
+use xml::{Entry, Sitemap};
 
 #[derive(Extract)]
 struct Head<'p> {
@@ -47,8 +38,8 @@ pub struct Sitemaps;
 
 #[plugin(
     items(ListedPage<'_> = "page"),
-    reads(Sitemap, Head<'_>),
-    limits(requests = 20_000, body = 52_428_800),
+    reads(Head<'_>),
+    limits(memory = 134_217_728, requests = 20_000, body = 52_428_800, fuel = 3_000_000_000, cpu = 1_000),
     params(
         site(about = "Address of any page of the site"),
         since(
@@ -80,21 +71,26 @@ impl Sitemaps {
     /// The time of the last change travels with the request: the page does not tell it.
     #[rule]
     pub fn sitemap(page: &Page, crawl: &mut Crawl) -> Result {
-        let Sitemap { maps, pages } = page.extract()?;
-        if page.truncated() || page.truncated_by::<Sitemap>()? {
+        if page.truncated() {
+            return Err(RuleError::unexpected("the sitemap exceeds limit body"));
+        }
+        if page.charset() == "binary" {
             return Err(RuleError::unexpected(
-                "the sitemap exceeds limit body or captures",
+                "the sitemap is no text; a gzip file is not unpacked",
             ));
         }
-        if maps.is_empty() && pages.is_empty() {
+        let Sitemap { is_index, entries } = xml::read(page.text())?;
+        if entries.is_empty() {
             warn!("{} lists nothing", page.url());
         }
+        let rule = match is_index {
+            true => Self::SITEMAP,
+            false => Self::PAGE,
+        };
         let since = crawl.config().require("since")?;
-        for (rule, entries) in [(Self::SITEMAP, maps), (Self::PAGE, pages)] {
-            for Entry { address, lastmod } in entries {
-                if !is_before(&lastmod, &since) {
-                    crawl.request(Request::get(address, rule).state(lastmod))?;
-                }
+        for Entry { address, lastmod } in entries {
+            if !is_before(&lastmod, &since) {
+                crawl.request(Request::get(address, rule).state(lastmod))?;
             }
         }
         Ok(())

@@ -69,18 +69,28 @@ fn what_was_changed_before_the_first_day_is_left_out() {
 }
 
 #[test]
-fn a_sitemap_that_is_cut_is_an_error_and_an_empty_one_is_told() {
-    let xml = format!("<urlset>{}</urlset>", "<url><loc>/1</loc></url>".repeat(9));
-    for n_captures in 1..=8 {
-        let page = Page::from_html(MAP, &*xml).with_captures_limit(n_captures);
-        let error = trial().parse(Sitemaps::sitemap, &page).unwrap_err();
-        assert!(error.to_string().contains("captures"), "{error}");
+fn entries_go_to_the_rule_of_their_kind() {
+    for (xml, rule) in [
+        ("<urlset><url><loc>/1</loc></url></urlset>", Sitemaps::PAGE),
+        (
+            "<sitemapindex><sitemap><loc>/1</loc></sitemap></sitemapindex>",
+            Sitemaps::SITEMAP,
+        ),
+    ] {
+        let page = Page::from_html(MAP, xml);
+        let found = trial().parse(Sitemaps::sitemap, &page).unwrap();
+        assert_eq!(found.requests[0].rule, rule);
     }
-    let found = trial()
-        .parse(Sitemaps::sitemap, &Page::from_html(MAP, "\u{1f}"))
-        .unwrap();
+}
+
+#[test]
+fn an_empty_sitemap_is_told_and_another_document_is_an_error() {
+    let read = |text: &str| trial().parse(Sitemaps::sitemap, &Page::from_html(MAP, text));
     let line = "http://gallery.test/sitemap.xml lists nothing".to_owned();
-    assert_eq!(found.logs, [(Level::Warn, line)]);
+    assert_eq!(read("<urlset/>").unwrap().logs, [(Level::Warn, line)]);
+    let error = read("<rss><channel/></rss>").unwrap_err();
+    let why = "error: the root of a sitemap is not `rss`";
+    assert_eq!(error.to_string(), why);
 }
 
 #[test]

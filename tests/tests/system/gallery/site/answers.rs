@@ -195,14 +195,16 @@ pub(super) fn sitemaps(site: Site) -> Site {
         })
 }
 
-/// Returns a sitemap with absolute addresses.
+/// Returns a sitemap with absolute addresses. Those without a time are in CDATA.
 fn xml(asked: &Asked, (list, entry): (&str, &str), entries: &[(&str, Option<&str>)]) -> String {
     let host = header(asked, "host");
     let entry = |(path, lastmod): &(&str, Option<&str>)| {
-        let lastmod = lastmod
-            .map(|time| format!("<lastmod>{time}</lastmod>"))
-            .unwrap_or_default();
-        format!("<{entry}>\n  <loc>\n    http://{host}/{path}</loc>{lastmod}\n</{entry}>\n")
+        let address = format!("http://{host}/{path}");
+        let (address, lastmod) = match lastmod {
+            Some(time) => (address, format!("<lastmod>{time}</lastmod>")),
+            None => (format!("<![CDATA[{address}]]>"), String::new()),
+        };
+        format!("<{entry}>\n  <loc>\n    {address}</loc>{lastmod}\n</{entry}>\n")
     };
     let entries: String = entries.iter().map(entry).collect();
     format!(
