@@ -51,7 +51,7 @@ impl Books {
         crawl.follow(start, Self::LIST)
     }
 
-    /// Books before the next list.
+    /// Books first, then the next list page.
     #[rule]
     pub fn list(page: &Page, crawl: &mut Crawl) -> Result {
         let list: List = page.extract()?;
@@ -66,12 +66,12 @@ impl Books {
     }
 }
 
-/// `12.34` as 1234.
+/// Reads `12.34` as 1234.
 fn pence(pounds: &str) -> Result<u32> {
     Ok(pounds.replace('.', "").parse()?)
 }
 
-/// `In stock (7)` as 7, `Out of stock` as 0.
+/// Reads `In stock (7)` as 7, and `Out of stock` as 0.
 fn stock(text: &str) -> Result<u32> {
     let count = text.strip_prefix("In stock (");
     let count = count.and_then(|rest| rest.strip_suffix(')'));

@@ -1,10 +1,14 @@
 //! The articles of a news site that is crawled again and again: each run gives those that are new or have changed.
 //!
-//! The rules are those of any list with details; setting `--unchanged skip` does the rest. The crawler then keeps the
-//! validators of each page (`etag`, `last-modified`) and a hash of its body. `crawler resource restart NAME` begins the
-//! next run, which asks for every page again under these conditions. A page that the site answers with 304, or that has
-//! the same body, is not parsed: it gives no items, and its links are followed as they were found. Everything that
-//! an article is made of has to be in its own page for that, as state would not count as a change.
+//! The rules are those of any list with details; setting `--unchanged skip` does the rest. The crawler keeps a
+//! hash of the body of each page, and its headers `etag` and `last-modified` if the site sends them.
+//! `crawler resource restart NAME` begins the next run, which asks for every page that the last one knew. It sends the
+//! `etag` as `if-none-match`, and the `last-modified` as `if-modified-since`. A page that the site answers with 304,
+//! or that has the same body, is not parsed and gives no items. A page with neither header is downloaded each time, and
+//! its hash decides.
+//!
+//! Everything that an article is made of has to be in its own page, as state would not count as a change. The answer to a
+//! request that asks for `reload`, or whose method is not `GET`, is always parsed.
 //!
 //! `crawler items NAME` has the items of the last run, and `--run N` those of an earlier one. A page that differs
 //! each time it is asked for, because a clock or a counter is in it, gives its items in every run.
