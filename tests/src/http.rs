@@ -73,6 +73,17 @@ pub fn ask(method: Method, url: &str, body: Option<&str>) -> Answer {
     try_ask(method, url, &[], body).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// Returns the body of an answer, byte for byte. Its status must be a success.
+#[track_caller]
+pub fn bytes(url: &str) -> Vec<u8> {
+    let body = block_on(async {
+        let request = client().get(url).timeout(PATIENCE);
+        let answer = request.send().await?.error_for_status()?;
+        answer.bytes().await
+    });
+    body.unwrap_or_else(|e| panic!("{url}: {e}")).to_vec()
+}
+
 /// Returns a value that must be a text.
 #[track_caller]
 pub fn text(value: &Value) -> &str {

@@ -162,6 +162,7 @@ fn check_runs(stage: &Stage, python: &Path, script: &Path) {
     server.finished("incremental");
     let before = case.expected(python, script);
     assert_eq!(sorted(server.items("incremental")), before);
+    assert_eq!(before.len(), case.n_items, "{before:?}");
 
     stage.edition.store(2, Ordering::Relaxed);
     server.ok(&["resource", "restart", "incremental"]);

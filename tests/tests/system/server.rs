@@ -139,6 +139,12 @@ impl Server {
         http::ask(method, &url, body)
     }
 
+    /// Returns the body of something that must exist, byte for byte.
+    #[track_caller]
+    pub(crate) fn bytes(&self, path: &str) -> Vec<u8> {
+        http::bytes(&format!("http://{}{path}", self.http))
+    }
+
     /// Asks over HTTP for something that must exist.
     #[track_caller]
     pub(crate) fn get(&self, path: &str) -> Answer {
