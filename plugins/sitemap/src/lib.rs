@@ -22,13 +22,14 @@ use xml::{Entry, Sitemap};
 #[derive(Extract)]
 struct Head<'p> {
     #[css("title")]
-    title: &'p str,
+    title: Option<&'p str>,
 }
 
 #[derive(Item, serde::Serialize)]
 struct ListedPage<'p> {
     url: &'p str,
-    title: &'p str,
+    /// Title of the page. `None` for one without a title, and for a PDF or another file.
+    title: Option<&'p str>,
     /// Time of the last change, as the sitemap writes it.
     lastmod: Option<&'p str>,
 }

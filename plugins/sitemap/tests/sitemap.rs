@@ -2,6 +2,7 @@
 
 use crawler_plugin_sdk::testing::{Trial, check_saved};
 use crawler_plugin_sdk::{Level, Page};
+use serde_json::json;
 use sitemap::Sitemaps;
 
 const ROBOTS: &str = "http://gallery.test/robots.txt";
@@ -91,6 +92,15 @@ fn an_empty_sitemap_is_told_and_another_document_is_an_error() {
     let error = read("<rss><channel/></rss>").unwrap_err();
     let why = "error: the root of a sitemap is not `rss`";
     assert_eq!(error.to_string(), why);
+}
+
+#[test]
+fn a_page_without_a_title_is_an_item() {
+    for (body, title) in [("<title>Guide</title>", json!("Guide")), ("", json!(null))] {
+        let page = Page::from_html("http://gallery.test/guide.pdf", body);
+        let found = trial().parse(Sitemaps::page, &page).unwrap();
+        assert_eq!(found.items[0].value["title"], title);
+    }
 }
 
 #[test]
