@@ -9,7 +9,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesRef, Event};
 use quick_xml::name::ResolveResult;
 
-/// What a sitemap lists.
+/// Content of a sitemap.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Sitemap {
     /// True if the entries are further sitemaps, and false if they are pages.
@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     pub(crate) lastmod: String,
 }
 
-/// What an open element is.
+/// Kind of an open element.
 #[derive(Clone, Copy, PartialEq)]
 enum Part {
     Index,
