@@ -2,6 +2,7 @@
 //!
 //! This is the only place that names concrete backends together; everything below it knows traits.
 
+use std::io;
 use std::process::ExitCode;
 
 use tokio_util::sync::CancellationToken;
@@ -39,12 +40,27 @@ use stop::{Signals, unless_stopped};
 /// Exit code after Ctrl-C, as shells know it.
 const INTERRUPTED: u8 = 130;
 
+/// Number of blocking calls at once.
+const BLOCKING_THREADS: usize = 32;
+
 /// Carries a command out. The first Ctrl-C or SIGTERM asks the command to end, the second ends it.
-pub async fn run(command: Command) -> ExitCode {
-    match run_until_signalled(command).await {
+///
+/// # Errors
+///
+/// The threads of the process cannot be started.
+pub fn run(command: Command) -> io::Result<ExitCode> {
+    // Files and compilers block; beyond this many at once they wait, and need no stack each.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
+        .build()?;
+    let code = match runtime.block_on(run_until_signalled(command)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => failed(&error),
-    }
+    };
+    // Remaining tasks had their time; waiting for a blocked thread would delay the exit.
+    runtime.shutdown_background();
+    Ok(code)
 }
 
 /// Prints why a command failed, and returns the exit code.

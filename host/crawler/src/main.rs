@@ -21,9 +21,6 @@ fn main() -> ExitCode {
     }
 }
 
-/// Number of blocking calls at once.
-const BLOCKING_THREADS: usize = 32;
-
 fn start() -> anyhow::Result<ExitCode> {
     let environment = Environment::read();
     let cli = Cli::parse(std::env::args_os(), &environment)?;
@@ -34,13 +31,5 @@ fn start() -> anyhow::Result<ExitCode> {
         Err(error) => return Ok(app::failed(&error)),
     };
     app::open_more_files();
-    // Files and compilers block; beyond this many at once they wait, and need no stack each.
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS)
-        .build()?;
-    let code = runtime.block_on(app::run(command));
-    // Remaining tasks had their time; waiting for a blocked thread would delay the exit.
-    runtime.shutdown_background();
-    Ok(code)
+    Ok(app::run(command)?)
 }
