@@ -1,9 +1,13 @@
-//! The head of an answer in the form that a page has it: its version and its headers.
+//! The head of an answer: its version and headers in the form that a page has them, and what it decides before the
+//! body is read.
 
 use reqwest::header::{self, HeaderName, HeaderValue};
 use reqwest::{Response, Version};
+use url::Url;
 
 use super::FetchSettings;
+use super::hop::{Hop, Outcome};
+use crate::FetchError;
 use crawler_model::headers::Headers;
 
 /// Returns the version of HTTP, as rules see it.
@@ -36,4 +40,44 @@ pub(super) fn headers(response: &Response, is_encoded: bool, settings: &FetchSet
         headers.push(name.as_str(), &String::from_utf8_lossy(value.as_bytes()));
     }
     headers
+}
+
+impl Hop {
+    /// Returns the outcome of an answer whose body is not wanted: a redirect, or an error. Returns `None` if the body
+    /// is to be read.
+    pub(super) fn without_body(
+        &self,
+        response: &Response,
+        settings: &FetchSettings,
+    ) -> Result<Option<Outcome>, FetchError> {
+        // Over HTTP/2 the client does not count them.
+        if response.headers().len() > settings.max_headers {
+            let max = settings.max_headers;
+            return Err(FetchError::Headers { max });
+        }
+        if let Some(to) = self.target(response) {
+            let status = response.status();
+            return Ok(Some(Outcome::Redirect { to, status }));
+        }
+        let content_type = response.headers().get(header::CONTENT_TYPE);
+        let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
+        if response.status().is_success() && !self.content_types.want(content_type.as_deref()) {
+            let content_type = content_type.unwrap_or_default().into_owned();
+            return Err(FetchError::ContentType { content_type });
+        }
+        Ok(None)
+    }
+
+    /// Returns the target of a redirect. A redirect without a target, or one that the rule asked for, is a page
+    /// like any other.
+    fn target(&self, response: &Response) -> Option<Url> {
+        let status = response.status().as_u16();
+        let redirects = matches!(status, 301 | 302 | 303 | 307 | 308)
+            && !self.accept_status.takes_redirect(status);
+        let location = response.headers().get(header::LOCATION)?;
+        let location = String::from_utf8_lossy(location.as_bytes());
+        let mut to = self.url.join(&location).ok().filter(|_| redirects)?;
+        to.set_fragment(None);
+        Some(to)
+    }
 }

@@ -53,8 +53,8 @@ pub(super) struct Hop {
     cookies: Option<Arc<CookieJar>>,
     body: Option<Bytes>,
     /// Statuses of redirects that are not followed.
-    accept_status: AcceptStatus,
-    content_types: ContentTypes,
+    pub(super) accept_status: AcceptStatus,
+    pub(super) content_types: ContentTypes,
     /// Maximum length of the body of a successful answer, if that is wanted whole.
     max_file: Option<u64>,
     /// Proxies that the request goes through. If `None`, it goes to the host directly.
@@ -257,10 +257,7 @@ impl Hop {
             first_byte: begun.elapsed(),
             ..FetchRecord::default()
         };
-        if let Some(cookies) = &self.cookies {
-            let set = response.headers().get_all(header::SET_COOKIE).iter();
-            cookies.receive(&self.url, set.filter_map(|value| value.to_str().ok()));
-        }
+        self.receive_cookies(&response);
         let (limit, setting) = whole;
         clock.as_mut().reset(moment(begun, limit));
         select! {
@@ -295,6 +292,14 @@ impl Hop {
         Ok(request)
     }
 
+    /// Takes the cookies that an answer sets.
+    fn receive_cookies(&self, response: &Response) {
+        if let Some(cookies) = &self.cookies {
+            let set = response.headers().get_all(header::SET_COOKIE).iter();
+            cookies.receive(&self.url, set.filter_map(|value| value.to_str().ok()));
+        }
+    }
+
     /// Returns the outcome once the answer begins, and reads its body.
     pub(super) async fn outcome(
         &self,
@@ -303,20 +308,8 @@ impl Hop {
         settings: &FetchSettings,
         max_body: u64,
     ) -> Result<Outcome, FetchError> {
-        // Over HTTP/2 the client does not count them.
-        if response.headers().len() > settings.max_headers {
-            let max = settings.max_headers;
-            return Err(FetchError::Headers { max });
-        }
-        if let Some(to) = self.target(&response) {
-            let status = response.status();
-            return Ok(Outcome::Redirect { to, status });
-        }
-        let content_type = response.headers().get(header::CONTENT_TYPE);
-        let content_type = content_type.map(|value| String::from_utf8_lossy(value.as_bytes()));
-        if response.status().is_success() && !self.content_types.want(content_type.as_deref()) {
-            let content_type = content_type.unwrap_or_default().into_owned();
-            return Err(FetchError::ContentType { content_type });
+        if let Some(outcome) = self.without_body(&response, settings)? {
+            return Ok(outcome);
         }
         let codings = codings(response.headers());
         let limit = match self.max_file {
@@ -356,19 +349,6 @@ impl Hop {
             truncated,
             record,
         }))
-    }
-
-    /// Returns the target of a redirect. A redirect without a target, or one that the rule asked for, is a page
-    /// like any other.
-    fn target(&self, response: &Response) -> Option<Url> {
-        let status = response.status().as_u16();
-        let redirects = matches!(status, 301 | 302 | 303 | 307 | 308)
-            && !self.accept_status.takes_redirect(status);
-        let location = response.headers().get(header::LOCATION)?;
-        let location = String::from_utf8_lossy(location.as_bytes());
-        let mut to = self.url.join(&location).ok().filter(|_| redirects)?;
-        to.set_fragment(None);
-        Some(to)
     }
 }
 
