@@ -145,6 +145,11 @@ impl AddressPolicy {
             .any(|network| network.contains(&ip))
     }
 
+    /// Returns the networks that the operator allowed.
+    pub(crate) fn allow_networks(&self) -> &[IpNet] {
+        &self.allow_networks
+    }
+
     /// Returns true if this port may be fetched from outside the allowed networks, too.
     pub fn is_open(&self, port: u16) -> bool {
         PORTS.contains(&port) || self.allow_ports.contains(&port)

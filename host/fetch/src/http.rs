@@ -21,6 +21,7 @@ use tracing::Instrument as _;
 use url::{Host, Url};
 
 use super::address_policy::AddressPolicy;
+use super::cache::HttpCache;
 use super::resolve::{FilteringResolver, ResolveError};
 use super::robots::{Cache, product_of};
 use super::throttle::{Pace, Requester, Throttle};
@@ -40,6 +41,7 @@ use proxy_pools::ProxyPools;
 use sent::{OPEN_FILES_WAIT, Sent};
 
 mod body;
+mod cached;
 mod client;
 mod failed;
 #[cfg(feature = "fuzz")]
@@ -74,6 +76,8 @@ pub struct HttpFetcher {
     /// Permits for hosts that are being prepared.
     preparing: Semaphore,
     clock: Arc<dyn Clock>,
+    /// Answers of earlier runs, for development.
+    cache: Option<HttpCache>,
     /// True once a site outside the operator's networks was asked without a contact in the user agent.
     is_nameless: AtomicBool,
 }
@@ -116,6 +120,7 @@ impl HttpFetcher {
             throttle,
             turns: OnceLock::new(),
             clock,
+            cache: None,
             is_nameless: AtomicBool::new(false),
         })
     }
@@ -150,6 +155,7 @@ impl HttpFetcher {
                     outcome: Err(error),
                     took: begun.elapsed(),
                     was_not_connected: true,
+                    draft: None,
                 };
             }
         }
@@ -181,7 +187,7 @@ impl HttpFetcher {
     }
 
     /// Returns the politeness of the fetch and its first hop.
-    fn prepared(&self, request: FetchRequest) -> Result<(Politeness, Hop), FetchError> {
+    fn prepared(&self, mut request: FetchRequest) -> Result<(Politeness, Hop), FetchError> {
         let pool = self.proxy_pools.pool(request.proxy.as_ref())?;
         let is_absent = |name: &&AccessName| !self.settings.credentials.contains_key(*name);
         if let Some(absent) = request.credentials.iter().find(is_absent) {
@@ -192,7 +198,10 @@ impl HttpFetcher {
             });
         }
         let politeness = Politeness::of(&request, pool.clone());
-        Ok((politeness, Hop::first(request, pool)?))
+        let cache = self.cache_for(&mut request);
+        let mut hop = Hop::first(request, pool)?;
+        hop.cache = cache;
+        Ok((politeness, hop))
     }
 }
 
@@ -249,7 +258,9 @@ impl Fetch for HttpFetcher {
                 Err(error) => return Err(failure(error)),
                 Ok(Outcome::Received(answer)) => {
                     let now = self.clock.unix_millis();
-                    Answer::Page(Box::new(page(hop.url, on_the_way, answer, now, max_body)))
+                    let fetched_at = answer.record.stored_at.unwrap_or(now);
+                    let page = page(hop.url, on_the_way, answer, fetched_at, max_body);
+                    Answer::Page(Box::new(page))
                 }
                 // Another scheme counts as another host: headers of a rule do not go from https to http at
                 // one port.
@@ -287,8 +298,10 @@ impl Fetch for HttpFetcher {
             return true;
         };
         let proxy = pool.as_ref().map(|pool| pool.name());
-        // Where no delay is kept, connections are open while a name is looked up anew.
-        let needs_name = pool.is_none() && !self.delay(&request.url, request.delay).is_zero();
+        // Where no delay is kept, connections are open while a name is looked up anew. What the cache has needs no
+        // lookup.
+        let is_spaced = !self.delay(&request.url, request.delay).is_zero();
+        let needs_name = pool.is_none() && self.cache.is_none() && is_spaced;
         (!needs_name || self.resolver.is_known(&request.url))
             && self.are_rules_known(&request.url, request.robots, proxy)
     }
@@ -300,6 +313,7 @@ impl Fetch for HttpFetcher {
         // The semaphore is never closed.
         let _place = self.preparing.acquire().await;
         if hop.pool.is_none()
+            && hop.cache.is_none()
             && let Some(Host::Domain(name)) = url.host()
         {
             let found = async {

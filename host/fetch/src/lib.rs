@@ -5,6 +5,7 @@
 //! robots          what the site wants left alone
 //! turns           whose turn it is: the clock of each host, shared by all workers of a cluster
 //! throttle        when: the clock and the connections of each host, shared by all resources
+//! cache           answers of earlier runs in the place of requests, for development
 //! http            how: one request, limits while streaming, redirects within the host, through which proxy
 //! ```
 //!
@@ -32,6 +33,7 @@ use throttle::Requester;
 
 pub mod address_policy;
 pub mod agents;
+pub mod cache;
 pub mod charset;
 pub mod cookies;
 pub mod credentials;
@@ -92,6 +94,9 @@ pub struct FetchRequest {
     /// The page is wanted only if it has changed since; if not, the answer has status 304. Redirects
     /// are followed without this condition, because it is not about the URL they lead to.
     pub validators: Option<Validators>,
+    /// True if an earlier attempt at the page was no success. The site is asked then, whatever the cache has: a rule
+    /// may have refused that answer.
+    pub is_retry: bool,
     /// Treatment of the site's robots.txt.
     pub robots: Robots,
     /// The longest `crawl-delay` that is honoured; a longer one is reduced to it.
@@ -128,6 +133,7 @@ impl FetchRequest {
             random_delay: settings.random_delay(),
             host_rate: settings.host_rate.clone().unwrap_or_default(),
             validators: None,
+            is_retry: attempt > 1,
             robots: settings.robots(),
             max_crawl_delay: settings.max_crawl_delay(),
             account: Account::default(),

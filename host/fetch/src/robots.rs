@@ -12,7 +12,7 @@
 
 pub use rules::{MAX_BYTES, RuleLine, Rules};
 
-pub(super) use cache::{Cache, OriginRules, ProxyName, Received};
+pub(super) use cache::{Cache, FRESH, OriginRules, ProxyName, Received};
 pub(super) use rules::product_of;
 
 mod cache;

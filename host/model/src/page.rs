@@ -194,6 +194,8 @@ pub struct FetchRecord {
     pub version: Option<&'static str>,
     /// Proxy that was used, without its credentials.
     pub proxy: Option<Arc<str>>,
+    /// Time when the HTTP cache stored the answer that it gave. If `None`, the answer came from the site.
+    pub stored_at: Option<UnixMillis>,
 }
 
 /// Information about a page that is not part of the response.

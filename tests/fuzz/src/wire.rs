@@ -53,6 +53,7 @@ pub(super) fn send(
         random_delay: Duration::ZERO,
         host_rate: Default::default(),
         validators: None,
+        is_retry: false,
         proxy: None,
         credentials: Default::default(),
         accept_status: Default::default(),

@@ -11,11 +11,13 @@ use tokio::select;
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
+use super::super::cache::HttpCache;
 use super::super::cookies::CookieJar;
 use super::super::phases::RequestPhases;
 use super::super::{FetchError, FetchRequest, FetchSlot};
 use super::FetchSettings;
 use super::body::{ACCEPTED, Body, Limit, codings, read};
+use super::cached::Draft;
 use super::failed;
 use super::head::{headers, version};
 use super::proxy_pools::ProxyPool;
@@ -51,20 +53,22 @@ pub(super) struct Hop {
     method: Method,
     headers: HeaderMap,
     cookies: Option<Arc<CookieJar>>,
-    body: Option<Bytes>,
+    pub(super) body: Option<Bytes>,
     /// Statuses of redirects that are not followed.
     pub(super) accept_status: AcceptStatus,
     pub(super) content_types: ContentTypes,
     /// Maximum length of the body of a successful answer, if that is wanted whole.
-    max_file: Option<u64>,
+    pub(super) max_file: Option<u64>,
     /// Proxies that the request goes through. If `None`, it goes to the host directly.
     pub(super) pool: Option<Arc<ProxyPool>>,
     /// Names of credentials to send to the hosts that they are for.
     credentials: CredentialNames,
     /// Memory account that the body of the answer is charged to while it is read.
-    account: Account,
+    pub(super) account: Account,
     /// Slot that is given up while the request waits for the turn of a host.
     pub(super) slot: Option<Arc<dyn FetchSlot>>,
+    /// Cache that may have the answer, and keeps it otherwise.
+    pub(super) cache: Option<HttpCache>,
 }
 
 /// Result of sending a hop once.
@@ -75,6 +79,8 @@ pub(super) struct Exchange {
     pub(super) took: Duration,
     /// True if it ended before there was a connection, so that nothing was asked.
     pub(super) was_not_connected: bool,
+    /// Key and head of the answer, if the cache may keep it.
+    pub(super) draft: Option<Draft>,
 }
 
 /// Outcome of an exchange.
@@ -120,6 +126,7 @@ impl Hop {
             credentials: CredentialNames::default(),
             account: Account::default(),
             slot: None,
+            cache: None,
         }
     }
 
@@ -179,6 +186,7 @@ impl Hop {
             credentials: request.credentials,
             account: request.account,
             slot: request.slot,
+            cache: None,
         })
     }
 
@@ -222,12 +230,13 @@ impl Hop {
         settings: &FetchSettings,
         max_body: u64,
     ) -> Exchange {
-        let (begun, phases) = (Instant::now(), Arc::default());
-        let outcome = self.answered(client, settings, max_body, begun, &phases);
+        let (begun, phases, mut draft) = (Instant::now(), Arc::default(), None);
+        let outcome = self.answered(client, settings, max_body, begun, &phases, &mut draft);
         Exchange {
             outcome: outcome.await,
             took: begun.elapsed(),
             was_not_connected: phases.was_not_connected(),
+            draft,
         }
     }
 
@@ -238,8 +247,11 @@ impl Hop {
         max_body: u64,
         begun: Instant,
         phases: &Arc<RequestPhases>,
+        draft: &mut Option<Draft>,
     ) -> Result<Outcome, FetchError> {
         let request = self.request(settings)?;
+        // The cookies may be others than when the cache was asked.
+        let key = self.cache_key(&request, settings);
         let whole = (settings.timeout, "timeout");
         let (limit, setting) = (settings.first_byte_timeout, "first-byte-timeout").min(whole);
         // One timer serves both limits, because each timer has to be inserted among all others and removed again.
@@ -258,6 +270,7 @@ impl Hop {
             ..FetchRecord::default()
         };
         self.receive_cookies(&response);
+        *draft = key.and_then(|key| self.draft(key, &response));
         let (limit, setting) = whole;
         clock.as_mut().reset(moment(begun, limit));
         select! {
@@ -267,7 +280,8 @@ impl Hop {
         }
     }
 
-    fn request(&self, settings: &FetchSettings) -> Result<Request, FetchError> {
+    /// Returns the request as it is sent now, with the present cookies.
+    pub(super) fn request(&self, settings: &FetchSettings) -> Result<Request, FetchError> {
         let mut request = Request::new(self.method.clone(), self.url.clone());
         *request.body_mut() = self.body.clone().map(Into::into);
         let mut headers = self.headers.clone();
@@ -293,7 +307,7 @@ impl Hop {
     }
 
     /// Takes the cookies that an answer sets.
-    fn receive_cookies(&self, response: &Response) {
+    pub(super) fn receive_cookies(&self, response: &Response) {
         if let Some(cookies) = &self.cookies {
             let set = response.headers().get_all(header::SET_COOKIE).iter();
             cookies.receive(&self.url, set.filter_map(|value| value.to_str().ok()));

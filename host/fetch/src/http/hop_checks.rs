@@ -12,7 +12,7 @@ use super::hop::{Hop, Outcome};
 use super::politeness::Politeness;
 use super::sent::{HostReadyAt, Sent};
 use super::{HttpFetcher, request_log};
-use crate::robots::{MAX_BYTES, MAX_REDIRECTS, OriginRules, ProxyName, Received};
+use crate::robots::{FRESH, MAX_BYTES, MAX_REDIRECTS, OriginRules, ProxyName, Received};
 use crate::throttle::after;
 use crate::throttle::{Pace, Requester};
 use crate::{Failure, FetchError};
@@ -118,6 +118,8 @@ impl HttpFetcher {
         // One byte more tells that the file is longer.
         let max_body = MAX_BYTES as u64 + 1;
         let mut hop = Hop::get(robots, politeness.names_port, politeness.pool.clone());
+        // Pages that are not in the cache are asked for by these rules, so they are not older than without it.
+        hop.cache = self.cache.clone().map(|cache| cache.within(FRESH));
         for n_followed in 0..=MAX_REDIRECTS {
             let pace = politeness.pace(self.delay(&hop.url, politeness.delay));
             let is_first = n_followed == 0;

@@ -175,5 +175,6 @@ fn nothing(why: FetchError) -> Exchange {
         outcome: Err(why),
         took: Duration::ZERO,
         was_not_connected: true,
+        draft: None,
     }
 }

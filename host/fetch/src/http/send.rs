@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use tokio::time::Instant;
 
 use super::hop::{Exchange, Hop, Outcome};
@@ -55,12 +56,6 @@ impl HttpFetcher {
         if let Err(denied) = self.address_policy.check(&hop.url) {
             return Sent::nothing(denied, 0);
         }
-        if let Some(pool) = &hop.pool
-            && let Err(resting) = pool.check()
-        {
-            let pause = pause_of(&resting);
-            return Sent::nothing(resting, after(self.clock.unix_millis(), pause));
-        }
         let may_look_up = !self.is_proxys_to_resolve(hop);
         // The port is open nearly always, and then no timer is needed.
         if !self.resolver.is_port_open(&hop.url, hop.names_port) {
@@ -68,6 +63,17 @@ impl HttpFetcher {
             if let Err(denied) = self.while_connecting(check).await {
                 return Sent::nothing(denied, 0);
             }
+        }
+        if hop.cache.is_some()
+            && let Some(outcome) = hop.cached(&self.settings, max_body).boxed().await
+        {
+            return Sent::unasked(outcome, 0);
+        }
+        if let Some(pool) = &hop.pool
+            && let Err(resting) = pool.check()
+        {
+            let pause = pause_of(&resting);
+            return Sent::nothing(resting, after(self.clock.unix_millis(), pause));
         }
         let host = clock_of(&hop.url);
         let asked = Instant::now();
@@ -82,6 +88,7 @@ impl HttpFetcher {
             mut outcome,
             took,
             was_not_connected,
+            draft,
         } = self.exchange(hop, max_body).await;
         // The warning comes now, because the address of the host is known.
         if outcome.is_ok() {
@@ -107,6 +114,10 @@ impl HttpFetcher {
         let host_delay = permit.finish(signal);
         if let Some(turn) = turn {
             turn.finish(host_delay.time);
+        }
+        // The host has its turn back already, and no timeout of the request ends this.
+        if let Some(draft) = draft {
+            hop.keep(draft, &outcome).boxed().await;
         }
         Sent {
             is_of_host,

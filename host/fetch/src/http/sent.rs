@@ -22,10 +22,15 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    /// Creates the outcome of a hop that asked nothing of its host.
+    /// Creates the outcome of a hop that was not made.
     pub(super) fn nothing(error: FetchError, host_ready_at: UnixMillis) -> Self {
+        Self::unasked(Err(error), host_ready_at)
+    }
+
+    /// Creates this outcome of a hop that asked nothing of its host.
+    pub(super) fn unasked(outcome: Result<Outcome, FetchError>, host_ready_at: UnixMillis) -> Self {
         Self {
-            outcome: Err(error),
+            outcome,
             host_ready_at,
             delay_by: DelaySource::default(),
             is_of_host: false,

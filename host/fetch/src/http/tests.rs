@@ -18,6 +18,7 @@ use crawler_process::task::TaskScope;
 mod addresses;
 mod bodies;
 mod broken;
+mod cached;
 mod http2;
 mod identity;
 mod ports;
@@ -175,6 +176,7 @@ fn get(url: Url) -> FetchRequest {
         random_delay: Duration::ZERO,
         host_rate: Default::default(),
         validators: None,
+        is_retry: false,
         robots: Robots::Ignore,
         max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
         account: Account::default(),

@@ -20,7 +20,7 @@ use crate::FetchError;
 use crawler_model::settings::AccessName;
 
 /// Time for which a file is valid before it is fetched anew (RFC 9309, 2.4).
-const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 /// Time after which a site whose robots.txt could not be fetched counts as one without (RFC 9309, 2.3.1.4).
 const LONG_GONE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Time after a failure before the file is requested again; doubled by each further failure.

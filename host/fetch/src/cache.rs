@@ -1,0 +1,174 @@
+//! HTTP cache for development: answers of sites, kept in a folder, that answer the same requests of later runs. A
+//! user who changes a rule and runs it again does not ask the site again.
+//!
+//! It is no cache as RFC 9111 has it: what a site says about caching is ignored, and an answer is good until it is
+//! older than the user wants. Nor is a page asked for on a condition, because the cache has the whole answer.
+//!
+//! ```text
+//! key     which requests are the same
+//! entry   the stored form of an answer
+//! folder  the files, with a bound on their bytes
+//! ```
+//!
+//! The cache answers each hop of a fetch in place of the connection. Everything above it is the same for a stored
+//! answer as for a new one: URLs and ports are judged, robots.txt is obeyed, cookies are set, bodies are bounded. A
+//! stored answer takes no turn of its host and needs no lookup of its name. The addresses of the name were judged
+//! when the answer was stored, and what the operator allowed then is a part of the key.
+//!
+//! It never fails a fetch: what cannot be read is asked for, and what cannot be stored is not kept.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crawler_model::id::{Digest, RunningDigest};
+use crawler_process::clock::Clock;
+use crawler_process::memory::Account;
+use crawler_process::task::blocking;
+use folder::CacheFolder;
+
+mod entry;
+mod folder;
+mod key;
+
+pub(crate) use entry::{Found, Head};
+pub(crate) use key::{Scope, key};
+
+/// Settings of the cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CacheSettings {
+    /// Folder of the answers, which several processes may share: option `--cache`.
+    pub folder: PathBuf,
+    /// Age from which an answer is asked for again: option `--cache-age`. If `None`, answers have no end.
+    pub max_age: Option<Duration>,
+    /// Maximum size in bytes of all answers: option `--cache-size`.
+    pub max_bytes: u64,
+}
+
+impl CacheSettings {
+    /// Checks that the folder can be used; it is made if it is missing.
+    pub fn check(&self) -> Result<(), CacheError> {
+        self.open_folder().map(drop)
+    }
+
+    fn open_folder(&self) -> Result<CacheFolder, CacheError> {
+        let opened = CacheFolder::open(&self.folder, self.max_bytes);
+        opened.map_err(|source| CacheError {
+            folder: self.folder.display().to_string(),
+            source,
+        })
+    }
+}
+
+/// The folder of the cache cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot keep answers in {folder}, the folder of --cache")]
+pub struct CacheError {
+    /// The folder.
+    folder: String,
+    /// Error of the file system.
+    source: io::Error,
+}
+
+/// The cache of a fetcher. Clones share it.
+#[derive(Clone)]
+pub(crate) struct HttpCache {
+    shared: Arc<Shared>,
+    max_age: Option<Duration>,
+}
+
+struct Shared {
+    folder: CacheFolder,
+    /// Beginning of all keys.
+    scope: RunningDigest,
+    clock: Arc<dyn Clock>,
+    n_hits: AtomicU64,
+    /// True once an answer could not be stored.
+    is_broken: AtomicBool,
+}
+
+impl std::fmt::Debug for HttpCache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("HttpCache")
+            .field(&self.shared.folder)
+            .finish()
+    }
+}
+
+impl HttpCache {
+    /// Opens the cache; its folder is made if it is missing.
+    pub(crate) fn open(
+        settings: &CacheSettings,
+        scope: RunningDigest,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, CacheError> {
+        let folder = settings.open_folder()?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                folder,
+                scope,
+                clock,
+                n_hits: AtomicU64::new(0),
+                is_broken: AtomicBool::new(false),
+            }),
+            max_age: settings.max_age,
+        })
+    }
+
+    /// Returns the same cache with answers of at most this age.
+    pub(crate) fn within(mut self, age: Duration) -> Self {
+        self.max_age = Some(self.max_age.map_or(age, |max| max.min(age)));
+        self
+    }
+
+    /// Returns the beginning of all keys.
+    pub(crate) fn scope(&self) -> &RunningDigest {
+        &self.shared.scope
+    }
+
+    /// Returns the answer with this key and the first `most` bytes of its body, which are charged to the account.
+    pub(crate) async fn find(&self, key: Digest, most: u64, account: &Account) -> Option<Found> {
+        let (shared, held) = (Arc::clone(&self.shared), account.reserve(0));
+        let (now, max_age) = (self.now(), self.max_age);
+        let read = blocking(move || shared.folder.read(key, max_age, most, held, now));
+        read.await.ok().flatten()
+    }
+
+    /// Counts an answer that the cache gave.
+    pub(crate) fn count_hit(&self) {
+        self.shared.n_hits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of answers that the cache gave.
+    pub(crate) fn n_hits(&self) -> u64 {
+        self.shared.n_hits.load(Ordering::Relaxed)
+    }
+
+    /// Returns the present time, for an answer that is to be stored.
+    pub(crate) fn now(&self) -> u64 {
+        self.shared.clock.unix_millis()
+    }
+
+    /// Stores an answer. After a failure no further answer is stored; the log tells why.
+    pub(crate) async fn keep(&self, key: Digest, head: Head, body: Bytes) {
+        if self.shared.is_broken.load(Ordering::Relaxed) {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let write = blocking(move || {
+            let written = shared.folder.write(key, &head, &body);
+            if let Err(error) = written
+                && !shared.is_broken.swap(true, Ordering::Relaxed)
+            {
+                let folder = shared.folder.path().display();
+                tracing::warn!(%folder, %error, "an answer cannot be stored in the folder of --cache: no further one is");
+            }
+        });
+        // It fails only where the process is about to end.
+        let _written = write.await;
+    }
+}
