@@ -34,6 +34,7 @@ use crawler_process::telemetry::{self, Colors, chain};
 pub(crate) mod apply;
 pub(crate) mod args;
 pub mod block;
+mod cache;
 mod checks;
 mod config;
 mod crawl;

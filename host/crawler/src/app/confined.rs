@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `worker` | files that its config file names | its data root, state folder and temporary folder |
 //! | `worker --cluster=false`, `up` | the same, and its plugins | the same |
-//! | `run` | the same | its state folder, temporary folder, output, kept files and statistics |
+//! | `run` | the same | its state folder, temporary folder, HTTP cache, output, kept files and statistics |
 //!
 //! Compilers of languages need much more than that, so plugins that are folders are built before the process
 //! is confined. `run --watch`, which builds again and again, is not confined. `demo` and the commands for
@@ -48,6 +48,10 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
             access
                 .read
                 .extend(options.fetch.files().map(Path::to_owned));
+            if let Some(cache) = &options.cache {
+                cache.check()?;
+                access.write.push(cache.folder.clone());
+            }
             if let Some(folder) = &options.files {
                 KeptFiles::in_folder(folder)?;
                 access.write.push(folder.clone());
@@ -122,6 +126,7 @@ fn check_fetch(config: &FetchConfig, hosts: &FixedHosts) -> anyhow::Result<()> {
         parts::address_policy(&[], &[]),
         config,
         hosts,
+        None,
         Arc::new(SystemClock),
     )
     .map(drop)

@@ -16,6 +16,7 @@ use crate::cli::plugin::build_plugin;
 use crate::config::{self, EtcdConfig, FetchConfig, FetcherSettings, FixedHosts};
 use crawler_data::DataRoot;
 use crawler_fetch::address_policy::AddressPolicy;
+use crawler_fetch::cache::CacheSettings;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
 use crawler_fetch::throttle::Throttle;
 use crawler_frontier::durable::{DurableSettings, Frontiers};
@@ -185,11 +186,12 @@ pub(super) fn address_policy(allow_networks: &[IpNet], allow_ports: &[u16]) -> A
     Arc::new(address_policy.allowing_ports(allow_ports))
 }
 
-/// Returns the fetcher of this process behind this address policy.
+/// Returns the fetcher of this process behind this address policy, with a cache if there is to be one.
 pub(super) fn fetcher(
     address_policy: Arc<AddressPolicy>,
     config: &FetchConfig,
     hosts: &FixedHosts,
+    cache: Option<&CacheSettings>,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Arc<HttpFetcher>> {
     let mut settings = FetcherSettings {
@@ -214,7 +216,11 @@ pub(super) fn fetcher(
     }
     let throttle = Arc::new(Throttle::new(throttle));
     let fetcher = HttpFetcher::new(fetch, address_policy, throttle, clock);
-    Ok(Arc::new(fetcher.context("cannot set up the fetcher")?))
+    let fetcher = fetcher.context("cannot set up the fetcher")?;
+    Ok(Arc::new(match cache {
+        Some(cache) => fetcher.caching(cache)?,
+        None => fetcher,
+    }))
 }
 
 /// Returns the settings of etcd, with the contents of the files that its table names.

@@ -110,6 +110,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         address_policy,
         &options.fetch,
         &options.hosts,
+        options.cache.as_ref(),
         clock.clone(),
     )?;
     let rules = {
@@ -144,7 +145,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         config: receiver,
         rules,
         frontier: frontier.clone(),
-        fetch,
+        fetch: fetch.clone(),
         files: files.transpose()?,
         clock,
         log: log.clone(),
@@ -198,6 +199,9 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     };
     for line in block.lines() {
         eprintln!("{line}");
+    }
+    if let Some(n) = fetch.n_from_cache() {
+        eprintln!("{}", block::from_cache(n));
     }
     if options.files.is_none() && found.counts.kept_bytes > 0 {
         eprintln!("no file was stored: name a folder for them with --files");

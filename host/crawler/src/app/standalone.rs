@@ -73,6 +73,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         address_policy.clone(),
         &config.fetch,
         &config.hosts,
+        None,
         clock.clone(),
     )?;
     if let Some(pprof) = options.pprof {

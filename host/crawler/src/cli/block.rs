@@ -146,6 +146,11 @@ fn way_out(root: &LostRoot) -> Option<String> {
     ))
 }
 
+/// Returns a further line: the number of answers that the cache gave.
+pub fn from_cache(n: u64) -> String {
+    format!("  {:<13} {}", "from cache", number(n, "answer"))
+}
+
 /// Returns why a run has ended in order, from its counts and the limits of its resource.
 pub fn why_ended(counts: &Counts, max_pages: Option<u64>, max_bytes: Option<u64>) -> String {
     let left = match counts.due {

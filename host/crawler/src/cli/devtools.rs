@@ -18,6 +18,7 @@ use crawler_model::id::PluginName;
 use crawler_model::plugin::LimitOverrides;
 use crawler_process::confine::Confinement;
 
+mod cached;
 mod diff;
 mod fetch;
 mod lines;

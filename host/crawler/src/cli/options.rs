@@ -12,6 +12,7 @@ use clap::builder::{PathBufValueParser, TypedValueParser as _};
 use ipnet::IpNet;
 
 use super::args::{RuleArgs, limit, listen_address, overrides};
+use super::cache::CacheArgs;
 use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
 use super::crawl::CrawlArgs;
 use super::engine::{EngineArgs, EngineOptions};
@@ -21,6 +22,7 @@ use super::items_file::ItemsFile;
 use super::requests::{CallArgs, CallOptions, RequestArgs};
 use crate::config::{self, Environment, FetchConfig, FileConfig, FixedHosts};
 use crawler_api::requests::RequestSettings;
+use crawler_fetch::cache::CacheSettings;
 use crawler_frontier::memory::DEFAULT_MAX_URLS;
 use crawler_model::plugin::{LimitName, LimitOverrides};
 use crawler_model::resource::CrawlSettings;
@@ -96,6 +98,8 @@ pub struct RunOptions {
     pub fetch: FetchConfig,
     /// Fixed addresses of hosts from the config file.
     pub hosts: FixedHosts,
+    /// Cache of the answers of sites. If `None`, sites are always asked.
+    pub cache: Option<CacheSettings>,
     /// Options of the sandbox.
     pub engine: EngineOptions,
 }
@@ -158,7 +162,7 @@ pub(super) struct UpArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  crawler run plugins/books --param start=https://books.example/ -o items.jsonl\n  crawler run books.wasm --max-pages 100 | head"
+    after_help = "Examples:\n  crawler run plugins/books --param start=https://books.example/ -o items.jsonl\n  crawler run books.wasm --max-pages 100 | head\n  crawler run plugins/books --cache --watch --param start=https://books.example/"
 )]
 pub(super) struct RunArgs {
     /// A plugin: a folder of source, or a .wasm file
@@ -190,6 +194,8 @@ pub(super) struct RunArgs {
     /// crawler.toml if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    #[command(flatten)]
+    cache: CacheArgs,
     #[command(flatten)]
     networks: NetworkArgs,
     #[command(flatten)]
@@ -312,6 +318,7 @@ impl RunArgs {
             allow_networks: self.networks.allow_networks,
             fetch: config.fetch,
             hosts: config.hosts,
+            cache: self.cache.into_settings(environment),
         })
     }
 }

@@ -94,6 +94,11 @@ impl Environment {
         }
     }
 
+    /// Returns the folder in which answers of sites are kept for development.
+    pub fn http_cache_folder(&self) -> PathBuf {
+        self.cache_folder().join("http-cache")
+    }
+
     /// Returns the folder in which plugins are compiled. `None` if cargo's own variables name one.
     fn build_folder(&self) -> Option<PathBuf> {
         match &self.build_dir {

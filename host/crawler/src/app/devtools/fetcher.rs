@@ -17,6 +17,7 @@ pub(super) fn fetcher(fetch_setup: &FetchSetup) -> anyhow::Result<Arc<dyn Fetch>
         address_policy,
         &fetch_setup.fetch,
         &fetch_setup.hosts,
+        fetch_setup.cache.as_ref(),
         clock,
     )?)
 }

@@ -80,7 +80,13 @@ pub(in crate::app) fn fetcher(
 ) -> anyhow::Result<(Arc<AddressPolicy>, Arc<HttpFetcher>)> {
     let address_policy = parts::address_policy(&options.allow_networks, &options.allow_ports);
     let config = &options.node.config;
-    let fetch = parts::fetcher(address_policy.clone(), &config.fetch, &config.hosts, clock)?;
+    let fetch = parts::fetcher(
+        address_policy.clone(),
+        &config.fetch,
+        &config.hosts,
+        None,
+        clock,
+    )?;
     Ok((address_policy, fetch))
 }
 

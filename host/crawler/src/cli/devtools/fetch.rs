@@ -10,10 +10,12 @@ use url::Url;
 use super::pages::{PAGES, plugin_of};
 use crate::cli::Failure;
 use crate::cli::args::{RuleArgs, key_value};
+use crate::cli::cache::CacheArgs;
 use crate::cli::engine::EngineOptions;
 use crate::cli::options::{NO_PORT, NetworkArgs};
 use crate::config::{self, Environment, FetchConfig, FixedHosts};
 use crawler_devtools::saved::CallName;
+use crawler_fetch::cache::CacheSettings;
 use crawler_model::crawl::{Request, STATE_MAX};
 use crawler_model::plugin::LimitOverrides;
 use crawler_model::resource::{Agent, CrawlSettings, CredentialNames, ProxyChoice, Robots};
@@ -56,6 +58,8 @@ pub struct FetchSetup {
     pub fetch: FetchConfig,
     /// Fixed addresses of hosts from the config file.
     pub hosts: FixedHosts,
+    /// Cache of the answers of sites. If `None`, sites are always asked.
+    pub cache: Option<CacheSettings>,
 }
 
 #[derive(Debug, Args)]
@@ -126,6 +130,8 @@ pub(super) struct FetchSetupArgs {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
+    cache: CacheArgs,
+    #[command(flatten)]
     networks: NetworkArgs,
 }
 
@@ -142,7 +148,7 @@ impl FetchArgs {
                 keep_body: self.keep_body,
                 ..self.request.into_request(self.url, self.rule)
             },
-            fetch_setup: self.fetch_setup.into_fetch_setup()?,
+            fetch_setup: self.fetch_setup.into_fetch_setup(environment)?,
             pages: self.into,
             name: self.name,
             is_replacing: self.replace,
@@ -162,7 +168,7 @@ impl RequestArgs {
 }
 
 impl FetchSetupArgs {
-    pub(super) fn into_fetch_setup(self) -> anyhow::Result<FetchSetup> {
+    pub(super) fn into_fetch_setup(self, environment: &Environment) -> anyhow::Result<FetchSetup> {
         let config = config::load(self.config.as_deref())?;
         Ok(FetchSetup {
             settings: CrawlSettings {
@@ -176,6 +182,7 @@ impl FetchSetupArgs {
             allow_networks: self.networks.allow_networks,
             fetch: config.fetch,
             hosts: config.hosts,
+            cache: self.cache.into_settings(environment),
         })
     }
 }

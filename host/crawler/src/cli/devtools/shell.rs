@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use url::Url;
 
+use super::cached::from_cache;
 use super::fetch::{FetchSetup, FetchSetupArgs, RequestArgs, check_scheme};
 use crate::cli::{Failure, table};
 use crate::config::Environment;
@@ -84,7 +85,7 @@ impl ShellArgs {
         };
         Ok(ShellOptions {
             page,
-            fetch_setup: self.fetch_setup.into_fetch_setup()?,
+            fetch_setup: self.fetch_setup.into_fetch_setup(environment)?,
             history: history.filter(|_| !self.no_history),
         })
     }
@@ -295,6 +296,10 @@ fn about(page: &Page) -> String {
     );
     if page.truncated {
         about += ", cut by limit body";
+    }
+    if let Some(note) = from_cache(page) {
+        about += ", ";
+        about += &note;
     }
     if !(200..300).contains(&page.status) {
         about += "; a rule gets it only if its request accepts this status";

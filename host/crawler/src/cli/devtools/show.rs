@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::cli::devtools::cached::from_cache;
 use crate::cli::devtools::pages::PAGES;
 use crate::cli::devtools::{TestOptions, mutations};
 use crate::cli::{Failure, plugin, table};
@@ -327,8 +328,9 @@ pub fn check_report(
 /// Prints where a fetched page was saved.
 pub fn fetch_report(folder: &Path, name: &CallName, rule: &str, page: &Page) -> anyhow::Result<()> {
     let kind = page.header("content-type").unwrap_or("no content type");
+    let from_cache = from_cache(page).map(|note| format!(", {note}"));
     table::print_line(&table::plain(&format!(
-        "saved {} as {}: status {}, {kind}, {}{}",
+        "saved {} as {}: status {}, {kind}, {}{}{}",
         page.url,
         saved::path_of(folder, name).display(),
         page.status,
@@ -338,6 +340,7 @@ pub fn fetch_report(folder: &Path, name: &CallName, rule: &str, page: &Page) -> 
         } else {
             ""
         },
+        from_cache.unwrap_or_default(),
     )))?;
     // If the folder is that of a plugin, the hint names it, unless it is the current folder.
     let plugin = folder.parent().filter(|_| folder.ends_with(PAGES));
