@@ -6,6 +6,7 @@
 
 mod access;
 mod alone;
+mod cache;
 mod declared;
 mod devtools;
 mod files;
