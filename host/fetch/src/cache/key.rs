@@ -4,8 +4,8 @@
 //! The URL is not brought into the form in which a crawl compares URLs: a site may redirect from one form to another.
 //! Conditions of a crawl are not in it, because none are sent with a cache.
 //!
-//! What was let through to the site is a part of the key: proxies, allowed networks, fixed addresses and whether
-//! certificates are checked. A run that allows less does not see what was fetched with more.
+//! Proxies, allowed networks, fixed addresses and whether certificates are checked are a part of the key: they decide
+//! which sites are let through. A run that allows less does not see what was fetched with more.
 
 use bytes::Bytes;
 use ipnet::IpNet;

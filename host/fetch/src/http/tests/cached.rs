@@ -128,7 +128,8 @@ async fn a_later_run_gets_the_same_answers_and_asks_nothing() {
 #[tokio::test]
 async fn an_answer_from_the_cache_takes_no_turn_of_its_host() {
     let web = Web::saying(answer("200 OK", &[], b"page")).await;
-    let fetcher = Runs::new().fetcher();
+    let runs = Runs::new();
+    let fetcher = runs.fetcher();
     let request = FetchRequest {
         delay: Some(Duration::from_secs(600)),
         requester: Requester {
