@@ -4,16 +4,16 @@
 //! The URL is not brought into the form in which a crawl compares URLs: a site may redirect from one form to another.
 //! Conditions of a crawl are not in it, because none are sent with a cache.
 //!
-//! Proxies, allowed networks, fixed addresses and whether certificates are checked are a part of the key: they decide
-//! which sites are let through. A run that allows less does not see what was fetched with more.
+//! Proxies with their logins, allowed networks, fixed addresses and whether certificates are checked are a part of the
+//! key: they decide which sites are let through. A run that allows less does not see what was fetched with more. Setting
+//! `ca` of `[fetch]` is not a part of it, because the client does not show the bytes of a certificate.
 
 use bytes::Bytes;
 use ipnet::IpNet;
 use reqwest::Request;
 use reqwest::header::USER_AGENT;
-use url::Url;
 
-use crate::http::FetchSettings;
+use crate::http::{FetchSettings, ProxySettings};
 use crawler_model::id::{Digest, RunningDigest};
 
 /// The part of a key that all requests of a process share.
@@ -40,16 +40,19 @@ impl Scope<'_> {
 }
 
 /// Returns the key of a request with this body, which goes through one of these proxies.
-pub(crate) fn key<'a>(
+pub(crate) fn key(
     scope: &RunningDigest,
-    request: &'a Request,
+    request: &Request,
     body: Option<&Bytes>,
-    user_agent: &'a str,
-    proxies: impl Iterator<Item = &'a Url>,
+    user_agent: &str,
+    proxies: &[ProxySettings],
 ) -> Digest {
     let mut digest = scope.clone();
-    let proxies: Vec<&str> = proxies.map(Url::as_str).collect();
-    add(&mut digest, proxies.join(" ").as_bytes());
+    add(&mut digest, &proxies.len().to_be_bytes());
+    for ProxySettings { url, login } in proxies {
+        // A proxy may choose its way out by the login.
+        add(&mut digest, format!("{url} {login:?}").as_bytes());
+    }
     add(&mut digest, request.method().as_str().as_bytes());
     let url = request.url();
     add(&mut digest, url[..url::Position::AfterQuery].as_bytes());
@@ -109,13 +112,7 @@ mod tests {
         let mut request = Request::new(Method::GET, URL.parse().unwrap());
         change(&mut request);
         let body = body.map(|body| Bytes::copy_from_slice(body.as_bytes()));
-        key(
-            scope,
-            &request,
-            body.as_ref(),
-            "crawler/1",
-            std::iter::empty(),
-        )
+        key(scope, &request, body.as_ref(), "crawler/1", &[])
     }
 
     fn set(name: &'static str, value: &'static str) -> impl FnOnce(&mut Request) {
@@ -141,8 +138,12 @@ mod tests {
             set("x", "2")(request);
             set("x", "1")(request);
         };
-        let through = "http://proxy.test:3128".parse().unwrap();
+        let proxy = |password: Option<&str>| ProxySettings {
+            url: "http://proxy.test:3128".parse().unwrap(),
+            login: password.map(|password| ("ann".to_owned(), password.to_owned())),
+        };
         let request = Request::new(Method::GET, URL.parse().unwrap());
+        let through = |proxies: &[ProxySettings]| key(&usual, &request, None, "crawler/1", proxies);
         let unchecked = FetchSettings {
             check_certificates: false,
             ..FetchSettings::default()
@@ -164,8 +165,11 @@ mod tests {
             key_of(&usual, set("user-agent", "other/1"), None),
             key_of(&usual, two, None),
             key_of(&usual, other_way, None),
-            key(&usual, &request, None, "other/2", std::iter::empty()),
-            key(&usual, &request, None, "crawler/1", [&through].into_iter()),
+            key(&usual, &request, None, "other/2", &[]),
+            through(&[proxy(None)]),
+            through(&[proxy(None), proxy(None)]),
+            through(&[proxy(Some("de"))]),
+            through(&[proxy(Some("us"))]),
             key_of(&scope(&["10.0.0.0/8"], &settings), |_| {}, None),
             key_of(&scope(&[], &unchecked), |_| {}, None),
             key_of(&scope(&[], &fixed), |_| {}, None),

@@ -103,9 +103,11 @@ impl Hop {
 
     /// Returns the key of this request. Returns `None` if there is no cache.
     pub(super) fn cache_key(&self, request: &Request, settings: &FetchSettings) -> Option<Digest> {
-        let proxies = self.pool.iter().flat_map(|pool| pool.urls());
-        let (body, user_agent) = (self.body.as_ref(), &settings.user_agent);
         let cache = self.cache.as_ref()?;
+        let pool = self.pool.as_ref();
+        let proxies = pool.and_then(|pool| settings.proxies.get(pool.name()));
+        let proxies = proxies.map(Vec::as_slice).unwrap_or_default();
+        let (body, user_agent) = (self.body.as_ref(), &settings.user_agent);
         Some(key(cache.scope(), request, body, user_agent, proxies))
     }
 

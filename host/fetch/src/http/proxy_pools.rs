@@ -132,11 +132,6 @@ impl ProxyPool {
         &self.name
     }
 
-    /// Returns the URLs of all proxies.
-    pub(super) fn urls(&self) -> impl Iterator<Item = &Url> {
-        self.proxies.iter().map(|proxy| &proxy.url)
-    }
-
     /// Returns the next proxy that neither rests nor was tried, if there is one.
     pub(super) fn next(&self, tried: &[usize]) -> Option<(usize, &PooledProxy)> {
         let index = self.rotation.next(Instant::now(), tried)?;
