@@ -71,9 +71,9 @@ impl Head {
     }
 
     /// Returns true if a later run may get the answer: it is no part of a body, no answer to a condition, and no
-    /// failure that may be over soon.
+    /// failure except that there is no such page. A site that refuses a request may accept it later.
     pub(crate) fn is_lasting(&self) -> bool {
-        !matches!(self.status, ..200 | 206 | 304 | 408 | 425 | 429 | 500..)
+        matches!(self.status, 200..=205 | 207..=303 | 305..=399 | 404 | 410)
     }
 
     /// Returns the answer as it came from the site, with this body.
@@ -270,10 +270,13 @@ mod tests {
     #[test]
     fn answers_that_may_be_over_soon_are_not_lasting() {
         let lasting = |status| Head { status, ..head() }.is_lasting();
-        for status in [200, 204, 301, 302, 307, 308, 400, 401, 403, 404, 410] {
+        for status in [200, 204, 300, 301, 302, 303, 307, 308, 404, 410] {
             assert!(lasting(status), "{status}");
         }
-        for status in [101, 206, 304, 408, 425, 429, 500, 501, 503, 520, 599, 999] {
+        for status in [101, 206, 304, 400, 401, 403, 405, 408, 425, 429, 451] {
+            assert!(!lasting(status), "{status}");
+        }
+        for status in [500, 501, 503, 520, 599, 999] {
             assert!(!lasting(status), "{status}");
         }
     }

@@ -184,6 +184,7 @@ async fn what_may_be_over_soon_is_asked_for_again() {
         ("200 OK", 1),
         ("404 Not Found", 1),
         ("206 Partial", 2),
+        ("403 Forbidden", 2),
         ("429 Slow", 2),
         ("503 Busy", 2),
     ] {
