@@ -24,10 +24,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::time::timeout;
 
 use crawler_model::id::{Digest, RunningDigest};
 use crawler_process::clock::Clock;
-use crawler_process::memory::Account;
+use crawler_process::memory::{Account, MemoryReservation};
 use crawler_process::task::blocking;
 use folder::CacheFolder;
 
@@ -37,6 +38,10 @@ mod key;
 
 pub(crate) use entry::{Found, Head};
 pub(crate) use key::{Scope, key};
+
+/// The longest time that a request waits for its answer to be read or stored. A folder on a drive of the network may not
+/// answer at all.
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Settings of the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,8 +92,8 @@ struct Shared {
     scope: RunningDigest,
     clock: Arc<dyn Clock>,
     n_hits: AtomicU64,
-    /// True once an answer could not be stored.
-    is_broken: AtomicBool,
+    /// True once the log has the warning about the folder.
+    is_warned: AtomicBool,
 }
 
 impl std::fmt::Debug for HttpCache {
@@ -113,7 +118,7 @@ impl HttpCache {
                 scope,
                 clock,
                 n_hits: AtomicU64::new(0),
-                is_broken: AtomicBool::new(false),
+                is_warned: AtomicBool::new(false),
             }),
             max_age: settings.max_age,
         })
@@ -135,7 +140,14 @@ impl HttpCache {
         let (shared, held) = (Arc::clone(&self.shared), account.reserve(0));
         let (now, max_age) = (self.now(), self.max_age);
         let read = blocking(move || shared.folder.read(key, max_age, most, held, now));
-        read.await.ok().flatten()
+        match timeout(MAX_WAIT, read).await {
+            // It fails only where the process is about to end.
+            Ok(read) => read.ok().flatten(),
+            Err(elapsed) => {
+                self.warn_once(&elapsed.into());
+                None
+            }
+        }
     }
 
     /// Counts an answer that the cache gave.
@@ -153,22 +165,32 @@ impl HttpCache {
         self.shared.clock.unix_millis()
     }
 
-    /// Stores an answer. After a failure no further answer is stored; the log tells why.
-    pub(crate) async fn keep(&self, key: Digest, head: Head, body: Bytes) {
-        if self.shared.is_broken.load(Ordering::Relaxed) {
-            return;
-        }
+    /// Stores an answer, whose body is held in memory until then. The log has a warning if it cannot be stored.
+    pub(crate) async fn keep(&self, key: Digest, head: Head, body: Bytes, held: MemoryReservation) {
         let shared = Arc::clone(&self.shared);
         let write = blocking(move || {
-            let written = shared.folder.write(key, &head, &body);
-            if let Err(error) = written
-                && !shared.is_broken.swap(true, Ordering::Relaxed)
-            {
-                let folder = shared.folder.path().display();
-                tracing::warn!(%folder, %error, "an answer cannot be stored in the folder of --cache: no further one is");
-            }
+            // The work goes on after its time is over.
+            let _held = held;
+            shared.folder.write(key, &head, &body)
         });
-        // It fails only where the process is about to end.
-        let _written = write.await;
+        let error = match timeout(MAX_WAIT, write).await {
+            Ok(Ok(Err(error))) => error,
+            // It is cancelled only where the process is about to end.
+            Ok(Ok(Ok(())) | Err(_)) => return,
+            Err(elapsed) => elapsed.into(),
+        };
+        self.warn_once(&error);
+    }
+
+    /// Warns about the folder. One warning is enough: most reasons are the same for all answers.
+    fn warn_once(&self, error: &io::Error) {
+        if !self.shared.is_warned.swap(true, Ordering::Relaxed) {
+            let folder = self.shared.folder.path().display();
+            tracing::warn!(
+                %folder,
+                %error,
+                "cannot store an answer in the folder of --cache, or read it in time; its site is asked again, and further failures are not logged"
+            );
+        }
     }
 }

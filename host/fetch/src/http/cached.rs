@@ -133,7 +133,7 @@ impl Hop {
             Ok(Outcome::Redirect { .. }) | Err(FetchError::ContentType { .. }) => Bytes::new(),
             Ok(Outcome::Received(_)) | Err(_) => return,
         };
-        let _held = self.account.reserve(body.len() as u64);
-        cache.keep(key, head, body).await;
+        let held = self.account.reserve(body.len() as u64);
+        cache.keep(key, head, body, held).await;
     }
 }

@@ -115,7 +115,7 @@ impl HttpFetcher {
         if let Some(turn) = turn {
             turn.finish(host_delay.time);
         }
-        // The host has its turn back already, and no timeout of the request ends this.
+        // The host has its turn back already, so it is not left alone for longer.
         if let Some(draft) = draft {
             hop.keep(draft, &outcome).boxed().await;
         }

@@ -430,6 +430,12 @@ async fn a_page_is_fetched_although_it_cannot_be_stored() {
         assert_eq!(page_of(&fetcher, get(web.url("/"))).await.text(), "page");
         assert_eq!(web.heard().len(), n_asked);
     }
+    // The failures before do not count once the folder can be used again.
+    std::fs::create_dir(runs.folder.path()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(page_of(&fetcher, get(web.url("/"))).await.text(), "page");
+        assert_eq!(web.heard().len(), 3);
+    }
 }
 
 #[tokio::test]
