@@ -137,8 +137,11 @@ impl HttpCache {
 
     /// Returns the answer with this key and the first `most` bytes of its body, which are charged to the account.
     pub(crate) async fn find(&self, key: Digest, most: u64, account: &Account) -> Option<Found> {
-        let (shared, held) = (Arc::clone(&self.shared), account.reserve(0));
         let (now, max_age) = (self.now(), self.max_age);
+        if max_age == Some(Duration::ZERO) {
+            return None;
+        }
+        let (shared, held) = (Arc::clone(&self.shared), account.reserve(0));
         let read = blocking(move || shared.folder.read(key, max_age, most, held, now));
         match timeout(MAX_WAIT, read).await {
             // It fails only where the process is about to end.

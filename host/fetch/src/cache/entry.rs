@@ -113,9 +113,15 @@ pub(super) fn write(file: &mut File, head: &[u8], body: &Bytes) -> io::Result<()
     Ok(())
 }
 
-/// Reads an answer with the first `most` bytes of its body. A file that is no whole answer of this version is an error
-/// that [`is_torn`] tells from failures to read.
-pub(super) fn read(mut file: &File, most: u64, mut held: MemoryReservation) -> io::Result<Found> {
+/// Reads an answer with the first `most` bytes of its body. Returns `None` if its head is not wanted; nothing else is
+/// read or checked then. A file that is no whole answer of this version is an error that [`is_torn`] tells from failures
+/// to read.
+pub(super) fn read(
+    mut file: &File,
+    is_wanted: impl FnOnce(&Head) -> bool,
+    most: u64,
+    mut held: MemoryReservation,
+) -> io::Result<Option<Found>> {
     let mut fixed = [0; FIXED as usize];
     file.read_exact(&mut fixed)?;
     let (mark, rest) = fixed.split_at(MARK.len());
@@ -133,6 +139,11 @@ pub(super) fn read(mut file: &File, most: u64, mut held: MemoryReservation) -> i
     let mut head = vec![0; length as usize];
     file.read_exact(&mut head)?;
     digest.add(&head);
+    let read = serde_json::from_slice(&head);
+    let head: Head = read.map_err(|_| torn("its head is of another form"))?;
+    if !is_wanted(&head) {
+        return Ok(None);
+    }
     let wanted = n_body.min(most);
     held.set(wanted);
     let mut body = vec![0; usize::try_from(wanted).map_err(io::Error::other)?];
@@ -142,9 +153,8 @@ pub(super) fn read(mut file: &File, most: u64, mut held: MemoryReservation) -> i
     if digest.digest().as_bytes() != kept {
         return Err(torn("it has another digest"));
     }
-    let head = serde_json::from_slice(&head).map_err(|_| torn("its head is of another form"))?;
     let body = body.into();
-    Ok(Found { head, body, held })
+    Ok(Some(Found { head, body, held }))
 }
 
 /// Adds what is left of a file to the digest.
@@ -232,7 +242,8 @@ mod tests {
     fn an_answer_is_read_as_it_was_written_and_no_more_than_is_wanted() {
         let account = Account::default();
         for (most, body) in [(9, "body"), (4, "body"), (2, "bo"), (0, "")] {
-            let found = read(&written(&whole()), most, account.reserve(0)).unwrap();
+            let found = read(&written(&whole()), |_| true, most, account.reserve(0));
+            let found = found.unwrap().unwrap();
             assert_eq!((&found.head, &found.body[..]), (&head(), body.as_bytes()));
             assert_eq!(account.bytes(), body.len() as u64);
             let response = found.head.response(found.body.clone()).unwrap();
@@ -247,12 +258,23 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_read_after_a_head_that_is_not_wanted() {
+        let account = Account::default();
+        let whole = whole();
+        let no_body = written(&whole[..whole.len() - 4]);
+        let is_wanted = |head: &Head| head.stored_at > 7;
+        let found = read(&no_body, is_wanted, 9, account.reserve(0));
+        assert!(found.unwrap().is_none());
+    }
+
+    #[test]
     fn a_file_that_was_changed_anywhere_is_torn() {
         let whole = whole();
         let check = |bytes: &[u8], what: &str| {
             let account = Account::default();
             for most in [0, 2, 1 << 20] {
-                let error = read(&written(bytes), most, account.reserve(0)).unwrap_err();
+                let read = read(&written(bytes), |_| true, most, account.reserve(0));
+                let error = read.unwrap_err();
                 assert!(is_torn(&error), "{what}: {error}");
             }
             assert_eq!(account.bytes(), 0);

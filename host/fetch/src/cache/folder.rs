@@ -88,10 +88,9 @@ impl CacheFolder {
         let path = self.path.join(entry::file_name(key));
         let read = || -> io::Result<Option<Found>> {
             let file = File::open(&path)?;
-            let found = entry::read(&file, most, held)?;
-            if !is_young(&found.head) {
+            let Some(found) = entry::read(&file, is_young, most, held)? else {
                 return Ok(None);
-            }
+            };
             // If it fails, the answer only counts as unused.
             let _noted = file.set_modified(moment(now));
             Ok(Some(found))
