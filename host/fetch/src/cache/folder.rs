@@ -4,9 +4,9 @@
 //! Several processes may share a folder. Each counts what it writes itself, and looks at all files again before it
 //! has written a part of what the folder may hold. Files of other names are not counted and stay.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,6 +21,8 @@ use crawler_process::memory::MemoryReservation;
 
 /// Beginning and ending of the names of files that are being written.
 const UNFINISHED: (&str, &str) = (".answer-", ".part");
+/// Bits of a mode that let others write.
+const OTHERS_WRITE: u32 = 0o022;
 /// Age from which an unfinished file was left by a process that is gone.
 const LEFT_BEHIND: Duration = Duration::from_secs(60 * 60);
 /// Divisor of the folder's size that gives the bytes that a process writes between two looks at all files.
@@ -54,9 +56,13 @@ struct Stored {
 }
 
 impl CacheFolder {
-    /// Opens a folder. It is made if it is missing, for this user alone.
+    /// Opens a folder. It is made if it is missing, for this user alone. One that others may write to is refused, because
+    /// the answers in it may be theirs.
     pub(super) fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+        if let Some(why) = not_ours(&fs::metadata(path)?) {
+            return Err(io::Error::other(why));
+        }
         let folder = Self {
             path: std::path::absolute(path)?,
             max_bytes,
@@ -217,6 +223,15 @@ impl CacheFolder {
         }
         Ok(all)
     }
+}
+
+/// Returns why a folder is not this user's alone to write to, if it is not.
+fn not_ours(metadata: &Metadata) -> Option<&'static str> {
+    if metadata.uid() != rustix::process::geteuid().as_raw() {
+        return Some("it belongs to another user; choose another folder");
+    }
+    let why = "others may write to it; take that away with chmod go-w, or choose another folder";
+    (metadata.mode() & OTHERS_WRITE != 0).then_some(why)
 }
 
 fn moment(unix_millis: UnixMillis) -> SystemTime {

@@ -103,6 +103,19 @@ fn answers_are_for_their_user_alone() {
 }
 
 #[test]
+fn a_folder_that_others_may_write_to_is_refused() {
+    let temporary = tempfile::tempdir().unwrap();
+    let path = temporary.path();
+    for (mode, is_refused) in [(0o770, true), (0o702, true), (0o755, false)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let opened = CacheFolder::open(path, 10_000);
+        let why = opened.err().map(|error| error.to_string());
+        let is_told = why.is_some_and(|why| why.contains("chmod go-w"));
+        assert_eq!(is_told, is_refused, "{mode:o}");
+    }
+}
+
+#[test]
 fn files_that_were_left_unfinished_go_after_an_hour() {
     let temporary = tempfile::tempdir().unwrap();
     let folder = CacheFolder::open(temporary.path(), 10_000).unwrap();
