@@ -80,7 +80,7 @@
 //! | marks of line files, and digests of plugins, in a frontier | one small record for each file; 32 bytes for each version of the plugin that has crawled | with the frontier | none | `a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read` |
 //! | files that were never complete | an hour | a sweep every hour | none | `writes_that_were_cut_off_are_swept_after_an_hour_and_nothing_else_is` |
 //! | compiled code | 2 GiB, the least used goes | the next one that is kept | `--compiled-size` | `the_least_used_code_goes_when_there_is_too_much` |
-//! | answers of sites, for authors | 1 GiB, those used least recently go; each process may exceed it by a sixteenth | the next one that is kept | `--cache-size` | `the_answers_used_least_recently_go_for_new_ones`, `two_processes_keep_one_bound` |
+//! | answers of sites, for authors | 1 GiB, those used least recently go; each process may exceed it by a sixteenth and the answers that it is storing | the next one that is kept | `--cache-size` | `the_answers_used_least_recently_go_for_new_ones`, `two_processes_keep_one_bound` |
 //! | SDKs of plugins, for authors | none: half a megabyte for each version of the SDK | whoever removes the cache folder; it is made again | none | `another_sdk_has_another_folder` |
 //! | plugin bytes | those of plugins that are there, and an hour longer | the leader's sweep every hour | `--plugin-size` each | `bytes_go_with_the_last_version_that_has_them`, `bytes_of_plugins_that_are_not_kept_go_and_other_files_stay` |
 //! | statistics of a run | 64 KiB a shard, in memory and in its frontier | the sweep of a new run | none | `whatever_sites_and_rules_do_statistics_stay_small` |

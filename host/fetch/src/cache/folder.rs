@@ -1,14 +1,14 @@
-//! The folder of stored answers: a file for each, which is replaced as a whole. The time of change of a file is the
-//! time of its last use, and those used least recently go when there is no room for the next one.
+//! The folder of stored answers: a file for each, which is replaced as a whole. The modification time of a file
+//! is the time of its last use, and those used least recently go when there is no room for the next one.
 //!
-//! Several processes may share a folder. Each counts what it writes itself, and looks at all files again before it
-//! has written a part of what the folder may hold. Files of other names are not counted and stay.
+//! Several processes may share a folder. Each counts what it writes itself, and scans the folder again once it has
+//! written a part of what the folder may hold. Files of other names are not counted and stay.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
@@ -25,10 +25,10 @@ const UNFINISHED: (&str, &str) = (".answer-", ".part");
 const OTHERS_WRITE: u32 = 0o022;
 /// Age from which an unfinished file was left by a process that is gone.
 const LEFT_BEHIND: Duration = Duration::from_secs(60 * 60);
-/// Divisor of the folder's size that gives the bytes that a process writes between two looks at all files.
-const LOOK_SHARE: u64 = 16;
+/// Divisor of the folder's size that gives the bytes that a process writes between two scans.
+const SCAN_SHARE: u64 = 16;
 /// Divisor of the folder's size that gives the bytes that are made free beyond the room that is needed, so that not
-/// every further answer needs a look at all files.
+/// every further answer needs a scan.
 const FREE_SHARE: u64 = 8;
 
 /// The folder of stored answers.
@@ -36,7 +36,7 @@ const FREE_SHARE: u64 = 8;
 pub(super) struct CacheFolder {
     path: PathBuf,
     max_bytes: u64,
-    /// If `None`, the files were not looked at yet.
+    /// If `None`, the folder was not scanned yet.
     usage: Mutex<Option<Usage>>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct CacheFolder {
 #[derive(Debug, Clone, Copy)]
 struct Usage {
     n_bytes: u64,
-    /// Bytes that this process has written since it looked at all files.
+    /// Bytes that this process has written since its last scan.
     n_written: u64,
 }
 
@@ -147,10 +147,15 @@ impl CacheFolder {
 
     /// Counts an answer that is about to be written, after files were removed as far as it needs room.
     fn make_room(&self, n_bytes: u64, now: SystemTime) -> io::Result<()> {
-        let mut usage = self.usage.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut usage = match self.usage.try_lock() {
+            Ok(usage) => usage,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            // Another thread scans the folder, which takes long. The next scan counts this answer.
+            Err(TryLockError::WouldBlock) => return Ok(()),
+        };
         let fits = |usage: &Usage| {
             usage.n_bytes.saturating_add(n_bytes) <= self.max_bytes
-                && usage.n_written <= self.max_bytes / LOOK_SHARE
+                && usage.n_written <= self.max_bytes / SCAN_SHARE
         };
         let known = match usage.filter(fits) {
             Some(usage) => usage,
