@@ -56,6 +56,12 @@ impl HttpFetcher {
         if let Err(denied) = self.address_policy.check(&hop.url) {
             return Sent::nothing(denied, 0);
         }
+        // What the cache has needs no proxy.
+        if hop.cache.is_none()
+            && let Some(resting) = self.resting(hop)
+        {
+            return resting;
+        }
         let may_look_up = !self.is_proxys_to_resolve(hop);
         // The port is open nearly always, and then no timer is needed.
         if !self.resolver.is_port_open(&hop.url, hop.names_port) {
@@ -64,16 +70,13 @@ impl HttpFetcher {
                 return Sent::nothing(denied, 0);
             }
         }
-        if hop.cache.is_some()
-            && let Some(outcome) = hop.cached(&self.settings, max_body).boxed().await
-        {
-            return Sent::unasked(outcome, 0);
-        }
-        if let Some(pool) = &hop.pool
-            && let Err(resting) = pool.check()
-        {
-            let pause = pause_of(&resting);
-            return Sent::nothing(resting, after(self.clock.unix_millis(), pause));
+        if hop.cache.is_some() {
+            if let Some(outcome) = hop.cached(&self.settings, max_body).boxed().await {
+                return Sent::unasked(outcome, 0);
+            }
+            if let Some(resting) = self.resting(hop) {
+                return resting;
+            }
         }
         let host = clock_of(&hop.url);
         let asked = Instant::now();
@@ -125,6 +128,14 @@ impl HttpFetcher {
             host_ready_at: after(now, host_delay.time.max(pause)),
             delay_by: host_delay.by,
         }
+    }
+
+    /// Returns the result of a hop that is not made, because all of its proxies rest.
+    fn resting(&self, hop: &Hop) -> Option<Sent> {
+        let resting = hop.pool.as_ref()?.check().err()?;
+        let pause = pause_of(&resting);
+        let ready_at = after(self.clock.unix_millis(), pause);
+        Some(Sent::nothing(resting, ready_at))
     }
 
     /// Returns the address that a hop counts for: the one where its connection is tried first. A connection
