@@ -19,7 +19,7 @@ pub(super) struct CacheArgs {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration, requires = "cache")]
     cache_age: Option<Duration>,
     /// Bytes of all answers of --cache; those used least recently go
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size)]
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size, requires = "cache")]
     cache_size: u64,
 }
 
@@ -88,6 +88,7 @@ mod tests {
     fn what_makes_no_sense_is_refused_by_the_name_of_the_option() {
         for (args, option) in [
             (&["books", "--cache-age=1d"][..], "--cache"),
+            (&["books", "--cache-size=2MiB"], "--cache"),
             (&["books", "--cache="], "--cache"),
             (&["books", "--cache", "--cache-age=long"], "--cache-age"),
             (&["books", "--cache", "--cache-size=0"], "--cache-size"),
