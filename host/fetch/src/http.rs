@@ -299,7 +299,7 @@ impl Fetch for HttpFetcher {
         };
         let proxy = pool.as_ref().map(|pool| pool.name());
         // Where no delay is kept, connections are open while a name is looked up anew. What the cache has needs no
-        // lookup.
+        // lookup; with a cache, only a connection looks a name up.
         let is_spaced = !self.delay(&request.url, request.delay).is_zero();
         let needs_name = pool.is_none() && self.cache.is_none() && is_spaced;
         (!needs_name || self.resolver.is_known(&request.url))

@@ -118,7 +118,8 @@ impl HttpFetcher {
         // One byte more tells that the file is longer.
         let max_body = MAX_BYTES as u64 + 1;
         let mut hop = Hop::get(robots, politeness.names_port, politeness.pool.clone());
-        // Pages that are not in the cache are asked for by these rules, so they are not older than without it.
+        // Pages that are not in the cache are asked for by these rules. An answer of the cache counts as new once it is
+        // taken, so at the end of a long run the rules may be two days old.
         hop.cache = self.cache.clone().map(|cache| cache.within(FRESH));
         for n_followed in 0..=MAX_REDIRECTS {
             let pace = politeness.pace(self.delay(&hop.url, politeness.delay));
