@@ -1,8 +1,8 @@
 //! HTTP cache for development: answers of sites, kept in a folder, that answer the same requests of later runs. A
 //! user who changes a rule and runs it again does not ask the site again.
 //!
-//! It is no cache as RFC 9111 has it: what a site says about caching is ignored, and an answer is good until it is
-//! older than the user wants. Nor is a page asked for on a condition, because the cache has the whole answer.
+//! It does not follow RFC 9111: what a site says about caching is ignored, and an answer is good until it is as old as
+//! the user allows. Conditional requests are not sent, because the cache has the whole answer.
 //!
 //! ```text
 //! key     which requests are the same
@@ -39,8 +39,7 @@ mod key;
 pub(crate) use entry::{Found, Head};
 pub(crate) use key::{Scope, key};
 
-/// The longest time that a request waits for its answer to be read or stored. A folder on a drive of the network may not
-/// answer at all.
+/// The longest time that a request waits for its answer to be read or stored. A network drive may not respond at all.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 
 /// Settings of the cache.
@@ -48,7 +47,7 @@ const MAX_WAIT: Duration = Duration::from_secs(10);
 pub struct CacheSettings {
     /// Folder of the answers, which several processes may share: option `--cache`.
     pub folder: PathBuf,
-    /// Age from which an answer is asked for again: option `--cache-age`. If `None`, answers have no end.
+    /// Age from which an answer is asked for again: option `--cache-age`. If `None`, answers never expire.
     pub max_age: Option<Duration>,
     /// Maximum size in bytes of all answers: option `--cache-size`.
     pub max_bytes: u64,

@@ -94,7 +94,7 @@ pub struct FetchRequest {
     /// The page is wanted only if it has changed since; if not, the answer has status 304. Redirects
     /// are followed without this condition, because it is not about the URL they lead to.
     pub validators: Option<Validators>,
-    /// True if an earlier attempt at the page was no success. The site is asked then, whatever the cache has: a rule
+    /// True if an earlier attempt at the page failed. The site is asked then, whatever the cache has: a rule
     /// may have refused that answer.
     pub is_retry: bool,
     /// Treatment of the site's robots.txt.

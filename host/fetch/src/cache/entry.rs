@@ -1,8 +1,8 @@
 //! The stored form of an answer: a mark with the version, a digest of all that follows, the length of the head, the
 //! head as JSON, and the body with its content-encoding removed.
 //!
-//! A reader takes nothing for an answer that was not written whole: the digest tells. A file with another mark is
-//! one of another version, or no answer.
+//! The digest detects files that were not written completely. A file with another mark is one of another version, or
+//! no answer.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -93,15 +93,14 @@ impl Head {
     }
 }
 
-/// Returns the number of bytes of the file of an answer, or a little more.
+/// Returns the number of bytes of the file of an answer.
 pub(super) fn size(head: &[u8], body: &Bytes) -> u64 {
     FIXED + head.len() as u64 + body.len() as u64
 }
 
 /// Writes an answer with this head, as [`Head`] is written, to an empty file.
 pub(super) fn write(file: &mut File, head: &[u8], body: &Bytes) -> io::Result<()> {
-    let length = u32::try_from(head.len()).ok().filter(|n| *n <= MAX_HEAD);
-    let length = length.ok_or_else(|| torn("its head is too long"))?;
+    let length = u32::try_from(head.len()).map_err(io::Error::other)?;
     let length = length.to_be_bytes();
     let mut digest = RunningDigest::default();
     for piece in [&length[..], head, body] {
@@ -114,8 +113,8 @@ pub(super) fn write(file: &mut File, head: &[u8], body: &Bytes) -> io::Result<()
 }
 
 /// Reads an answer with the first `most` bytes of its body. Returns `None` if its head is not wanted; nothing else is
-/// read or checked then. A file that is no whole answer of this version is an error that [`is_torn`] tells from failures
-/// to read.
+/// read or checked then. A file that is no whole answer of this version is an error that [`is_torn`] tells from
+/// failures to read.
 pub(super) fn read(
     mut file: &File,
     is_wanted: impl FnOnce(&Head) -> bool,
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_as_it_was_written_and_no_more_than_is_wanted() {
+    fn an_answer_is_read_as_it_was_written_as_far_as_is_wanted() {
         let account = Account::default();
         for (most, body) in [(9, "body"), (4, "body"), (2, "bo"), (0, "")] {
             let found = read(&written(&whole()), |_| true, most, account.reserve(0));

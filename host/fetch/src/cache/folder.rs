@@ -56,8 +56,8 @@ struct Stored {
 }
 
 impl CacheFolder {
-    /// Opens a folder. It is made if it is missing, for this user alone. One that others may write to is refused, because
-    /// the answers in it may be theirs.
+    /// Opens a folder. It is made if it is missing, for this user alone. One that others may write to is refused,
+    /// because the answers in it may be theirs.
     pub(super) fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         if let Some(why) = not_ours(&fs::metadata(path)?) {

@@ -5,8 +5,8 @@
 //! Conditions of a crawl are not in it, because none are sent with a cache.
 //!
 //! Proxies with their logins, allowed networks, fixed addresses and whether certificates are checked are a part of the
-//! key: they decide which sites are let through. A run that allows less does not see what was fetched with more. Setting
-//! `ca` of `[fetch]` is not a part of it, because the client does not show the bytes of a certificate.
+//! key: they decide which sites are let through. A run that allows less does not see what was fetched with more.
+//! Setting `ca` of `[fetch]` is not a part of it, because the client does not show the bytes of a certificate.
 
 use bytes::Bytes;
 use ipnet::IpNet;

@@ -27,7 +27,7 @@ impl Sent {
         Self::unasked(Err(error), host_ready_at)
     }
 
-    /// Creates this outcome of a hop that asked nothing of its host.
+    /// Creates the result of a hop that asked nothing of its host, with this outcome.
     pub(super) fn unasked(outcome: Result<Outcome, FetchError>, host_ready_at: UnixMillis) -> Self {
         Self {
             outcome,

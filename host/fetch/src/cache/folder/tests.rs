@@ -29,7 +29,7 @@ fn read(folder: &CacheFolder, name: &str, now: UnixMillis) -> Option<Found> {
     folder.read(key(name), None, u64::MAX, held, now)
 }
 
-/// Returns the names of the answers that are there. Reading does not count as use: the files are looked at.
+/// Returns the names of the answers that are there. It reads none of them, because that would count as use.
 fn kept<'a>(folder: &CacheFolder, names: &[&'a str]) -> Vec<&'a str> {
     let is_kept = |name: &&str| folder.path.join(entry::file_name(key(name))).exists();
     names.iter().copied().filter(is_kept).collect()

@@ -290,7 +290,7 @@ async fn a_run_that_allows_less_does_not_see_what_was_fetched() {
 }
 
 #[tokio::test]
-async fn a_redirect_that_was_followed_is_no_page_for_a_rule_that_wants_it() {
+async fn a_followed_redirect_is_no_page_for_a_rule_that_wants_it() {
     let web = Web::new(|request| {
         Reply::Close(match path(request) {
             "/1" => answer("301 Moved", &["location: /2"], b"moved"),
@@ -314,7 +314,7 @@ async fn a_redirect_that_was_followed_is_no_page_for_a_rule_that_wants_it() {
 }
 
 #[tokio::test]
-async fn a_content_type_that_is_not_wanted_is_refused_without_asking_again() {
+async fn an_unwanted_content_type_is_refused_without_asking_again() {
     let web = Web::saying(answer("200 OK", &["content-type: image/png"], b"png")).await;
     let runs = Runs::new();
     let html = FetchRequest {
@@ -330,7 +330,7 @@ async fn a_content_type_that_is_not_wanted_is_refused_without_asking_again() {
 }
 
 #[tokio::test]
-async fn a_site_is_asked_again_by_another_attempt_and_the_new_answer_counts() {
+async fn another_attempt_asks_the_site_and_its_answer_counts() {
     let n_asked = AtomicU64::new(0);
     let web = Web::new(move |_| {
         let n = n_asked.fetch_add(1, Ordering::Relaxed);
