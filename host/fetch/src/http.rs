@@ -343,7 +343,8 @@ impl Fetch for HttpFetcher {
         Ok(Prepared {
             host_ready_at: pause.ready_at,
             delay_by: pause.by,
-            has_answered: wanted.is_new,
+            // An answer of the cache says nothing about the host.
+            has_answered: wanted.is_new && pause.ready_at > 0,
         })
     }
 

@@ -421,6 +421,21 @@ async fn robots_are_stored_for_a_day_and_obeyed() {
 }
 
 #[tokio::test]
+async fn kept_robots_do_not_say_that_the_host_has_answered() {
+    let web = Web::saying(answer("404 Not Found", &[], b"")).await;
+    let runs = Runs::new();
+    let request = FetchRequest {
+        robots: Robots::Obey,
+        ..get(web.url("/"))
+    };
+    for has_answered in [true, false] {
+        let prepared = runs.fetcher().prepare(request.clone()).await.unwrap();
+        assert_eq!(prepared.has_answered, has_answered);
+    }
+    assert_eq!(web.heard().len(), 1);
+}
+
+#[tokio::test]
 async fn a_page_is_fetched_although_it_cannot_be_stored() {
     let web = Web::saying(answer("200 OK", &[], b"page")).await;
     let runs = Runs::new();
