@@ -17,6 +17,14 @@ const OF_THE_TEST: [&str; 8] = [
 
 /// Runs `cargo build` in a folder and returns the names of targets with the files made of them.
 pub(crate) fn build(folder: &Path, arguments: &[&str]) -> Vec<(String, PathBuf)> {
+    try_build(folder, arguments).unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// Runs `cargo build` for programs that a test can do without.
+pub(crate) fn try_build(
+    folder: &Path,
+    arguments: &[&str],
+) -> Result<Vec<(String, PathBuf)>, String> {
     let mut command = Command::new("cargo");
     OF_THE_TEST.iter().for_each(|name| {
         command.env_remove(name);
@@ -29,16 +37,13 @@ pub(crate) fn build(folder: &Path, arguments: &[&str]) -> Vec<(String, PathBuf)>
         .stdin(Stdio::null())
         .stderr(Stdio::inherit())
         .output()
-        .unwrap_or_else(|e| panic!("cargo does not start: {e}"));
-    assert!(
-        built.status.success(),
-        "cargo build {arguments:?} failed in {}",
-        folder.display()
-    );
-    String::from_utf8_lossy(&built.stdout)
-        .lines()
-        .flat_map(artifacts)
-        .collect()
+        .map_err(|e| format!("cargo does not start: {e}"))?;
+    if !built.status.success() {
+        let folder = folder.display();
+        return Err(format!("cargo build {arguments:?} failed in {folder}"));
+    }
+    let messages = String::from_utf8_lossy(&built.stdout);
+    Ok(messages.lines().flat_map(artifacts).collect())
 }
 
 fn artifacts(line: &str) -> Vec<(String, PathBuf)> {

@@ -34,6 +34,7 @@ pub mod faulty;
 pub mod faulty_store;
 pub mod guests;
 pub mod http;
+pub mod peers;
 pub mod process;
 pub mod proxy;
 pub mod python;
