@@ -21,6 +21,7 @@ from urllib.parse import urljoin
 from lxml import etree, html
 from scrapy import Request, Spider
 from scrapy.crawler import AsyncCrawlerProcess
+from scrapy.spidermiddlewares.httperror import HttpError
 
 TITLE = etree.XPath("string((//title)[1])")
 HEADINGS = etree.XPath("count(//h1 | //h2 | //h3 | //h4 | //h5 | //h6)")
@@ -31,16 +32,25 @@ SPACE = " \t\n\r\f"
 class Site(Spider):
     name = "site"
 
-    def __init__(self, start, below, output):
+    def __init__(self, start, below, output, failures):
         super().__init__()
         self.site = urljoin(start, "/")[:-1]
         self.begin = start
         self.below = self.site + below
         self.seen = {start}
         self.output = output
+        self.failures = failures
 
     async def start(self):
-        yield Request(self.begin, dont_filter=True)
+        yield self.request(self.begin)
+
+    def request(self, link):
+        return Request(link, errback=self.failed, dont_filter=True)
+
+    def failed(self, failure):
+        """A page that is not there is no item. One that cannot be fetched makes this another crawl."""
+        if not failure.check(HttpError):
+            self.failures.append(failure.getErrorMessage())
 
     def parse(self, response):
         parser = html.HTMLParser(encoding="utf-8", huge_tree=True)
@@ -56,7 +66,7 @@ class Site(Spider):
         new = links - self.seen
         self.seen |= new
         for link in new:
-            yield Request(link, dont_filter=True)
+            yield self.request(link)
 
     def links(self, base, hrefs):
         """Returns the different pages of the site that the page links to."""
@@ -107,16 +117,20 @@ def settings(concurrency):
         "RETRY_ENABLED": False,
         "ROBOTSTXT_OBEY": False,
         "SPIDER_MIDDLEWARES": spider_off,
+        "STATS_CLASS": "scrapy.statscollectors.DummyStatsCollector",
         "TELNETCONSOLE_ENABLED": False,
     }
 
 
 def main():
     start, below, concurrency, output = sys.argv[1:]
+    failures = []
     with open(output, "w", encoding="utf-8") as items:
         process = AsyncCrawlerProcess(settings(int(concurrency)))
-        process.crawl(Site, start=start, below=below, output=items)
+        process.crawl(Site, start=start, below=below, output=items, failures=failures)
         process.start()
+    if failures:
+        sys.exit(f"{len(failures)} pages cannot be fetched: {failures[0]}")
 
 
 main()

@@ -92,7 +92,7 @@ fn start(program: &str, folder: &Path) -> Option<(u16, Process, Home)> {
 }
 
 /// Returns a config that makes serving as cheap as it can be: files are sent by the kernel, connections are kept, and
-/// nothing is logged or compressed.
+/// nothing is logged or compressed. A crawler that reads slowly on a busy machine is not cut off.
 fn config(port: u16, folder: &Path) -> String {
     // A server that root has started gives up its rights, and may then not read what belongs to root.
     let user = match rustix::process::geteuid().is_root() {
@@ -115,6 +115,8 @@ http {{
     sendfile on;
     tcp_nopush on;
     keepalive_requests 1000000;
+    keepalive_timeout 1h;
+    send_timeout 1h;
     open_file_cache max=500;
     client_body_temp_path body;
     proxy_temp_path proxy;
