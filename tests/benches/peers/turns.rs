@@ -11,7 +11,7 @@ const N_SHOWN: usize = 10;
 
 /// Crawls of one part.
 pub(crate) struct Runs {
-    /// What each of them has found.
+    /// Pages and items that all of them have found.
     pub(crate) found: Found,
     /// Costs of the crawls that count, in the order of the crawlers.
     pub(crate) costs: Vec<Vec<Cost>>,
