@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crawler_tests::process::{Home, Process};
 use crawler_tests::repository;
+use wasmparser::{Parser, Payload};
 
 use crate::devtools::{BUILD, fetch_crates};
 
@@ -89,8 +90,22 @@ fn the_folder_of_a_plugin_builds_anywhere_and_shares_what_is_compiled() {
         build(&folder).0 == first,
         "another build of the same source differs"
     );
+    let n_pages = pages_of_memory(&first);
+    assert!(n_pages < 16, "its memory begins with {n_pages} pages");
     let in_folder = folder.join("target/wasm32-wasip2/release/souk.wasm");
     assert!(in_folder.is_file(), "{} is missing", in_folder.display());
+}
+
+/// Returns the number of pages of 64 KiB that the memories of a component begin with. They hold the stack.
+fn pages_of_memory(wasm: &[u8]) -> u64 {
+    let memories = Parser::new(0).parse_all(wasm).map(|part| match part {
+        Ok(Payload::MemorySection(memories)) => memories
+            .into_iter()
+            .map(|memory| memory.expect("it is valid").initial)
+            .sum(),
+        part => part.map(|_| 0).expect("it is valid"),
+    });
+    memories.sum()
 }
 
 #[test]

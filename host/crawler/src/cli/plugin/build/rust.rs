@@ -22,6 +22,8 @@ use crawler_process::task::spawn_blocking;
 mod workspace;
 
 const TARGET: &str = "wasm32-wasip2";
+/// Argument of rustc for the stack of a plugin: 256 KiB, and not a megabyte. All of it is cleared after each call.
+const STACK: &str = "-Clink-arg=-zstack-size=262144";
 
 /// Builds a folder with a Cargo.toml, and returns the component. A missing target is installed if rustup is
 /// there.
@@ -42,15 +44,12 @@ pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
         false => None,
     };
     let workspace = workspace.filter(|workspace| !workspace.has_other_sdk());
-    cargo.arg(match workspace {
-        Some(_) => "rustc",
-        None => "build",
-    });
     cargo
-        .args(["--release", "--target", TARGET])
+        .args(["rustc", "--lib", "--release", "--target", TARGET])
         .arg("--message-format=json-render-diagnostics")
         .arg("--manifest-path")
         .arg(manifest);
+    let mut of_rustc = vec![STACK.to_owned()];
     if let Some(workspace) = workspace {
         let (of, cache) = (plugin.clone(), config::cache_folder()?);
         let places = Places {
@@ -62,7 +61,9 @@ pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
             plugin,
         };
         cargo.args(places.arguments());
+        of_rustc.push(places.of_rustc());
     }
+    cargo.arg("--").args(of_rustc);
     let output = run(cargo, folder, Stdio::piped(), hints).await?;
     artifact(&String::from_utf8_lossy(&output.stdout)).ok_or_else(|| {
         let what = format!("building {} gave no component", folder.display());
@@ -106,7 +107,7 @@ struct Places {
 }
 
 impl Places {
-    /// Returns the arguments of `cargo rustc` that come last.
+    /// Returns the arguments of cargo.
     fn arguments(&self) -> Vec<String> {
         let config = |key: &str, folder: &Path| {
             // Strings of TOML are escaped.
@@ -114,16 +115,21 @@ impl Places {
             format!("--config={key}={folder}")
         };
         let patch = format!("patch.crates-io.{}.path", sdk::PACKAGE);
-        let mut arguments = vec!["--lib".to_owned(), config(&patch, &self.sdk)];
         let build = self.build.as_deref();
-        arguments.extend(build.map(|build| config("build.build-dir", build)));
+        let build = build.map(|build| config("build.build-dir", build));
+        [config(&patch, &self.sdk)]
+            .into_iter()
+            .chain(build)
+            .collect()
+    }
+
+    /// Returns the argument of rustc for the library.
+    fn of_rustc(&self) -> String {
         // Plugins of one name in several folders, such as two clones, are one package to cargo: without an
         // argument that differs it would take what it compiled for the other. This one changes no component. It
         // reaches the library alone: cargo would still mix up helper crates and build scripts of the two, whose
         // paths in their workspaces are the same.
-        let plugin = self.plugin.display();
-        arguments.extend(["--".to_owned(), format!("--remap-path-prefix={plugin}=.")]);
-        arguments
+        format!("--remap-path-prefix={}=.", self.plugin.display())
     }
 }
 
