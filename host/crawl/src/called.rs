@@ -11,6 +11,7 @@ use crawler_model::crawl::{Done, Item, ItemKey, ItemRecord, Page, Request, RuleE
 use crawler_model::guest_text::GuestText;
 use crawler_model::statistics::{Kind, Observed};
 use crawler_plugin::{CallFailure, CallReport};
+use crawler_process::stage::Stage;
 
 /// Maximum size in bytes of a rule's message in the record of a page that is given up.
 const DETAIL_BYTES: usize = 1 << 10;
@@ -59,7 +60,7 @@ pub(super) fn called(
     for request in &mut requests {
         request.referrer.clone_from(&referrer);
     }
-    let sorted = verdict::of_links(bounds, peers, requests, depth);
+    let sorted = Stage::Seen.charge(|| verdict::of_links(bounds, peers, requests, depth));
     let mut refused: Vec<(&'static str, u64)> = sorted.refused.into_iter().collect();
     if output.n_bad_urls > 0 {
         refused.push(("bad-url", output.n_bad_urls));

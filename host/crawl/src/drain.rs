@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::end::CrawlEnd;
 use super::shared::Shared;
 use crawler_process::retry::Backoff;
+use crawler_process::stage::Stage;
 use crawler_process::telemetry;
 use crawler_sink::{Sink, SinkError};
 
@@ -32,7 +33,7 @@ pub(super) async fn drain(
             shared.lost_frontier(error);
             return false;
         }
-        let batch = match frontier.outbox(BATCH).await {
+        let batch = match Stage::Sink.charged(frontier.outbox(BATCH)).await {
             Ok(batch) => batch,
             Err(error) => {
                 shared.lost_frontier(error);
@@ -51,10 +52,11 @@ pub(super) async fn drain(
             }
             continue;
         }
-        let error = match sink.write(&batch.items).await {
+        let error = match Stage::Sink.timed(sink.write(&batch.items)).await {
             Ok(mark) => {
                 backoff.reset();
-                if let Err(error) = frontier.clear_outbox(batch.end, mark).await {
+                let cleared = Stage::Sink.charged(frontier.clear_outbox(batch.end, mark));
+                if let Err(error) = cleared.await {
                     shared.lost_frontier(error);
                     return false;
                 }

@@ -18,6 +18,7 @@ use crawler_frontier::{Claim, Commit, Ended, FrontierError, HostUpdate, PageResu
 use crawler_model::crawl::UnixMillis;
 use crawler_model::scope::Refusal;
 use crawler_model::settings::CrawlSettings;
+use crawler_process::stage::Stage;
 
 /// Fetches, parses and commits one page that was counted as begun at `start`; on `stop` puts it back.
 pub(super) async fn attempt(
@@ -152,7 +153,8 @@ async fn end(
         shared.n_ended.fetch_add(1, Ordering::Relaxed);
     }
     shared.n_bytes.fetch_add(n_bytes, Ordering::Relaxed);
-    match shared.parts.frontier.commit(commit).await {
+    let committed = Stage::Commit.timed(shared.parts.frontier.commit(commit));
+    match committed.await {
         Ok(committed) => {
             let settings = &config.settings;
             if committed.n_over_pattern > 0 {

@@ -34,7 +34,7 @@
 //! L4  master | worker | devtools  never each other
 //! L3  crawl                       one run of one shard; without a store
 //! L2  store | plugin | fetch | frontier | sink | data      siblings never depend on each other
-//! L1  process                     clock, confine, task, retry, limiter, memory, telemetry
+//! L1  process                     clock, confine, task, retry, limiter, memory, stage, telemetry
 //! L0  model                       nouns; no IO
 //! ```
 //!

@@ -10,6 +10,7 @@
 //! The throttle is told the outcome of each exchange. The caller, who gets the answer with its headers, decides
 //! when a page is tried again.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -34,6 +35,7 @@ use crawler_model::page::PageText;
 use crawler_model::resource::DEFAULT_DELAY;
 use crawler_model::settings::{AccessName, USUAL_AGENT};
 use crawler_process::clock::Clock;
+use crawler_process::stage::Stage;
 use failed::within;
 use hop::{Exchange, Hop, Outcome};
 use politeness::Politeness;
@@ -218,7 +220,8 @@ impl Fetch for HttpFetcher {
         loop {
             let request = async {
                 let begun = Instant::now();
-                let sent = match self.admit(&hop.url, &politeness).await {
+                let admitted = self.admit(&hop.url, &politeness);
+                let sent = match Stage::Guard.timed(pin!(admitted)).await {
                     Ok(pace) => self.send(&hop, max_body, &pace, requester).await,
                     Err(failure) => Sent {
                         outcome: Err(failure.error),
@@ -374,8 +377,9 @@ fn page(
     max_text: u64,
 ) -> Page {
     let content_type = answer.headers.get("content-type");
+    let decode = || charset::decode(&answer.body, content_type, url.domain());
     let text = match answer.body.len() as u64 <= max_text {
-        true => charset::decode(&answer.body, content_type, url.domain()),
+        true => Stage::Decode.measured(decode),
         false => PageText::binary(),
     };
     Page {

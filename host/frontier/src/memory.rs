@@ -25,6 +25,7 @@ use crawler_model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
 use crawler_model::statistics::Statistics;
+use crawler_process::stage::Stage;
 use outbox::Outbox;
 use patterns::Patterns;
 use peers::PeerLinks;
@@ -226,7 +227,8 @@ impl Frontier for MemoryFrontier {
 
     async fn commit(&self, mut commit: Commit) -> Result<Committed, FrontierError> {
         // Hashing is most of the work, and needs no lock.
-        let requests = fingerprinted(std::mem::take(&mut commit.result.requests));
+        let requests = std::mem::take(&mut commit.result.requests);
+        let requests = Stage::Seen.charge(|| fingerprinted(requests));
         let for_peers = std::mem::take(&mut commit.result.for_peers).into_iter();
         let for_peers = for_peers.map(|(to, new)| (to, new.request.fingerprint(), new));
         let for_peers = for_peers.collect();
@@ -243,7 +245,8 @@ impl Frontier for MemoryFrontier {
         }
         state.end(commit);
         let (n_sent, n_unsent) = state.send(for_peers, self.settings.max_urls);
-        let mut committed = state.store(requests, self.settings.max_urls, growth);
+        let max_urls = self.settings.max_urls;
+        let mut committed = Stage::Seen.measured(|| state.store(requests, max_urls, growth));
         drop(state);
         self.links_changed.notify_one();
         committed.n_sent = n_sent;

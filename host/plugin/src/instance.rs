@@ -5,6 +5,7 @@
 //! Between two ticks a call yields, so that one rule never keeps a thread of the executor. The store is
 //! always dropped with the call: its memory, its handles and, unless the call succeeded, its output.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use cpu_time::CpuTime;
 use crawler_model::crawl::{Kill, RuleError, UnixMillis};
 use crawler_model::guest_text::GuestText;
 use crawler_model::plugin::Description;
+use crawler_process::stage::Stage;
 
 pub(crate) mod cpu_time;
 mod frames;
@@ -73,20 +75,28 @@ pub(super) async fn run(
     rule: Option<u32>,
 ) -> CallReport {
     let started = Instant::now();
-    let mut store = store(plugin, call);
+    let mut store = Stage::Instance.charge(|| store(plugin, call));
     let limits = store.data().limits;
     let time = store.data().time.clone();
     let called = async {
-        let instance = plugin.instantiate_async(&mut store).await?;
+        let instance = Stage::Instance
+            .timed(pin!(plugin.instantiate_async(&mut store)))
+            .await?;
         let exports = instance.crawler_rules_rules();
         match rule {
-            Some(rule) => exports.call_parse(&mut store, rule).await,
-            None => exports.call_root(&mut store).await,
+            Some(rule) => {
+                let parse = pin!(exports.call_parse(&mut store, rule));
+                Stage::Guest.timed(parse).await
+            }
+            None => {
+                let root = pin!(exports.call_root(&mut store));
+                Stage::Guest.timed(root).await
+            }
         }
     };
     let result = within(limits.timeout, &time, called).await;
     let guest_fuel = limits.fuel - store.get_fuel().unwrap_or(0).min(limits.fuel);
-    let mut state = store.into_data();
+    let mut state = Stage::Instance.charge(|| store.into_data());
     let fuel = guest_fuel.saturating_add(state.meter.used());
     let result = match result {
         Ok(_) if fuel > limits.fuel => Err(CallEnded::new(

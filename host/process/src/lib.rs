@@ -1,4 +1,4 @@
-//! Parts that every process of the crawler has: clock, rights, tasks, retries, rates, memory and log.
+//! Parts that every process of the crawler has: clock, rights, tasks, retries, rates, memory, stages and log.
 //!
 //! Nothing here knows what a crawl is. The modules do not depend on each other, except that the log tells its
 //! lines' time by the clock.
@@ -8,5 +8,6 @@ pub mod confine;
 pub mod limiter;
 pub mod memory;
 pub mod retry;
+pub mod stage;
 pub mod task;
 pub mod telemetry;

@@ -26,6 +26,7 @@ use super::{Sink, SinkError, end_line};
 use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
 use crawler_model::id::Run;
+use crawler_process::stage::Stage;
 
 use disk::{blocking, create_folder, failed, sync_folder};
 use mark::LineMark;
@@ -144,7 +145,7 @@ impl Sink for LineFiles {
                 return Err(failed("write", &append.folder)(late));
             }
             writer.latest = nth;
-            append.run(&mut writer.open, &lines, (first, last))
+            Stage::Sink.charge(|| append.run(&mut writer.open, &lines, (first, last)))
         })
         .await?;
         let mark = LineMark {

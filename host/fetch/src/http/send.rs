@@ -1,5 +1,6 @@
 //! Sending of one hop when its host has its turn.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -14,6 +15,7 @@ use crate::throttle::{Address, MAX_WAIT, Pace, Paused, Permit, Requester, Shared
 use crate::turns::call::LEASE;
 use crate::turns::{TurnInUse, Turns};
 use crawler_model::crawl::clock_of;
+use crawler_process::stage::Stage;
 
 /// A host that may be asked now.
 pub(super) struct Entered {
@@ -80,7 +82,10 @@ impl HttpFetcher {
         }
         let host = clock_of(&hop.url);
         let asked = Instant::now();
-        let Entered { permit, turn } = match self.turn(&host, pace, hop, requester).await {
+        let entered = Stage::Guard
+            .charged(pin!(self.turn(&host, pace, hop, requester)))
+            .await;
+        let Entered { permit, turn } = match entered {
             Ok(entered) => entered,
             Err(paused) => {
                 let host_ready_at = paused.ready_at(self.clock.unix_millis());
@@ -92,7 +97,7 @@ impl HttpFetcher {
             took,
             was_not_connected,
             draft,
-        } = self.exchange(hop, max_body).await;
+        } = Stage::Fetch.timed(pin!(self.exchange(hop, max_body))).await;
         // The warning comes now, because the address of the host is known.
         if outcome.is_ok() {
             self.want_contact(&hop.url);

@@ -1,6 +1,7 @@
 //! Group commit: pages that wait for the write guard at the same time share one batch.
 
 use std::collections::{HashSet, VecDeque};
+use std::pin::pin;
 use std::sync::{MutexGuard, PoisonError};
 
 use slatedb::WriteBatch;
@@ -15,6 +16,7 @@ use super::writer::{BreakOnDrop, WriteGuard};
 use crate::workbench::HostId;
 use crate::{Commit, Committed, Ended, FrontierError, keys, records};
 use crawler_model::crawl::{Done, Fingerprint};
+use crawler_process::stage::Stage;
 
 /// Limits of one batch: its pages, and the new links above which no further page joins it.
 const MAX_PAGES: usize = 32;
@@ -50,7 +52,8 @@ impl Inner {
     pub(super) async fn commit(&self, mut commit: Commit) -> Answer {
         self.check()?;
         let requests = std::mem::take(&mut commit.result.requests);
-        let links = self.links(requests, std::mem::take(&mut commit.result.for_peers));
+        let for_peers = std::mem::take(&mut commit.result.for_peers);
+        let links = Stage::Seen.charge(|| self.links(requests, for_peers));
         let (reply, mut answer) = oneshot::channel();
         self.queue().push_back(Queued {
             commit,
@@ -151,7 +154,9 @@ impl Inner {
             growth: Some(commit.growth),
             stored_here: std::mem::take(&mut group.stored_here),
         };
-        let mut new_links = self.deduplicate(links, context).await?;
+        let mut new_links = Stage::Seen
+            .timed(pin!(self.deduplicate(links, context)))
+            .await?;
         let is_superseded = has_reloads
             && self
                 .state_of(host, fingerprint)

@@ -232,15 +232,14 @@ impl DurableFrontier {
             let Some(claim) = claim else { continue };
             tracing::warn!(url = %claim.request.url, "the page has ended the process {MAX_ALONE} times and is given up");
             let reason = "poison".to_owned();
-            inner
-                .commit(Commit {
-                    claim,
-                    result: PageResult::new(Ended::Dead { reason }, 0),
-                    growth: GrowthBounds::NONE,
-                    answered_at: 0,
-                    cookies: None,
-                })
-                .await?;
+            let commit = inner.commit(Commit {
+                claim,
+                result: PageResult::new(Ended::Dead { reason }, 0),
+                growth: GrowthBounds::NONE,
+                answered_at: 0,
+                cookies: None,
+            });
+            Box::pin(commit).await?;
         }
         let weak = || Arc::downgrade(inner);
         let stop = || self.maintenance.stop_signal();

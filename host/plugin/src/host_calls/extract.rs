@@ -20,6 +20,7 @@ use crawler_model::crawl::{Kill, Page};
 use crawler_model::page::base_of;
 use crawler_model::plugin::{LimitName, Limits};
 use crawler_model::statistics::Matched;
+use crawler_process::stage::Stage;
 use crawler_process::task::spawn_blocking;
 
 /// Size in bytes of a page that is read on the executor's thread, in a few milliseconds. A longer page is
@@ -122,7 +123,7 @@ impl CallState {
     ) -> wasmtime::Result<T> {
         let timed = || {
             let begun = processor_time();
-            let done = work();
+            let done = Stage::Extract.measured(work);
             (done, processor_time().saturating_sub(begun))
         };
         let (done, took) = if is_long {

@@ -13,6 +13,7 @@ use crate::bindings::crawler::rules::output;
 use crate::bindings::crawler::rules::types::{ExtractError, FollowOptions, OutputError, Request};
 use crawler_model::crawl::{Item, Kill};
 use crawler_model::plugin::{Description, LimitName};
+use crawler_process::stage::Stage;
 
 /// Number of refused host calls after which the rule is ended: each one is cheap for the guest and not for
 /// the host.
@@ -45,7 +46,8 @@ impl output::Host for CallState {
         self.meter.charge(PER_REQUEST * requests.len() as u64);
         self.check_fuel()?;
         let description = self.described("followed a link")?;
-        match self.checked_requests(&description, requests, n_bytes) {
+        let checked = || self.checked_requests(&description, requests, n_bytes);
+        match Stage::Seen.charge(checked) {
             Ok((requests, n_bad_urls)) => {
                 self.usage.requests += requests.len() as u64 + n_bad_urls;
                 self.usage.request_bytes += n_bytes;
@@ -110,8 +112,8 @@ impl CallState {
         }
         self.meter.charge(PER_REQUEST * n as u64);
         self.check_fuel()?;
-        let checked = self.checked_links(&description, &reading, field, chosen, rule, options);
-        match checked {
+        let checked = || self.checked_links(&description, &reading, field, chosen, rule, options);
+        match Stage::Seen.charge(checked) {
             Ok(links) => {
                 self.usage.requests += links.requests.len() as u64 + links.n_bad_urls;
                 self.usage.request_bytes += links.n_bytes;
