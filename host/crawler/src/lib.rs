@@ -103,3 +103,4 @@ pub mod app;
 pub mod cli;
 pub mod config;
 pub mod demo;
+mod random;

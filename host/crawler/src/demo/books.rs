@@ -5,6 +5,8 @@
 
 use std::collections::HashSet;
 
+use crate::random::SplitMix64;
+
 const N_BOOKS: usize = 400;
 const SEED: u64 = 0x0b00_c5e1_1e55;
 
@@ -26,7 +28,7 @@ pub(super) struct Book {
 
 /// Returns all books; every call returns the same.
 pub(super) fn all() -> Vec<Book> {
-    let mut random = SplitMix64(SEED);
+    let mut random = SplitMix64::new(SEED);
     let mut titles = HashSet::new();
     (1..=N_BOOKS)
         .map(|id| {
@@ -117,27 +119,6 @@ fn description(random: &mut SplitMix64) -> String {
         ),
     };
     format!("{opening} {middle} {}", random.pick(VERDICTS))
-}
-
-/// The splitmix64 generator. It is written out here, so that no new version of a dependency changes the shop.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, bound: u32) -> u32 {
-        (self.roll() % u64::from(bound)) as u32
-    }
-
-    fn pick(&mut self, words: &[&'static str]) -> &'static str {
-        words[self.below(words.len() as u32) as usize]
-    }
 }
 
 #[rustfmt::skip]
