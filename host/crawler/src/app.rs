@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{self, Command, WorkerOptions};
 
+mod bench;
 mod cluster;
 mod confined;
 mod connecting_store;
@@ -100,6 +101,7 @@ async fn carry_out(command: Command, stop: CancellationToken) -> anyhow::Result<
             WorkerOptions::Alone(options) => standalone::run(*options, stop).await,
         },
         Command::Demo(options) => demo::run(options, stop).await,
+        Command::Bench(options) => Box::pin(bench::run(*options, stop)).await,
         Command::Devtools(options) => unless_stopped(&stop, Box::pin(devtools::run(options))).await,
         Command::Client(command) => unless_stopped(&stop, Box::pin(cli::run(command))).await,
     }

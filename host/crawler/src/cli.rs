@@ -1,6 +1,6 @@
 //! The command line: arguments parsed into plain options, and the commands that call a master.
 //!
-//! Commands that start parts of the crawler themselves (`up`, `run`, `worker`, `demo`, `plugin test`) come out of
+//! Commands that start parts of the crawler themselves (`up`, `run`, `worker`, `demo`, `bench`, `plugin test`) come out of
 //! [`Cli::parse`] as options for `app`; the others run here, through [`run`].
 
 #![expect(clippy::print_stderr, reason = "the command line talks to a person")]
@@ -13,6 +13,8 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use self::bench::BenchArgs;
+pub use self::bench::BenchOptions;
 pub use self::devtools::DevtoolsOptions;
 pub use self::failure::Failure;
 use self::options::{DemoArgs, RunArgs, UpArgs};
@@ -33,6 +35,7 @@ use crawler_process::telemetry::{self, Colors, chain};
 
 pub(crate) mod apply;
 pub(crate) mod args;
+pub mod bench;
 pub mod block;
 mod cache;
 mod checks;
@@ -73,6 +76,8 @@ pub enum Command {
     Worker(Box<WorkerOptions>),
     /// Crawls the bundled book shop.
     Demo(DemoOptions),
+    /// Measures a crawl of a made-up web.
+    Bench(Box<BenchOptions>),
     /// Runs a command for authors of rules.
     Devtools(DevtoolsOptions),
     /// Calls a master, or builds a plugin: [`run`] does it.
@@ -143,6 +148,8 @@ enum Typed {
     Shell(Box<devtools::ShellArgs>),
     /// Crawl the bundled book shop, from the rule's source to items that are compared with the truth
     Demo(DemoArgs),
+    /// Measure a crawl of a made-up web, or of a folder: its speed, and the time of each stage of a page
+    Bench(Box<BenchArgs>),
 }
 
 #[derive(Debug, Subcommand)]
@@ -219,6 +226,7 @@ impl Cli {
                 Command::Devtools(DevtoolsOptions::Shell(Box::new(options)))
             }
             Typed::Demo(args) => Command::Demo(args.into_options()),
+            Typed::Bench(args) => Command::Bench(Box::new(args.into_options()?)),
             Typed::Client(Family::Plugin(PluginCommand::Devtools(command))) => {
                 let is_verbose = args.terminal.is_verbose();
                 Command::Devtools(command.into_options(environment, masters, is_verbose)?)

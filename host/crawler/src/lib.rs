@@ -21,12 +21,13 @@
 //! | settings, and what an update changes | `reference/settings.md` | [`crawler_model::settings`], [`config`] |
 //! | calls | `reference/http.md`, `reference/grpc.md`, `reference/cli.md` | [`crawler_api`], [`cli`] |
 //! | the sandbox, and what is behind it | `design/way-of-a-crawl.md`, `reference/limits.md` | [`crawler_plugin`], [`crawler_extract`], [`crawler_process::confine`] |
+//! | speed of a crawl, and where time goes | `reference/bench.md` | [`bench`], [`crawler_process::stage`] |
 //! | files that a change touches | `contribute/where-does-a-line-go.md` | |
 //!
 //! # Layers
 //!
-//! Each line is a crate below `host`, except `app`, `cli`, `config` and `demo`: these are the modules of this
-//! one. Crates depend on those of lower lines only; a test of the manifests checks that.
+//! Each line is a crate below `host`, except `app`, `bench`, `cli`, `config` and `demo`: these are the modules of
+//! this one. Crates depend on those of lower lines only; a test of the manifests checks that.
 //!
 //! ```text
 //! L6  crawler                     composition root: the only place that names backends together
@@ -100,6 +101,7 @@
 //! | the store's log | 16 MiB beyond its records | a snapshot | none | `the_log_is_replaced_by_a_snapshot_when_it_has_grown` |
 
 pub mod app;
+pub mod bench;
 pub mod cli;
 pub mod config;
 pub mod demo;

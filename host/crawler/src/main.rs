@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use crawler::app;
+use crawler::bench::{messages, server};
 use crawler::cli::{self, Cli};
 use crawler::config::Environment;
 use crawler_plugin::admission;
@@ -10,10 +11,12 @@ use crawler_process::telemetry;
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os();
-    // This is the process that compiles plugins for another `crawler`, see `crawler_plugin::admission`. It gets no
-    // environment, no runtime and no log.
-    if args.nth(1).is_some_and(|command| command == "__compile") {
-        return admission::child_main(args);
+    // Processes that another `crawler` starts get no environment and no log. One compiles its plugins, see
+    // `crawler_plugin::admission`, and one serves the web of a benchmark.
+    match args.nth(1) {
+        Some(command) if command == "__compile" => return admission::child_main(args),
+        Some(command) if command == messages::COMMAND => return server::child_main(),
+        Some(_) | None => {}
     }
     match start() {
         Ok(code) => code,

@@ -170,6 +170,40 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
             "items books --patience 5s",
             format!("2: the following required arguments were not provided:\n  --follow\n\nUsage: crawler items --follow --patience <TIME> <NAME>{USAGE}"),
         ),
+        ("bench --hosts 0", format!("2: invalid value '0' for '--hosts <N>': 0 is not in 1..=100000{USAGE}")),
+        (
+            "bench --pages 10000001",
+            format!("2: invalid value '10000001' for '--pages <N>': 10000001 is not in 1..=10000000{USAGE}"),
+        ),
+        (
+            "bench --hosts 20 --pages 10",
+            "2: --hosts 20 needs more pages than --pages 10: each host has at least one | give --pages 20 or more, or fewer --hosts".into(),
+        ),
+        (
+            "bench --latency 6s",
+            format!("2: invalid value '6s' for '--latency <TIME>': at most 5s{USAGE}"),
+        ),
+        (
+            "bench --crawl-delay 2m",
+            format!("2: invalid value '2m' for '--crawl-delay <TIME>': at most 1m{USAGE}"),
+        ),
+        (
+            "bench --errors 60%",
+            format!("2: invalid value '60%' for '--errors <SHARE>': write a share from 0% to 50%, like 1% or 0.5%{USAGE}"),
+        ),
+        (
+            "bench --redirects 1",
+            format!("2: invalid value '1' for '--redirects <SHARE>': write a share from 0% to 50%, like 1% or 0.5%{USAGE}"),
+        ),
+        ("bench --concurrency 0", "1: setting concurrency must be above zero".into()),
+        (
+            "bench --folder gone",
+            "1: cannot list gone: No such file or directory (os error 2)".into(),
+        ),
+        (
+            "bench --folder empty",
+            "1: empty has no HTML files; name a folder with files that end in .html or .htm".into(),
+        ),
         (
             "run gone.wasm",
             "1: cannot find a plugin at gone.wasm: No such file or directory (os error 2)".into(),

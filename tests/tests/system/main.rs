@@ -6,6 +6,7 @@
 
 mod access;
 mod alone;
+mod bench;
 mod cache;
 mod declared;
 mod devtools;

@@ -7,8 +7,8 @@
 //! | `run` | the same | its state folder, temporary folder, HTTP cache, output, kept files and statistics |
 //!
 //! Compilers of languages need much more than that, so plugins that are folders are built before the process
-//! is confined. `run --watch`, which builds again and again, is not confined. `demo` and the commands for
-//! authors run code that their user has just written, and are not confined either. All of them have plugins
+//! is confined. `run --watch`, which builds again and again, is not confined. `demo`, `bench` and the commands
+//! for authors run code that their user has just written, and are not confined either. All of them have plugins
 //! compiled in confined processes.
 
 use std::fs::{DirBuilder, File};
@@ -93,6 +93,7 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
         | Command::Up(_)
         | Command::Master(_)
         | Command::Demo(_)
+        | Command::Bench(_)
         | Command::Devtools(_)
         | Command::Client(_) => {}
     }

@@ -6,6 +6,7 @@ use crate::cli::items_file::ItemsFile;
 use crate::cli::resource::ResourceCommand;
 use crawler_api::requests::RequestSettings;
 use crawler_model::placement::{AffinityTarget, PlacementChange};
+use crawler_model::plugin::LimitName;
 use crawler_model::resource::{CrawlSettings, Robots, Unchanged};
 use crawler_process::confine::Confinement;
 
@@ -85,6 +86,41 @@ fn every_command_has_an_example_in_its_help() {
         command.get_subcommands().for_each(check);
     }
     check(&Args::command());
+}
+
+#[test]
+fn a_benchmark_has_only_the_bounds_that_are_set() {
+    let bench = |line: &str| match parse(line) {
+        Ok(Command::Bench(options)) => *options,
+        other => panic!("{other:?}"),
+    };
+    let options = bench("bench");
+    assert_eq!(options.plugin, None);
+    assert_eq!(options.crawl.max_pages(), u64::MAX);
+    assert_eq!(options.crawl.max_depth(), u32::MAX);
+    assert_eq!(options.crawl.concurrency(), 64);
+    assert_eq!(options.crawl.scope, ["*.bench.test".parse().unwrap()]);
+    let requests: Vec<_> = options.limits.iter().collect();
+    assert_eq!(requests, [(LimitName::Requests, 100_000)]);
+    let web = &options.server.web;
+    assert_eq!((web.seed, web.n_hosts, web.n_pages), (1, 16, 10_000));
+    assert_eq!(options.server.latency.as_millis(), 20);
+    assert!(options.server.promised.after_page.is_zero());
+    let options = bench(
+        "bench a.wasm --folder site --delay 1s --crawl-delay 2s --max-pages 5 --limit requests=7 \
+         --param a=b --in-memory --json",
+    );
+    assert_eq!(options.plugin.as_deref(), Some(Path::new("a.wasm")));
+    assert_eq!(options.server.folder.as_deref(), Some(Path::new("site")));
+    assert_eq!(options.server.promised.after_robots.as_secs(), 1);
+    assert_eq!(options.server.promised.after_page.as_secs(), 2);
+    assert_eq!(options.crawl.max_pages(), 5);
+    let requests: Vec<_> = options.limits.iter().collect();
+    assert_eq!(requests, [(LimitName::Requests, 7)]);
+    assert_eq!(options.params["a"], "b");
+    assert!(options.is_in_memory && options.is_json);
+    let conflict = "'--folder <DIR>' cannot be used with '--pages <N>'";
+    check_refused("bench --folder site --pages 5", conflict);
 }
 
 #[test]
