@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use rustix::time::{ClockId, clock_gettime};
+use crawler_extract::processor_time;
 
 mod histogram;
 
@@ -240,11 +240,6 @@ impl Counters {
 
 fn is_on() -> bool {
     IS_ON.load(Ordering::Relaxed)
-}
-
-/// Returns the time that this thread has had on the processor.
-fn processor_time() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 #[cfg(test)]
