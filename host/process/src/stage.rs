@@ -68,6 +68,7 @@ struct Counters {
 struct Timed<F> {
     stage: Stage,
     work: F,
+    /// True if the time from the first poll to the end counts as a duration of the stage.
     has_duration: bool,
     /// Time of the first poll while the clock is on.
     begun: Option<Instant>,
@@ -259,10 +260,20 @@ mod tests {
         panic!("on purpose");
     }
 
+    /// Returns the nanoseconds and the number of durations that a stage has so far.
+    fn so_far(stage: Stage) -> (u64, u64) {
+        let counters = stage.counters();
+        let nanos = counters.processor_nanos.load(Ordering::Relaxed);
+        (nanos, counters.durations.count())
+    }
+
     /// There is one clock in the process, so one test plays all cases.
     #[tokio::test]
     async fn stages_are_charged_for_their_own_time_alone() {
+        // Counters are looked at while the clock is off: `start` would hide what a clock that is always on adds.
         Stage::Guard.measured(|| work(MS(1)));
+        Stage::Guard.timed(pin!(async { work(MS(1)) })).await;
+        assert_eq!(so_far(Stage::Guard), (0, 0));
         start();
         let inner = async {
             work(MS(4));
@@ -292,7 +303,10 @@ mod tests {
         assert!(caught.is_err());
         assert!(PRESENT.get().is_none());
         let times = stop();
+        let at_stop = so_far(Stage::Seen);
         Stage::Seen.measured(|| work(MS(1)));
+        Stage::Seen.timed(pin!(async { work(MS(1)) })).await;
+        assert_eq!(so_far(Stage::Seen), at_stop);
 
         let of = |stage: Stage| times[stage as usize];
         let is_about = |stage: Stage, expected: Duration| {
