@@ -109,7 +109,10 @@ async fn answer(State(served): State<Arc<Served>>, headers: HeaderMap, uri: Uri)
     let Some(_visit) = served.visits.begin(host, kind) else {
         return with_status(StatusCode::MISDIRECTED_REQUEST);
     };
-    tokio::time::sleep(served.latency(host, path)).await;
+    // Even a sleep of no time may last until the next tick of the timer.
+    if !served.settings.latency.is_zero() {
+        tokio::time::sleep(served.latency(host, path)).await;
+    }
     match found {
         Found::Page(page) => served.page(page).await,
         Found::Redirect(to) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),

@@ -67,10 +67,10 @@ pub(super) struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = value_parser!(u32).range(1..=10_000_000))]
     pages: u32,
     /// Average time from a request to its answer, at most 5s
-    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = latency)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = latency)]
     latency: Duration,
     /// Share of the pages that answer with status 503 at first, and of those with a dead link, 0% to 50%
-    #[arg(long, value_name = "SHARE", default_value = "1%")]
+    #[arg(long, value_name = "SHARE", default_value = "0%")]
     errors: Share,
     /// Share of the pages that are reached by a redirect, 0% to 50%
     #[arg(long, value_name = "SHARE", default_value = "1%")]
