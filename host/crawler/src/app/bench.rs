@@ -17,7 +17,7 @@ use super::stop::unless_stopped;
 use crate::bench::report::{BenchReport, FrontierPlace, Setup};
 use crate::cli::bench::print;
 use crate::cli::plugin::build_plugin;
-use crate::cli::{self, BenchOptions, Unmet, check_roots};
+use crate::cli::{self, BenchOptions, Unmet, block, check_roots};
 use crawl::crawl;
 use crawler_model::resource::Robots;
 use web_process::WebProcess;
@@ -64,7 +64,9 @@ pub(super) async fn run(options: BenchOptions, stop: CancellationToken) -> anyho
         printed => printed?,
     }
     check_roots(&crawled.counts)?;
-    check(&report, &options)?;
+    // A rule of the user may leave pages out.
+    let has_to_be_whole = options.plugin.is_none();
+    check(&report, has_to_be_whole, options.crawl.robots())?;
     Ok(())
 }
 
@@ -79,8 +81,8 @@ fn source() -> anyhow::Result<PathBuf> {
     Ok(path.canonicalize()?)
 }
 
-/// Checks that the crawl was complete and polite. Another rule than that of the benchmark may leave pages out.
-fn check(report: &BenchReport, options: &BenchOptions) -> Result<(), Unmet> {
+/// Checks that the crawl was polite and, if it has to be whole, that it left no page out.
+fn check(report: &BenchReport, has_to_be_whole: bool, robots: Robots) -> Result<(), Unmet> {
     let unmet = |what: String, hint: &str| {
         Err(Unmet {
             what,
@@ -89,11 +91,11 @@ fn check(report: &BenchReport, options: &BenchOptions) -> Result<(), Unmet> {
     };
     let n_all = report.pages_of_web;
     let n_found = report.pages.min(report.pages_served).min(report.items);
-    if options.plugin.is_none() && n_found < n_all {
-        let what = format!(
-            "{} of {n_all} pages were not served, parsed and stored",
-            n_all - n_found
-        );
+    if has_to_be_whole && n_found < n_all {
+        let what = match n_all - n_found {
+            1 => format!("1 of {n_all} pages was not served, parsed and stored"),
+            n => format!("{n} of {n_all} pages were not served, parsed and stored"),
+        };
         return unmet(
             what,
             "other ends and the settings of the crawl tell why; -v shows its log",
@@ -101,20 +103,79 @@ fn check(report: &BenchReport, options: &BenchOptions) -> Result<(), Unmet> {
     }
     if report.early_requests > 0 {
         let what = format!(
-            "{} requests came sooner than the delay of their host allows",
-            report.early_requests
+            "{} came sooner than the delay of a host allows",
+            block::number(report.early_requests, "request")
         );
         return unmet(
             what,
             "a machine that is too busy to keep time may be the reason",
         );
     }
-    if report.forbidden_requests > 0 && options.crawl.robots() == Robots::Obey {
+    if report.forbidden_requests > 0 && robots == Robots::Obey {
         let what = format!(
-            "{} requests were for pages that robots.txt forbids",
-            report.forbidden_requests
+            "robots.txt forbids {} of the crawl",
+            block::number(report.forbidden_requests, "request")
         );
-        return unmet(what, "");
+        return unmet(
+            what,
+            "this is a fault of the crawler: report it with the options of the benchmark",
+        );
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::report::tests::report;
+
+    /// Returns the message of a verdict, or an empty text if there is nothing to report.
+    fn verdict(report: &BenchReport, has_to_be_whole: bool, robots: Robots) -> String {
+        let checked = check(report, has_to_be_whole, robots);
+        checked.map_or_else(|unmet| unmet.what, |()| String::new())
+    }
+
+    #[test]
+    fn a_page_that_was_left_out_is_no_success() {
+        let whole = report();
+        assert_eq!(verdict(&whole, true, Robots::Obey), "");
+        let left_out = [
+            BenchReport {
+                pages: 999,
+                ..report()
+            },
+            BenchReport {
+                pages_served: 999,
+                ..report()
+            },
+            BenchReport {
+                items: 999,
+                ..report()
+            },
+        ];
+        for report in left_out {
+            let expected = "1 of 1000 pages was not served, parsed and stored";
+            assert_eq!(verdict(&report, true, Robots::Obey), expected);
+            assert_eq!(verdict(&report, false, Robots::Obey), "");
+        }
+    }
+
+    #[test]
+    fn a_request_that_was_not_polite_is_no_success() {
+        let early = BenchReport {
+            early_requests: 1,
+            ..report()
+        };
+        let expected = "1 request came sooner than the delay of a host allows";
+        for robots in [Robots::Obey, Robots::Ignore] {
+            assert_eq!(verdict(&early, false, robots), expected);
+        }
+        let forbidden = BenchReport {
+            forbidden_requests: 1,
+            ..report()
+        };
+        let expected = "robots.txt forbids 1 request of the crawl";
+        assert_eq!(verdict(&forbidden, false, Robots::Obey), expected);
+        assert_eq!(verdict(&forbidden, false, Robots::Ignore), "");
+    }
 }

@@ -180,7 +180,7 @@ fn add(
 }
 
 /// Returns a number of things, such as `1 page` and `2 pages`.
-pub(super) fn number(n: u64, thing: &str) -> String {
+pub fn number(n: u64, thing: &str) -> String {
     match n {
         1 => format!("1 {thing}"),
         n => format!("{n} {thing}s"),
