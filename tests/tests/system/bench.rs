@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crawler_tests::process::{Ended, Home, Process};
 use crawler_tests::{PATIENCE, guests, repository, until};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::devtools::BUILD;
@@ -60,6 +61,16 @@ fn web_of(bench: u32) -> Option<u32> {
     ids.into_iter().find(is_web)
 }
 
+/// Returns `Some` once a crawl has opened its frontier on disk.
+fn is_crawling(home: &Home) -> Option<()> {
+    let folders = fs::read_dir(home.path().join("tmp")).ok()?.flatten();
+    let mut data = folders.map(|folder| folder.path().join("data/frontiers"));
+    data.any(|data| data.is_dir()).then_some(())
+}
+
+/// Checks that each stage took time and came to its end, and that the stages and the rest of the process have its whole
+/// processor time. The clocks of the threads and that of the process are read at different moments, so they may differ
+/// a little.
 #[track_caller]
 fn check_stages(figures: &Value) {
     let stages = figures["stages"].as_array().expect("it is a list");
@@ -114,7 +125,7 @@ fn a_made_up_web_is_crawled_whole_and_politely() {
 }
 
 #[test]
-fn delays_are_kept_and_told_by_the_web() {
+fn delays_are_kept_and_reported_by_the_web() {
     let home = Home::new();
     let small = ["--pages=8", "--hosts=2", "--redirects=50%"];
     let own = figures(&home, &[&small[..], &["--delay=200ms"]].concat());
@@ -182,18 +193,30 @@ fn ctrl_c_leaves_neither_folder_nor_server() {
     let long = ["--pages=100000", "--hosts=1", "--delay=1s"];
     let mut bench = Process::start(&mut command(&home, &long));
     let web = until("web", PATIENCE, || web_of(bench.id()));
-    let is_crawling = || {
-        let folders = fs::read_dir(home.path().join("tmp")).ok()?.flatten();
-        let mut data = folders.map(|folder| folder.path().join("data/frontiers"));
-        data.any(|data| data.is_dir()).then_some(())
-    };
-    until("crawl", BUILD, is_crawling);
+    until("crawl", BUILD, || is_crawling(&home));
     bench.interrupt();
     let ended = bench.wait(PATIENCE);
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);
     check_nothing_is_left(&home);
     let is_gone = || (!Path::new(&format!("/proc/{web}")).exists()).then_some(());
     until("end of the web", PATIENCE, is_gone);
+}
+
+#[test]
+fn a_benchmark_whose_server_is_killed_says_so_at_once() {
+    let home = Home::new();
+    let long = ["--pages=100000", "--hosts=1", "--delay=1s"];
+    let mut bench = Process::start(&mut command(&home, &long));
+    let web = until("web", PATIENCE, || web_of(bench.id()));
+    until("crawl", BUILD, || is_crawling(&home));
+    let web = i32::try_from(web).ok().and_then(Pid::from_raw);
+    let web = web.expect("it is an id of a process");
+    kill_process(web, Signal::KILL).expect("it can be killed");
+    let ended = bench.wait(PATIENCE);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    let reported = "the process that serves the web has ended unexpectedly with signal: 9";
+    assert!(ended.stderr.contains(reported), "{}", ended.stderr);
+    check_nothing_is_left(&home);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use anyhow::{Context as _, ensure};
 use tokio_util::sync::CancellationToken;
 
 use super::stop::unless_stopped;
-use crate::bench::report::{BenchReport, FrontierPlace, Setup};
+use crate::bench::report::{BenchReport, Crawled, FrontierPlace, Setup};
 use crate::cli::bench::print;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{self, BenchOptions, Unmet, block, check_roots};
@@ -34,23 +34,32 @@ pub(super) async fn run(options: BenchOptions, stop: CancellationToken) -> anyho
     };
     let folder = tempfile::Builder::new().prefix("crawler-bench-").tempdir();
     let folder = folder.context("cannot make a temporary folder")?;
-    // A folder that cannot be served is told before anything is built.
-    let mut web = unless_stopped(&stop, WebProcess::start(&options.server)).await?;
+    Box::pin(run_in(folder.path(), &options, &plugin, &stop)).await
+}
+
+/// Runs the benchmark with its data in this folder.
+async fn run_in(
+    folder: &Path,
+    options: &BenchOptions,
+    plugin: &Path,
+    stop: &CancellationToken,
+) -> anyhow::Result<()> {
+    // A folder that cannot be served is reported before anything is built.
+    let mut web = unless_stopped(stop, WebProcess::start(&options.server)).await?;
     if plugin.is_dir() {
         eprintln!(
             "building the rules, {}; the first time takes about a minute",
             plugin.display()
         );
     }
-    let wasm = unless_stopped(&stop, build_plugin(&plugin)).await?;
-    let crawled = crawl(&options, &web, &wasm, folder.path(), &stop);
-    let crawled = Box::pin(crawled).await?;
-    let visits = unless_stopped(&stop, web.end()).await?;
+    let wasm = unless_stopped(stop, build_plugin(plugin)).await?;
+    let crawled = crawl_of_web(&mut web, options, &wasm, folder, stop).await?;
+    let visits = unless_stopped(stop, web.end()).await?;
     let setup = Setup {
         processors: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
         seed: options.server.web.seed,
-        n_hosts: web.n_hosts,
-        n_pages: web.n_pages,
+        n_hosts: web.site.n_hosts,
+        n_pages: web.site.n_pages,
         frontier: match options.is_in_memory {
             true => FrontierPlace::Memory,
             false => FrontierPlace::Disk,
@@ -68,6 +77,30 @@ pub(super) async fn run(options: BenchOptions, stop: CancellationToken) -> anyho
     let has_to_be_whole = options.plugin.is_none();
     check(&report, has_to_be_whole, options.crawl.robots())?;
     Ok(())
+}
+
+/// Crawls the web, which has to be there until the end of the crawl.
+async fn crawl_of_web(
+    web: &mut WebProcess,
+    options: &BenchOptions,
+    wasm: &Path,
+    folder: &Path,
+    stop: &CancellationToken,
+) -> anyhow::Result<Crawled> {
+    let site = web.site;
+    let crawl_stop = stop.child_token();
+    let mut crawled = Box::pin(crawl(options, site, wasm, folder, &crawl_stop));
+    tokio::select! {
+        // A crawl without a web may end too, and then the reason is the web.
+        biased;
+        lost = web.lost() => {
+            crawl_stop.cancel();
+            // It closes its files before their folder is removed. Its own end is that of the stop.
+            let _interrupted = crawled.await;
+            Err(lost)
+        }
+        crawled = &mut crawled => crawled,
+    }
 }
 
 /// Returns the source of the benchmark's rule, in the repository that this program was built from.

@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::web_process::WebProcess;
+use super::web_process::Site;
 use crate::app::parts;
 use crate::app::stop::{Interrupted, unless_stopped};
 use crate::bench::host_name;
@@ -66,7 +66,7 @@ struct Storage {
 /// is kept in this folder.
 pub(super) async fn crawl(
     options: &BenchOptions,
-    web: &WebProcess,
+    site: Site,
     wasm: &Path,
     folder: &Path,
     stop: &CancellationToken,
@@ -75,14 +75,14 @@ pub(super) async fn crawl(
     let limits = limits.with(&options.limits, &LimitOverrides::unlimited())?;
     let engine = EngineOptions::in_folder(folder.join("state"));
     let rules = unless_stopped(stop, parts::rules(wasm, &engine)).await?;
-    let params = params(options, web.port, rules.description());
+    let params = params(options, site.port, rules.description());
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let address_policy = parts::address_policy(&[LOOPBACK.parse()?], &[]);
     let fetch = FetchConfig::default();
     let fetch = parts::fetcher(
         address_policy,
         &fetch,
-        &hosts(web.n_hosts),
+        &hosts(site.n_hosts),
         None,
         clock.clone(),
     )?;
@@ -118,7 +118,7 @@ pub(super) async fn crawl(
         rest_after: None,
         crawl_memory: memory.for_crawl(),
     };
-    let crawled = measured(crawl_parts, sink, web.n_pages, stop).await;
+    let crawled = measured(crawl_parts, sink, site.n_pages, stop).await;
     scope.stop(SCOPE_GRACE).await;
     crawled
 }
