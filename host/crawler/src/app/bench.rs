@@ -1,6 +1,6 @@
 //! `crawler bench`: a crawl of a web that another process serves on loopback, as a worker crawls, and its figures.
 //!
-//! URLs and items are kept in a temporary folder, which is removed at the end, however the command ends.
+//! URLs and items are kept in a temporary folder, which is removed at the end, unless the process is killed.
 
 #![expect(
     clippy::print_stderr,
@@ -34,7 +34,15 @@ pub(super) async fn run(options: BenchOptions, stop: CancellationToken) -> anyho
     };
     let folder = tempfile::Builder::new().prefix("crawler-bench-").tempdir();
     let folder = folder.context("cannot make a temporary folder")?;
-    Box::pin(run_in(folder.path(), &options, &plugin, &stop)).await
+    let ended = Box::pin(run_in(folder.path(), &options, &plugin, &stop)).await;
+    let path = folder.path().to_owned();
+    if let Err(error) = folder.close() {
+        eprintln!(
+            "cannot remove {}: {error}; remove it by hand",
+            path.display()
+        );
+    }
+    ended
 }
 
 /// Runs the benchmark with its data in this folder.
