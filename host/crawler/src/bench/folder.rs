@@ -15,6 +15,8 @@ use super::web::Found;
 
 /// Largest number of files of a folder.
 pub const MAX_FILES: usize = 1_000_000;
+/// Largest size of a file in bytes: a file is in memory as a whole for each request.
+const MAX_FILE_BYTES: u64 = 64 << 20;
 /// Number of files that one list leads to.
 const PER_LIST: usize = 500;
 /// Beginning of the paths of lists.
@@ -42,6 +44,12 @@ pub enum FolderError {
     /// The name of a file cannot be part of an address.
     #[error("cannot serve {path}: its name is not UTF-8; rename it")]
     Name {
+        /// Path of the file.
+        path: PathBuf,
+    },
+    /// A file is too large.
+    #[error("cannot serve {path}: it is larger than {} MiB; move it out of the folder", MAX_FILE_BYTES >> 20)]
+    TooLarge {
         /// Path of the file.
         path: PathBuf,
     },
@@ -88,6 +96,9 @@ impl Folder {
                 if kind.is_dir() {
                     folders.push(path);
                 } else if kind.is_file() && is_html(&path) {
+                    if entry.metadata().map_err(unreadable)?.len() > MAX_FILE_BYTES {
+                        return Err(FolderError::TooLarge { path });
+                    }
                     let below = path.strip_prefix(root).ok().and_then(Path::to_str);
                     let below = below.map(str::to_owned);
                     files.push(below.ok_or(FolderError::Name { path })?);
@@ -258,6 +269,17 @@ mod tests {
         assert_eq!(
             refused(&absent, 9),
             format!("cannot list {}", absent.display())
+        );
+        let root = folder(&["a.html"]);
+        let large = root.path().join("a.html");
+        let file = fs::File::create(&large).unwrap();
+        file.set_len(MAX_FILE_BYTES).unwrap();
+        assert!(Folder::read(root.path(), 9).is_ok());
+        file.set_len(MAX_FILE_BYTES + 1).unwrap();
+        let expected = "it is larger than 64 MiB; move it out of the folder";
+        assert_eq!(
+            refused(root.path(), 9),
+            format!("cannot serve {}: {expected}", large.display())
         );
         let root = folder(&["a.html", "b/c.html"]);
         let message = refused(root.path(), 1);
