@@ -88,9 +88,9 @@ fn note_missing(complaints: &str) {
     }
 }
 
-/// Returns the program that compiles if no other is named: this one, or the one beside it.
+/// Returns the program of the crawler, which is started for further processes: this one, or the one beside it.
 pub fn own_program() -> Result<PathBuf, PluginError> {
-    let own = std::env::current_exe().map_err(host("find the program that compiles"))?;
+    let own = std::env::current_exe().map_err(host("find the program of the crawler"))?;
     if own.file_stem().is_some_and(|name| name == "crawler") {
         return Ok(own);
     }
@@ -101,7 +101,7 @@ pub fn own_program() -> Result<PathBuf, PluginError> {
         .map(|folder| folder.join(&name))
         .find(|program| program.is_file())
         .ok_or_else(|| PluginError::Host {
-            doing: "find the program that compiles",
+            doing: "find the program of the crawler",
             why: format!("there is no {name} beside {}", own.display()),
         })
 }
