@@ -133,7 +133,7 @@ fn report(
     let place = place.map(|(_, place)| place.clone());
     let logs = state.logs.clone();
     // A line that the guest left open is written when its stream is dropped.
-    drop(state);
+    Stage::Instance.charge(|| drop(state));
     let (logs, n_logs_dropped) = logs.take();
     CallReport {
         result,
