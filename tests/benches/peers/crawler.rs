@@ -62,7 +62,7 @@ pub(crate) struct Begun {
     folder: TempDir,
 }
 
-/// Returns this crawler in its two forms, and all peers that can be had. Those that cannot are told.
+/// Returns this crawler in its two forms, and all peers that can be had. Those that cannot are reported.
 pub(crate) fn all(home: &Home) -> Vec<Crawler> {
     let version = home.ok(["--version"]).trim().to_owned();
     let ours = [
@@ -103,9 +103,9 @@ pub(crate) fn all(home: &Home) -> Vec<Crawler> {
 
 fn scrapy(home: &Home) -> Option<Crawler> {
     let python = python(home.path(), "scrapy", &SCRAPY)?;
-    let told = Command::new(&python).arg("--version").output();
-    let told = told.map(|told| String::from_utf8_lossy(&told.stdout).trim().to_owned());
-    let Ok(version) = told else {
+    let output = Command::new(&python).arg("--version").output();
+    let version = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    let Ok(version) = version else {
         skipped("scrapy", "its Python does not start");
         return None;
     };
