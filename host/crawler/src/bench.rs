@@ -5,7 +5,7 @@
 //! html       the text of a page
 //! folder     a folder of HTML files as a web
 //! pages      either of the two
-//! visits     who was asked when, and whether that was polite
+//! visits     record of the requests to each host, and of those that were not polite
 //! server     the process that answers requests
 //! messages   what that process and the one that crawls say to each other
 //! report     figures of the crawl
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_told_by_its_name_alone() {
+    fn a_host_is_found_by_its_exact_name_only() {
         assert_eq!(host_number(&host_name(7)), Some(7));
         assert_eq!(host_number("h70.bench.test:8080"), Some(70));
         for name in [

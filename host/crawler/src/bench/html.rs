@@ -7,6 +7,8 @@ use crate::random::SplitMix64;
 const N_MENU: usize = 8;
 /// Number of paragraphs of a section.
 const N_PARAGRAPHS: u32 = 4;
+/// Usual size of a paragraph in bytes.
+const PARAGRAPH_BYTES: usize = 600;
 
 /// Page in the making.
 pub(super) struct Html {
@@ -61,8 +63,7 @@ impl Html {
     /// Writes sections until there are no links left and the page is long enough.
     fn sections(&mut self, links: &[String]) {
         let n_left = self.size.saturating_sub(self.text.len());
-        // A paragraph has about so many bytes.
-        let n_paragraphs = (n_left / 600).max(1);
+        let n_paragraphs = (n_left / PARAGRAPH_BYTES).max(1);
         let mut batches = links.chunks(links.len().div_ceil(n_paragraphs).max(1));
         let mut batch = batches.next();
         while batch.is_some() || self.text.len() < self.size {

@@ -24,7 +24,7 @@ pub struct BenchReport {
     pub pages_of_web: u64,
     /// Place of the URLs.
     pub frontier: FrontierPlace,
-    /// Number of pages in flight at once.
+    /// Setting of the number of pages in flight at once. At most 512 take effect, and at most 64 for each host.
     pub concurrency: u32,
     /// Number of parsed pages.
     pub pages: u64,
@@ -34,7 +34,8 @@ pub struct BenchReport {
     pub items: u64,
     /// Size of all bodies.
     pub body_bytes: u64,
-    /// Time from the first request to the last item on disk.
+    /// Time from the beginning of the crawl until everything is on disk and the frontier is closed. Neither building the
+    /// rule nor opening the frontier counts.
     pub wall_ms: u64,
     /// Parsed pages in a second.
     pub pages_per_s: f64,
@@ -42,7 +43,7 @@ pub struct BenchReport {
     pub mb_per_s: f64,
     /// Processor time of the crawling process for each page.
     pub processor_us_per_page: f64,
-    /// Part of `processor_us_per_page` that no stage has.
+    /// Processor time for each page that was spent outside of all stages; part of `processor_us_per_page`.
     pub other_us_per_page: f64,
     /// The stages of a page, in their order.
     pub stages: Vec<StageFigures>,
@@ -98,7 +99,7 @@ pub struct Setup {
     pub n_pages: u64,
     /// Place of the URLs.
     pub frontier: FrontierPlace,
-    /// Number of pages in flight at once.
+    /// Setting of the number of pages in flight at once.
     pub concurrency: u32,
 }
 

@@ -27,7 +27,7 @@ const BRANCHES: u32 = 8;
 const LINKS: (u32, u32) = (10, 60);
 /// Percentage of further links that stay on the host.
 const OWN_HOST: u32 = 85;
-/// One of so many pages has a link that robots.txt forbids.
+/// Number of pages of which one, on average, has a link that robots.txt forbids.
 const PRIVATE: u64 = 50;
 /// Words in addresses: a site has a few kinds of pages.
 const KINDS: [&str; 6] = ["article", "author", "list", "news", "product", "topic"];

@@ -39,7 +39,7 @@ impl Histogram {
         self.counts().sum()
     }
 
-    /// Returns the end of the bucket of the duration that so many percent of all do not exceed; zero if there is none.
+    /// Returns the end of the bucket that has this percentile of the durations; zero if there are no durations.
     pub(super) fn percentile(&self, percent: u64) -> Duration {
         let n_below = (self.count() * percent).div_ceil(100);
         let mut n = 0;

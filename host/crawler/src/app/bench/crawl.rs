@@ -62,8 +62,8 @@ struct Storage {
     sink: LineFiles,
 }
 
-/// Crawls the web by the rules of a component, and measures from the first request to the last item on disk. Everything
-/// is kept in this folder.
+/// Crawls the web by the rules of a component, and measures until everything is on disk and the frontier is closed. All
+/// data are kept in this folder.
 pub(super) async fn crawl(
     options: &BenchOptions,
     site: Site,
