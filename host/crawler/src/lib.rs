@@ -21,7 +21,7 @@
 //! | settings, and what an update changes | `reference/settings.md` | [`crawler_model::settings`], [`config`] |
 //! | calls | `reference/http.md`, `reference/grpc.md`, `reference/cli.md` | [`crawler_api`], [`cli`] |
 //! | the sandbox, and what is behind it | `design/way-of-a-crawl.md`, `reference/limits.md` | [`crawler_plugin`], [`crawler_extract`], [`crawler_process::confine`] |
-//! | speed of a crawl, and where time goes | `reference/bench.md` | [`bench`], [`crawler_process::stage`] |
+//! | speed of a crawl, and where time goes | `reference/bench.md` | [`mod@bench`], [`crawler_process::stage`] |
 //! | files that a change touches | `contribute/where-does-a-line-go.md` | |
 //!
 //! # Layers

@@ -113,10 +113,10 @@ async fn crawl_of_web(
 
 /// Returns the source of the benchmark's rule, in the repository that this program was built from.
 fn source() -> anyhow::Result<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/outline");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/site_outline");
     ensure!(
         path.is_dir(),
-        "the benchmark builds plugins/outline of the repository, which is not at {}; name a plugin: crawler bench PATH_OR_WASM",
+        "the benchmark builds plugins/site_outline of the repository, which is not at {}; name a plugin: crawler bench PATH_OR_WASM",
         path.display()
     );
     Ok(path.canonicalize()?)

@@ -49,7 +49,7 @@ pub struct BenchOptions {
 )]
 pub(super) struct BenchArgs {
     /// A plugin: a folder of source, or a .wasm file. Its param start is the first page [default: a rule that follows
-    /// all links and makes an item of each page, built from plugins/outline]
+    /// all links and makes an item of each page, built from plugins/site_outline]
     #[arg(value_name = "PATH_OR_WASM")]
     plugin: Option<PathBuf>,
     #[command(flatten)]

@@ -256,12 +256,11 @@ mod tests {
         let config = |argument: &str| -> toml::Table {
             argument.strip_prefix("--config=").unwrap().parse().unwrap()
         };
-        let patch = &config(&arguments[1])["patch"]["crates-io"]["crawler-plugin-sdk"];
+        let patch = &config(&arguments[0])["patch"]["crates-io"]["crawler-plugin-sdk"];
         assert_eq!(patch["path"].as_str(), Some("/c/a \"b\""));
-        let build = &config(&arguments[2])["build"];
+        let build = &config(&arguments[1])["build"];
         assert_eq!(build["build-dir"].as_str(), Some("/c/build"));
-        assert_eq!(arguments[0], "--lib");
-        assert_eq!(arguments[3..], ["--", "--remap-path-prefix=/a/shop=."]);
+        assert_eq!(places.of_rustc(), "--remap-path-prefix=/a/shop=.");
         let usual = Places {
             build: None,
             ..places

@@ -2,8 +2,8 @@
 
 use crawler_plugin_sdk::Page;
 use crawler_plugin_sdk::testing::Trial;
-use outline::Outlines;
 use serde_json::json;
+use site_outline::Outlines;
 
 const START: &str = "http://site.test/";
 
