@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 /// Delay before each answer.
 const PACE: Duration = Duration::from_millis(30);
 /// Number of pages that are fetched at once: the default of `--concurrency`.
-const CONCURRENCY: u64 = 16;
+const CONCURRENCY: u64 = 64;
 /// Twice the time between two moments at which writes are made durable.
 const TWO_FLUSHES: Duration = Duration::from_millis(100);
 /// Divisor for the part of the pages that is left to the last life, so that no kill comes after the end.
