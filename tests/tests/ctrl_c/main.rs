@@ -38,19 +38,23 @@ fn ctrl_c_ends_the_demo_at_any_moment_and_leaves_nothing() {
     let start = Instant::now();
     let ended = whole.process.wait(5 * PATIENCE);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    let whole_ms = u64::try_from(start.elapsed().as_millis()).unwrap();
+    let mut within_ms = u64::try_from(start.elapsed().as_millis()).unwrap();
     assert_eq!(whole.folders(), Vec::<PathBuf>::new());
 
     let mut random = Random::new("ctrl_c");
     let n_rounds = if soak() { 20 } else { 5 };
     let mut n_interrupted = 0;
     for _ in 0..n_rounds {
-        let moment = Duration::from_millis(random.below(whole_ms.max(1)));
+        let moment = Duration::from_millis(random.below(within_ms.max(1)));
         let demo = Demo::start();
         wait_for(moment);
         let code = demo.interrupt();
         println!("after {moment:?}: code {code}");
-        n_interrupted += u32::from(code == 130);
+        match code {
+            130 => n_interrupted += 1,
+            // It was faster than the first one, which may have built its rules on a busy machine.
+            _ => within_ms /= 2,
+        }
     }
     assert!(n_interrupted > 0, "every demo had ended before its Ctrl-C");
 }
