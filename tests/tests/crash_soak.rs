@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 /// Delay before each answer.
 const PACE: Duration = Duration::from_millis(30);
-/// Number of pages that are fetched at once: the default of `--concurrency`.
-const CONCURRENCY: u64 = 64;
+/// Number of pages that are fetched at once. With few, a kill costs few, and one that costs more is noticed.
+const CONCURRENCY: u64 = 16;
 /// Twice the time between two moments at which writes are made durable.
 const TWO_FLUSHES: Duration = Duration::from_millis(100);
 /// Divisor for the part of the pages that is left to the last life, so that no kill comes after the end.
@@ -71,7 +71,8 @@ fn the_crash_soak_loses_nothing_and_repeats_little() {
         "push",
         &guests::guest("puppet").display().to_string(),
     ]);
-    let add = ["resource", "add", "web", "--plugin=puppet"].map(str::to_owned);
+    let concurrency = format!("--concurrency={CONCURRENCY}");
+    let add = ["resource", "add", "web", "--plugin=puppet", &concurrency].map(str::to_owned);
     up.ok(add.into_iter().chain(closure.arguments()));
     let id = up.resource("web")["spec"]["id"].clone();
 
