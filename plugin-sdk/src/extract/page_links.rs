@@ -12,6 +12,9 @@ use super::reading::{PAGE, Reading};
 use super::shape::{Part, Shape, Take};
 use crate::{Page, Plan, Result};
 
+/// Largest length of a link's address in bytes; the crawler has the same.
+const ADDRESS_MAX: usize = 8 << 10;
+
 /// Fields that are read of each link.
 const LINK: &Shape = &Shape::new(
     "PageLink",
@@ -278,10 +281,11 @@ fn link<'p>(reading: &'p Rc<Reading>, row: u32, fitting: Option<&[u32]>) -> Opti
     }
     let text = reading.captures(TEXT, row).next();
     let mut url = reading.join(reading.text(HREF, position)).ok()?;
-    if !matches!(url.scheme(), "http" | "https") {
+    url.set_fragment(None);
+    // Conditions are judged for these links only, so those without conditions are the same.
+    if !matches!(url.scheme(), "http" | "https") || url.as_str().len() > ADDRESS_MAX {
         return None;
     }
-    url.set_fragment(None);
     Some(PageLink {
         url,
         text: text.map_or("", |position| reading.text(TEXT, position)),
@@ -300,5 +304,13 @@ impl fmt::Debug for PageLinks<'_> {
             .field("filter", &self.filter)
             .field("conditions", &n)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn addresses_are_as_long_as_where_conditions_are_judged() {
+        assert_eq!(super::ADDRESS_MAX, crawler_extract::ADDRESS_MAX);
     }
 }
