@@ -106,7 +106,8 @@ pub(super) async fn fetch_and_parse(
     match fetched {
         None => Err(NotCounted::NotNow(HostUpdate::None)),
         Some(Ok(fetched)) => Ok(PageResult {
-            host_answered: true,
+            // An answer of a cache says nothing of the host.
+            host_answered: fetched.host_ready_at > 0,
             delay_by: fetched.delay_by,
             ..answered(shared, claim, config, fetched).await?
         }),

@@ -162,7 +162,7 @@ impl Asked {
             random_delay: usual.random_delay(),
             host_rate: Default::default(),
             validators: None,
-            is_retry: false,
+            asks_site: false,
             robots,
             max_crawl_delay: usual.max_crawl_delay(),
             account: Account::default(),

@@ -24,6 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use crawler_model::id::{Digest, RunningDigest};
@@ -41,6 +42,9 @@ pub(crate) use key::{Scope, key};
 
 /// The longest time that a request waits for its answer to be read or stored. A network drive may not respond at all.
 const MAX_WAIT: Duration = Duration::from_secs(10);
+/// Number of answers that are read or stored at once. A drive that does not respond keeps their threads, and the process
+/// has other work for threads.
+const MAX_AT_ONCE: usize = 8;
 
 /// Settings of the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +95,12 @@ struct Shared {
     scope: RunningDigest,
     clock: Arc<dyn Clock>,
     n_hits: AtomicU64,
-    /// True once the log has the warning about the folder.
+    /// The longest wait for the folder.
+    max_wait: Duration,
+    /// Places for work on the folder. They are closed once the folder did not respond in time: nothing waits for it
+    /// again.
+    places: Arc<Semaphore>,
+    /// True once the log has the warning that an answer cannot be stored.
     is_warned: AtomicBool,
 }
 
@@ -117,6 +126,8 @@ impl HttpCache {
                 scope,
                 clock,
                 n_hits: AtomicU64::new(0),
+                max_wait: MAX_WAIT,
+                places: Arc::new(Semaphore::new(MAX_AT_ONCE)),
                 is_warned: AtomicBool::new(false),
             }),
             max_age: settings.max_age,
@@ -137,19 +148,13 @@ impl HttpCache {
     /// Returns the answer with this key and the first `most` bytes of its body, which are charged to the account.
     pub(crate) async fn find(&self, key: Digest, most: u64, account: &Account) -> Option<Found> {
         let (now, max_age) = (self.now(), self.max_age);
+        // No answer is young enough, so no file is opened.
         if max_age == Some(Duration::ZERO) {
             return None;
         }
-        let (shared, held) = (Arc::clone(&self.shared), account.reserve(0));
-        let read = blocking(move || shared.folder.read(key, max_age, most, held, now));
-        match timeout(MAX_WAIT, read).await {
-            // It fails only where the process is about to end.
-            Ok(read) => read.ok().flatten(),
-            Err(elapsed) => {
-                self.warn_once(&elapsed.into());
-                None
-            }
-        }
+        let held = account.reserve(0);
+        let read = move |folder: &CacheFolder| folder.read(key, max_age, most, held, now);
+        self.on_thread(read).await.flatten()
     }
 
     /// Counts an answer that the cache gave.
@@ -169,30 +174,79 @@ impl HttpCache {
 
     /// Stores an answer, whose body is held in memory until then. The log has a warning if it cannot be stored.
     pub(crate) async fn keep(&self, key: Digest, head: Head, body: Bytes, held: MemoryReservation) {
-        let shared = Arc::clone(&self.shared);
-        let write = blocking(move || {
+        let write = move |folder: &CacheFolder| {
             // The work goes on after its time is over.
             let _held = held;
-            shared.folder.write(key, &head, &body)
-        });
-        let error = match timeout(MAX_WAIT, write).await {
-            Ok(Ok(Err(error))) => error,
-            // It is cancelled only where the process is about to end.
-            Ok(Ok(Ok(())) | Err(_)) => return,
-            Err(elapsed) => elapsed.into(),
+            folder.write(key, &head, &body)
         };
-        self.warn_once(&error);
-    }
-
-    /// Warns about the folder. One warning is enough: most reasons are the same for all answers.
-    fn warn_once(&self, error: &io::Error) {
+        let Some(Err(error)) = self.on_thread(write).await else {
+            return;
+        };
+        // One warning is enough: most reasons are the same for all answers.
         if !self.shared.is_warned.swap(true, Ordering::Relaxed) {
             let folder = self.shared.folder.path().display();
             tracing::warn!(
                 %folder,
                 %error,
-                "cannot store an answer in the folder of --cache, or read it in time; its site is asked again, and further failures are not logged"
+                "cannot store an answer in the folder of --cache; its site is asked again, and further failures are not logged"
             );
         }
+    }
+
+    /// Does work on the folder within its time. Returns `None` if the folder has ever taken longer, or if the process is
+    /// about to end.
+    async fn on_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&CacheFolder) -> T + Send + 'static,
+    ) -> Option<T> {
+        let shared = Arc::clone(&self.shared);
+        let place = Arc::clone(&shared.places).acquire_owned().await.ok()?;
+        let done = blocking(move || {
+            let _place = place;
+            work(&shared.folder)
+        });
+        match timeout(self.shared.max_wait, done).await {
+            Ok(done) => done.ok(),
+            Err(_elapsed) => {
+                if !self.shared.places.is_closed() {
+                    self.shared.places.close();
+                    let folder = self.shared.folder.path().display();
+                    tracing::warn!(
+                        %folder,
+                        "the folder of --cache did not respond within {} s: this process goes on without it",
+                        self.shared.max_wait.as_secs()
+                    );
+                }
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawler_process::clock::SystemClock;
+
+    #[tokio::test]
+    async fn a_folder_that_does_not_respond_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = CacheSettings {
+            folder: folder.path().to_owned(),
+            max_age: None,
+            max_bytes: 1 << 20,
+        };
+        let scope = RunningDigest::default();
+        let mut cache = HttpCache::open(&settings, scope, Arc::new(SystemClock)).unwrap();
+        let shared = Arc::get_mut(&mut cache.shared).unwrap();
+        shared.max_wait = Duration::from_millis(10);
+        shared.places = Arc::new(Semaphore::new(1));
+        let (end, wait) = std::sync::mpsc::sync_channel::<()>(1);
+        let stuck = cache.on_thread(move |_| wait.recv().is_ok());
+        // The other one waits for a place, and gets none.
+        let (stuck, other) = tokio::join!(stuck, cache.on_thread(|_| ()));
+        assert_eq!((stuck, other), (None, None));
+        assert_eq!(cache.on_thread(|_| ()).await, None);
+        drop(end);
     }
 }

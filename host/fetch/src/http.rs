@@ -62,6 +62,7 @@ mod sent;
 mod settings;
 
 pub use client::SetupError;
+pub(crate) use head::OF_CODING;
 pub use host_signal::retry_after;
 pub use settings::{FetchSettings, ProxySettings};
 
@@ -223,12 +224,7 @@ impl Fetch for HttpFetcher {
                 let admitted = self.admit(&hop.url, &politeness);
                 let sent = match Stage::Guard.timed(pin!(admitted)).await {
                     Ok(pace) => self.send(&hop, max_body, &pace, requester).await,
-                    Err(failure) => Sent {
-                        outcome: Err(failure.error),
-                        host_ready_at: failure.host_ready_at,
-                        delay_by: failure.delay_by,
-                        is_of_host: failure.is_of_host,
-                    },
+                    Err(failure) => failure.into(),
                 };
                 request_log::log_outcome(&sent.outcome, begun);
                 sent
@@ -301,10 +297,10 @@ impl Fetch for HttpFetcher {
             return true;
         };
         let proxy = pool.as_ref().map(|pool| pool.name());
-        // Where no delay is kept, connections are open while a name is looked up anew. What the cache has needs no
-        // lookup; with a cache, only a connection looks a name up.
-        let is_spaced = !self.delay(&request.url, request.delay).is_zero();
-        let needs_name = pool.is_none() && self.cache.is_none() && is_spaced;
+        // Where no delay is kept, connections are open while a name is looked up anew. With a cache, only these do it.
+        let needs_name = pool.is_none()
+            && self.cache.is_none()
+            && !self.delay(&request.url, request.delay).is_zero();
         (!needs_name || self.resolver.is_known(&request.url))
             && self.are_rules_known(&request.url, request.robots, proxy)
     }

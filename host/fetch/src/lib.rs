@@ -94,9 +94,9 @@ pub struct FetchRequest {
     /// The page is wanted only if it has changed since; if not, the answer has status 304. Redirects
     /// are followed without this condition, because it is not about the URL they lead to.
     pub validators: Option<Validators>,
-    /// True if an earlier attempt at the page failed. The site is asked then, whatever the cache has: a rule
-    /// may have refused that answer.
-    pub is_retry: bool,
+    /// True if the site is asked whatever the cache has: for another attempt, because a rule may have refused the kept
+    /// answer, and for a reload.
+    pub asks_site: bool,
     /// Treatment of the site's robots.txt.
     pub robots: Robots,
     /// The longest `crawl-delay` that is honoured; a longer one is reduced to it.
@@ -133,7 +133,7 @@ impl FetchRequest {
             random_delay: settings.random_delay(),
             host_rate: settings.host_rate.clone().unwrap_or_default(),
             validators: None,
-            is_retry: attempt > 1,
+            asks_site: attempt > 1 || request.reload,
             robots: settings.robots(),
             max_crawl_delay: settings.max_crawl_delay(),
             account: Account::default(),
@@ -158,7 +158,7 @@ pub trait FetchSlot: std::fmt::Debug + Send + Sync {
 pub struct Fetched {
     /// The answer, or the URL that it redirects to.
     pub answer: Answer,
-    /// Time before which the host gets no further request.
+    /// Time before which the host gets no further request; 0 if nothing was asked of it.
     pub host_ready_at: UnixMillis,
     /// Origin of the delay until `host_ready_at`.
     pub delay_by: DelaySource,

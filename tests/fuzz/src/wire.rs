@@ -53,7 +53,7 @@ pub(super) fn send(
         random_delay: Duration::ZERO,
         host_rate: Default::default(),
         validators: None,
-        is_retry: false,
+        asks_site: false,
         proxy: None,
         credentials: Default::default(),
         accept_status: Default::default(),

@@ -9,9 +9,10 @@ use std::io::{self, Read as _, Write as _};
 
 use bytes::Bytes;
 use hyper::http;
-use reqwest::{Response, header};
+use reqwest::Response;
 use serde::{Deserialize, Serialize};
 
+use crate::http::OF_CODING;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{Digest, RunningDigest};
 use crawler_process::memory::MemoryReservation;
@@ -54,9 +55,8 @@ pub(crate) struct Found {
 impl Head {
     /// Returns the head of an answer whose body is still to be read.
     pub(crate) fn of(response: &Response, is_encoded: bool, stored_at: UnixMillis) -> Self {
-        let of_coding = [header::CONTENT_ENCODING, header::CONTENT_LENGTH];
         let all = response.headers().iter();
-        let kept = all.filter(|(name, _)| !(is_encoded && of_coding.contains(name)));
+        let kept = all.filter(|(name, _)| !(is_encoded && OF_CODING.contains(name)));
         let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
         Self {
             stored_at,

@@ -8,6 +8,7 @@ use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -38,6 +39,8 @@ pub(super) struct CacheFolder {
     max_bytes: u64,
     /// If `None`, the folder was not scanned yet.
     usage: Mutex<Option<Usage>>,
+    /// Bytes that were written while another thread had the lock.
+    n_uncounted: AtomicU64,
 }
 
 /// Size of the folder, as this process knows it.
@@ -67,6 +70,7 @@ impl CacheFolder {
             path: std::path::absolute(path)?,
             max_bytes,
             usage: Mutex::new(None),
+            n_uncounted: AtomicU64::new(0),
         };
         // A folder that cannot be written to is told at once.
         folder.unfinished()?.close()?;
@@ -88,9 +92,9 @@ impl CacheFolder {
         now: UnixMillis,
     ) -> Option<Found> {
         // The age of an answer is not known if the clock was set back since.
-        let age = |head: &Head| now.checked_sub(head.stored_at).map(Duration::from_millis);
+        let age_of = |head: &Head| now.checked_sub(head.stored_at).map(Duration::from_millis);
         let is_young =
-            |head: &Head| max_age.is_none_or(|max| age(head).is_some_and(|age| age < max));
+            |head: &Head| max_age.is_none_or(|max| age_of(head).is_some_and(|age| age < max));
         let path = self.path.join(entry::file_name(key));
         let read = || -> io::Result<Option<Found>> {
             let file = File::open(&path)?;
@@ -150,9 +154,13 @@ impl CacheFolder {
         let mut usage = match self.usage.try_lock() {
             Ok(usage) => usage,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // Another thread scans the folder, which takes long. The next scan counts this answer.
-            Err(TryLockError::WouldBlock) => return Ok(()),
+            // Another thread may be scanning the folder, which takes long. The next one to count adds this answer.
+            Err(TryLockError::WouldBlock) => {
+                self.n_uncounted.fetch_add(n_bytes, Ordering::Relaxed);
+                return Ok(());
+            }
         };
+        let n_bytes = n_bytes.saturating_add(self.n_uncounted.swap(0, Ordering::Relaxed));
         let fits = |usage: &Usage| {
             usage.n_bytes.saturating_add(n_bytes) <= self.max_bytes
                 && usage.n_written <= self.max_bytes / SCAN_SHARE
@@ -181,16 +189,22 @@ impl CacheFolder {
         }
         let wanted = (self.max_bytes - self.max_bytes / FREE_SHARE).saturating_sub(n_bytes);
         all.sort_unstable_by_key(|stored| stored.used_at);
-        let mut n_removed = 0;
+        let (mut n_removed, mut kept) = (0, None);
         for stored in all {
             if size <= wanted {
                 break;
             }
             match fs::remove_file(&stored.path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => size -= stored.n_bytes,
+                // The next one may go.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => kept = Some(error),
+                _ => {
+                    size -= stored.n_bytes;
+                    n_removed += 1;
+                }
             }
-            n_removed += 1;
+        }
+        if let Some(error) = kept.filter(|_| size.saturating_add(n_bytes) > self.max_bytes) {
+            return Err(error);
         }
         tracing::debug!(
             n_removed,

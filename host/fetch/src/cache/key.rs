@@ -148,6 +148,10 @@ mod tests {
             check_certificates: false,
             ..FetchSettings::default()
         };
+        let by_proxy = FetchSettings {
+            proxy_resolves: true,
+            ..FetchSettings::default()
+        };
         let fixed = FetchSettings {
             hosts: BTreeMap::from([("a.test".to_owned(), vec!["10.0.0.1".parse().unwrap()])]),
             ..FetchSettings::default()
@@ -172,6 +176,7 @@ mod tests {
             through(&[proxy(Some("us"))]),
             key_of(&scope(&["10.0.0.0/8"], &settings), |_| {}, None),
             key_of(&scope(&[], &unchecked), |_| {}, None),
+            key_of(&scope(&[], &by_proxy), |_| {}, None),
             key_of(&scope(&[], &fixed), |_| {}, None),
         ];
         for (n, key) in keys.iter().enumerate() {

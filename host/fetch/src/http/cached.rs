@@ -38,7 +38,7 @@ impl HttpFetcher {
     pub(super) fn cache_for(&self, request: &mut FetchRequest) -> Option<HttpCache> {
         let cache = self.cache.clone()?;
         request.validators = None;
-        Some(match request.is_retry {
+        Some(match request.asks_site {
             true => cache.within(Duration::ZERO),
             false => cache,
         })

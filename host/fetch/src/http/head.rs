@@ -10,6 +10,9 @@ use super::hop::{Hop, Outcome};
 use crate::FetchError;
 use crawler_model::headers::Headers;
 
+/// Headers about a coding, which do not hold for a body whose coding has been removed.
+pub(crate) const OF_CODING: [HeaderName; 2] = [header::CONTENT_ENCODING, header::CONTENT_LENGTH];
+
 /// Returns the version of HTTP, as rules see it.
 pub(super) fn version(version: Version) -> Option<&'static str> {
     match version {
@@ -27,10 +30,9 @@ pub(super) fn headers(response: &Response, is_encoded: bool, settings: &FetchSet
     let size = |name: &HeaderName, value: &HeaderValue| name.as_str().len() + value.len();
     let n_bytes = all.iter().map(|(name, value)| size(name, value)).sum();
     let mut headers = Headers::with_capacity(all.len(), max.min(n_bytes));
-    let of_coding = [header::CONTENT_ENCODING, header::CONTENT_LENGTH];
     let mut n_kept = 0;
     for (name, value) in all {
-        if is_encoded && of_coding.contains(name) {
+        if is_encoded && OF_CODING.contains(name) {
             continue;
         }
         n_kept += size(name, value);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::hop::Outcome;
-use crate::FetchError;
+use crate::{Failure, FetchError};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::frontier::DelaySource;
 
@@ -34,6 +34,17 @@ impl Sent {
             host_ready_at,
             delay_by: DelaySource::default(),
             is_of_host: false,
+        }
+    }
+}
+
+impl From<Failure> for Sent {
+    fn from(failure: Failure) -> Self {
+        Self {
+            outcome: Err(failure.error),
+            host_ready_at: failure.host_ready_at,
+            delay_by: failure.delay_by,
+            is_of_host: failure.is_of_host,
         }
     }
 }

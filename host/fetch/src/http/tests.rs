@@ -176,7 +176,7 @@ fn get(url: Url) -> FetchRequest {
         random_delay: Duration::ZERO,
         host_rate: Default::default(),
         validators: None,
-        is_retry: false,
+        asks_site: false,
         robots: Robots::Ignore,
         max_crawl_delay: DEFAULT_MAX_CRAWL_DELAY,
         account: Account::default(),

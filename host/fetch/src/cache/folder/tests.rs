@@ -144,3 +144,18 @@ fn a_torn_file_is_no_answer_and_goes() {
     assert!(read(&folder, "a", 2_000).is_none());
     assert!(path.exists());
 }
+
+#[test]
+fn an_answer_is_stored_and_counted_while_another_thread_scans() {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = CacheFolder::open(temporary.path(), 1 << 20).unwrap();
+    write(&folder, "a", 1_000);
+    let scan = folder.usage.lock().unwrap();
+    // It does not wait for the scan.
+    write(&folder, "b", 1_000);
+    drop(scan);
+    write(&folder, "c", 1_000);
+    assert_eq!(kept(&folder, &["a", "b", "c"]), ["a", "b", "c"]);
+    let counted = folder.usage.lock().unwrap().unwrap().n_bytes;
+    assert_eq!(counted, size(&folder));
+}

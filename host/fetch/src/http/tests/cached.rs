@@ -339,7 +339,7 @@ async fn another_attempt_asks_the_site_and_its_answer_counts() {
     .await;
     let runs = Runs::new();
     let again = FetchRequest {
-        is_retry: true,
+        asks_site: true,
         ..get(web.url("/"))
     };
     for (request, body) in [
@@ -377,6 +377,10 @@ async fn an_answer_is_asked_for_again_at_its_age() {
         runs.page(get(web.url("/"))).await;
         assert_eq!(web.heard().len(), n_asked, "{later}");
     }
+    // The clock is set back: nobody knows how old the answer is.
+    runs.clock.0.store(DAY - 1, Ordering::Relaxed);
+    runs.page(get(web.url("/"))).await;
+    assert_eq!(web.heard().len(), 4);
     assert_eq!(runs.files().len(), 1);
 }
 
