@@ -21,8 +21,10 @@ const PARTS: [&str; 11] = [
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let sdk = repository.join("plugin-sdk").canonicalize()?;
+    // Read when the script runs: the folder in which it was compiled may have been moved since.
+    let sdk = Path::new(&variable("CARGO_MANIFEST_DIR")?)
+        .join("../../plugin-sdk")
+        .canonicalize()?;
     let mut files = Vec::new();
     for part in PARTS {
         println!("cargo:rerun-if-changed={}", sdk.join(part).display());
@@ -36,13 +38,17 @@ fn main() -> Result<(), Box<dyn Error>> {
         writeln!(code, "    ({name:?}, include_bytes!({path:?})),")?;
     }
     code.push_str("]\n");
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "cargo tells a build script the folder in a variable"
-    )]
-    let out = std::env::var("OUT_DIR")?;
-    fs::write(Path::new(&out).join("sdk.rs"), code)?;
+    fs::write(Path::new(&variable("OUT_DIR")?).join("sdk.rs"), code)?;
     Ok(())
+}
+
+/// Returns a variable of the environment.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "cargo tells a build script its folders in variables"
+)]
+fn variable(name: &str) -> Result<String, std::env::VarError> {
+    std::env::var(name)
 }
 
 /// Lists the files at or below a path, except those of tests.
