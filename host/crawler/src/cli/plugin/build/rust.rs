@@ -187,6 +187,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_compared_plugin_has_the_stack_of_built_ones() {
+        let config = include_str!("../../../../../../tests/guests/peers/.cargo/config.toml");
+        let config: toml::Table = config.parse().unwrap();
+        let flags = &config["target"][TARGET]["rustflags"];
+        assert_eq!(flags, &toml::Value::from(vec![STACK]));
+    }
+
+    #[test]
     fn the_component_is_found_among_the_messages_of_cargo() {
         let messages = r#"
             {"reason":"compiler-artifact","filenames":["/t/libserde.rlib"]}
