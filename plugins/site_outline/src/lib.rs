@@ -35,7 +35,6 @@ pub struct Outlines;
 #[plugin(
     items(Outline<'_>),
     reads(Reading),
-    limits(captures = 1_000_000),
     params(start(about = "Address of the first page"))
 )]
 impl Outlines {

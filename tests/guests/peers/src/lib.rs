@@ -37,14 +37,7 @@ type Distinct<T> = HashSet<T, BuildHasherDefault<DefaultHasher>>;
 /// The plugin.
 pub struct Guest;
 
-// The limit exceeds the links and headings of any page.
-#[plugin(
-    items(Item),
-    reads(Read),
-    name = "peers",
-    version = "1.0.0",
-    limits(captures = 1_000_000)
-)]
+#[plugin(items(Item), reads(Read), name = "peers", version = "1.0.0")]
 impl Guest {
     fn root(crawl: &mut Crawl) -> Result {
         crawl.follow(crawl.config().require("start")?, Self::PAGE)
