@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use clap::{Args, value_parser};
 
+use self::settings::SettingArgs;
 use super::args::{RuleArgs, millis};
-use super::crawl::CrawlArgs;
 use super::failure::Failure;
 use super::{block, table};
+use crate::bench::Share;
 use crate::bench::messages::{Promised, ServerSettings};
 use crate::bench::report::{BenchReport, FrontierPlace, StageFigures};
 use crate::bench::web::WebSettings;
-use crate::bench::{self, Share};
 use crawler_model::plugin::{LimitName, LimitOverrides};
 use crawler_model::resource::{CrawlSettings, Robots};
+
+mod settings;
 
 /// Links that a page may have if the user sets no limit: lists and menus of a folder may be long.
 const MAX_LINKS: u64 = 100_000;
@@ -85,7 +87,7 @@ pub(super) struct BenchArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    crawl: CrawlArgs,
+    crawl: SettingArgs,
 }
 
 impl BenchArgs {
@@ -103,7 +105,7 @@ impl BenchArgs {
             let set = limits.set_value(LimitName::Requests, MAX_LINKS);
             set.expect("it is above zero");
         }
-        let crawl = unbounded(self.crawl.settings());
+        let crawl = self.crawl.settings()?;
         Ok(BenchOptions {
             params: self.rules.params(),
             limits,
@@ -126,18 +128,6 @@ impl BenchArgs {
             is_json: self.json,
         })
     }
-}
-
-/// Returns the settings with bounds that no web reaches, where the user has set none. All hosts are in the scope.
-fn unbounded(mut crawl: CrawlSettings) -> CrawlSettings {
-    crawl.max_depth.get_or_insert(u32::MAX);
-    crawl.max_pages.get_or_insert(u64::MAX);
-    crawl.max_bytes.get_or_insert(u64::MAX);
-    crawl.max_pattern_urls.get_or_insert(u64::MAX);
-    crawl.max_disk.get_or_insert(u64::MAX);
-    let all = format!("*.{}", bench::DOMAIN);
-    crawl.scope.push(all.parse().expect("it is a pattern"));
-    crawl
 }
 
 /// Returns the delays that a crawl keeps between two requests to a host of the web.

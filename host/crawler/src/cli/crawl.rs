@@ -50,7 +50,7 @@ impl FromArgMatches for CrawlArgs {
 }
 
 /// Returns the option of a setting. Its values are parsed as far as they can be without the others.
-fn option(setting: &'static Setting) -> Arg {
+pub(super) fn option(setting: &'static Setting) -> Arg {
     let option = Arg::new(setting.name)
         .long(setting.name)
         .value_name(setting.takes)
