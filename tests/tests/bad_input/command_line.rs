@@ -197,6 +197,14 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
         ),
         ("bench --concurrency 0", "1: setting concurrency must be above zero".into()),
         (
+            "bench --proxy abroad",
+            "2: --proxy has no meaning for a benchmark, whose web is on this machine | leave it out".into(),
+        ),
+        (
+            "bench --credentials shop",
+            "2: --credentials has no meaning for a benchmark, whose web is on this machine | leave it out".into(),
+        ),
+        (
             "bench --folder gone",
             "1: cannot list gone: No such file or directory (os error 2)".into(),
         ),
