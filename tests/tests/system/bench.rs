@@ -164,6 +164,11 @@ fn a_folder_is_crawled_by_a_rule_of_the_user() {
         assert_eq!(figures[field], 4, "{field} of {figures}");
     }
     assert_eq!(figures["other_outcomes"]["gone"], 1, "{figures}");
+    // A page without links, named by its path, is a crawl of itself.
+    let figures = self::figures(&home, &[plugin, "--folder=site", "--param=start=/c.html"]);
+    for field in ["pages", "pages_served", "items"] {
+        assert_eq!(figures[field], 1, "{field} of {figures}");
+    }
 }
 
 #[test]

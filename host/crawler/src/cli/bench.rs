@@ -47,11 +47,12 @@ pub struct BenchOptions {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  crawler bench\n  crawler bench --hosts 1000 --pages 50000 --delay 100ms --json\n  crawler bench plugins/books --folder saved-site\n\nThe web is made up from --seed and served by another process on loopback: the same seed, the same web.\nURLs and items go to a temporary folder, in $TMPDIR or /tmp."
+    after_help = "Examples:\n  crawler bench\n  crawler bench --hosts 1000 --pages 50000 --delay 100ms --json\n  crawler bench plugins/books --folder saved-site --param start=/catalogue/page-1.html\n\nThe web is made up from --seed and served by another process on loopback: the same seed, the same web.\nURLs and items go to a temporary folder, in $TMPDIR or /tmp."
 )]
 pub(super) struct BenchArgs {
-    /// A plugin: a folder of source, or a .wasm file. Its param start is the first page [default: a rule that follows
-    /// all links and makes an item of each page, built from plugins/site_outline]
+    /// A plugin: a folder of source, or a .wasm file. Its param start is the first page; --param start=/PATH begins at
+    /// another one of the web [default: a rule that follows all links and makes an item of each page, built from
+    /// plugins/site_outline]
     #[arg(value_name = "PATH_OR_WASM")]
     plugin: Option<PathBuf>,
     #[command(flatten)]

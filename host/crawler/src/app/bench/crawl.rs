@@ -12,6 +12,7 @@ use anyhow::{Context as _, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use super::web_process::Site;
 use crate::app::parts;
@@ -32,7 +33,7 @@ use crawler_frontier::OpenOptions;
 use crawler_frontier::durable::{DurableSettings, Frontiers};
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run, Shard};
-use crawler_model::plugin::{Description, LimitOverrides, Limits};
+use crawler_model::plugin::{LimitOverrides, Limits, Param};
 use crawler_model::resource::ShardId;
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::resident;
@@ -75,7 +76,11 @@ pub(super) async fn crawl(
     let limits = limits.with(&options.limits, &LimitOverrides::unlimited())?;
     let engine = EngineOptions::in_folder(folder.join("state"));
     let rules = unless_stopped(stop, parts::rules(wasm, &engine)).await?;
-    let params = params(options, site.port, rules.description());
+    let params = params(
+        &options.params,
+        site.port,
+        rules.description().params.as_deref(),
+    )?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let address_policy = parts::address_policy(&[LOOPBACK.parse()?], &[]);
     let fetch = FetchConfig::default();
@@ -162,15 +167,28 @@ async fn measured(
     })
 }
 
-/// Returns the params of the rules: those of the user, and the first page if the plugin takes it.
-fn params(options: &BenchOptions, port: u16, plugin: &Description) -> BTreeMap<String, String> {
-    let mut params = options.params.clone();
-    let declared = plugin.params.as_ref();
-    if declared.is_none_or(|declared| declared.iter().any(|param| param.name == START)) {
-        let start = format!("http://{}:{port}/", host_name(0));
-        params.entry(START.to_owned()).or_insert(start);
+/// Returns the params of the rules: those of the user, and the first page if the plugin takes it. The port of the web is
+/// chosen when it starts, so the user may give the first page as a path.
+fn params(
+    given: &BTreeMap<String, String>,
+    port: u16,
+    declared: Option<&[Param]>,
+) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut params = given.clone();
+    let takes_start =
+        declared.is_none_or(|declared| declared.iter().any(|param| param.name == START));
+    let path = match given.get(START) {
+        None => takes_start.then_some("/"),
+        Some(start) => start.starts_with('/').then_some(start.as_str()),
+    };
+    if let Some(path) = path {
+        let web = Url::parse(&format!("http://{}:{port}/", host_name(0)))?;
+        let start = web.join(path);
+        let start =
+            start.with_context(|| format!("--param {START}={path} is no page of the web"))?;
+        params.insert(START.to_owned(), start.into());
     }
-    params
+    Ok(params)
 }
 
 /// Returns the addresses of all hosts.
@@ -287,4 +305,39 @@ fn progress_bar(n_pages: u64) -> ProgressBar {
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::try_from(time).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Checks the param `start` that a plugin gets which declares these params.
+    #[track_caller]
+    fn check(declared: Option<&[&str]>, given: Option<&str>, expected: Option<&str>) {
+        let param = |name: &&str| Param {
+            name: (*name).to_owned(),
+            about: "".into(),
+            default: None,
+            required: true,
+        };
+        let declared = declared.map(|names| names.iter().map(param).collect::<Vec<_>>());
+        let given = given.map(|start| (START.to_owned(), start.to_owned()));
+        let params = params(&given.into_iter().collect(), 8_000, declared.as_deref()).unwrap();
+        assert_eq!(params.get(START).map(String::as_str), expected);
+    }
+
+    #[test]
+    fn the_first_page_is_one_of_the_web() {
+        let root = Some("http://h0.bench.test:8000/");
+        check(None, None, root);
+        check(Some(&["below", "start"]), None, root);
+        check(Some(&["below"]), None, None);
+        let page = Some("http://h0.bench.test:8000/a/b.html?n=1");
+        check(Some(&["start"]), Some("/a/b.html?n=1"), page);
+        check(None, Some("/a/b.html?n=1"), page);
+        // Other texts are handed over as they are.
+        check(None, Some("a.html"), Some("a.html"));
+        let elsewhere = Some("http://h1.bench.test/");
+        check(None, elsewhere, elsewhere);
+    }
 }
