@@ -33,7 +33,8 @@ fn wait_for(moment: Duration) {
 
 #[test]
 fn ctrl_c_ends_the_demo_at_any_moment_and_leaves_nothing() {
-    // The moments are spread over all of a demo, from when it listens to its end.
+    // The moments are spread over the time from when a demo listens to its end. The first one may have built its rules
+    // on a busy machine, so that time is halved whenever a later demo has ended before its moment.
     let mut whole = Demo::start();
     let start = Instant::now();
     let ended = whole.process.wait(5 * PATIENCE);
@@ -52,7 +53,6 @@ fn ctrl_c_ends_the_demo_at_any_moment_and_leaves_nothing() {
         println!("after {moment:?}: code {code}");
         match code {
             130 => n_interrupted += 1,
-            // It was faster than the first one, which may have built its rules on a busy machine.
             _ => within_ms /= 2,
         }
     }
