@@ -183,7 +183,10 @@ mod tests {
             folder: None,
             latency: Duration::from_millis(20),
             crawl_delay: Duration::from_secs(1),
-            promised: Promised::default(),
+            promised: Promised {
+                after_robots: Duration::ZERO,
+                after_page: Duration::from_secs(60),
+            },
         };
         let pages = Pages::MadeUp(Web::new(settings.web.clone()));
         Arc::new(Served {
@@ -203,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_are_those_of_the_web_and_all_requests_are_counted() {
+    async fn answers_are_those_of_the_web_and_are_counted() {
         let served = served();
         let Pages::MadeUp(web) = &served.pages else {
             panic!("it is made up");
@@ -213,17 +216,20 @@ mod tests {
         let failing = links.iter().find(is_failing);
         let failing = failing.expect("half of all pages fail first");
         let host = host_name(0);
-        assert_eq!(status(&served, &host, "/").await, 200);
         assert_eq!(status(&served, &host, "/robots.txt").await, 200);
+        // After a robots.txt this visitor has promised nothing, after all other answers a minute.
+        assert_eq!(status(&served, &host, "/").await, 200);
         assert_eq!(status(&served, &host, failing).await, 503);
         assert_eq!(status(&served, &host, failing).await, 200);
         assert_eq!(status(&served, &host, "/private/1.html").await, 403);
         assert_eq!(status(&served, &host, "/missing/1.html").await, 404);
+        // Another host has had no answer yet.
+        assert_eq!(status(&served, &host_name(1), "/").await, 200);
         assert_eq!(status(&served, "h2.bench.test", "/").await, 421);
         let expected = VisitFigures {
-            requests: 6,
-            served: 2,
-            early: 0,
+            requests: 7,
+            served: 3,
+            early: 4,
             forbidden: 1,
         };
         assert_eq!(served.visits.figures(), expected);
