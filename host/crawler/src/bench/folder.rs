@@ -21,7 +21,7 @@ const MAX_FILE_BYTES: u64 = 64 << 20;
 const PER_LIST: usize = 500;
 /// Beginning of the paths of lists.
 const LISTS: &str = "/.bench-list/";
-/// Characters that are not written as they are in the path of a link.
+/// Characters that are percent-encoded in the path of a link.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b'-')

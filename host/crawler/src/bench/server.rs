@@ -41,7 +41,7 @@ pub fn child_main() -> ExitCode {
     match serve() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // If nobody reads it, nobody is left to be told.
+            // This fails only if the process that crawls is gone; then nobody is left to report to.
             let _unread = tell(&Message::Failed(chain(error.as_ref())));
             ExitCode::FAILURE
         }
@@ -54,7 +54,7 @@ fn serve() -> anyhow::Result<()> {
     let settings = serde_json::from_str(&line).context("cannot read what to serve")?;
     let runtime = tokio::runtime::Runtime::new()?;
     let served = runtime.block_on(serve_until_end(settings));
-    // Connections that are still open have nothing to say.
+    // The crawl is over: connections that are still open carry no request.
     runtime.shutdown_background();
     tell(&Message::Served(served?.visits.figures()))
 }
@@ -83,7 +83,7 @@ async fn serve_until_end(settings: ServerSettings) -> anyhow::Result<Arc<Served>
         .fallback(get(answer))
         .with_state(Arc::clone(&served));
     let listener = listener.tap_io(|connection| {
-        // Without it answers are only slower.
+        // A connection that refuses the option works too, with slower answers.
         let _slower = connection.set_nodelay(true);
     });
     tokio::select! {

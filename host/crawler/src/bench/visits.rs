@@ -31,7 +31,8 @@ pub struct VisitFigures {
     pub requests: u64,
     /// Number of pages that were served at least once.
     pub served: u64,
-    /// Number of requests that came sooner after the answer before, or beside another one, than was promised.
+    /// Number of requests that came earlier than promised: too soon after the previous answer of their host, or while another
+    /// request to it was open.
     pub early: u64,
     /// Number of requests for pages that robots.txt forbids.
     pub forbidden: u64,

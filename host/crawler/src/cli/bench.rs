@@ -248,7 +248,7 @@ fn rows(report: &BenchReport) -> Vec<(&'static str, String)> {
         rows.push(("other ends", outcomes.join(", ")));
     }
     if let Some(bytes) = report.peak_memory_bytes {
-        rows.push(("memory", format!("{} at the most", table::size(bytes))));
+        rows.push(("memory", format!("{} at its peak", table::size(bytes))));
     }
     let processor = time(report.processor_us_per_page);
     rows.push(("processor", format!("{processor} for each page")));
@@ -291,7 +291,7 @@ mod tests {
   crawl         URLs on disk, concurrency 64, 2 processors
   requests      1050: 0 too early, 0 forbidden; 9 retries
   other ends    dead: robots 20, gone 8
-  memory        314.6 MB at the most
+  memory        314.6 MB at its peak
   processor     4.00 ms for each page
 
 STAGE     PROCESSOR  TIMES  P50      P99
