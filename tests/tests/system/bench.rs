@@ -1,7 +1,7 @@
 //! `crawler bench`: all pages of a web, politely, and where the time went.
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
 use crawler_tests::process::{Ended, Home, Process};
@@ -43,8 +43,7 @@ fn check_nothing_is_left(home: &Home) {
     let left: Vec<_> = left
         .map(|entry| entry.expect("it is read").path())
         .collect();
-    let is_of_bench =
-        |path: &&std::path::PathBuf| path.to_string_lossy().contains("crawler-bench-");
+    let is_of_bench = |path: &&PathBuf| path.to_string_lossy().contains("crawler-bench-");
     assert_eq!(left.iter().find(is_of_bench), None);
 }
 
@@ -61,6 +60,12 @@ fn web_of(bench: u32) -> Option<u32> {
     ids.into_iter().find(is_web)
 }
 
+/// Returns `Some` once a process has ended. Its new parent may take a while to reap it.
+fn has_ended(process: u32) -> Option<()> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    (status.is_empty() || status.contains("State:\tZ")).then_some(())
+}
+
 /// Returns `Some` once a crawl has opened its frontier on disk.
 fn is_crawling(home: &Home) -> Option<()> {
     let folders = fs::read_dir(home.path().join("tmp")).ok()?.flatten();
@@ -68,9 +73,9 @@ fn is_crawling(home: &Home) -> Option<()> {
     data.any(|data| data.is_dir()).then_some(())
 }
 
-/// Checks that each stage took time and came to its end, and that the stages and the rest of the process have its whole
-/// processor time. The clocks of the threads and that of the process are read at different moments, so they may differ
-/// a little.
+/// Checks that each stage took time and came to its end, and that together they have no more than the processor time of
+/// the process. The rest of the process is what they leave, so it needs no check. The clocks of the threads and that of the
+/// process are read at different moments, so the sum may exceed the whole a little.
 #[track_caller]
 fn check_stages(figures: &Value) {
     let stages = figures["stages"].as_array().expect("it is a list");
@@ -81,14 +86,13 @@ fn check_stages(figures: &Value) {
             assert!(is_positive(field), "{field} of {stage}");
         }
     }
-    let sum = stages
+    let of_stages = stages
         .iter()
         .filter_map(|stage| stage["processor_us_per_page"].as_f64());
-    let sum = sum.sum::<f64>() + figures["other_us_per_page"].as_f64().unwrap_or_default();
-    let all = figures["processor_us_per_page"]
-        .as_f64()
-        .unwrap_or_default();
-    assert!((sum - all).abs() <= all / 100.0, "{sum} {all}");
+    let of_stages = of_stages.sum::<f64>();
+    let of_process = figures["processor_us_per_page"].as_f64();
+    let of_process = of_process.expect("it is a number");
+    assert!(of_stages <= 1.01 * of_process, "{of_stages} {of_process}");
 }
 
 #[test]
@@ -194,7 +198,7 @@ fn a_crawl_that_leaves_pages_out_is_reported_and_no_success() {
 #[test]
 fn ctrl_c_leaves_neither_folder_nor_server() {
     let home = Home::new();
-    // Pages would last for hours.
+    // The delay alone makes this crawl take more than a day.
     let long = ["--pages=100000", "--hosts=1", "--delay=1s"];
     let mut bench = Process::start(&mut command(&home, &long));
     let web = until("web", PATIENCE, || web_of(bench.id()));
@@ -203,8 +207,7 @@ fn ctrl_c_leaves_neither_folder_nor_server() {
     let ended = bench.wait(PATIENCE);
     assert_eq!(ended.code, Some(130), "{}", ended.stderr);
     check_nothing_is_left(&home);
-    let is_gone = || (!Path::new(&format!("/proc/{web}")).exists()).then_some(());
-    until("end of the web", PATIENCE, is_gone);
+    until("end of the web", PATIENCE, || has_ended(web));
 }
 
 #[test]
@@ -230,10 +233,5 @@ fn a_killed_benchmark_takes_its_server_along() {
     let mut bench = Process::start(&mut command(&home, &["--pages=100000", "--hosts=1"]));
     let web = until("web", PATIENCE, || web_of(bench.id()));
     bench.kill();
-    let is_gone = || {
-        let status = fs::read_to_string(format!("/proc/{web}/status")).unwrap_or_default();
-        // Whoever adopts it may take a while to reap it.
-        (status.is_empty() || status.contains("State:\tZ")).then_some(())
-    };
-    until("end of the web", PATIENCE, is_gone);
+    until("end of the web", PATIENCE, || has_ended(web));
 }
