@@ -57,7 +57,7 @@ fn a_second_run_asks_nothing_and_brings_the_same_items() {
 }
 
 #[test]
-fn a_page_that_is_saved_or_tried_again_comes_from_the_cache() {
+fn plugin_fetch_and_shell_take_a_page_from_the_cache() {
     let web = Site::new().page("/", "<h1>Vase</h1>").open();
     let home = Home::new();
     let url = web.url("/").to_string();
