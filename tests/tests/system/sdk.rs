@@ -90,8 +90,11 @@ fn the_folder_of_a_plugin_builds_anywhere_and_shares_what_is_compiled() {
         build(&folder).0 == first,
         "another build of the same source differs"
     );
+    // The stack has 4 of them, and the data of so small a plugin 1 to 3. With the stack that is usual elsewhere there would
+    // be more than 16.
     let n_pages = pages_of_memory(&first);
-    assert!(n_pages < 16, "its memory begins with {n_pages} pages");
+    let is_usual = (5..=7).contains(&n_pages);
+    assert!(is_usual, "its memory begins with {n_pages} pages");
     let in_folder = folder.join("target/wasm32-wasip2/release/souk.wasm");
     assert!(in_folder.is_file(), "{} is missing", in_folder.display());
 }
