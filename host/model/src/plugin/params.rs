@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::Description;
 use crate::guest_text::GuestText;
+use crate::suggest;
 
 /// A param that a plugin declares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +40,8 @@ pub enum ParamError {
         name: String,
         /// The plugin's params, in words.
         known: String,
+        /// The param that was probably meant.
+        near: Option<String>,
     },
 }
 
@@ -47,8 +50,12 @@ impl ParamError {
     pub fn hint(&self) -> String {
         match self {
             ParamError::Missing { name, .. } => format!("give it as --param {name}=VALUE"),
-            ParamError::Unknown { name, .. } => {
-                format!("leave it out; a restart with --no-param {name} takes it away")
+            ParamError::Unknown { name, near, .. } => {
+                let away = format!("leave it out; a restart with --no-param {name} takes it away");
+                match near {
+                    Some(near) => format!("did you mean {near:?}? If not, {away}"),
+                    None => away,
+                }
             }
         }
     }
@@ -159,8 +166,11 @@ impl Description {
                 [] => "it has none".to_owned(),
                 _ => format!("it has {}", names.join(", ")),
             };
-            let name = name.clone();
-            return Err(ParamError::Unknown { name, known });
+            return Err(ParamError::Unknown {
+                name: name.clone(),
+                known,
+                near: suggest::nearest(name, names).map(str::to_owned),
+            });
         }
         let is_missing = |param: &&Param| param.required && !given.contains_key(&param.name);
         match declared.iter().find(is_missing) {
@@ -249,6 +259,19 @@ mod tests {
             &[("strat", "x")],
             Err("has no param \"strat\"; it has none"),
         );
+    }
+
+    #[test]
+    fn an_unknown_param_is_told_the_one_that_was_meant() {
+        let hint = |name: &str| {
+            let checked = books(Some(SCHEMA)).check_params(&given(&[(name, "x")]));
+            checked.unwrap_err().hint()
+        };
+        let away =
+            |name: &str| format!("leave it out; a restart with --no-param {name} takes it away");
+        let expected = format!("did you mean \"start\"? If not, {}", away("strat"));
+        assert_eq!(hint("strat"), expected);
+        assert_eq!(hint("colour"), away("colour"));
     }
 
     #[test]
