@@ -5,6 +5,9 @@
 //! CRAWLER_BIN=PROGRAM cargo bench -p crawler-tests --bench peers
 //! ```
 //!
+//! CRAWLER_BIN names the program of this crawler. `tests/run` builds it as it is shipped, unless the variable is set: then
+//! it measures that program, such as one of an earlier version.
+//!
 //! nginx serves the pages. All crawlers start on the same page, follow the same links, have as many pages in flight, and
 //! write the same item for each page. A crawl is measured from the start of its process to its end. They take turns,
 //! so that a busy machine slows all of them, and the order rotates. The first round warms up, and is not counted.
