@@ -19,7 +19,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 use url::Url;
 
-/// The allocator of all peers. The guide of spider advises it, so the bare loops have it as well.
+/// The allocator of all peers, mimalloc 3. The guide of spider advises mimalloc, so the bare loops have it as well: no peer is
+/// held back by its allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
