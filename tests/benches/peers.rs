@@ -10,11 +10,12 @@
 //!
 //! nginx serves the pages. All crawlers start on the same page, follow the same links, have as many pages in flight, and
 //! write the same item for each page. A crawl is measured from the start of its process to its end. They take turns,
-//! so that a busy machine slows all of them, and the order rotates. The first round warms up, and is not counted.
-//! Scrapy, which uses one processor, crawls in that round only, and large pages only; there it is counted.
+//! so that a busy machine slows all of them: each round begins with the next one, and every other round goes backwards. The
+//! first round warms up, and is not counted. Scrapy, which uses one processor, crawls in that round only, and large pages
+//! only; there it is counted.
 //!
-//! After every crawl its pages and items are compared with those of the first one. If they differ, the run is void:
-//! the first differences are shown, and no figures are.
+//! After every crawl its pages and items are compared with those of the first one. If they differ, or if a crawl fails, its
+//! part is void: the first differences are shown, and no figures of the part are.
 //!
 //! There are two parts. One is `/std/`, with pages of 50 kB on average. The other is everything that links lead to
 //! from there, with pages of 11 kB. Settings, with their defaults:

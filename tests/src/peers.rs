@@ -100,6 +100,15 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     }
 }
 
+/// Returns the order in which `n` crawlers take their turns in a round. Each round begins with the next crawler, and every
+/// other one goes backwards, so that no crawler always finds the machine as the same other one has left it.
+pub fn order(n: usize, round: usize) -> impl Iterator<Item = usize> {
+    (0..n).map(move |turn| match round.is_multiple_of(2) {
+        true => (round + turn) % n,
+        false => (round + n - turn) % n,
+    })
+}
+
 /// Builds the peers in Rust, and returns their programs by name. If some cannot be built, it says so, and the others
 /// are there.
 pub fn programs() -> BTreeMap<String, PathBuf> {
@@ -192,6 +201,16 @@ mod tests {
         assert_eq!(median([3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median([4.0, 1.0, 2.0, 3.0]), 2.5);
         assert!(median([]).is_nan());
+    }
+
+    #[test]
+    fn turns_begin_with_another_crawler_and_change_direction() {
+        let order = |round| order(4, round).collect::<Vec<_>>();
+        assert_eq!(order(0), [0, 1, 2, 3]);
+        assert_eq!(order(1), [1, 0, 3, 2]);
+        assert_eq!(order(2), [2, 3, 0, 1]);
+        assert_eq!(order(3), [3, 2, 1, 0]);
+        assert_eq!(order(4), [0, 1, 2, 3]);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Crawls in turns, each compared with the first one.
 
-use crawler_tests::peers::Found;
+use crawler_tests::peers::{Found, order};
 
 use crate::Part;
 use crate::crawler::{Crawler, Task};
 use crate::measure::{self, Cost};
 
-/// Number of differences that are shown of a run that is void.
+/// Number of differences that are shown of a part that is void.
 const N_SHOWN: usize = 10;
 
 /// Crawls of one part.
@@ -17,15 +17,14 @@ pub(crate) struct Runs {
     pub(crate) costs: Vec<Vec<Cost>>,
 }
 
-/// Lets all crawlers crawl a part, round by round. Returns why the run is void if one fails or two do not agree.
+/// Lets all crawlers crawl a part, round by round. Returns why the part is void: a crawl has failed or found nothing, has
+/// an item twice, or does not agree with the first one.
 pub(crate) fn take(crawlers: &[Crawler], task: &Task<'_>, part: &Part) -> Result<Runs, String> {
     let mut costs: Vec<Vec<Cost>> = crawlers.iter().map(|_| Vec::new()).collect();
     let mut first: Option<(&Crawler, Found)> = None;
     for round in 0..=part.n_rounds {
         let is_warm_up = round == 0;
-        for turn in 0..crawlers.len() {
-            // Each finds the machine as another one left it.
-            let nth = (turn + usize::try_from(round).unwrap_or_default()) % crawlers.len();
+        for nth in order(crawlers.len(), usize::try_from(round).unwrap_or_default()) {
             let crawler = &crawlers[nth];
             if crawler.crawls_once && !(is_warm_up && part.with_single) {
                 continue;
