@@ -63,15 +63,18 @@ fn the_sdk_knows_the_limits_of_the_table() {
 }
 
 /// A setting whose value is only passed on needs no more files than its table and its message. This one is
-/// obeyed in `scope.rs`, and `failures.md` lists it among the reasons for which a link is refused. The chapters
-/// of the reference and the example are generated.
+/// obeyed in `scope.rs`, and `failures.md` lists it among the reasons for which a link is refused. A benchmark has no
+/// bound of this kind, which its module of settings and its chapter say. The other chapters and the example are
+/// generated.
 #[test]
 fn a_setting_stands_in_few_places() {
     check_places(
         "max_segment_repeats",
         &[
+            "host/crawler/src/cli/bench/settings.rs",
             "host/crawler/src/config/example.toml",
             "host/docs/src/operate/failures.md",
+            "host/docs/src/reference/bench.md",
             "host/docs/src/reference/cli.md",
             "host/docs/src/reference/grpc.md",
             "host/docs/src/reference/settings.md",
