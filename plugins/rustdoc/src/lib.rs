@@ -49,7 +49,8 @@ type Distinct<T> = HashSet<T, BuildHasherDefault<DefaultHasher>>;
 /// The plugin.
 pub struct Rustdoc;
 
-// The limit exceeds the links and headings of any page, so that none is cut off silently.
+// Only a resource grants this limit, by `--limit captures=1000000`. It exceeds the links and headings of any page, and
+// `crawler plugin check` shows it to those who add the resource.
 #[plugin(
     items(DocPage = "page"),
     reads(Doc),

@@ -23,14 +23,7 @@ struct Outline {
 /// The plugin.
 pub struct Guest;
 
-// The limit exceeds the links and headings of any page.
-#[plugin(
-    items(Outline),
-    reads(Read),
-    name = "outline",
-    version = "2.0.0",
-    limits(captures = 1_000_000)
-)]
+#[plugin(items(Outline), reads(Read), name = "outline", version = "2.0.0")]
 impl Guest {
     fn root(crawl: &mut Crawl) -> Result {
         crawl.follow(crawl.config().require("start")?, Self::DECLARED)
