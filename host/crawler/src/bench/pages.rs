@@ -1,9 +1,10 @@
 //! Pages that are served: made up, or those of a folder.
 
 use std::io;
+use std::time::Duration;
 
 use super::folder::Folder;
-use super::web::{Found, Web};
+use super::web::{FORBIDDEN, Found, Web, robots};
 
 /// Pages by host and path.
 #[derive(Debug)]
@@ -35,6 +36,14 @@ impl Pages {
         }
     }
 
+    /// Returns the robots.txt of every host. It forbids no file of a folder, whatever its name is.
+    pub(super) fn robots(&self, crawl_delay: Duration) -> String {
+        match self {
+            Self::MadeUp(_) => robots(FORBIDDEN, crawl_delay),
+            Self::Folder(_) => robots("", crawl_delay),
+        }
+    }
+
     /// Returns true if the first request for a page fails.
     pub(super) fn fails_first(&self, page: u32) -> bool {
         match self {
@@ -49,5 +58,23 @@ impl Pages {
             Self::MadeUp(web) => Ok(web.html(page, port).into_bytes()),
             Self::Folder(folder) => folder.body(page).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn no_file_of_a_folder_is_forbidden() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("private")).unwrap();
+        fs::write(root.path().join("private/a.html"), "").unwrap();
+        let pages = Pages::Folder(Folder::read(root.path(), 1).unwrap());
+        assert!(matches!(pages.find(0, "/private/a.html"), Found::Page(_)));
+        let rules = pages.robots(Duration::ZERO);
+        assert_eq!(rules, "user-agent: *\ndisallow: \n");
     }
 }

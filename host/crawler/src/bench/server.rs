@@ -20,7 +20,7 @@ use super::host_number;
 use super::messages::{Message, ServerSettings};
 use super::pages::Pages;
 use super::visits::{Answer, Visits};
-use super::web::{Found, Web, robots};
+use super::web::{Found, Web};
 use crate::random::SplitMix64;
 use crawler_process::task::blocking;
 use crawler_process::telemetry::chain;
@@ -117,7 +117,7 @@ async fn answer(State(served): State<Arc<Served>>, headers: HeaderMap, uri: Uri)
         Found::Page(page) => served.page(page).await,
         Found::Redirect(to) => (StatusCode::FOUND, [(header::LOCATION, to)]).into_response(),
         Found::Robots => {
-            let robots = robots(served.settings.crawl_delay);
+            let robots = served.pages.robots(served.settings.crawl_delay);
             ([(header::CONTENT_TYPE, TEXT)], robots).into_response()
         }
         Found::Forbidden => {

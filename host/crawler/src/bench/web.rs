@@ -27,6 +27,8 @@ const BRANCHES: u32 = 8;
 const LINKS: (u32, u32) = (10, 60);
 /// Percentage of further links that stay on the host.
 const OWN_HOST: u32 = 85;
+/// Beginning of the paths that robots.txt forbids.
+pub(super) const FORBIDDEN: &str = "/private/";
 /// Number of pages of which one, on average, has a link that robots.txt forbids.
 const PRIVATE: u64 = 50;
 /// Words in addresses: a site has a few kinds of pages.
@@ -118,7 +120,7 @@ impl Web {
                 .filter(is_here)
                 .map_or(Found::Nothing, Found::Page);
         }
-        if path.starts_with("/private/") {
+        if path.starts_with(FORBIDDEN) {
             return Found::Forbidden;
         }
         let (page, is_redirect) = match path.strip_prefix("/go/") {
@@ -174,7 +176,7 @@ impl Web {
             .roll()
             .is_multiple_of(PRIVATE)
         {
-            links.push(format!("/private/{page}.html"));
+            links.push(format!("{FORBIDDEN}{page}.html"));
         }
         links
     }
@@ -254,11 +256,11 @@ impl Web {
     }
 }
 
-/// Returns the robots.txt of every site.
-pub(super) fn robots(crawl_delay: Duration) -> String {
-    let rules = "user-agent: *\ndisallow: /private/\n";
+/// Returns the robots.txt of a site that forbids the paths which begin with this one, or nothing if it is empty.
+pub(super) fn robots(forbidden: &str, crawl_delay: Duration) -> String {
+    let rules = format!("user-agent: *\ndisallow: {forbidden}\n");
     match crawl_delay.is_zero() {
-        true => rules.to_owned(),
+        true => rules,
         false => format!("{rules}crawl-delay: {}\n", crawl_delay.as_secs_f64()),
     }
 }

@@ -170,7 +170,7 @@ fn only_addresses_that_the_web_writes_lead_somewhere() {
 #[test]
 fn rules_of_a_site_may_have_a_crawl_delay() {
     let without = "user-agent: *\ndisallow: /private/\n";
-    assert_eq!(robots(Duration::ZERO), without);
+    assert_eq!(robots(FORBIDDEN, Duration::ZERO), without);
     let with = format!("{without}crawl-delay: 0.25\n");
-    assert_eq!(robots(Duration::from_millis(250)), with);
+    assert_eq!(robots(FORBIDDEN, Duration::from_millis(250)), with);
 }
