@@ -88,10 +88,11 @@ impl Uploads {
     pub(super) fn begin(&self) -> Result<OwnedSemaphorePermit, Problem> {
         let permit = Arc::clone(&self.permits).try_acquire_owned();
         permit.map_err(|_| {
-            let detail = format!(
-                "{} plugins are being pushed, as many as --uploads allows",
-                self.max
-            );
+            let pushed = match self.max {
+                1 => "1 plugin is".to_owned(),
+                n => format!("{n} plugins are"),
+            };
+            let detail = format!("{pushed} being pushed, as many as --uploads allows");
             Problem::passing(detail, "push it again in a moment, or raise --uploads")
         })
     }
@@ -144,5 +145,11 @@ mod tests {
         assert!(refused.is_passing);
         drop(first);
         assert!(uploads.begin().is_ok());
+        let uploads = Uploads::new(1);
+        let _only = uploads.begin().unwrap();
+        assert_eq!(
+            uploads.begin().unwrap_err().detail,
+            "1 plugin is being pushed, as many as --uploads allows"
+        );
     }
 }

@@ -21,6 +21,7 @@ use tonic::transport::server::{Connected, TcpConnectInfo};
 
 use super::problem::Problem;
 use super::requests::RequestSettings;
+use crawler_model::number;
 use crawler_process::task::TaskScope;
 
 /// Time that a client has to read its refusal.
@@ -67,8 +68,8 @@ impl Connections {
         refusal: fn(&Problem) -> Vec<u8>,
     ) -> Self {
         let max = settings.connections;
-        let detail =
-            format!("this listener has {max} connections, as many as --connections allows");
+        let present = number(max as u64, "connection");
+        let detail = format!("this listener has {present}, as many as --connections allows");
         let problem = Problem::passing(detail, "try again in a moment, or raise --connections");
         Self {
             listener,

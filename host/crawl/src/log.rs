@@ -22,6 +22,7 @@ use tracing::field::{DisplayValue, display};
 
 use crawler_frontier::{FrontierError, LogStore};
 use crawler_model::id::{Run, Shard};
+use crawler_model::number;
 use crawler_model::settings::CrawlSettings;
 use crawler_model::status::LogLine;
 use crawler_process::clock::Clock;
@@ -319,13 +320,14 @@ impl Reader {
             1 => "1 line is gone".to_owned(),
             n => format!("{n} lines are gone"),
         };
+        let (lines, bytes) = (number(lines as u64, "line"), number(bytes as u64, "byte"));
         LogLine {
             at: self.shared.clock.unix_millis(),
             level: "info",
             url: String::new(),
             rule: String::new(),
             message: format!(
-                "{gone}: the log keeps the last {lines} lines and {bytes} bytes, the limits set by --max-log and --max-log-size"
+                "{gone}: the log keeps the last {lines} and {bytes}, the limits set by --max-log and --max-log-size"
             ),
             run: self.shared.run,
             shard: self.shared.shard,

@@ -10,6 +10,7 @@ use super::log::{note_logs, said};
 use super::parts::{CrawlConfig, CrawlParts};
 use crawler_frontier::NewRequest;
 use crawler_model::crawl::{Kill, Request, RuleError};
+use crawler_model::number;
 use crawler_model::plugin::Description;
 use crawler_plugin::{CallConfig, CallFailure, CallOutput, CallReport};
 use crawler_process::retry::Backoff;
@@ -113,7 +114,8 @@ async fn call_root(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<R
             },
         };
         if attempt >= settings.max_attempts() {
-            return failed(format!("root failed {attempt} times, the last time: {why}"));
+            let times = number(u64::from(attempt), "time");
+            return failed(format!("root failed {times}, the last time: {why}"));
         }
         parts
             .log

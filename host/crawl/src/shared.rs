@@ -13,6 +13,7 @@ use crawler_fetch::cookies::CookieJar;
 use crawler_fetch::throttle::Requester;
 use crawler_frontier::FrontierError;
 use crawler_model::crawl::UnixMillis;
+use crawler_model::number;
 use crawler_model::plugin::Limits;
 use crawler_model::resource::{Cookies, CrawlSettings};
 use crawler_model::scope::{Bounds, GrowthBounds, RootHosts};
@@ -168,15 +169,13 @@ impl Shared {
         let max_pages = self.share(settings.max_pages());
         let max_bytes = self.share(settings.max_bytes());
         if self.n_ended.load(Ordering::Relaxed) + in_flight >= max_pages {
-            return Some(format!(
-                "stopped at {max_pages} pages, the limit set by --max-pages"
-            ));
+            let pages = number(max_pages, "page");
+            return Some(format!("stopped at {pages}, the limit set by --max-pages"));
         }
         let n_bytes = self.n_bytes.load(Ordering::Relaxed);
         (n_bytes >= max_bytes).then(|| {
-            format!(
-                "stopped at {n_bytes} bytes, the limit of {max_bytes} set by --max-bytes is reached"
-            )
+            let bytes = number(n_bytes, "byte");
+            format!("stopped at {bytes}, the limit of {max_bytes} set by --max-bytes is reached")
         })
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 
 use super::robots::RuleLine;
+use crawler_model::number;
 
 /// Reason why there is no answer.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -199,7 +200,8 @@ pub enum FetchError {
     },
     /// The page has too many redirects, or they form a loop.
     #[error(
-        "more than {n} redirects, which max-redirects of [fetch] allows; the last one is to {last}"
+        "more than {}, which max-redirects of [fetch] allows; the last one is to {last}",
+        number(*.n as u64, "redirect")
     )]
     Redirects {
         /// Number of redirects that were followed.

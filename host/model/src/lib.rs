@@ -14,6 +14,7 @@ pub mod id;
 pub mod label;
 pub mod links;
 pub mod node;
+mod number;
 pub mod page;
 pub mod pattern;
 pub mod placement;
@@ -28,3 +29,5 @@ pub mod suffix;
 pub mod suggest;
 mod text;
 mod time;
+
+pub use number::number;

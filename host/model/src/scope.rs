@@ -12,6 +12,7 @@ use std::sync::Arc;
 use url::{Position, Url};
 
 use super::crawl::{Request, URL_MAX, host_of};
+use super::number;
 use super::settings::{CrawlSettings, HostPattern};
 
 /// Bounds on the links that a crawl follows from its root requests.
@@ -185,11 +186,13 @@ impl fmt::Display for Refusal {
             }
             Refusal::Depth { depth, max } => write!(
                 f,
-                "it is {depth} links away from the root requests, and setting max-depth allows {max}"
+                "it is {} away from the root requests, and setting max-depth allows {max}",
+                number(u64::from(*depth), "link")
             ),
             Refusal::SegmentRepeats { max } => write!(
                 f,
-                "its path has one segment more than {max} times, and setting max-segment-repeats allows no more"
+                "its path has one segment more than {}, and setting max-segment-repeats allows no more",
+                number(u64::from(*max), "time")
             ),
             Refusal::Disk { max } => write!(
                 f,
@@ -201,7 +204,8 @@ impl fmt::Display for Refusal {
             ),
             Refusal::Hosts { max } => write!(
                 f,
-                "it would be the first of its host, and setting max-hosts allows {max} hosts for all shards together"
+                "it would be the first of its host, and setting max-hosts allows {} for all shards together",
+                number(*max, "host")
             ),
         }
     }

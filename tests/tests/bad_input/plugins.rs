@@ -302,7 +302,7 @@ async fn r03_a_push_beyond_the_few_is_told_to_come_again() {
         slow.push(stream);
         Some(put()).filter(|answer| answer.status == 503)
     });
-    let why = "1 plugins are being pushed, as many as --uploads allows";
+    let why = "1 plugin is being pushed, as many as --uploads allows";
     let hint = "push it again in a moment, or raise --uploads";
     assert_eq!(
         refused.problem(),

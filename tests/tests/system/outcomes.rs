@@ -231,7 +231,7 @@ fn conditions_of_fail_on_decide_about_the_exit_code() {
         0,
         &["always empty  visit: state"],
     );
-    let told = "error: --fail-on dead=30%: 1 of 3 pages were given up";
+    let told = "error: --fail-on dead=30%: 1 of 3 pages was given up";
     check(&run("dead=2,dead=30%"), 3, &[told]);
     let told = "error: --fail-on empty=state: field state is empty in every item visit";
     check(&run("empty=state"), 3, &[told]);

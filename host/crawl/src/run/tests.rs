@@ -94,6 +94,14 @@ async fn depth_and_pages_are_limited() {
     };
     let ended = crawl(&["/"], settings, Kept::default()).await;
     assert_eq!((ended.end, ended.asked.len()), (CrawlEnd::Finished, 2));
+    let settings = CrawlSettings {
+        max_pages: Some(1),
+        ..Default::default()
+    };
+    let ended = crawl(&["/"], settings, Kept::default()).await;
+    let told = "stopped at 1 page, the limit set by --max-pages";
+    let is_told = ended.log.iter().any(|line| line.contains(told));
+    assert!(is_told, "{:?}", ended.log);
 }
 
 #[tokio::test]

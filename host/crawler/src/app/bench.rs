@@ -17,8 +17,9 @@ use super::stop::unless_stopped;
 use crate::bench::report::{BenchReport, Crawled, FrontierPlace, Setup};
 use crate::cli::bench::print;
 use crate::cli::plugin::build_plugin;
-use crate::cli::{self, BenchOptions, Unmet, block, check_roots};
+use crate::cli::{self, BenchOptions, Unmet, check_roots};
 use crawl::crawl;
+use crawler_model::number;
 use crawler_model::resource::Robots;
 use web_process::WebProcess;
 
@@ -145,7 +146,7 @@ fn check(report: &BenchReport, has_to_be_whole: bool, robots: Robots) -> Result<
     if report.early_requests > 0 {
         let what = format!(
             "{} came sooner than the delay of a host allows",
-            block::number(report.early_requests, "request")
+            number(report.early_requests, "request")
         );
         return unmet(
             what,
@@ -155,7 +156,7 @@ fn check(report: &BenchReport, has_to_be_whole: bool, robots: Robots) -> Result<
     if report.forbidden_requests > 0 && robots == Robots::Obey {
         let what = format!(
             "robots.txt forbids {} of the crawl",
-            block::number(report.forbidden_requests, "request")
+            number(report.forbidden_requests, "request")
         );
         return unmet(
             what,

@@ -27,6 +27,7 @@ use crawler_frontier::Frontier;
 use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{Digest, Epoch, PluginRef, ResourceId, Run};
+use crawler_model::number;
 use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::{CrawlSettings, DEFAULT_DELAY, ResourceSpec, ShardId, Unchanged};
 use crawler_plugin::Rules;
@@ -124,8 +125,8 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     match n_failed {
         0 => Ok(()),
         n => bail!(
-            "{n} of {} resources failed; the log above tells why",
-            config.resources.len()
+            "{n} of {} failed; the log above tells why",
+            number(config.resources.len() as u64, "resource")
         ),
     }
 }

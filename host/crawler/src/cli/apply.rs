@@ -12,13 +12,13 @@ use crawler_proto as proto;
 
 use self::resource::{apply_resource, unchanged};
 use super::args::SelectArgs;
-use super::block::number;
 use super::plugin::{build_plugin, is_same};
 use super::resource::selected;
 use super::{Failure, print_error, table};
 use crate::config::{Declared, Placed, PluginSource};
 use crawler_api::client::Client;
 use crawler_model::id::{Digest, ResourceName};
+use crawler_model::number;
 
 mod resource;
 

@@ -9,11 +9,12 @@ use clap::{Args, value_parser};
 use self::settings::SettingArgs;
 use super::args::{RuleArgs, millis};
 use super::failure::Failure;
-use super::{block, table};
+use super::table;
 use crate::bench::Share;
 use crate::bench::messages::{Promised, ServerSettings};
 use crate::bench::report::{BenchReport, FrontierPlace, StageFigures};
 use crate::bench::web::WebSettings;
+use crawler_model::number;
 use crawler_model::plugin::{LimitName, LimitOverrides};
 use crawler_model::resource::{CrawlSettings, Robots};
 
@@ -193,8 +194,8 @@ fn text(report: &BenchReport) -> String {
 fn summary(report: &BenchReport) -> String {
     format!(
         "{}, {}, {} in {:.1} s: {:.1} pages/s, {:.1} MB/s",
-        block::number(report.pages, "page"),
-        block::number(report.items, "item"),
+        number(report.pages, "page"),
+        number(report.items, "item"),
         table::size(report.body_bytes),
         report.wall_ms as f64 / 1e3,
         report.pages_per_s,
@@ -209,9 +210,9 @@ fn rows(report: &BenchReport) -> Vec<(&'static str, String)> {
             format!(
                 "seed {}, {}, {} of {} served",
                 report.seed,
-                block::number(report.hosts.into(), "host"),
+                number(report.hosts.into(), "host"),
                 report.pages_served,
-                block::number(report.pages_of_web, "page"),
+                number(report.pages_of_web, "page"),
             ),
         ),
         (
@@ -223,7 +224,7 @@ fn rows(report: &BenchReport) -> Vec<(&'static str, String)> {
                     FrontierPlace::Memory => "in memory",
                 },
                 report.concurrency,
-                block::number(report.processors as u64, "processor"),
+                number(report.processors as u64, "processor"),
             ),
         ),
         (

@@ -8,6 +8,7 @@ use url::Url;
 
 use super::table;
 use crawler_model::crawl::Counts;
+use crawler_model::number;
 use crawler_model::statistics::{CUT, LostRoot, OTHER_STATUSES, RunStatistics};
 
 /// Number of hosts that are named for each reason of refused links.
@@ -177,14 +178,6 @@ fn add(
     let values = values.into_iter().filter(|value| !value.is_empty());
     let names = std::iter::once(name).chain(std::iter::repeat(""));
     rows.extend(names.zip(values));
-}
-
-/// Returns a number of things, such as `1 page` and `2 pages`.
-pub fn number(n: u64, thing: &str) -> String {
-    match n {
-        1 => format!("1 {thing}"),
-        n => format!("{n} {thing}s"),
-    }
 }
 
 /// Returns reasons with their numbers, the most frequent first.

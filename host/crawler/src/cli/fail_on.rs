@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::unmet::Unmet;
+use crawler_model::number;
 use crawler_model::statistics::RunStatistics;
 
 /// Help of the option.
@@ -118,8 +119,8 @@ impl FailOn {
                 return Some(match known < counts.items {
                     // A crash, or an upgrade, has lost what was known of the others.
                     true => format!(
-                        "{what}, as far as is known: of {known} of {} items",
-                        counts.items
+                        "{what}, as far as is known: of {known} of {}",
+                        number(counts.items, "item")
                     ),
                     false => what,
                 });
@@ -133,7 +134,8 @@ impl FailOn {
             }
         };
         holds.then(|| match self {
-            FailOn::Items(_) => format!("the crawl has {} items", counts.items),
+            FailOn::Items(_) => format!("the crawl has {}", number(counts.items, "item")),
+            _ if dead == 1 => format!("1 of {} was given up", number(pages, "page")),
             _ => format!("{dead} of {pages} pages were given up"),
         })
     }
@@ -238,6 +240,15 @@ mod tests {
         check_in(&found, "unmatched", Some("no page was read by a plan"));
         found.counts.items = 0;
         check_in(&found, "empty=title", Some("there are no items"));
+    }
+
+    #[test]
+    fn one_page_and_one_item_are_told_as_one() {
+        let mut found = RunStatistics::default();
+        found.counts.items = 1;
+        found.counts.end_dead("timeout");
+        check_in(&found, "dead=1", Some("1 of 1 page was given up"));
+        check_in(&found, "items=1", Some("the crawl has 1 item"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::table;
 use crawler_api::client::Client;
 use crawler_master::control::frontier::UrlQuery;
 use crawler_model::id::ResourceName;
+use crawler_model::number;
 
 /// Number of URLs that one call asks for.
 const PAGE: u32 = 1_000;
@@ -153,10 +154,7 @@ fn rows(stats: &proto::FrontierStats) -> Vec<(&'static str, String)> {
         true => stats.run.to_string(),
         false => format!("{}, root has not run yet", stats.run),
     };
-    let due = match stats.hosts {
-        1 => format!("{}, on 1 host", counts.due),
-        hosts => format!("{}, on {hosts} hosts", counts.due),
-    };
+    let due = format!("{}, on {}", counts.due, number(stats.hosts, "host"));
     let hosts = stats.hosts_by_state.iter();
     let hosts = hosts.map(|(state, n)| format!("{state} {n}"));
     let unclean = match stats.unclean_stops {

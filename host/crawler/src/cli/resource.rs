@@ -14,6 +14,7 @@ use crawler_api::spec::SpecRequest;
 use crawler_api::{placement_spec, totals};
 use crawler_master::control::Precondition;
 use crawler_model::id::{PluginRef, ResourceName};
+use crawler_model::number;
 use crawler_model::plugin::LimitName;
 
 mod hosts;
@@ -327,10 +328,7 @@ fn shard_line(shard: &proto::ShardStatus) -> String {
         owner => owner,
     };
     let counts = totals(shard.counts());
-    let pages = match counts.pages() {
-        1 => "1 page".to_owned(),
-        n => format!("{n} pages"),
-    };
+    let pages = number(counts.pages(), "page");
     let due = counts.due;
     let reason = match shard.reason.as_str() {
         "" => String::new(),

@@ -168,7 +168,7 @@ fn verdict(n_books: usize, differences: &Differences) -> String {
         .collect();
     urls.dedup();
     format!(
-        "of {n_books} books {} are missing, {} are too many and {} differ from what the shop sells",
+        "of {n_books} books in the shop, the crawl misses {}, has {} too many, and reads {} wrongly",
         differences.missing.len(),
         differences.extra.len(),
         urls.len(),
@@ -242,7 +242,7 @@ mod tests {
         let bad = report.lines(&compare(&[item(1), item(2)], &[item(1), item(2), item(3)]));
         assert_eq!(
             bad[4],
-            "of 3 books 1 are missing, 0 are too many and 0 differ from what the shop sells"
+            "of 3 books in the shop, the crawl misses 1, has 0 too many, and reads 0 wrongly"
         );
     }
 }

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use crate::cli::block::number;
 use crate::cli::{Failure, print_error, table};
 use crate::config::{DEFAULT_FILE, Declared};
+use crawler_model::number;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CheckArgs {

@@ -7,6 +7,7 @@ use super::show::CallResult;
 use crate::cli::{Failure, table};
 use crawler_devtools::changes::Tally;
 use crawler_devtools::mutation::{Copies, MutationResult};
+use crawler_model::number;
 
 /// Number of fields that are named in a row of the table.
 const FIELDS: usize = 4;
@@ -174,7 +175,8 @@ pub(super) fn check(all: &[CallResult]) -> anyhow::Result<()> {
     };
     let n_ended: u32 = faults().map(|of_mutation| of_mutation.n_ended).sum();
     if n_ended > 0 {
-        let what = format!("the sandbox ended {n_ended} calls on mangled pages");
+        let calls = number(n_ended.into(), "call");
+        let what = format!("the sandbox ended {calls} on mangled pages");
         let hint = "a rule should give up what it cannot read, not trap or run on; the first of each is named above";
         return Err(Failure::new(what, hint).into());
     }

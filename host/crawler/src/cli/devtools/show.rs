@@ -15,6 +15,7 @@ use crawler_devtools::outcome::Outcome;
 use crawler_devtools::saved::{self, CallName, Pruned};
 use crawler_devtools::trial::{TrialError, TrialResult, Verdict};
 use crawler_model::crawl::Page;
+use crawler_model::number;
 use crawler_model::plugin::{Limits, Param};
 use crawler_plugin::{Admitted, KillReport, Usage};
 use crawler_process::telemetry::chain;
@@ -299,7 +300,10 @@ pub fn check_report(
     );
     let plans = description.plans.iter();
     let plans: Vec<String> = plans
-        .map(|plan| format!("{} ({} fields)", plan.name, plan.fields.len()))
+        .map(|plan| {
+            let fields = number(plan.fields.len() as u64, "field");
+            format!("{} ({fields})", plan.name)
+        })
         .collect();
     let limits = description.limits.iter();
     let limits: Vec<String> = limits.map(|(name, n)| format!("{name}={n}")).collect();

@@ -9,13 +9,13 @@ use tokio::time::{Instant, sleep};
 
 use super::stats::{self, Found};
 use crate::cli::args::{Format, OutputArgs};
-use crate::cli::block::number;
 use crate::cli::fail_on::{self, FailOn};
 use crate::cli::{Failure, Unmet, check_roots, table};
 use crawler_api::client::Client;
 use crawler_api::totals;
 use crawler_model::crawl::LOST_ROOTS;
 use crawler_model::id::ResourceName;
+use crawler_model::number;
 
 /// Interval between two looks at the resource.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
