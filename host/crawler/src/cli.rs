@@ -56,6 +56,7 @@ pub mod options;
 pub mod pace;
 pub mod plugin;
 pub mod process_options;
+pub mod progress;
 mod requests;
 mod resource;
 mod shell_files;

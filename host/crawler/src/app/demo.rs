@@ -3,7 +3,6 @@
 
 #![expect(clippy::print_stdout, reason = "a command that shows its work")]
 
-use std::io::IsTerminal as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +11,6 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail, ensure};
 use crawler_proto as proto;
 use futures::TryStreamExt as _;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -22,8 +20,9 @@ use super::parts;
 use super::stop::unless_stopped;
 use super::up;
 use crate::cli::block::{Block, why_ended};
+use crate::cli::pace::RecentPages;
 use crate::cli::plugin::build_plugin;
-use crate::cli::{DemoOptions, UpOptions};
+use crate::cli::{DemoOptions, UpOptions, progress};
 use crate::demo::report::{DemoReport, compare};
 use crate::demo::{self, START, Shop};
 use crawler_api::client::Client;
@@ -224,16 +223,16 @@ async fn follow(
     name: &ResourceName,
     n_pages: u64,
 ) -> anyhow::Result<proto::Resource> {
-    let progress = progress_bar(n_pages);
+    let bar = progress::bar(n_pages);
+    let mut recent = RecentPages::default();
     let started = Instant::now();
     loop {
         let resource = client.resource(name).await?;
         let counts = totals(resource.counts());
-        progress.set_position(counts.pages());
-        let rate = counts.pages() as f64 / started.elapsed().as_secs_f64().max(0.001);
-        progress.set_message(format!("{} items  {rate:.0} pages/s", counts.items));
+        let rate = recent.rate(Instant::now(), counts.pages());
+        progress::move_bar(&bar, n_pages, &counts, rate);
         if resource.phase == "Finished" || resource.phase == "Failed" {
-            progress.finish();
+            bar.finish();
             return Ok(resource);
         }
         ensure!(
@@ -243,13 +242,4 @@ async fn follow(
         );
         tokio::time::sleep(PROGRESS).await;
     }
-}
-
-fn progress_bar(n_pages: u64) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} pages  {msg}")
-        .expect("the template is well formed");
-    ProgressBar::new(n_pages).with_style(style)
 }

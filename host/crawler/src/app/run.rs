@@ -5,14 +5,13 @@
     reason = "a command that reports to its terminal"
 )]
 
-use std::io::IsTerminal as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use futures::StreamExt as _;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +20,7 @@ use super::stop::{Interrupted, unless_stopped};
 use crate::cli::block::{self, Block};
 use crate::cli::items_file::{ItemsFile, ItemsFormat};
 use crate::cli::pace::{Pace, RecentPages};
-use crate::cli::{self, Failure, RunOptions, fail_on};
+use crate::cli::{self, Failure, RunOptions, fail_on, progress};
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -156,7 +155,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         crawl_memory: crawl_memory.clone(),
     };
     let started = Instant::now();
-    let progress = progress_bar();
+    let progress = progress::spinner();
     scope.spawn("log", print_log(log.clone(), progress.clone()));
     scope.spawn(
         "progress",
@@ -272,18 +271,9 @@ async fn open_sink(
     Ok(Box::new(sink.with_context(cannot_create)?))
 }
 
-fn progress_bar() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style =
-        ProgressStyle::with_template("{spinner} {msg}").expect("the template is well formed");
-    ProgressBar::new_spinner().with_style(style)
-}
-
 async fn show_progress(
     frontier: Arc<dyn Frontier>,
-    progress: ProgressBar,
+    spinner: ProgressBar,
     max_pages: u64,
     stop: CancellationToken,
 ) {
@@ -295,15 +285,9 @@ async fn show_progress(
             () = stop.cancelled() => return,
         }
         let counts = frontier.counts();
-        let (pages, due, items) = (counts.pages(), counts.due, counts.items);
-        let rate = recent.rate(Instant::now(), pages);
+        let rate = recent.rate(Instant::now(), counts.pages());
         let pace = Pace::of(&counts, max_pages, rate);
-        let pace = match pace.to_string() {
-            pace if pace.is_empty() => pace,
-            pace => format!(", {pace}"),
-        };
-        progress.set_message(format!("{pages} pages, {due} waiting, {items} items{pace}"));
-        progress.tick();
+        progress::turn(&spinner, &counts, &pace);
     }
 }
 

@@ -25,8 +25,13 @@ impl Pace {
     /// Returns the pace of a crawl with these totals, which ends after `max_pages`.
     pub fn of(counts: &Counts, max_pages: u64, rate: Option<f64>) -> Self {
         let n_waiting = counts.due.min(max_pages.saturating_sub(counts.pages()));
-        let left = rate.filter(|rate| *rate > 0.0 && n_waiting > 0);
-        let left = left.map(|rate| Duration::try_from_secs_f64(n_waiting as f64 / rate));
+        Self::to_the_end(n_waiting, rate)
+    }
+
+    /// Returns the pace of a crawl that ends after `n_left` further pages.
+    pub(super) fn to_the_end(n_left: u64, rate: Option<f64>) -> Self {
+        let left = rate.filter(|rate| *rate > 0.0 && n_left > 0);
+        let left = left.map(|rate| Duration::try_from_secs_f64(n_left as f64 / rate));
         Self {
             rate,
             left: left.and_then(Result::ok),

@@ -1,7 +1,6 @@
 //! The crawl that is measured: engine, fetcher, frontier and line files, put together as a worker does.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -21,7 +20,7 @@ use crate::bench::host_name;
 use crate::bench::report::Crawled;
 use crate::cli::engine::EngineOptions;
 use crate::cli::pace::RecentPages;
-use crate::cli::{BenchOptions, Failure};
+use crate::cli::{BenchOptions, Failure, progress};
 use crate::config::{FetchConfig, FixedHosts};
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::pacing::Pacing;
@@ -137,11 +136,11 @@ async fn measured(
 ) -> anyhow::Result<Crawled> {
     let scope = TaskScope::new();
     let frontier = crawl_parts.frontier.clone();
-    let progress = progress_bar(n_pages);
+    let bar = progress::bar(n_pages);
     let peak = Arc::new(AtomicU64::new(0));
     let looks = look(
         frontier.clone(),
-        progress.clone(),
+        (bar.clone(), n_pages),
         peak.clone(),
         scope.stop_signal(),
     );
@@ -154,7 +153,7 @@ async fn measured(
     let (wall, processor) = (began.elapsed(), processor_time().saturating_sub(used));
     note_peak(&peak);
     scope.stop(SCOPE_GRACE).await;
-    progress.finish_and_clear();
+    bar.finish_and_clear();
     judge(end)?;
     closed.context("cannot close the frontier")?;
     let peak = peak.load(Ordering::Relaxed);
@@ -264,7 +263,7 @@ fn judge(end: CrawlEnd) -> anyhow::Result<()> {
 /// Shows progress, and measures the memory, until `stop`.
 async fn look(
     frontier: Arc<dyn Frontier>,
-    progress: ProgressBar,
+    (bar, n_pages): (ProgressBar, u64),
     peak: Arc<AtomicU64>,
     stop: CancellationToken,
 ) {
@@ -277,11 +276,8 @@ async fn look(
         }
         note_peak(&peak);
         let counts = frontier.counts();
-        progress.set_position(counts.parsed);
-        let rate = recent.rate(Instant::now(), counts.parsed);
-        let rate = rate.map(|rate| format!("  {rate:.0} pages/s"));
-        let rate = rate.unwrap_or_default();
-        progress.set_message(format!("{} items{rate}", counts.items));
+        let rate = recent.rate(Instant::now(), counts.pages());
+        progress::move_bar(&bar, n_pages, &counts, rate);
     }
 }
 
@@ -290,15 +286,6 @@ fn note_peak(peak: &AtomicU64) {
     if let Some(bytes) = resident::now() {
         peak.fetch_max(bytes, Ordering::Relaxed);
     }
-}
-
-fn progress_bar(n_pages: u64) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} pages  {msg}")
-        .expect("the template is well formed");
-    ProgressBar::new(n_pages).with_style(style)
 }
 
 /// Returns the processor time of all threads of this process.

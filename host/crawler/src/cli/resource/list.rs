@@ -111,6 +111,22 @@ mod tests {
     }
 
     #[test]
+    fn a_row_has_dead_pages_rate_and_time_left() {
+        let mut running = resource("Running");
+        if let Some(counts) = &mut running.counts {
+            counts.dead = 4;
+        }
+        let pace = pace(&running, None);
+        let row = row(running, &pace);
+        let cell = |name: &str| {
+            let place = HEAD.iter().position(|head| *head == name);
+            row[place.unwrap()].as_str()
+        };
+        let cells = ["PAGES", "DEAD", "RATE", "LEFT"].map(cell);
+        assert_eq!(cells, ["44", "4", "11.0/s", "10s"]);
+    }
+
+    #[test]
     fn only_a_crawl_that_goes_on_has_time_left_and_a_recent_rate() {
         for (phase, recent, expected) in [
             ("Running", None, "10.0 pages/s, about 10s left"),

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use clap::Args;
 use crawler_proto as proto;
-use indicatif::{ProgressBar, ProgressStyle};
 use tokio::time::{Instant, sleep};
 
+use super::list::pace;
 use super::stats::{self, Found};
 use crate::cli::args::{Format, OutputArgs};
 use crate::cli::fail_on::{self, FailOn};
-use crate::cli::{Failure, Unmet, check_roots, table};
+use crate::cli::pace::RecentPages;
+use crate::cli::{Failure, Unmet, check_roots, progress, table};
 use crawler_api::client::Client;
 use crawler_api::totals;
 use crawler_model::crawl::LOST_ROOTS;
 use crawler_model::id::ResourceName;
-use crawler_model::number;
 
 /// Interval between two looks at the resource.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -38,7 +38,8 @@ pub(in crate::cli) struct WaitArgs {
 pub(super) async fn run(client: &Client, args: WaitArgs) -> anyhow::Result<()> {
     let (name, timeout) = (&args.name, args.timeout);
     let deadline = Instant::now() + timeout;
-    let progress = spinner();
+    let progress = progress::spinner();
+    let mut recent = RecentPages::default();
     let mut seen = String::new();
     loop {
         match client.resource(name).await {
@@ -48,7 +49,8 @@ pub(super) async fn run(client: &Client, args: WaitArgs) -> anyhow::Result<()> {
                 return end(&args, &resource, found);
             }
             Ok(resource) => {
-                seen = standing(&resource);
+                let n_pages = totals(resource.counts()).pages();
+                seen = standing(&resource, recent.rate(Instant::now().into_std(), n_pages));
                 progress.set_message(format!("{name}: {seen}"));
             }
             // A master that restarts is back in a moment.
@@ -126,27 +128,57 @@ fn end(args: &WaitArgs, resource: &proto::Resource, found: Found) -> anyhow::Res
     Ok(fail_on::check(&args.fail_on, &found)?)
 }
 
-fn standing(resource: &proto::Resource) -> String {
+/// Returns the phase of a resource with its numbers; `recent` are its pages per second of late.
+fn standing(resource: &proto::Resource, recent: Option<f64>) -> String {
     match resource.reason.as_str() {
-        "" => format!("{}, {}", resource.phase, numbers(resource)),
+        "" => {
+            let standing = format!("{}, {}", resource.phase, numbers(resource));
+            progress::with_pace(standing, &pace(resource, recent))
+        }
         reason => format!("{} ({reason})", resource.phase),
     }
 }
 
 fn numbers(resource: &proto::Resource) -> String {
     let counts = resource.counts();
-    let pages = number(totals(counts.clone()).pages(), "page");
-    let items = number(counts.items, "item");
-    match (counts.due + counts.in_flight, counts.dead) {
-        (0, 0) => format!("{pages}, {items}"),
-        (0, dead) => format!("{pages} ({dead} dead), {items}"),
-        (waiting, _) => format!("{pages}, {items}, {waiting} waiting"),
-    }
+    let n_waiting = counts.due + counts.in_flight;
+    progress::numbers(&totals(counts), n_waiting)
 }
 
-/// Creates a spinner, which hides itself if stderr is no terminal.
-fn spinner() -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]");
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner());
-    ProgressBar::new_spinner().with_style(style)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_tells_the_speed_and_the_time_left() {
+        let counts = proto::Counts {
+            parsed: 40,
+            dead: 2,
+            due: 90,
+            in_flight: 10,
+            began_at: 1_000,
+            ended_at: 5_200,
+            ..proto::Counts::default()
+        };
+        let mut resource = proto::Resource {
+            phase: "Running".to_owned(),
+            counts: Some(counts),
+            ..proto::Resource::default()
+        };
+        let told = "Running, 42 pages (2 dead), 0 items, 100 waiting";
+        assert_eq!(
+            standing(&resource, None),
+            format!("{told}, 10.0 pages/s, about 9s left")
+        );
+        assert_eq!(
+            standing(&resource, Some(30.0)),
+            format!("{told}, 30.0 pages/s, about 3s left")
+        );
+        resource.reason = "StorageUnavailable: the disk is full".to_owned();
+        resource.phase = "Pending".to_owned();
+        assert_eq!(
+            standing(&resource, None),
+            "Pending (StorageUnavailable: the disk is full)"
+        );
+    }
 }
