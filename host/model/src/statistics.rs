@@ -1,4 +1,4 @@
-//! Statistics of a run beyond its [`Counts`]: statuses, hosts of refused links, fields that items lack.
+//! Statistics of a run beyond its [`Counts`](super::crawl::Counts): statuses, hosts of refused links, fields that items lack.
 //!
 //! Each shard adds up its own, and [`Statistics::add`] merges them. Every part is bounded in entries and in
 //! bytes of their texts, so that the whole stays below 64 KiB whatever sites and rules do; what is beyond a
@@ -13,14 +13,15 @@ use url::Url;
 pub use hosts::{HostLinks, RefusedHosts, TopHosts};
 pub use kinds::Kind;
 pub use plans::{Matched, PlanMatches, PlanNames, PlanRead};
+pub use run::{RunStatistics, why_ended};
 
-use super::crawl::{Counts, Done, Fingerprint};
-use super::id::Run;
+use super::crawl::{Done, Fingerprint};
 use super::plugin::Description;
 
 mod hosts;
 mod kinds;
 mod plans;
+mod run;
 #[cfg(test)]
 mod tests;
 
@@ -62,17 +63,6 @@ pub struct Statistics {
     pub kinds: BTreeMap<String, Kind>,
     /// Matches of selectors, by the name of their plan.
     pub plans: BTreeMap<String, PlanMatches>,
-}
-
-/// Counts and statistics of a run, of all shards together.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RunStatistics {
-    /// The run.
-    pub run: Run,
-    /// Its counts.
-    pub counts: Counts,
-    /// Its statistics. They lack the pages of the second before each crash of a worker.
-    pub statistics: Statistics,
 }
 
 /// Root request that gave no page.

@@ -447,6 +447,7 @@ fn statistics() -> RunStatistics {
                 },
             )),
         },
+        end: "nothing is left to fetch".into(),
     }
 }
 

@@ -10,6 +10,7 @@ use crawler_model::statistics::{
 
 /// Returns the message for statistics of a run.
 pub fn statistics_message(of: RunStatistics) -> proto::RunStatistics {
+    let (rate, took_ms) = (of.rate(), of.counts.took_ms());
     let statistics = of.statistics;
     let statuses = statistics.statuses.into_iter();
     let hosts = statistics.refused_hosts.into_iter();
@@ -30,6 +31,10 @@ pub fn statistics_message(of: RunStatistics) -> proto::RunStatistics {
         plans: plans
             .map(|(name, plan)| (name, plan_message(plan)))
             .collect(),
+        end: of.end,
+        // More digits say nothing about a crawl.
+        rate: (rate * 1_000.0).round() / 1_000.0,
+        took_ms,
     }
 }
 
@@ -86,6 +91,7 @@ pub fn statistics(message: proto::RunStatistics) -> RunStatistics {
             kinds: kinds.map(|(name, kind)| (name, self::kind(kind))).collect(),
             plans: plans.map(|(name, plan)| (name, self::plan(plan))).collect(),
         },
+        end: message.end,
     }
 }
 

@@ -249,7 +249,7 @@ fn frontiers() -> Vec<Route> {
             "/crawler/resource/{name}/statistics",
             frontier::statistics,
             RouteDocs {
-                answer: "statistics of the present run: `run`, `counts`, `statuses`, `refused_hosts`, `dead_examples`, `lost_roots`, `kinds` (with `items`, `filled`, `always_empty`), `plans` (with `pages`, `matched`, `unmatched`)",
+                answer: "statistics of the present run: `run`, `counts`, `statuses`, `refused_hosts`, `dead_examples`, `lost_roots`, `kinds` (with `items`, `filled`, `always_empty`), `plans` (with `pages`, `matched`, `unmatched`), `end` (why the run has ended; empty while it goes on), `rate` (pages per second), `took_ms`",
                 errors: "as below",
                 ..RouteDocs::default()
             },

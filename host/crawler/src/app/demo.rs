@@ -19,7 +19,7 @@ use super::listeners;
 use super::parts;
 use super::stop::unless_stopped;
 use super::up;
-use crate::cli::block::{Block, why_ended};
+use crate::cli::block::Block;
 use crate::cli::pace::RecentPages;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{DemoOptions, UpOptions, progress};
@@ -191,12 +191,7 @@ async fn crawl(
 async fn summary(client: &Client, end: &proto::Resource) -> anyhow::Result<String> {
     let name = end.spec().name.parse()?;
     let found = crawler_api::statistics(client.statistics(&name).await?);
-    let block = Block {
-        found: &found,
-        took_ms: found.counts.took_ms(),
-        end: &why_ended(&found.counts, None, None),
-    };
-    Ok(block.summary())
+    Ok(Block::of(&found).summary())
 }
 
 /// Cuts a line to a length that fits most terminals.

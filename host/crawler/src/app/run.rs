@@ -33,7 +33,8 @@ use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::crawl::Counts;
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::{LimitOverrides, Limits, Schema};
-use crawler_model::statistics::RunStatistics;
+use crawler_model::resource::Phase;
+use crawler_model::statistics::{self, RunStatistics};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::task::TaskScope;
 use crawler_sink::Sink;
@@ -154,7 +155,6 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         rest_after: None,
         crawl_memory: crawl_memory.clone(),
     };
-    let started = Instant::now();
     let progress = progress::spinner();
     scope.spawn("log", print_log(log.clone(), progress.clone()));
     scope.spawn(
@@ -189,14 +189,10 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         run: Run(1),
         counts: frontier.counts(),
         statistics: frontier.statistics(),
+        end: why_ended(&end, &frontier.counts(), options),
     };
     found.statistics.declare(&plugin);
-    let block = Block {
-        found: &found,
-        took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
-        end: &why_ended(&end, &found.counts, options),
-    };
-    for line in block.lines() {
+    for line in Block::of(&found).lines() {
         eprintln!("{line}");
     }
     if let Some(n) = fetch.n_from_cache() {
@@ -314,12 +310,11 @@ async fn write_stats(path: &Path, found: RunStatistics) -> anyhow::Result<()> {
 
 /// Returns why a crawl has ended, in a few words.
 fn why_ended(end: &CrawlEnd, counts: &Counts, options: &RunOptions) -> String {
+    let of_phase = |phase| statistics::why_ended(&phase, counts, &options.crawl);
     match end {
-        CrawlEnd::Finished | CrawlEnd::Resting { .. } => {
-            let (max_pages, max_bytes) = (options.crawl.max_pages(), options.crawl.max_bytes());
-            block::why_ended(counts, Some(max_pages), Some(max_bytes))
-        }
-        CrawlEnd::Failed(_) | CrawlEnd::Frontier(_) => "the crawl failed".to_owned(),
+        CrawlEnd::Finished | CrawlEnd::Resting { .. } => of_phase(Phase::Finished),
+        CrawlEnd::Failed(reason) => of_phase(Phase::Failed(reason.clone())),
+        CrawlEnd::Frontier(error) => of_phase(Phase::Failed(error.to_string())),
         CrawlEnd::PutBack(_) => "there is too little memory".to_owned(),
         CrawlEnd::Unread => "nobody reads the items any more".to_owned(),
         CrawlEnd::Stopped => "interrupted".to_owned(),

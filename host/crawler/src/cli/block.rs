@@ -7,7 +7,6 @@ use std::fmt::Display;
 use url::Url;
 
 use super::table;
-use crawler_model::crawl::Counts;
 use crawler_model::number;
 use crawler_model::statistics::{CUT, LostRoot, OTHER_STATUSES, RunStatistics};
 
@@ -22,33 +21,36 @@ const OUT_OF_SCOPE: &str = "out-of-scope";
 pub struct Block<'a> {
     /// Counts and statistics of the run.
     pub found: &'a RunStatistics,
-    /// Milliseconds that the run took.
-    pub took_ms: u64,
-    /// Reason why the run has ended.
+    /// Reason why the run has ended, or its standing while it goes on.
     pub end: &'a str,
 }
 
-impl Block<'_> {
+impl<'a> Block<'a> {
+    /// Returns the block of a run that has ended.
+    pub fn of(found: &'a RunStatistics) -> Self {
+        let end = &found.end;
+        Self { found, end }
+    }
+
     /// Returns the first line: numbers, time and end.
     pub fn summary(&self) -> String {
         let counts = &self.found.counts;
         let (pages, items) = (counts.pages(), counts.items);
         format!(
-            "{}, {}, {}; {}",
+            "{}, {}, {}",
             number(pages, "page"),
             number(items, "item"),
             self.took(),
-            table::plain(self.end),
         )
     }
 
-    /// Returns bytes, time and rate.
+    /// Returns bytes, time, rate and end.
     pub fn took(&self) -> String {
         let counts = &self.found.counts;
-        let seconds = self.took_ms as f64 / 1_000.0;
-        let rate = counts.pages() as f64 / seconds.max(0.001);
-        let size = table::size(counts.bytes);
-        format!("{size} in {seconds:.1} s ({rate:.0} pages/s)")
+        let seconds = counts.took_ms() as f64 / 1_000.0;
+        let (size, rate) = (table::size(counts.bytes), self.found.rate());
+        let end = table::plain(self.end);
+        format!("{size} in {seconds:.1} s ({rate:.1} pages/s); {end}")
     }
 
     /// Returns all other lines: a name and a value each. A name that is empty goes on with the one before.
@@ -152,24 +154,6 @@ pub fn from_cache(n: u64) -> String {
     format!("  {:<13} {}", "from cache", number(n, "answer"))
 }
 
-/// Returns why a run has ended in order, from its counts and the limits of its resource.
-pub fn why_ended(counts: &Counts, max_pages: Option<u64>, max_bytes: Option<u64>) -> String {
-    let left = match counts.due {
-        0 => return "nothing is left to fetch".to_owned(),
-        1 => "1 URL is left".to_owned(),
-        n => format!("{n} URLs are left"),
-    };
-    match (max_pages, max_bytes) {
-        (Some(max), _) if counts.pages() >= max => {
-            format!("--max-pages {max} is reached, and {left}")
-        }
-        (_, Some(max)) if counts.bytes >= max => {
-            format!("--max-bytes {max} is reached, and {left}")
-        }
-        _ => left,
-    }
-}
-
 fn add(
     rows: &mut Vec<(&'static str, String)>,
     name: &'static str,
@@ -217,7 +201,9 @@ fn joined<T: Display>(parts: impl Iterator<Item = T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crawler_model::statistics::{HostLinks, Kind, PlanMatches, Statistics};
+    use crawler_model::crawl::Counts;
+    use crawler_model::resource::{CrawlSettings, Phase};
+    use crawler_model::statistics::{HostLinks, Kind, PlanMatches, Statistics, why_ended};
 
     fn map<V: Clone>(entries: &[(&str, V)]) -> BTreeMap<String, V> {
         let entries = entries.iter().cloned();
@@ -228,17 +214,19 @@ mod tests {
 
     #[track_caller]
     fn check(counts: &Counts, statistics: &Statistics, expected: &str) {
+        let mut counts = counts.clone();
+        counts.note_attempt(1_000, 9_100);
+        let settings = CrawlSettings {
+            max_pages: Some(600),
+            ..CrawlSettings::default()
+        };
         let found = RunStatistics {
-            counts: counts.clone(),
+            end: why_ended(&Phase::Finished, &counts, &settings),
+            counts,
             statistics: statistics.clone(),
             ..RunStatistics::default()
         };
-        let block = Block {
-            found: &found,
-            took_ms: 8_100,
-            end: &why_ended(counts, Some(600), None),
-        };
-        assert_eq!(block.lines().join("\n"), expected.trim());
+        assert_eq!(Block::of(&found).lines().join("\n"), expected.trim());
     }
 
     #[test]
@@ -262,7 +250,7 @@ mod tests {
             &counts,
             &statistics,
             "
-526 pages, 526 items, 12.3 MB in 8.1 s (65 pages/s); nothing is left to fetch
+526 pages, 526 items, 12.3 MB in 8.1 s (64.9 pages/s); nothing is left to fetch
   outcomes      parsed 526
   statuses      200: 526
   items         page 526",
@@ -343,7 +331,7 @@ mod tests {
             &counts,
             &statistics,
             "
-600 pages, 510 items, 999 B in 8.1 s (74 pages/s); --max-pages 600 is reached, and 1 URL is left
+600 pages, 510 items, 999 B in 8.1 s (74.1 pages/s); --max-pages 600 is reached, and 1 URL is left
   outcomes      parsed 520, gone 70, redirected 6, dead 4
   statuses      others: 2, 200: 520, 404: 70
   retries       7
@@ -386,20 +374,5 @@ mod tests {
         check("http://b.test…", scope, "");
         check("http://a.test/x", "max-url-length", " (max-url-length)");
         check("http://a.test/x", "", "");
-    }
-
-    #[test]
-    fn the_end_of_a_run_is_told_by_its_limits() {
-        let counts = Counts {
-            bytes: 5,
-            due: 3,
-            ..Counts::default()
-        };
-        let end = |max_bytes| why_ended(&counts, None, max_bytes);
-        assert_eq!(
-            end(Some(5)),
-            "--max-bytes 5 is reached, and 3 URLs are left"
-        );
-        assert_eq!(end(None), "3 URLs are left");
     }
 }

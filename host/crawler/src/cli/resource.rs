@@ -1,22 +1,18 @@
 //! `crawler resource …`: named crawls.
 
-use std::collections::BTreeMap;
-
 use clap::{Args, Subcommand};
 use crawler_proto as proto;
 use futures::stream::StreamExt as _;
 
-use super::args::{Format, LabelArgs, OutputArgs, PlacementArgs, RuleArgs, SelectArgs};
+use super::args::{LabelArgs, OutputArgs, PlacementArgs, RuleArgs, SelectArgs};
 use super::crawl::CrawlArgs;
 use super::table;
 use crawler_api::client::Client;
 use crawler_api::spec::SpecRequest;
-use crawler_api::{placement_spec, totals};
 use crawler_master::control::Precondition;
 use crawler_model::id::{PluginRef, ResourceName};
-use crawler_model::number;
-use crawler_model::plugin::LimitName;
 
+mod get;
 mod hosts;
 mod list;
 mod stats;
@@ -177,12 +173,8 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
         ResourceCommand::Hosts(args) => hosts::list(&client, args).await?,
         ResourceCommand::Get { name, output } => {
             let resource = client.resource(&name).await?;
-            show(&resource, &output)?;
-            if output.format == Format::Table {
-                let found = stats::find(&client, &name, &resource).await;
-                stats::print_rows(&found.run)?;
-                stats::print_unread(&found);
-            }
+            let found = stats::find(&client, &name, &resource).await;
+            get::print(&resource, found, &output)?;
         }
         ResourceCommand::Stats { name, output } => stats::run(&client, &name, &output).await?,
         ResourceCommand::Wait(args) => wait::run(&client, args).await?,
@@ -236,108 +228,6 @@ fn log_line(line: proto::LogLine) -> String {
     ];
     let parts = parts.into_iter().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(" ")
-}
-
-fn show(resource: &proto::Resource, output: &OutputArgs) -> anyhow::Result<()> {
-    if output.format == Format::Json {
-        return table::print_json(resource);
-    }
-    let (spec, counts) = (resource.spec(), resource.counts());
-    let phase = match resource.reason.as_str() {
-        "" => resource.phase.clone(),
-        reason => format!("{}: {reason}", resource.phase),
-    };
-    let pages = format!(
-        "{} parsed, {} done otherwise, {} dead, {} waiting, {} in flight",
-        counts.parsed, counts.other_done, counts.dead, counts.due, counts.in_flight,
-    );
-    let plugin = match resource.plugin_version.as_str() {
-        "" => spec.plugin.clone(),
-        version => format!("{} (runs {version})", spec.plugin),
-    };
-    let pairs = |pairs: &BTreeMap<String, String>| {
-        let pairs = pairs.iter().map(|(k, v)| format!("{k}={v}"));
-        pairs.collect::<Vec<_>>().join(" ")
-    };
-    let place = |limit: &str| {
-        LimitName::ALL
-            .iter()
-            .position(|known| known.as_str() == limit)
-    };
-    let mut limits: Vec<_> = spec.limits.iter().collect();
-    limits.sort_by_key(|(limit, _)| place(limit));
-    let limits: Vec<_> = limits.iter().map(|(k, v)| format!("{k}={v}")).collect();
-    let placement = placement_spec(spec.placement.unwrap_or_default())?;
-    let placement = if placement.is_default() {
-        String::new()
-    } else {
-        placement.to_string()
-    };
-    let rows = [
-        ("resource", format!("{} (id {})", spec.name, spec.id)),
-        ("phase", phase),
-        ("node", spec.assigned_node.replace('|', " at ")),
-        ("plugin", plugin),
-        ("labels", pairs(&spec.labels)),
-        ("params", pairs(&spec.params)),
-        ("limits", limits.join(" ")),
-        ("placement", placement),
-        (
-            "run",
-            format!("{}, generation {}", resource.run, resource.generation),
-        ),
-        ("added", table::time(millis(spec.creation_time))),
-        ("pages", pages),
-        ("rate", list::pace(resource, None).to_string()),
-        ("hosts", some(counts.hosts)),
-        ("items", counts.items.to_string()),
-        ("bytes", table::size(counts.bytes)),
-    ];
-    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
-        table::print_line(&format!("{name:<10} {value}"))?;
-    }
-    for shard in &resource.shards {
-        table::print_line(&format!("shard {:<4} {}", shard.shard, shard_line(shard)))?;
-        for line in &shard.last_errors {
-            let line = log_line(proto::LogLine {
-                rule: String::new(),
-                ..line.clone()
-            });
-            table::print_line(&format!("{:<10} {line}", "log"))?;
-        }
-    }
-    Ok(())
-}
-
-/// Returns nanoseconds as milliseconds.
-fn millis(nanos: i64) -> u64 {
-    u64::try_from(nanos).unwrap_or_default() / 1_000_000
-}
-
-fn some(n: u64) -> String {
-    match n {
-        0 => String::new(),
-        n => n.to_string(),
-    }
-}
-
-/// Formats the owner and the progress of a shard.
-fn shard_line(shard: &proto::ShardStatus) -> String {
-    let owner = match shard.owner.as_str() {
-        "" => "nobody",
-        owner => owner,
-    };
-    let counts = totals(shard.counts());
-    let pages = number(counts.pages(), "page");
-    let due = counts.due;
-    let reason = match shard.reason.as_str() {
-        "" => String::new(),
-        reason => format!(": {reason}"),
-    };
-    format!(
-        "{owner}, epoch {}, {}, {pages}, {due} waiting{reason}",
-        shard.epoch, shard.state
-    )
 }
 
 fn node_id(assigned_node: &str) -> &str {

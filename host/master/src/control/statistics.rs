@@ -1,9 +1,11 @@
 //! Statistics of a resource's present run, read beside the owners of its frontiers.
 
 use super::Control;
-use crate::ControlError;
+use crate::placement::Candidates;
+use crate::{ControlError, phase};
 use crawler_model::id::ResourceName;
-use crawler_model::statistics::RunStatistics;
+use crawler_model::resource::{Phase, Resource, ShardRecord};
+use crawler_model::statistics::{RunStatistics, why_ended};
 
 impl Control {
     /// Returns the statistics of the present run of a resource.
@@ -13,6 +15,8 @@ impl Control {
             run: resource.run,
             ..RunStatistics::default()
         };
+        // What is read of the frontiers of a run that has ended is all of it.
+        let phase = self.phase_without_workers(&resource).await?;
         let mut is_crawled = false;
         for id in resource.shard_ids() {
             let Some(reader) = self.frontier(id).await? else {
@@ -38,6 +42,16 @@ impl Control {
                 sum.statistics.declare(&plugin.description);
             }
         }
+        sum.end = why_ended(&phase, &sum.counts, &resource.spec.crawl);
         Ok(sum)
+    }
+
+    /// Returns the phase of a resource, which is the true one if its run has ended. Of one that goes on, it does not tell
+    /// whether its workers are present.
+    async fn phase_without_workers(&self, resource: &Resource) -> Result<Phase, ControlError> {
+        let shards = self.shards(resource).await?;
+        let present = shards.iter().filter(|(id, _)| resource.has_shard(**id));
+        let present: Vec<&ShardRecord> = present.map(|(_, shard)| &shard.value).collect();
+        Ok(phase::phase(resource, &present, &Candidates::default()))
     }
 }

@@ -8,13 +8,13 @@ use tokio::time::{Instant, sleep};
 
 use super::list::pace;
 use crate::cli::args::{Format, OutputArgs};
-use crate::cli::block::{Block, why_ended};
+use crate::cli::block::Block;
 use crate::cli::{print_note, table};
 use crawler_api::client::{Client, ClientError};
 use crawler_api::problem::Reason;
 use crawler_model::id::{ResourceName, Run};
-use crawler_model::resource::CrawlSettings;
-use crawler_model::statistics::{RunStatistics, Statistics};
+use crawler_model::resource::{CrawlSettings, Phase};
+use crawler_model::statistics::{RunStatistics, Statistics, why_ended};
 
 /// Time for which statistics that cannot be read are asked for again.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -32,12 +32,13 @@ pub(super) async fn run(
     }
     let resource = client.resource(name).await?;
     let found = crawler_api::statistics(found);
-    table::print_line(&format!(
-        "run {}: {}",
-        found.run,
-        block(&found, &standing(&resource)).summary()
-    ))?;
-    print_rows(&found)
+    let standing = standing(&resource);
+    let block = Block {
+        found: &found,
+        end: &standing,
+    };
+    table::print_line(&format!("run {}: {}", found.run, block.summary()))?;
+    print_rows(&block)
 }
 
 /// Counts and statistics of a run.
@@ -76,14 +77,26 @@ pub(super) async fn find(
             run: Run(resource.run),
             counts: crawler_api::totals(resource.counts()),
             statistics,
+            end: end(resource),
         },
         unread,
     }
 }
 
+/// Prints a run of a resource: its time, speed and end, and all lines of its block after the first.
+pub(super) fn print_run(found: &RunStatistics, resource: &proto::Resource) -> anyhow::Result<()> {
+    let standing = standing(resource);
+    let block = Block {
+        found,
+        end: &standing,
+    };
+    table::print_line(&format!("  {:<13} {}", "run", block.took()))?;
+    print_rows(&block)
+}
+
 /// Prints the lines of a block after the first.
-pub(super) fn print_rows(found: &RunStatistics) -> anyhow::Result<()> {
-    for (name, value) in block(found, "").rows() {
+fn print_rows(block: &Block<'_>) -> anyhow::Result<()> {
+    for (name, value) in block.rows() {
         table::print_line(&format!("  {name:<13} {value}"))?;
     }
     Ok(())
@@ -96,37 +109,62 @@ pub(super) fn print_unread(found: &Found) {
     }
 }
 
-/// Returns the block of a run.
-pub(super) fn block<'a>(found: &'a RunStatistics, end: &'a str) -> Block<'a> {
-    Block {
-        found,
-        took_ms: found.counts.took_ms(),
-        end,
-    }
-}
-
 /// Returns why a run has ended, or its phase and the time left while it goes on.
 fn standing(resource: &proto::Resource) -> String {
-    let end = end(resource);
+    let phase = match (end(resource), resource.reason.as_str()) {
+        (end, _) if !end.is_empty() => return end,
+        (_, "") => resource.phase.clone(),
+        (_, reason) => format!("{}: {reason}", resource.phase),
+    };
     match pace(resource, None).left_words() {
-        Some(left) => format!("{end}, {left}"),
-        None => end,
+        Some(left) => format!("{phase}, {left}"),
+        None => phase,
     }
 }
 
-/// Returns why a run has ended, or its phase while it goes on.
-pub(super) fn end(resource: &proto::Resource) -> String {
+/// Returns why a run has ended; empty while it goes on.
+fn end(resource: &proto::Resource) -> String {
+    let phase = match resource.phase.as_str() {
+        "Finished" => Phase::Finished,
+        "Failed" => Phase::Failed(resource.reason.clone()),
+        _ => return String::new(),
+    };
+    let limits = resource.spec().crawl.unwrap_or_default();
+    let settings = CrawlSettings {
+        max_pages: limits.max_pages,
+        max_bytes: limits.max_bytes,
+        ..CrawlSettings::default()
+    };
     let counts = crawler_api::totals(resource.counts());
-    match (resource.phase.as_str(), resource.reason.as_str()) {
-        ("Finished", _) => {
-            let limits = resource.spec().crawl.unwrap_or_default();
-            let default = CrawlSettings::default();
-            let max_pages = limits.max_pages.unwrap_or(default.max_pages());
-            let max_bytes = limits.max_bytes.unwrap_or(default.max_bytes());
-            why_ended(&counts, Some(max_pages), Some(max_bytes))
-        }
-        ("Failed", _) => "the crawl failed".to_owned(),
-        (phase, "") => phase.to_owned(),
-        (phase, reason) => format!("{phase}: {reason}"),
+    why_ended(&phase, &counts, &settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_tells_its_end_or_how_it_stands() {
+        let check = |phase: &str, reason: &str, expected: &str| {
+            let resource = proto::Resource {
+                phase: phase.to_owned(),
+                reason: reason.to_owned(),
+                counts: Some(proto::Counts {
+                    parsed: 40,
+                    due: 100,
+                    began_at: 1_000,
+                    ended_at: 5_000,
+                    ..proto::Counts::default()
+                }),
+                ..proto::Resource::default()
+            };
+            assert_eq!(standing(&resource), expected);
+        };
+        check("Finished", "", "100 URLs are left");
+        let failed = "the crawl failed: the plugin is gone";
+        check("Failed", "the plugin is gone", failed);
+        check("Running", "", "Running, about 10s left");
+        check("Paused", "", "Paused");
+        check("Pending", "no worker", "Pending: no worker");
     }
 }

@@ -92,12 +92,9 @@ fn end(args: &WaitArgs, resource: &proto::Resource, found: Found) -> anyhow::Res
         }
         table::print_json(&crawler_api::statistics_message(found.clone()))?;
     } else {
-        let block = stats::block(&found, "");
-        let (numbers, took) = (numbers(resource), block.took());
-        let phase = resource.phase.to_lowercase();
+        let (phase, numbers) = (resource.phase.to_lowercase(), numbers(resource));
         table::print_line(&format!("resource {name} {phase}: {numbers}"))?;
-        table::print_line(&format!("  {:<13} {took}; {}", "run", stats::end(resource)))?;
-        stats::print_rows(&found)?;
+        stats::print_run(&found, resource)?;
     }
     if resource.phase == "Failed" {
         let what = format!("resource {name} failed: {}", resource.reason);

@@ -9,7 +9,7 @@ use crawler_frontier::suite::{commit_of, new, ready, take};
 use crawler_frontier::{Ended, Frontier};
 use crawler_model::crawl::Done;
 use crawler_model::id::{Digest, Epoch, ResourceId, Run, Shard};
-use crawler_model::resource::{ShardId, ShardRecord};
+use crawler_model::resource::{ShardId, ShardRecord, ShardState};
 use crawler_model::statistics::{Kind, Observed};
 use crawler_store::Txn;
 use crawler_store::catalog::{Versioned, encode};
@@ -53,12 +53,15 @@ async fn crawl_as(bench: &Bench, resource: ResourceId, shard: u32, run: u64, obs
     commit.result.observed = observed;
     frontier.commit(commit).await.unwrap();
     frontier.close().await.unwrap();
+    change(bench, shard, |record| record.created = true).await;
+}
+
+/// Changes the record of a shard.
+async fn change(bench: &Bench, shard: ShardId, change: impl FnOnce(&mut ShardRecord)) {
     let key = bench.catalog().keys().shard(shard);
     let record: Option<Versioned<ShardRecord>> = bench.catalog().read(&key).await.unwrap();
-    let record = ShardRecord {
-        created: true,
-        ..record.unwrap().value
-    };
+    let mut record = record.unwrap().value;
+    change(&mut record);
     bench.write(Txn::new().put(key, encode(&record))).await;
 }
 
@@ -87,6 +90,26 @@ async fn statistics_are_those_of_all_shards_in_the_present_run() {
     let found = bench.control.statistics(&name).await.unwrap();
     assert_eq!((found.run, found.counts.outcomes["gone"]), (Run(2), 1));
     assert_eq!(found.statistics.statuses, [(404, 1)].into());
+}
+
+#[tokio::test]
+async fn statistics_tell_why_the_run_has_ended() {
+    let bench = bench().await;
+    let resource = bench.add("a").await.unwrap().resource.id;
+    crawl(&bench, resource, 0, 1).await;
+    let shard = ShardId {
+        resource,
+        shard: Shard(0),
+    };
+    let name = "a".parse().unwrap();
+    let end = async || bench.control.statistics(&name).await.unwrap().end;
+    assert_eq!(end().await, "");
+    change(&bench, shard, |record| record.state = ShardState::Finished).await;
+    assert_eq!(end().await, "nothing is left to fetch");
+    let reason = "the plugin is gone".to_owned();
+    let failed = ShardState::Failed { reason };
+    change(&bench, shard, |record| record.state = failed).await;
+    assert_eq!(end().await, "the crawl failed: the plugin is gone");
 }
 
 #[tokio::test]

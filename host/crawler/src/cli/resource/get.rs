@@ -1,0 +1,189 @@
+//! `crawler resource get`: one resource and the statistics of its run, for people or as JSON.
+
+use std::collections::BTreeMap;
+
+use crawler_proto as proto;
+use serde::Serialize;
+
+use super::stats::{self, Found};
+use super::{list, log_line};
+use crate::cli::args::OutputArgs;
+use crate::cli::table;
+use crawler_api::{placement_spec, totals};
+use crawler_model::number;
+use crawler_model::plugin::LimitName;
+
+/// A resource as `-o json` shows it.
+#[derive(Debug, Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    resource: &'a proto::Resource,
+    /// Statistics of its run. `None` if they cannot be read.
+    statistics: Option<proto::RunStatistics>,
+}
+
+/// Prints a resource, and what was found out about its run.
+pub(super) fn print(
+    resource: &proto::Resource,
+    found: Found,
+    output: &OutputArgs,
+) -> anyhow::Result<()> {
+    if output.is_json() {
+        stats::print_unread(&found);
+        return table::print_json(&shown(resource, found));
+    }
+    print_resource(resource)?;
+    stats::print_run(&found.run, resource)?;
+    stats::print_unread(&found);
+    Ok(())
+}
+
+fn shown(resource: &proto::Resource, found: Found) -> Shown<'_> {
+    let is_read = found.unread.is_none();
+    Shown {
+        resource,
+        statistics: is_read.then(|| crawler_api::statistics_message(found.run)),
+    }
+}
+
+/// Prints what a resource is and how it stands.
+fn print_resource(resource: &proto::Resource) -> anyhow::Result<()> {
+    let (spec, counts) = (resource.spec(), resource.counts());
+    let phase = match resource.reason.as_str() {
+        "" => resource.phase.clone(),
+        reason => format!("{}: {reason}", resource.phase),
+    };
+    let pages = format!(
+        "{} parsed, {} done otherwise, {} dead, {} waiting, {} in flight",
+        counts.parsed, counts.other_done, counts.dead, counts.due, counts.in_flight,
+    );
+    let plugin = match resource.plugin_version.as_str() {
+        "" => spec.plugin.clone(),
+        version => format!("{} (runs {version})", spec.plugin),
+    };
+    let pairs = |pairs: &BTreeMap<String, String>| {
+        let pairs = pairs.iter().map(|(k, v)| format!("{k}={v}"));
+        pairs.collect::<Vec<_>>().join(" ")
+    };
+    let place = |limit: &str| {
+        LimitName::ALL
+            .iter()
+            .position(|known| known.as_str() == limit)
+    };
+    let mut limits: Vec<_> = spec.limits.iter().collect();
+    limits.sort_by_key(|(limit, _)| place(limit));
+    let limits: Vec<_> = limits.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    let placement = placement_spec(spec.placement.unwrap_or_default())?;
+    let placement = if placement.is_default() {
+        String::new()
+    } else {
+        placement.to_string()
+    };
+    let rows = [
+        ("resource", format!("{} (id {})", spec.name, spec.id)),
+        ("phase", phase),
+        ("node", spec.assigned_node.replace('|', " at ")),
+        ("plugin", plugin),
+        ("labels", pairs(&spec.labels)),
+        ("params", pairs(&spec.params)),
+        ("limits", limits.join(" ")),
+        ("placement", placement),
+        (
+            "run",
+            format!("{}, generation {}", resource.run, resource.generation),
+        ),
+        ("added", table::time(millis(spec.creation_time))),
+        ("pages", pages),
+        ("rate", list::pace(resource, None).to_string()),
+        ("hosts", some(counts.hosts)),
+        ("items", counts.items.to_string()),
+        ("bytes", table::size(counts.bytes)),
+    ];
+    for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
+        table::print_line(&format!("{name:<10} {value}"))?;
+    }
+    for shard in &resource.shards {
+        table::print_line(&format!("shard {:<4} {}", shard.shard, shard_line(shard)))?;
+        for line in &shard.last_errors {
+            let line = log_line(proto::LogLine {
+                rule: String::new(),
+                ..line.clone()
+            });
+            table::print_line(&format!("{:<10} {line}", "log"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns nanoseconds as milliseconds.
+fn millis(nanos: i64) -> u64 {
+    u64::try_from(nanos).unwrap_or_default() / 1_000_000
+}
+
+fn some(n: u64) -> String {
+    match n {
+        0 => String::new(),
+        n => n.to_string(),
+    }
+}
+
+/// Formats the owner and the progress of a shard.
+fn shard_line(shard: &proto::ShardStatus) -> String {
+    let owner = match shard.owner.as_str() {
+        "" => "nobody",
+        owner => owner,
+    };
+    let counts = totals(shard.counts());
+    let pages = number(counts.pages(), "page");
+    let due = counts.due;
+    let reason = match shard.reason.as_str() {
+        "" => String::new(),
+        reason => format!(": {reason}"),
+    };
+    format!(
+        "{owner}, epoch {}, {}, {pages}, {due} waiting{reason}",
+        shard.epoch, shard.state
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crawler_model::statistics::RunStatistics;
+
+    fn as_json(unread: Option<&str>) -> Value {
+        let resource = proto::Resource {
+            phase: "Finished".to_owned(),
+            ..proto::Resource::default()
+        };
+        let mut run = RunStatistics {
+            end: "nothing is left to fetch".to_owned(),
+            ..RunStatistics::default()
+        };
+        run.counts.parsed = 30;
+        run.counts.note_attempt(1_000, 5_000);
+        let unread = unread.map(str::to_owned);
+        serde_json::to_value(shown(&resource, Found { run, unread })).unwrap()
+    }
+
+    #[test]
+    fn json_has_the_resource_and_the_statistics_of_its_run() {
+        let shown = as_json(None);
+        assert_eq!(shown["phase"], "Finished");
+        assert_eq!(shown["spec"]["placement"], json!({"weight": 1}));
+        let statistics = &shown["statistics"];
+        assert_eq!(statistics["end"], "nothing is left to fetch");
+        assert_eq!(statistics["rate"], 7.5);
+        assert_eq!(statistics["took_ms"], 4_000);
+        assert_eq!(statistics["counts"]["parsed"], 30);
+    }
+
+    #[test]
+    fn statistics_that_cannot_be_read_are_null() {
+        let shown = as_json(Some("the disk is gone"));
+        assert_eq!(shown["statistics"], Value::Null);
+        assert_eq!(shown["phase"], "Finished");
+    }
+}
