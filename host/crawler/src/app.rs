@@ -30,6 +30,7 @@ mod seeding;
 mod shared_turns;
 mod sinks;
 mod standalone;
+mod stats_file;
 mod stop;
 mod up;
 

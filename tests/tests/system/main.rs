@@ -35,6 +35,7 @@ mod server;
 mod shards;
 mod shell;
 mod sites;
+mod statistics;
 mod statuses;
 mod tutorial;
 mod workbench;

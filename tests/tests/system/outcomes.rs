@@ -184,6 +184,13 @@ fn a_wait_and_a_get_do_without_statistics_that_are_away() {
     assert!(said.contains("resource books finished: 1 page"), "{said}");
     let got = server.cli(&["resource", "get", "books"]);
     check(&got, 0, &[unread]);
+    let got = server.cli(&["resource", "get", "books", "-o", "json"]);
+    check(&got, 0, &[unread]);
+    let got: Value = serde_json::from_str(&got.stdout).expect("it is JSON");
+    assert_eq!(
+        (&got["phase"], &got["statistics"]),
+        (&"Finished".into(), &Value::Null)
+    );
     // A condition that cannot be checked does not pass.
     let waited = server.cli(&["resource", "wait", "books", "--fail-on=empty=url"]);
     let told = "error: --fail-on empty=url cannot be checked: statistics cannot be read";

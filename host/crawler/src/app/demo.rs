@@ -17,6 +17,7 @@ use url::Url;
 
 use super::listeners;
 use super::parts;
+use super::stats_file;
 use super::stop::unless_stopped;
 use super::up;
 use crate::cli::block::Block;
@@ -84,7 +85,9 @@ async fn in_folder(
         ..UpOptions::in_folder(&path)
     };
     let (up, _) = up::start(&up_options).await?;
-    let result = unless_stopped(stop, Box::pin(crawl(up.grpc, shop, base, &wasm, &path))).await;
+    let stats = options.stats.as_deref();
+    let crawl = crawl(up.grpc, shop, base, &wasm, &path, stats);
+    let result = unless_stopped(stop, Box::pin(crawl)).await;
     // A part that still writes would keep the folder from being removed.
     up.stop().await;
     if options.keep {
@@ -114,6 +117,7 @@ async fn crawl(
     base: &Url,
     wasm: &Path,
     folder: &Path,
+    stats: Option<&Path>,
 ) -> anyhow::Result<()> {
     let client = Client::connect(&format!("http://{grpc}")).await?;
     let bytes = parts::read(wasm).await?;
@@ -158,7 +162,7 @@ async fn crawl(
         n_books: shop.n_books(),
         plugin: format!("{}@{}", plugin.name, plugin.version).parse()?,
         plugin_bytes,
-        resource: name,
+        resource: name.clone(),
         worker: placed.id.parse()?,
         n_pages: totals(end.counts()).pages(),
         n_items: items.len(),
@@ -167,10 +171,7 @@ async fn crawl(
     for (n, line) in report.lines(&differences).iter().enumerate() {
         println!("{}. {line}", n + 1);
     }
-    match summary(&client, &end).await {
-        Ok(summary) => println!("   {summary}"),
-        Err(error) => println!("   statistics cannot be read: {error:#}"),
-    }
+    show_statistics(&client, &name, stats).await?;
     if !differences.is_empty() {
         bail!(
             "the items are not what the shop sells:\n  {}",
@@ -187,11 +188,29 @@ async fn crawl(
     Ok(())
 }
 
-/// Returns the statistics of the crawl in one line.
-async fn summary(client: &Client, end: &proto::Resource) -> anyhow::Result<String> {
-    let name = end.spec().name.parse()?;
-    let found = crawler_api::statistics(client.statistics(&name).await?);
-    Ok(Block::of(&found).summary())
+/// Prints the statistics of the crawl as a block, and writes them into a file if one is named. Only then is it an error
+/// that they cannot be read.
+async fn show_statistics(
+    client: &Client,
+    name: &ResourceName,
+    file: Option<&Path>,
+) -> anyhow::Result<()> {
+    let found = match (client.statistics(name).await, file) {
+        (Ok(found), _) => crawler_api::statistics(found),
+        (Err(error), Some(_)) => return Err(error).context("cannot read the statistics"),
+        (Err(error), None) => {
+            println!("\nstatistics cannot be read: {error}");
+            return Ok(());
+        }
+    };
+    println!();
+    for line in Block::of(&found).lines() {
+        println!("{line}");
+    }
+    match file {
+        Some(file) => stats_file::write(file, found).await,
+        None => Ok(()),
+    }
 }
 
 /// Cuts a line to a length that fits most terminals.

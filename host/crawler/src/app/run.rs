@@ -5,7 +5,6 @@
     reason = "a command that reports to its terminal"
 )]
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,8 +14,8 @@ use indicatif::ProgressBar;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::parts;
 use super::stop::{Interrupted, unless_stopped};
+use super::{parts, stats_file};
 use crate::cli::block::{self, Block};
 use crate::cli::items_file::{ItemsFile, ItemsFormat};
 use crate::cli::pace::{Pace, RecentPages};
@@ -203,7 +202,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     }
     let judged = judge(options, end, &mut sink, &found).await;
     if let Some(path) = &options.stats {
-        match (&judged, write_stats(path, found).await) {
+        match (&judged, stats_file::write(path, found).await) {
             (Ok(_), Err(error)) => return Err(error),
             // The crawl's own error says more.
             (Err(_), Err(error)) => tracing::warn!("{error:#}"),
@@ -298,14 +297,6 @@ async fn print_log(log: CrawlLog, progress: ProgressBar) {
         };
         progress.suspend(|| eprintln!("{}: {place}{}", line.level, line.message));
     }
-}
-
-/// Writes the statistics of a run as the API shows them.
-async fn write_stats(path: &Path, found: RunStatistics) -> anyhow::Result<()> {
-    let message = crawler_api::statistics_message(found);
-    let json = serde_json::to_vec_pretty(&message)?;
-    let written = tokio::fs::write(path, json).await;
-    written.with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Returns why a crawl has ended, in a few words.

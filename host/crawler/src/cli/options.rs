@@ -109,6 +109,8 @@ pub struct RunOptions {
 pub struct DemoOptions {
     /// True if the folder stays.
     pub keep: bool,
+    /// File for the statistics of the crawl, as JSON.
+    pub stats: Option<PathBuf>,
     /// True if only the shop is served.
     pub site_only: bool,
     /// Port of the shop, on this machine; 0 takes a free port.
@@ -203,11 +205,16 @@ pub(super) struct RunArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  crawler demo\n  crawler demo --site-only --port 8000")]
+#[command(
+    after_help = "Examples:\n  crawler demo\n  crawler demo --stats stats.json\n  crawler demo --site-only --port 8000"
+)]
 pub(super) struct DemoArgs {
     /// Keep the folder with plugins and items afterwards
     #[arg(long, conflicts_with = "site_only")]
     keep: bool,
+    /// File for the statistics of the crawl, as JSON
+    #[arg(long, value_name = "FILE", conflicts_with = "site_only")]
+    stats: Option<PathBuf>,
     /// Only serve the shop, for a crawl by hand
     #[arg(long)]
     site_only: bool,
@@ -327,6 +334,7 @@ impl DemoArgs {
     pub(super) fn into_options(self) -> DemoOptions {
         DemoOptions {
             keep: self.keep,
+            stats: self.stats,
             site_only: self.site_only,
             port: self.port,
         }

@@ -336,6 +336,9 @@ fn demo_serves_the_site_alone_only_when_asked() {
     let site = demo("demo --site-only --port 8000");
     assert_eq!((site.site_only, site.port), (true, 8000));
     check_refused("demo --port 8000", "--site-only");
+    let stats = demo("demo --stats a.json").stats;
+    assert_eq!(stats, Some("a.json".into()));
+    check_refused("demo --site-only --stats a.json", "--stats <FILE>");
 }
 
 #[test]

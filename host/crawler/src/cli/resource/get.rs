@@ -33,7 +33,10 @@ pub(super) fn print(
         return table::print_json(&shown(resource, found));
     }
     print_resource(resource)?;
-    stats::print_run(&found.run, resource)?;
+    // Before its first page, a run that goes on has nothing to tell.
+    if found.run.counts.began_at > 0 || !found.run.end.is_empty() {
+        stats::print_run(&found.run, resource)?;
+    }
     stats::print_unread(&found);
     Ok(())
 }
