@@ -83,6 +83,22 @@ fn a_file_of_another_ending_is_refused_before_any_fetch() {
 }
 
 #[test]
+fn a_format_in_place_of_a_file_is_refused_with_the_way_out() {
+    let web = sites::chain(1).open();
+    let home = Home::new();
+    let ended = crawl(&home, &web.url("/0"), "json");
+    assert_eq!(ended.code, Some(2));
+    let why =
+        "json is a format, and -o of this command names a file; write -o items.json for an array";
+    assert!(ended.stderr.contains(why), "{}", ended.stderr);
+    assert!(!home.path().join("json").exists());
+    assert!(web.log().is_empty());
+    let ended = crawl(&home, &web.url("/0"), "./json");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(home.path().join("json").is_file());
+}
+
+#[test]
 fn colours_are_asked_for_or_kept_out() {
     let home = Home::new();
     let colored = |arguments: &[&str]| {

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+/// Formats of `-o` of other commands. Whoever writes one of them here does not want a file of this name.
+const FORMATS: [&str; 5] = ["json", "jsonl", "ndjson", "csv", "table"];
+
 /// File that items are written to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemsFile {
@@ -27,8 +30,14 @@ impl ItemsFile {
     ///
     /// # Errors
     ///
-    /// There is no format for the ending.
+    /// There is no format for the ending, or the path is the name of a format.
     pub fn new(path: PathBuf) -> Result<Self, String> {
+        // `./json` is another text for the same path.
+        if let Some(format) = FORMATS.iter().find(|format| path.as_os_str() == *format) {
+            return Err(format!(
+                "{format} is a format, and -o of this command names a file; write -o items.json for an array, -o items.jsonl for an object a line, or -o items.csv for a table, and -o ./{format} for a file of that name; --stats FILE writes the statistics of the run as JSON"
+            ));
+        }
         let format = match path.extension() {
             None => ItemsFormat::Lines,
             Some(ending) => by_ending(&ending.to_string_lossy())?,
@@ -69,6 +78,8 @@ mod tests {
         check("items.ndjson", ItemsFormat::Lines);
         check("ITEMS.JSON", ItemsFormat::Array);
         check("/dev/stdout", ItemsFormat::Lines);
+        check("./json", ItemsFormat::Lines);
+        check("csv/table", ItemsFormat::Lines);
         let error = ItemsFile::new("items.xml".into()).unwrap_err();
         assert!(
             error.starts_with("no items are written as .xml; "),
@@ -78,5 +89,15 @@ mod tests {
             error.ends_with(", or give a path without an ending"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_name_of_a_format_is_no_file() {
+        for format in FORMATS {
+            let error = ItemsFile::new(format.into()).unwrap_err();
+            let start = format!("{format} is a format, and -o of this command names a file; ");
+            assert!(error.starts_with(&start), "{error}");
+            assert!(error.contains(&format!("-o ./{format} ")), "{error}");
+        }
     }
 }

@@ -174,8 +174,8 @@ pub(super) struct RunArgs {
     rules: RuleArgs,
     #[command(flatten)]
     crawl: CrawlArgs,
-    /// File of the items: FILE.jsonl, an object a line, FILE.json, an array, or FILE.csv, a table; replaces what the
-    /// file has when the first one comes [default: an object a line to stdout]
+    /// File of the items, not a format: FILE.jsonl, an object a line, FILE.json, an array, or FILE.csv, a table; replaces
+    /// what the file has when the first one comes [default: an object a line to stdout]
     #[arg(short = 'o', long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(ItemsFile::new))]
     output: Option<ItemsFile>,
     /// Folder of the files that rules want kept, named by their digests [default: they are not stored]
