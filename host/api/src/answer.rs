@@ -14,6 +14,9 @@ use crawler_model::plugin::{Param, PluginRecord, Schema};
 use crawler_model::resource::{Resource, ShardState, Waits};
 use crawler_model::status::WorkerStatus;
 
+/// The time of an addition is kept in nanoseconds, as clients of the original interface know it.
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
 /// Returns the node that crawls; both fields are empty while none does.
 pub(super) fn placed(view: &ResourceView) -> proto::NodeSpec {
     match view.resource.assigned_node.split_once('|') {
@@ -55,6 +58,7 @@ pub(super) fn resource(view: ResourceView) -> proto::Resource {
         plugin_digest: pinned.map(|p| p.digest.to_string()).unwrap_or_default(),
         shards: shards.into_iter().map(shard).collect(),
         counts: Some(counts_message(totals, in_flight)),
+        added_at: resource.creation_time / NANOS_PER_MILLI,
         spec: Some(spec(resource)),
     }
 }

@@ -172,12 +172,15 @@ fn s14_the_record_in_the_store_is_json_that_a_person_can_read() {
         &web.url("/0"),
         &["--limit=memory=8MiB", "--delay=250ms"],
     );
-    let spec = server.finished("books")["spec"].clone();
+    let resource = server.finished("books");
+    let spec = resource["spec"].clone();
     let node = format!("worker-1|{}", server.grpc());
     assert!(text(&spec["id"]).parse::<u64>().is_ok(), "{spec}");
     let nanoseconds: u64 = text(&spec["creation_time"])
         .parse()
         .expect("a number as text");
+    // Every other time is in milliseconds.
+    assert_eq!(resource["added_at"], nanoseconds / 1_000_000);
 
     let home = server.stop();
     let folder = home.path().join("crawler-data/store");
