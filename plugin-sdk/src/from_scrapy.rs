@@ -25,7 +25,7 @@
 //! | an item pipeline, `DropItem` | functions between reading and emitting; see the [recipe](crate::cookbook::items#items-checked-and-enriched) |
 //! | `raise CloseSpider` | [`RuleError::fatal`](crate::RuleError::fatal) |
 //! | `get_retry_request` | [`RuleError::retry`](crate::RuleError::retry), [`retry_after`](crate::RuleError::retry_after), [`blocked`](crate::RuleError::blocked) |
-//! | `handle_httpstatus_list`, `handle_httpstatus_all` | [`accept_status`](crate::Request::accept_status), [`accept_statuses`](crate::Request::accept_statuses) and [`accept_any_status`](crate::Request::accept_any_status) of a request; without them rules get pages with status 200 to 299, and others are tried again or given up by the crawler |
+//! | `handle_httpstatus_list`, `handle_httpstatus_all` | [`accept_status`](crate::Request::accept_status), [`accept_statuses`](crate::Request::accept_statuses) and [`accept_any_status`](crate::Request::accept_any_status) of a request; without them rules get pages with status 200 to 299; a page with 404 or 410 is done, and others are tried again or given up by the crawler |
 //! | `response.request.headers["Referer"]` | [`Page::referrer`](crate::Page::referrer); it is kept with the request, and no header `referer` is sent unless the rule sets one |
 //! | `allowed_domains`, `OffsiteMiddleware` | the hosts of the root requests, and setting `scope`: `--scope example.org` |
 //! | `SitemapSpider`, `XMLFeedSpider` | see the [recipe](crate::cookbook::sitemaps) |
