@@ -10,7 +10,7 @@ use super::{INSTALL, MANY_MACHINES, RUN, read};
 
 const RELEASE: &str = "a build of a release takes minutes; the build of the tests stands in for it";
 const DEMO: &str =
-    "a build of a release; tests/ctrl_c and tests/system/alone.rs run `crawler demo`";
+    "a build of a release; tests/ctrl_c and tests/system/statistics.rs run `crawler demo`";
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
