@@ -14,7 +14,7 @@ use crawler_model::plugin::{Param, PluginRecord, Schema};
 use crawler_model::resource::{Resource, ShardState, Waits};
 use crawler_model::status::WorkerStatus;
 
-/// The time of an addition is kept in nanoseconds, as clients of the original interface know it.
+/// Nanoseconds in a millisecond. The time of an addition is kept in nanoseconds, for clients of the original interface.
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
 /// Returns the node that crawls; both fields are empty while none does.

@@ -172,9 +172,7 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
         }
         ResourceCommand::Hosts(args) => hosts::list(&client, args).await?,
         ResourceCommand::Get { name, output } => {
-            let resource = client.resource(&name).await?;
-            let found = stats::find(&client, &name, &resource).await;
-            get::print(&resource, found, &output)?;
+            get::run(&client, &name, &output).await?;
         }
         ResourceCommand::Stats { name, output } => stats::run(&client, &name, &output).await?,
         ResourceCommand::Wait(args) => wait::run(&client, args).await?,

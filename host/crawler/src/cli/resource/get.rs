@@ -1,6 +1,7 @@
 //! `crawler resource get`: one resource and the statistics of its run, for people or as JSON.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crawler_proto as proto;
 use serde::Serialize;
@@ -9,7 +10,9 @@ use super::stats::{self, Found};
 use super::{list, log_line};
 use crate::cli::args::OutputArgs;
 use crate::cli::table;
+use crawler_api::client::Client;
 use crawler_api::{placement_spec, totals};
+use crawler_model::id::ResourceName;
 use crawler_model::number;
 use crawler_model::plugin::LimitName;
 
@@ -22,20 +25,27 @@ struct Shown<'a> {
     statistics: Option<proto::RunStatistics>,
 }
 
-/// Prints a resource, and what was found out about its run.
-pub(super) fn print(
-    resource: &proto::Resource,
-    found: Found,
+/// Prints a resource, and what is known of its run.
+pub(super) async fn run(
+    client: &Client,
+    name: &ResourceName,
     output: &OutputArgs,
 ) -> anyhow::Result<()> {
+    let resource = client.resource(name).await?;
+    // A program that looks again and again is not held up while the data root is away.
+    let patience = match output.is_json() {
+        true => Duration::ZERO,
+        false => stats::PATIENCE,
+    };
+    let found = stats::find(client, name, &resource, patience).await;
     if output.is_json() {
         stats::print_unread(&found);
-        return table::print_json(&shown(resource, found));
+        return table::print_json(&shown(&resource, found));
     }
-    print_resource(resource)?;
+    print_resource(&resource)?;
     // Before its first page, a run that goes on has nothing to tell.
     if found.run.counts.began_at > 0 || !found.run.end.is_empty() {
-        stats::print_run(&found.run, resource)?;
+        stats::print_run(&found.run, &resource)?;
     }
     stats::print_unread(&found);
     Ok(())

@@ -16,8 +16,8 @@ use crawler_model::id::{ResourceName, Run};
 use crawler_model::resource::{CrawlSettings, Phase};
 use crawler_model::statistics::{RunStatistics, Statistics, why_ended};
 
-/// Time for which statistics that cannot be read are asked for again.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time for which statistics that cannot be read are asked for again, where a person waits for them.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// Time between two attempts to read them.
 const READ_AGAIN_AFTER: Duration = Duration::from_millis(250);
 
@@ -50,13 +50,15 @@ pub(super) struct Found {
 }
 
 /// Reads the statistics of a resource's run. They are in the data root, which may be away for a moment or for
-/// longer while the resource itself is known. A crawl that has never begun has none.
+/// longer while the resource itself is known: they are asked for again during `patience`. A crawl that has never begun
+/// has none.
 pub(super) async fn find(
     client: &Client,
     name: &ResourceName,
     resource: &proto::Resource,
+    patience: Duration,
 ) -> Found {
-    let asked_until = Instant::now() + PATIENCE;
+    let asked_until = Instant::now() + patience;
     let read = loop {
         match client.statistics(name).await {
             Err(error) if error.is_transient() && Instant::now() < asked_until => {

@@ -44,7 +44,7 @@ pub(super) async fn run(client: &Client, args: WaitArgs) -> anyhow::Result<()> {
     loop {
         match client.resource(name).await {
             Ok(resource) if is_over(&resource) => {
-                let found = stats::find(client, name, &resource).await;
+                let found = stats::find(client, name, &resource, stats::PATIENCE).await;
                 progress.finish_and_clear();
                 return end(&args, &resource, found);
             }
