@@ -20,7 +20,7 @@ const CRATES: [&str; 5] = [
 ];
 
 /// Returns the texts of all files below a folder, with their paths.
-pub(crate) fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
+fn texts(folder: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).expect("a folder can be listed") {
         let path = entry.expect("a folder can be listed").path();
@@ -49,13 +49,6 @@ fn the_folder_of_a_plugin_builds_anywhere_and_shares_what_is_compiled() {
     let home = Home::new();
     home.ok(["plugin", "new", "souk"]);
     let folder = home.path().join("souk");
-    let (tree, here) = (repository(), home.path());
-    for (path, text) in texts(&folder) {
-        let is_portable = [tree.as_path(), here]
-            .iter()
-            .all(|place| !text.contains(&*place.to_string_lossy()));
-        assert!(is_portable, "{} names this machine", path.display());
-    }
     let clone = home.path().join("elsewhere/souk");
     copy_all(&folder, &clone);
     let rules = clone.join("src/lib.rs");
