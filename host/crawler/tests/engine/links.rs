@@ -1,11 +1,13 @@
 //! Tests of links that a rule tells apart by their addresses, and of what that costs it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crawler_model::crawl::{Kill, RuleError};
 use crawler_model::plugin::Limits;
 use crawler_plugin::{CallReport, Rules as _};
 use serde_json::Value;
+use url::Url;
 
 use crate::guests::{component, config, context, page, plugin, plugin_of};
 use crate::{URL, check_kill, gave_up};
@@ -13,6 +15,9 @@ use crate::{URL, check_kill, gave_up};
 /// Number of links of `contents.html` in the documentation of Python 3.11, and of the pages that they lead to.
 const N_LINKS: usize = 13_962;
 const N_PAGES: usize = 491;
+
+/// Address that such a page comes from.
+const CONTENTS: &str = "http://a.test/3/contents.html";
 
 /// Returns a table of contents in the shape of that page: nested lists, and links to parts of pages.
 fn contents() -> String {
@@ -36,7 +41,7 @@ fn contents() -> String {
 
 async fn site(html: String) -> CallReport {
     let outline = plugin_of(component("outline", "tests/guests/outline")).await;
-    let page = page("http://a.test/3/contents.html", html);
+    let page = page(CONTENTS, html);
     outline
         .parse(config(|_| (), &[]), "site", page, context())
         .await
@@ -51,6 +56,56 @@ async fn a_twentieth_of_the_fuel_tells_14_000_links_apart() {
         .iter()
         .filter(|request| *request.rule == *"declared");
     assert_eq!(of_library.count(), N_PAGES.div_ceil(4));
+    let most = Limits::default().fuel / 20;
+    assert!(report.usage.fuel < most, "{} of {most}", report.usage.fuel);
+}
+
+/// Returns the real page, of the version that is installed. If there is none, a line says so.
+#[expect(clippy::print_stdout, reason = "the line is read by tests/run")]
+fn installed_contents() -> Option<String> {
+    const PATH: &str = "/usr/share/doc/python3-doc/html/contents.html";
+    let html = std::fs::read_to_string(PATH);
+    if html.is_err() {
+        println!(
+            "skipped: python3-doc: there is no {PATH} to read (Debian: apt-get install python3-doc)"
+        );
+    }
+    html.ok()
+}
+
+/// Returns the pages of its host that the links of a page lead to, read by its text alone.
+fn pages_linked(html: &str) -> (usize, BTreeSet<String>) {
+    let page: Url = CONTENTS.parse().expect("it is whole");
+    let tags = html.split("<a ").skip(1);
+    let tags = tags.filter_map(|tag| tag.split('>').next());
+    let addresses = tags.filter_map(|tag| tag.split("href=\"").nth(1)?.split('"').next());
+    let (mut n_links, mut pages) = (0, BTreeSet::new());
+    for address in addresses {
+        n_links += 1;
+        let mut url = page.join(address).expect("the page has good links");
+        url.set_fragment(None);
+        if url.host() == page.host() {
+            pages.insert(url.to_string());
+        }
+    }
+    (n_links, pages)
+}
+
+#[tokio::test]
+async fn the_contents_of_pythons_documentation_are_read_whole() {
+    let Some(html) = installed_contents() else {
+        return;
+    };
+    let (n_links, expected) = pages_linked(&html);
+    assert!(n_links > 10_000, "{n_links} links");
+    let report = site(html).await;
+    let requests = report.result.expect("the fuel is enough").requests;
+    let found: Vec<String> = requests
+        .iter()
+        .map(|request| request.url.to_string())
+        .collect();
+    assert_eq!(found.len(), expected.len());
+    assert_eq!(BTreeSet::from_iter(found), expected);
     let most = Limits::default().fuel / 20;
     assert!(report.usage.fuel < most, "{} of {most}", report.usage.fuel);
 }
