@@ -34,6 +34,7 @@ pub mod faulty;
 pub mod faulty_store;
 pub mod guests;
 pub mod http;
+pub mod parts;
 pub mod peers;
 pub mod process;
 pub mod proxy;
@@ -76,9 +77,15 @@ pub fn number(name: &str, default: u64) -> u64 {
 }
 
 /// Prints that something could not be tested here. `tests/run` counts these lines, and fails if `TESTS_REQUIRE`
-/// has the name.
+/// has the name, which is one of [`parts`].
 #[expect(clippy::print_stdout, reason = "the line is read by tests/run")]
+#[track_caller]
 pub fn skipped(name: &str, why: &str) {
+    let mut all = parts::OF_TESTS.iter().chain(&parts::OF_OTHERS);
+    assert!(
+        all.any(|part| *part == name),
+        "{name} is skipped without a name in tests/src/parts.rs: {why}"
+    );
     println!("skipped: {name}: {why}");
 }
 

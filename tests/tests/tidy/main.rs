@@ -15,6 +15,7 @@ mod code;
 mod comments;
 mod links;
 mod options;
+mod parts;
 mod settings;
 
 use code::{collect_literals, collect_words, count_selects, without_tests};

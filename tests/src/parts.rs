@@ -1,0 +1,39 @@
+//! Parts of a machine that tests, loops and benchmarks are skipped without, by the names that a skip prints and that
+//! `TESTS_REQUIRE` demands. Pages of the documentation, whose commands need several programs and a network of their
+//! own, have names too.
+
+/// Parts that the tests of `tests/run` need. `.ci/run` demands all of them.
+pub const OF_TESTS: [&str; 22] = [
+    "by-hand",
+    "cargo-deny",
+    "componentize-py",
+    "componentize-qjs",
+    "confinement",
+    "declarative",
+    "etcd",
+    "first-crawl",
+    "grpcio",
+    "many-machines",
+    "node",
+    "openssl",
+    "parsel",
+    "protego",
+    "python3",
+    "python3-doc",
+    "rustdoc",
+    "script",
+    "three-machines",
+    "tmpfs",
+    "tutorial",
+    "typescript",
+];
+
+/// Parts that only loops and benchmarks need.
+pub const OF_OTHERS: [&str; 6] = [
+    "bare",
+    "flood-in-full",
+    "fuzz",
+    "nginx",
+    "scrapy",
+    "spider-peer",
+];
