@@ -1,6 +1,7 @@
 //! The first week of an author, command by command: a new plugin, a selector that breaks, and a crawl on a server.
 
 use std::fs;
+use std::time::Instant;
 
 use crawler_tests::PATIENCE;
 use crawler_tests::process::{Ended, Home};
@@ -34,6 +35,7 @@ fn an_author_notices_a_broken_selector_and_gets_a_table_of_items() {
     let start = format!("--param=start={shop}");
     let crawl = ["run", ".", &start, "--allow-networks=127.0.0.0/8"];
 
+    let began = Instant::now();
     home.ok(["plugin", "new", "bodega"]);
     let tested = in_bodega(home, &["plugin", "test"]);
     assert_eq!(tested.code, Some(0), "{}{}", tested.stdout, tested.stderr);
@@ -80,6 +82,8 @@ fn an_author_notices_a_broken_selector_and_gets_a_table_of_items() {
     let mut rows = table.lines();
     assert_eq!(rows.next(), Some("description,price,tags,title,url"));
     assert_eq!(rows.filter(|row| row.contains(",http://")).count(), 400);
+    let seconds = began.elapsed().as_secs_f64();
+    println!("{seconds:>6.1} s from a new plugin to a table of items (bound: 90 s)");
     demo.interrupt();
     demo.wait(PATIENCE);
 }

@@ -7,6 +7,7 @@ mod types;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use crawler_tests::process::{Home, Process};
 use crawler_tests::{PATIENCE, guests, repository, until};
@@ -192,7 +193,8 @@ fn example(lang: &str) -> String {
     example.to_owned()
 }
 
-/// Makes a plugin and tries its own saved calls.
+/// Makes a plugin and tries its own saved calls, and prints how long that takes once it is built.
+#[expect(clippy::print_stdout, reason = "the seconds are for who reads the log")]
 fn check_new(tools: &Tools, lang: &str) -> (Home, PathBuf) {
     let home = Home::new();
     home.ok(["plugin", "new", "kiosk", "--lang", lang]);
@@ -208,6 +210,10 @@ fn check_new(tools: &Tools, lang: &str) -> (Home, PathBuf) {
     for call in calls {
         assert_eq!(call["result"], "same", "{call:#}");
     }
+    let began = Instant::now();
+    tools.ok(&home, &folder, &["plugin", "test"]);
+    let seconds = began.elapsed().as_secs_f64();
+    println!("{seconds:>6.1} s a test of an unchanged plugin in {lang} (bound: 3 s)");
     (home, folder)
 }
 
