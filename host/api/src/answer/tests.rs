@@ -17,9 +17,10 @@ use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::frontier::{
     DelaySource, FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter, UrlState,
 };
+use crawler_model::guest_text::GuestText;
 use crawler_model::id::{Digest, Epoch, Generation, Incarnation, ResourceId, Run, Shard};
 use crawler_model::node::{Node, NodeChange, Role};
-use crawler_model::plugin::{Description, LimitOverrides};
+use crawler_model::plugin::{Description, LimitOverrides, Param};
 use crawler_model::resource::{
     CrawlSettings, Owner, Phase, PinnedPlugin, PlacementSpec, Resource, ResourceSpec, ShardRecord,
 };
@@ -203,7 +204,7 @@ fn plugins(found: &mut Answers) {
             plans: Vec::new(),
             hosts: Vec::new(),
             limits: BTreeMap::new(),
-            params: Some(Vec::new()),
+            params: Some(params()),
         },
         pushed_at: 1_700_000_000_000,
     };
@@ -224,6 +225,24 @@ fn plugins(found: &mut Answers) {
     add(found, "plugin", plugin(full));
     add(found, "plugin, empty", plugin(empty));
     add_bare::<proto::Plugin>(found, "plugin, bare");
+}
+
+fn params() -> Vec<Param> {
+    let param = |name: &str, about: &str, default: Option<&str>| Param {
+        name: name.into(),
+        about: GuestText::of(about),
+        default: default.map(str::to_owned),
+        required: default.is_none(),
+    };
+    let optional = Param {
+        required: false,
+        ..param("login", "Account name", None)
+    };
+    vec![
+        optional,
+        param("pages", "", Some("10")),
+        param("start", "Address of the \"first\" list", None),
+    ]
 }
 
 fn frontiers(found: &mut Answers) {
