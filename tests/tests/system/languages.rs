@@ -2,6 +2,7 @@
 
 mod cases;
 mod clones;
+mod params;
 mod tools;
 mod types;
 
