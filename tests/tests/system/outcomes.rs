@@ -1,5 +1,7 @@
 //! Crawls that end in order and bring nothing, or not what was asked for: exit codes, phases and statistics.
 
+use std::net::TcpListener;
+
 use crawler_tests::guests;
 use crawler_tests::process::{Ended, Home};
 use crawler_tests::web::{IntoResponse as _, Site, StatusCode, Web, header};
@@ -57,6 +59,64 @@ fn a_start_that_is_not_there_ends_with_a_code_and_the_status() {
     let stats: Value = serde_json::from_str(&json).expect("it is JSON");
     assert_eq!(stats["statuses"]["404"], 1, "{stats}");
     assert_eq!(stats["lost_roots"][0]["url"], start.as_str(), "{stats}");
+}
+
+/// Returns an address at which nobody listens.
+fn deserted() -> url::Url {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let url = format!("http://{address}/");
+    url.parse().expect("it is whole")
+}
+
+#[test]
+fn a_dead_start_ends_with_a_code_and_its_reason() {
+    let home = Home::new();
+    let robots = "User-agent: *\nDisallow: /private";
+    let web = Site::new()
+        .page("/robots.txt", robots)
+        .page("/private", "[]")
+        .page("/broken", "not what the rule expects")
+        .page("/trap/0-trap", "x")
+        .open();
+    let check_dead = |ended: &Ended, dead: &url::Url, reason: &str, why: &str| {
+        let told = [
+            why,
+            &format!("{dead} given up after attempt 1: {reason}\n"),
+            "1 page, 0 items",
+            "outcomes      dead 1",
+            &format!("dead          1 {reason}, for example {dead}"),
+            &format!("no page       {dead}: {reason}"),
+            &format!("error: no root request gave a page: {reason} 1"),
+        ];
+        check(ended, 3, &told);
+        assert_eq!(ended.stdout, "");
+    };
+    for (start, reason, why) in [
+        (
+            deserted(),
+            "connection",
+            "could not be reached, attempt 1: ",
+        ),
+        (
+            web.url("/private"),
+            "robots",
+            "forbids it: line 2, Disallow: /private",
+        ),
+        (
+            web.url("/broken"),
+            "rule-error",
+            "error: the page is not the JSON expected: ",
+        ),
+    ] {
+        let ended = run(&home, "puppet", &start, &[]);
+        check_dead(&ended, &start, reason, why);
+    }
+    let root = format!("--param=root={}", web.url("/trap/"));
+    let more = ["--param=rules=trap", &root];
+    let ended = run(&home, "hostile", &web.url("/trap/"), &more);
+    let dead = web.url("/trap/0-trap");
+    check_dead(&ended, &dead, "trapped", "ended by the host (trapped)");
 }
 
 #[test]
