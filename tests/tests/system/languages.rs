@@ -260,7 +260,18 @@ fn a_new_plugin_in_javascript_passes_its_own_test_and_tells_its_faults() {
     let test = ["plugin", "test", "--call", "detail"];
     let why = said(good.replace("price(words) {", "price(words) {{{"), &test);
     assert!(why.contains("does not build"), "{why}");
-    assert!(why.contains("rules.js:13:1"), "{why}");
+    let fault =
+        "SyntaxError: unsupported keyword: export\n    at src/rules.js:13:1\nerror: plugin ";
+    assert!(why.contains(fault), "{why}");
+    assert!(
+        !why.contains("Failed to") && !why.contains("npm install"),
+        "{why}"
+    );
+    let loads = "[1].map(() => { throw new Error('it does not load'); });";
+    let why = said(format!("{good}\n{loads}\n"), &test);
+    let fault = "Error: it does not load\n    at <anonymous> (src/rules.js:";
+    assert!(why.contains(fault), "{why}");
+    assert!(!why.contains("native"), "{why}");
     // The place comes first.
     let why = said(
         good.replace("Number(found[0])", "found.price.amount"),

@@ -27,17 +27,32 @@ const LOCKS: [&str; 5] = [
     "yarn.lock",
 ];
 
+/// Beginning of what the tool says if the engine refuses the rules; the step in which it does so follows, and then the
+/// message of the engine.
+const REFUSED: &str = "Failed to evaluate user JavaScript module: ";
+/// Step in which the rules are parsed, and their imports looked up.
+const PARSING: &str = "Failed to declare JavaScript module: ";
+/// Steps in which they run.
+const RUNNING: [&str; 2] = [
+    "Failed to evaluate JavaScript module: ",
+    "Failed to finish JavaScript module evaluation: ",
+];
+
 /// Builds a folder with a package.json, and returns the component: `npm run build` must write it as
 /// plugin.wasm.
 pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
     let mut npm = Command::new("npm");
     npm.args(["run", "--silent", "build"]);
+    let plugin = std::path::absolute(folder)?;
+    let search_path = config::search_path();
+    let is_installed = folder.join("node_modules").is_dir()
+        || search_path.iter().any(|bin| bin.join(TOOL).is_file());
     let hints = Hints {
         missing: "install Node.js, which npm comes with",
-        failed: (!folder.join("node_modules").is_dir()).then_some(
+        failed: (!is_installed).then_some(
             "run `npm install` in the folder of the plugin first: it has no node_modules",
         ),
-        shown: None,
+        shown: Some(&script_error),
     };
     let build = Build {
         folder,
@@ -45,10 +60,34 @@ pub(super) async fn build(folder: &Path) -> anyhow::Result<PathBuf> {
         hints,
         nothing: "the script `build` of its package.json has to write that file into the folder",
     };
-    let plugin = std::path::absolute(folder)?;
-    build
-        .run(move || sources(&plugin, &config::search_path()))
-        .await
+    build.run(move || sources(&plugin, &search_path)).await
+}
+
+/// Returns what the engine says of the rules in the messages of a build, as the language prints it: with paths from the
+/// folder of the plugin, and without frames of the engine itself. Messages of another form are returned as they are.
+fn script_error(messages: &str) -> String {
+    let Some((_, refused)) = messages.split_once(REFUSED) else {
+        return messages.to_owned();
+    };
+    let said = match refused.strip_prefix(PARSING) {
+        Some(said) => match said.strip_prefix("Error: ") {
+            Some(import) if import.starts_with("Error resolving module ") => import.to_owned(),
+            // The tool gives each error the same class.
+            Some(fault) => format!("SyntaxError: {fault}"),
+            None => said.to_owned(),
+        },
+        None => {
+            let mut steps = RUNNING.iter();
+            let said = steps.find_map(|step| refused.strip_prefix(step));
+            said.unwrap_or(refused).to_owned()
+        }
+    };
+    let lines = said.lines().filter(|line| !line.ends_with(" (native)"));
+    let lines = lines.map(|line| match line.trim_start().starts_with("at ") {
+        true => line.replacen("at /", "at ", 1).replacen("(/", "(", 1),
+        false => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Parts of a package.json that tell what is built.
@@ -254,6 +293,31 @@ mod tests {
 
     fn of(folder: &Path) -> Option<Digest> {
         sources(folder, &[]).unwrap()
+    }
+
+    #[test]
+    fn the_engine_says_what_is_wrong_with_the_rules() {
+        let shown = |said: &str| script_error(&format!("Error: : {REFUSED}{said}\n\n"));
+        let parsed = format!("{PARSING}Error: unexpected end of string\n    at /src/rules.js:5:11");
+        assert_eq!(
+            shown(&parsed).trim_end(),
+            "SyntaxError: unexpected end of string\n    at src/rules.js:5:11"
+        );
+        let import = "Error resolving module './gone.js' from '/src/rules.js'";
+        assert_eq!(
+            shown(&format!("{PARSING}Error: {import}")).trim_end(),
+            import
+        );
+        let ran = format!(
+            "{}Error: no\n    at map (native)\n    at <anonymous> (/src/rules.js:5:5)",
+            RUNNING[1]
+        );
+        assert_eq!(
+            shown(&ran).trim_end(),
+            "Error: no\n    at <anonymous> (src/rules.js:5:5)"
+        );
+        let other = "sh: 1: esbuild: not found\n";
+        assert_eq!(script_error(other), other);
     }
 
     #[track_caller]
