@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Parts of the folder `plugin-sdk` that a plugin is built with.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 13] = [
     "Cargo.toml",
     "src",
     "wit",
@@ -18,6 +18,8 @@ const PARTS: [&str; 11] = [
     "pattern/src",
     "schema/Cargo.toml",
     "schema/src",
+    "selector/Cargo.toml",
+    "selector/src",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

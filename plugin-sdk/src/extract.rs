@@ -247,8 +247,7 @@ pub mod derived {
 /// The page is read in one pass, so a selector cannot look ahead. It may use tags, classes, ids, attributes, `>`,
 /// `+`, `~`, `:not()`, `:is()`, `:where()`, `:first-child`, `:nth-child()`, `:first-of-type` and `:nth-of-type()`;
 /// lists in parentheses have no combinators. For more (`:has()`, `:last-child`, `:empty`) there is
-/// [`Page::dom`](crate::Page#method.dom) with feature `dom`. An unknown selector is refused when the plugin is
-/// pushed, and by native tests.
+/// [`Page::dom`](crate::Page#method.dom) with feature `dom`. An unknown selector does not compile.
 ///
 /// # What differs from a browser
 ///

@@ -237,6 +237,7 @@ mod tests {
             "macros/Cargo.toml",
             "pattern/src/lib.rs",
             "schema/Cargo.toml",
+            "selector/src/read/text.rs",
         ] {
             assert!(has(file), "{file}");
         }
@@ -270,7 +271,7 @@ mod tests {
         assert!(dependencies.contains_key("wit-bindgen"));
         assert!(!dependencies.contains_key("crawler-model"));
         let members = workspace["members"].as_array().unwrap();
-        assert_eq!(members.len(), 4, "{members:?}");
+        assert_eq!(members.len(), 5, "{members:?}");
     }
 
     #[test]

@@ -28,6 +28,8 @@ extern crate self as crawler_extract;
 #[path = "../tests/support/written.rs"]
 mod written;
 
+pub use crawler_selector::SelectorFault;
+
 pub use captures::{Captures, Column, NONE, fuel};
 pub use clock::processor_time;
 pub use engine::{Budget, ExtractError, extract};
@@ -35,4 +37,3 @@ pub use links::{
     ADDRESS_MAX, ChooseBudget, ChooseError, LinkConditions, LinkFilter, LinkFilterError,
 };
 pub use plan::{CompiledPlan, Field, Group, Mistake, Plan, PlanError, PlanLimits, Take};
-pub use selector::SelectorFault;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::selector::{BYTES_MAX, NESTING_MAX};
+
 mod compile;
 mod error;
 
@@ -107,8 +109,8 @@ impl Default for PlanLimits {
             n_selectors: 64,
             n_steps: 256,
             n_conditions: 512,
-            selector_bytes: 512,
-            nesting: 8,
+            selector_bytes: BYTES_MAX,
+            nesting: NESTING_MAX,
             n_groups: 32,
             n_fields: 128,
             name_bytes: 64,

@@ -11,12 +11,13 @@ use wasmparser::{Parser, Payload};
 use crate::devtools::{BUILD, fetch_crates};
 
 /// Crates that a plugin is built with.
-const CRATES: [&str; 5] = [
+const CRATES: [&str; 6] = [
     "crawler-extract",
     "crawler-pattern",
     "crawler-plugin-sdk",
     "crawler-plugin-sdk-macros",
     "crawler-schema",
+    "crawler-selector",
 ];
 
 /// Returns the texts of all files below a folder, with their paths.

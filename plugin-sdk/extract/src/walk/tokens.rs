@@ -276,7 +276,7 @@ fn spaces(page: &[u8], mut at: usize) -> Option<usize> {
     Some(at)
 }
 
-/// Returns true for white space of HTML and CSS: no vertical tab, and of all spaces only that of ASCII.
+/// Returns true for white space of HTML: no vertical tab, and of all spaces only that of ASCII.
 pub(crate) fn is_space(byte: u8) -> bool {
     byte.is_ascii_whitespace()
 }

@@ -1,5 +1,6 @@
 //! Content of `#[css(…)]`: the selector, and keys that must fit each other and the type.
 
+use crawler_selector::{BYTES_MAX, NESTING_MAX};
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::{Error, Ident, LitStr, Result, Token, Type};
@@ -140,10 +141,22 @@ impl Css {
     }
 }
 
-/// Reads the selector, which comes before all keys.
+/// Reads the selector, which comes before all keys. An empty one is the element of a row.
 pub(super) fn selector(input: ParseStream<'_>, example: &str) -> Result<LitStr> {
-    match input.peek(LitStr) {
-        true => input.parse(),
-        false => Err(input.error(format!("the selector comes first: `{example}`"))),
+    if !input.peek(LitStr) {
+        return Err(input.error(format!("the selector comes first: `{example}`")));
+    }
+    let selector: LitStr = input.parse()?;
+    let text = selector.value();
+    if text.trim().is_empty() {
+        return Ok(selector);
+    }
+    match crawler_selector::read(&text, BYTES_MAX, NESTING_MAX) {
+        Ok(_alternatives) => Ok(selector),
+        // The crawler would refuse the plugin with the same words, without the place.
+        Err(fault) => {
+            let message = format!("selector {text:?}: {fault}");
+            Err(Error::new(selector.span(), message))
+        }
     }
 }

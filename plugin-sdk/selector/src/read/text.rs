@@ -1,7 +1,7 @@
 //! Reader of the text of a selector: characters, names, strings and escapes.
 
 use super::Reader;
-use crate::selector::SelectorFault;
+use crate::SelectorFault;
 
 impl Reader<'_> {
     pub(super) fn string(&mut self, quote: u8) -> Result<String, SelectorFault> {
@@ -119,8 +119,10 @@ impl Reader<'_> {
     }
 }
 
-/// White space of CSS, which is the same as that of HTML.
-pub(super) use crate::walk::tokens::is_space;
+/// Returns true for white space of CSS, which is the same as that of HTML.
+pub(super) fn is_space(byte: u8) -> bool {
+    byte.is_ascii_whitespace()
+}
 
 fn is_break(byte: u8) -> bool {
     matches!(byte, b'\n' | b'\r' | b'\x0c')

@@ -4,14 +4,24 @@ mod any_case;
 mod formula;
 mod text;
 
-use super::{Alternative, Case, Combinator, Compound, Condition, SelectorFault, Step};
-use super::{ValueMatch, ValueTest};
+use crate::{Alternative, Case, Combinator, Compound, Condition, SelectorFault, Step};
+use crate::{ValueMatch, ValueTest};
 use any_case::ANY_CASE;
 use text::is_space;
 
 /// Reads the alternatives of a selector. At most `most_bytes` of text are read, and `nesting` bounds the
 /// recursion.
-pub(crate) fn read(
+///
+/// ```
+/// use crawler_selector::{BYTES_MAX, NESTING_MAX, read};
+///
+/// let alternatives = read("ul > li, ol > li", BYTES_MAX, NESTING_MAX)?;
+/// assert_eq!(alternatives.len(), 2);
+/// let fault = read("h1 +", BYTES_MAX, NESTING_MAX).unwrap_err();
+/// assert!(fault.to_string().starts_with("there is nothing after a `+`"));
+/// # Ok::<(), crawler_selector::SelectorFault>(())
+/// ```
+pub fn read(
     text: &str,
     most_bytes: usize,
     nesting: usize,
