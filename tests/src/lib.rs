@@ -119,6 +119,13 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(20));
 }
 
+/// Returns a folder that a variable names, such as `CARGO_HOME`, or the one of this name in the home of whoever runs the
+/// tests.
+pub fn folder_of(variable: &str, name: &str) -> PathBuf {
+    let in_home = || PathBuf::from(setting("HOME").unwrap_or_default()).join(name);
+    setting(variable).map_or_else(in_home, PathBuf::from)
+}
+
 /// Returns a variable of the environment; an empty one counts as missing.
 #[expect(
     clippy::disallowed_methods,

@@ -1,11 +1,12 @@
 //! The SDK for Rust: where plugins get it from, and what they share of it.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crawler_tests::process::{Home, Process};
-use crawler_tests::repository;
+use crawler_tests::{folder_of, repository};
 use wasmparser::{Parser, Payload};
 
 use crate::devtools::{BUILD, fetch_crates};
@@ -105,31 +106,67 @@ fn pages_of_memory(wasm: &[u8]) -> u64 {
     memories.sum()
 }
 
+/// Makes a home of cargo that has the crates of this machine, and nothing of an earlier run with our own: cargo takes
+/// archives of one name and version for the same, where they were unpacked and where they were compiled.
+fn cargo_home_for_archives(folder: &Path, target: &Path) -> PathBuf {
+    let home = folder_of("CARGO_HOME", ".cargo");
+    let (real, own) = (home.join("registry"), folder.join("home/registry"));
+    for part in [folder.join("home"), target.join("package")] {
+        if part.exists() {
+            fs::remove_dir_all(&part).expect("an earlier run can be cleared away");
+        }
+    }
+    fs::create_dir_all(own.join("src")).expect("a folder is made");
+    let config = home.join("config.toml");
+    if config.is_file() {
+        symlink(config, folder.join("home/config.toml")).expect("a link is made");
+    }
+    for part in ["cache", "index"] {
+        symlink(real.join(part), own.join(part)).expect("a link is made");
+    }
+    for entry in fs::read_dir(real.join("src")).expect("crates were fetched") {
+        let path = entry.expect("a folder can be listed").path();
+        let link = own
+            .join("src")
+            .join(path.file_name().expect("it has a name"));
+        symlink(path, link).expect("a link is made");
+    }
+    let compiled = fs::read_dir(target.join("debug/.fingerprint"));
+    for entry in compiled.into_iter().flatten() {
+        let entry = entry.expect("a folder can be listed");
+        if entry.file_name().to_string_lossy().starts_with("crawler-") {
+            fs::remove_dir_all(entry.path()).expect("it is ours");
+        }
+    }
+    folder.join("home")
+}
+
+/// Each archive is built from its files and the archives of the others, as whoever downloads it would do.
 #[test]
-fn the_crates_of_the_sdk_can_be_packaged() {
+fn the_crates_of_the_sdk_can_be_packaged_and_built_of_that() {
     fetch_crates();
-    let home = Home::new();
+    // What is compiled of other crates is kept for the next run. Two runs may come at the same moment.
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("packages");
+    let target = folder.join("target");
+    fs::create_dir_all(&target).expect("a folder can be made");
+    let lock = fs::File::create(folder.join("lock")).expect("a file can be made");
+    lock.lock().expect("a file can be locked");
     let mut cargo = Command::new("cargo");
     cargo
-        .args([
-            "package",
-            "--quiet",
-            "--offline",
-            "--no-verify",
-            "--allow-dirty",
-        ])
+        .args(["package", "--offline", "--allow-dirty"])
         .args(CRATES.map(|name| format!("--package={name}")))
         .current_dir(repository())
-        .env("CARGO_TARGET_DIR", home.path());
+        .env("CARGO_HOME", cargo_home_for_archives(&folder, &target))
+        .env("CARGO_TARGET_DIR", &target);
     let packaged = Process::start(&mut cargo).wait(BUILD);
-    assert_eq!(packaged.code, Some(0), "{}", packaged.stderr);
-    let crates = fs::read_dir(home.path().join("package")).expect("there are packages");
-    let crates = crates.filter(|entry| {
-        let path = entry.as_ref().expect("a folder can be listed").path();
-        path.extension()
-            .is_some_and(|extension| extension == "crate")
-    });
-    assert_eq!(crates.count(), CRATES.len());
+    let said = &packaged.stderr;
+    assert_eq!(packaged.code, Some(0), "{said}");
+    for name in CRATES {
+        let verified = format!("Verifying {name} v{}", env!("CARGO_PKG_VERSION"));
+        assert!(said.contains(&verified), "{verified}: {said}");
+        let archive = format!("{name}-{}.crate", env!("CARGO_PKG_VERSION"));
+        assert!(target.join("package").join(&archive).is_file(), "{archive}");
+    }
 }
 
 #[test]

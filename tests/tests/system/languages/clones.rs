@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crawler_tests::process::{Ended, Home, Process, program};
-use crawler_tests::{repository, setting};
+use crawler_tests::{folder_of, repository, setting};
 
 use super::tools::{Tools, javascript, python};
 use crate::devtools::{BUILD, fetch_crates};
@@ -39,7 +39,7 @@ impl Person {
         let cargo = home.path().join(".cargo");
         fs::create_dir(&cargo).expect("the home is empty");
         for part in SHARED {
-            let real = of_this_machine("CARGO_HOME", ".cargo").join(part);
+            let real = folder_of("CARGO_HOME", ".cargo").join(part);
             if real.exists() {
                 symlink(real, cargo.join(part)).expect("a link is made");
             }
@@ -66,7 +66,7 @@ impl Person {
             .env("XDG_CACHE_HOME", home.join(".cache"))
             .env("CARGO_HOME", home.join(".cargo"))
             .env("CARGO_NET_OFFLINE", "true")
-            .env("RUSTUP_HOME", of_this_machine("RUSTUP_HOME", ".rustup"))
+            .env("RUSTUP_HOME", folder_of("RUSTUP_HOME", ".rustup"))
             .env("NO_COLOR", "1");
         Process::start(&mut command).wait(BUILD)
     }
@@ -91,12 +91,6 @@ impl Person {
     }
 }
 
-/// Returns a folder that a variable names, or the one of this name in the home of whoever runs the tests.
-fn of_this_machine(variable: &str, name: &str) -> PathBuf {
-    let home = || PathBuf::from(setting("HOME").unwrap_or_default()).join(name);
-    setting(variable).map_or_else(home, PathBuf::from)
-}
-
 /// Makes a plugin, commits it, and clones it into the home of another person, who tries its saved calls. Returns that
 /// person and the clone, of which no file names a folder of this machine.
 fn tested_clone(lang: &str, tools: &Tools) -> (Person, PathBuf) {
@@ -116,7 +110,7 @@ fn tested_clone(lang: &str, tools: &Tools) -> (Person, PathBuf) {
         other.home.path().to_owned(),
         repository(),
         env!("CARGO_TARGET_TMPDIR").into(),
-        of_this_machine("CARGO_HOME", ".cargo"),
+        folder_of("CARGO_HOME", ".cargo"),
     ];
     // Nothing of the author is there any more.
     drop(author);
