@@ -11,6 +11,7 @@
 //! mutation  a saved call, made on copies of its page that have mistakes
 //! declared  what two plugins declare, held against each other
 //! side_by_side   a saved call, made by two plugins
+//! place     where the source of a plugin has what a refusal quotes
 //! shell     trying selectors on a page
 //! watch     when source or saved calls change
 //! trial     a saved call, made again: what came of it, what it used, whether it is always the same
@@ -21,6 +22,7 @@ pub mod declared;
 pub mod fetching;
 pub mod mutation;
 pub mod outcome;
+pub mod place;
 pub mod saved;
 pub mod sdk;
 pub mod shell;

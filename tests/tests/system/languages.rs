@@ -307,6 +307,8 @@ fn a_new_plugin_in_javascript_passes_its_own_test_and_tells_its_faults() {
         &["plugin", "check"],
     );
     assert!(why.contains("plan \"product\", field \"title\""), "{why}");
+    let begin = "error: ./src/rules.js:42: ./plugin.wasm is no plugin: ";
+    assert!(why.contains(begin), "{why}");
     let why = said(
         good.replace("crawl.emit(\"product\"", "crawl.emit(\"produkt\""),
         &test,

@@ -4,8 +4,6 @@
 use std::path::Path;
 use std::time::Instant;
 
-use anyhow::Context as _;
-
 use super::parts;
 use crate::cli;
 use crate::cli::devtools::{
@@ -81,7 +79,10 @@ async fn check(options: &CheckOptions) -> anyhow::Result<()> {
     let engine = parts::engine_with(settings).await?;
     let began = Instant::now();
     let admitted = engine.admit(bytes).await;
-    let admitted = admitted.with_context(|| format!("{} is no plugin", wasm.display()))?;
+    let admitted = admitted.map_err(|error| {
+        let what = format!("{} is no plugin", wasm.display());
+        parts::refused(error, &options.plugin, what)
+    })?;
     let took = began.elapsed();
     check_report(
         &admitted,

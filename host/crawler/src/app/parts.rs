@@ -15,6 +15,7 @@ use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::build_plugin;
 use crate::config::{self, EtcdConfig, FetchConfig, FetcherSettings, FixedHosts};
 use crawler_data::DataRoot;
+use crawler_devtools::place;
 use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::cache::CacheSettings;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
@@ -177,7 +178,17 @@ pub(super) async fn rules(
     let engine = engine(options).await?;
     let digest = Digest::of(&bytes);
     let rules = engine.load(digest, bytes).await;
-    Ok(rules.with_context(|| format!("cannot load {}", wasm.display()))?)
+    Ok(rules.map_err(|error| refused(error, plugin, format!("cannot load {}", wasm.display())))?)
+}
+
+/// Says of a plugin that is refused what could not be done, and first where its source has the selector that is at
+/// fault, if it is one.
+pub(super) fn refused(error: PluginError, plugin: &Path, what: String) -> anyhow::Error {
+    let what = match place::of_selector(&error.to_string(), plugin) {
+        Some(place) => format!("{place}: {what}"),
+        None => what,
+    };
+    anyhow::Error::new(error).context(what)
 }
 
 /// Returns the address policy with the networks and ports that the operator allows.
