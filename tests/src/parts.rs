@@ -33,7 +33,7 @@ pub const OF_OTHERS: [&str; 6] = [
     "bare",
     "flood-in-full",
     "fuzz",
-    "nginx",
+    "peers",
     "scrapy",
     "spider-peer",
 ];
