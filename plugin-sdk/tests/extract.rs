@@ -157,19 +157,12 @@ struct StrictRow {
     _price: Vec<u32>,
 }
 
-/// A selector that one pass cannot match.
-#[derive(Debug, Extract)]
-struct Unknown {
-    #[css("a:has(b)")]
-    _text: String,
-}
-
 struct Reader;
 
 #[plugin(
     name = "reader",
     version = "1.0.0",
-    reads(Kinds, Shop = "whole-shop", Strict, Unknown, Chosen)
+    reads(Kinds, Shop = "whole-shop", Strict, Chosen)
 )]
 impl Reader {
     fn root(_: &mut Crawl) -> Result {
@@ -446,22 +439,9 @@ fn what_a_limit_cuts_off_is_logged_and_told_and_named_as_the_cause() {
 }
 
 #[test]
-fn a_selector_that_cannot_be_read_is_fatal_and_names_plan_and_field() {
-    let error = page("").extract::<Unknown>().unwrap_err();
-    let RuleError::Fatal(why) = error else {
-        panic!("{error}");
-    };
-    let expected = r#"plan "unknown", field "_text", selector "a:has(b)": `:has()` is not known"#;
-    assert!(why.starts_with(expected), "{why}");
-}
-
-#[test]
 fn plans_have_the_names_that_the_attribute_gives_them() {
     let names = Reader::DESCRIPTION.plans.iter().map(|plan| plan.name);
     let names: Vec<_> = names.collect();
-    assert_eq!(
-        names,
-        ["kinds", "whole-shop", "strict", "unknown", "chosen"]
-    );
+    assert_eq!(names, ["kinds", "whole-shop", "strict", "chosen"]);
     assert_eq!(<Shop as Declared>::NAME, "whole-shop");
 }

@@ -314,7 +314,7 @@ impl Reader {
     }
 
     /// Returns the line that stands for those that were dropped before they were read.
-    fn missed(&self, n_missed: u64, number: u64, bounds: LogBounds) -> LogLine {
+    fn missed(&self, n_missed: u64, last: u64, bounds: LogBounds) -> LogLine {
         let LogBounds { lines, bytes } = bounds;
         let gone = match n_missed {
             1 => "1 line is gone".to_owned(),
@@ -331,7 +331,7 @@ impl Reader {
             ),
             run: self.shared.run,
             shard: self.shared.shard,
-            number,
+            number: last,
             more: 0,
         }
     }

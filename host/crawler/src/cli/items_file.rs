@@ -33,7 +33,7 @@ impl ItemsFile {
     /// There is no format for the ending, or the path is the name of a format.
     pub fn new(path: PathBuf) -> Result<Self, String> {
         // `./json` is another text for the same path.
-        if let Some(format) = FORMATS.iter().find(|format| path.as_os_str() == *format) {
+        if let Some(format) = FORMATS.iter().find(|format| path.as_os_str() == **format) {
             return Err(format!(
                 "{format} is a format, and -o of this command names a file; write -o items.json for an array, -o items.jsonl for an object a line, or -o items.csv for a table, and -o ./{format} for a file of that name; --stats FILE writes the statistics of the run as JSON"
             ));
