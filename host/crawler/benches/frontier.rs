@@ -2,9 +2,9 @@
 //! whether the files that it leaves on the disk stay flat.
 //!
 //! ```text
-//! cargo bench -p crawler --bench frontier                  all but growth
+//! cargo bench -p crawler --bench frontier                  all but growth and kinds
 //! cargo bench -p crawler --bench frontier -- growth        ten minutes
-//! cargo bench -p crawler --bench frontier -- commits|sizes|hosts|refill
+//! cargo bench -p crawler --bench frontier -- commits|sizes|hosts|refill|kinds
 //! ```
 //!
 //! The measure is a ratio: both sides of each run in one process or one after the other on the same machine.
@@ -19,6 +19,8 @@ mod commits;
 mod growth;
 #[path = "frontier/hosts.rs"]
 mod hosts;
+#[path = "frontier/kinds.rs"]
+mod kinds;
 #[path = "frontier/refill.rs"]
 mod refill;
 #[path = "frontier/sizes.rs"]
@@ -52,6 +54,8 @@ fn main() {
         }
         [name] if name == "hosts" => runtime.block_on(hosts::run()),
         [name] if name == "refill" => runtime.block_on(refill::run()),
+        [name] if name == "kinds" => kinds::run(),
+        [name, kind] if name == kinds::ONE => runtime.block_on(kinds::one(kind)),
         [name] if name == "growth" => runtime.block_on(growth::run()),
         other => println!("no such benchmark: {other:?}"),
     }

@@ -81,7 +81,7 @@ pub(crate) async fn one(n_known: usize, n_hosts: u32) {
     println!(
         "  {n_known:>9} on {n_hosts:>6}: {:>6.0} pages/s, {:>4} MiB at most, {:>4} MiB in {n_files} files",
         N_PAGES as f64 / spent.wall.as_secs_f64(),
-        peak_memory() >> 20,
+        memory("VmHWM:") >> 20,
         n_bytes >> 20,
     );
     frontier.close().await.expect("it closes");
@@ -100,10 +100,10 @@ async fn wait_for_compaction(folder: &Path) {
     }
 }
 
-/// Returns the peak memory of this process, in bytes.
-fn peak_memory() -> u64 {
+/// Returns the memory of this process in bytes: `VmHWM:` at most, `VmRSS:` now.
+pub(crate) fn memory(name: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let line = status.lines().find(|line| line.starts_with(name));
     let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
     kilobytes.unwrap_or_default() << 10
 }
