@@ -9,6 +9,10 @@ use crawler::config::Environment;
 use crawler_plugin::admission;
 use crawler_process::telemetry;
 
+/// Allocator of all that is written in Rust: a crawl makes many small allocations, and frees them on other threads.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     let mut args = std::env::args_os();
     // Processes that another `crawler` starts get no environment and no log. One compiles its plugins, see
