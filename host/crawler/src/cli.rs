@@ -27,7 +27,7 @@ use self::process_options::{MasterArgs, WorkerArgs};
 pub use self::requests::CallOptions;
 use self::shell_files::{CompletionsArgs, ManArgs};
 use self::terminal::TerminalArgs;
-pub use self::unmet::{UNMET, Unmet, check_roots};
+pub use self::unmet::{UNMET, Unmet, check_all_roots, check_roots};
 use crate::config::{ConfigError, DEFAULT_MASTER, Environment};
 use crawler_api::client::{Client, ClientError};
 use crawler_master::ControlError;

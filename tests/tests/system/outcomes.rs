@@ -120,6 +120,25 @@ fn a_dead_start_ends_with_a_code_and_its_reason() {
 }
 
 #[test]
+fn one_start_of_two_without_a_page_ends_with_a_code() {
+    let server = Server::with_puppet();
+    let web = Site::new().page("/here", "[]").open();
+    let [here, gone] = ["/here", "/gone"].map(|path| web.url(path).to_string());
+    let roots = serde_json::json!([{"url": here, "rule": "leaf"}, {"url": gone, "rule": "leaf"}]);
+    let root = format!("--param=root={roots}");
+    let told = format!("error: a root request gave no page: {gone}: gone, status 404");
+    let ended = run(&Home::new(), "puppet", &web.url("/here"), &[&root]);
+    check(&ended, 3, &["1 item", &told]);
+    server.add("half", &web.url("/here"), &[&root]);
+    check(&server.cli(&["resource", "wait", "half"]), 3, &[&told]);
+    assert_eq!(server.in_phase("half", "Finished")["counts"]["parsed"], 1);
+    let roots = serde_json::json!([{"url": gone, "rule": "leaf"}]);
+    server.add("none", &web.url("/"), &[&format!("--param=root={roots}")]);
+    let told = "error: no root request gave a page: gone 1";
+    check(&server.cli(&["resource", "wait", "none"]), 3, &[told]);
+}
+
+#[test]
 fn a_file_of_statistics_does_not_hide_how_a_crawl_ended() {
     let (home, web) = (Home::new(), Site::new().open());
     let start = web.url("/nothing");

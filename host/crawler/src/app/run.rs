@@ -224,7 +224,7 @@ async fn judge(
             if found.counts.items == 0 {
                 sink.write(&[]).await?;
             }
-            cli::check_roots(&found.counts)?;
+            cli::check_all_roots(found)?;
             fail_on::check(&options.fail_on, found)?;
             Ok(Read::Yes)
         }

@@ -115,7 +115,7 @@ impl<'a> Block<'a> {
     }
 }
 
-fn lost_root(root: &LostRoot) -> String {
+pub(super) fn lost_root(root: &LostRoot) -> String {
     let url = table::plain(&root.url);
     if !root.target.is_empty() {
         let target = table::plain(&root.target);

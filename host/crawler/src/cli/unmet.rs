@@ -1,6 +1,8 @@
 //! Crawls that ended in order and are no success all the same: they have an exit code of their own.
 
+use super::block::lost_root;
 use crawler_model::crawl::Counts;
+use crawler_model::statistics::RunStatistics;
 
 /// Exit code of a crawl that ended in order and is no success.
 pub const UNMET: u8 = 3;
@@ -15,7 +17,19 @@ pub struct Unmet {
     pub hint: String,
 }
 
-/// Checks that a page was read.
+/// Checks that every root request gave a page.
+pub fn check_all_roots(found: &RunStatistics) -> Result<(), Unmet> {
+    check_roots(&found.counts)?;
+    match found.statistics.lost_roots.as_slice() {
+        [] => Ok(()),
+        [root, ..] => Err(Unmet {
+            what: format!("a root request gave no page: {}", lost_root(root)),
+            hint: "the lines `no page` name more of them".to_owned(),
+        }),
+    }
+}
+
+/// Checks that a root request gave a page.
 pub fn check_roots(counts: &Counts) -> Result<(), Unmet> {
     if !counts.has_no_page() {
         return Ok(());
@@ -51,6 +65,7 @@ pub fn check_roots(counts: &Counts) -> Result<(), Unmet> {
 mod tests {
     use super::*;
     use crawler_model::crawl::Done;
+    use crawler_model::statistics::LostRoot;
 
     #[test]
     fn a_crawl_without_a_page_of_a_root_request_is_no_success() {
@@ -67,5 +82,20 @@ mod tests {
         assert_eq!(unmet.what, "no root request gave a page: gone 1, timeout 1");
         counts.end_done(Done::Parsed);
         assert_eq!(check_roots(&counts), Ok(()));
+    }
+
+    #[test]
+    fn a_crawl_with_one_root_request_that_gave_no_page_is_no_success() {
+        let mut found = RunStatistics::default();
+        found.counts.end_done(Done::Parsed);
+        assert_eq!(check_all_roots(&found), Ok(()));
+        found.statistics.lost_roots.push(LostRoot {
+            url: "http://a.test/".into(),
+            end: "timeout".into(),
+            ..LostRoot::default()
+        });
+        let unmet = check_all_roots(&found).unwrap_err();
+        let expected = "a root request gave no page: http://a.test/: timeout";
+        assert_eq!(unmet.what, expected);
     }
 }

@@ -11,7 +11,7 @@ use super::stats::{self, Found};
 use crate::cli::args::{Format, OutputArgs};
 use crate::cli::fail_on::{self, FailOn};
 use crate::cli::pace::RecentPages;
-use crate::cli::{Failure, Unmet, check_roots, progress, table};
+use crate::cli::{Failure, Unmet, check_all_roots, progress, table};
 use crawler_api::client::Client;
 use crawler_api::totals;
 use crawler_model::crawl::LOST_ROOTS;
@@ -111,7 +111,7 @@ fn end(args: &WaitArgs, resource: &proto::Resource, found: Found) -> anyhow::Res
             }
         });
     }
-    check_roots(&found.counts)?;
+    check_all_roots(&found)?;
     let mut conditions = args.fail_on.iter();
     if let Some(why) = unread
         && let Some(condition) = conditions.find(|condition| condition.needs_statistics())
