@@ -120,8 +120,8 @@ fn start(
         .env_clear()
         // The child cannot read its cgroup's share of the processors any more.
         .env("RAYON_NUM_THREADS", n_processors().to_string())
-        // Its memory is limited by what it has mapped, so the allocator keeps nothing that it does not use.
-        .env("_RJEM_MALLOC_CONF", "retain:false")
+        // Its memory is limited by what it has mapped, so the allocator unmaps freed pages at once.
+        .env("_RJEM_MALLOC_CONF", "retain:false,dirty_decay_ms:0")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
