@@ -171,13 +171,18 @@ async fn crawl(
     for (n, line) in report.lines(&differences).iter().enumerate() {
         println!("{}. {line}", n + 1);
     }
-    show_statistics(&client, &name, stats).await?;
+    let shown = show_statistics(&client, &name, stats).await;
     if !differences.is_empty() {
+        // Wrong items say more than a file that cannot be written.
+        if let Err(error) = shown {
+            tracing::warn!("{error:#}");
+        }
         bail!(
             "the items are not what the shop sells:\n  {}",
             differences.lines().join("\n  ")
         );
     }
+    shown?;
     let crawler = program();
     println!("\nThe same by hand, in three terminals:");
     println!("  {crawler} demo --site-only --port 8000");
