@@ -18,11 +18,15 @@ const DEPTH_MAX: usize = 8;
 const MARK: &str = ", selector \"";
 
 /// Returns where the source in a folder has the selector that a refusal quotes, as in `src/rules.js:12`. `None` if it
-/// quotes none, or if no line has it between quotes, such as one that is put together.
+/// quotes none or an empty one, or if no line has it between quotes, such as one that is put together.
 pub fn of_selector(refusal: &str, folder: &Path) -> Option<String> {
     let (_, rest) = refusal.split_once(MARK)?;
     let (quoted, _) = rest.split_once("\": ")?;
     let selector = quoted.replace("\\\"", "\"").replace("\\\\", "\\");
+    // Empty quotes stand for much else.
+    if selector.is_empty() {
+        return None;
+    }
     let literals = ['"', '\'', '`'].map(|quote| format!("{quote}{selector}{quote}"));
     let mut files = Vec::new();
     list(folder, 0, &mut files);
@@ -91,6 +95,7 @@ mod tests {
     fn a_selector_that_no_line_quotes_has_no_place() {
         check("f(\"h1\" + \" +\")", "h1 +", None);
         check("// h1 + h2", "h1 +", None);
+        check("f('')\nf(\"\")", "", None);
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(of_selector("the file is no component", folder.path()), None);
         let refusal = "field \"f\", selector \"h1 +\": no";

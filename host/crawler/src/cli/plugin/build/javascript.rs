@@ -82,8 +82,11 @@ fn script_error(messages: &str) -> String {
             said.unwrap_or(refused).to_owned()
         }
     };
-    let lines = said.lines().filter(|line| !line.ends_with(" (native)"));
-    let lines = lines.map(|line| match line.trim_start().starts_with("at ") {
+    let is_frame = |line: &str| line.trim_start().starts_with("at ");
+    let lines = said
+        .lines()
+        .filter(|line| !(is_frame(line) && line.ends_with(" (native)")));
+    let lines = lines.map(|line| match is_frame(line) {
         true => line.replacen("at /", "at ", 1).replacen("(/", "(", 1),
         false => line.to_owned(),
     });
@@ -309,12 +312,12 @@ mod tests {
             import
         );
         let ran = format!(
-            "{}Error: no\n    at map (native)\n    at <anonymous> (/src/rules.js:5:5)",
+            "{}Error: no (native)\n    at map (native)\n    at <anonymous> (/src/rules.js:5:5)",
             RUNNING[1]
         );
         assert_eq!(
             shown(&ran).trim_end(),
-            "Error: no\n    at <anonymous> (src/rules.js:5:5)"
+            "Error: no (native)\n    at <anonymous> (src/rules.js:5:5)"
         );
         let other = "sh: 1: esbuild: not found\n";
         assert_eq!(script_error(other), other);
