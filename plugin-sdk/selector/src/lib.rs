@@ -68,9 +68,9 @@ pub enum Condition {
     },
     /// A condition on the place among siblings, counted from 1: `step` times some number, plus `offset`.
     Place {
-        /// Distance of two places.
+        /// Distance between two places that match.
         step: i32,
-        /// One of the places.
+        /// Place that matches if the number is 0.
         offset: i32,
         /// True if only siblings of the same name are counted.
         of_type: bool,
@@ -110,9 +110,9 @@ pub enum ValueMatch {
 /// Meaning of capitals in a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Case {
-    /// They differ from small letters.
+    /// Capitals differ from small letters.
     Exact,
-    /// They are as good as small letters.
+    /// Capitals equal small letters.
     Ignored,
     /// Case is ignored in HTML, and exact in svg and math.
     IgnoredInHtml,

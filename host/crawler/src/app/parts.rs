@@ -181,8 +181,8 @@ pub(super) async fn rules(
     Ok(rules.map_err(|error| refused(error, plugin, format!("cannot load {}", wasm.display())))?)
 }
 
-/// Says of a plugin that is refused what could not be done, and first where its source has the selector that is at
-/// fault, if it is one.
+/// Returns the error of a plugin that is refused, with what could not be done as its context. If a selector is at fault,
+/// the place of that selector in the source comes first.
 pub(super) fn refused(error: PluginError, plugin: &Path, what: String) -> anyhow::Error {
     let what = match place::of_selector(&error.to_string(), plugin) {
         Some(place) => format!("{place}: {what}"),

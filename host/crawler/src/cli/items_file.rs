@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// Formats of `-o` of other commands. Whoever writes one of them here does not want a file of this name.
+/// Formats that `-o` of other commands takes. A user who writes one of them here does not want a file of this name.
 const FORMATS: [&str; 5] = ["json", "jsonl", "ndjson", "csv", "table"];
 
 /// File that items are written to.

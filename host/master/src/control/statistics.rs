@@ -15,7 +15,7 @@ impl Control {
             run: resource.run,
             ..RunStatistics::default()
         };
-        // What is read of the frontiers of a run that has ended is all of it.
+        // It is read before the frontiers: if the run is over by now, what they have is complete.
         let phase = self.phase_without_workers(&resource).await?;
         let mut is_crawled = false;
         for id in resource.shard_ids() {
@@ -46,8 +46,8 @@ impl Control {
         Ok(sum)
     }
 
-    /// Returns the phase of a resource, which is the true one if its run has ended. Of one that goes on, it does not tell
-    /// whether its workers are present.
+    /// Returns the phase of a resource as if no worker were present. It is right for a run that has ended; a run that goes on
+    /// may look as if it were pending.
     async fn phase_without_workers(&self, resource: &Resource) -> Result<Phase, ControlError> {
         let shards = self.shards(resource).await?;
         let present = shards.iter().filter(|(id, _)| resource.has_shard(**id));

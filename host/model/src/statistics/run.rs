@@ -19,8 +19,8 @@ pub struct RunStatistics {
 }
 
 impl RunStatistics {
-    /// Returns the pages that came to an end in a second; 0 if there are none. Unlike [`Counts::rate`], it tells the rate of
-    /// a run of less than a second too, which counts as a millisecond at least.
+    /// Returns the rate in pages per second; 0 if there are no pages. Unlike [`Counts::rate`], it has a value for a run of
+    /// less than a second too. Such a run counts as at least a millisecond long.
     pub fn rate(&self) -> f64 {
         let took_ms = self.counts.took_ms().max(1);
         self.counts.pages() as f64 * 1_000.0 / took_ms as f64
@@ -36,7 +36,7 @@ pub fn why_ended(phase: &Phase, counts: &Counts, settings: &CrawlSettings) -> St
     }
 }
 
-/// Returns why a run has ended in order.
+/// Returns why a run that did not fail has ended.
 fn why_finished(counts: &Counts, settings: &CrawlSettings) -> String {
     let (max_pages, max_bytes) = (settings.max_pages(), settings.max_bytes());
     let left = match counts.due {

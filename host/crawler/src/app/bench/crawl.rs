@@ -298,7 +298,7 @@ fn processor_time() -> Duration {
 mod tests {
     use super::*;
 
-    /// Checks the param `start` that a plugin gets which declares these params.
+    /// Checks the param `start` that is handed to a plugin with these declared params.
     #[track_caller]
     fn check(declared: Option<&[&str]>, given: Option<&str>, expected: Option<&str>) {
         let param = |name: &&str| Param {

@@ -59,7 +59,7 @@ fn shown(resource: &proto::Resource, found: Found) -> Shown<'_> {
     }
 }
 
-/// Prints what a resource is and how it stands.
+/// Prints the spec and the status of a resource.
 fn print_resource(resource: &proto::Resource) -> anyhow::Result<()> {
     let (spec, counts) = (resource.spec(), resource.counts());
     let phase = match resource.reason.as_str() {
