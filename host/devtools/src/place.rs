@@ -11,7 +11,14 @@ use crate::watch::is_of_a_tool;
 /// Endings of files that have rules.
 const ENDINGS: [&str; 6] = ["js", "mjs", "mts", "py", "rs", "ts"];
 /// Folders that have no rules of the author.
-const OTHERS: [&str; 4] = ["node_modules", "pages", sdk::FOLDER, "target"];
+const OTHERS: [&str; 6] = [
+    "build",
+    "dist",
+    "node_modules",
+    "pages",
+    sdk::FOLDER,
+    "target",
+];
 /// Largest depth of folders that are looked through.
 const DEPTH_MAX: usize = 8;
 /// Beginning of what a refusal quotes.

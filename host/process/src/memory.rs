@@ -139,6 +139,17 @@ impl Memory {
         trim::trim();
     }
 
+    /// Returns free memory to the operating system.
+    fn trim(&self) {
+        trim::trim();
+    }
+
+    /// True if a crawl uses this memory.
+    fn has_crawls(&self) -> bool {
+        let state = self.state();
+        state.usages.iter().any(|usage| usage.strong_count() > 0)
+    }
+
     /// Lets caches grow again.
     pub fn expand(&self) {
         self.caches().iter().for_each(|cache| cache(false));
@@ -215,9 +226,11 @@ pub async fn watch(
 ) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut was_short = false;
-    // The first is the next change of the caches, the second the one in progress.
-    let (mut wanted, mut changing): (Option<bool>, Option<JoinHandle<()>>) = (None, None);
+    let (mut was_short, mut had_crawls) = (false, false);
+    // The next change.
+    let mut wanted: Option<fn(&Memory)> = None;
+    // The change in progress.
+    let mut changing: Option<JoinHandle<()>> = None;
     loop {
         tokio::select! {
             biased;
@@ -232,8 +245,15 @@ pub async fn watch(
         };
         let advice = memory.note(resident);
         let is_free_again = std::mem::replace(&mut was_short, advice.is_short) && !advice.is_short;
-        if advice.shrinks || is_free_again {
-            wanted = Some(advice.shrinks);
+        let has_crawls = memory.has_crawls();
+        let is_idle_now = std::mem::replace(&mut had_crawls, has_crawls) && !has_crawls;
+        if advice.shrinks {
+            wanted = Some(Memory::shrink);
+        } else if is_free_again {
+            wanted = Some(Memory::expand);
+        } else if is_idle_now && wanted.is_none() {
+            // An idle process allocates too little for its allocator to do it by itself.
+            wanted = Some(Memory::trim);
         }
         // All threads for blocking work may be in use: samples are taken all the same.
         if changing
@@ -247,12 +267,9 @@ pub async fn watch(
         {
             tracing::error!(%error, "caches did not change their size");
         }
-        changing = wanted.take().map(|shrinks| {
+        changing = wanted.take().map(|change| {
             let memory = memory.clone();
-            crate::task::spawn_blocking(move || match shrinks {
-                true => memory.shrink(),
-                false => memory.expand(),
-            })
+            crate::task::spawn_blocking(move || change(&memory))
         });
     }
 }

@@ -83,7 +83,7 @@ fn an_author_notices_a_broken_selector_and_gets_a_table_of_items() {
     assert_eq!(rows.next(), Some("description,price,tags,title,url"));
     assert_eq!(rows.filter(|row| row.contains(",http://")).count(), 400);
     let seconds = began.elapsed().as_secs_f64();
-    println!("{seconds:>6.1} s from a new plugin to a table of items (bound: 90 s)");
+    println!("{seconds:>6.1} s from a new plugin to a table of items (goal: 90 s)");
     demo.interrupt();
     demo.wait(PATIENCE);
 }

@@ -214,7 +214,7 @@ fn check_new(tools: &Tools, lang: &str) -> (Home, PathBuf) {
     let began = Instant::now();
     tools.ok(&home, &folder, &["plugin", "test"]);
     let seconds = began.elapsed().as_secs_f64();
-    println!("{seconds:>6.1} s a test of an unchanged plugin in {lang} (bound: 3 s)");
+    println!("{seconds:>6.1} s a test of an unchanged plugin in {lang} (goal: 3 s)");
     (home, folder)
 }
 

@@ -83,7 +83,10 @@ fn caches_shrink_and_grow_and_crawls_that_have_ended_are_forgotten() {
     memory.expand();
     assert_eq!(n_shrunk.load(Ordering::Relaxed), 1);
     for _ in 0..10 {
-        drop(memory.for_crawl());
+        let crawl_memory = memory.for_crawl();
+        assert!(memory.has_crawls());
+        drop(crawl_memory);
+        assert!(!memory.has_crawls());
     }
     assert_eq!(memory.state().usages.len(), 1);
 }

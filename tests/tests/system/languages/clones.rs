@@ -152,7 +152,7 @@ fn a_clone_in_rust_is_tested_in_another_home() {
     let began = Instant::now();
     let built = person.crawler(&["plugin", "build"], &own.join("stall"));
     let seconds = began.elapsed().as_secs_f64();
-    println!("{seconds:>6.1} s the first build of a second plugin (bound: 20 s)");
+    println!("{seconds:>6.1} s the first build of a second plugin (goal: 20 s)");
     let compiled = built.stderr.lines().map(str::trim_start);
     let compiled: Vec<&str> = compiled
         .filter(|line| line.starts_with("Compiling "))
