@@ -73,7 +73,7 @@ fn wait_get_list_and_stats_tell_the_same_of_a_run() {
     let got = server.ok(&["resource", "get", "books"]);
     let shown = format!("\nrate       {rate:.1} pages/s\n");
     assert!(got.contains(&shown), "{got}");
-    let end = format!(" s ({rate:.1} pages/s); {FINISHED}");
+    let end = format!("; {FINISHED}");
     for text in [&got, &server.ok(&["resource", "wait", "books"])] {
         let mut lines = text.lines();
         let run = lines.find(|line| line.starts_with("  run  "));
@@ -150,7 +150,7 @@ fn a_run_that_reaches_its_limit_says_so() {
     let ended = home.run(run.iter().chain(&["--max-pages=1", "--stats=stats.json"]));
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let end = "--max-pages 1 is reached, and 2 URLs are left";
-    let first = format!("pages/s); {end}\n");
+    let first = format!("; {end}\n");
     assert!(ended.stderr.contains(&first), "{}", ended.stderr);
     let stats = fs::read_to_string(home.path().join("stats.json"));
     assert_eq!(parsed(&stats.expect("it is written"))["end"], end);
@@ -167,7 +167,7 @@ fn the_demo_ends_with_the_statistics_of_its_crawl() {
         .lines()
         .skip_while(|line| !line.starts_with("420 pages, 400 items, "));
     let first = lines.next().unwrap_or_default();
-    assert!(first.ends_with(&format!(" pages/s); {FINISHED}")), "{said}");
+    assert!(first.ends_with(&format!("; {FINISHED}")), "{said}");
     let block: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
     let expected = [
         "  outcomes      parsed 420",

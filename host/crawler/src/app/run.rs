@@ -191,7 +191,16 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         end: why_ended(&end, &frontier.counts(), options),
     };
     found.statistics.declare(&plugin);
-    for line in Block::of(&found).lines() {
+    let shown_end = match &end {
+        // The error has the reason.
+        CrawlEnd::Failed(_) | CrawlEnd::Frontier(_) => "the crawl failed",
+        _ => &found.end,
+    };
+    let block = Block {
+        found: &found,
+        end: shown_end,
+    };
+    for line in block.lines() {
         eprintln!("{line}");
     }
     if let Some(n) = fetch.n_from_cache() {

@@ -44,13 +44,18 @@ impl<'a> Block<'a> {
         )
     }
 
-    /// Returns bytes, time, rate and end.
+    /// Returns bytes, time, rate if it took at least a second, and end.
     pub fn took(&self) -> String {
         let counts = &self.found.counts;
         let seconds = counts.took_ms() as f64 / 1_000.0;
-        let (size, rate) = (table::size(counts.bytes), self.found.rate());
+        let size = table::size(counts.bytes);
+        // The rate of less than a second says nothing.
+        let rate = match counts.rate() {
+            Some(rate) => format!(" ({rate:.1} pages/s)"),
+            None => String::new(),
+        };
         let end = table::plain(self.end);
-        format!("{size} in {seconds:.1} s ({rate:.1} pages/s); {end}")
+        format!("{size} in {seconds:.1} s{rate}; {end}")
     }
 
     /// Returns all other lines: a name and a value each. A name that is empty goes on with the one before.
