@@ -11,8 +11,8 @@
  * than the limits of a call allow, is an `Error` whose `payload.val` names the reason or the limit.
  *
  * A rule keeps nothing between pages; state for the next page travels with its request. The guide for authors,
- * `plugin-sdk/src/languages.md` in the repository of the crawler, tells how rules are built and tested and what they
- * cost. The documentation of the SDK for Rust tells what a selector may say.
+ * `GUIDE.md` in the folder of a new plugin, tells how rules are built and tested and what they cost. The documentation
+ * of the SDK for Rust tells what a selector may say.
  */
 
 /**

@@ -13,8 +13,8 @@ A rule keeps nothing between pages; state for the next page travels with its req
 when it is built. While a rule runs, the import of another module is an `ImportError`, and opening a file is an
 `OSError`. Asking for a clock ends the call; `Page.fetched_at` tells the time of the answer.
 
-The guide for authors, `plugin-sdk/src/languages.md` in the repository of the crawler, tells how rules are built and
-tested and what they cost. The documentation of the SDK for Rust tells what a selector may say.
+The guide for authors, `GUIDE.md` in the folder of a new plugin, tells how rules are built and tested and what they
+cost. The documentation of the SDK for Rust tells what a selector may say.
 
 Example:
     from crawler import Crawl, Page, Plugin, attr, links, text

@@ -10,6 +10,7 @@ use crawler_model::id::PluginName;
 
 #[cfg(test)]
 mod book;
+mod guide;
 
 /// Language of a plugin's rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,7 +180,8 @@ pub fn write_javascript(name: &PluginName, folder: &Path) -> Result<(), Template
         ("{{name}}", name.to_string()),
         ("{{componentize-qjs}}", version),
     ];
-    write_files(folder, JAVASCRIPT, &parts)
+    write_files(folder, JAVASCRIPT, &parts)?;
+    write_file(&folder.join(guide::FILE), guide::text().as_bytes())
 }
 
 /// Writes a plugin in Python, with its SDK, into a folder that does not exist yet, or is empty.
@@ -190,11 +192,12 @@ pub fn write_python(name: &PluginName, folder: &Path) -> Result<(), TemplateErro
         ("{{name}}", name.to_string()),
         ("{{componentize-py}}", package),
     ];
-    write_files(folder, PYTHON, &parts)
+    write_files(folder, PYTHON, &parts)?;
+    write_file(&folder.join(guide::FILE), guide::text().as_bytes())
 }
 
 /// Replaces the SDK in the folder of a plugin by that of this program, and returns what was written. Of a script,
-/// files that lie elsewhere are left alone. Types are written beside the module, also where there were none.
+/// files that lie elsewhere are left alone. With the module come its types and the guide, also where there were none.
 pub fn renew_sdk(folder: &Path) -> Result<Vec<PathBuf>, TemplateError> {
     if folder.join("Cargo.toml").is_file() {
         let sdk = folder.join(sdk::FOLDER);
@@ -222,6 +225,11 @@ pub fn renew_sdk(folder: &Path) -> Result<Vec<PathBuf>, TemplateError> {
             write_file(&path, text.as_bytes())?;
             written.push(path);
         }
+    }
+    let path = folder.join(guide::FILE);
+    if folder.join(module).exists() && guide::may_replace(&path) {
+        write_file(&path, guide::text().as_bytes())?;
+        written.push(path);
     }
     Ok(written)
 }
@@ -338,6 +346,44 @@ mod tests {
         assert!(matches!(error, TemplateError::Present { .. }), "{error}");
     }
 
+    /// Returns the targets of the links in a text that are no addresses.
+    fn linked_files(text: &str) -> Vec<&str> {
+        let ends = text.split("](").skip(1);
+        let targets = ends.filter_map(|rest| rest.split_once(')').map(|(target, _)| target));
+        targets
+            .filter(|target| !target.starts_with("https://"))
+            .collect()
+    }
+
+    #[test]
+    fn a_new_plugin_has_the_files_that_its_readme_links() {
+        let tree = tempfile::tempdir().unwrap();
+        let name = "shop".parse().unwrap();
+        let [rust, js, py] = ["rust", "js", "py"].map(|lang| tree.path().join(lang));
+        write_rust(&name, &rust).unwrap();
+        write_javascript(&name, &js).unwrap();
+        write_python(&name, &py).unwrap();
+        for (folder, n_links) in [(&rust, 0), (&js, 1), (&py, 1)] {
+            let readme = fs::read_to_string(folder.join("README.md")).unwrap();
+            assert!(!readme.contains("plugin-sdk/src"), "{readme}");
+            let files = linked_files(&readme);
+            assert_eq!(files.len(), n_links, "{readme}");
+            for file in files {
+                assert!(folder.join(file).exists(), "{}/{file}", folder.display());
+            }
+        }
+        for (folder, lang) in [(&js, "js"), (&py, "python")] {
+            let guide = fs::read_to_string(folder.join(guide::FILE)).unwrap();
+            assert!(guide.contains(&format!("\n```{lang}\n")), "{guide}");
+            assert!(guide.contains("| giving up | `RuleError` | throw `skip`"));
+            assert_eq!(linked_files(&guide), [""; 0]);
+        }
+        // The documentation of the SDK, which the README for Rust opens, is made of files that it has with it.
+        for chapter in ["tutorial.md", "languages.md", "cookbook.rs"] {
+            assert!(rust.join("sdk/src").join(chapter).exists(), "{chapter}");
+        }
+    }
+
     #[test]
     fn the_sdk_of_a_plugin_is_renewed_and_nothing_else() {
         let tree = tempfile::tempdir().unwrap();
@@ -359,12 +405,16 @@ mod tests {
             assert!(!renew_sdk(folder).unwrap().is_empty());
             assert!(read(old) == new && read(kept) == "changed", "{old}");
         }
-        // This plugin takes its boundary from elsewhere, and was made when there were no types.
-        for file in ["wit/rules.wit", "src/crawler.d.ts"] {
+        // This plugin takes its boundary from elsewhere, and was made when there were no types and no guide.
+        for file in ["wit/rules.wit", "src/crawler.d.ts", guide::FILE] {
             fs::remove_file(js.join(file)).unwrap();
         }
-        let written = ["src/crawler.js", "src/crawler.d.ts"].map(|file| js.join(file));
-        assert_eq!(renew_sdk(&js).unwrap(), written);
+        let written = ["src/crawler.js", "src/crawler.d.ts", guide::FILE];
+        assert_eq!(renew_sdk(&js).unwrap(), written.map(|file| js.join(file)));
+        // The author of this one has a guide of their own.
+        fs::write(py.join(guide::FILE), "mine").unwrap();
+        assert!(!renew_sdk(&py).unwrap().contains(&py.join(guide::FILE)));
+        assert_eq!(fs::read_to_string(py.join(guide::FILE)).unwrap(), "mine");
         // This one takes its SDK from elsewhere too.
         fs::remove_file(js.join("src/crawler.js")).unwrap();
         assert!(renew_sdk(&js).unwrap().is_empty());

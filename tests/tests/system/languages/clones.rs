@@ -145,6 +145,14 @@ fn a_clone_in_rust_is_tested_in_another_home() {
     let natively = person.ok("cargo", &["test"], &clone).stdout;
     let passed = "test saved_calls_give_what_they_gave ... ok";
     assert!(natively.contains(passed), "{natively}");
+    // The guide opens where there is nothing but the clone.
+    let package = "--package=crawler-plugin-sdk";
+    person.ok("cargo", &["doc", "--no-deps", package], &clone);
+    let guide = clone.join("target/doc/crawler_plugin_sdk");
+    for chapter in ["tutorial", "cookbook", "from_scrapy"] {
+        let page = guide.join(chapter).join("index.html");
+        assert!(page.is_file(), "{}", page.display());
+    }
 
     // The next plugin finds everything but its own rules compiled.
     let own = person.home.path();
