@@ -234,7 +234,9 @@ async fn f31_a_trap_tells_where_it_was() {
 
 #[tokio::test]
 async fn f31_a_panic_tells_its_message_and_place() {
-    let report = killed(parse("panic").await);
+    let call = parse("panic").await;
+    assert!(call.logs.is_empty(), "the message is told once: {call:?}");
+    let report = killed(call);
     assert_eq!(report.kill, Kill::Trapped);
     let message = report.message.as_str();
     assert!(
@@ -242,6 +244,7 @@ async fn f31_a_panic_tells_its_message_and_place() {
         "{message}"
     );
     assert!(message.ends_with(": no such \\u{1b}[31mbook"), "{message}");
+    assert_eq!(message.matches("no such").count(), 1, "{message}");
     let is_foreign = |frame: &String| {
         ["std::", "core::", "__rustc::"]
             .iter()
@@ -249,6 +252,10 @@ async fn f31_a_panic_tells_its_message_and_place() {
     };
     let own = report.own_frames();
     assert!(!own.iter().any(is_foreign), "{own:?}");
+    let n_told = own
+        .iter()
+        .filter(|frame| *frame == "hostile::look_for_a_book");
+    assert_eq!(n_told.count(), 1, "{report:?}");
     assert!(report.all_frames().iter().any(is_foreign), "{report:?}");
     assert_a_good_page_is_parsed().await;
 }

@@ -53,6 +53,13 @@ const KILLS: [(&str, &str, &str); 12] = [
     ("log-huge", "out-of-memory", "the rule wanted "),
 ];
 
+/// Functions of the guest that the log shows below the line of a rule. Those of other rules are closures, which the
+/// compiler makes parts of their callers.
+const FUNCTIONS: [(&str, &str); 2] = [
+    ("recurse", "    at hostile::memory::recurse ("),
+    ("panic", "    at hostile::look_for_a_book"),
+];
+
 /// Opens a site with a page for every path.
 fn site() -> Web {
     Site::new()
@@ -139,10 +146,18 @@ fn f31_a_rule_that_is_ended_costs_one_page_and_is_told_with_all_there_is_to_know
         }
         // Functions of the rule's author follow, unless the compiler has inlined them; none of libraries.
         let traced = entry.lines().skip(1);
-        let mut traced = traced.take_while(|line| line.starts_with("    at "));
-        let is_foreign = |line: &str| ["at std::", "at core::"].iter().any(|at| line.contains(at));
-        if let Some(foreign) = traced.find(|line| is_foreign(line)) {
+        let traced = traced.take_while(|line| line.starts_with("    at "));
+        let traced: Vec<&str> = traced.collect();
+        let is_foreign =
+            |line: &&&str| ["at std::", "at core::"].iter().any(|at| line.contains(at));
+        if let Some(foreign) = traced.iter().find(is_foreign) {
             differences.compare(&start, foreign, "    at a function of the guest");
+        }
+        for (_, function) in FUNCTIONS.iter().filter(|(of, _)| of == rule) {
+            let n_told = traced.iter().filter(|line| line.starts_with(function));
+            if n_told.count() != 1 {
+                differences.compare(&start, &traced.join("\n"), function);
+            }
         }
         let given_up = format!(" warn {rule} {page} given up after attempt 1: {reason}\n");
         if !log.contains(&given_up) {
@@ -150,6 +165,8 @@ fn f31_a_rule_that_is_ended_costs_one_page_and_is_told_with_all_there_is_to_know
         }
     }
     differences.assert_none();
+    let n_told = log.matches("no such ").count();
+    assert_eq!(n_told, 1, "the message of the panic: {log}");
     assert!(log.is_ascii() && !log.contains('\u{1b}'), "{log}");
     assert!(server.process.is_running());
 }
