@@ -24,9 +24,10 @@ const DEPTH_MAX: usize = 8;
 /// Beginning of what a refusal quotes.
 const MARK: &str = ", selector \"";
 
-/// Returns where the source in a folder has the selector that a refusal quotes, as in `src/rules.js:12`. `None` if it
-/// quotes none or an empty one, or if no line has it between quotes, such as one that is put together.
-pub fn of_selector(refusal: &str, folder: &Path) -> Option<String> {
+/// Returns where the sources at or below these paths have the selector that a refusal quotes, as in
+/// `src/rules.js:12`. `None` if it quotes none or an empty one, or if no line has it between quotes, such as one that is
+/// put together.
+pub fn of_selector(refusal: &str, paths: &[PathBuf]) -> Option<String> {
     let (_, rest) = refusal.split_once(MARK)?;
     let (quoted, _) = rest.split_once("\": ")?;
     let selector = quoted.replace("\\\"", "\"").replace("\\\\", "\\");
@@ -35,15 +36,26 @@ pub fn of_selector(refusal: &str, folder: &Path) -> Option<String> {
         return None;
     }
     let literals = ['"', '\'', '`'].map(|quote| format!("{quote}{selector}{quote}"));
-    let mut files = Vec::new();
-    list(folder, 0, &mut files);
-    files.sort();
-    files.iter().find_map(|file| {
+    sources(paths).iter().find_map(|file| {
         let text = fs::read_to_string(file).ok()?;
         let has = |line: &str| literals.iter().any(|literal| line.contains(literal));
         let at = text.lines().position(has)?;
         Some(format!("{}:{}", file.display(), at + 1))
     })
+}
+
+/// Returns the files with rules at or below these paths.
+pub fn sources(paths: &[PathBuf]) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for path in paths {
+        match path.is_file() {
+            true if is_source(path) => files.push(path.clone()),
+            true => {}
+            false => list(path, 0, &mut files),
+        }
+    }
+    files.sort();
+    files
 }
 
 /// Lists the files with rules at or below a folder. What cannot be read is left out, because it only helps a message.
@@ -86,7 +98,10 @@ mod tests {
         }
         let refusal = format!("plan \"p\", field \"f\", selector {selector:?}: it is wrong");
         let place = expected.map(|line| format!("{}:{line}", rules.display()));
-        assert_eq!(of_selector(&refusal, folder.path()), place);
+        let paths = [folder.path().to_owned()];
+        assert_eq!(of_selector(&refusal, &paths), place);
+        // The files alone do as well, as for a process that may not list the folder.
+        assert_eq!(of_selector(&refusal, &sources(&paths)), place);
     }
 
     #[test]
@@ -104,8 +119,9 @@ mod tests {
         check("// h1 + h2", "h1 +", None);
         check("f('')\nf(\"\")", "", None);
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(of_selector("the file is no component", folder.path()), None);
+        let paths = ["", "gone"].map(|file| folder.path().join(file));
+        assert_eq!(of_selector("the file is no component", &paths), None);
         let refusal = "field \"f\", selector \"h1 +\": no";
-        assert_eq!(of_selector(refusal, &folder.path().join("gone")), None);
+        assert_eq!(of_selector(refusal, &paths), None);
     }
 }

@@ -3,6 +3,7 @@
 mod cases;
 mod clones;
 mod params;
+mod selectors;
 mod tools;
 mod types;
 

@@ -3,7 +3,7 @@
 //! | command | reads | writes |
 //! |---|---|---|
 //! | `worker` | files that its config file names | its data root, state folder and temporary folder |
-//! | `worker --cluster=false`, `up` | the same, and its plugins | the same |
+//! | `worker --cluster=false`, `up` | the same, and its plugins with their sources | the same |
 //! | `run` | the same | its state folder, temporary folder, HTTP cache, output, kept files and statistics |
 //!
 //! Compilers of languages need much more than that, so plugins that are folders are built before the process
@@ -25,6 +25,7 @@ use crate::cli::plugin::build_plugin;
 use crate::cli::{Command, WorkerOptions};
 use crate::config::{self, FetchConfig, FileConfig, FixedHosts};
 use crawler_data::{DataRoot, KeptFiles};
+use crawler_devtools::place;
 use crawler_plugin::admission;
 use crawler_process::clock::SystemClock;
 use crawler_process::confine::{self, Confinement, PathAccess};
@@ -42,9 +43,10 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
         Command::Run(options) if is_wanted(&options.engine) => {
             run::checked(options)?;
             check_fetch(&options.fetch, &options.hosts)?;
-            build_all([&mut options.plugin])?;
+            build_all([(&mut options.plugin, &mut options.sources)])?;
             let mut access = access(&options.engine)?;
             access.read.push(options.plugin.clone());
+            access.read.extend(options.sources.iter().cloned());
             access
                 .read
                 .extend(options.fetch.files().map(Path::to_owned));
@@ -111,11 +113,14 @@ fn confine_server(
     config: &mut FileConfig,
 ) -> anyhow::Result<()> {
     check_fetch(&config.fetch, &config.hosts)?;
-    build_all(config.plugins.iter_mut().map(|plugin| &mut plugin.path))?;
+    let plugins = config.plugins.iter_mut();
+    build_all(plugins.map(|plugin| (&mut plugin.path, &mut plugin.sources)))?;
     let mut access = access(engine)?;
-    let plugins = config.plugins.iter().map(|plugin| plugin.path.as_path());
-    let files = config.fetch.files().chain(plugins);
-    access.read.extend(files.map(Path::to_owned));
+    access.read.extend(config.fetch.files().map(Path::to_owned));
+    for plugin in &config.plugins {
+        access.read.push(plugin.path.clone());
+        access.read.extend(plugin.sources.iter().cloned());
+    }
     access.write.push(data_folder(data)?);
     confine(&access);
     Ok(())
@@ -164,16 +169,20 @@ fn confine(access: &PathAccess) {
     }
 }
 
-/// Builds plugins that are folders, and replaces their paths by those of the components.
-fn build_all<'a>(plugins: impl IntoIterator<Item = &'a mut PathBuf>) -> anyhow::Result<()> {
-    let folders = plugins.into_iter().filter(|plugin| plugin.is_dir());
-    let folders: Vec<&mut PathBuf> = folders.collect();
+/// Builds plugins that are folders, and replaces their paths by those of the components. Instead of folders with
+/// sources, the files in them are named: the process may read these and nothing else that is there.
+fn build_all<'a>(
+    plugins: impl IntoIterator<Item = (&'a mut PathBuf, &'a mut Vec<PathBuf>)>,
+) -> anyhow::Result<()> {
+    let folders = plugins.into_iter().filter(|(plugin, _)| plugin.is_dir());
+    let folders: Vec<(&mut PathBuf, &mut Vec<PathBuf>)> = folders.collect();
     if folders.is_empty() {
         return Ok(());
     }
     let build = async {
         let mut signals = Signals::listen()?;
-        for plugin in folders {
+        for (plugin, sources) in folders {
+            *sources = place::sources(sources);
             *plugin = tokio::select! {
                 wasm = build_plugin(plugin) => wasm?,
                 () = signals.next() => return Err(Interrupted.into()),

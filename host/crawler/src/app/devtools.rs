@@ -2,6 +2,7 @@
 //! the parts of a crawl.
 
 use std::path::Path;
+use std::slice;
 use std::time::Instant;
 
 use super::parts;
@@ -10,7 +11,7 @@ use crate::cli::devtools::{
     CallResult, CheckOptions, DevtoolsOptions, FetchOptions, NewOptions, TestOptions, check_report,
     fetch_report, new_report, sdk_report, test_report,
 };
-use crate::cli::plugin::build_plugin;
+use crate::cli::plugin::{build_plugin, refused};
 use crate::config;
 use crawler_devtools::mutation;
 use crawler_devtools::saved::{CallName, Fetched, SavedCall, prune};
@@ -81,7 +82,7 @@ async fn check(options: &CheckOptions) -> anyhow::Result<()> {
     let admitted = engine.admit(bytes).await;
     let admitted = admitted.map_err(|error| {
         let what = format!("{} is no plugin", wasm.display());
-        parts::refused(error, &options.plugin, what)
+        refused(error, slice::from_ref(&options.plugin), what)
     })?;
     let took = began.elapsed();
     check_report(
@@ -116,7 +117,12 @@ async fn test(options: &TestOptions) -> anyhow::Result<()> {
 async fn test_once(options: &TestOptions) -> anyhow::Result<()> {
     let mut names = call_names(&options.pages, &options.calls)?;
     let trial = Trial {
-        rules: parts::rules(&options.plugin, &options.engine).await?,
+        rules: parts::rules(
+            &options.plugin,
+            slice::from_ref(&options.plugin),
+            &options.engine,
+        )
+        .await?,
         limits: options.limits.clone(),
         params: options.params.clone(),
         n_times: options.n_times,

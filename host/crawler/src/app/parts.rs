@@ -12,10 +12,9 @@ use ipnet::IpNet;
 
 use super::sinks;
 use crate::cli::engine::EngineOptions;
-use crate::cli::plugin::build_plugin;
+use crate::cli::plugin::{build_plugin, refused};
 use crate::config::{self, EtcdConfig, FetchConfig, FetcherSettings, FixedHosts};
 use crawler_data::DataRoot;
-use crawler_devtools::place;
 use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::cache::CacheSettings;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
@@ -168,9 +167,11 @@ pub(super) async fn engine_with(settings: EngineSettings) -> anyhow::Result<Engi
     engine.context("cannot set up the sandbox")
 }
 
-/// Loads the rules of a plugin, which is built first if it is a folder.
+/// Loads the rules of a plugin, which is built first if it is a folder. A refusal tells the line in its sources, which
+/// are at or below these paths.
 pub(super) async fn rules(
     plugin: &Path,
+    sources: &[PathBuf],
     options: &EngineOptions,
 ) -> anyhow::Result<Arc<dyn Rules>> {
     let wasm = build_plugin(plugin).await?;
@@ -178,17 +179,10 @@ pub(super) async fn rules(
     let engine = engine(options).await?;
     let digest = Digest::of(&bytes);
     let rules = engine.load(digest, bytes).await;
-    Ok(rules.map_err(|error| refused(error, plugin, format!("cannot load {}", wasm.display())))?)
-}
-
-/// Returns the error of a plugin that is refused, with what could not be done as its context. If a selector is at fault,
-/// the place of that selector in the source comes first.
-pub(super) fn refused(error: PluginError, plugin: &Path, what: String) -> anyhow::Error {
-    let what = match place::of_selector(&error.to_string(), plugin) {
-        Some(place) => format!("{place}: {what}"),
-        None => what,
-    };
-    anyhow::Error::new(error).context(what)
+    Ok(
+        rules
+            .map_err(|error| refused(error, sources, format!("cannot load {}", wasm.display())))?,
+    )
 }
 
 /// Returns the address policy with the networks and ports that the operator allows.

@@ -113,7 +113,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         clock.clone(),
     )?;
     let rules = {
-        let rules = parts::rules(&options.plugin, &options.engine);
+        let rules = parts::rules(&options.plugin, &options.sources, &options.engine);
         unless_stopped(&stop, rules).await?
     };
     let plugin = rules.description().clone();

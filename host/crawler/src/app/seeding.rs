@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::{master_node, parts};
-use crate::cli::plugin::build_plugin;
+use crate::cli::plugin::{build_plugin, refused};
 use crate::config::FileConfig;
 use crawler_master::ControlError;
 use crawler_master::control::{Control, Push};
@@ -59,7 +59,8 @@ pub(super) async fn seed(control: &Control, config: &FileConfig) -> anyhow::Resu
         let wasm = build_plugin(&plugin.path).await?;
         let bytes = parts::read(&wasm).await?;
         let pushed = control.push_plugin(Push::default(), bytes).await;
-        pushed.with_context(|| format!("cannot push {}", plugin.path.display()))?;
+        let what = || format!("cannot push {}", plugin.path.display());
+        pushed.map_err(|error| refused(error, &plugin.sources, what()))?;
     }
     for spec in &config.resources {
         let name = &spec.name;

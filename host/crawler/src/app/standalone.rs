@@ -12,7 +12,7 @@ use tracing::{Instrument as _, Span};
 
 use super::stop::{Interrupted, unless_stopped};
 use super::{listeners, parts, sinks};
-use crate::cli::plugin::build_plugin;
+use crate::cli::plugin::{build_plugin, refused};
 use crate::cli::{AloneOptions, Failure, check_roots};
 use crawler_api::requests::{RequestSettings, Requests};
 use crawler_crawl::log::{CrawlLog, LogBounds};
@@ -139,7 +139,8 @@ async fn load(options: &AloneOptions) -> anyhow::Result<Vec<Loaded>> {
         let bytes = parts::read(&build_plugin(&plugin.path).await?).await?;
         let digest = Digest::of(&bytes);
         let rules = engine.load(digest, bytes).await;
-        let rules = rules.with_context(|| format!("cannot load {}", plugin.path.display()))?;
+        let what = || format!("cannot load {}", plugin.path.display());
+        let rules = rules.map_err(|error| refused(error, &plugin.sources, what()))?;
         plugins.push(Loaded { digest, rules });
     }
     Ok(plugins)

@@ -12,7 +12,7 @@ use crawler_proto as proto;
 
 use self::resource::{apply_resource, unchanged};
 use super::args::SelectArgs;
-use super::plugin::{build_plugin, is_same};
+use super::plugin::{build_plugin, is_same, refused};
 use super::resource::selected;
 use super::{Failure, print_error, table};
 use crate::config::{Declared, Placed, PluginSource};
@@ -152,7 +152,8 @@ async fn apply_plugin(
         }]);
     }
     let pushed = client.push_plugin(None, false, bytes.into()).await;
-    let pushed = pushed.with_context(|| format!("cannot push {}", wasm.display()))?;
+    let what = || format!("cannot push {}", wasm.display());
+    let pushed = pushed.map_err(|error| refused(error, &plugin.sources, what()))?;
     let word = match before.iter().any(|known| is_same(known, &pushed)) {
         true => "unchanged",
         false => "created",

@@ -72,6 +72,8 @@ pub struct UpOptions {
 pub struct RunOptions {
     /// Folder of source, or a .wasm file.
     pub plugin: PathBuf,
+    /// Paths at or below which its rules are written.
+    pub sources: Vec<PathBuf>,
     /// Params, which the rules get as their config.
     pub params: BTreeMap<String, String>,
     /// Limits of one call of a rule.
@@ -314,6 +316,7 @@ impl RunArgs {
             params: self.rules.params(),
             limits: self.rules.limits(),
             crawl: self.crawl.settings(),
+            sources: vec![self.plugin.clone()],
             plugin: self.plugin,
             output: self.output,
             files: self.files,

@@ -12,8 +12,10 @@ use super::args::{Format, OutputArgs};
 use super::devtools::DevtoolsCommand;
 use super::table;
 use crawler_api::client::{Client, ClientError};
+use crawler_devtools::place;
 use crawler_model::id::{Digest, PluginRef};
 use crawler_model::plugin::{Param, Schema};
+use crawler_process::telemetry::chain;
 
 mod build;
 
@@ -94,7 +96,8 @@ pub(super) async fn run(
             };
             let digest = Digest::of(&bytes).to_string();
             let pushed = client.push_plugin(push_as.as_ref(), allow_breaking, bytes.into());
-            let plugin = pushed.await.with_context(cannot_push)?;
+            let pushed = pushed.await;
+            let plugin = pushed.map_err(|error| refused(error, &[path], cannot_push()))?;
             match output.format {
                 Format::Json => table::print_json(&plugin)?,
                 Format::Table => {
@@ -128,6 +131,19 @@ pub(super) async fn run(
         }
     }
     Ok(())
+}
+
+/// Says of a plugin that is refused what could not be done, and first where its sources, at or below these paths, have
+/// the selector that is at fault, if it is one.
+pub fn refused<E>(error: E, sources: &[PathBuf], what: String) -> anyhow::Error
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let what = match place::of_selector(&chain(&error), sources) {
+        Some(place) => format!("{place}: {what}"),
+        None => what,
+    };
+    anyhow::Error::new(error).context(what)
 }
 
 /// Returns true if both are one version of one plugin, with the same bytes.

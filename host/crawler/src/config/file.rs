@@ -62,6 +62,15 @@ pub struct FileConfig {
 pub struct PluginSource {
     /// A folder of source, or a .wasm file.
     pub path: PathBuf,
+    /// Paths at or below which its rules are written.
+    pub sources: Vec<PathBuf>,
+}
+
+impl PluginSource {
+    fn at(path: PathBuf) -> Self {
+        let sources = vec![path.clone()];
+        Self { path, sources }
+    }
 }
 
 /// Reason why a config file is not accepted.
@@ -235,9 +244,7 @@ impl Reading {
                     let plugin: Option<PluginTable> = source.take(source::as_value(table));
                     self.plugins.extend(plugin.map(|plugin| Placed {
                         place,
-                        value: PluginSource {
-                            path: folder.join(plugin.path),
-                        },
+                        value: PluginSource::at(folder.join(plugin.path)),
                     }));
                 }
             }
@@ -330,7 +337,7 @@ mod tests {
         assert_eq!(config.resources, [books, forum]);
         assert_eq!(
             config.plugins,
-            plugins.map(|path| PluginSource { path: path.into() })
+            plugins.map(|path| PluginSource::at(path.into()))
         );
         let file = |name: &str| Some(Path::new("/etc/crawler/etcd").join(name));
         let etcd = EtcdConfig {

@@ -74,7 +74,7 @@ pub(super) async fn crawl(
     let limits = Limits::default();
     let limits = limits.with(&options.limits, &LimitOverrides::unlimited())?;
     let engine = EngineOptions::in_folder(folder.join("state"));
-    let rules = unless_stopped(stop, parts::rules(wasm, &engine)).await?;
+    let rules = unless_stopped(stop, parts::rules(wasm, &[], &engine)).await?;
     let params = params(
         &options.params,
         site.port,

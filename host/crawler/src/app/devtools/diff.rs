@@ -1,6 +1,7 @@
 //! `crawler plugin diff`: two plugins, loaded into one sandbox.
 
 use std::path::PathBuf;
+use std::slice;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -10,7 +11,7 @@ use futures::StreamExt as _;
 use super::calls::call_names;
 use crate::app::parts;
 use crate::cli::devtools::{ComparedCall, DiffOptions, Side, diff_report};
-use crate::cli::plugin::build_plugin;
+use crate::cli::plugin::{build_plugin, refused};
 use crawler_api::UPLOAD_DEADLINE;
 use crawler_api::client::Client;
 use crawler_devtools::saved::{self, SavedCall};
@@ -79,7 +80,11 @@ async fn rules(
         }
     };
     let rules = engine.load(Digest::of(&bytes), bytes).await;
-    Ok(rules.with_context(|| format!("cannot load {side}"))?)
+    let sources: &[PathBuf] = match side {
+        Side::Path(path) => slice::from_ref(path),
+        Side::Pushed(_) | Side::Digest(_) => &[],
+    };
+    Ok(rules.map_err(|error| refused(error, sources, format!("cannot load {side}")))?)
 }
 
 async fn pushed(plugin: &PluginRef, options: &DiffOptions) -> anyhow::Result<Bytes> {

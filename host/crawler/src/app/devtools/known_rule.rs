@@ -1,5 +1,7 @@
 //! The rule that a page is fetched for: one of its plugin, if the page goes into the folder of a plugin.
 
+use std::slice;
+
 use crate::app::parts;
 use crate::cli::devtools::FetchOptions;
 use crate::cli::{self, Failure};
@@ -13,7 +15,7 @@ pub(super) async fn check(options: &FetchOptions) -> anyhow::Result<()> {
         return Ok(());
     };
     let rule = &*options.request.rule;
-    let loaded = match parts::rules(plugin, &options.engine).await {
+    let loaded = match parts::rules(plugin, slice::from_ref(plugin), &options.engine).await {
         Ok(loaded) => loaded,
         Err(error) => {
             let why = chain(error.as_ref());
