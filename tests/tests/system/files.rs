@@ -55,7 +55,7 @@ fn folder(server: &Server, resource: &Value) -> PathBuf {
 }
 
 /// Returns the digests that name files in the folder; each names its file.
-fn digests(folder: &Path) -> BTreeSet<String> {
+pub(crate) fn digests(folder: &Path) -> BTreeSet<String> {
     let entries = |folder: &Path| {
         let entries = fs::read_dir(folder).expect("there is a folder");
         entries.map(|entry| entry.expect("it is listed").path())

@@ -3,17 +3,21 @@
 //! The other side is `gallery/extract.py`. It fetches by urllib and reads pages by parsel, and has no code in common
 //! with the plugins.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crawler_model::id::Digest;
+use crawler_tests::http;
 use crawler_tests::process::{Ended, Home, Process};
 use crawler_tests::python::python;
 use crawler_tests::web::Web;
 use crawler_tests::{PATIENCE, guests};
 use serde_json::Value;
 
+use crate::files::digests;
 use crate::server::{Server, lines};
 
 mod site;
@@ -138,7 +142,9 @@ fn the_gallery_finds_what_an_independent_extraction_finds() {
             .and(reviews),
         stage.case("table", ("start", "/peaks.html"), 6),
         stage.case("incremental", ("start", "/news/"), 3),
-        stage.case("files", ("start", "/album/"), 4),
+        stage
+            .case("files", ("start", "/album/"), 4)
+            .and("--files=kept".to_owned()),
     ];
     for case in cases {
         let ended = case.run(&home);
@@ -147,8 +153,27 @@ fn the_gallery_finds_what_an_independent_extraction_finds() {
         let found = sorted(lines(&ended.stdout));
         assert_eq!(found, case.expected(&python, &script), "{name:?}");
         assert_eq!(found.len(), case.n_items, "{name:?}: {found:#?}");
+        if case.plugin == "files" {
+            check_files(&stage, &home.path().join("kept"), &lines(&ended.stdout));
+        }
     }
     check_runs(&stage, &python, &script);
+}
+
+/// Checks that the folder has the bodies that the site serves, each under the digest that its item names.
+#[track_caller]
+fn check_files(stage: &Stage, folder: &Path, items: &[Value]) {
+    let served = |url: &str| Digest::of(&http::bytes(url)).to_string();
+    let mut expected = BTreeSet::new();
+    for item in items {
+        let digest = served(http::text(&item["url"]));
+        assert_eq!(item["digest"], digest, "{item}");
+        expected.insert(digest);
+    }
+    // This one is a page: it is stored before the rule refuses it, and no item names it.
+    expected.insert(served(stage.web.url("/album/gone.pdf").as_str()));
+    assert_eq!(expected.len(), 4, "two of five files are the same");
+    assert_eq!(digests(folder), expected);
 }
 
 /// Checks that a further run gives the items that are not in the run before.
