@@ -7,8 +7,10 @@ use crawler_proto as proto;
 
 use super::Failure;
 use super::args::{Format, OutputArgs};
+use super::pace::Pace;
 use super::table;
 use crawler_api::client::Client;
+use crawler_api::totals;
 use crawler_master::control::frontier::UrlQuery;
 use crawler_model::id::ResourceName;
 use crawler_model::number;
@@ -162,6 +164,10 @@ fn rows(stats: &proto::FrontierStats) -> Vec<(&'static str, String)> {
         n => format!("{n} in a row"),
     };
     let some = |n: u64| if n == 0 { String::new() } else { n.to_string() };
+    let pace = Pace {
+        rate: totals(stats.counts()).rate(),
+        left: None,
+    };
     let rows = [
         ("run", run),
         ("root hosts", stats.root_hosts.join(", ")),
@@ -173,6 +179,7 @@ fn rows(stats: &proto::FrontierStats) -> Vec<(&'static str, String)> {
         ("", by_reason(&counts.dead_by_reason)),
         ("retries", some(counts.retries)),
         ("items", counts.items.to_string()),
+        ("rate", pace.to_string()),
         ("undelivered", some(stats.undelivered)),
         ("not followed", by_reason(&counts.refused_links)),
         ("suspects", some(stats.suspects)),
@@ -467,6 +474,10 @@ mod tests {
             text(&stats),
             "run=2|root hosts=a.test|hosts=idle 4, ready 1|due=3, on 1 host|parsed=10|other done=0|dead=4|=timeout 3, connection 1|items=9|not followed=out-of-scope 7"
         );
+        let counts = stats.counts.as_mut().unwrap();
+        (counts.began_at, counts.ended_at) = (1_000, 5_000);
+        let said = text(&stats);
+        assert!(said.contains("|items=9|rate=2.5 pages/s|"), "{said}");
         (stats.seeded, stats.unclean_stops) = (false, 2);
         let said = text(&stats);
         assert!(said.starts_with("run=2, root has not run yet|"), "{said}");
