@@ -16,30 +16,64 @@ fn lines(checked: &str) -> Vec<String> {
     words.collect()
 }
 
+/// Table of the params of a plugin: name, default or whether it has to be given, and sentence.
+const TABLES: [(&str, &[&str]); 4] = [
+    (
+        "books",
+        &[
+            "PARAM DEFAULT",
+            "start http://127.0.0.1:8000/catalogue/page-1.html Address of the first list page",
+        ],
+    ),
+    (
+        "login",
+        &[
+            "PARAM DEFAULT",
+            "password has to be given Password of the account",
+            "start has to be given Address of the first page of orders",
+            "user has to be given Account name",
+        ],
+    ),
+    (
+        "rustdoc",
+        &[
+            "PARAM DEFAULT",
+            "below may be missing Prefixes of the paths that belong to the site, separated alike; the folders of start if not given",
+            "start has to be given Addresses of the starting pages, separated by commas or white space",
+        ],
+    ),
+    ("puppet", &["params any"]),
+];
+
+/// Checks that a text has the table of a plugin's params, and that it ends there.
+#[track_caller]
+fn check_table(name: &str, shown: &str, table: &[&str]) {
+    let shown = lines(shown);
+    let begin = shown.iter().position(|line| line == table[0]);
+    let begin = begin.unwrap_or_else(|| panic!("{name}: {shown:?}"));
+    let end = begin + table.len();
+    assert_eq!(shown[begin..end], *table, "{name}");
+    // Shapes of items are another table, whose head follows.
+    let next = shown.get(end).map_or("", String::as_str);
+    assert!(["", "ITEM FIELD KIND"].contains(&next), "{name}: {next}");
+}
+
 #[test]
 fn a_check_tells_which_params_have_to_be_given() {
     let home = Home::new();
-    let start = format!("start http://127.0.0.1:8000/catalogue/page-1.html {ABOUT}");
-    let cases: [(&str, &[&str]); 3] = [
-        ("books", &["PARAM DEFAULT", &start]),
-        (
-            "login",
-            &[
-                "PARAM DEFAULT",
-                "password has to be given Password of the account",
-                "start has to be given Address of the first page of orders",
-                "user has to be given Account name",
-            ],
-        ),
-        ("puppet", &["params any"]),
-    ];
-    for (name, expected) in cases {
+    for (name, table) in TABLES {
         let guest = guests::guest(name).display().to_string();
-        let checked = lines(&home.ok(["plugin", "check", &guest]));
-        let begin = checked.iter().position(|line| line == expected[0]);
-        let begin = begin.unwrap_or_else(|| panic!("{name}: {checked:?}"));
-        let end = begin + expected.len();
-        assert_eq!(checked[begin..end], *expected, "{name}");
+        let shown = home.ok(["plugin", "check", &guest]);
+        check_table(name, &shown, table);
+    }
+}
+
+#[test]
+fn a_pushed_plugin_is_shown_with_its_params() {
+    let server = Server::start();
+    for (name, table) in TABLES {
+        server.push(name, &[]);
+        check_table(name, &server.ok(&["plugin", "get", name]), table);
     }
 }
 
