@@ -353,6 +353,25 @@ fn a_new_plugin_in_python_passes_its_own_test_and_tells_its_faults() {
         assert!(why.contains("detail: rules.py:"), "{why}");
         assert!(why.contains(reason) && !why.contains("wasm trap"), "{why}");
     }
+    // A rule that the host ends: functions of the interpreter are shown only if they are asked for.
+    let text = good.replace(
+        "    found = re.search",
+        "    while True:\n        pass\n    found = re.search",
+    );
+    fs::write(&rules, text).expect("it is changed");
+    let test = ["plugin", "test", "--call", "detail"];
+    let ended = tools.ended(&home, &folder, &test);
+    let why = ended.stdout + &ended.stderr;
+    assert!(why.contains("ended (out-of-fuel)"), "{why}");
+    let frame = "  in ";
+    let shows_frames = |said: &str| said.lines().any(|line| line.starts_with(frame));
+    assert!(!shows_frames(&why), "{why}");
+    assert!(
+        why.contains("-v shows functions of libraries and interpreters"),
+        "{why}"
+    );
+    let ended = tools.ended(&home, &folder, &[&test[..], &["-v"]].concat());
+    assert!(shows_frames(&ended.stdout), "{}", ended.stdout);
     fs::write(&rules, cases::PYTHON).expect("it is changed");
     cases::write(
         &folder,
