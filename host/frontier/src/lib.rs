@@ -36,6 +36,8 @@ pub mod durable;
 mod error;
 mod exchange;
 mod keys;
+#[cfg(feature = "testing")]
+pub mod known_links;
 mod log;
 pub mod memory;
 mod monotonic_time;
