@@ -28,6 +28,7 @@ mod cargo;
 pub mod child;
 pub mod closure;
 pub mod cluster;
+pub mod counts;
 pub mod etcd;
 pub mod faults;
 pub mod faulty;
