@@ -106,7 +106,11 @@ impl Assigned {
                     .await?;
                 continue;
             }
-            log.note("info", format!("run {} goes on", self.resource.run));
+            let standing = match frontier.counts().began_at {
+                0 => "begins",
+                _ => "goes on",
+            };
+            log.note("info", format!("run {} {standing}", self.resource.run));
             crawl_state.opened(frontier.clone());
             let since = Instant::now();
             let mut settings = self.config.clone();

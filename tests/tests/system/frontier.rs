@@ -108,6 +108,9 @@ fn totals_and_lists_tell_what_became_of_every_url() {
     let hint =
         "hint: no URL ended as \"gnoe\"; `crawler frontier stats books` shows how they did\n";
     assert_eq!(none.stderr, hint);
+    let none = server.cli(&["frontier", "list", "books", "--outcome=dead"]);
+    let hint = "hint: no URL ended as \"dead\"; `--state dead` lists those that are dead\n";
+    assert_eq!(none.stderr, hint);
 
     // A list that is cut within a page has the token of its rest.
     let cut = ["frontier", "list", "books", "--outcome=parsed", "-o=json"];

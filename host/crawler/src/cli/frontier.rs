@@ -280,9 +280,13 @@ async fn list(
             "" => "no URL".to_owned(),
             state => format!("no URL that is {state}"),
         };
-        eprintln!(
-            "hint: {those} ended as {outcome:?}; `crawler frontier stats {name}` shows how they did"
-        );
+        let way_out = match outcome.as_str() {
+            state @ ("due" | "done" | "dead") => {
+                format!("`--state {state}` lists those that are {state}")
+            }
+            _ => format!("`crawler frontier stats {name}` shows how they did"),
+        };
+        eprintln!("hint: {those} ended as {outcome:?}; {way_out}");
     } else if !token.is_empty() {
         let more = limit.saturating_mul(10);
         eprintln!("hint: there are more; show them with --limit {more}");

@@ -67,7 +67,7 @@ async fn the_log_of_a_shard_goes_on_in_its_next_assignment() {
         let is_over = async |bench: &Bench| bench.epoch().is_none();
         bench.wait_for("over", MINUTE, is_over).await;
     }
-    let expected = ["run 1 goes on", "retry: not yet", "run 1 goes on"];
+    let expected = ["run 1 begins", "retry: not yet", "run 1 goes on"];
     let messages = messages(&bench).await;
     let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
     assert!(messages.starts_with(&expected), "{messages:#?}");
