@@ -57,7 +57,7 @@ fn repetition(stage: Stage) -> Repetition {
     match stage {
         Stage::Guard => Repetition::new(500, reaching::guard),
         Stage::Fetch => Repetition::new(100, reaching::fetch),
-        Stage::Decode => Repetition::new(100, reaching::decode),
+        Stage::Decode => Repetition::new(500, reaching::decode),
         Stage::Extract => Repetition::new(200, reading::extract),
         Stage::Instance => Repetition::new(400, reading::instance),
         Stage::Guest => Repetition::new(100, reading::guest),
