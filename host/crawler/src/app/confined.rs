@@ -182,11 +182,12 @@ fn build_all<'a>(
     let build = async {
         let mut signals = Signals::listen()?;
         for (plugin, sources) in folders {
-            *sources = place::sources(sources);
             *plugin = tokio::select! {
                 wasm = build_plugin(plugin) => wasm?,
                 () = signals.next() => return Err(Interrupted.into()),
             };
+            // A folder that is no plugin, such as a home, was refused by now, and is not looked through.
+            *sources = place::sources(sources);
         }
         Ok(())
     };
