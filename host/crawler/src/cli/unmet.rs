@@ -1,7 +1,7 @@
 //! Crawls that ended in order and are no success all the same: they have an exit code of their own.
 
 use super::block::lost_root;
-use crawler_model::crawl::Counts;
+use crawler_model::crawl::{Counts, Done};
 use crawler_model::statistics::RunStatistics;
 
 /// Exit code of a crawl that ended in order and is no success.
@@ -22,11 +22,23 @@ pub fn check_all_roots(found: &RunStatistics) -> Result<(), Unmet> {
     check_roots(&found.counts)?;
     match found.statistics.lost_roots.as_slice() {
         [] => Ok(()),
-        [root, ..] => Err(Unmet {
+        [root, others @ ..] => Err(Unmet {
             what: format!("a root request gave no page: {}", lost_root(root)),
-            hint: "the lines `no page` name more of them".to_owned(),
+            hint: match others {
+                [] => "look at this address, or leave it out",
+                _ => "look at all addresses in the lines `no page`, or leave them out",
+            }
+            .to_owned(),
         }),
     }
+}
+
+/// True if a root request may have given no page, as far as counts tell: they do not tell root requests from others.
+pub(super) fn may_have_lost_a_root(counts: &Counts) -> bool {
+    let pages = [Done::NotModified, Done::Duplicate];
+    let pages = pages.map(|done| counts.outcomes.get(done.as_str()));
+    let n_pages: u64 = pages.into_iter().flatten().sum();
+    counts.dead > 0 || counts.other_done > n_pages
 }
 
 /// Checks that a root request gave a page.
@@ -64,7 +76,6 @@ pub fn check_roots(counts: &Counts) -> Result<(), Unmet> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crawler_model::crawl::Done;
     use crawler_model::statistics::LostRoot;
 
     #[test]
@@ -85,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_with_one_root_request_that_gave_no_page_is_no_success() {
+    fn one_root_request_without_a_page_is_no_success() {
         let mut found = RunStatistics::default();
         found.counts.end_done(Done::Parsed);
         assert_eq!(check_all_roots(&found), Ok(()));
@@ -97,5 +108,23 @@ mod tests {
         let unmet = check_all_roots(&found).unwrap_err();
         let expected = "a root request gave no page: http://a.test/: timeout";
         assert_eq!(unmet.what, expected);
+        assert_eq!(unmet.hint, "look at this address, or leave it out");
+    }
+
+    #[test]
+    fn counts_tell_if_a_root_request_may_be_lost() {
+        let mut counts = Counts::default();
+        for done in [Done::Parsed, Done::NotModified, Done::Duplicate] {
+            counts.end_done(done);
+        }
+        assert!(!may_have_lost_a_root(&counts));
+        let mut dead = counts.clone();
+        dead.end_dead("timeout");
+        assert!(may_have_lost_a_root(&dead));
+        for done in [Done::Skipped, Done::Redirected, Done::Gone, Done::Denied] {
+            let mut counts = counts.clone();
+            counts.end_done(done);
+            assert!(may_have_lost_a_root(&counts), "{done:?}");
+        }
     }
 }

@@ -11,10 +11,11 @@ use super::stats::{self, Found};
 use crate::cli::args::{Format, OutputArgs};
 use crate::cli::fail_on::{self, FailOn};
 use crate::cli::pace::RecentPages;
+use crate::cli::unmet::may_have_lost_a_root;
 use crate::cli::{Failure, Unmet, check_all_roots, progress, table};
 use crawler_api::client::Client;
 use crawler_api::totals;
-use crawler_model::crawl::LOST_ROOTS;
+use crawler_model::crawl::{Counts, LOST_ROOTS};
 use crawler_model::id::ResourceName;
 
 /// Interval between two looks at the resource.
@@ -33,8 +34,8 @@ pub(in crate::cli) struct WaitArgs {
     output: OutputArgs,
 }
 
-/// Waits until the crawl has finished. It is an error if the crawl failed, read no page, or is not over in
-/// time.
+/// Waits until the crawl has finished. It is an error if the crawl failed, a root request gave no page, or the crawl is
+/// not over in time.
 pub(super) async fn run(client: &Client, args: WaitArgs) -> anyhow::Result<()> {
     let (name, timeout) = (&args.name, args.timeout);
     let deadline = Instant::now() + timeout;
@@ -112,17 +113,26 @@ fn end(args: &WaitArgs, resource: &proto::Resource, found: Found) -> anyhow::Res
         });
     }
     check_all_roots(&found)?;
-    let mut conditions = args.fail_on.iter();
     if let Some(why) = unread
-        && let Some(condition) = conditions.find(|condition| condition.needs_statistics())
+        && let Some(what) = unchecked(&args.fail_on, &found.counts)
     {
         return Err(Failure::new(
-            format!("--fail-on {condition} cannot be checked: statistics cannot be read: {why}"),
+            format!("{what} cannot be checked: statistics cannot be read: {why}"),
             "call again once the data root is there",
         )
         .into());
     }
     Ok(fail_on::check(&args.fail_on, &found)?)
+}
+
+/// Returns what the exit code depends on and counts alone do not tell, if there is something.
+fn unchecked(conditions: &[FailOn], counts: &Counts) -> Option<String> {
+    let mut conditions = conditions.iter();
+    match conditions.find(|condition| condition.needs_statistics()) {
+        Some(condition) => Some(format!("--fail-on {condition}")),
+        None => may_have_lost_a_root(counts)
+            .then(|| "whether every root request gave a page".to_owned()),
+    }
 }
 
 /// Returns the phase of a resource with its numbers; `recent` are its pages per second of late.
@@ -145,6 +155,23 @@ fn numbers(resource: &proto::Resource) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_that_needs_statistics_is_not_guessed() {
+        let check = |condition: &str, n_dead: u64, expected: Option<&str>| {
+            let conditions: [FailOn; 1] = [condition.parse().unwrap()];
+            let counts = Counts {
+                parsed: 1,
+                dead: n_dead,
+                ..Counts::default()
+            };
+            assert_eq!(unchecked(&conditions, &counts).as_deref(), expected);
+        };
+        check("items=0", 0, None);
+        let roots = "whether every root request gave a page";
+        check("items=0", 1, Some(roots));
+        check("unmatched", 0, Some("--fail-on unmatched"));
+    }
 
     #[test]
     fn progress_tells_the_speed_and_the_time_left() {
