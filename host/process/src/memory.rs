@@ -150,9 +150,11 @@ impl Memory {
         state.usages.iter().any(|usage| usage.strong_count() > 0)
     }
 
-    /// Lets caches grow again.
+    /// Lets caches grow again, and returns free memory to the operating system: the end of a crawl may be why there is
+    /// enough again.
     pub fn expand(&self) {
         self.caches().iter().for_each(|cache| cache(false));
+        trim::trim();
     }
 
     /// Returns the reason why no page is taken; `None` while pages are.
