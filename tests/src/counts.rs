@@ -148,9 +148,11 @@ impl Verdict {
     }
 }
 
-/// Returns the instructions of one repetition, of those of a process with `n` and of one with twice as many.
-pub fn of_one(n: u32, once: u64, twice: u64) -> u64 {
-    twice.saturating_sub(once) / u64::from(n.max(1))
+/// Returns the instructions of one repetition, from those of a process with `n` repetitions and of one with twice as
+/// many. `None` if they differ by less than one for each repetition: then the stage did not run.
+pub fn of_one(n: u32, once: u64, twice: u64) -> Option<u64> {
+    let count = twice.checked_sub(once)?.checked_div(n.into())?;
+    (count > 0).then_some(count)
 }
 
 /// Returns the number of instructions in what callgrind tells at its end.
@@ -278,7 +280,9 @@ mod tests {
         let told = "==7== \n==7== Events    : Ir\n==7== Collected : 231876572\n==7== \n";
         assert_eq!(collected(told), Some(231_876_572));
         assert_eq!(collected("==7== Events    : Ir\n"), None);
-        assert_eq!(of_one(100, 5_000, 9_000), 40);
-        assert_eq!(of_one(0, 9_000, 5_000), 0);
+        assert_eq!(of_one(100, 5_000, 9_000), Some(40));
+        for (n, once, twice) in [(0, 5_000, 9_000), (100, 9_000, 5_000), (100, 5_000, 5_099)] {
+            assert_eq!(of_one(n, once, twice), None, "{n} {once} {twice}");
+        }
     }
 }

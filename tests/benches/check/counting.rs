@@ -35,7 +35,7 @@ pub(crate) fn count() -> Result<Figures, String> {
         guests: guest.parent().map_or_else(PathBuf::new, Path::to_owned),
         folder: tempfile::tempdir().map_err(|e| format!("a folder cannot be made: {e}"))?,
     };
-    // From here on, its code is there for all.
+    // It leaves the compiled code in the folder, for all stages that load the plugin.
     stages.run(&SIMULATE, LOADS, 1)?;
     let mut figures = Figures {
         tools: format!("{rustc}, {valgrind}, {}", std::env::consts::ARCH),
@@ -81,7 +81,10 @@ impl Stages {
             let twice = counted(2 * n);
             (once.join().expect("it does not panic"), twice)
         });
-        Ok(of_one(n, once?, twice?))
+        let (once, twice) = (once?, twice?);
+        of_one(n, once, twice).ok_or_else(|| {
+            format!("{stage} did not run: {once} instructions for {n} repetitions, {twice} for twice as many")
+        })
     }
 
     /// Runs a stage under valgrind, and returns what that tells.
