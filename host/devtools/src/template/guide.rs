@@ -25,6 +25,7 @@ pub(super) fn text() -> String {
 pub(super) fn may_replace(path: &Path) -> bool {
     match fs::read_to_string(path) {
         Ok(text) => text.starts_with(TITLE),
-        Err(_) => !path.exists(),
+        // A link that leads nowhere would be written through.
+        Err(_) => path.symlink_metadata().is_err(),
     }
 }
