@@ -44,10 +44,10 @@ mod work;
 /// A stage, ready to be repeated: each call does it for one page.
 type Repeated = Box<dyn FnMut()>;
 
-/// How a stage is repeated.
+/// Repetitions of a stage: their number, and what each of them does.
 struct Repetition {
-    /// Number of repetitions that are counted: so many that nothing else in the process makes a difference of a
-    /// percent.
+    /// Number of repetitions that are counted. It is so large that nothing else in the process makes a difference of
+    /// one percent.
     n: u32,
     /// Prepares the stage. The folder is there until the end.
     prepare: fn(&Path) -> Repeated,

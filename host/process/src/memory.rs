@@ -254,7 +254,7 @@ pub async fn watch(
         } else if is_free_again {
             wanted = Some(Memory::expand);
         } else if is_idle_now && wanted.is_none() {
-            // An idle process allocates too little for its allocator to do it by itself.
+            // An idle process allocates so little that its allocator would return nothing by itself.
             wanted = Some(Memory::trim);
         }
         // All threads for blocking work may be in use: samples are taken all the same.

@@ -49,7 +49,7 @@ impl<'a> Block<'a> {
         let counts = &self.found.counts;
         let seconds = counts.took_ms() as f64 / 1_000.0;
         let size = table::size(counts.bytes);
-        // The rate of less than a second says nothing.
+        // A rate over less than a second says nothing.
         let rate = match counts.rate() {
             Some(rate) => format!(" ({rate:.1} pages/s)"),
             None => String::new(),

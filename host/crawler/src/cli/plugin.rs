@@ -133,8 +133,8 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Says of a plugin that is refused what could not be done, and first where its sources, at or below these paths, have
-/// the selector that is at fault, if it is one.
+/// Returns the error of a command whose plugin is refused. It tells what could not be done. If a selector is at fault,
+/// it begins with the place of the selector in the sources, which are at or below these paths.
 pub fn refused<E>(error: E, sources: &[PathBuf], what: String) -> anyhow::Error
 where
     E: std::error::Error + Send + Sync + 'static,

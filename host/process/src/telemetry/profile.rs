@@ -6,8 +6,8 @@
 //!
 //! The interruption may come anywhere, also inside of an allocation, and walking a stack takes locks of the
 //! libraries that allocate and unwind. Stacks are therefore not walked from inside of those libraries. The program's
-//! own allocator, jemalloc, is interrupted like all other code: it holds none of those locks, and to record a stack
-//! allocates nothing.
+//! own allocator, jemalloc, is interrupted like all other code: it holds none of those locks, and
+//! recording a stack allocates nothing.
 
 use std::collections::HashMap;
 use std::path::Path;
