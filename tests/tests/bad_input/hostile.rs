@@ -81,7 +81,9 @@ const LIMITS: [&str; 3] = [
     "--limit=timeout=20s",
 ];
 
-fn crawl(server: &Server, name: &str, web: &Web, rules: &str, flags: &[&str]) {
+/// Crawls one page for each of these rules. Returns the exit code of the wait. It is 3 if a page is given up, because
+/// each page is that of a root request.
+fn crawl(server: &Server, name: &str, web: &Web, rules: &str, flags: &[&str]) -> Option<i32> {
     let (root, rules) = (
         format!("--param=root={}", web.url("/")),
         format!("--param=rules={rules}"),
@@ -89,7 +91,8 @@ fn crawl(server: &Server, name: &str, web: &Web, rules: &str, flags: &[&str]) {
     let add = ["resource", "add", name, "--plugin=hostile", &root, &rules];
     let arguments: Vec<&str> = add.iter().chain(&LIMITS).chain(flags).copied().collect();
     server.ok(&arguments);
-    server.ok(&["resource", "wait", name, "--timeout=60s"]);
+    let wait = ["resource", "wait", name, "--timeout=60s"];
+    server.cli(&wait).code
 }
 
 #[test]
@@ -99,13 +102,14 @@ fn f31_a_rule_that_is_ended_costs_one_page_and_is_told_with_all_there_is_to_know
         .iter()
         .flat_map(|(rule, ..)| [*rule, "nothing"])
         .collect();
-    crawl(
+    let code = crawl(
         &server,
         "bad",
         &web,
         &rules.join(","),
         &["--concurrency=1", "--limit=memory=4MiB", "--limit=items=10"],
     );
+    assert_eq!(code, Some(3));
 
     let resource = server.json("/crawler/resource/bad");
     let mut by_reason: BTreeMap<&str, u64> = BTreeMap::new();
@@ -174,19 +178,20 @@ fn f31_a_rule_that_is_ended_costs_one_page_and_is_told_with_all_there_is_to_know
 #[test]
 fn f31_many_hostile_calls_at_once_leave_the_memory_of_the_process_bounded() {
     let (mut server, web) = (start(), site());
-    crawl(&server, "warm", &web, "nothing", &[]);
+    assert_eq!(crawl(&server, "warm", &web, "nothing", &[]), Some(0));
     let before = server.memory();
     let mut rules: Vec<&str> = KILLS.iter().map(|(rule, ..)| *rule).collect();
     rules.extend(["item-huge", "write-secret"]);
     let n_rules = rules.len();
     let rules = rules.repeat(6).join(",");
-    crawl(
+    let code = crawl(
         &server,
         "bad",
         &web,
         &rules,
         &["--concurrency=16", "--limit=fuel=100000000"],
     );
+    assert_eq!(code, Some(3));
     let counts = server.json("/crawler/resource/bad")["counts"].clone();
     let pages = |name: &str| counts[name].as_u64().unwrap_or(0);
     let n_pages = pages("parsed") + pages("other_done") + pages("dead");
@@ -198,7 +203,7 @@ fn f31_many_hostile_calls_at_once_leave_the_memory_of_the_process_bounded() {
     );
     let grown = server.memory().saturating_sub(before);
     assert!(grown < 200 << 20, "grown by {grown} bytes");
-    crawl(&server, "good", &web, "ok", &[]);
+    assert_eq!(crawl(&server, "good", &web, "ok", &[]), Some(0));
     assert_eq!(server.json("/crawler/resource/good")["counts"]["dead"], 0);
     assert!(server.process.is_running());
 }
