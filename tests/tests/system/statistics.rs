@@ -103,7 +103,8 @@ fn a_wait_tells_why_a_crawl_has_failed() {
     server.add("dead", &web.url("/"), &[]);
     let waited = server.cli(&["resource", "wait", "dead", "-o", "json"]);
     assert_eq!(waited.code, Some(3), "{}", waited.stderr);
-    let end = "the crawl failed: every root request was given up: status-403 1";
+    let end = "the crawl failed: every root request was given up: status-403 1; \
+               `crawler frontier redrive dead` tries them again";
     assert_eq!(parsed(&waited.stdout)["end"], end);
 }
 
