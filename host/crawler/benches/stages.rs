@@ -11,7 +11,7 @@
 //! plugins, which stay there, and for files that are removed. So the difference between N and 2 N repetitions has
 //! nothing of the start of the process.
 //!
-//! What is repeated follows from constants and seeds, and runs on as few threads as possible. Where time matters to a
+//! All input follows from constants and seeds, and the work runs on as few threads as possible. Where time matters to a
 //! stage, it is that of a paused clock.
 
 use std::path::Path;

@@ -13,6 +13,8 @@ use crawler_model::statistics::{CUT, LostRoot, OTHER_STATUSES, RunStatistics};
 /// Number of hosts that are named for each reason of refused links.
 const N_HOSTS: usize = 5;
 
+/// Milliseconds of a run below which its rate is left out, because it says nothing.
+const MIN_RATED_MS: u64 = 100;
 /// Reason of links whose hosts are not in the scope.
 const OUT_OF_SCOPE: &str = "out-of-scope";
 
@@ -44,15 +46,14 @@ impl<'a> Block<'a> {
         )
     }
 
-    /// Returns bytes, time, rate if it took at least a second, and end.
+    /// Returns bytes, time, rate and end.
     pub fn took(&self) -> String {
         let counts = &self.found.counts;
         let seconds = counts.took_ms() as f64 / 1_000.0;
         let size = table::size(counts.bytes);
-        // A rate over less than a second says nothing.
-        let rate = match counts.rate() {
-            Some(rate) => format!(" ({rate:.1} pages/s)"),
-            None => String::new(),
+        let rate = match counts.took_ms() < MIN_RATED_MS {
+            true => String::new(),
+            false => format!(" ({:.1} pages/s)", self.found.rate()),
         };
         let end = table::plain(self.end);
         format!("{size} in {seconds:.1} s{rate}; {end}")

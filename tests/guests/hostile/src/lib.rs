@@ -1,16 +1,14 @@
 //! A plugin whose rules do what no rule should: each is named for what it does.
 //!
-//! It is written against the interface itself, without the SDK, because the SDK would stop some of
-//! it. What `describe` does is chosen by [`DESCRIBE`], which tests overwrite in the built bytes;
-//! what `root` does by the params `root` and `rules`.
+//! It is written against the interface itself, without the SDK, because the SDK would stop some of it. What `describe`
+//! does is chosen by [`DESCRIBE`], which tests overwrite in the built bytes; what `root` does by the params `root` and `rules`.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "sleeping, ending the process and asking for the time are what it is here for"
 )]
 
-use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
+use std::collections::hash_map::{HashMap, RandomState};
 use std::hash::{BuildHasher, Hasher};
 use std::hint::black_box;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
