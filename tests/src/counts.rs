@@ -184,6 +184,7 @@ pub fn program() -> Result<PathBuf, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crawler_process::stage::Stage;
 
     fn figures(counts: &[(&str, u64)]) -> Figures {
         let counts = counts
@@ -269,10 +270,14 @@ mod tests {
     }
 
     #[test]
-    fn the_committed_figures_can_be_read() {
+    fn every_stage_has_a_committed_figure() {
         let path = repository().join("tests/benches/check/figures.txt");
         let text = std::fs::read_to_string(path).expect("they are committed");
-        text.parse::<Figures>().expect("they are figures");
+        let figures = text.parse::<Figures>().expect("they are figures");
+        let stages: BTreeSet<&str> = Stage::ALL.iter().map(|stage| stage.as_str()).collect();
+        let counted: BTreeSet<&str> = figures.counts.keys().map(String::as_str).collect();
+        assert_eq!(counted, stages);
+        assert!(figures.counts.values().all(|count| *count > 0), "{text}");
     }
 
     #[test]
