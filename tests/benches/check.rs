@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Each stage is repeated N times in one process and twice as often in another, both under callgrind of valgrind.
-//! What the second has more, divided by N, is the work of one repetition; the start of the process is not in it. A
+//! The difference, divided by N, is the work of one repetition, without the start of the process. A
 //! stage that has more instructions than its figure, by over 5 %, fails. One that has fewer is told, because its
 //! figure hides what is lost later.
 //!
