@@ -355,14 +355,20 @@ mod tests {
             .collect()
     }
 
-    #[test]
-    fn a_new_plugin_has_the_files_that_its_readme_links() {
-        let tree = tempfile::tempdir().unwrap();
+    /// Writes a new plugin in each language, and returns their folders: Rust, JavaScript, Python.
+    fn write_all(tree: &Path) -> [PathBuf; 3] {
         let name = "shop".parse().unwrap();
-        let [rust, js, py] = ["rust", "js", "py"].map(|lang| tree.path().join(lang));
+        let [rust, js, py] = ["rust", "js", "py"].map(|lang| tree.join(lang));
         write_rust(&name, &rust).unwrap();
         write_javascript(&name, &js).unwrap();
         write_python(&name, &py).unwrap();
+        [rust, js, py]
+    }
+
+    #[test]
+    fn a_new_plugin_has_the_files_that_its_readme_links() {
+        let tree = tempfile::tempdir().unwrap();
+        let [rust, js, py] = write_all(tree.path());
         for (folder, n_links) in [(&rust, 0), (&js, 1), (&py, 1)] {
             let readme = fs::read_to_string(folder.join("README.md")).unwrap();
             assert!(!readme.contains("plugin-sdk/src"), "{readme}");
@@ -387,11 +393,7 @@ mod tests {
     #[test]
     fn the_sdk_of_a_plugin_is_renewed_and_nothing_else() {
         let tree = tempfile::tempdir().unwrap();
-        let name = "shop".parse().unwrap();
-        let [rust, js, py] = ["rust", "js", "py"].map(|lang| tree.path().join(lang));
-        write_rust(&name, &rust).unwrap();
-        write_javascript(&name, &js).unwrap();
-        write_python(&name, &py).unwrap();
+        let [rust, js, py] = write_all(tree.path());
         for (folder, old, kept) in [
             (&rust, "sdk/src/lib.rs", "src/lib.rs"),
             (&js, "src/crawler.js", "src/rules.js"),
