@@ -117,7 +117,10 @@ impl CallState {
             Ok(links) => {
                 self.usage.requests += links.requests.len() as u64 + links.n_bad_urls;
                 self.usage.request_bytes += links.n_bytes;
-                self.output.requests.extend(links.requests);
+                match self.output.requests.is_empty() {
+                    true => self.output.requests = links.requests,
+                    false => self.output.requests.extend(links.requests),
+                }
                 self.output.n_bad_urls += links.n_bad_urls;
                 Ok(Ok(()))
             }
@@ -165,14 +168,15 @@ impl CallState {
             hints: options.hints,
         };
         let like = request::checked(like, reading.base.clone(), description)?;
-        let one = |text: &&str| request::url(text, Some(&reading.base)).ok();
-        let found = urls.iter().filter_map(one);
-        let requests: Vec<_> = found
-            .map(|url| crawler_model::crawl::Request {
-                url,
-                ..like.clone()
-            })
-            .collect();
+        let found = urls
+            .iter()
+            .filter_map(|text| request::url(text, Some(&reading.base)).ok());
+        // Growing it would copy the requests several times.
+        let mut requests = Vec::with_capacity(urls.len());
+        requests.extend(found.map(|url| crawler_model::crawl::Request {
+            url,
+            ..like.clone()
+        }));
         Ok(Links {
             n_bad_urls: (urls.len() - requests.len()) as u64,
             requests,
