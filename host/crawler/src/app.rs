@@ -56,13 +56,19 @@ pub fn run(command: Command) -> io::Result<ExitCode> {
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .build()?;
-    let code = match runtime.block_on(run_until_signalled(command)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error),
-    };
+    // On the main thread, the loop of a crawl would be woken across threads for every page.
+    let work = runtime.spawn(run_until_signalled(command));
+    let ended = runtime.block_on(work);
     // Remaining tasks had their time; waiting for a blocked thread would delay the exit.
     runtime.shutdown_background();
-    Ok(code)
+    match ended {
+        Ok(Ok(())) => Ok(ExitCode::SUCCESS),
+        Ok(Err(error)) => Ok(failed(&error)),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Err(io::Error::other(error)),
+        },
+    }
 }
 
 /// Prints why a command failed, and returns the exit code.
