@@ -67,7 +67,12 @@ impl Inner {
                     let shard = self.shard;
                     return answered.unwrap_or(Err(FrontierError::Closed { shard }));
                 }
-                guard = self.writer.lock() => self.commit_queued(&guard).await,
+                guard = self.writer.lock() => {
+                    // Pages that are about to end queue up meanwhile, and share the batch. The lock is held, so that none
+                    // of them begins a batch of its own.
+                    tokio::task::yield_now().await;
+                    self.commit_queued(&guard).await;
+                }
             }
         }
     }
