@@ -52,6 +52,7 @@ mod run;
 mod shared;
 mod slot;
 pub mod spans;
+mod suspect;
 mod termination;
 mod unchanged;
 mod verdict;

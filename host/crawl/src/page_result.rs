@@ -11,6 +11,7 @@ use super::permit::while_given;
 use super::request::fetch_request;
 use super::shared::Shared;
 use super::slot::SlotGuard;
+use super::suspect::call_recorded;
 use super::unchanged;
 use super::verdict::{self, Attempt, Verdict};
 use crawler_fetch::{Answer, Failure, FetchError, Fetched, Prepared};
@@ -265,7 +266,6 @@ async fn parse(
         let n_bytes = body.len();
         return Ok(kept::over_quota(shared, settings, n_bytes, host_ready_at));
     }
-    frontier.suspect(claim).await?;
     let context = PageContext {
         depth: claim.depth,
         attempt: claim.attempt,
@@ -273,12 +273,9 @@ async fn parse(
         referrer: request.referrer.clone(),
         kept,
     };
-    let call = shared.call_config(config.limits);
-    let report = shared
-        .parts
-        .rules
-        .parse(call, &request.rule, page.clone(), context)
-        .await;
+    let (rules, call_config) = (&shared.parts.rules, shared.call_config(config.limits));
+    let call = rules.parse(call_config, &request.rule, page.clone(), context);
+    let report = call_recorded(&**frontier, claim, call).await?;
     note_logs(
         &shared.parts.log,
         request.url.as_str(),

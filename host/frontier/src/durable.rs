@@ -165,6 +165,15 @@ impl Frontier for DurableFrontier {
         Ok(take)
     }
 
+    fn suspect_after(&self) -> Option<Duration> {
+        let is_careful = self.inner.state().n_careful > 0;
+        Some(match is_careful {
+            true => Duration::ZERO,
+            // A record that is written becomes durable with the next flush. By then nearly all calls have returned.
+            false => self.inner.frontiers.settings.flush_interval / 2,
+        })
+    }
+
     async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError> {
         self.inner.suspect(claim).await
     }

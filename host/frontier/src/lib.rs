@@ -20,6 +20,8 @@
 //! Backends: [`durable`], on an object store, which survives any crash, and [`memory`], which is bounded and
 //! gone with the process.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use object_store::path::Path as ObjectPath;
 use url::Url;
@@ -130,7 +132,12 @@ pub trait Frontier: ItemOutbox + LinkExchange + LogStore {
     /// Returns the number of hosts that are ready and have URLs waiting in memory.
     fn n_ready_hosts(&self) -> usize;
 
-    /// Records that this page is about to enter its rule, so that one that ends the process can be told from
+    /// Returns how long the call of a page's rule may take before the page has to be recorded by
+    /// [`suspect`](Self::suspect). At zero, it is recorded before the call. If `None`, no record would survive the
+    /// process, so none is needed.
+    fn suspect_after(&self) -> Option<Duration>;
+
+    /// Records that the rule of this page is being called, so that a page that ends the process can be told from
     /// those that do not. The record is cleared by the page's commit, and by giving the page back.
     async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError>;
 

@@ -9,6 +9,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::Notify;
@@ -218,6 +219,10 @@ impl Frontier for MemoryFrontier {
             Next::At(at) => Take::WaitUntil(state.time.to_wall(at)),
             Next::Full => Take::Blocked,
         })
+    }
+
+    fn suspect_after(&self) -> Option<Duration> {
+        None
     }
 
     /// Does nothing, because no record would survive a crash.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use url::Url;
@@ -27,13 +28,17 @@ pub struct FaultyFrontier {
     pub panics_on_commit: bool,
     /// True if no commit succeeds.
     pub fails_on_commit: bool,
-    /// True if no page can be noted as about to enter its rule.
+    /// True if no page can be recorded as a suspect.
     pub fails_on_suspect: bool,
+    /// Time after which a page has to be recorded as a suspect.
+    pub suspect_after: Option<Duration>,
+    /// Time that it takes to record a suspect.
+    pub suspect_takes: Duration,
     /// True if all of its pages are tried alone.
     pub is_alone: bool,
     /// Validators of the earlier run, for every page.
     pub known: Option<Validators>,
-    /// Pages that were about to enter their rule, in order.
+    /// Pages that were recorded as suspects, in order.
     pub suspects: Mutex<Vec<String>>,
     /// Pages that ended, in order, with the validators of each.
     pub left: Mutex<Vec<(String, Option<Validators>)>>,
@@ -121,12 +126,17 @@ impl Frontier for FaultyFrontier {
         })
     }
 
+    fn suspect_after(&self) -> Option<Duration> {
+        self.suspect_after
+    }
+
     async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError> {
         if self.fails_on_suspect {
             return Err(closed());
         }
         let path = claim.request.url.path().to_owned();
         lock(&self.suspects).push(path);
+        tokio::time::sleep(self.suspect_takes).await;
         self.inner.0.suspect(claim).await
     }
 

@@ -39,6 +39,7 @@ mod bench;
 mod files;
 mod memory;
 mod quotas;
+mod suspects;
 mod unchanged;
 mod wide;
 
@@ -341,6 +342,7 @@ async fn a_frontier_that_cannot_note_or_commit_a_page_ends_the_crawl_as_lost() {
         let frontier = Arc::new(FaultyFrontier {
             fails_on_commit,
             fails_on_suspect: !fails_on_commit,
+            suspect_after: Some(Duration::ZERO),
             ..FaultyFrontier::default()
         });
         let stop = CancellationToken::new();

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::inner::Inner;
 use super::state::{State, StatisticsRecord};
-use super::suspects::MAX_ALONE;
+use super::suspects::{MAX_ALONE, n_careful};
 use super::writer::decode_statistics;
 use crate::workbench::{HostClock, HostHealth, HostId, LaneId, QueuePosition};
 use crate::{FrontierError, OpenOptions, keys, records};
@@ -75,7 +75,7 @@ impl Inner {
             true => 0,
             false => head.n_unclean_stops + 1,
         };
-        let is_unclean = !head.is_clean;
+        let n_careful = n_careful(head.n_unclean_stops, self.frontiers.settings.max_undurable);
         let (has_exact_clocks, held_until) = (head.has_exact_clocks, head.held_until);
         (head.is_clean, head.has_exact_clocks, head.held_until) = (false, false, 0);
         self.plugin = plugin_number(&mut head, options.plugin);
@@ -100,9 +100,7 @@ impl Inner {
         state.root_is_suspect = root_is_suspect;
         state.cookies = jar.map(|jar| KeptCookies { version, jar });
         let now = state.time.now(options.now);
-        if is_unclean {
-            state.n_careful = 2 * settings.max_undurable;
-        }
+        state.n_careful = n_careful;
         let hold = match has_exact_clocks {
             true => Hold::Until(held_until),
             // A host that has never answered may have been asked all the same.

@@ -95,7 +95,7 @@ pub(super) struct State {
     /// Suspects, which are tried one at a time and before all other pages.
     pub(super) alone: VecDeque<(LaneId, QueuePosition, Box<Waiting>)>,
     /// Number of pages that still have to be recorded durably before they enter their rule.
-    pub(super) n_careful: usize,
+    pub(super) n_careful: u64,
     /// Fingerprints of given-back pages whose records the next batch removes.
     given_back: Vec<Fingerprint>,
     /// True if a host may have been asked without an update of its clock.

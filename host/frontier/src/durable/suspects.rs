@@ -1,13 +1,14 @@
 //! Pages that may have ended the process.
 //!
-//! A page is recorded before it enters its rule, without waiting for the record to be durable. After an
+//! A page is recorded if the call of its rule takes long, without waiting for the record to be durable. After an
 //! unclean end, the pages whose records are still there are tried one at a time. Only then does an end count
 //! against a page: between the moment at which "it is alone now" is durable and its commit. After three such
 //! ends the page is given up as `poison`. Only one page is tried alone at a time in all frontiers of a
 //! process, so that an end counts against one page only.
 //!
-//! A page that ends the process at once may do so before its record is durable. After an unclean end, the
-//! record is therefore awaited for as many pages as may have been in flight.
+//! A page that ends the process at once does so before it is recorded. After an unclean end, as many pages as may have
+//! been in flight are therefore recorded before their rules are called, and the record is awaited. It need not be one of
+//! these that ended the process: a host may have to wait. So after each further unclean end in a row it is twice as many.
 
 use prost::Message as _;
 use slatedb::WriteBatch;
@@ -17,6 +18,18 @@ use crate::{Claim, FrontierError, keys, records};
 
 /// Number of process ends that a page may cause before it is given up.
 pub(super) const MAX_ALONE: u32 = 3;
+
+/// Number of unclean ends in a row after which no more pages are recorded than before.
+const MAX_DOUBLED: u32 = 32;
+
+/// Returns the number of pages that are recorded before their rules are called, after this number of unclean ends in a
+/// row.
+pub(super) fn n_careful(n_unclean_stops: u32, max_undurable: usize) -> u64 {
+    match n_unclean_stops.checked_sub(1) {
+        None => 0,
+        Some(n) => (2 * max_undurable as u64) << n.min(MAX_DOUBLED),
+    }
+}
 
 impl Inner {
     pub(super) async fn suspect(&self, claim: &Claim) -> Result<(), FrontierError> {
@@ -29,7 +42,8 @@ impl Inner {
         let (mut note, is_waited_for) = {
             let mut state = self.state();
             let is_careful = state.n_careful > 0;
-            state.n_careful -= usize::from(is_careful);
+            // A page that is tried alone is not one of those that were in flight unrecorded.
+            state.n_careful -= u64::from(is_careful && !claim.alone);
             let page = state.find(claim)?;
             page.is_suspect = true;
             let note = records::Suspect {
@@ -49,9 +63,11 @@ impl Inner {
         let mut batch = WriteBatch::new();
         batch.put(key, note.encode_to_vec());
         // It changes nothing that another batch builds on, so it needs no guard and no number.
-        let written = self.db.write(batch).await;
-        if let Err(error) = written {
-            let error = super::writer::failed(self.shard, "write", &error);
+        let write = async {
+            let written = self.db.write(batch).await;
+            written.map_err(|e| super::writer::failed(self.shard, "write", &e))
+        };
+        if let Err(error) = self.in_time("write", Box::pin(write)).await {
             self.broken(error.clone());
             return Err(error);
         }

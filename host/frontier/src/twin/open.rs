@@ -150,6 +150,10 @@ impl Frontier for Opened {
         Ok(Take::Ready(state.claim(best)))
     }
 
+    fn suspect_after(&self) -> Option<Duration> {
+        None
+    }
+
     async fn suspect(&self, _claim: &Claim) -> Result<(), FrontierError> {
         self.shared.check()
     }

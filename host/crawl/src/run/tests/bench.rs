@@ -161,6 +161,9 @@ impl Rules for Links {
                 ..Default::default()
             }));
         }
+        if page.url.path() == "/slow" {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
         let links: &[&str] = match page.url.path() {
             "/" => &[
                 "/a",

@@ -21,6 +21,7 @@ struct Recrawl {
 async fn recrawl(root: &'static str, unchanged: Unchanged, known: Option<Validators>) -> Recrawl {
     let frontier = Arc::new(FaultyFrontier {
         known,
+        suspect_after: Some(Duration::ZERO),
         ..FaultyFrontier::default()
     });
     let settings = CrawlSettings {

@@ -1,6 +1,7 @@
 //! Tests of pages that were in flight when a process ended.
 
 use super::*;
+use crate::durable::suspects::n_careful;
 
 #[tokio::test]
 async fn a_page_that_ends_the_process_is_given_up_after_three_ends_alone() {
@@ -251,4 +252,46 @@ async fn r01_a_frontier_that_is_opened_anew_is_no_end_of_the_process() {
         frontier.enter_root().await.unwrap();
         assert_eq!(frontier.root_ends(), 0);
     }
+}
+
+#[test]
+fn each_unclean_end_in_a_row_doubles_the_pages_that_are_recorded_first() {
+    let n = |n_unclean_stops| n_careful(n_unclean_stops, 512);
+    assert_eq!([0, 1, 2, 5].map(n), [0, 1_024, 2_048, 16_384]);
+    assert_eq!(n(u32::MAX), n(33), "there is an end to it");
+}
+
+#[tokio::test]
+async fn after_an_unclean_end_pages_are_recorded_before_their_rules_are_called() {
+    let objects = Arc::new(InMemory::new());
+    let few = DurableSettings {
+        max_undurable: 1,
+        ..settings()
+    };
+    let again = async || {
+        let frontiers = frontiers_in(&objects, few.clone());
+        let open_options = open_options(&frontiers, 1).await;
+        let opened: Arc<dyn Frontier> = Arc::new(frontiers.open(open_options).await.unwrap());
+        opened
+    };
+    let (first, later) = (Some(Duration::ZERO), Some(few.flush_interval / 2));
+    let frontier = again().await;
+    let paths: Vec<String> = (0..9).map(|n| n.to_string()).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    frontier.seed(urls(&paths)).await.unwrap();
+    assert_eq!(frontier.suspect_after(), later, "it is new");
+    for n in [2, 4] {
+        let frontier = again().await;
+        for _ in 0..n {
+            assert_eq!(frontier.suspect_after(), first);
+            let claim = ready(take(&frontier, 0, 9).await);
+            frontier.suspect(&claim).await.unwrap();
+            frontier.commit(parsed(claim)).await.unwrap();
+        }
+        assert_eq!(frontier.suspect_after(), later);
+        frontier.settle().await.unwrap();
+    }
+    let frontier = again().await;
+    frontier.close().await.unwrap();
+    assert_eq!(again().await.suspect_after(), later, "it was closed");
 }
