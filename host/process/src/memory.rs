@@ -9,6 +9,7 @@
 //! usage         what one crawl uses, and whether it is put back
 //! crawl_memory  the memory as one crawl sees it
 //! trim          freed memory goes back to the operating system
+//! allocations   how many there were, for the benchmark
 //! ```
 //!
 //! [`watch`] takes a sample every 200 ms. From the soft mark (7/8 of `--memory`) on, no crawl takes a page
@@ -26,6 +27,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 mod account;
+pub mod allocations;
 mod crawl_memory;
 pub mod limit;
 pub mod resident;

@@ -93,6 +93,8 @@ fn check_stages(figures: &Value) {
     let of_process = figures["processor_us_per_page"].as_f64();
     let of_process = of_process.expect("it is a number");
     assert!(of_stages <= 1.01 * of_process, "{of_stages} {of_process}");
+    let n_allocations = figures["allocations_per_page"].as_f64();
+    assert!(n_allocations.is_some_and(|n| n > 100.0), "{figures}");
 }
 
 #[test]

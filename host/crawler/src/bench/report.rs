@@ -45,6 +45,8 @@ pub struct BenchReport {
     pub processor_us_per_page: f64,
     /// Processor time for each page that was spent outside of all stages; part of `processor_us_per_page`.
     pub other_us_per_page: f64,
+    /// Number of allocations of the crawling process for each page; absent if its allocator does not count them.
+    pub allocations_per_page: Option<f64>,
     /// The stages of a page, in their order.
     pub stages: Vec<StageFigures>,
     /// Most memory of the crawling process, without files that are mapped; absent if the system does not tell.
@@ -112,6 +114,8 @@ pub struct Crawled {
     pub wall: Duration,
     /// Processor time of the whole process meanwhile.
     pub processor: Duration,
+    /// Number of allocations of the whole process meanwhile; `None` if its allocator does not count them.
+    pub n_allocations: Option<u64>,
     /// Times of all stages.
     pub stages: Vec<StageTimes>,
     /// Most memory of the process in bytes; `None` if the system does not tell.
@@ -148,6 +152,7 @@ impl BenchReport {
             processor_us_per_page: per_page(crawled.processor),
             // The clocks of threads and of the process are read at different moments.
             other_us_per_page: per_page(crawled.processor.saturating_sub(in_stages)),
+            allocations_per_page: crawled.n_allocations.map(|n| n as f64 / n_pages),
             stages: crawled
                 .stages
                 .iter()
@@ -211,6 +216,7 @@ pub(crate) mod tests {
             },
             wall: Duration::from_secs(2),
             processor: MS(4_000),
+            n_allocations: Some(1_234_500),
             stages: (0..).zip(Stage::ALL).map(times).collect(),
             peak_memory: Some(300 << 20),
         };
@@ -228,6 +234,7 @@ pub(crate) mod tests {
         let report = report();
         assert_eq!((report.pages_per_s, report.mb_per_s), (500.0, 10.0));
         assert_eq!(report.processor_us_per_page, 4_000.0);
+        assert_eq!(report.allocations_per_page, Some(1_234.5));
         // The nine stages have 3.6 of the 4 seconds.
         assert!((report.other_us_per_page - 400.0).abs() < 1.0);
         let sink = report.stages.last().unwrap();
@@ -244,6 +251,7 @@ pub(crate) mod tests {
             counts: Counts::default(),
             wall: Duration::ZERO,
             processor: MS(1),
+            n_allocations: None,
             stages: Vec::new(),
             peak_memory: None,
         };

@@ -253,6 +253,9 @@ fn rows(report: &BenchReport) -> Vec<(&'static str, String)> {
     }
     let processor = time(report.processor_us_per_page);
     rows.push(("processor", format!("{processor} for each page")));
+    if let Some(n) = report.allocations_per_page {
+        rows.push(("allocations", format!("{n:.0} for each page")));
+    }
     rows
 }
 
@@ -294,6 +297,7 @@ mod tests {
   other ends    dead: robots 20, gone 8
   memory        314.6 MB at its peak
   processor     4.00 ms for each page
+  allocations   1234 for each page
 
 STAGE     PROCESSOR  TIMES  P50      P99
 guard     0.0 µs     1000   0.0 µs   0.0 µs

@@ -35,7 +35,7 @@ use crawler_model::id::{Digest, Epoch, ResourceId, Run, Shard};
 use crawler_model::plugin::{LimitOverrides, Limits, Param};
 use crawler_model::resource::ShardId;
 use crawler_process::clock::{Clock, SystemClock};
-use crawler_process::memory::resident;
+use crawler_process::memory::{allocations, resident};
 use crawler_process::stage;
 use crawler_process::task::TaskScope;
 use crawler_sink::lines::{LineFiles, LineSettings};
@@ -146,11 +146,13 @@ async fn measured(
     );
     scope.spawn("looks", looks);
     let (began, used) = (Instant::now(), processor_time());
+    let allocated = allocations::count();
     stage::start();
     let end = crawler_crawl::run(crawl_parts, Box::new(sink), stop.clone()).await;
     let closed = frontier.close().await;
     let stages = stage::stop();
     let (wall, processor) = (began.elapsed(), processor_time().saturating_sub(used));
+    let allocated = allocated.zip(allocations::count());
     note_peak(&peak);
     scope.stop(SCOPE_GRACE).await;
     bar.finish_and_clear();
@@ -161,6 +163,7 @@ async fn measured(
         counts: frontier.counts(),
         wall,
         processor,
+        n_allocations: allocated.map(|(before, after)| after.saturating_sub(before)),
         stages: stages.to_vec(),
         peak_memory: (peak > 0).then_some(peak),
     })

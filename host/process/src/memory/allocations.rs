@@ -1,0 +1,80 @@
+//! Number of allocations of this process, as the program's allocator counts them.
+
+use std::ffi::CStr;
+use std::ptr::null_mut;
+
+/// Name of the call of jemalloc after which its numbers are those of now.
+const REFRESH: &CStr = c"epoch";
+/// Names of the numbers of small and of large allocations of all arenas: 4096 is `MALLCTL_ARENAS_ALL`.
+const COUNTS: [&CStr; 2] = [
+    c"stats.arenas.4096.small.nrequests",
+    c"stats.arenas.4096.large.nrequests",
+];
+
+/// Returns the number of allocations since the start of the process, or `None` if the program has another allocator. A
+/// thread tells its last ones a moment later.
+pub fn count() -> Option<u64> {
+    refresh();
+    let [small, large] = COUNTS.map(read);
+    // An allocator that is not used counts nothing.
+    Some(small? + large?).filter(|n| *n > 0)
+}
+
+#[expect(unsafe_code, reason = "allocators offer it to C only")]
+fn refresh() {
+    let mut epoch = 1_u64;
+    // SAFETY: the name ends with a zero, and the call reads one number of that size, which lives longer.
+    let code = unsafe {
+        tikv_jemalloc_sys::mallctl(
+            REFRESH.as_ptr(),
+            null_mut(),
+            null_mut(),
+            (&raw mut epoch).cast(),
+            size_of::<u64>(),
+        )
+    };
+    debug_assert_eq!(code, 0, "jemalloc knows the call");
+}
+
+#[expect(unsafe_code, reason = "allocators offer it to C only")]
+fn read(name: &CStr) -> Option<u64> {
+    let (mut value, mut length) = (0_u64, size_of::<u64>());
+    // SAFETY: the name ends with a zero, and the call writes one number of that size, unless it fails.
+    let code = unsafe {
+        tikv_jemalloc_sys::mallctl(
+            name.as_ptr(),
+            (&raw mut value).cast(),
+            &mut length,
+            null_mut(),
+            0,
+        )
+    };
+    (code == 0).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocations_of_jemalloc_are_counted() {
+        let before = count().unwrap_or_default();
+        for _ in 0..100 {
+            // Large enough that no thread keeps it for itself.
+            allocate(1 << 20);
+        }
+        let n = count().unwrap_or_default() - before;
+        assert!(n >= 100, "{n}");
+    }
+
+    /// Allocates this many bytes by jemalloc, which is not the allocator of tests, and frees them.
+    #[expect(unsafe_code, reason = "allocators offer it to C only")]
+    fn allocate(n_bytes: usize) {
+        // SAFETY: a null pointer is not freed, and any other one is freed once.
+        unsafe {
+            let allocated = tikv_jemalloc_sys::malloc(n_bytes);
+            assert!(!allocated.is_null());
+            tikv_jemalloc_sys::free(allocated);
+        }
+    }
+}
