@@ -17,8 +17,8 @@
 //! After every crawl its pages and items are compared with those of the first one. If they differ, or if a crawl fails, its
 //! part is void: the first differences are shown, and no figures of the part are.
 //!
-//! There are two parts. One is `/std/`, with pages of 50 kB on average. The other is everything that links lead to
-//! from there, with pages of 11 kB. Settings, with their defaults:
+//! There are two parts. One is `/std/`, with pages of 54 kB on average. The other is everything that links lead to
+//! from there, with pages of 16 kB. Settings, with their defaults:
 //!
 //! ```text
 //! CRAWLER_PEERS_ROUNDS=5         rounds on /std/; 0: this part is left out

@@ -6,9 +6,9 @@
 //! ends the page is given up as `poison`. Only one page is tried alone at a time in all frontiers of a
 //! process, so that an end counts against one page only.
 //!
-//! A page that ends the process at once does so before it is recorded. After an unclean end, as many pages as may have
-//! been in flight are therefore recorded before their rules are called, and the record is awaited. It need not be one of
-//! these that ended the process: a host may have to wait. So after each further unclean end in a row it is twice as many.
+//! A page that ends the process at once does so before it is recorded. After an unclean end, twice as many pages as can
+//! be in flight are therefore recorded before their rules are called, and the record is awaited. The page that ended the
+//! process may come later, because its host has to wait. So each further unclean end in a row doubles the number.
 
 use prost::Message as _;
 use slatedb::WriteBatch;
@@ -19,7 +19,7 @@ use crate::{Claim, FrontierError, keys, records};
 /// Number of process ends that a page may cause before it is given up.
 pub(super) const MAX_ALONE: u32 = 3;
 
-/// Number of unclean ends in a row after which no more pages are recorded than before.
+/// Largest number of doublings: further unclean ends in a row do not change the number of recorded pages.
 const MAX_DOUBLED: u32 = 32;
 
 /// Returns the number of pages that are recorded before their rules are called, after this number of unclean ends in a

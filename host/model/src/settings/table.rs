@@ -249,8 +249,8 @@ macro_rules! crawl_settings {
                 applies: Links,
                 help: "Hosts with a URL in one run, of all shards together; links to further hosts are refused",
             }
-            // A URL takes half a kilobyte with its records, so that the default is reached at about 60 million
-            // URLs, far more than the pages of a run.
+            // A page that was crawled takes 1.6 kB with its records, so that the default is reached at about 20 million
+            // pages.
             max_disk: bytes(32 << 30) {
                 name: "max-disk",
                 takes: "SIZE",
