@@ -14,11 +14,6 @@ async fn recorded(frontier: FaultyFrontier) -> Vec<String> {
     suspects
 }
 
-#[track_caller]
-fn check(recorded: &[String], expected: &[&str]) {
-    assert_eq!(recorded, expected);
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_page_is_recorded_as_soon_as_the_frontier_wants_it() {
     for (after, expected) in [
@@ -31,7 +26,7 @@ async fn a_page_is_recorded_as_soon_as_the_frontier_wants_it() {
             suspect_after: after,
             ..FaultyFrontier::default()
         };
-        check(&recorded(frontier).await, expected);
+        assert_eq!(recorded(frontier).await, expected, "{after:?}");
     }
 }
 
@@ -42,7 +37,7 @@ async fn a_page_that_is_tried_alone_is_recorded() {
         suspect_after: Some(Duration::from_secs(10)),
         ..FaultyFrontier::default()
     };
-    check(&recorded(alone).await, &["/b", "/slow"]);
+    assert_eq!(recorded(alone).await, ["/b", "/slow"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -53,7 +48,7 @@ async fn a_call_goes_on_while_its_page_is_recorded() {
         ..FaultyFrontier::default()
     };
     let begun = Instant::now();
-    check(&recorded(slow).await, &["/slow"]);
+    assert_eq!(recorded(slow).await, ["/slow"]);
     assert!(begun.elapsed() < Duration::from_millis(1_500));
 }
 
