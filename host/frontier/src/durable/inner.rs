@@ -34,6 +34,8 @@ pub(super) struct Inner {
     pub(super) state: Mutex<State>,
     /// Lock held while a batch is made and handed to the database.
     pub(super) writer: tokio::sync::Mutex<()>,
+    /// Lock held while records of suspects are made durable.
+    pub(super) flushing: tokio::sync::Mutex<()>,
     /// Pages that wait for their batch.
     pub(super) queue: Mutex<VecDeque<Queued>>,
     pub(super) broken: Mutex<Option<FrontierError>>,

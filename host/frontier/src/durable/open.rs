@@ -144,6 +144,7 @@ impl Frontiers {
                 &self.settings,
             )),
             writer: tokio::sync::Mutex::default(),
+            flushing: tokio::sync::Mutex::default(),
             queue: Mutex::default(),
             broken: Mutex::default(),
             disk_bytes: AtomicU64::new(0),

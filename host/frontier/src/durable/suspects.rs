@@ -67,12 +67,15 @@ impl Inner {
             let written = self.db.write(batch).await;
             written.map_err(|e| super::writer::failed(self.shard, "write", &e))
         };
-        if let Err(error) = self.in_time("write", Box::pin(write)).await {
-            self.broken(error.clone());
-            return Err(error);
-        }
+        let written = match self.in_time("write", Box::pin(write)).await {
+            Ok(written) => written,
+            Err(error) => {
+                self.broken(error.clone());
+                return Err(error);
+            }
+        };
         if is_waited_for {
-            self.settle().await?;
+            self.flush_to(written.seqnum()).await?;
         }
         Ok(())
     }

@@ -110,6 +110,20 @@ impl Inner {
         if has_statistics {
             self.write_statistics().await?;
         }
+        self.flush().await
+    }
+
+    /// Waits until everything that was written up to this number is durable. Callers that wait at once share a flush.
+    pub(super) async fn flush_to(&self, sequence: u64) -> Result<(), FrontierError> {
+        let _flushing = self.flushing.lock().await;
+        if self.durable_sequence() >= sequence {
+            return Ok(());
+        }
+        self.flush().await
+    }
+
+    /// Makes everything durable that was written.
+    async fn flush(&self) -> Result<(), FrontierError> {
         let flush = async {
             let options = FlushOptions {
                 flush_type: FlushType::Wal,

@@ -1,5 +1,7 @@
 //! Tests of pages that were in flight when a process ended.
 
+use object_store::throttle::{ThrottleConfig, ThrottledStore};
+
 use super::*;
 use crate::durable::suspects::n_careful;
 
@@ -294,4 +296,49 @@ async fn after_an_unclean_end_pages_are_recorded_before_their_rules_are_called()
     let frontier = again().await;
     frontier.close().await.unwrap();
     assert_eq!(again().await.suspect_after(), later, "it was closed");
+}
+
+/// The database makes one flush for each call that finds something new, one after the other.
+#[tokio::test(start_paused = true)]
+async fn pages_that_are_recorded_at_once_share_a_flush() {
+    const N_PAGES: usize = 32;
+    const WRITE_TIME: Duration = Duration::from_millis(20);
+    let objects = Arc::new(InMemory::new());
+    let paths: Vec<String> = (0..N_PAGES).map(|n| n.to_string()).collect();
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    open(&objects, 1).await.seed(urls(&paths)).await.unwrap();
+    let slow = ThrottleConfig {
+        wait_put_per_call: WRITE_TIME,
+        ..ThrottleConfig::default()
+    };
+    let shared: Arc<dyn ObjectStore> = objects.clone();
+    let slow = ThrottledStore::new(shared, slow);
+    let frontiers = Arc::new(Frontiers::new(Arc::new(slow), settings()));
+    let open_options = open_options(&frontiers, 1).await;
+    let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_options).await.unwrap());
+    let mut claims = Vec::new();
+    for _ in 0..N_PAGES {
+        claims.push(ready(take(&frontier, 0, N_PAGES as u32).await));
+    }
+    let other_writes = async {
+        loop {
+            let mark = SinkMark {
+                key: "mark".into(),
+                value: "1".into(),
+            };
+            frontier.clear_outbox(0, Some(mark)).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let before = tokio::time::Instant::now();
+    let recorded = claims.iter().map(|claim| frontier.suspect(claim));
+    tokio::select! {
+        recorded = futures::future::try_join_all(recorded) => drop(recorded.unwrap()),
+        () = other_writes => {}
+    }
+    let took = before.elapsed();
+    assert!(took < 5 * WRITE_TIME, "{took:?}");
+    drop(frontier);
+    let again: Arc<dyn Frontier> = open(&objects, 1).await;
+    assert!(ready(next(&again, 0).await).alone, "they are durable");
 }
