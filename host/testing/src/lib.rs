@@ -1,3 +1,5 @@
 //! Helpers that unit tests of several crates share, and no program depends on.
 
 pub mod book;
+#[cfg(feature = "s3")]
+pub mod s3;
