@@ -20,14 +20,14 @@ use crawler_frontier::Frontier;
 use crawler_model::crawl::{
     CharsetSource, FetchRecord, Item, ItemRecord, Page, PageContext, PageText, Request,
 };
-use crawler_model::frontier::{DelaySource, SinkMark};
+use crawler_model::frontier::DelaySource;
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::CrawlSettings;
 use crawler_plugin::{CallConfig, CallOutput, CallReport, Rules, Usage};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::CrawlMemory;
-use crawler_sink::{Sink, SinkError};
+use crawler_sink::{Sink, SinkError, Written};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -223,10 +223,10 @@ impl Kept {
 
 #[async_trait]
 impl Sink for Kept {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+    async fn write(&mut self, _first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(items);
-        Ok(None)
+        Ok(Written::all(items, None))
     }
 }
 
@@ -271,11 +271,11 @@ impl KeptFile {
 
 #[async_trait]
 impl Sink for KeptFile {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+    async fn write(&mut self, _first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
         tokio::time::sleep(self.pace).await;
         self.add(items)
             .map_err(|source| SinkError::of_file("write", self.path.display(), source))?;
-        Ok(None)
+        Ok(Written::all(items, None))
     }
 }
 

@@ -1,7 +1,10 @@
 //! Delivery of the outbox to the sink: in order, as fast as the sink takes it, and again after an error.
+//!
+//! Items of a sink whose writes are dear gather first, but not while the crawl waits for their delivery.
 
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::end::CrawlEnd;
@@ -9,7 +12,7 @@ use super::shared::Shared;
 use crawler_process::retry::Backoff;
 use crawler_process::stage::Stage;
 use crawler_process::telemetry;
-use crawler_sink::{Sink, SinkError};
+use crawler_sink::{Gathering, Sink, SinkError};
 
 /// Number of items of one write. While one write is made durable the next items gather.
 const BATCH: usize = 2_000;
@@ -27,13 +30,18 @@ pub(super) async fn drain(
     let frontier = &shared.parts.frontier;
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
     loop {
+        let gathering = sink.gathering();
+        gather(shared, gathering, no_more).await;
         // The flag is read before the outbox: items committed before the end are seen below.
         let is_last_pass = no_more.is_cancelled();
         if is_last_pass && let Err(error) = frontier.settle().await {
             shared.lost_frontier(error);
             return false;
         }
-        let batch = match Stage::Sink.charged(frontier.outbox(BATCH)).await {
+        let batch = match Stage::Sink
+            .charged(frontier.outbox(gathering.max_items.max(BATCH)))
+            .await
+        {
             Ok(batch) => batch,
             Err(error) => {
                 shared.lost_frontier(error);
@@ -52,10 +60,12 @@ pub(super) async fn drain(
             }
             continue;
         }
-        let error = match Stage::Sink.timed(sink.write(&batch.items)).await {
-            Ok(mark) => {
+        let first = batch.first();
+        let error = match Stage::Sink.timed(sink.write(first, &batch.items)).await {
+            Ok(written) => {
                 backoff.reset();
-                let cleared = Stage::Sink.charged(frontier.clear_outbox(batch.end, mark));
+                let end = first + written.n_items;
+                let cleared = Stage::Sink.charged(frontier.clear_outbox(end, written.mark));
                 if let Err(error) = cleared.await {
                     shared.lost_frontier(error);
                     return false;
@@ -86,6 +96,40 @@ pub(super) async fn drain(
             biased;
             () = stop.cancelled() => return false,
             () = tokio::time::sleep(backoff.next_delay()) => {}
+        }
+    }
+}
+
+/// Waits while items gather for the next write: until there are enough, their time is over, or the crawl waits for
+/// them.
+async fn gather(shared: &Shared, gathering: Gathering, no_more: &CancellationToken) {
+    if gathering.max_wait.is_zero() {
+        return;
+    }
+    let frontier = &shared.parts.frontier;
+    // The crawl must not stop for items that only wait for others.
+    let max_bytes = shared.max_undelivered(&shared.config().settings) / 2;
+    let enough = || {
+        frontier.undelivered_bytes() >= gathering.n_bytes.min(max_bytes)
+            || frontier.n_undelivered() >= gathering.max_items as u64
+    };
+    let mut until: Option<Instant> = None;
+    while !no_more.is_cancelled() && !shared.is_waiting_for_delivery() && !enough() {
+        if until.is_none() && frontier.n_undelivered() > 0 {
+            until = Some(Instant::now() + gathering.max_wait);
+        }
+        let over = async {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = over => return,
+            () = no_more.cancelled() => {}
+            () = shared.items.notified() => {}
+            () = frontier.outbox_changed() => {}
         }
     }
 }

@@ -265,7 +265,11 @@ impl<'a> Pages<'a> {
         };
         match is_all_delivered(&*self.shared.parts.frontier).await {
             Ok(true) => peers.idle.begin_after(n_ends),
-            Ok(false) => self.wait(None).await,
+            Ok(false) => {
+                self.shared.wait_for_delivery(true);
+                self.wait(None).await;
+                self.shared.wait_for_delivery(false);
+            }
             Err(error) => return Some(CrawlEnd::Frontier(error)),
         }
         None

@@ -3,7 +3,7 @@
 //! `pages` takes URLs and gives each to a task of its own. Items flow beside it, from the outbox into the sink,
 //! and links to the other shards. The caller of [`run`] decides what its end means.
 
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
@@ -58,6 +58,7 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
         preparing: SlotPool::new(&progress),
         progress,
         items: Notify::new(),
+        waits_for_delivery: AtomicBool::new(false),
         logged_pattern: Once::new(),
         logged_hosts: Once::new(),
         logged_disk: Once::new(),

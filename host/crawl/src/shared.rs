@@ -1,6 +1,6 @@
 //! State that the tasks of one crawl share, and its reports about the crawl as a whole.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
@@ -30,8 +30,10 @@ pub(super) struct Shared {
     pub(super) plans: Vec<Arc<PlanNames>>,
     /// Signals that a page has ended, or the outbox has room, so that the loop looks again.
     pub(super) progress: Arc<Notify>,
-    /// Signals that the outbox has items.
+    /// Signals that the outbox has items, or that the crawl waits for their delivery.
     pub(super) items: Notify,
+    /// True if the crawl does nothing before its items are delivered.
+    pub(super) waits_for_delivery: AtomicBool,
     /// Number of pages that came to an end in this run.
     pub(super) n_ended: AtomicU64,
     /// Size in bytes of all bodies in this run.
@@ -153,9 +155,25 @@ impl Shared {
         kept.fetch_update(relaxed, relaxed, more).is_ok()
     }
 
+    /// Returns the size in bytes of waiting items at which no page is taken: this shard's share of setting
+    /// `max-undelivered`.
+    pub(super) fn max_undelivered(&self, settings: &CrawlSettings) -> u64 {
+        self.share(settings.max_undelivered())
+    }
+
+    /// Notes if the crawl does nothing before its items are delivered: then they do not gather.
+    pub(super) fn wait_for_delivery(&self, waits: bool) {
+        self.waits_for_delivery.store(waits, Ordering::Relaxed);
+        self.items.notify_one();
+    }
+
+    pub(super) fn is_waiting_for_delivery(&self) -> bool {
+        self.waits_for_delivery.load(Ordering::Relaxed)
+    }
+
     /// Returns the log message about why no page is taken until the sink has caught up, if that is so.
     pub(super) fn is_behind(&self, settings: &CrawlSettings) -> Option<String> {
-        let max = self.share(settings.max_undelivered());
+        let max = self.max_undelivered(settings);
         let n_bytes = self.parts.frontier.undelivered_bytes();
         (n_bytes >= max).then(|| {
             format!(

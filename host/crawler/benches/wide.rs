@@ -23,14 +23,13 @@ use crawler_fetch::throttle::{Throttle, ThrottleSettings};
 use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::crawl::{ItemRecord, Page, PageContext, Request};
-use crawler_model::frontier::SinkMark;
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::{Description, Limits};
 use crawler_model::settings::CrawlSettings;
 use crawler_plugin::{CallConfig, CallOutput, CallReport, Rules, Usage};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::CrawlMemory;
-use crawler_sink::{Sink, SinkError};
+use crawler_sink::{Sink, SinkError, Written};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -336,7 +335,7 @@ struct Nowhere;
 
 #[async_trait]
 impl Sink for Nowhere {
-    async fn write(&mut self, _items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
-        Ok(None)
+    async fn write(&mut self, _first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
+        Ok(Written::all(items, None))
     }
 }

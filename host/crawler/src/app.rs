@@ -13,6 +13,7 @@ mod bench;
 mod cluster;
 mod confined;
 mod connecting_store;
+mod data_root;
 mod demo;
 mod devtools;
 mod graceful_drain;

@@ -90,7 +90,7 @@ impl Command {
     /// other commands show it in their output.
     pub fn default_log(&self) -> &'static str {
         match self.is_server() {
-            true => "info,slatedb=warn",
+            true => "info,object_store=warn,slatedb=warn",
             false => "warn",
         }
     }

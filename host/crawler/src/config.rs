@@ -16,6 +16,7 @@
 use std::path::Path;
 
 mod access;
+mod data;
 mod declared;
 mod environment;
 mod etcd;
@@ -30,6 +31,7 @@ mod source;
 mod written;
 
 pub use access::{CredentialConfig, ProxyConfig};
+pub use data::DataConfig;
 pub use declared::{Declared, Placed};
 pub use environment::{
     Environment, build_folder, cache_folder, certificates, program, search_path,

@@ -12,8 +12,9 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 use object_store::path::Path as ObjectPath;
 use object_store::{Error as ObjectError, ObjectStore, ObjectStoreExt as _};
 
-use super::guard::GuardedFolder;
-use super::{DataError, DataRoot, FILES, failed};
+use super::error::failed;
+use super::guard::GuardedStore;
+use super::{DataError, DataRoot, FILES};
 use crawler_model::id::{Digest, ResourceId, RunningDigest};
 
 /// Number of digits of a digest that name the folder of a file: no folder has very many.
@@ -60,7 +61,7 @@ impl KeptFiles {
         let root = folder.display().to_string();
         let opened = std::fs::create_dir_all(folder)
             .and_then(|()| folder.canonicalize())
-            .and_then(|folder| GuardedFolder::open(&folder));
+            .and_then(|folder| GuardedStore::open(&folder));
         match opened {
             Ok(objects) => Ok(Self {
                 objects: Arc::new(objects),

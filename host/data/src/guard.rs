@@ -1,8 +1,9 @@
-//! The folder as an object store that notices when the folder is taken away.
+//! The object store of a data root, which notices when the root is taken away.
 //!
 //! A write into a folder that was removed would make it anew, half-empty, and a read from one would say that
-//! nothing was ever there. Here both are errors for as long as the folder is not the one that was opened. The
-//! store also keeps its last error, which explains why a caller waits.
+//! nothing was ever there. Here both are errors for as long as the folder is not the one that was opened. A
+//! bucket that was removed says of each object that there is none; that is an error, too. The store also keeps
+//! its last error, which explains why a caller waits.
 
 use std::fmt;
 use std::fs::File;
@@ -18,12 +19,13 @@ use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions, Result,
-    UploadPart,
+    Attribute, Attributes, CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, RenameOptions,
+    Result, UploadPart,
 };
 use tokio::time::Instant;
 
+use super::error::no_bucket;
 use crawler_process::telemetry;
 
 /// Age at which an error explains nothing any more.
@@ -38,17 +40,23 @@ struct Gone {
 
 /// Object store of a data root.
 #[derive(Debug)]
-pub(super) struct GuardedFolder {
-    inner: LocalFileSystem,
+pub(super) struct GuardedStore {
+    inner: Arc<dyn ObjectStore>,
     root: Arc<Root>,
 }
 
 #[derive(Debug)]
 struct Root {
-    folder: PathBuf,
+    /// Folder that was opened. `None` if the root is in a bucket.
+    folder: Option<OpenFolder>,
+    errors: Mutex<LastErrors>,
+}
+
+#[derive(Debug)]
+struct OpenFolder {
+    path: PathBuf,
     /// Handle of the folder, held open so that no other folder can be given its inode number.
     handle: File,
-    errors: Mutex<LastErrors>,
 }
 
 /// Last errors of writes and of reads. They are kept apart because a full disk can still be read from: a read
@@ -65,18 +73,26 @@ struct LastError {
     at: Instant,
 }
 
-impl GuardedFolder {
+impl GuardedStore {
     /// Opens a folder that exists.
-    pub(super) fn open(folder: &Path) -> std::io::Result<Self> {
-        let inner = LocalFileSystem::new_with_prefix(folder).map_err(std::io::Error::other)?;
-        Ok(Self {
-            inner: inner.with_fsync(true),
-            root: Arc::new(Root {
-                folder: folder.to_owned(),
-                handle: File::open(folder)?,
-                errors: Mutex::default(),
-            }),
-        })
+    pub(super) fn open(path: &Path) -> std::io::Result<Self> {
+        let inner = LocalFileSystem::new_with_prefix(path).map_err(std::io::Error::other)?;
+        let folder = OpenFolder {
+            path: path.to_owned(),
+            handle: File::open(path)?,
+        };
+        Ok(Self::new(Arc::new(inner.with_fsync(true)), Some(folder)))
+    }
+
+    /// Guards the store of a bucket.
+    pub(super) fn of_bucket(inner: Arc<dyn ObjectStore>) -> Self {
+        Self::new(inner, None)
+    }
+
+    fn new(inner: Arc<dyn ObjectStore>, folder: Option<OpenFolder>) -> Self {
+        let errors = Mutex::default();
+        let root = Arc::new(Root { folder, errors });
+        Self { inner, root }
     }
 
     /// Returns an error if the folder is not the one that was opened.
@@ -99,25 +115,10 @@ impl Root {
     }
 
     async fn check(&self) -> Result<()> {
-        let failed = |source: Box<dyn std::error::Error + Send + Sync>| Error::Generic {
-            store: "folder",
-            source,
-        };
-        let gone = || Gone {
-            folder: self.folder.display().to_string(),
-        };
-        let present = match tokio::fs::metadata(&self.folder).await {
-            Ok(present) => present,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(failed(gone().into()));
-            }
-            Err(error) => return Err(failed(error.into())),
-        };
-        let opened = self.handle.metadata().map_err(|e| failed(e.into()))?;
-        if (present.dev(), present.ino()) == (opened.dev(), opened.ino()) {
-            return Ok(());
+        match &self.folder {
+            Some(folder) => folder.check().await,
+            None => Ok(()),
         }
-        Err(failed(gone().into()))
     }
 
     /// Runs a write between two checks of the folder: before it, so that nothing is made in another folder,
@@ -142,10 +143,12 @@ impl Root {
     /// checked then.
     async fn read<T>(&self, read: impl Future<Output = Result<T>>) -> Result<T> {
         let mut result = read.await;
-        if matches!(result, Err(Error::NotFound { .. }))
-            && let Err(error) = self.check().await
-        {
-            result = Err(error);
+        if let Err(error @ Error::NotFound { .. }) = &result {
+            if no_bucket(error) {
+                result = Err(failed("there is no such bucket any more".into()));
+            } else if let Err(error) = self.check().await {
+                result = Err(error);
+            }
         }
         self.errors().read = last_error(&result);
         result
@@ -158,6 +161,33 @@ impl Root {
         stream::once(async move { self.read(self.check()).await.map(|()| list) })
             .try_flatten()
             .boxed()
+    }
+}
+
+impl OpenFolder {
+    async fn check(&self) -> Result<()> {
+        let gone = || Gone {
+            folder: self.path.display().to_string(),
+        };
+        let present = match tokio::fs::metadata(&self.path).await {
+            Ok(present) => present,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(failed(gone().into()));
+            }
+            Err(error) => return Err(failed(error.into())),
+        };
+        let opened = self.handle.metadata().map_err(|e| failed(e.into()))?;
+        if (present.dev(), present.ino()) == (opened.dev(), opened.ino()) {
+            return Ok(());
+        }
+        Err(failed(gone().into()))
+    }
+}
+
+fn failed(source: Box<dyn std::error::Error + Send + Sync>) -> Error {
+    Error::Generic {
+        store: "data root",
+        source,
     }
 }
 
@@ -178,7 +208,7 @@ fn last_error<T>(result: &Result<T>) -> Option<LastError> {
     }
 }
 
-impl fmt::Display for GuardedFolder {
+impl fmt::Display for GuardedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
     }
@@ -186,7 +216,7 @@ impl fmt::Display for GuardedFolder {
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl ObjectStore for GuardedFolder {
+impl ObjectStore for GuardedStore {
     async fn put_opts(
         &self,
         location: &ObjectPath,
@@ -202,10 +232,17 @@ impl ObjectStore for GuardedFolder {
         location: &ObjectPath,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
+        let attributes = options.attributes.clone();
         let begin = self.inner.put_multipart_opts(location, options);
-        let inner = self.root.write(begin).await?;
-        let root = Arc::clone(&self.root);
-        Ok(Box::new(GuardedUpload { inner, root }))
+        Ok(Box::new(GuardedUpload {
+            inner: self.root.write(begin).await?,
+            root: Arc::clone(&self.root),
+            object: UploadedObject {
+                objects: Arc::clone(&self.inner),
+                location: location.clone(),
+                attributes,
+            },
+        }))
     }
 
     async fn get_opts(&self, location: &ObjectPath, options: GetOptions) -> Result<GetResult> {
@@ -276,6 +313,35 @@ impl ObjectStore for GuardedFolder {
 struct GuardedUpload {
     inner: Box<dyn MultipartUpload>,
     root: Arc<Root>,
+    object: UploadedObject,
+}
+
+/// Object that an upload makes.
+#[derive(Debug)]
+struct UploadedObject {
+    objects: Arc<dyn ObjectStore>,
+    location: ObjectPath,
+    attributes: Attributes,
+}
+
+impl UploadedObject {
+    /// Returns the object, if it is there with the metadata of this upload. If the answer to the end of an upload is
+    /// lost, the store knows no such upload at the next try, because it has ended well.
+    async fn found(&self) -> Option<PutResult> {
+        let is_metadata = |key: &Attribute| matches!(key, Attribute::Metadata(_));
+        let own = self.attributes.iter().filter(|(key, _)| is_metadata(key));
+        let own: Vec<_> = own.collect();
+        let head = GetOptions::new().with_head(true);
+        let found = self.objects.get_opts(&self.location, head).await.ok()?;
+        let is_own = own
+            .iter()
+            .all(|(key, value)| found.attributes.get(key) == Some(*value));
+        (is_own && !own.is_empty()).then(|| PutResult {
+            e_tag: found.meta.e_tag,
+            version: found.meta.version,
+            extensions: found.extensions,
+        })
+    }
 }
 
 #[async_trait]
@@ -286,7 +352,14 @@ impl MultipartUpload for GuardedUpload {
     }
 
     async fn complete(&mut self) -> Result<PutResult> {
-        self.root.write(self.inner.complete()).await
+        let complete = async {
+            match self.inner.complete().await {
+                Err(error) => self.object.found().await.ok_or(error),
+                completed => completed,
+            }
+        };
+        let root = Arc::clone(&self.root);
+        root.write(complete).await
     }
 
     async fn abort(&mut self) -> Result<()> {

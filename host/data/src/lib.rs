@@ -1,36 +1,48 @@
 //! The data root: the object store that holds everything large: plugin bytes, items, frontiers.
 //!
-//! The data root is a local folder. Other crates use it through [`object_store::ObjectStore`]. This crate
-//! opens it, names its objects, and keeps plugin bytes and kept bodies by their digest. Every write is whole or absent,
-//! and synced before it is answered.
+//! The data root is a folder or a prefix in a bucket. Other crates use it through [`object_store::ObjectStore`]. This
+//! crate opens it, names its objects, and keeps plugin bytes and kept bodies by their digest. Every write is whole or
+//! absent, and durable before it is answered.
 //!
 //! ```text
 //! cluster.json                                which cluster the folder belongs to
 //! plugins/<digest>.wasm                       immutable, verified on each read
 //! frontiers/<resource id>/<shard>/…           see `frontier`
-//! items/<resource id>/<shard>/…               line files, see `sink`
+//! items/<resource id>/<shard>/…               line files or part objects, see `sink`
 //! files/<resource id>/<2 digits>/<digest>     kept bodies, verified on each read
 //! ```
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use object_store::path::Path as ObjectPath;
 use object_store::{Error as ObjectError, ObjectStore, ObjectStoreExt as _, PutMode};
 use serde::{Deserialize, Serialize};
 
-use crawler_model::id::{Digest, ResourceId};
-use guard::GuardedFolder;
+use crawler_model::crawl::UnixMillis;
+use crawler_model::id::ResourceId;
+use crawler_process::clock::{Clock as _, SystemClock};
+use error::failed;
+use guard::GuardedStore;
+use probe::ProbeResult;
 
+mod error;
 mod files;
 mod guard;
+mod place;
 mod plugins;
 mod probe;
+mod profile;
+mod remote;
 mod removal;
 
+pub use error::DataError;
 pub use files::{FilePieces, KeptFiles};
+pub use place::{Bucket, DataPlace, Provider};
+pub use remote::{AccessKey, RemoteSettings, Secret};
 
 /// Folder of plugin bytes.
 const PLUGINS: &str = "plugins";
@@ -41,162 +53,13 @@ const FILES: &str = "files";
 /// Folder of frontiers.
 const FRONTIERS: &str = "frontiers";
 
-/// Error of the data root.
-#[derive(Debug, thiserror::Error)]
-pub enum DataError {
-    /// The folder cannot be used at all.
-    #[error("cannot keep data in {folder}; name a folder that this user can write to with --data")]
-    Folder {
-        /// Folder as given.
-        folder: String,
-        /// Error of the system.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The URL has a kind that is not supported.
-    #[error(
-        "cannot keep data in {url}: only a local folder is supported at present; name one with --data"
-    )]
-    Scheme {
-        /// URL as given.
-        url: String,
-    },
-    /// The file system does not keep the guarantees that a data root needs.
-    #[error(
-        "the file system of the data root {root} cannot keep data: {why}; name a folder on another one with --data"
-    )]
-    Unsafe {
-        /// Path of the data root.
-        root: String,
-        /// Behaviour that the probe found.
-        why: String,
-    },
-    /// An object in the folder cannot be read or written.
-    #[error("cannot {doing} {path} in the data root {root}")]
-    Object {
-        /// Operation: "read" or "write".
-        doing: &'static str,
-        /// Path below the root.
-        path: String,
-        /// Path of the data root.
-        root: String,
-        /// Error of the object store.
-        #[source]
-        source: Box<ObjectError>,
-    },
-    /// The bytes are not those that were stored.
-    #[error(
-        "{path} in the data root {root} is damaged: its digest is {found}; push the plugin again"
-    )]
-    Damaged {
-        /// Path below the root.
-        path: String,
-        /// Path of the data root.
-        root: String,
-        /// Digest of the bytes that are there.
-        found: Digest,
-    },
-    /// There is no such kept file.
-    #[error("no kept file {path} in the data root {root}")]
-    NoFile {
-        /// Path below the root.
-        path: String,
-        /// Path of the data root.
-        root: String,
-    },
-    /// The bytes of a kept file are not those that were stored.
-    #[error(
-        "{path} in the data root {root} is damaged: its digest is {found}; delete it, and crawl its page again"
-    )]
-    DamagedFile {
-        /// Path below the root.
-        path: String,
-        /// Path of the data root.
-        root: String,
-        /// Digest of the bytes that are there.
-        found: Digest,
-    },
-    /// A folder for kept files cannot be used.
-    #[error(
-        "cannot keep files in {folder}; name a folder that this user can write to with --files"
-    )]
-    FilesFolder {
-        /// Folder as given.
-        folder: String,
-        /// Error of the system.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The bytes to be stored do not have the digest that was announced.
-    #[error("the bytes of plugin {announced} have digest {found}; send them again")]
-    WrongDigest {
-        /// Digest that was announced.
-        announced: Digest,
-        /// Digest of the bytes.
-        found: Digest,
-    },
-    /// The plugin is not in the data root.
-    #[error("no plugin {digest} in the data root {root}; push it again")]
-    Missing {
-        /// Digest of the plugin's bytes.
-        digest: Digest,
-        /// Path of the data root.
-        root: String,
-    },
-    /// The folder belongs to another cluster.
-    #[error(
-        "the data root {root} belongs to cluster {found}, and this is cluster {expected}; name another folder with --data"
-    )]
-    OtherCluster {
-        /// Path of the data root.
-        root: String,
-        /// Cluster that the folder belongs to.
-        found: String,
-        /// Cluster of this process.
-        expected: String,
-    },
-    /// The file `cluster.json` does not decode.
-    #[error(
-        "cluster.json in the data root {root} does not decode: {why}; restore it, or name another folder with --data"
-    )]
-    ClusterFile {
-        /// Path of the data root.
-        root: String,
-        /// Error of the decoder.
-        why: String,
-    },
-}
-
-impl DataError {
-    /// Returns true if the same call may succeed later without anybody's help.
-    pub fn is_transient(&self) -> bool {
-        match self {
-            DataError::Object { source, .. } => {
-                matches!(
-                    **source,
-                    ObjectError::Generic { .. } | ObjectError::JoinError { .. }
-                )
-            }
-            DataError::Folder { .. }
-            | DataError::Scheme { .. }
-            | DataError::Unsafe { .. }
-            | DataError::Damaged { .. }
-            | DataError::NoFile { .. }
-            | DataError::DamagedFile { .. }
-            | DataError::FilesFolder { .. }
-            | DataError::WrongDigest { .. }
-            | DataError::Missing { .. }
-            | DataError::OtherCluster { .. }
-            | DataError::ClusterFile { .. } => false,
-        }
-    }
-}
-
 /// The open data root. Clones share it.
 #[derive(Clone)]
 pub struct DataRoot {
-    folder: PathBuf,
-    objects: Arc<GuardedFolder>,
+    /// Place of the root; a folder is absolute.
+    place: DataPlace,
+    objects: Arc<GuardedStore>,
+    max_clock_skew: Duration,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -207,34 +70,45 @@ struct ClusterFile {
 impl DataRoot {
     /// Opens a folder, which is created if it is missing. It may be written as `file:///path`.
     pub fn open(url_or_path: &str) -> Result<Self, DataError> {
-        let path = match url_or_path.split_once("://") {
-            None => url_or_path,
-            Some(("file", path)) if path.starts_with('/') => path,
-            Some(_) => {
-                return Err(DataError::Scheme {
-                    url: url_or_path.to_owned(),
-                });
+        Self::open_with(url_or_path, &RemoteSettings::default())
+    }
+
+    /// Opens a folder, which is created if it is missing, or a bucket. Whether the bucket can be used, the
+    /// [probe](Self::probe) tells.
+    pub fn open_with(url_or_path: &str, remote: &RemoteSettings) -> Result<Self, DataError> {
+        let place: DataPlace = url_or_path.parse()?;
+        let (place, objects) = match place {
+            DataPlace::Bucket(bucket) => {
+                let objects = GuardedStore::of_bucket(remote.open(&bucket)?);
+                (DataPlace::Bucket(bucket), objects)
+            }
+            DataPlace::Folder(path) => {
+                let unusable = |source| DataError::Folder {
+                    folder: path.display().to_string(),
+                    source,
+                };
+                let folder = prepare(&path).map_err(unusable)?;
+                let objects = GuardedStore::open(&folder).map_err(unusable)?;
+                (DataPlace::Folder(folder), objects)
             }
         };
-        let unusable = |source| DataError::Folder {
-            folder: path.to_owned(),
-            source,
-        };
-        let folder = prepare(Path::new(path)).map_err(unusable)?;
-        let objects = GuardedFolder::open(&folder).map_err(unusable)?;
         Ok(Self {
-            folder,
+            place,
             objects: Arc::new(objects),
+            max_clock_skew: remote.max_clock_skew,
         })
     }
 
-    /// Returns the folder itself, for code that needs files rather than objects.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// Returns the folder itself, for code that needs files rather than objects; `None` if the root is in a bucket.
+    pub fn folder(&self) -> Option<&Path> {
+        match &self.place {
+            DataPlace::Folder(folder) => Some(folder),
+            DataPlace::Bucket(_) => None,
+        }
     }
 
     /// Returns the object store through which everything large is read and written. It returns an error while
-    /// the folder is not the one that was opened.
+    /// the root is not the one that was opened.
     pub fn object_store(&self) -> Arc<dyn ObjectStore> {
         self.objects.clone()
     }
@@ -252,20 +126,45 @@ impl DataRoot {
         self.objects.last_error()
     }
 
-    /// Refuses a folder in which two writers of one file do not learn of each other.
+    /// Refuses a root in which two writers of one object do not learn of each other, and one whose clock is too far
+    /// from this machine's.
     pub async fn probe(&self) -> Result<(), DataError> {
         let path = ObjectPath::from(probe::PROBES);
-        let found = probe::probe(&self.object_store()).await;
+        let is_bucket = self.folder().is_none();
+        let before = SystemClock.unix_millis();
+        let found = probe::probe(&self.object_store(), is_bucket).await;
+        let after = SystemClock.unix_millis();
         match found.map_err(|e| self.failed("write", &path, e))? {
-            probe::ProbeResult::Kept => Ok(()),
-            probe::ProbeResult::Broken(why) => Err(DataError::Unsafe {
+            ProbeResult::Kept(dated) if is_bucket => self.check_clock((before, after), dated),
+            ProbeResult::Kept(_) => Ok(()),
+            ProbeResult::Broken(why) => Err(DataError::Unsafe {
                 root: self.root(),
                 why,
             }),
         }
     }
 
-    /// Marks the folder as this cluster's, or refuses one that is another's: two clusters in one folder would
+    /// Compares the clocks: between these two times the object store has written what has that date.
+    fn check_clock(
+        &self,
+        (before, after): (UnixMillis, UnixMillis),
+        dated: UnixMillis,
+    ) -> Result<(), DataError> {
+        let ahead = before.saturating_sub(dated);
+        let behind = dated.saturating_sub(after);
+        let skew = Duration::from_millis(ahead.max(behind));
+        if skew <= self.max_clock_skew {
+            return Ok(());
+        }
+        Err(DataError::Clock {
+            root: self.root(),
+            seconds: skew.as_secs(),
+            direction: if ahead > 0 { "ahead of" } else { "behind" },
+            allowed: self.max_clock_skew.as_secs(),
+        })
+    }
+
+    /// Marks the root as this cluster's, or refuses one that is another's: two clusters in one root would
     /// delete each other's plugins.
     pub async fn bind_cluster(&self, cluster_id: &str) -> Result<(), DataError> {
         let path = ObjectPath::from("cluster.json");
@@ -300,14 +199,26 @@ impl DataRoot {
         }
     }
 
-    /// Returns the folder of the items of all resources, with a folder for each. It may not exist yet.
-    pub fn items_root(&self) -> PathBuf {
-        self.folder.join(ITEMS)
+    /// Returns the folder of the items of all resources, with a folder for each; `None` if the root is in a bucket. It
+    /// may not exist yet.
+    pub fn items_root(&self) -> Option<PathBuf> {
+        Some(self.folder()?.join(ITEMS))
     }
 
-    /// Returns the folder of the line files of a resource's items. It may not exist yet.
-    pub fn items_folder(&self, resource: ResourceId) -> PathBuf {
-        self.items_root().join(resource.to_string())
+    /// Returns the folder of the line files of a resource's items; `None` if the root is in a bucket. It may not exist
+    /// yet.
+    pub fn items_folder(&self, resource: ResourceId) -> Option<PathBuf> {
+        Some(self.items_root()?.join(resource.to_string()))
+    }
+
+    /// Returns the place of a resource's items, for messages.
+    pub fn items_place(&self, resource: ResourceId) -> String {
+        format!("{}/{ITEMS}/{resource}", self.place)
+    }
+
+    /// Returns the path of the items of all resources, with a folder for each.
+    pub fn items_path(&self) -> ObjectPath {
+        ObjectPath::from(ITEMS)
     }
 
     async fn read(&self, path: &ObjectPath) -> Result<Bytes, ObjectError> {
@@ -315,7 +226,7 @@ impl DataRoot {
     }
 
     fn root(&self) -> String {
-        self.folder.display().to_string()
+        self.place.to_string()
     }
 
     fn failed(&self, doing: &'static str, path: &ObjectPath, source: ObjectError) -> DataError {
@@ -323,20 +234,10 @@ impl DataRoot {
     }
 }
 
-/// Returns the error of an operation on an object.
-fn failed(doing: &'static str, path: &ObjectPath, root: &str, source: ObjectError) -> DataError {
-    DataError::Object {
-        doing,
-        path: path.to_string(),
-        root: root.to_owned(),
-        source: Box::new(source),
-    }
-}
-
 impl fmt::Debug for DataRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DataRoot")
-            .field("folder", &self.folder)
+            .field("place", &self.place)
             .finish_non_exhaustive()
     }
 }

@@ -1,70 +1,153 @@
-//! Tests that a store keeps two writers apart: frontiers and clusters rely on it.
+//! Tests that a store keeps two writers apart, and dates what it keeps: frontiers and clusters rely on it.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::join_all;
 use object_store::path::Path as ObjectPath;
-use object_store::{Error as ObjectError, ObjectStore, ObjectStoreExt as _, PutMode};
+use object_store::{
+    Error as ObjectError, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, UpdateVersion,
+};
+
+use crawler_model::crawl::UnixMillis;
 
 /// Folder of probes. Each is removed when it is done; a kill may leave one.
 pub(super) const PROBES: &str = "probe";
-/// Number of creates at once.
+/// Number of writes at once.
 const WRITERS: usize = 8;
+/// Number of races until one must have told its winner: the answer to a write may get lost.
+const RACES: usize = 5;
 
 /// Result of a probe.
 #[derive(Debug)]
 pub(super) enum ProbeResult {
-    /// Exactly one writer wins.
-    Kept,
+    /// Exactly one writer wins. This is the time at which the store says that it wrote the object.
+    Kept(UnixMillis),
     /// The store does something else, described here.
     Broken(String),
 }
 
-/// Creates one object several times at once. Exactly one create may succeed, the others must be told that the
-/// object exists, and its content must be the winner's.
-pub(super) async fn probe(objects: &Arc<dyn ObjectStore>) -> Result<ProbeResult, ObjectError> {
-    let name = hex::encode(rand::random::<[u8; 8]>());
-    let path = ObjectPath::from_iter([PROBES, &name]);
-    let found = race(objects, &path).await;
-    match objects.delete(&path).await {
-        Ok(()) | Err(ObjectError::NotFound { .. }) => found,
-        Err(error) => found.and(Err(error)),
+/// What the writers of a race do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Race {
+    Create,
+    Update,
+}
+
+/// Writes one object several times at once. Exactly one create may succeed, the others must be told that the
+/// object exists, and its content must be the winner's; then the same with updates of what is there, if the store has
+/// them.
+pub(super) async fn probe(
+    objects: &Arc<dyn ObjectStore>,
+    has_updates: bool,
+) -> Result<ProbeResult, ObjectError> {
+    let races: &[Race] = match has_updates {
+        true => &[Race::Create, Race::Update],
+        false => &[Race::Create],
+    };
+    let mut dated = 0;
+    for race in races {
+        match conclusive(objects, *race).await? {
+            ProbeResult::Kept(at) => dated = at,
+            broken @ ProbeResult::Broken(_) => return Ok(broken),
+        }
+    }
+    Ok(ProbeResult::Kept(dated))
+}
+
+async fn conclusive(
+    objects: &Arc<dyn ObjectStore>,
+    race: Race,
+) -> Result<ProbeResult, ObjectError> {
+    for _ in 0..RACES {
+        let name = hex::encode(rand::random::<[u8; 8]>());
+        let path = ObjectPath::from_iter([PROBES, &name]);
+        let found = run(objects, &path, race).await;
+        match objects.delete(&path).await {
+            Ok(()) | Err(ObjectError::NotFound { .. }) => {}
+            Err(error) => return found.and(Err(error)),
+        }
+        if let Some(result) = found? {
+            return Ok(result);
+        }
+    }
+    let verb = race.verb();
+    Ok(ProbeResult::Broken(format!(
+        "in {RACES} races of {WRITERS} writers that {verb} one object at once, nobody was told that it won"
+    )))
+}
+
+/// Returns the result of one race; `None` if no writer was told that it won, although there was one.
+async fn run(
+    objects: &Arc<dyn ObjectStore>,
+    path: &ObjectPath,
+    race: Race,
+) -> Result<Option<ProbeResult>, ObjectError> {
+    let mode = match race {
+        Race::Create => PutMode::Create,
+        Race::Update => {
+            let put = objects.put(path, "before".into()).await?;
+            PutMode::Update(UpdateVersion::from(put))
+        }
+    };
+    let writes = (0..WRITERS).map(|n| {
+        let mode = mode.clone();
+        async move {
+            let body = format!("writer {n}");
+            let write = objects.put_opts(path, body.clone().into(), mode.into());
+            match write.await {
+                Ok(_) => Ok(Some(body)),
+                Err(ObjectError::AlreadyExists { .. } | ObjectError::Precondition { .. }) => {
+                    Ok(None)
+                }
+                Err(error) => Err(error),
+            }
+        }
+    });
+    let mut winners = Vec::new();
+    let mut failed = None;
+    for written in join_all(writes).await {
+        match written {
+            Ok(winner) => winners.extend(winner),
+            Err(error) => failed = Some(error),
+        }
+    }
+    let (kept, meta) = read(objects, path).await.map_err(|e| failed.unwrap_or(e))?;
+    let verb = race.verb();
+    let broken = |why: String| Ok(Some(ProbeResult::Broken(why)));
+    match winners.as_slice() {
+        // The winner's answer was lost, or it has failed.
+        [] if kept.starts_with(b"writer ") => Ok(None),
+        [winner] if kept == winner.as_bytes() => {
+            let dated = u64::try_from(meta.last_modified.timestamp_millis()).unwrap_or(0);
+            Ok(Some(ProbeResult::Kept(dated)))
+        }
+        [_] => broken(format!(
+            "of several writers that {verb} one object at once, another one's bytes were kept"
+        )),
+        winners => broken(format!(
+            "of {WRITERS} writers that {verb} one object at once, {} were told that they did",
+            winners.len()
+        )),
     }
 }
 
-async fn race(
+impl Race {
+    fn verb(self) -> &'static str {
+        match self {
+            Race::Create => "created",
+            Race::Update => "replaced",
+        }
+    }
+}
+
+async fn read(
     objects: &Arc<dyn ObjectStore>,
     path: &ObjectPath,
-) -> Result<ProbeResult, ObjectError> {
-    let creates = (0..WRITERS).map(|n| async move {
-        let body = format!("writer {n}");
-        let create = objects.put_opts(path, body.clone().into(), PutMode::Create.into());
-        match create.await {
-            Ok(_) => Ok(Some(body)),
-            Err(ObjectError::AlreadyExists { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    });
-    let created: Vec<Option<String>> = join_all(creates)
-        .await
-        .into_iter()
-        .collect::<Result<_, _>>()?;
-    let winners: Vec<String> = created.into_iter().flatten().collect();
-    let [winner] = winners.as_slice() else {
-        let n = winners.len();
-        return Ok(ProbeResult::Broken(format!(
-            "of {WRITERS} writers that created one file at once, {n} were told that they did"
-        )));
-    };
-    let kept: Bytes = objects.get(path).await?.bytes().await?;
-    if kept != winner.as_bytes() {
-        return Ok(ProbeResult::Broken(
-            "of several writers that created one file at once, another one's bytes were kept"
-                .to_owned(),
-        ));
-    }
-    Ok(ProbeResult::Kept)
+) -> Result<(Bytes, ObjectMeta), ObjectError> {
+    let found = objects.get(path).await?;
+    let meta = found.meta.clone();
+    Ok((found.bytes().await?, meta))
 }
 
 #[cfg(test)]

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use futures::stream::{StreamExt as _, TryStreamExt as _};
-use object_store::Error as ObjectError;
-use object_store::ObjectStore as _;
 use object_store::path::Path as ObjectPath;
+use object_store::{Error as ObjectError, ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 
 use super::probe::PROBES;
 use super::{DataError, DataRoot, FILES, FRONTIERS, PLUGINS};
@@ -62,16 +61,22 @@ impl DataRoot {
                 Err(error) => return Err(failed(error)),
             }
         }
-        let folder = self.folder.join(AsRef::<str>::as_ref(&path));
-        let emptied = blocking(move || remove_empty(&folder)).await;
-        emptied.map_err(|error| failed(folder_error(error)))?;
+        if let Some(root) = self.folder() {
+            let folder = root.join(AsRef::<str>::as_ref(&path));
+            let emptied = blocking(move || remove_empty(&folder)).await;
+            emptied.map_err(|error| failed(folder_error(error)))?;
+        }
         Ok(n)
     }
 
-    /// Deletes files of writes that were cut off more than an hour ago; returns how many.
+    /// Deletes files of writes that were cut off more than an hour ago; returns how many. A bucket shows no object
+    /// that is not complete, and has probes only.
     pub async fn sweep(&self, now: UnixMillis) -> Result<usize, DataError> {
-        let before = UNIX_EPOCH + Duration::from_millis(now).saturating_sub(STAGING_AGE);
-        let root = self.folder.clone();
+        let before = Duration::from_millis(now).saturating_sub(STAGING_AGE);
+        let Some(root) = self.folder().map(Path::to_owned) else {
+            return self.sweep_probes(before).await;
+        };
+        let before = UNIX_EPOCH + before;
         let swept = blocking(move || {
             let mut n = 0;
             for folder in [FRONTIERS, PLUGINS, FILES, PROBES] {
@@ -82,6 +87,26 @@ impl DataRoot {
         });
         let failed = |error| self.failed("sweep", &ObjectPath::default(), folder_error(error));
         swept.await.map_err(failed)
+    }
+
+    /// Deletes probes that were written before that time since the epoch.
+    async fn sweep_probes(&self, before: Duration) -> Result<usize, DataError> {
+        let folder = ObjectPath::from(PROBES);
+        let failed = |source| self.failed("sweep", &folder, source);
+        let probes = self.objects.list(Some(&folder));
+        let is_old = |probe: &ObjectMeta| {
+            let written = probe.last_modified.timestamp_millis();
+            i128::from(written) < before.as_millis() as i128
+        };
+        let probes: Vec<ObjectMeta> = probes.try_collect().await.map_err(failed)?;
+        let old: Vec<&ObjectMeta> = probes.iter().filter(|probe| is_old(probe)).collect();
+        for probe in &old {
+            match self.objects.delete(&probe.location).await {
+                Ok(()) | Err(ObjectError::NotFound { .. }) => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(old.len())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crawler_process::clock::{Clock as _, SystemClock};
+use crawler_model::id::Digest;
 
 fn open(folder: &tempfile::TempDir) -> DataRoot {
     DataRoot::open(&folder.path().display().to_string()).unwrap()

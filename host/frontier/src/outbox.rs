@@ -19,6 +19,9 @@ pub trait ItemOutbox: Send + Sync + 'static {
     /// Returns the size in bytes of the items that wait for their sink.
     fn undelivered_bytes(&self) -> u64;
 
+    /// Returns the number of items that wait for their sink.
+    fn n_undelivered(&self) -> u64;
+
     /// Waits until [`outbox`](Self::outbox) may return more, because a batch has become durable. For one task
     /// at a time.
     async fn outbox_changed(&self);
@@ -31,4 +34,11 @@ pub struct OutboxBatch {
     pub end: u64,
     /// Items, at most as many as were asked for.
     pub items: Vec<ItemRecord>,
+}
+
+impl OutboxBatch {
+    /// Returns the number of the first item.
+    pub fn first(&self) -> u64 {
+        self.end - self.items.len() as u64
+    }
 }

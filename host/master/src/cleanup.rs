@@ -141,8 +141,8 @@ impl DataRootCleanup {
         while !waiting.is_empty() {
             let end = waiting.end.min(waiting.start + BATCH);
             let items = in_time(reader.items(waiting.start..end)).await?;
-            in_time(rest.write(&items)).await?;
-            waiting.start = end;
+            let written = in_time(rest.write(waiting.start, &items)).await?;
+            waiting.start += written.n_items;
         }
         if n > 0 {
             tracing::info!(%shard, n, "items that waited for their sink are delivered");

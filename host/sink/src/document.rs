@@ -13,9 +13,8 @@ use async_trait::async_trait;
 use tokio::fs::File;
 use tokio::io::{AsyncSeekExt as _, AsyncWriteExt as _};
 
-use super::{Sink, SinkError};
+use super::{Sink, SinkError, Written};
 use crawler_model::crawl::ItemRecord;
-use crawler_model::frontier::SinkMark;
 
 mod columns;
 
@@ -178,8 +177,9 @@ fn push_element(bytes: &mut Vec<u8>, record: &ItemRecord, is_after_item: bool) {
 
 #[async_trait]
 impl Sink for DocumentSink {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
-        self.append(items).await.map(|()| None)
+    async fn write(&mut self, _first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
+        self.append(items).await?;
+        Ok(Written::all(items, None))
     }
 }
 
@@ -231,7 +231,7 @@ mod tests {
                 "[\n{\"a\":1},\n{},\n{\n}\n]\n",
             ),
         ] {
-            sink.write(write).await.unwrap();
+            sink.write(0, write).await.unwrap();
             assert_eq!(folder.text(), text);
         }
         let items: Vec<serde_json::Value> = serde_json::from_str(&folder.text()).unwrap();
@@ -245,9 +245,11 @@ mod tests {
         let mut sink = DocumentSink::open(&folder.path, Format::Table(columns))
             .await
             .unwrap();
-        sink.write(&[]).await.unwrap();
+        sink.write(0, &[]).await.unwrap();
         assert_eq!(folder.text(), "url,title,tags\n");
-        sink.write(&[record(1, r#"{"title":"a"}"#)]).await.unwrap();
+        sink.write(0, &[record(1, r#"{"title":"a"}"#)])
+            .await
+            .unwrap();
         assert_eq!(folder.text(), "url,title,tags\n,a,\n");
     }
 
@@ -260,11 +262,11 @@ mod tests {
         let long = record(2, r#"{"long":"and torn"}"#);
         for (n_before, text) in [(0, "[]\n"), (1, "[\n{}\n]\n")] {
             sink.tears_next = true;
-            let failed = sink.write(std::slice::from_ref(&long)).await;
+            let failed = sink.write(0, std::slice::from_ref(&long)).await;
             assert!(matches!(failed, Err(SinkError::Retry { .. })), "{n_before}");
             assert_eq!(folder.text(), text, "{n_before}");
             // The same is written again, or what comes instead.
-            sink.write(&[record(1, "{}")]).await.unwrap();
+            sink.write(0, &[record(1, "{}")]).await.unwrap();
         }
         assert_eq!(folder.text(), "[\n{},\n{}\n]\n");
     }
@@ -277,7 +279,7 @@ mod tests {
             .await
             .unwrap();
         sink.tears_next = true;
-        let failed = sink.write(&[record(1, r#"{"title":"a"}"#)]).await;
+        let failed = sink.write(0, &[record(1, r#"{"title":"a"}"#)]).await;
         assert!(failed.is_err());
         assert_eq!(folder.text(), "url,title,tags\n");
     }
@@ -290,7 +292,7 @@ mod tests {
         let mut sink = DocumentSink::open(&folder.path, Format::Table(columns))
             .await
             .unwrap();
-        let refused = sink.write(&[record(1, r#"{"price":1}"#)]).await;
+        let refused = sink.write(0, &[record(1, r#"{"price":1}"#)]).await;
         assert!(matches!(refused, Err(SinkError::Permanent { .. })));
         assert_eq!(folder.text(), before);
     }

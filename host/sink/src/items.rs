@@ -47,6 +47,11 @@ pub trait ReadItems: Send {
 /// resource without items is no error.
 #[async_trait]
 pub trait ItemStore: Send + Sync + 'static {
+    /// Returns true if all items that are there count, so that no frontier has to be asked for its marks.
+    fn is_whole(&self) -> bool {
+        false
+    }
+
     /// Returns a reader of the items of this run.
     fn reader(&self, resource: ResourceId, run: Run) -> Box<dyn ReadItems>;
 

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Delivery, OpenSinks, Sink, SinkError};
+use super::{Delivery, Gathering, OpenSinks, Sink, SinkError, Written};
 use crawler_model::crawl::ItemRecord;
-use crawler_model::frontier::SinkMark;
 
 /// Sink that each write opens, until that has succeeded once.
 pub struct LazySink {
@@ -29,12 +28,18 @@ impl LazySink {
 
 #[async_trait]
 impl Sink for LazySink {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+    async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
         let sink = match &mut self.opened {
             Some(sink) => sink,
             opened => opened.insert(self.sinks.open(&self.delivery).await?),
         };
-        sink.write(items).await
+        sink.write(first, items).await
+    }
+
+    /// The first write opens the sink, and has what is there.
+    fn gathering(&self) -> Gathering {
+        let opened = self.opened.as_ref();
+        opened.map_or_else(Gathering::default, |sink| sink.gathering())
     }
 }
 
@@ -82,11 +87,11 @@ mod tests {
         let sinks = Arc::new(ThirdTry::default());
         let mut sink = LazySink::new(sinks.clone(), delivery());
         for _ in 0..2 {
-            let error = sink.write(&[record(1, "{}")]).await.unwrap_err();
+            let error = sink.write(0, &[record(1, "{}")]).await.unwrap_err();
             assert_eq!(error.to_string(), "there are no credentials");
         }
         for n in 1..=2 {
-            sink.write(&[record(n, "{}")]).await.unwrap();
+            sink.write(0, &[record(n, "{}")]).await.unwrap();
         }
         assert_eq!(sinks.n_tries.load(Ordering::Relaxed), 3);
     }

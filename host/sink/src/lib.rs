@@ -4,10 +4,12 @@
 //! its own write and the frontier's note of it; item keys make that harmless.
 //!
 //! Workers and masters know the traits of this crate and of [`items`] only. Which kinds of sinks a process
-//! has is decided in `app`. Present sinks: [`lines`] (JSON lines in the data root), and for the user of
-//! `crawler run` [`stream`] (a pipe or file) and [`document`] (a table or an array in a file).
+//! has is decided in `app`. Present sinks: [`lines`] (JSON lines in a data root that is a folder), [`parts`] (the same
+//! lines in one that is a bucket), and for the user of `crawler run` [`stream`] (a pipe or file) and [`document`] (a
+//! table or an array in a file).
 
 use std::error::Error;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -20,16 +22,53 @@ pub mod document;
 pub mod items;
 pub mod lazy;
 pub mod lines;
+pub mod parts;
 pub mod shared;
 pub mod stream;
 
 /// Destination of one shard's items. One task writes to it.
 #[async_trait]
 pub trait Sink: Send {
-    /// Writes the items; they are durable at the destination when this returns. The returned mark is kept in
-    /// the batch that removes them from the outbox. A write without items, at the end of a crawl that had none,
-    /// makes an empty output.
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError>;
+    /// Writes items, the first of which has this number in the outbox. Those that the answer counts are durable at the
+    /// destination when this returns; there is at least one, unless none were given. A write without items, at the end
+    /// of a crawl that had none, makes an empty output.
+    async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError>;
+
+    /// Returns how long items gather for one write. The default is that a write has what is there.
+    fn gathering(&self) -> Gathering {
+        Gathering::default()
+    }
+}
+
+/// Result of a write.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Number of items, from the first given one on, that the destination has. It may be smaller than the number of
+    /// given items, or larger, if an earlier owner had written more of them.
+    pub n_items: u64,
+    /// Mark that is kept in the batch that removes these items from the outbox.
+    pub mark: Option<SinkMark>,
+}
+
+impl Written {
+    /// Returns the result of a write that took all items.
+    pub fn all(items: &[ItemRecord], mark: Option<SinkMark>) -> Self {
+        Self {
+            n_items: items.len() as u64,
+            mark,
+        }
+    }
+}
+
+/// How long items gather for one write: until there are enough, or the time is over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Gathering {
+    /// Number of items that are enough.
+    pub max_items: usize,
+    /// Number of bytes that are enough.
+    pub n_bytes: u64,
+    /// Time after which they are written anyhow. If it is zero, items do not gather.
+    pub max_wait: Duration,
 }
 
 /// Opens the sinks of shards for their owners.

@@ -22,9 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Sink, SinkError, end_line};
+use super::{Sink, SinkError, Written, end_line};
 use crawler_model::crawl::ItemRecord;
-use crawler_model::frontier::SinkMark;
 use crawler_model::id::Run;
 use crawler_process::stage::Stage;
 
@@ -118,10 +117,10 @@ impl LineFiles {
 
 #[async_trait]
 impl Sink for LineFiles {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+    async fn write(&mut self, _first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
         let runs = items.iter().map(|record| record.run);
         let (Some(first), Some(last)) = (runs.clone().min(), runs.max()) else {
-            return Ok(None);
+            return Ok(Written::default());
         };
         let mut lines = Vec::new();
         for record in items {
@@ -157,7 +156,7 @@ impl Sink for LineFiles {
             runs: current.runs,
         };
         self.current = Some(current);
-        Ok(Some(mark.encode()))
+        Ok(Written::all(items, Some(mark.encode())))
     }
 }
 

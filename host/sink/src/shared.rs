@@ -5,9 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
-use super::{Sink, SinkError};
+use super::{Sink, SinkError, Written};
 use crawler_model::crawl::ItemRecord;
-use crawler_model::frontier::SinkMark;
 
 /// Sink that can be shared: clones write to the same one.
 #[derive(Clone)]
@@ -26,7 +25,7 @@ impl SharedSink {
 
 #[async_trait]
 impl Sink for SharedSink {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
-        self.sink.lock().await.write(items).await
+    async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
+        self.sink.lock().await.write(first, items).await
     }
 }

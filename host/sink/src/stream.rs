@@ -11,9 +11,8 @@ use async_trait::async_trait;
 use tokio::fs::File;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 
-use super::{Sink, SinkError, end_line};
+use super::{Sink, SinkError, Written, end_line};
 use crawler_model::crawl::ItemRecord;
-use crawler_model::frontier::SinkMark;
 
 /// Sink that writes to a stream.
 #[derive(Debug)]
@@ -34,7 +33,7 @@ impl<W: AsyncWrite + Send + Unpin> StreamSink<W> {
 
 #[async_trait]
 impl<W: AsyncWrite + Send + Unpin> Sink for StreamSink<W> {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+    async fn write(&mut self, _first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
         let mut lines = Vec::new();
         for record in items {
             let start = lines.len();
@@ -45,7 +44,8 @@ impl<W: AsyncWrite + Send + Unpin> Sink for StreamSink<W> {
             Ok(()) => self.stream.flush().await,
             Err(error) => Err(error),
         };
-        written.map(|()| None).map_err(|error| self.failed(error))
+        written.map_err(|error| self.failed(error))?;
+        Ok(Written::all(items, None))
     }
 }
 
@@ -79,13 +79,13 @@ impl FileSink {
 
 #[async_trait]
 impl Sink for FileSink {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+    async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
         if !self.has_begun {
             let emptied = empty(&self.stream.stream).await;
             emptied.map_err(|error| self.stream.failed(error))?;
             self.has_begun = true;
         }
-        self.stream.write(items).await
+        self.stream.write(first, items).await
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
     async fn every_item_is_one_line_whatever_space_the_rule_wrote() {
         let mut sink = StreamSink::new(Vec::new(), "memory");
         let items = [record(1, "{\n \"a\": \"x\\ny\"\r\n}"), record(2, "{}")];
-        sink.write(&items).await.unwrap();
+        sink.write(0, &items).await.unwrap();
         let text = String::from_utf8(sink.stream).unwrap();
         assert_eq!(text, "{  \"a\": \"x\\ny\"  }\n{}\n");
     }
@@ -116,7 +116,7 @@ mod tests {
         let (ours, theirs) = tokio::io::duplex(16);
         drop(theirs);
         let error = StreamSink::new(ours, "pipe")
-            .write(&[record(1, "{}")])
+            .write(0, &[record(1, "{}")])
             .await;
         assert!(matches!(error, Err(SinkError::Closed)), "{error:?}");
     }
@@ -130,11 +130,11 @@ mod tests {
         let mut sink = FileSink::open(&path).await.unwrap();
         assert_eq!(text(), "of an earlier crawl, and longer\n");
         for n in 1..=2 {
-            sink.write(&[record(n, "{}")]).await.unwrap();
+            sink.write(0, &[record(n, "{}")]).await.unwrap();
         }
         assert_eq!(text(), "{}\n{}\n");
         let mut sink = FileSink::open(Path::new("/dev/null")).await.unwrap();
-        sink.write(&[record(1, "{}")]).await.unwrap();
+        sink.write(0, &[record(1, "{}")]).await.unwrap();
     }
 
     #[cfg(target_os = "linux")]
@@ -142,7 +142,7 @@ mod tests {
     async fn a_full_disk_is_named() {
         let file = File::create("/dev/full").await.unwrap();
         let error = StreamSink::new(file, "/dev/full")
-            .write(&[record(1, "{}")])
+            .write(0, &[record(1, "{}")])
             .await
             .unwrap_err();
         assert_eq!(error.to_string(), "cannot write /dev/full");

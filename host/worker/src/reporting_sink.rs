@@ -4,9 +4,8 @@ use async_trait::async_trait;
 
 use super::crawl_state::CrawlState;
 use crawler_model::crawl::ItemRecord;
-use crawler_model::frontier::SinkMark;
 use crawler_process::telemetry;
-use crawler_sink::{Sink, SinkError};
+use crawler_sink::{Gathering, Sink, SinkError, Written};
 
 /// Sink that shows an error until something was written again.
 pub(super) struct ReportingSink<S> {
@@ -22,13 +21,17 @@ impl<S> ReportingSink<S> {
 
 #[async_trait]
 impl<S: Sink> Sink for ReportingSink<S> {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
-        let written = self.sink.write(items).await;
+    async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
+        let written = self.sink.write(first, items).await;
         let fault = written.as_ref().err();
         self.crawl_state.sink_fault(fault.map(|error| {
             let error = telemetry::chain(error);
             format!("items wait for their sink: {error}")
         }));
         written
+    }
+
+    fn gathering(&self) -> Gathering {
+        self.sink.gathering()
     }
 }

@@ -239,6 +239,10 @@ impl ItemOutbox for FaultyFrontier {
         self.inner.0.undelivered_bytes()
     }
 
+    fn n_undelivered(&self) -> u64 {
+        self.inner.0.n_undelivered()
+    }
+
     async fn outbox_changed(&self) {
         self.inner.0.outbox_changed().await;
     }

@@ -21,14 +21,14 @@ use crawler_fetch::{Answer, Failure, Fetch, FetchRequest, Fetched};
 use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::crawl::{Item, ItemRecord, Page, PageContext, Request};
-use crawler_model::frontier::{DelaySource, SinkMark};
+use crawler_model::frontier::DelaySource;
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::CrawlSettings;
 use crawler_plugin::{CallConfig, CallOutput, CallReport, Rules};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::CrawlMemory;
-use crawler_sink::{Sink, SinkError};
+use crawler_sink::{Sink, SinkError, Written};
 
 const N_PAGES: u64 = 300;
 const N_HOSTS: u64 = 64;
@@ -128,9 +128,9 @@ pub(crate) struct Kept(Arc<Mutex<Vec<ItemRecord>>>);
 
 #[async_trait]
 impl Sink for Kept {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+    async fn write(&mut self, _first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
         self.lock().extend_from_slice(items);
-        Ok(None)
+        Ok(Written::all(items, None))
     }
 }
 

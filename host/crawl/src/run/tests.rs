@@ -26,14 +26,14 @@ use crawler_frontier::{Frontier, ItemOutbox as _};
 use crawler_model::crawl::{
     Counts, Item, ItemRecord, Kill, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
-use crawler_model::frontier::{DelaySource, SinkMark, Validators};
+use crawler_model::frontier::{DelaySource, Validators};
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::{CrawlSettings, Robots};
 use crawler_plugin::{CallConfig, CallFailure, CallOutput, CallReport, KillReport, Rules};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::CrawlMemory;
-use crawler_sink::{Sink, SinkError};
+use crawler_sink::{Gathering, Sink, SinkError, Written};
 
 mod bench;
 mod files;
@@ -514,4 +514,27 @@ async fn s19_a_stop_ends_pages_in_flight_at_once() {
         stop.cancel();
     });
     assert_eq!((ended.end, ended.asked.len()), (CrawlEnd::Stopped, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn items_gather_until_there_are_enough_or_the_crawl_ends() {
+    let gathered = async |max_items, n_bytes| {
+        let sink = Kept {
+            gathering: Gathering {
+                max_items,
+                n_bytes,
+                max_wait: Duration::from_secs(3_600),
+            },
+            ..Kept::default()
+        };
+        let before = Instant::now();
+        let ended = crawl(&["/"], CrawlSettings::default(), sink.clone()).await;
+        assert!(before.elapsed() < Duration::from_secs(60), "nothing waits");
+        (ended.n_items, sink.n_writes.load(Ordering::Relaxed))
+    };
+    assert_eq!(gathered(1_000, 1 << 20).await, (5, 1));
+    let (n_items, n_writes) = gathered(1, 1 << 20).await;
+    assert!(n_items == 5 && n_writes > 1, "{n_writes}");
+    let (n_items, n_writes) = gathered(1_000, 1).await;
+    assert!(n_items == 5 && n_writes > 1, "{n_writes}");
 }

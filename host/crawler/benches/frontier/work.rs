@@ -115,8 +115,11 @@ pub(crate) async fn deliver(frontier: &DurableFrontier, sink: &mut LineFiles) {
         if batch.items.is_empty() {
             return;
         }
-        let mark = sink.write(&batch.items).await.expect("it can be written");
-        let cleared = frontier.clear_outbox(batch.end, mark).await;
+        let written = sink
+            .write(0, &batch.items)
+            .await
+            .expect("it can be written");
+        let cleared = frontier.clear_outbox(batch.end, written.mark).await;
         cleared.expect("it is open");
     }
 }

@@ -105,7 +105,7 @@ pub(crate) fn sink(folder: &Path) -> Repeated {
     let items: Vec<ItemRecord> = (0..BATCH).map(item).collect();
     let runtime = runtime();
     Box::new(move || {
-        let written = runtime.block_on(sink.write(&items));
+        let written = runtime.block_on(sink.write(0, &items));
         black_box(written.expect("it can be written"));
         // It is removed with the last repetition.
         let _folder = &folder;

@@ -19,12 +19,12 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use super::stop::{Interrupted, Signals};
-use super::{listeners, parts, run};
+use super::{data_root, listeners, parts, run};
 use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{Command, WorkerOptions};
 use crate::config::{self, FetchConfig, FileConfig, FixedHosts};
-use crawler_data::{DataRoot, KeptFiles};
+use crawler_data::KeptFiles;
 use crawler_devtools::place;
 use crawler_plugin::admission;
 use crawler_process::clock::SystemClock;
@@ -83,7 +83,7 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
                 let mut access = access(&node.engine)?;
                 let files = node.etcd.files().chain(node.config.fetch.files());
                 access.read.extend(files.map(Path::to_owned));
-                access.write.push(data_folder(&node.data)?);
+                allow_data(&mut access, &node.data, &node.config)?;
                 confine(&access);
             }
             WorkerOptions::Alone(options) if is_wanted(&options.engine) => {
@@ -121,7 +121,7 @@ fn confine_server(
         access.read.push(plugin.path.clone());
         access.read.extend(plugin.sources.iter().cloned());
     }
-    access.write.push(data_folder(data)?);
+    allow_data(&mut access, data, config)?;
     confine(&access);
     Ok(())
 }
@@ -156,8 +156,13 @@ fn access(engine: &EngineOptions) -> anyhow::Result<PathAccess> {
     })
 }
 
-fn data_folder(data: &str) -> anyhow::Result<PathBuf> {
-    Ok(DataRoot::open(data)?.folder().to_owned())
+/// Adds what the data root needs: its folder, or the files with the credentials of a bucket.
+fn allow_data(access: &mut PathAccess, data: &str, config: &FileConfig) -> anyhow::Result<()> {
+    match data_root::open(data, &config.data)?.folder() {
+        Some(folder) => access.write.push(folder.to_owned()),
+        None => access.read.extend(config.data.files()),
+    }
+    Ok(())
 }
 
 fn confine(access: &PathAccess) {

@@ -10,7 +10,6 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use ipnet::IpNet;
 
-use super::sinks;
 use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::{build_plugin, refused};
 use crate::config::{self, EtcdConfig, FetchConfig, FetcherSettings, FixedHosts};
@@ -30,6 +29,7 @@ use crawler_process::confine::Confinement;
 use crawler_process::memory::{self, Memory};
 use crawler_process::task::TaskScope;
 use crawler_process::telemetry;
+use crawler_sink::items::ItemStore;
 use crawler_store::catalog::{Catalog, encode};
 use crawler_store::etcd::{EtcdSettings, TlsSettings};
 use crawler_store::{Guard, Outcome, StoreError, Txn};
@@ -258,10 +258,10 @@ pub(super) fn frontiers(data: &DataRoot, settings: DurableSettings) -> Arc<Front
 }
 
 /// Returns the cleanup of the data root.
-pub(super) fn cleanup(data: &Arc<DataRoot>) -> Arc<dyn DataCleanup> {
+pub(super) fn cleanup(data: &Arc<DataRoot>, items: Arc<dyn ItemStore>) -> Arc<dyn DataCleanup> {
     Arc::new(DataRootCleanup {
         objects: data.object_store(),
-        items: sinks::items(data),
+        items,
         data: data.clone(),
     })
 }

@@ -231,7 +231,7 @@ async fn judge(
     match end {
         CrawlEnd::Finished | CrawlEnd::Resting { .. } => {
             if found.counts.items == 0 {
-                sink.write(&[]).await?;
+                sink.write(0, &[]).await?;
             }
             cli::check_all_roots(found)?;
             fail_on::check(&options.fail_on, found)?;

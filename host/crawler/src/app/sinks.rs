@@ -1,6 +1,7 @@
 //! Sinks of this process: the kinds that there are, by name, and the items that can be read back.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,24 +10,35 @@ use crawler_data::DataRoot;
 use crawler_model::resource::ResourceSpec;
 use crawler_sink::items::ItemStore;
 use crawler_sink::lines::{LineFolders, LineSettings};
+use crawler_sink::parts::{PartFolders, PartSettings};
 use crawler_sink::{Delivery, OpenSinks, Sink, SinkError};
 
-/// Name of line files in the data root.
+/// Name of lines in the data root: files in a folder, part objects in a bucket.
 const LINES: &str = "lines";
 
 /// Returns the sinks that the resources of this process can have.
-pub(super) fn sinks(data: &DataRoot) -> Arc<dyn OpenSinks> {
-    let lines: Arc<dyn OpenSinks> = Arc::new(lines(data));
+pub(super) fn sinks(data: &DataRoot, parts: PartSettings) -> Arc<dyn OpenSinks> {
+    let lines: Arc<dyn OpenSinks> = match data.items_root() {
+        Some(folder) => Arc::new(files(folder)),
+        None => Arc::new(objects(data, parts)),
+    };
     Arc::new(SinkKinds(BTreeMap::from([(LINES, lines)])))
 }
 
 /// Returns the items that masters read and remove.
-pub(super) fn items(data: &DataRoot) -> Arc<dyn ItemStore> {
-    Arc::new(lines(data))
+pub(super) fn items(data: &DataRoot, parts: PartSettings) -> Arc<dyn ItemStore> {
+    match data.items_root() {
+        Some(folder) => Arc::new(files(folder)),
+        None => Arc::new(objects(data, parts)),
+    }
 }
 
-fn lines(data: &DataRoot) -> LineFolders {
-    LineFolders::new(data.items_root(), LineSettings::default())
+fn files(folder: PathBuf) -> LineFolders {
+    LineFolders::new(folder, LineSettings::default())
+}
+
+fn objects(data: &DataRoot, parts: PartSettings) -> PartFolders {
+    PartFolders::new(data.object_store(), data.items_path(), parts)
 }
 
 /// Kinds of sinks by name.

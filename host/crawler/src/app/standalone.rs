@@ -11,7 +11,7 @@ use tracing::field::display;
 use tracing::{Instrument as _, Span};
 
 use super::stop::{Interrupted, unless_stopped};
-use super::{listeners, parts, sinks};
+use super::{data_root, listeners, parts, sinks};
 use crate::cli::plugin::{build_plugin, refused};
 use crate::cli::{AloneOptions, Failure, check_roots};
 use crawler_api::requests::{RequestSettings, Requests};
@@ -24,7 +24,7 @@ use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_data::DataRoot;
 use crawler_fetch::Fetch;
 use crawler_frontier::Frontier;
-use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
+use crawler_frontier::durable::{DurableFrontier, Frontiers, OpenOptions};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{Digest, Epoch, PluginRef, ResourceId, Run};
 use crawler_model::number;
@@ -84,14 +84,14 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         listeners::serve_profiles(listener, requests, &profiles);
     }
     let plugins = unless_stopped(&stop, load(&options)).await?;
-    let data = DataRoot::open(&options.data)?;
+    let data = data_root::open(&options.data, &config.data)?;
     data.probe().await?;
-    let frontiers = parts::frontiers(&data, DurableSettings::default());
+    let frontiers = parts::frontiers(&data, data_root::frontier_settings(&data, &config.data));
     let watches = TaskScope::new();
     let memory = parts::memory(&options.engine, &fetch, Some(&frontiers), &watches);
     let shared = Shared {
         frontiers,
-        sinks: sinks::sinks(&data),
+        sinks: sinks::sinks(&data, config.data.parts()),
         data,
         fetch,
         clock,
@@ -181,7 +181,6 @@ async fn crawl_once(
     let Loaded { digest, rules } = find(&shared.plugins, &spec.plugin)?;
     let limits = Limits::default().with(&spec.limits, &options.limit_ceilings)?;
     let id = id_of(spec);
-    let folder = shared.data.items_folder(id);
     let shard = ShardId::only(id);
     let now = shared.clock.unix_millis();
     let frontier = open(&shared.frontiers, shard, *digest, &spec.crawl, now).await?;
@@ -219,7 +218,7 @@ async fn crawl_once(
         rest_after: None,
         crawl_memory: crawl_memory.clone(),
     };
-    tracing::info!(items = %folder.display(), "crawl starts");
+    tracing::info!(items = shared.data.items_place(id), "crawl starts");
     let end = crawler_crawl::run(parts, Box::new(sink), stop.clone()).await;
     let counts = frontier.counts();
     frontier.close().await?;

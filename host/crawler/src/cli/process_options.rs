@@ -149,8 +149,9 @@ struct NodeArgs {
     /// The members of etcd [default: http://127.0.0.1:2379]
     #[arg(long, value_name = "URL,…", value_delimiter = ',')]
     etcd: Vec<String>,
-    /// The data root, shared by all nodes: keeps plugins, frontiers and items
-    #[arg(long, value_name = "DIR", default_value = "crawler-data")]
+    /// The data root, shared by all nodes: a folder, or s3://, gs:// or az://BUCKET/PREFIX; it keeps plugins, frontiers
+    /// and items
+    #[arg(long, value_name = "DIR|URL", default_value = "crawler-data")]
     data: String,
     /// Plugins to push, resources to add, and how etcd is reached [default: crawler.toml if it exists]
     #[arg(long, value_name = "FILE")]

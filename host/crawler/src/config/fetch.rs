@@ -11,7 +11,7 @@ pub(crate) use table::FetcherSettings;
 pub use table::{FETCH_KEYS, FetchKey, FetchValues};
 
 mod table;
-mod values;
+pub(super) mod values;
 
 /// Settings that differ from the defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

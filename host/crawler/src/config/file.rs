@@ -9,6 +9,7 @@ use toml::de::{DeString, DeValue};
 
 use super::EtcdConfig;
 use super::access::{self, CredentialTable, ProxyEntry};
+use super::data::{self, DataConfig, DataTable};
 use super::declared::Placed;
 use super::fetch::{self, FetchConfig, FetchTable};
 use super::hosts::{self, Addresses, FixedHosts};
@@ -17,10 +18,11 @@ use super::source::{self, Source};
 use crawler_model::resource::ResourceSpec;
 use crawler_process::confine::Confinement;
 
-const TOP: [&str; 9] = [
+const TOP: [&str; 10] = [
     "allow-ports",
     "confinement",
     "credentials",
+    "data",
     "etcd",
     "fetch",
     "hosts",
@@ -47,6 +49,8 @@ pub struct FileConfig {
     pub resources: Vec<ResourceSpec>,
     /// Settings of the connection to a cluster's store.
     pub etcd: EtcdConfig,
+    /// Settings of a data root in a bucket.
+    pub data: DataConfig,
     /// Settings of this process for fetching, whatever resources ask for.
     pub fetch: FetchConfig,
     /// Addresses of hosts that replace those of the system's resolver.
@@ -205,6 +209,13 @@ impl Reading {
                     Err(error) => Err(error.to_string()),
                 });
                 config.etcd = source.noted(at, checked).unwrap_or_default();
+            }
+            "data" => {
+                let table = source.table("[data]", value, &data::KEYS);
+                let parse = |table: DataTable| table.into_config(folder);
+                let data = table.and_then(|table| source.take_keys(table, parse));
+                let checked = data.map(|data| data.check().map(|()| data));
+                config.data = source.noted(at, checked).unwrap_or_default();
             }
             "fetch" => {
                 let table = source.table("[fetch]", value, &fetch::keys());

@@ -7,7 +7,7 @@ use super::*;
 
 struct Bench {
     place: TempDir,
-    store: GuardedFolder,
+    store: GuardedStore,
 }
 
 impl Bench {
@@ -15,7 +15,7 @@ impl Bench {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("data");
         std::fs::create_dir(&folder).unwrap();
-        let store = GuardedFolder::open(&folder).unwrap();
+        let store = GuardedStore::open(&folder).unwrap();
         store.put(&path("a/there"), "1".into()).await.unwrap();
         Self { place, store }
     }

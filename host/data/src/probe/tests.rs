@@ -22,6 +22,12 @@ enum Fault {
     Overwrites,
     /// The store refuses it after it has overwritten the object.
     OverwritesUnseen,
+    /// The store replaces an object on any condition.
+    UpdatesBlindly,
+    /// The answer to the first write is lost.
+    LosesAnswer,
+    /// The answers to all writes that succeed are lost.
+    LosesAnswers,
     /// The store cannot be reached.
     Fails,
 }
@@ -59,10 +65,16 @@ impl ObjectStore for Faulty {
                 let put = self.inner.put(location, payload).await?;
                 is_first.then_some(put).ok_or_else(there)
             }
-            Fault::Fails => Err(ObjectError::Generic {
-                store: "faulty",
-                source: "away".into(),
-            }),
+            Fault::UpdatesBlindly => match options.mode {
+                PutMode::Create => self.inner.put_opts(location, payload, options).await,
+                _ => self.inner.put(location, payload).await,
+            },
+            Fault::LosesAnswer | Fault::LosesAnswers => {
+                let put = self.inner.put_opts(location, payload, options).await;
+                let is_lost = is_first || matches!(self.fault, Fault::LosesAnswers);
+                if is_lost { put.and(away()) } else { put }
+            }
+            Fault::Fails => away(),
         }
     }
 
@@ -103,6 +115,13 @@ impl ObjectStore for Faulty {
     }
 }
 
+fn away() -> Result<PutResult> {
+    Err(ObjectError::Generic {
+        store: "faulty",
+        source: "away".into(),
+    })
+}
+
 async fn check(fault: Fault, expected: &str) {
     let faulty = Arc::new(Faulty {
         inner: InMemory::new(),
@@ -110,8 +129,8 @@ async fn check(fault: Fault, expected: &str) {
         n_puts: AtomicUsize::default(),
     });
     let objects: Arc<dyn ObjectStore> = faulty.clone();
-    let found = match probe(&objects).await {
-        Ok(ProbeResult::Kept) => "kept".to_owned(),
+    let found = match probe(&objects, true).await {
+        Ok(ProbeResult::Kept(dated)) => format!("kept at {}", dated / (365 * 86_400_000)),
         Ok(ProbeResult::Broken(why)) => why,
         Err(error) => error.to_string(),
     };
@@ -122,7 +141,15 @@ async fn check(fault: Fault, expected: &str) {
 
 #[tokio::test]
 async fn a_store_that_does_not_keep_writers_apart_is_found_out() {
-    check(Fault::None, "kept").await;
+    // This many years after 1970.
+    check(Fault::None, "kept at 5").await;
+    check(Fault::LosesAnswer, "kept at 5").await;
+    check(Fault::LosesAnswers, "nobody was told that it won").await;
+    check(
+        Fault::UpdatesBlindly,
+        "that replaced one object at once, 8 were told",
+    )
+    .await;
     check(Fault::Overwrites, "8 were told that they did").await;
     check(Fault::OverwritesUnseen, "another one's bytes").await;
     check(Fault::Fails, "away").await;

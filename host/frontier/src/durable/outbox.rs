@@ -57,6 +57,11 @@ impl ItemOutbox for DurableFrontier {
         self.inner.state().last.outbox_bytes
     }
 
+    fn n_undelivered(&self) -> u64 {
+        let last = &self.inner.state().last;
+        last.outbox_next - last.outbox_first
+    }
+
     async fn outbox_changed(&self) {
         self.inner.outbox_changed.notified().await;
     }

@@ -47,6 +47,13 @@ pub struct DurableSettings {
     pub all_buffered: usize,
     /// Time between two flushes that make writes durable.
     pub flush_interval: Duration,
+    /// Time between two looks of a database for work of its compactor. A compaction whose process died goes on after
+    /// five times this, at least 500 ms.
+    pub compaction_poll: Duration,
+    /// Time between two looks for a younger owner by a database that writes nothing.
+    pub manifest_poll: Duration,
+    /// True if the object store can replace an object on the condition that it is as it was read.
+    pub has_updates: bool,
     /// Size in bytes of a file of level 0; less if fewer unflushed bytes are granted.
     pub l0_bytes: usize,
     /// Maximum number of unflushed bytes of one database; less if many are open.
@@ -79,6 +86,9 @@ impl Default for DurableSettings {
             max_buffered: 64 << 10,
             all_buffered: 256 << 10,
             flush_interval: Duration::from_millis(50),
+            compaction_poll: Duration::from_millis(100),
+            manifest_poll: Duration::from_secs(1),
+            has_updates: false,
             l0_bytes: 8 << 20,
             max_unflushed_bytes: 64 << 20,
             all_unflushed_bytes: 256 << 20,
@@ -94,6 +104,18 @@ impl Default for DurableSettings {
 }
 
 impl DurableSettings {
+    /// Returns the settings for frontiers in a bucket, where each request takes a while and costs money.
+    pub fn remote() -> Self {
+        Self {
+            max_undurable: 2_048,
+            flush_interval: Duration::from_millis(200),
+            compaction_poll: Duration::from_secs(1),
+            manifest_poll: Duration::from_secs(5),
+            has_updates: true,
+            ..Self::default()
+        }
+    }
+
     /// Returns the cache that the databases of one process share.
     pub fn block_cache(&self) -> Arc<dyn DbCache> {
         let cache = |max_capacity| -> Option<Arc<dyn DbCache>> {
@@ -113,9 +135,9 @@ impl DurableSettings {
     /// Returns the settings of a database with this limit of unflushed bytes, whose clock is `ahead` of the
     /// one that its files are dated by.
     pub fn database(&self, max_unflushed_bytes: usize, ahead: Duration) -> Settings {
-        let poll = Duration::from_millis(100);
+        let poll = self.compaction_poll;
         let worker = CompactionWorkerOptions {
-            heartbeat_interval: Duration::from_millis(100),
+            heartbeat_interval: poll,
             compactions_poll_interval: poll,
             max_concurrent_compactions: 1,
             max_subcompactions: 1,
@@ -128,7 +150,7 @@ impl DurableSettings {
             poll_interval: poll,
             commit_compacted_interval: poll,
             max_concurrent_compactions: 1,
-            worker_heartbeat_timeout: Duration::from_millis(500),
+            worker_heartbeat_timeout: (poll * 5).max(Duration::from_millis(500)),
             checkpoint_lifetime: INPUTS_STAY.min(self.min_age),
             worker: Some(worker),
             ..CompactorOptions::default()
@@ -139,7 +161,7 @@ impl DurableSettings {
             max_unflushed_bytes,
             l0_max_ssts: 64,
             l0_max_ssts_per_key: 16,
-            manifest_poll_interval: Duration::from_secs(1),
+            manifest_poll_interval: self.manifest_poll,
             max_wal_flushes_before_l0_flush: 4_096,
             compactor_options: Some(compactor),
             garbage_collector_options: Some(self.collector(ahead)),
@@ -165,7 +187,7 @@ impl DurableSettings {
             compacted_options: directory(300, 3_600),
             wal_fence_options: None,
             detach_options: None,
-            boundary_files_enabled: false,
+            boundary_files_enabled: self.has_updates,
             ..GarbageCollectorOptions::default()
         }
     }

@@ -31,6 +31,10 @@ impl ItemOutbox for MemoryFrontier {
         self.state().outbox.n_bytes as u64
     }
 
+    fn n_undelivered(&self) -> u64 {
+        self.state().outbox.items.len() as u64
+    }
+
     async fn outbox_changed(&self) {
         std::future::pending().await
     }

@@ -309,6 +309,10 @@ impl ItemOutbox for Opened {
         items.map(|item| item.item.get().len() as u64).sum()
     }
 
+    fn n_undelivered(&self) -> u64 {
+        self.shared.state().plain.outbox.len() as u64
+    }
+
     async fn outbox_changed(&self) {
         self.shared.outbox_changed.notified().await;
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::super::items::{Extent, Extents, ItemBatch, ReadItems as _};
 use super::*;
 use crawler_model::crawl::ItemKey;
+use crawler_model::frontier::SinkMark;
 use crawler_model::id::Shard;
 
 pub(crate) fn record(n: u32, json: &str) -> ItemRecord {
@@ -72,7 +73,7 @@ impl Bench {
 
     /// Writes items, and keeps the mark as a frontier does.
     async fn write(&mut self, shard: u32, files: &mut LineFiles, items: &[ItemRecord]) -> SinkMark {
-        let mark = files.write(items).await.unwrap().unwrap();
+        let mark = files.write(0, items).await.unwrap().mark.unwrap();
         let extent = self.extents.entry(Shard(shard));
         let Extent::Marks(marks) = extent.or_insert(Extent::Marks(Vec::new())) else {
             panic!("the frontier is gone")
@@ -112,7 +113,7 @@ async fn what_is_written_is_read_in_order_and_once() {
     let mut bench = Bench::new();
     assert_eq!(bench.read(9).await, keys(0..0));
     let mut files = bench.open(0, 4);
-    assert_eq!(files.write(&[]).await.unwrap(), None);
+    assert_eq!(files.write(0, &[]).await.unwrap(), Written::default());
     assert!(!bench.folder().exists(), "made before the first item");
     bench.write(0, &mut files, &records(0..3)).await;
     assert_eq!(bench.read(2).await, keys(0..2));
@@ -138,7 +139,7 @@ async fn what_no_mark_covers_is_never_read_and_a_later_life_leaves_it_alone() {
     let mut first = bench.open(0, 9);
     bench.write(0, &mut first, &records(0..2)).await;
     // The frontier never heard of these items: the process ended in between.
-    first.write(&records(2..4)).await.unwrap();
+    first.write(0, &records(2..4)).await.unwrap();
     bench.append("0/9-0.jsonl", "{\"ke");
     let left = std::fs::read(bench.path("0/9-0.jsonl")).unwrap();
     assert_eq!(bench.read(9).await, keys(0..2));
@@ -167,7 +168,11 @@ async fn f33_a_batch_that_failed_half_way_is_written_whole_and_once_on_the_next_
     // The lines are appended, and then the file turns out to have no name any more.
     let (path, aside) = (bench.path("0/4-0.jsonl"), bench.path("aside"));
     std::fs::rename(&path, &aside).unwrap();
-    let error = files.write(&records(1..3)).await.unwrap_err().to_string();
+    let error = files
+        .write(0, &records(1..3))
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.ends_with("7/0/4-0.jsonl"), "{error}");
     std::fs::rename(&aside, &path).unwrap();
     bench.append("0/4-0.jsonl", &"{\"torn\": 1}\n".repeat(100));
@@ -196,7 +201,7 @@ async fn f33_what_follows_a_file_that_was_taken_away_goes_into_the_next_and_is_r
         bench.write(0, &mut files, &records(0..2)).await;
         let (path, aside) = (bench.path("0/4-0.jsonl"), bench.path("aside"));
         spoil(&path, &aside);
-        files.write(&records(2..4)).await.unwrap_err();
+        files.write(0, &records(2..4)).await.unwrap_err();
         let mark = bench.write(0, &mut files, &records(2..4)).await;
         assert_eq!(mark.key, "4-1.jsonl");
         bench.write(0, &mut files, &records(4..5)).await;
@@ -219,7 +224,7 @@ async fn f33_a_folder_that_was_taken_away_is_not_filled_with_files_that_nobody_i
     // No folder can be made in its place.
     std::fs::write(&folder, "in the way").unwrap();
     for _ in 0..3 {
-        files.write(&records(2..4)).await.unwrap_err();
+        files.write(0, &records(2..4)).await.unwrap_err();
     }
     std::fs::remove_file(&folder).unwrap();
     std::fs::rename(&aside, &folder).unwrap();
@@ -239,7 +244,7 @@ async fn a_write_whose_caller_went_away_is_taken_back_by_the_next() {
         // The thread that writes starts when its caller has gone away.
         let writer = Arc::clone(&files.writer);
         let held = writer.lock().unwrap();
-        let write = files.write(&items);
+        let write = files.write(0, &items);
         assert!(futures::FutureExt::now_or_never(write).is_none());
         drop(held);
     }
@@ -249,7 +254,7 @@ async fn a_write_whose_caller_went_away_is_taken_back_by_the_next() {
     }
     // This write comes as late as possible.
     let n_writes = std::mem::take(&mut files.n_writes);
-    files.write(&items).await.unwrap_err();
+    files.write(0, &items).await.unwrap_err();
     files.n_writes = n_writes;
     let text = std::fs::read_to_string(bench.path("0/4-0.jsonl")).unwrap();
     assert_eq!(text.lines().count(), 3);
@@ -264,7 +269,11 @@ async fn a_data_root_that_was_taken_away_does_not_come_back_half_empty() {
     let root = bench.folder.path().to_owned();
     std::fs::remove_dir(&aside).unwrap();
     std::fs::rename(&root, &aside).unwrap();
-    let error = files.write(&records(0..1)).await.unwrap_err().to_string();
+    let error = files
+        .write(0, &records(0..1))
+        .await
+        .unwrap_err()
+        .to_string();
     assert!(error.starts_with("cannot create"), "{error}");
     assert!(!root.exists());
     std::fs::rename(&aside, &root).unwrap();
@@ -360,7 +369,8 @@ async fn a_file_that_lost_committed_bytes_is_an_error() {
     file.set_len(10).unwrap();
     let error = crawler_process::telemetry::chain(&bench.try_read(9).await.unwrap_err());
     assert!(error.contains("it ends within the"), "{error}");
-    let error = crawler_process::telemetry::chain(&files.write(&records(1..2)).await.unwrap_err());
+    let error =
+        crawler_process::telemetry::chain(&files.write(0, &records(1..2)).await.unwrap_err());
     assert!(error.contains("it has 10 of the"), "{error}");
     std::fs::remove_file(path).unwrap();
     bench.try_read(9).await.unwrap_err();
@@ -371,9 +381,9 @@ async fn files_that_were_cut_to_their_marks_are_read_without_them() {
     let mut bench = Bench::new();
     let mut first = bench.open(0, 9);
     bench.write(0, &mut first, &records_of(1, 0..2)).await;
-    first.write(&records_of(1, 2..4)).await.unwrap();
+    first.write(0, &records_of(1, 2..4)).await.unwrap();
     let mut unmarked = bench.open(0, 10);
-    unmarked.write(&records_of(1, 2..3)).await.unwrap();
+    unmarked.write(0, &records_of(1, 2..3)).await.unwrap();
     let mut last = bench.open(0, 11);
     bench.write(0, &mut last, &records_of(1, 2..3)).await;
     bench.write(0, &mut last, &records_of(2, 3..4)).await;

@@ -224,7 +224,7 @@ async fn check_that_settings_open(bench: Bench) {
 #[tokio::test(start_paused = true)]
 async fn f33_a_sink_that_fails_is_named_until_it_works_again() {
     let bench = Bench::new().await;
-    let items = bench.data.items_folder(bench::shard().resource);
+    let items = bench.data.items_folder(bench::shard().resource).unwrap();
     std::fs::write(&items, "in the way").unwrap();
     bench.assign(1).await;
     bench

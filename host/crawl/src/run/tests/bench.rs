@@ -218,11 +218,13 @@ pub(super) struct Kept {
     pub(super) n_failures: Arc<AtomicU32>,
     /// True if no try ever succeeds.
     pub(super) is_closed_for_good: bool,
+    pub(super) gathering: Gathering,
+    pub(super) n_writes: Arc<AtomicU32>,
 }
 
 #[async_trait]
 impl Sink for Kept {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+    async fn write(&mut self, _first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
         if self.is_closed_for_good {
             return Err(SinkError::Permanent {
                 message: "cannot insert into items".to_owned(),
@@ -236,7 +238,12 @@ impl Sink for Kept {
             return Err(SinkError::of_file("write", "x", source));
         }
         self.items.lock().unwrap().extend_from_slice(items);
-        Ok(None)
+        self.n_writes.fetch_add(1, Ordering::Relaxed);
+        Ok(Written::all(items, None))
+    }
+
+    fn gathering(&self) -> Gathering {
+        self.gathering
     }
 }
 

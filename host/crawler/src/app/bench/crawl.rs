@@ -207,8 +207,11 @@ async fn storage(
     clock: &dyn Clock,
 ) -> anyhow::Result<Storage> {
     let data = DataRoot::open(&folder.join("data").display().to_string())?;
+    let items = data
+        .items_folder(RESOURCE)
+        .expect("the data root is a folder");
     let lines = |storage_epoch| {
-        let folder = data.items_folder(RESOURCE).join(Shard(0).to_string());
+        let folder = items.join(Shard(0).to_string());
         LineFiles::open(folder, storage_epoch, LineSettings::default())
     };
     if options.is_in_memory {

@@ -19,7 +19,7 @@ use crate::app::membership::{Member, Membership};
 use crate::app::parts::{self, DataPlugins};
 use crate::app::registration::Registration;
 use crate::app::stop::spawn_until_stopped;
-use crate::app::{own_nodes, shared_turns, sinks};
+use crate::app::{data_root, own_nodes, shared_turns, sinks};
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
 use crawler_api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
 use crawler_api::grpc::WorkerService;
@@ -99,7 +99,7 @@ impl Base {
     ) -> anyhow::Result<Self> {
         let ports = (options.grpc, options.http, options.pprof);
         let listeners = Listeners::take(ports, &options.requests).await?;
-        let data = Arc::new(DataRoot::open(&options.data)?);
+        let data = Arc::new(data_root::open(&options.data, &options.config.data)?);
         data.probe().await?;
         let mut scopes = Scopes::default();
         let (store, embedded_failed): (Arc<dyn Store>, _) = match backend {
@@ -107,7 +107,8 @@ impl Base {
             Backend::Embedded => {
                 // The leader must not act on the end of its own worker.
                 scopes.election = Arc::new(TaskScope::under(&scopes.membership.stop_signal()));
-                let folder = data.folder().join("store");
+                // A bucket keeps no files of a process.
+                let folder = data.folder().unwrap_or(&options.engine.state).join("store");
                 let store = EmbeddedStore::open(&folder, StoreSettings::default())?;
                 let failed = store.failed();
                 (Arc::new(store), Some(failed))
@@ -144,11 +145,12 @@ impl Base {
             node: node.clone(),
             drain: GracefulDrain::new(),
         });
+        let items = sinks::items(&self.data, options.node.config.data.parts());
         Ok(MasterNode::new(MasterParts {
             node,
             catalog: self.catalog.clone(),
-            cleanup: parts::cleanup(&self.data),
-            items: sinks::items(&self.data),
+            cleanup: parts::cleanup(&self.data, items.clone()),
+            items,
             data: self.data.clone(),
             admission: Arc::new(self.engine.clone()),
             workers: Arc::new(GrpcWorkerCalls::new()),
@@ -182,12 +184,14 @@ impl Base {
             turns: shared_turns::begin(&node, &catalog, &fetch, &scopes.membership),
         };
         let members = options.node.etcd.members();
-        let always = members.chain(self.listeners.addresses()).collect();
+        let objects = options.node.config.data.endpoint();
+        let always = members.chain(objects).chain(self.listeners.addresses());
+        let always = always.collect();
         let own_nodes = own_nodes::keep_updated(address_policy, catalog.clone(), always);
         spawn_until_stopped(&scopes.work, "own nodes", own_nodes);
         let frontiers = DurableSettings {
             min_age: options.node.frontier_min_age,
-            ..DurableSettings::default()
+            ..data_root::frontier_settings(&data, &options.node.config.data)
         };
         let frontiers = parts::frontiers(&data, frontiers);
         let engine = &options.node.engine;
@@ -201,6 +205,7 @@ impl Base {
         });
         let (engine, clock) = (self.engine.clone(), self.clock.clone());
         let limit_ceilings = options.node.limit_ceilings.clone();
+        let part_settings = options.node.config.data.parts();
         Ok(Worker {
             service,
             drain: Drain {
@@ -213,7 +218,7 @@ impl Base {
                 registered,
                 catalog,
                 data: DataRoot::clone(&data),
-                sinks: sinks::sinks(&data),
+                sinks: sinks::sinks(&data, part_settings),
                 plugins: Arc::new(DataPlugins {
                     masters,
                     data,

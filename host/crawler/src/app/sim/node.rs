@@ -36,6 +36,7 @@ use crawler_process::memory::Memory;
 use crawler_process::retry::Backoff;
 use crawler_process::task::TaskScope;
 use crawler_process::task::process::Process;
+use crawler_sink::parts::PartSettings;
 use crawler_store::catalog::Catalog;
 use crawler_store::keys::Keys;
 use crawler_worker::{AgentParts, Crawls, agent};
@@ -222,7 +223,7 @@ impl Start {
             catalog: self.catalog.clone(),
             data: services.data.clone(),
             cleanup: Arc::new(services.sinks.clone()),
-            items: crate::app::sinks::items(&services.data),
+            items: crate::app::sinks::items(&services.data, PartSettings::default()),
             admission: Arc::new(NoPlugins),
             workers: Arc::new(SimWorkerCalls {
                 services: services.clone(),

@@ -18,7 +18,7 @@ use crawler_model::crawl::{ItemRecord, UnixMillis};
 use crawler_model::frontier::SinkMark;
 use crawler_model::id::ResourceId;
 use crawler_model::resource::ShardId;
-use crawler_sink::{Delivery, OpenSinks, Sink, SinkError};
+use crawler_sink::{Delivery, OpenSinks, Sink, SinkError, Written};
 
 type Files = BTreeMap<(ShardId, u64), Vec<ItemRecord>>;
 
@@ -131,7 +131,7 @@ struct File {
 
 #[async_trait]
 impl Sink for File {
-    async fn write(&mut self, items: &[ItemRecord]) -> Result<Option<SinkMark>, SinkError> {
+    async fn write(&mut self, _first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
         let world = self.sinks.world.clone();
         tokio::time::sleep(world.way()).await;
         if world.fault(Fault::SinkRefuses, 3) {
@@ -153,10 +153,11 @@ impl Sink for File {
             return Err(failed(self.storage_epoch));
         }
         self.n_answered = n_lines;
-        Ok(Some(SinkMark {
+        let mark = SinkMark {
             key: file_name(self.storage_epoch).into(),
             value: n_lines.to_be_bytes().to_vec().into(),
-        }))
+        };
+        Ok(Written::all(items, Some(mark)))
     }
 }
 

@@ -120,6 +120,10 @@ fn rows(
         let keys = file.etcd.keys();
         rows.extend(keys.map(|(key, value)| Row::new(format!("[etcd] {key}"), value, source)));
     }
+    if has("data") {
+        let keys = file.data.keys();
+        rows.extend(keys.map(|(key, value)| Row::new(format!("[data] {key}"), value, source)));
+    }
     if has("allow_networks") {
         rows.extend(of_fetching(&file, source));
     }

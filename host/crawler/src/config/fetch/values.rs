@@ -22,13 +22,13 @@ pub(super) fn in_range<N: Copy + Into<u64>>(
 }
 
 /// Parses a time.
-pub(super) fn time(key: &str, text: &str) -> Result<Duration, String> {
+pub(in crate::config) fn time(key: &str, text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text)
         .map_err(|_| format!("{key} takes a time like 30s or 5m, not {text:?}"))
 }
 
 /// Parses a time that is longer than zero.
-pub(super) fn some_time(key: &str, text: &str) -> Result<Duration, String> {
+pub(in crate::config) fn some_time(key: &str, text: &str) -> Result<Duration, String> {
     match time(key, text)? {
         Duration::ZERO => Err(format!("{key} is longer than 0s")),
         time => Ok(time),
@@ -36,7 +36,7 @@ pub(super) fn some_time(key: &str, text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a number of bytes that is at least 1.
-pub(super) fn some_bytes(key: &str, text: &str) -> Result<usize, String> {
+pub(in crate::config) fn some_bytes(key: &str, text: &str) -> Result<usize, String> {
     match parse_bytes(text) {
         Some(n) if n > 0 => Ok(usize::try_from(n).unwrap_or(usize::MAX)),
         _ => Err(format!(

@@ -133,6 +133,9 @@ impl Frontiers {
     /// Returns the extent according to a frontier, or `None` if there is no frontier. The `last` call uses a
     /// reader that was opened for it.
     async fn extent(&mut self, id: ShardId, last: bool) -> Result<Option<Extent>, ControlError> {
+        if self.items.is_whole() {
+            return Ok(Some(Extent::Whole));
+        }
         if last {
             let Some(reader) = self.open.open(id).await? else {
                 return Ok(None);

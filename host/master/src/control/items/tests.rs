@@ -71,7 +71,7 @@ fn record(n: usize) -> ItemRecord {
 /// Writes items, and makes them visible to readers that are opened from now on.
 async fn write(twin: &Twin, files: &mut LineFiles, range: std::ops::Range<usize>) {
     let records: Vec<ItemRecord> = range.map(record).collect();
-    let mark = files.write(&records).await.unwrap().unwrap();
+    let mark = files.write(0, &records).await.unwrap().mark.unwrap();
     let mut said = twin.0.lock().unwrap();
     let extent = said.fresh.entry(Shard(0));
     let Extent::Marks(marks) = extent.or_insert(Extent::Marks(Vec::new())) else {
@@ -113,7 +113,10 @@ async fn whoever_follows_gets_each_item_once_across_owners_and_the_last_ones_too
     catch_up(&twin);
     assert_eq!(next(&mut items, 1_200).await, keys(0..1_200));
     // The owner ends without a mark for these items; the next one writes them again.
-    first.write(&[record(1_200), record(1_201)]).await.unwrap();
+    first
+        .write(0, &[record(1_200), record(1_201)])
+        .await
+        .unwrap();
     let mut second = open(10);
     write(&twin, &mut second, 1_200..1_203).await;
     catch_up(&twin);
@@ -185,9 +188,9 @@ async fn cut(bench: &Bench, id: ResourceId) {
 async fn items_of_a_deleted_resource_are_read_by_its_id_while_its_frontier_is_taken_apart() {
     let bench = bench().await;
     let id = bench.add("a").await.unwrap().resource.id;
-    let folder = bench.control.parts.data.items_folder(id).join("0");
+    let folder = bench.control.parts.data.items_folder(id).unwrap().join("0");
     let mut files = LineFiles::open(folder, 4, LineSettings::default());
-    files.write(&[record(0), record(1)]).await.unwrap();
+    files.write(0, &[record(0), record(1)]).await.unwrap();
     bench.delete("a").await.unwrap();
     cut(&bench, id).await;
     let items = bench.control.items(&id.to_string(), following()).await;
@@ -199,10 +202,10 @@ async fn items_of_a_deleted_resource_are_read_by_its_id_while_its_frontier_is_ta
 async fn a_reader_that_was_cut_off_goes_on_in_its_run_whatever_became_of_the_resource() {
     let bench = bench().await;
     let id = bench.add("a").await.unwrap().resource.id;
-    let folder = bench.control.parts.data.items_folder(id).join("0");
+    let folder = bench.control.parts.data.items_folder(id).unwrap().join("0");
     let mut files = LineFiles::open(folder, 4, LineSettings::default());
     let records: Vec<ItemRecord> = (0..1_200).map(record).collect();
-    files.write(&records).await.unwrap();
+    files.write(0, &records).await.unwrap();
     bench.delete("a").await.unwrap();
     cut(&bench, id).await;
     let next = |name: &'static str, follow, after: Option<String>| {
@@ -322,6 +325,7 @@ async fn items_of_a_deleted_resource_are_read_by_its_id_before_and_after_its_fro
     assert!(
         !data
             .folder()
+            .unwrap()
             .join("frontiers")
             .join(id.to_string())
             .exists()
@@ -390,9 +394,9 @@ async fn check_followed_to_the_end(n_readers: usize) {
     let frontier = Box::pin(frontiers.open(open_options)).await.unwrap();
     assert!(!next(3).await);
     let batch = frontier.outbox(9).await.unwrap();
-    let folder = data.items_folder(id).join("0");
+    let folder = data.items_folder(id).unwrap().join("0");
     let mut files = LineFiles::open(folder, frontier.storage_epoch(), LineSettings::default());
-    let mark = files.write(&batch.items).await.unwrap();
+    let mark = files.write(0, &batch.items).await.unwrap().mark;
     frontier.clear_outbox(batch.end, mark).await.unwrap();
     assert!(next(3).await);
     let end = tokio::time::timeout(FOLLOW_PAUSE * 20, items.next());
@@ -404,7 +408,7 @@ async fn check_followed_to_the_end(n_readers: usize) {
 /// Returns its id.
 async fn two_runs(bench: &Bench) -> ResourceId {
     let id = bench.add("a").await.unwrap().resource.id;
-    let folder = bench.control.parts.data.items_folder(id).join("0");
+    let folder = bench.control.parts.data.items_folder(id).unwrap().join("0");
     let mut files = LineFiles::open(folder, 4, LineSettings::default());
     let records: Vec<ItemRecord> = (0..8)
         .map(|n| ItemRecord {
@@ -414,7 +418,7 @@ async fn two_runs(bench: &Bench) -> ResourceId {
             ..record(n)
         })
         .collect();
-    files.write(&records).await.unwrap();
+    files.write(0, &records).await.unwrap();
     bench.delete("a").await.unwrap();
     cut(bench, id).await;
     id

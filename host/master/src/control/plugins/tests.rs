@@ -19,7 +19,7 @@ async fn delete(bench: &Bench, name: &str) -> Result<(), ControlError> {
 
 fn bytes_of(bench: &Bench, plugin: &PluginRecord) -> std::path::PathBuf {
     let name = format!("plugins/{}.wasm", plugin.digest);
-    bench.control.parts.data.folder().join(name)
+    bench.control.parts.data.folder().unwrap().join(name)
 }
 
 fn version() -> PluginVersion {

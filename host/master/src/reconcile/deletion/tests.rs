@@ -128,7 +128,7 @@ impl Bench {
     }
 
     fn items(&self) -> std::path::PathBuf {
-        let items = self.data.items_folder(shard().resource);
+        let items = self.data.items_folder(shard().resource).unwrap();
         items.join(shard().shard.to_string())
     }
 
@@ -237,7 +237,7 @@ impl Bench {
 /// Returns the items in line files.
 pub(crate) fn line_folders(data: &DataRoot) -> Arc<dyn ItemStore> {
     let settings = LineSettings::default();
-    Arc::new(LineFolders::new(data.items_root(), settings))
+    Arc::new(LineFolders::new(data.items_root().unwrap(), settings))
 }
 
 /// Crawls a page, with two items that the frontier knows to be delivered and one that it does not.
@@ -266,12 +266,12 @@ pub(crate) async fn crawl(data: &DataRoot, shard: ShardId) {
     frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
     let batch = frontier.outbox(9).await.unwrap();
-    let folder = data.items_folder(shard.resource);
+    let folder = data.items_folder(shard.resource).unwrap();
     let folder = folder.join(shard.shard.to_string());
     let mut files = LineFiles::open(folder, storage_epoch, LineSettings::default());
-    let mark = files.write(&batch.items[..2]).await.unwrap();
+    let mark = files.write(0, &batch.items[..2]).await.unwrap().mark;
     frontier.clear_outbox(batch.end - 1, mark).await.unwrap();
-    files.write(&batch.items[2..]).await.unwrap();
+    files.write(0, &batch.items[2..]).await.unwrap();
     frontier.close().await.unwrap();
 }
 
@@ -329,7 +329,7 @@ async fn items_that_no_sink_has_are_delivered_however_often_the_step_is_done() {
     // A process that slept in the middle of another try does no harm.
     cleanup.settle_items(id, 10).await.unwrap();
     assert_eq!(bench.n_items(Extent::Whole).await, 1);
-    std::fs::remove_dir_all(bench.data.items_folder(shard().resource)).unwrap();
+    std::fs::remove_dir_all(bench.data.items_folder(shard().resource).unwrap()).unwrap();
     bench.delete(false, vec![owner()]).await;
     bench.set_age(MIN_AGE);
     bench.settle().await;
@@ -378,7 +378,7 @@ async fn a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_ag
     bench.crawl().await;
     let files = bench.data.files(shard().resource);
     let keep = || files.keep(Digest::of(b"abc"), "abc".into());
-    let kept = bench.data.folder().join("files");
+    let kept = bench.data.folder().unwrap().join("files");
     let kept = kept.join(shard().resource.to_string());
     keep().await.unwrap();
     bench.register_worker().await;

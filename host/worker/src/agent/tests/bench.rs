@@ -336,7 +336,7 @@ impl Bench {
 
     /// Returns the number of lines in the files of items.
     pub(super) fn n_items(&self) -> usize {
-        let items = self.data.items_folder(shard().resource);
+        let items = self.data.items_folder(shard().resource).unwrap();
         let folder = items.join(shard().shard.to_string());
         let files = std::fs::read_dir(folder).into_iter().flatten();
         let read = |file: std::io::Result<std::fs::DirEntry>| {
@@ -430,7 +430,10 @@ pub(super) fn parts(
         cluster: "c1".to_owned(),
         frontiers: Arc::new(Frontiers::new(data.object_store(), settings)),
         data: data.clone(),
-        sinks: Arc::new(LineFolders::new(data.items_root(), LineSettings::default())),
+        sinks: Arc::new(LineFolders::new(
+            data.items_root().unwrap(),
+            LineSettings::default(),
+        )),
         plugins,
         fetch,
         clock: Arc::new(SystemClock),

@@ -231,7 +231,10 @@ async fn a_hungry_crawl_is_put_back_and_ten_others_finish() {
     }
     let counts = record(&parts, HUNGRY).await.counts;
     assert_eq!((counts.items, counts.dead), (N_HUNGRY_PAGES, 0));
-    let items = data_in(&folder).items_folder(ResourceId(HUNGRY)).join("0");
+    let items = data_in(&folder)
+        .items_folder(ResourceId(HUNGRY))
+        .unwrap()
+        .join("0");
     let files = std::fs::read_dir(items).unwrap();
     let lines = files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
     let n_lines: usize = lines.map(|text| text.lines().count()).sum();

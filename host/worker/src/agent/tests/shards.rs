@@ -196,7 +196,7 @@ impl Pair {
     fn lines(&self) -> Vec<ItemRecord> {
         let mut items = Vec::new();
         for shard in 0..N_SHARDS {
-            let folder = self.data.items_folder(ResourceId(1));
+            let folder = self.data.items_folder(ResourceId(1)).unwrap();
             let files = std::fs::read_dir(folder.join(shard.to_string()));
             for file in files.into_iter().flatten() {
                 let lines = std::fs::read_to_string(file.unwrap().path()).unwrap();

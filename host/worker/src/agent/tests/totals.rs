@@ -48,7 +48,7 @@ async fn others_see_what_a_worker_does_when_a_crawl_begins_waits_and_ends() {
     );
     assert_eq!(seen.incarnation, bench.parts.node.incarnation);
 
-    let items = bench.data.items_folder(bench::shard().resource);
+    let items = bench.data.items_folder(bench::shard().resource).unwrap();
     std::fs::remove_dir_all(&items).unwrap();
     std::fs::write(&items, "in the way").unwrap();
     bench.unassign().await;
