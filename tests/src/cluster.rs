@@ -1,6 +1,8 @@
 //! A cluster of real processes on a real etcd, as a user starts it: masters and workers with one data
 //! root, each with an id, ports and a state folder of its own.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::etcd::Etcd;
@@ -8,10 +10,24 @@ use crate::guests::guest;
 use crate::http::{Answer, ask, text};
 use crate::process::{Ended, Home, Process};
 use crate::{PATIENCE, until};
+use crawler_testing::s3::{ACCESS_KEY, BUCKET, FaultPlan, S3Server, SECRET_KEY};
 use reqwest::Method;
 
 /// Time for which a silent node counts as there, in these tests.
-pub const LEASE_TTL: std::time::Duration = std::time::Duration::from_secs(2);
+pub const LEASE_TTL: Duration = Duration::from_secs(2);
+
+/// Returns faults of an object store on a bad day.
+pub fn faults() -> FaultPlan {
+    FaultPlan {
+        latency: Duration::from_millis(2),
+        unavailable: 0.02,
+        reset: 0.01,
+        lost_answer: 0.01,
+        slow: 0.002,
+        slow_for: Duration::from_secs(2),
+        ..FaultPlan::default()
+    }
+}
 
 /// Store and files that the processes of a cluster share.
 #[derive(Debug)]
@@ -22,7 +38,12 @@ pub struct Cluster {
     pub home: Home,
     /// Filter of their logs, which are JSON then. If `None`, logs are as usual.
     log: Option<&'static str>,
+    /// Server with the bucket that is the data root. If `None`, it is a folder.
+    bucket: Option<S3Server>,
 }
+
+/// Variable that puts the data root of all clusters into a bucket of a server with faults, if it is `bucket`.
+const DATA: &str = "CRAWLER_TEST_DATA";
 
 /// A master or worker.
 #[derive(Debug)]
@@ -49,7 +70,32 @@ impl Cluster {
             etcd,
             home: Home::new(),
             log: None,
+            bucket: None,
         }
+        .as_wanted()
+    }
+
+    fn as_wanted(self) -> Self {
+        match std::env::var(DATA) {
+            Ok(wanted) if wanted == "bucket" => self.in_bucket(faults()),
+            Ok(other) => panic!("{DATA} is bucket or not set, not {other:?}"),
+            Err(_) => self,
+        }
+    }
+
+    /// Puts the data root into a bucket of a server with these faults.
+    pub fn in_bucket(self, plan: FaultPlan) -> Self {
+        let server = S3Server::start();
+        server.set_faults(plan);
+        Self {
+            bucket: Some(server),
+            ..self
+        }
+    }
+
+    /// Returns the server with the bucket.
+    pub fn bucket(&self) -> &S3Server {
+        self.bucket.as_ref().expect("the data root is in a bucket")
     }
 
     /// Makes nodes log in JSON, through this filter.
@@ -81,6 +127,7 @@ impl Cluster {
         let own = [&own, arguments].concat();
         let usual = self.arguments("worker", "");
         self.started(
+            &self.home,
             "worker",
             usual.into_iter().filter(|usual| usual != "--id="),
             &own,
@@ -96,7 +143,10 @@ impl Cluster {
             "--http=:0".to_owned(),
             "--grpc=:0".to_owned(),
             format!("--etcd={}", self.etcd.endpoints().join(",")),
-            "--data=data".to_owned(),
+            match self.bucket {
+                Some(_) => format!("--data=s3://{BUCKET}/root"),
+                None => "--data=data".to_owned(),
+            },
             format!("--state=state-{role}-{id}"),
             format!("--lease-ttl={ttl}s"),
         ]
@@ -104,18 +154,38 @@ impl Cluster {
 
     #[track_caller]
     fn start(&self, role: &str, id: &str, arguments: &[&str]) -> Node {
-        let node = self.started(role, self.arguments(role, id).into_iter(), arguments);
+        self.start_at(&self.home, role, id, arguments)
+    }
+
+    /// Starts a node in a working folder of its own.
+    #[track_caller]
+    pub fn start_at(&self, home: &Home, role: &str, id: &str, arguments: &[&str]) -> Node {
+        let usual = self.arguments(role, id).into_iter();
+        let node = self.started(home, role, usual, arguments);
         assert_eq!(node.id, format!("{role}-{id}"));
         node
     }
 
     #[track_caller]
-    fn started(&self, role: &str, usual: impl Iterator<Item = String>, arguments: &[&str]) -> Node {
+    fn started(
+        &self,
+        home: &Home,
+        role: &str,
+        usual: impl Iterator<Item = String>,
+        arguments: &[&str],
+    ) -> Node {
         let flag = |argument: &str| argument.split('=').next().map(str::to_owned);
         let is_replaced = |usual: &str| arguments.iter().any(|own| flag(own) == flag(usual));
         let further = arguments.iter().map(|argument| (*argument).to_owned());
         let arguments = usual.filter(|usual| !is_replaced(usual)).chain(further);
-        let mut command = self.home.command(arguments);
+        let mut command = home.command(arguments);
+        if let Some(server) = &self.bucket {
+            command
+                .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+                .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+                .env("AWS_ENDPOINT_URL", server.endpoint())
+                .env("AWS_ALLOW_HTTP", "true");
+        }
         if let Some(filter) = self.log {
             command.env("CRAWLER_LOG", filter);
             command.env("CRAWLER_LOG_FORMAT", "json");
