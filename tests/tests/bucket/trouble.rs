@@ -35,7 +35,7 @@ fn a_store_that_is_away_for_a_while_costs_time_only() {
         return;
     };
     let web = site();
-    machines.add("site", &web, 20);
+    machines.add("site", &web, 50);
     for fault in [
         FaultPlan {
             unavailable: 1.0,
