@@ -30,6 +30,7 @@
 
 use std::process::ExitCode;
 
+use crawler_tests::nginx::Server;
 use crawler_tests::process::Home;
 use crawler_tests::{number, rustdoc, setting};
 
@@ -37,10 +38,10 @@ use crawler_tests::{number, rustdoc, setting};
 mod crawler;
 #[path = "peers/measure.rs"]
 mod measure;
-#[path = "peers/server.rs"]
-mod server;
 #[path = "peers/table.rs"]
 mod table;
+#[path = "peers/task.rs"]
+mod task;
 #[path = "peers/turns.rs"]
 mod turns;
 
@@ -84,7 +85,7 @@ fn main() -> ExitCode {
     let Some(folder) = rustdoc::folder() else {
         return ExitCode::SUCCESS;
     };
-    let Some(server) = server::Server::start(&folder) else {
+    let Some(server) = Server::start(&folder) else {
         return ExitCode::SUCCESS;
     };
     let home = Home::new();
@@ -92,7 +93,7 @@ fn main() -> ExitCode {
     table::print_machine(&server, &crawlers);
     let mut is_void = false;
     for part in parts.iter().filter(|part| part.n_rounds > 0) {
-        let task = crawler::Task {
+        let task = task::Task {
             home: &home,
             start: server.base.join(START).expect("it is a path"),
             below: part.below,

@@ -35,6 +35,7 @@ pub mod faulty;
 pub mod faulty_store;
 pub mod guests;
 pub mod http;
+pub mod nginx;
 pub mod parts;
 pub mod peers;
 pub mod process;

@@ -11,32 +11,11 @@ use crawler_tests::process::Home;
 use crawler_tests::python::python;
 use crawler_tests::{guests, repository, skipped};
 use tempfile::TempDir;
-use url::Url;
+
+use crate::task::{LIMITS, Task, worker};
 
 /// Packages of PyPI that Scrapy runs with.
 const SCRAPY: [&str; 3] = ["scrapy==2.19.0", "lxml==6.1.3", "uvloop==0.23.0"];
-/// Limits of a call that are wide enough for the longest pages: 8 MB, with 26 000 links.
-const LIMITS: [(&str, &str); 6] = [
-    ("body", "16MiB"),
-    ("capture-bytes", "64MiB"),
-    ("cpu", "5s"),
-    ("memory", "256MiB"),
-    ("requests", "50000"),
-    ("timeout", "60s"),
-];
-
-/// Crawl that all crawlers are given.
-pub(crate) struct Task<'a> {
-    /// Folder of everything that is written.
-    pub(crate) home: &'a Home,
-    /// Page on which the crawl starts.
-    pub(crate) start: Url,
-    /// Beginning of the paths that belong to it.
-    pub(crate) below: &'a str,
-    /// Largest number of pages in flight.
-    pub(crate) concurrency: u64,
-}
-
 /// One of the crawlers.
 pub(crate) struct Crawler {
     pub(crate) name: &'static str,
@@ -123,7 +102,7 @@ impl Crawler {
     pub(crate) fn begin(&self, task: &Task<'_>) -> Begun {
         let folder = tempfile::tempdir_in(task.home.path()).expect("a folder can be made");
         let command = match &self.program {
-            Program::Worker => worker(task, folder.path()),
+            Program::Worker => worker(task, folder.path(), &folder.path().join("data")),
             Program::Run => run(task, folder.path()),
             Program::Peer(words) => {
                 let mut command = Command::new(&words[0]);
@@ -162,39 +141,6 @@ fn add_files(found: &mut Found, folder: &Path) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Returns a worker that crawls what its config file says and ends: a durable frontier and line files in a data root
-/// that is empty. Compiled code is kept from one start to the next, as on any machine.
-fn worker(task: &Task<'_>, folder: &Path) -> Command {
-    let (plugin, start) = (guests::guest("peers"), task.start.as_str());
-    let limits = LIMITS.map(|(name, value)| format!("{name} = {value:?}"));
-    let config = format!(
-        "[[plugin]]
-path = {plugin:?}
-
-[[resource]]
-name = \"peers\"
-params = {{ start = {start:?}, below = {below:?} }}
-limits = {{ {limits} }}
-concurrency = {concurrency}
-delay = \"0s\"
-max-depth = 1000
-",
-        below = task.below,
-        limits = limits.join(", "),
-        concurrency = task.concurrency,
-    );
-    let path = folder.join("crawler.toml");
-    fs::write(&path, config).expect("a config can be written");
-    let mut command =
-        task.home
-            .command(["worker", "--cluster=false", "--allow-networks=127.0.0.0/8"]);
-    command.arg("--config").arg(path);
-    command.arg("--data").arg(folder.join("data"));
-    // A limit beyond ten times its default is for the operator to allow.
-    command.args(LIMITS.map(|(name, value)| format!("--limit-ceiling={name}={value}")));
-    command
 }
 
 /// Returns a crawl in the terminal: a frontier in memory.

@@ -7,8 +7,8 @@ use crawler_tests::peers::median;
 
 use crate::crawler::Crawler;
 use crate::measure::Cost;
-use crate::server::Server;
 use crate::turns::Runs;
+use crawler_tests::nginx::Server;
 
 const MIB: f64 = 1_048_576.0;
 

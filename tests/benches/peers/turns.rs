@@ -3,8 +3,9 @@
 use crawler_tests::peers::{Found, order};
 
 use crate::Part;
-use crate::crawler::{Crawler, Task};
+use crate::crawler::Crawler;
 use crate::measure::{self, Cost};
+use crate::task::Task;
 
 /// Number of differences that are shown of a part that is void.
 const N_SHOWN: usize = 10;

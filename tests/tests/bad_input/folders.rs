@@ -35,8 +35,8 @@ fn a_folder_that_cannot_keep_data_is_refused_and_the_flag_named() {
             format!("cannot keep data in /proc/crawler; {way_out}: No such file or directory (os error 2)"),
         ),
         (
-            "--data=s3://bucket/x",
-            "cannot keep data in s3://bucket/x: only a local folder is supported at present; name one with --data".into(),
+            "--data=ftp://host/x",
+            "cannot keep data in ftp://host/x: ftp is no kind of data root; name a folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX with --data".into(),
         ),
     ] {
         differences.compare(flag, &failure(&up(&home, &[flag])), &format!("1: {why}"));

@@ -65,7 +65,9 @@ impl Machines {
         let home = Home::new();
         let allow = ["--allow-networks=127.0.0.0/8"];
         let arguments: &[&str] = if role == "worker" { &allow } else { &[] };
-        let node = self.cluster.start_at(&home, role, &n.to_string(), arguments);
+        let node = self
+            .cluster
+            .start_at(&home, role, &n.to_string(), arguments);
         self.nodes.insert(node.id.clone(), (home, node));
     }
 
@@ -86,7 +88,9 @@ impl Machines {
         let body = format!(
             r#"{{"name":"{name}","plugin":"puppet","params":{{"start":"{start}"}},"crawl":{{"delay_ms":{delay_ms},"max_depth":1000}}}}"#
         );
-        let added = self.master(1).http(Method::POST, "/crawler/resource", Some(&body));
+        let added = self
+            .master(1)
+            .http(Method::POST, "/crawler/resource", Some(&body));
         assert_eq!(added.status, 200, "{added:?}");
     }
 
@@ -98,7 +102,9 @@ impl Machines {
     /// Waits for the end of a crawl, and returns the pages that its items are of. No item may be there twice.
     #[track_caller]
     fn pages(&self, name: &str) -> BTreeSet<String> {
-        let ended = self.master(1).cli(&self.cluster, &["resource", "wait", name]);
+        let ended = self
+            .master(1)
+            .cli(&self.cluster, &["resource", "wait", name]);
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);
         let lines = self.master(1).ok(&self.cluster, &["items", name]);
         let urls = lines.lines().map(|line| {
@@ -113,7 +119,9 @@ impl Machines {
 }
 
 fn all_pages(web: &Web) -> BTreeSet<String> {
-    (0..N_PAGES).map(|n| web.url(&format!("/{n}")).to_string()).collect()
+    (0..N_PAGES)
+        .map(|n| web.url(&format!("/{n}")).to_string())
+        .collect()
 }
 
 #[test]
@@ -124,8 +132,12 @@ fn s27_machines_with_nothing_in_common_but_a_bucket_go_on_where_a_lost_one_ended
     };
     let web = site();
     machines.add("site", &web, 5);
-    let mut follow = machines.master(2).command(&machines.cluster, &["items", "site", "--follow"]);
-    web.wait_for("a third of the pages", PATIENCE, |log| log.len() > N_PAGES / 3);
+    let mut follow = machines
+        .master(2)
+        .command(&machines.cluster, &["items", "site", "--follow"]);
+    web.wait_for("a third of the pages", PATIENCE, |log| {
+        log.len() > N_PAGES / 3
+    });
     let owner = until("an owner", PATIENCE, || machines.owner());
     machines.lose(&owner);
     assert_eq!(machines.pages("site"), all_pages(&web));
@@ -135,14 +147,23 @@ fn s27_machines_with_nothing_in_common_but_a_bucket_go_on_where_a_lost_one_ended
     // The owner before has fetched a few pages that the next one fetched again, and no more.
     assert!(web.log().len() < 2 * N_PAGES, "{}", web.log().len());
     let why = web.url("/7").to_string();
-    let why = machines.master(3).ok(&machines.cluster, &["frontier", "why", "site", &why]);
+    let why = machines
+        .master(3)
+        .ok(&machines.cluster, &["frontier", "why", "site", &why]);
     assert!(why.contains("done: parsed"), "{why}");
     // Another run, and its items beside those of the first.
-    machines.master(1).ok(&machines.cluster, &["resource", "restart", "site"]);
+    machines
+        .master(1)
+        .ok(&machines.cluster, &["resource", "restart", "site"]);
     assert_eq!(machines.pages("site"), all_pages(&web));
-    let first = machines.master(1).ok(&machines.cluster, &["items", "site", "--run", "1"]);
+    let first = machines
+        .master(1)
+        .ok(&machines.cluster, &["items", "site", "--run", "1"]);
     assert_eq!(first.lines().count(), N_PAGES);
-    machines.master(1).ok(&machines.cluster, &["resource", "delete", "site", "--purge"]);
+    machines.master(1).ok(
+        &machines.cluster,
+        &["resource", "delete", "site", "--purge"],
+    );
     let id = "items";
     let gone = until("the end of its items", PATIENCE, || {
         let ended = machines.master(1).cli(&machines.cluster, &[id, "site"]);

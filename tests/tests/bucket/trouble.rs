@@ -10,7 +10,9 @@ fn credentials_that_expire_in_the_middle_of_a_crawl_cost_time_only() {
     };
     let web = site();
     machines.add("site", &web, 5);
-    web.wait_for("a third of the pages", PATIENCE, |log| log.len() > N_PAGES / 3);
+    web.wait_for("a third of the pages", PATIENCE, |log| {
+        log.len() > N_PAGES / 3
+    });
     let set = |expired| {
         machines.cluster.bucket().set_faults(FaultPlan {
             expired,
@@ -19,7 +21,9 @@ fn credentials_that_expire_in_the_middle_of_a_crawl_cost_time_only() {
     };
     set(true);
     let told = until("the reason why it waits", PATIENCE, || {
-        let told = machines.master(1).ok(&machines.cluster, &["resource", "get", "site"]);
+        let told = machines
+            .master(1)
+            .ok(&machines.cluster, &["resource", "get", "site"]);
         told.contains("ExpiredToken").then_some(told)
     });
     assert!(!told.contains(crawler_testing::s3::SECRET_KEY), "{told}");

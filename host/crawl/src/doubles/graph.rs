@@ -28,7 +28,7 @@ use crawler_model::resource::CrawlSettings;
 use crawler_plugin::{CallConfig, CallOutput, CallReport, Rules};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::CrawlMemory;
-use crawler_sink::{Sink, SinkError, Written};
+use crawler_sink::{Gathering, Sink, SinkError, Written};
 
 const N_PAGES: u64 = 300;
 const N_HOSTS: u64 = 64;
@@ -131,6 +131,15 @@ impl Sink for Kept {
     async fn write(&mut self, _first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
         self.lock().extend_from_slice(items);
         Ok(Written::all(items, None))
+    }
+
+    /// Items gather for longer than any test takes, unless the crawl waits for them.
+    fn gathering(&self) -> Gathering {
+        Gathering {
+            max_items: usize::MAX,
+            n_bytes: u64::MAX,
+            max_wait: Duration::from_secs(3_600),
+        }
     }
 }
 

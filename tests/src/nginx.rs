@@ -1,12 +1,13 @@
-//! nginx with the documentation: a process of its own on a free port, which ends with its handle.
+//! nginx with a folder: a process of its own on a free port, which ends with its handle.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crawler_tests::process::{Home, Process};
-use crawler_tests::{PATIENCE, skipped, until};
 use url::Url;
+
+use crate::process::{Home, Process};
+use crate::{PATIENCE, skipped, until};
 
 /// Places of the program. Users have no `/usr/sbin` in their path.
 const PROGRAMS: [&str; 2] = ["nginx", "/usr/sbin/nginx"];
@@ -14,11 +15,12 @@ const PROGRAMS: [&str; 2] = ["nginx", "/usr/sbin/nginx"];
 const N_STARTS: usize = 5;
 
 /// A running server.
-pub(crate) struct Server {
+#[derive(Debug)]
+pub struct Server {
     /// Address of the root.
-    pub(crate) base: Url,
+    pub base: Url,
     /// Version, as the program tells it.
-    pub(crate) version: String,
+    pub version: String,
     folder: PathBuf,
     _process: Process,
     _home: Home,
@@ -26,7 +28,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Serves a folder. If nginx is not installed, it says so and returns `None`.
-    pub(crate) fn start(folder: &Path) -> Option<Self> {
+    pub fn start(folder: &Path) -> Option<Self> {
         let versions = PROGRAMS.iter().filter_map(|program| {
             let told = Command::new(program).arg("-v").output().ok()?;
             let told = String::from_utf8_lossy(&told.stderr).trim().to_owned();
@@ -34,7 +36,7 @@ impl Server {
         });
         let Some((program, version)) = versions.into_iter().next() else {
             skipped(
-                "peers",
+                "nginx",
                 "nginx, which serves the pages, is not installed (Debian: apt-get install nginx-light)",
             );
             return None;
@@ -52,7 +54,7 @@ impl Server {
     }
 
     /// Number of bytes of a page.
-    pub(crate) fn n_bytes(&self, url: &str) -> u64 {
+    pub fn n_bytes(&self, url: &str) -> u64 {
         let path = url
             .strip_prefix(self.base.as_str())
             .expect("it was fetched from here");
