@@ -7,8 +7,9 @@
 //!
 //! The object store is a server in this process, whose answers are delayed. It shares the processors with the crawl, so
 //! a bucket does worse here than on a machine of its own. nginx serves the pages. A crawl is measured from the start of
-//! its process to its end, and the places take turns; the first round warms up and is not counted. Settings, with their
-//! defaults:
+//! its process to its end, and the places take turns; the first round warms up and is not counted. A crawl of one page
+//! shows what the start and the end of a process take, which is much with a slow store; a column tells the rate without
+//! that. Settings, with their defaults:
 //!
 //! ```text
 //! CRAWLER_BUCKET_ROUNDS=3        rounds that are counted
@@ -78,7 +79,13 @@ fn main() -> ExitCode {
         concurrency: 64,
     };
     println!("{} below {below}, flush-interval {flush}", server.version);
+    let single = Task {
+        below: "/std/index.html",
+        start: task.start.clone(),
+        ..task
+    };
     let mut runs: [Vec<Run>; PLACES.len()] = Default::default();
+    let mut singles: [Vec<f64>; PLACES.len()] = Default::default();
     for round in 0..=number("CRAWLER_BUCKET_ROUNDS", 3) {
         for place in order(PLACES.len(), round as usize) {
             let run = crawl(&task, PLACES[place], &flush);
@@ -88,12 +95,14 @@ fn main() -> ExitCode {
                 name(PLACES[place]),
                 run.n_pages
             );
+            let one_page = crawl(&single, PLACES[place], &flush);
             if round > 0 {
+                singles[place].push(one_page.took.as_secs_f64());
                 runs[place].push(run);
             }
         }
     }
-    print(&runs);
+    print(&runs, singles.map(median));
     ExitCode::SUCCESS
 }
 
@@ -148,18 +157,16 @@ fn measured(mut command: std::process::Command, requests: impl Fn() -> RequestCo
     }
 }
 
-fn print(runs: &[Vec<Run>; PLACES.len()]) {
-    let rates = runs.each_ref().map(|runs| {
-        median(
-            runs.iter()
-                .map(|run| run.n_pages as f64 / run.took.as_secs_f64()),
-        )
-    });
+fn print(runs: &[Vec<Run>; PLACES.len()], singles: [f64; PLACES.len()]) {
+    let took = |runs: &[Run]| median(runs.iter().map(|run| run.took.as_secs_f64()));
+    let n_pages = |runs: &[Run]| median(runs.iter().map(|run| run.n_pages as f64));
+    let rates = runs.each_ref().map(|runs| n_pages(runs) / took(runs));
     println!(
-        "\n| data root | pages/s | of a folder | requests for a million pages: PUT | GET | LIST | others |"
+        "\n| data root | pages/s | of a folder | one page | pages/s without it | of a folder | requests for a million pages: PUT | GET | LIST | others |"
     );
-    println!("|---|---|---|---|---|---|---|");
-    for ((place, runs), rate) in PLACES.iter().zip(runs).zip(rates) {
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    let net = |place: usize| n_pages(&runs[place]) / (took(&runs[place]) - singles[place]);
+    for (place, runs) in runs.iter().enumerate() {
         let million = |count: fn(&RequestCounts) -> u64| {
             let share = runs
                 .iter()
@@ -167,9 +174,13 @@ fn print(runs: &[Vec<Run>; PLACES.len()]) {
             median(share)
         };
         println!(
-            "| {} | {rate:.0} | {:.2} | {:.0} | {:.0} | {:.0} | {:.0} |",
-            name(*place),
-            rate / rates[0],
+            "| {} | {:.0} | {:.2} | {:.2} s | {:.0} | {:.2} | {:.0} | {:.0} | {:.0} | {:.0} |",
+            name(PLACES[place]),
+            rates[place],
+            rates[place] / rates[0],
+            singles[place],
+            net(place),
+            net(place) / net(0),
             million(|n| n.put),
             million(|n| n.get),
             million(|n| n.list),

@@ -3,7 +3,7 @@
 //! own, have names too.
 
 /// Parts that the tests of `tests/run` need. `.ci/run` demands all of them.
-pub const OF_TESTS: [&str; 22] = [
+pub const OF_TESTS: [&str; 23] = [
     "by-hand",
     "cargo-deny",
     "componentize-py",
@@ -14,6 +14,7 @@ pub const OF_TESTS: [&str; 22] = [
     "first-crawl",
     "grpcio",
     "many-machines",
+    "moto",
     "node",
     "openssl",
     "parsel",
@@ -29,10 +30,11 @@ pub const OF_TESTS: [&str; 22] = [
 ];
 
 /// Parts that only loops and benchmarks need.
-pub const OF_OTHERS: [&str; 6] = [
+pub const OF_OTHERS: [&str; 7] = [
     "bare",
     "flood-in-full",
     "fuzz",
+    "nginx",
     "peers",
     "scrapy",
     "spider-peer",

@@ -1,6 +1,6 @@
 //! Delivery of the outbox to the sink: in order, as fast as the sink takes it, and again after an error.
 //!
-//! Items of a sink whose writes are dear gather first, but not while the crawl waits for their delivery.
+//! For a sink whose writes cost much, items gather first, but not while the crawl waits for their delivery.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const BATCH: usize = 2_000;
 /// Runs until `no_more` is cancelled and the outbox is empty, or the sink is gone for good. Returns true if
 /// all items were delivered.
 ///
-/// A failing sink is not waited for when the crawl was told to stop.
+/// A failing sink is not waited for when the crawl was told to stop, and neither is a write that may be given up.
 pub(super) async fn drain(
     shared: &Shared,
     mut sink: Box<dyn Sink>,
@@ -29,19 +29,22 @@ pub(super) async fn drain(
 ) -> bool {
     let frontier = &shared.parts.frontier;
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
+    let mut has_failed = false;
+    // Number of the next items that the sink is known to have.
+    let mut n_known = 0;
     loop {
         let gathering = sink.gathering();
-        gather(shared, gathering, no_more).await;
+        if !has_failed && n_known == 0 {
+            gather(shared, gathering, no_more).await;
+        }
         // The flag is read before the outbox: items committed before the end are seen below.
         let is_last_pass = no_more.is_cancelled();
         if is_last_pass && let Err(error) = frontier.settle().await {
             shared.lost_frontier(error);
             return false;
         }
-        let batch = match Stage::Sink
-            .charged(frontier.outbox(gathering.max_items.max(BATCH)))
-            .await
-        {
+        let max_items = gathering.max_items.max(BATCH).max(n_known as usize);
+        let batch = match Stage::Sink.charged(frontier.outbox(max_items)).await {
             Ok(batch) => batch,
             Err(error) => {
                 shared.lost_frontier(error);
@@ -60,10 +63,28 @@ pub(super) async fn drain(
             }
             continue;
         }
-        let first = batch.first();
-        let error = match Stage::Sink.timed(sink.write(first, &batch.items)).await {
+        let (first, n_given) = (batch.first(), batch.items.len() as u64);
+        let is_cancel_safe = sink.is_cancel_safe();
+        let written = tokio::select! {
+            biased;
+            written = Stage::Sink.timed(sink.write(first, &batch.items)) => written,
+            () = stop.cancelled(), if is_cancel_safe => return false,
+        };
+        let error = match written {
+            Ok(written) if written.n_items > n_given => {
+                if n_given < n_known {
+                    shared.end(CrawlEnd::Failed(format!(
+                        "the sink has {} items from number {first} on, and the frontier only {n_given}, as if the frontier had been removed; delete the items of the resource, too",
+                        written.n_items
+                    )));
+                    return false;
+                }
+                n_known = written.n_items;
+                continue;
+            }
             Ok(written) => {
                 backoff.reset();
+                (has_failed, n_known) = (false, 0);
                 let end = first + written.n_items;
                 let cleared = Stage::Sink.charged(frontier.clear_outbox(end, written.mark));
                 if let Err(error) = cleared.await {
@@ -92,6 +113,7 @@ pub(super) async fn drain(
             .log
             .note("error", format!("items wait for their sink: {error}"));
         tracing::error!(error, "items wait for their sink");
+        has_failed = true;
         tokio::select! {
             biased;
             () = stop.cancelled() => return false,

@@ -161,7 +161,7 @@ impl Shared {
         self.share(settings.max_undelivered())
     }
 
-    /// Notes if the crawl does nothing before its items are delivered: then they do not gather.
+    /// Sets whether the crawl waits until its items are delivered. While it does, they do not gather.
     pub(super) fn wait_for_delivery(&self, waits: bool) {
         self.waits_for_delivery.store(waits, Ordering::Relaxed);
         self.items.notify_one();

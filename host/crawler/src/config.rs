@@ -25,6 +25,7 @@ mod file;
 mod hosts;
 mod initial;
 mod json;
+mod profile;
 mod resource;
 mod secret;
 mod source;

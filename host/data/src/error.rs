@@ -31,7 +31,7 @@ pub enum DataError {
     /// The settings do not suffice to reach the object store.
     #[error("cannot reach the data root {root}: {why}; see [data] in the config file")]
     Settings {
-        /// URL of the data root.
+        /// Path or URL of the data root.
         root: String,
         /// Setting that is wrong or missing.
         why: String,
@@ -41,7 +41,7 @@ pub enum DataError {
         "there is no bucket for the data root {root}; create it, or name another one with --data"
     )]
     NoBucket {
-        /// URL of the data root.
+        /// Path or URL of the data root.
         root: String,
     },
     /// The object store refuses the credentials, or does not let them do this.
@@ -49,11 +49,11 @@ pub enum DataError {
         "the object store does not let this process {doing} {path} in the data root {root}; check its credentials and what they are allowed to do"
     )]
     Refused {
-        /// Operation: "read" or "write".
+        /// Operation, such as "write".
         doing: &'static str,
         /// Path below the root.
         path: String,
-        /// URL of the data root.
+        /// Path or URL of the data root.
         root: String,
         /// Answer of the object store.
         #[source]
@@ -62,7 +62,7 @@ pub enum DataError {
     /// The file system or object store does not keep the guarantees that a data root needs.
     #[error("the data root {root} cannot keep data: {why}; name another one with --data")]
     Unsafe {
-        /// Path of the data root.
+        /// Path or URL of the data root.
         root: String,
         /// Behaviour that the probe found.
         why: String,
@@ -72,7 +72,7 @@ pub enum DataError {
         "the clock of this machine is {seconds} s {direction} that of the data root {root}, and max-clock-skew of [data] allows {allowed} s; set it right"
     )]
     Clock {
-        /// URL of the data root.
+        /// Path or URL of the data root.
         root: String,
         /// Difference in seconds.
         seconds: u64,
@@ -88,7 +88,7 @@ pub enum DataError {
         doing: &'static str,
         /// Path below the root.
         path: String,
-        /// Path of the data root.
+        /// Path or URL of the data root.
         root: String,
         /// Error of the object store.
         #[source]
@@ -101,7 +101,7 @@ pub enum DataError {
     Damaged {
         /// Path below the root.
         path: String,
-        /// Path of the data root.
+        /// Path or URL of the data root.
         root: String,
         /// Digest of the bytes that are there.
         found: Digest,
@@ -111,7 +111,7 @@ pub enum DataError {
     NoFile {
         /// Path below the root.
         path: String,
-        /// Path of the data root.
+        /// Path or URL of the data root.
         root: String,
     },
     /// The bytes of a kept file are not those that were stored.
@@ -121,7 +121,7 @@ pub enum DataError {
     DamagedFile {
         /// Path below the root.
         path: String,
-        /// Path of the data root.
+        /// Path or URL of the data root.
         root: String,
         /// Digest of the bytes that are there.
         found: Digest,
@@ -150,27 +150,27 @@ pub enum DataError {
     Missing {
         /// Digest of the plugin's bytes.
         digest: Digest,
-        /// Path of the data root.
+        /// Path or URL of the data root.
         root: String,
     },
-    /// The folder belongs to another cluster.
+    /// The data root belongs to another cluster.
     #[error(
-        "the data root {root} belongs to cluster {found}, and this is cluster {expected}; name another folder with --data"
+        "the data root {root} belongs to cluster {found}, and this is cluster {expected}; name another one with --data"
     )]
     OtherCluster {
-        /// Path of the data root.
+        /// Path or URL of the data root.
         root: String,
-        /// Cluster that the folder belongs to.
+        /// Cluster that the data root belongs to.
         found: String,
         /// Cluster of this process.
         expected: String,
     },
     /// The file `cluster.json` does not decode.
     #[error(
-        "cluster.json in the data root {root} does not decode: {why}; restore it, or name another folder with --data"
+        "cluster.json in the data root {root} does not decode: {why}; restore it, or name another data root with --data"
     )]
     ClusterFile {
-        /// Path of the data root.
+        /// Path or URL of the data root.
         root: String,
         /// Error of the decoder.
         why: String,
@@ -187,11 +187,11 @@ impl DataError {
                     ObjectError::Generic { .. } | ObjectError::JoinError { .. }
                 )
             }
+            // Credentials are renewed, and a bucket is put back.
+            DataError::NoBucket { .. } | DataError::Refused { .. } => true,
             DataError::Folder { .. }
             | DataError::Url { .. }
             | DataError::Settings { .. }
-            | DataError::NoBucket { .. }
-            | DataError::Refused { .. }
             | DataError::Clock { .. }
             | DataError::Unsafe { .. }
             | DataError::Damaged { .. }
@@ -215,14 +215,12 @@ pub(crate) fn failed(
 ) -> DataError {
     let (path, root, source) = (path.to_string(), root.to_owned(), Box::new(source));
     match *source {
-        ObjectError::PermissionDenied { .. } | ObjectError::Unauthenticated { .. } => {
-            DataError::Refused {
-                doing,
-                path,
-                root,
-                source,
-            }
-        }
+        _ if is_refused(&source) => DataError::Refused {
+            doing,
+            path,
+            root,
+            source,
+        },
         _ if no_bucket(&source) => DataError::NoBucket { root },
         _ => DataError::Object {
             doing,
@@ -233,17 +231,36 @@ pub(crate) fn failed(
     }
 }
 
+/// Returns true if the object store knows the caller and refuses the request, or does not know the caller. An error of a
+/// list has no kind of its own.
+fn is_refused(error: &ObjectError) -> bool {
+    match error {
+        ObjectError::PermissionDenied { .. } | ObjectError::Unauthenticated { .. } => true,
+        ObjectError::Generic { .. } => {
+            let answer = telemetry::chain(error);
+            ["403 Forbidden", "401 Unauthorized"]
+                .iter()
+                .any(|status| answer.contains(status))
+        }
+        _ => false,
+    }
+}
+
 /// Returns true if the object store says that the bucket does not exist. An object that does not exist has the same
 /// status; only the code in the answer tells the two apart.
 pub(crate) fn no_bucket(error: &ObjectError) -> bool {
     const CODES: [&str; 3] = [
-        "NoSuchBucket",
-        "ContainerNotFound",
+        "<Code>NoSuchBucket<",
+        "<Code>ContainerNotFound<",
         "The specified bucket does not exist",
     ];
-    let ObjectError::NotFound { source, .. } = error else {
+    let is_of_answer = matches!(
+        error,
+        ObjectError::NotFound { .. } | ObjectError::Generic { .. }
+    );
+    if !is_of_answer {
         return false;
-    };
-    let answer = telemetry::chain(&**source);
+    }
+    let answer = telemetry::chain(error);
     CODES.iter().any(|code| answer.contains(code))
 }

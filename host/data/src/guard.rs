@@ -158,8 +158,10 @@ impl Root {
         self: Arc<Self>,
         list: BoxStream<'static, Result<ObjectMeta>>,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
-        stream::once(async move { self.read(self.check()).await.map(|()| list) })
+        let checked = Arc::clone(&self);
+        stream::once(async move { checked.check().await.map(|()| list) })
             .try_flatten()
+            .inspect(move |listed| self.errors().read = last_error(listed))
             .boxed()
     }
 }
@@ -259,12 +261,18 @@ impl ObjectStore for GuardedStore {
         &self,
         locations: BoxStream<'static, Result<ObjectPath>>,
     ) -> BoxStream<'static, Result<ObjectPath>> {
-        let root = Arc::clone(&self.root);
+        let (root, of_deletes) = (Arc::clone(&self.root), Arc::clone(&self.root));
         let locations = locations.and_then(move |location| {
             let root = Arc::clone(&root);
             async move { root.check().await.map(|()| location) }
         });
-        self.inner.delete_stream(locations.boxed())
+        let deleted = self.inner.delete_stream(locations.boxed());
+        let deleted = deleted.inspect(move |deleted| {
+            if let Some(error) = last_error(deleted) {
+                of_deletes.errors().write = Some(error);
+            }
+        });
+        deleted.boxed()
     }
 
     fn list(&self, prefix: Option<&ObjectPath>) -> BoxStream<'static, Result<ObjectMeta>> {
@@ -329,8 +337,11 @@ impl UploadedObject {
     /// lost, the store knows no such upload at the next try, because it has ended well.
     async fn found(&self) -> Option<PutResult> {
         let is_metadata = |key: &Attribute| matches!(key, Attribute::Metadata(_));
-        let own = self.attributes.iter().filter(|(key, _)| is_metadata(key));
-        let own: Vec<_> = own.collect();
+        let own: Vec<_> = self
+            .attributes
+            .iter()
+            .filter(|(key, _)| is_metadata(key))
+            .collect();
         let head = GetOptions::new().with_head(true);
         let found = self.objects.get_opts(&self.location, head).await.ok()?;
         let is_own = own

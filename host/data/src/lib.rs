@@ -5,7 +5,7 @@
 //! absent, and durable before it is answered.
 //!
 //! ```text
-//! cluster.json                                which cluster the folder belongs to
+//! cluster.json                                which cluster the data root belongs to
 //! plugins/<digest>.wasm                       immutable, verified on each read
 //! frontiers/<resource id>/<shard>/…           see `frontier`
 //! items/<resource id>/<shard>/…               line files or part objects, see `sink`
@@ -35,7 +35,6 @@ mod guard;
 mod place;
 mod plugins;
 mod probe;
-mod profile;
 mod remote;
 mod removal;
 
@@ -181,10 +180,15 @@ impl DataRoot {
             Err(ObjectError::AlreadyExists { .. }) => {}
             Err(source) => return Err(self.failed("write", &path, source)),
         }
-        let bytes = self
-            .read(&path)
-            .await
-            .map_err(|e| self.failed("read", &path, e))?;
+        let bytes = match self.read(&path).await {
+            Ok(bytes) => bytes,
+            // An object store refuses one of two writes at once although neither is done yet.
+            Err(source @ ObjectError::NotFound { .. }) => {
+                let source = removal::root_error(std::io::Error::other(source));
+                return Err(self.failed("read", &path, source));
+            }
+            Err(source) => return Err(self.failed("read", &path, source)),
+        };
         match serde_json::from_slice::<ClusterFile>(&bytes) {
             Ok(file) if file.id == cluster_id => Ok(()),
             Ok(file) => Err(DataError::OtherCluster {

@@ -61,7 +61,14 @@ impl FromStr for DataPlace {
             why,
         };
         let Some((scheme, rest)) = text.split_once("://") else {
-            return Ok(Self::Folder(PathBuf::from(text)));
+            let named = Provider::ALL.into_iter().map(Provider::scheme);
+            let meant = named.filter_map(|scheme| text.strip_prefix(scheme));
+            return match meant.into_iter().any(|rest| rest.starts_with(':')) {
+                true => Err(refused(
+                    "two slashes are missing behind the colon".to_owned(),
+                )),
+                false => Ok(Self::Folder(PathBuf::from(text))),
+            };
         };
         if scheme == "file" {
             return match rest.starts_with('/') {
@@ -131,6 +138,7 @@ mod tests {
         for (text, why) in [
             ("file://srv/data", "its path is not absolute"),
             ("ftp://h/p", "ftp is no kind of data root"),
+            ("s3:/b/p", "two slashes are missing behind the colon"),
             ("s3:///p", "\"\" is no name of a bucket"),
             ("s3://user@b/p", "\"user@b\" is no name of a bucket"),
             ("s3://b/a//c", "Path \"a//c\" contained empty path segment"),

@@ -45,6 +45,10 @@ pub(super) async fn probe(
         true => &[Race::Create, Race::Update],
         false => &[Race::Create],
     };
+    // A listing that is not allowed would show much later, in the middle of a crawl.
+    objects
+        .list_with_delimiter(Some(&ObjectPath::from(PROBES)))
+        .await?;
     let mut dated = 0;
     for race in races {
         match conclusive(objects, *race).await? {
@@ -63,10 +67,8 @@ async fn conclusive(
         let name = hex::encode(rand::random::<[u8; 8]>());
         let path = ObjectPath::from_iter([PROBES, &name]);
         let found = run(objects, &path, race).await;
-        match objects.delete(&path).await {
-            Ok(()) | Err(ObjectError::NotFound { .. }) => {}
-            Err(error) => return found.and(Err(error)),
-        }
+        // What cannot be removed now is swept later.
+        let _removed = objects.delete(&path).await;
         if let Some(result) = found? {
             return Ok(result);
         }
@@ -112,12 +114,16 @@ async fn run(
             Err(error) => failed = Some(error),
         }
     }
-    let (kept, meta) = read(objects, path).await.map_err(|e| failed.unwrap_or(e))?;
+    let (kept, meta) = match read(objects, path).await {
+        Ok(found) => found,
+        Err(error) => return Err(failed.unwrap_or(error)),
+    };
     let verb = race.verb();
     let broken = |why: String| Ok(Some(ProbeResult::Broken(why)));
     match winners.as_slice() {
-        // The winner's answer was lost, or it has failed.
+        // The winner's answer was lost.
         [] if kept.starts_with(b"writer ") => Ok(None),
+        [] if let Some(failed) = failed => Err(failed),
         [winner] if kept == winner.as_bytes() => {
             let dated = u64::try_from(meta.last_modified.timestamp_millis()).unwrap_or(0);
             Ok(Some(ProbeResult::Kept(dated)))

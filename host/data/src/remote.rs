@@ -1,44 +1,46 @@
 //! Opens buckets of object stores.
 //!
-//! Settings come from three places; the first that has one wins: the table `[data]` of the config file, the environment
-//! with the variables that the provider's own tools read, and for S3 a profile in the files of those tools
-//! ([`profile`]). Without credentials in any of them, the machine is asked: web identity, container and instance
-//! metadata for S3, application default credentials for Google, a managed identity for Azure.
+//! Who opens one says what the environment has for it: the variables that the provider's own tools read. A setting of
+//! [`RemoteSettings`] comes before a variable. Without credentials in either, the machine is asked: web identity,
+//! container and instance metadata for S3, application default credentials for Google, a managed identity for Azure.
 //!
 //! A request that fails is repeated with growing pauses, by the client of [`object_store`]. It is repeated only if it
 //! was not carried out, or if repeating it is harmless.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use object_store::aws::AmazonS3Builder;
-use object_store::azure::MicrosoftAzureBuilder;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::client::{ClientConfigKey, ClientOptions};
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::prefix::PrefixStore;
 use object_store::{BackoffConfig, ObjectStore, RetryConfig};
 
 use super::DataError;
 use super::place::{Bucket, Provider};
-use super::profile::{self, Profile};
+
+/// Time that a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Settings of the connection to a bucket. What is absent is taken from the environment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RemoteSettings {
     /// URL of the object store, for one that is not the provider's own.
     pub endpoint: Option<String>,
     /// Region of the bucket, for S3.
     pub region: Option<String>,
-    /// Name of the profile in the files of the provider's tools, for S3.
-    pub profile: Option<String>,
     /// Access key, for S3.
     pub access_key: Option<AccessKey>,
     /// File with the key of a service account, for Google.
     pub service_account_file: Option<PathBuf>,
     /// Storage account, and its key if it is not in the environment, for Azure.
     pub account: Option<(String, Option<Secret>)>,
+    /// Variables of the environment that the provider's own tools read.
+    pub environment: BTreeMap<String, String>,
     /// Time that one request may take.
     pub request_timeout: Duration,
     /// Time for which a failing request is repeated.
@@ -54,6 +56,8 @@ pub struct AccessKey {
     pub id: String,
     /// The key itself.
     pub secret: Secret,
+    /// Token of a temporary key.
+    pub token: Option<Secret>,
 }
 
 /// Secret that no message shows.
@@ -65,11 +69,11 @@ impl Default for RemoteSettings {
         Self {
             endpoint: None,
             region: None,
-            profile: None,
             access_key: None,
             service_account_file: None,
             account: None,
-            request_timeout: Duration::from_secs(10),
+            environment: BTreeMap::new(),
+            request_timeout: Duration::from_secs(30),
             retry_timeout: Duration::from_secs(20),
             max_clock_skew: Duration::from_secs(60),
         }
@@ -83,6 +87,17 @@ impl Secret {
     }
 }
 
+impl fmt::Debug for RemoteSettings {
+    /// Leaves out the environment, which may have secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteSettings")
+            .field("endpoint", &self.endpoint)
+            .field("region", &self.region)
+            .field("request_timeout", &self.request_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(secret)")
@@ -90,29 +105,9 @@ impl fmt::Debug for Secret {
 }
 
 impl RemoteSettings {
-    /// Returns the files and folders from which credentials are read, now or when they are renewed.
-    pub fn files(&self) -> Vec<PathBuf> {
-        /// Variables with the path of a file.
-        const FILES: [&str; 2] = ["GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT"];
-        /// Variables with the path of a token that is renewed: another file takes its place.
-        const TOKENS: [&str; 3] = [
-            "AWS_WEB_IDENTITY_TOKEN_FILE",
-            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
-            "AZURE_FEDERATED_TOKEN_FILE",
-        ];
-        let variable = |name| std::env::var_os(name).map(PathBuf::from);
-        let tokens = TOKENS.into_iter().filter_map(variable);
-        let tokens = tokens.filter_map(|token| token.parent().map(Path::to_owned));
-        let files = FILES.into_iter().filter_map(variable);
-        let google = profile::home().map(|home| home.join(".config/gcloud"));
-        let files = files.chain(tokens).chain(profile::files()).chain(google);
-        let files = files.chain(self.service_account_file.clone());
-        files.filter(|path| path.exists()).collect()
-    }
-
     /// Opens a bucket. Nothing is sent yet.
     pub(super) fn open(&self, bucket: &Bucket) -> Result<Arc<dyn ObjectStore>, DataError> {
-        // An error says that another one is installed, which does as well.
+        // An error says that another one is installed, and any will do.
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let wrong = |why: String| DataError::Settings {
             root: bucket.to_string(),
@@ -127,41 +122,63 @@ impl RemoteSettings {
     }
 
     fn s3(&self, bucket: &Bucket) -> Result<impl ObjectStore, String> {
-        let from_environment = std::env::var_os("AWS_ACCESS_KEY_ID").is_some();
-        let profile = match (&self.access_key, from_environment, &self.profile) {
-            (None, false, _) | (None, true, Some(_)) => Profile::read(self.profile.as_deref())?,
-            (Some(_), _, _) | (None, true, None) => Profile::default(),
-        };
-        let mut builder = AmazonS3Builder::from_env()
+        let mut builder = AmazonS3Builder::new();
+        for (key, value) in self.variables("aws_") {
+            let Ok(key) = key.parse::<AmazonS3ConfigKey>() else {
+                continue;
+            };
+            let is_credential = matches!(
+                key,
+                AmazonS3ConfigKey::AccessKeyId
+                    | AmazonS3ConfigKey::SecretAccessKey
+                    | AmazonS3ConfigKey::Token
+            );
+            // A token belongs to its key.
+            if !(is_credential && self.access_key.is_some()) {
+                builder = builder.with_config(key, value);
+            }
+        }
+        builder = builder
             .with_bucket_name(&bucket.name)
             .with_retry(self.retries())
-            .with_client_options(self.client("AWS_ALLOW_HTTP"));
+            .with_client_options(self.client("aws_allow_http"));
         if let Some(endpoint) = &self.endpoint {
             builder = builder.with_endpoint(endpoint.trim_end_matches('/'));
         }
-        let region_is_set = ["AWS_REGION", "AWS_DEFAULT_REGION"]
-            .into_iter()
-            .any(|name| std::env::var_os(name).is_some());
-        let of_profile = profile.region.filter(|_| !region_is_set);
-        if let Some(region) = self.region.clone().or(of_profile) {
+        if let Some(region) = &self.region {
             builder = builder.with_region(region);
         }
-        if let Some(key) = self.access_key.as_ref().or(profile.access_key.as_ref()) {
+        if let Some(key) = &self.access_key {
             builder = builder
                 .with_access_key_id(&key.id)
                 .with_secret_access_key(&key.secret.0);
-        }
-        if let Some(token) = profile.session_token {
-            builder = builder.with_token(token.0);
+            if let Some(token) = &key.token {
+                builder = builder.with_token(&token.0);
+            }
         }
         builder.build().map_err(|e| e.to_string())
     }
 
     fn google(&self, bucket: &Bucket) -> Result<impl ObjectStore, String> {
-        let mut builder = GoogleCloudStorageBuilder::from_env()
+        let mut builder = GoogleCloudStorageBuilder::new();
+        for (key, value) in self.variables("google_") {
+            let Ok(key) = key.parse::<GoogleConfigKey>() else {
+                continue;
+            };
+            let is_credential = matches!(
+                key,
+                GoogleConfigKey::ServiceAccount
+                    | GoogleConfigKey::ServiceAccountKey
+                    | GoogleConfigKey::ApplicationCredentials
+            );
+            if !(is_credential && self.service_account_file.is_some()) {
+                builder = builder.with_config(key, value);
+            }
+        }
+        builder = builder
             .with_bucket_name(&bucket.name)
             .with_retry(self.retries())
-            .with_client_options(self.client("GOOGLE_ALLOW_HTTP"));
+            .with_client_options(self.client("google_allow_http"));
         if let Some(endpoint) = &self.endpoint {
             builder = builder.with_base_url(endpoint);
         }
@@ -173,20 +190,36 @@ impl RemoteSettings {
     }
 
     fn azure(&self, bucket: &Bucket) -> Result<impl ObjectStore, String> {
-        let mut builder = MicrosoftAzureBuilder::from_env()
+        let mut builder = MicrosoftAzureBuilder::new();
+        let key = self.account.as_ref().and_then(|(_, key)| key.as_ref());
+        // A key is enough; with it, the credentials of the environment do not count.
+        let variables = self.variables("azure_").filter(|_| key.is_none());
+        for (key, value) in variables {
+            if let Ok(key) = key.parse::<AzureConfigKey>() {
+                builder = builder.with_config(key, value);
+            }
+        }
+        builder = builder
             .with_container_name(&bucket.name)
             .with_retry(self.retries())
-            .with_client_options(self.client("AZURE_ALLOW_HTTP"));
+            .with_client_options(self.client("azure_allow_http"));
         if let Some(endpoint) = &self.endpoint {
             builder = builder.with_endpoint(endpoint.clone());
         }
-        if let Some((account, key)) = &self.account {
+        if let Some((account, _)) = &self.account {
             builder = builder.with_account(account);
-            if let Some(key) = key {
-                builder = builder.with_access_key(&key.0);
-            }
+        }
+        if let Some(key) = key {
+            builder = builder.with_access_key(&key.0);
         }
         builder.build().map_err(|e| e.to_string())
+    }
+
+    /// Returns the variables whose names begin so, in lower case, with their values.
+    fn variables(&self, start: &str) -> impl Iterator<Item = (String, &String)> {
+        let names = self.environment.iter();
+        let names = names.map(|(name, value)| (name.to_ascii_lowercase(), value));
+        names.filter(move |(name, _)| name.starts_with(start))
     }
 
     fn retries(&self) -> RetryConfig {
@@ -206,12 +239,12 @@ impl RemoteSettings {
     /// the variable allows it.
     fn client(&self, allow_http: &str) -> ClientOptions {
         let is_http = |url: &String| url.starts_with("http://");
-        let allowed = std::env::var(allow_http).is_ok_and(|value| value == "true");
+        let allowed = self.variables(allow_http).any(|(_, value)| value == "true");
         let allowed = allowed || self.endpoint.as_ref().is_some_and(is_http);
         ClientOptions::new()
             .with_config(ClientConfigKey::AllowHttp, allowed.to_string())
             .with_timeout(self.request_timeout)
-            .with_connect_timeout(self.request_timeout)
+            .with_connect_timeout(CONNECT_TIMEOUT.min(self.request_timeout))
     }
 }
 

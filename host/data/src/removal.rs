@@ -64,7 +64,7 @@ impl DataRoot {
         if let Some(root) = self.folder() {
             let folder = root.join(AsRef::<str>::as_ref(&path));
             let emptied = blocking(move || remove_empty(&folder)).await;
-            emptied.map_err(|error| failed(folder_error(error)))?;
+            emptied.map_err(|error| failed(root_error(error)))?;
         }
         Ok(n)
     }
@@ -85,7 +85,7 @@ impl DataRoot {
             }
             Ok(n)
         });
-        let failed = |error| self.failed("sweep", &ObjectPath::default(), folder_error(error));
+        let failed = |error| self.failed("sweep", &ObjectPath::default(), root_error(error));
         swept.await.map_err(failed)
     }
 
@@ -168,9 +168,9 @@ fn gone_is_fine(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-pub(super) fn folder_error(source: io::Error) -> ObjectError {
+pub(super) fn root_error(source: io::Error) -> ObjectError {
     ObjectError::Generic {
-        store: "folder",
+        store: "data root",
         source: source.into(),
     }
 }

@@ -222,7 +222,7 @@ fn a_place_that_cannot_hold_data_is_refused_with_the_way_out() {
     std::fs::write(&file, "").unwrap();
     let file = file.display().to_string();
     for place in [
-        "s3://bucket/path",
+        "s3:///path",
         "http://host/",
         "file://relative",
         &file,

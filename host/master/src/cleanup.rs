@@ -56,6 +56,12 @@ pub enum CleanupError {
     /// The frontier cannot say which items count.
     #[error(transparent)]
     Frontier(#[from] FrontierError),
+    /// The items that wait changed while they were delivered.
+    #[error("the owner of shard {shard} delivers its items itself; trying again later")]
+    Delivered {
+        /// Id of the shard.
+        shard: ShardId,
+    },
     /// The data root did not answer in time.
     #[error("the data root gave no answer in {} s", STEP_DEADLINE.as_secs())]
     Slow,
@@ -141,8 +147,19 @@ impl DataRootCleanup {
         while !waiting.is_empty() {
             let end = waiting.end.min(waiting.start + BATCH);
             let items = in_time(reader.items(waiting.start..end)).await?;
-            let written = in_time(rest.write(waiting.start, &items)).await?;
-            waiting.start += written.n_items;
+            // An owner that was thought to be dead has delivered some of them.
+            if items.len() as u64 != end - waiting.start {
+                return Err(CleanupError::Delivered { shard });
+            }
+            while waiting.start < end {
+                let n_left = (end - waiting.start) as usize;
+                let left = &items[items.len() - n_left..];
+                let written = in_time(rest.write(waiting.start, left)).await?;
+                if !(1..=waiting.end - waiting.start).contains(&written.n_items) {
+                    return Err(CleanupError::Delivered { shard });
+                }
+                waiting.start += written.n_items;
+            }
         }
         if n > 0 {
             tracing::info!(%shard, n, "items that waited for their sink are delivered");

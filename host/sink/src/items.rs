@@ -70,7 +70,8 @@ pub trait ItemStore: Send + Sync + 'static {
     async fn settle(&self, shard: ShardId, marks: Vec<SinkMark>) -> Result<(), SinkError>;
 
     /// Returns a sink for the items that a shard's frontier holds and its sink does not have. Each try to
-    /// deliver them has its own number, disturbs no other, and is not seen by readers until it is published.
+    /// deliver them has its own number and disturbs no other. Readers see its items once it is published, or at once if
+    /// no try can write an item that another one has written.
     fn open_rest(&self, shard: ShardId, by: u64) -> Box<dyn Sink>;
 
     /// Shows readers the items that this try has delivered, of all shards, and removes those of other tries.

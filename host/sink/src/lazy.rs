@@ -36,6 +36,11 @@ impl Sink for LazySink {
         sink.write(first, items).await
     }
 
+    fn is_cancel_safe(&self) -> bool {
+        let opened = self.opened.as_ref();
+        opened.is_some_and(|sink| sink.is_cancel_safe())
+    }
+
     /// The first write opens the sink, and has what is there.
     fn gathering(&self) -> Gathering {
         let opened = self.opened.as_ref();

@@ -34,6 +34,11 @@ pub trait Sink: Send {
     /// of a crawl that had none, makes an empty output.
     async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError>;
 
+    /// Returns true if a write may be given up at any moment and leaves nothing torn behind.
+    fn is_cancel_safe(&self) -> bool {
+        false
+    }
+
     /// Returns how long items gather for one write. The default is that a write has what is there.
     fn gathering(&self) -> Gathering {
         Gathering::default()
@@ -44,7 +49,8 @@ pub trait Sink: Send {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
     /// Number of items, from the first given one on, that the destination has. It may be smaller than the number of
-    /// given items, or larger, if an earlier owner had written more of them.
+    /// given items. If it is larger, an earlier owner has written more of them, and the caller writes so many again: then
+    /// they are compared.
     pub n_items: u64,
     /// Mark that is kept in the batch that removes these items from the outbox.
     pub mark: Option<SinkMark>,

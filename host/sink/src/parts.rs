@@ -10,7 +10,7 @@
 //! own, with all the items that are in it. So no item is lost and none is there twice, whoever lists the objects, and
 //! all of them count. No marks are kept.
 //!
-//! Items gather for a while, because each part costs a request.
+//! Items gather for a while, because each part costs a request. A write that is given up leaves a part whole or absent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,7 +50,7 @@ pub struct PartSettings {
 impl Default for PartSettings {
     fn default() -> Self {
         Self {
-            part_bytes: 8 << 20,
+            part_bytes: 4 << 20,
             max_wait: Duration::from_secs(5),
         }
     }
@@ -88,6 +88,10 @@ impl Sink for Parts {
         }
     }
 
+    fn is_cancel_safe(&self) -> bool {
+        true
+    }
+
     fn gathering(&self) -> Gathering {
         Gathering {
             max_items: MAX_ITEMS,
@@ -102,8 +106,8 @@ impl Parts {
     fn lines(&self, items: &[ItemRecord]) -> Result<(u64, Vec<u8>), SinkError> {
         let mut lines = Vec::new();
         let mut n_items = 0;
-        let runs = items.first().map(|head| head.run);
-        for record in items.iter().take_while(|item| Some(item.run) == runs) {
+        let run = items.first().map(|head| head.run);
+        for record in items.iter().take_while(|item| Some(item.run) == run) {
             if n_items > 0 && lines.len() as u64 >= self.settings.part_bytes {
                 break;
             }
@@ -132,7 +136,9 @@ impl Parts {
                 .is_some_and(|item| item.key != record.key)
             {
                 return Err(SinkError::Permanent {
-                    message: format!("{path} has other items than the frontier has given out"),
+                    message: format!(
+                        "{path} has other items than the frontier, as if the frontier had been removed; delete the items of the resource, too"
+                    ),
                     source: None,
                 });
             }

@@ -31,6 +31,10 @@ impl<S: Sink> Sink for ReportingSink<S> {
         written
     }
 
+    fn is_cancel_safe(&self) -> bool {
+        self.sink.is_cancel_safe()
+    }
+
     fn gathering(&self) -> Gathering {
         self.sink.gathering()
     }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use crawler_testing::s3::FaultPlan;
 use crawler_tests::cluster::{Cluster, Node, faults};
@@ -12,8 +11,11 @@ use crawler_tests::web::{Asked, Method, Site, Web};
 use crawler_tests::{PATIENCE, soak, until};
 use serde_json::Value;
 
+mod moto;
 mod trouble;
 
+/// Config of nodes that soon tell of a store that does not answer.
+const IMPATIENT: &str = "[data]\nrequest-timeout = \"3s\"\nretry-timeout = \"2s\"\n";
 /// Number of pages of the site.
 const N_PAGES: usize = 300;
 
@@ -63,6 +65,7 @@ impl Machines {
 
     fn start(&mut self, role: &str, n: usize) {
         let home = Home::new();
+        home.write("crawler.toml", IMPATIENT);
         let allow = ["--allow-networks=127.0.0.0/8"];
         let arguments: &[&str] = if role == "worker" { &allow } else { &[] };
         let node = self
@@ -164,9 +167,10 @@ fn s27_machines_with_nothing_in_common_but_a_bucket_go_on_where_a_lost_one_ended
         &machines.cluster,
         &["resource", "delete", "site", "--purge"],
     );
-    let id = "items";
     let gone = until("the end of its items", PATIENCE, || {
-        let ended = machines.master(1).cli(&machines.cluster, &[id, "site"]);
+        let ended = machines
+            .master(1)
+            .cli(&machines.cluster, &["items", "site"]);
         (ended.code != Some(0)).then_some(ended.stderr)
     });
     assert!(gone.contains("site"), "{gone}");

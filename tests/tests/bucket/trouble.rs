@@ -1,6 +1,7 @@
 //! A bucket that cannot be used, or no more: the message, and what becomes of crawls.
 
 use super::*;
+use crawler_tests::process::{Home, Process};
 
 #[test]
 fn credentials_that_expire_in_the_middle_of_a_crawl_cost_time_only() {
@@ -27,7 +28,6 @@ fn credentials_that_expire_in_the_middle_of_a_crawl_cost_time_only() {
         told.contains("ExpiredToken").then_some(told)
     });
     assert!(!told.contains(crawler_testing::s3::SECRET_KEY), "{told}");
-    std::thread::sleep(Duration::from_secs(1));
     set(false);
     assert_eq!(machines.pages("site"), all_pages(&web));
 }
@@ -56,9 +56,42 @@ fn a_store_that_is_away_for_a_while_costs_time_only() {
     ] {
         let before = web.log().len();
         web.wait_for("further pages", PATIENCE, |log| log.len() > before + 20);
+        let n_before = machines.cluster.bucket().requests().faults;
         machines.cluster.bucket().set_faults(fault);
-        std::thread::sleep(Duration::from_secs(3));
+        until("many faults", PATIENCE, || {
+            (machines.cluster.bucket().requests().faults > n_before + 30).then_some(())
+        });
         machines.cluster.bucket().set_faults(FaultPlan::default());
     }
     assert_eq!(machines.pages("site"), all_pages(&web));
+}
+
+#[test]
+fn up_does_not_begin_on_a_bucket() {
+    let home = Home::new();
+    let ended = home.run(["up", "--http=:0", "--grpc=:0", "--data=s3:/b/x"]);
+    let why = "two slashes are missing behind the colon";
+    assert!(
+        ended.code == Some(1) && ended.stderr.contains(why),
+        "{}",
+        ended.stderr
+    );
+    let Some(machines) = Machines::new(1, 0, FaultPlan::default()) else {
+        return;
+    };
+    let bucket = machines.cluster.bucket();
+    let mut command = home.command(["up", "--http=:0", "--grpc=:0", "--data=s3://crawler/up"]);
+    let access = [
+        ("AWS_ACCESS_KEY_ID", crawler_testing::s3::ACCESS_KEY),
+        ("AWS_SECRET_ACCESS_KEY", crawler_testing::s3::SECRET_KEY),
+        ("AWS_ENDPOINT_URL", &bucket.endpoint()),
+        ("AWS_ALLOW_HTTP", "true"),
+    ];
+    let ended = Process::start(command.envs(access)).wait(PATIENCE);
+    let why = "crawler up keeps its records in the data root, which a bucket cannot hold";
+    assert!(
+        ended.code == Some(1) && ended.stderr.contains(why),
+        "{}",
+        ended.stderr
+    );
 }

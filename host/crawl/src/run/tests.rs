@@ -538,3 +538,17 @@ async fn items_gather_until_there_are_enough_or_the_crawl_ends() {
     let (n_items, n_writes) = gathered(1_000, 1).await;
     assert!(n_items == 5 && n_writes > 1, "{n_writes}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn items_that_the_frontier_does_not_have_are_not_called_delivered() {
+    let sink = Kept {
+        n_there: 1_000,
+        ..Kept::default()
+    };
+    let ended = crawl(&["/"], CrawlSettings::default(), sink).await;
+    let CrawlEnd::Failed(why) = ended.end else {
+        panic!("{:?}", ended.end)
+    };
+    let expected = "the sink has 1000 items from number 0 on, and the frontier only ";
+    assert!(why.starts_with(expected), "{why}");
+}

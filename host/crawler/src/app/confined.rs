@@ -2,7 +2,7 @@
 //!
 //! | command | reads | writes |
 //! |---|---|---|
-//! | `worker` | files that its config file names | its data root, state folder and temporary folder |
+//! | `worker` | files that its config file names, and credentials of a bucket | its data root, state folder and temporary folder |
 //! | `worker --cluster=false`, `up` | the same, and its plugins with their sources | the same |
 //! | `run` | the same | its state folder, temporary folder, HTTP cache, output, kept files and statistics |
 //!

@@ -1,17 +1,55 @@
 //! The data root of a process, as the options and the config file want it.
 
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use crate::cli::Failure;
 use crate::config::DataConfig;
-use crawler_data::DataRoot;
+use crawler_data::{DataError, DataRoot};
 use crawler_frontier::durable::DurableSettings;
+use crawler_process::telemetry;
+
+/// Time for which a process tries to reach its data root when it starts.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Pause between two tries.
+const PAUSE: Duration = Duration::from_secs(2);
 
 /// Opens the data root at this place. Whether a bucket can be used, its probe tells.
 pub(super) fn open(place: &str, config: &DataConfig) -> anyhow::Result<DataRoot> {
-    let remote = config.remote().map_err(|why| Failure {
+    let remote = config.remote(&place.parse()?).map_err(|why| Failure {
         what: why,
-        hint: "mend [data] in the config file".to_owned(),
+        hint: "mend [data] in the config file, or the environment".to_owned(),
     })?;
     Ok(DataRoot::open_with(place, &remote)?)
+}
+
+/// Probes the data root. While it does not answer, this tries again for a minute.
+pub(super) async fn probe(data: &DataRoot) -> Result<(), DataError> {
+    let begun = Instant::now();
+    loop {
+        match data.probe().await {
+            Err(error @ DataError::Object { .. })
+                if error.is_transient() && begun.elapsed() < PATIENCE =>
+            {
+                let error = telemetry::chain(&error);
+                tracing::warn!(error, "waiting for the data root");
+                tokio::time::sleep(PAUSE).await;
+            }
+            probed => return probed,
+        }
+    }
+}
+
+/// Returns the folder of the data root of `crawler up`, which keeps its records there, too.
+pub(super) fn folder(data: &DataRoot) -> Result<&Path, Failure> {
+    data.folder().ok_or_else(|| Failure {
+        what: "crawler up keeps its records in the data root, which a bucket cannot hold"
+            .to_owned(),
+        hint: "name a folder with --data, or run crawler master and crawler worker with etcd"
+            .to_owned(),
+    })
 }
 
 /// Returns the settings of frontiers in this data root.

@@ -77,15 +77,17 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         None,
         clock.clone(),
     )?;
+    address_policy.set_own_nodes(config.data.endpoint());
     if let Some(pprof) = options.pprof {
         let listener = listeners::listen(pprof, "--pprof").await?;
-        address_policy.set_own_nodes([listener.local_addr()?.to_string()]);
+        let own = [listener.local_addr()?.to_string()];
+        address_policy.set_own_nodes(own.into_iter().chain(config.data.endpoint()));
         let requests = Requests::new(RequestSettings::default());
         listeners::serve_profiles(listener, requests, &profiles);
     }
     let plugins = unless_stopped(&stop, load(&options)).await?;
     let data = data_root::open(&options.data, &config.data)?;
-    data.probe().await?;
+    unless_stopped(&stop, async { Ok(data_root::probe(&data).await?) }).await?;
     let frontiers = parts::frontiers(&data, data_root::frontier_settings(&data, &config.data));
     let watches = TaskScope::new();
     let memory = parts::memory(&options.engine, &fetch, Some(&frontiers), &watches);

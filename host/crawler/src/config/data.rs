@@ -5,21 +5,24 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::fetch::values::{some_bytes, some_time, time};
+use super::environment::Variables;
+use super::fetch::values::{some_bytes, time};
+use super::profile::{self, Profile};
 use super::secret::SecretRef;
-use crawler_data::{AccessKey, RemoteSettings, Secret};
+use crawler_data::{AccessKey, DataPlace, Provider, RemoteSettings, Secret};
 use crawler_frontier::durable::DurableSettings;
 use crawler_model::plugin::format_bytes;
 use crawler_sink::parts::PartSettings;
 
-/// The largest part of items: no more of them are in memory at once.
-const MAX_PART_BYTES: usize = 8 << 20;
+/// The largest part of items. While one is written, the next ones gather: a frontier keeps twice this in memory.
+const MAX_PART_BYTES: usize = 4 << 20;
 
 /// How a bucket is reached, and how often it is written to. A folder needs none of it. Secrets are named by their
 /// place, so that the config file can be shown to others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DataConfig {
     remote: RemoteSettings,
+    profile: Option<String>,
     access_key: Option<String>,
     secret_key: Option<SecretRef>,
     account: Option<String>,
@@ -72,6 +75,18 @@ pub(super) const KEYS: [&str; 16] = [
     "part-interval",
 ];
 
+/// Parses a time between two others.
+fn time_within(key: &str, text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
+    let parsed = time(key, text)?;
+    match (least..=most).contains(&parsed) {
+        true => Ok(parsed),
+        false => {
+            let [least, most] = [least, most].map(humantime::format_duration);
+            Err(format!("{key} is from {least} to {most}, not {text:?}"))
+        }
+    }
+}
+
 impl DataTable {
     /// Parses the table; an error is a sentence for the user.
     pub(super) fn into_config(self, folder: &Path) -> Result<DataConfig, String> {
@@ -81,12 +96,14 @@ impl DataTable {
                 matches!(url.scheme(), "http" | "https")
                     && url.has_host()
                     && url.username().is_empty()
+                    && url.password().is_none()
                     && url.query().is_none()
             });
+            // It is not quoted, because it may have a password.
             if !is_meant {
-                return Err(format!(
-                    "endpoint is an http:// or https:// URL of an object store, not {endpoint:?}"
-                ));
+                let why =
+                    "endpoint is the http:// or https:// URL of an object store, without a user";
+                return Err(why.to_owned());
             }
         }
         let (file, variable) = (self.secret_key_file, self.secret_key_env);
@@ -96,28 +113,39 @@ impl DataTable {
         let mut remote = RemoteSettings {
             endpoint: self.endpoint,
             region: self.region,
-            profile: self.profile,
             service_account_file: self.service_account_file.map(|file| folder.join(file)),
             ..RemoteSettings::default()
         };
-        let some = |name, text: Option<String>, default: Duration| match text {
-            Some(text) => some_time(name, &text),
+        let default = &RemoteSettings::default();
+        let within = |name, text: &Option<String>, default: Duration, (least, most)| match text {
+            Some(text) => time_within(name, text, least, most),
             None => Ok(default),
         };
-        let default = &RemoteSettings::default();
-        remote.request_timeout = some(
+        let (one, hour) = (Duration::from_secs(1), Duration::from_secs(3_600));
+        let minutes = |n: u64| Duration::from_secs(n * 60);
+        remote.request_timeout = within(
             "request-timeout",
-            self.request_timeout,
+            &self.request_timeout,
             default.request_timeout,
+            (one, minutes(10)),
         )?;
-        remote.retry_timeout = some("retry-timeout", self.retry_timeout, default.retry_timeout)?;
-        remote.max_clock_skew = some(
+        remote.retry_timeout = within(
+            "retry-timeout",
+            &self.retry_timeout,
+            default.retry_timeout,
+            (one, minutes(10)),
+        )?;
+        // Files are swept when they are an hour old.
+        remote.max_clock_skew = within(
             "max-clock-skew",
-            self.max_clock_skew,
+            &self.max_clock_skew,
             default.max_clock_skew,
+            (one, minutes(10)),
         )?;
-        let flush_interval = self.flush_interval;
-        let flush_interval = flush_interval.map(|text| some_time("flush-interval", &text));
+        let flush_interval = self
+            .flush_interval
+            .as_deref()
+            .map(|text| time_within("flush-interval", text, Duration::from_millis(10), 2 * one));
         let mut parts = PartSettings::default();
         if let Some(text) = &self.part_size {
             let n_bytes = some_bytes("part-size", text)?;
@@ -128,10 +156,11 @@ impl DataTable {
             parts.part_bytes = n_bytes as u64;
         }
         if let Some(text) = &self.part_interval {
-            parts.max_wait = time("part-interval", text)?;
+            parts.max_wait = time_within("part-interval", text, Duration::ZERO, hour)?;
         }
         Ok(DataConfig {
             remote,
+            profile: self.profile,
             access_key: self.access_key,
             secret_key,
             account: self.account,
@@ -181,33 +210,58 @@ impl DataConfig {
         Ok(())
     }
 
-    /// Returns the settings of the connection, with the secrets that the table names; an error is a sentence for the
-    /// user.
-    pub fn remote(&self) -> Result<RemoteSettings, String> {
+    /// Returns the settings of the connection to this data root, with the secrets that the table names and what the
+    /// environment has; an error is a sentence for the user.
+    pub fn remote(&self, place: &DataPlace) -> Result<RemoteSettings, String> {
+        self.remote_with(place, Variables::read())
+    }
+
+    fn remote_with(
+        &self,
+        place: &DataPlace,
+        variables: Variables,
+    ) -> Result<RemoteSettings, String> {
+        let DataPlace::Bucket(bucket) = place else {
+            return Ok(self.remote.clone());
+        };
         let mut remote = self.remote.clone();
         if let Some((id, secret)) = self.access_key.as_ref().zip(self.secret_key.as_ref()) {
             remote.access_key = Some(AccessKey {
                 id: id.clone(),
                 secret: Secret::new(secret.read()?),
+                token: None,
             });
+        } else if bucket.provider == Provider::S3
+            && (self.profile.is_some() || variables.get("AWS_ACCESS_KEY_ID").is_none())
+        {
+            let profile = Profile::read(self.profile.as_deref(), &variables)?;
+            remote.access_key = profile.access_key;
+            let regions = ["AWS_REGION", "AWS_DEFAULT_REGION"];
+            let has_region = regions.iter().any(|name| variables.get(name).is_some());
+            let region = profile.region.filter(|_| !has_region);
+            remote.region = remote.region.or(region);
         }
         if let Some(account) = &self.account {
             let key = self.account_key.as_ref().map(SecretRef::read).transpose()?;
             remote.account = Some((account.clone(), key.map(Secret::new)));
         }
+        remote.environment = variables.of_providers;
         Ok(remote)
     }
 
     /// Returns the settings of frontiers, for a data root in a bucket or in a folder.
     pub fn frontiers(&self, is_bucket: bool) -> DurableSettings {
-        let mut settings = match is_bucket {
-            true => DurableSettings::remote(),
-            false => DurableSettings::default(),
-        };
-        if let Some(interval) = self.flush_interval {
-            settings.flush_interval = interval;
+        if !is_bucket {
+            return DurableSettings::default();
         }
-        settings
+        let remote = DurableSettings::remote();
+        let spare = Duration::from_secs(10);
+        DurableSettings {
+            flush_interval: self.flush_interval.unwrap_or(remote.flush_interval),
+            // The reason of a failure shows only if its request gives up first.
+            deadline: self.remote.request_timeout + self.remote.retry_timeout + spare,
+            ..remote
+        }
     }
 
     /// Returns the bounds of part objects.
@@ -220,25 +274,58 @@ impl DataConfig {
         self.written.iter().cloned()
     }
 
-    /// Returns the endpoint of the object store as `HOST:PORT`, if the table names one.
+    /// Returns the endpoint of the object store as `HOST:PORT`, if the table or the environment names one.
     pub fn endpoint(&self) -> Option<String> {
-        let url: url::Url = self.remote.endpoint.as_ref()?.parse().ok()?;
+        const VARIABLES: [&str; 4] = [
+            "AWS_ENDPOINT_URL_S3",
+            "AWS_ENDPOINT_URL",
+            "AWS_ENDPOINT",
+            "AZURE_STORAGE_ENDPOINT",
+        ];
+        let variables = Variables::read();
+        let mut named = VARIABLES.iter().filter_map(|name| variables.get(name));
+        let endpoint = self.remote.endpoint.as_deref().or_else(|| named.next())?;
+        let url: url::Url = endpoint.parse().ok()?;
         let port = url.port_or_known_default()?;
         Some(format!("{}:{port}", url.host_str()?))
     }
 
-    /// Returns the files from which credentials are read.
+    /// Returns the files and folders from which credentials are read, now or when they are renewed. A token that is
+    /// renewed is replaced by another file, so its folder is named.
     pub fn files(&self) -> Vec<PathBuf> {
+        const FILES: [&str; 2] = ["GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT"];
+        const TOKENS: [&str; 3] = [
+            "AWS_WEB_IDENTITY_TOKEN_FILE",
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+            "AZURE_FEDERATED_TOKEN_FILE",
+        ];
+        let variables = Variables::read();
+        let named = |names: &[&str]| {
+            let paths = names.iter().filter_map(|name| variables.get(name));
+            paths.map(PathBuf::from).collect::<Vec<_>>()
+        };
+        let tokens = named(&TOKENS).into_iter();
+        let tokens = tokens.filter_map(|token| token.parent().map(Path::to_owned));
+        let google = variables.home().map(|home| home.join(".config/gcloud"));
         let secrets = self.secret_key.iter().chain(&self.account_key);
-        let secrets = secrets.filter_map(SecretRef::file);
-        let secrets = secrets.map(Path::to_owned);
-        secrets.chain(self.remote.files()).collect()
+        let secrets = secrets.filter_map(SecretRef::file).map(Path::to_owned);
+        let service_account = self.remote.service_account_file.clone();
+        let all = secrets.chain(service_account).chain(named(&FILES));
+        let all = all
+            .chain(tokens)
+            .chain(profile::files(&variables))
+            .chain(google);
+        all.filter(|path| path.exists()).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn bucket() -> DataPlace {
+        "s3://bucket/prefix".parse().unwrap()
+    }
 
     fn parse(text: &str) -> Result<DataConfig, String> {
         let table: DataTable = toml::from_str(text).unwrap();
@@ -250,16 +337,17 @@ mod tests {
     fn what_is_not_said_is_as_usual() {
         let config = parse("").unwrap();
         assert_eq!(config, DataConfig::default());
-        assert_eq!(config.remote(), Ok(RemoteSettings::default()));
+        let remote = config.remote_with(&bucket(), Variables::default());
+        assert_eq!(remote, Ok(RemoteSettings::default()));
     }
 
     #[test]
-    fn values_come_to_those_who_obey_them() {
+    fn the_values_of_the_table_are_taken_over() {
         let config = parse(
             "endpoint = 'http://127.0.0.1:9000'\nrequest-timeout = '3s'\nmax-clock-skew = '5m'\nflush-interval = '1s'\npart-size = '1MiB'\npart-interval = '1m'",
         );
         let config = config.unwrap();
-        let remote = config.remote().unwrap();
+        let remote = config.remote_with(&bucket(), Variables::default()).unwrap();
         assert_eq!(remote.endpoint.as_deref(), Some("http://127.0.0.1:9000"));
         assert_eq!(remote.request_timeout, Duration::from_secs(3));
         assert_eq!(remote.max_clock_skew, Duration::from_secs(300));
@@ -280,16 +368,19 @@ mod tests {
         let table: DataTable =
             toml::from_str("access-key = 'ID'\nsecret-key-file = 'key'").unwrap();
         let config = table.into_config(folder.path()).unwrap();
-        let remote = config.remote().unwrap();
+        let remote = config.remote_with(&bucket(), Variables::default()).unwrap();
         let expected = AccessKey {
             id: "ID".to_owned(),
             secret: Secret::new("hush".to_owned()),
+            token: None,
         };
         assert_eq!(remote.access_key, Some(expected));
         assert!(!format!("{remote:?}{config:?}").contains("hush"));
         assert_eq!(config.files().first(), Some(&folder.path().join("key")));
         std::fs::remove_file(folder.path().join("key")).unwrap();
-        let error = config.remote().unwrap_err();
+        let error = config
+            .remote_with(&bucket(), Variables::default())
+            .unwrap_err();
         assert!(error.starts_with("cannot read "), "{error}");
     }
 
@@ -298,7 +389,7 @@ mod tests {
         for (text, why) in [
             (
                 "endpoint = 'shop.example'",
-                "endpoint is an http:// or https:// URL of an object store, not \"shop.example\"",
+                "endpoint is the http:// or https:// URL of an object store, without a user",
             ),
             (
                 "access-key = 'ID'",
@@ -310,11 +401,15 @@ mod tests {
             ),
             (
                 "request-timeout = '0s'",
-                "request-timeout is longer than 0s",
+                "request-timeout is from 1s to 10m, not \"0s\"",
+            ),
+            (
+                "flush-interval = '1m'",
+                "flush-interval is from 10ms to 2s, not \"1m\"",
             ),
             (
                 "part-size = '1GiB'",
-                "part-size is at most 8MiB, not \"1GiB\"",
+                "part-size is at most 4MiB, not \"1GiB\"",
             ),
             (
                 "part-interval = 'long'",

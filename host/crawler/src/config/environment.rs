@@ -154,6 +154,41 @@ pub fn certificates() -> impl Iterator<Item = PathBuf> {
     named.into_iter().filter_map(variable).map(PathBuf::from)
 }
 
+/// Variables by which the tools of object stores find their credentials, and the home folder.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Variables {
+    pub(super) of_providers: BTreeMap<String, String>,
+    home: Option<PathBuf>,
+}
+
+impl Variables {
+    /// Reads the environment of this process.
+    pub(super) fn read() -> Self {
+        const PROVIDERS: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
+        let all = std::env::vars_os();
+        let all = all.filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        let of_providers = all.filter(|(name, value)| {
+            PROVIDERS.iter().any(|start| name.starts_with(start)) && !value.is_empty()
+        });
+        Self {
+            of_providers: of_providers.collect(),
+            home: variable("HOME").map(PathBuf::from),
+        }
+    }
+
+    /// Returns the value of a variable.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.of_providers.get(name).map(String::as_str)
+    }
+
+    /// Returns the home folder.
+    pub(super) fn home(&self) -> Option<&std::path::Path> {
+        self.home.as_deref()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;

@@ -22,6 +22,7 @@ fn settings(server: &S3Server) -> RemoteSettings {
         access_key: Some(AccessKey {
             id: ACCESS_KEY.to_owned(),
             secret: Secret::new(SECRET_KEY.to_owned()),
+            token: None,
         }),
         retry_timeout: Duration::from_secs(5),
         ..RemoteSettings::default()
@@ -113,6 +114,7 @@ async fn a_bucket_that_cannot_be_used_is_refused_with_the_reason() {
         access_key: Some(AccessKey {
             id: ACCESS_KEY.to_owned(),
             secret: Secret::new("wrong".to_owned()),
+            token: None,
         }),
         ..usual.clone()
     };
@@ -177,7 +179,7 @@ async fn a_bucket_that_was_removed_is_not_called_empty() {
 }
 
 #[tokio::test]
-async fn faults_of_the_store_are_got_over() {
+async fn requests_that_fail_are_repeated() {
     let server = S3Server::start();
     server.set_faults(FaultPlan {
         seed: 7,
@@ -224,4 +226,35 @@ async fn an_upload_whose_last_answer_was_lost_is_complete() {
     let mut aborted = begin("2").await;
     aborted.abort().await.unwrap();
     aborted.complete().await.unwrap_err();
+}
+
+#[tokio::test]
+async fn the_environment_has_credentials_that_the_settings_replace_whole() {
+    let server = S3Server::start();
+    let environment = |id: &str, secret: &str| {
+        [
+            ("AWS_ACCESS_KEY_ID", id),
+            ("AWS_SECRET_ACCESS_KEY", secret),
+            ("AWS_ENDPOINT_URL", &server.endpoint()),
+            ("AWS_ALLOW_HTTP", "true"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+    };
+    let place = format!("s3://{BUCKET}/x");
+    let of_environment = RemoteSettings {
+        environment: environment(ACCESS_KEY, SECRET_KEY),
+        ..RemoteSettings::default()
+    };
+    let root = DataRoot::open_with(&place, &of_environment).unwrap();
+    root.probe().await.unwrap();
+    assert!(!format!("{of_environment:?}").contains(SECRET_KEY));
+    let mut environment: BTreeMap<String, String> = environment("other", "wrong");
+    environment.insert("AWS_SESSION_TOKEN".to_owned(), "of another key".to_owned());
+    let replaced = RemoteSettings {
+        environment,
+        ..settings(&server)
+    };
+    let root = DataRoot::open_with(&place, &replaced).unwrap();
+    root.probe().await.unwrap();
 }

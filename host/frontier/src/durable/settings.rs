@@ -47,9 +47,11 @@ pub struct DurableSettings {
     pub all_buffered: usize,
     /// Time between two flushes that make writes durable.
     pub flush_interval: Duration,
-    /// Time between two looks of a database for work of its compactor. A compaction whose process died goes on after
-    /// five times this, at least 500 ms.
+    /// Time between two looks of a database for work of its compactor.
     pub compaction_poll: Duration,
+    /// Silence after which a compaction counts as that of a process that has died, and is begun anew. It is longer than
+    /// a request may take.
+    pub compaction_timeout: Duration,
     /// Time between two looks for a younger owner by a database that writes nothing.
     pub manifest_poll: Duration,
     /// True if the object store can replace an object on the condition that it is as it was read.
@@ -87,6 +89,7 @@ impl Default for DurableSettings {
             all_buffered: 256 << 10,
             flush_interval: Duration::from_millis(50),
             compaction_poll: Duration::from_millis(100),
+            compaction_timeout: Duration::from_millis(500),
             manifest_poll: Duration::from_secs(1),
             has_updates: false,
             l0_bytes: 8 << 20,
@@ -110,6 +113,8 @@ impl DurableSettings {
             max_undurable: 2_048,
             flush_interval: Duration::from_millis(200),
             compaction_poll: Duration::from_secs(1),
+            compaction_timeout: Duration::from_secs(15),
+            disk_interval: Duration::from_secs(60),
             manifest_poll: Duration::from_secs(5),
             has_updates: true,
             ..Self::default()
@@ -150,7 +155,7 @@ impl DurableSettings {
             poll_interval: poll,
             commit_compacted_interval: poll,
             max_concurrent_compactions: 1,
-            worker_heartbeat_timeout: (poll * 5).max(Duration::from_millis(500)),
+            worker_heartbeat_timeout: self.compaction_timeout,
             checkpoint_lifetime: INPUTS_STAY.min(self.min_age),
             worker: Some(worker),
             ..CompactorOptions::default()

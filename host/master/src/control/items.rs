@@ -32,10 +32,17 @@ const ITEMS_AT_ONCE: usize = 500;
 const KIND_SHOWN: usize = 80;
 /// Pause between two questions to the frontiers while a caller follows.
 const FOLLOW_PAUSE: Duration = Duration::from_millis(200);
+/// Pause between two lists of items, where no frontier has to be asked: each list is a request that costs money.
+const LIST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Source of the extents of a resource's items.
 #[async_trait]
 trait Sources: Send {
+    /// Returns the pause between two looks for more items.
+    fn pause(&self) -> Duration {
+        FOLLOW_PAUSE
+    }
+
     /// True if no item of this run will be written from now on.
     async fn is_over(&mut self, run: Run) -> Result<bool, ControlError>;
 
@@ -256,7 +263,7 @@ impl Reading {
                 return Ok(None);
             }
             if is_end {
-                tokio::time::sleep(FOLLOW_PAUSE).await;
+                tokio::time::sleep(self.sources.pause()).await;
             }
         }
     }

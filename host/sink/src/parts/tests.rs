@@ -152,8 +152,8 @@ async fn a_part_of_other_items_is_refused() {
     let error = sink.write(0, &others).await.unwrap_err();
     assert!(matches!(error, SinkError::Permanent { .. }), "{error}");
     let path = "items/7/0/1/00000000000000000000-key-0.jsonl";
-    let expected = format!("{path} has other items than the frontier has given out");
-    assert_eq!(error.to_string(), expected);
+    let expected = format!("{path} has other items than the frontier, ");
+    assert!(error.to_string().starts_with(&expected), "{error}");
     let empty = ObjectPath::from("items/7/0/1/00000000000000000009-key-1.jsonl");
     bench.objects.put(&empty, "".into()).await.unwrap();
     let error = sink.write(9, &records(1..2)).await.unwrap_err();

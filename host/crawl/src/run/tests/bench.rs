@@ -219,6 +219,8 @@ pub(super) struct Kept {
     /// True if no try ever succeeds.
     pub(super) is_closed_for_good: bool,
     pub(super) gathering: Gathering,
+    /// Number of items that an earlier owner has written, from the first one on.
+    pub(super) n_there: u64,
     pub(super) n_writes: Arc<AtomicU32>,
 }
 
@@ -239,7 +241,11 @@ impl Sink for Kept {
         }
         self.items.lock().unwrap().extend_from_slice(items);
         self.n_writes.fetch_add(1, Ordering::Relaxed);
-        Ok(Written::all(items, None))
+        let n_items = self.n_there.max(items.len() as u64);
+        Ok(Written {
+            n_items,
+            mark: None,
+        })
     }
 
     fn gathering(&self) -> Gathering {

@@ -100,15 +100,14 @@ impl Base {
         let ports = (options.grpc, options.http, options.pprof);
         let listeners = Listeners::take(ports, &options.requests).await?;
         let data = Arc::new(data_root::open(&options.data, &options.config.data)?);
-        data.probe().await?;
+        data_root::probe(&data).await?;
         let mut scopes = Scopes::default();
         let (store, embedded_failed): (Arc<dyn Store>, _) = match backend {
             Backend::Shared(store) => (store, None),
             Backend::Embedded => {
                 // The leader must not act on the end of its own worker.
                 scopes.election = Arc::new(TaskScope::under(&scopes.membership.stop_signal()));
-                // A bucket keeps no files of a process.
-                let folder = data.folder().unwrap_or(&options.engine.state).join("store");
+                let folder = data_root::folder(&data)?.join("store");
                 let store = EmbeddedStore::open(&folder, StoreSettings::default())?;
                 let failed = store.failed();
                 (Arc::new(store), Some(failed))

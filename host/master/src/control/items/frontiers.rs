@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::Sources;
+use super::{FOLLOW_PAUSE, LIST_PAUSE, Sources};
 use crate::lists::records;
 use crate::placement::Candidates;
 use crate::{ControlError, phase};
@@ -33,6 +34,13 @@ pub(super) struct Frontiers {
 
 #[async_trait]
 impl Sources for Frontiers {
+    fn pause(&self) -> Duration {
+        match self.items.is_whole() {
+            true => LIST_PAUSE,
+            false => FOLLOW_PAUSE,
+        }
+    }
+
     async fn is_over(&mut self, run: Run) -> Result<bool, ControlError> {
         let Some(name) = &self.name else {
             return Ok(true);

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::remote::{AccessKey, Secret};
+use super::environment::Variables;
+use crawler_data::{AccessKey, Secret};
 
 /// Name of the profile that is meant if none is named.
 const DEFAULT: &str = "default";
@@ -19,12 +20,10 @@ const ELSEWHERE: [&str; 5] = [
     "credential_process",
 ];
 
-/// What a profile says.
+/// Content of a profile.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Profile {
     pub(super) access_key: Option<AccessKey>,
-    /// Token of a temporary key.
-    pub(super) session_token: Option<Secret>,
     pub(super) region: Option<String>,
 }
 
@@ -34,20 +33,27 @@ type Sections = BTreeMap<String, BTreeMap<String, String>>;
 impl Profile {
     /// Reads the profile of that name, or else of the one that `AWS_PROFILE` names. A profile that is named must be
     /// there.
-    pub(super) fn read(name: Option<&str>) -> Result<Self, String> {
-        let variable = std::env::var("AWS_PROFILE").ok();
-        let named = name.map(str::to_owned).or(variable);
-        let files = files().into_iter();
-        let texts = files.map(|file| match std::fs::read_to_string(&file) {
-            Ok(text) => Ok(text),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
-            Err(e) => Err(format!("cannot read {}: {e}", file.display())),
-        });
+    pub(super) fn read(name: Option<&str>, variables: &Variables) -> Result<Self, String> {
+        let named = name.or_else(|| variables.get("AWS_PROFILE"));
+        let files = files(variables);
+        let texts = files
+            .iter()
+            .map(|file| match std::fs::read_to_string(file) {
+                Ok(text) => Ok(text),
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(String::new()),
+                Err(e) => Err(format!("cannot read {}: {e}", file.display())),
+            });
         let texts: Vec<String> = texts.collect::<Result<_, _>>()?;
-        Self::of(&texts, named.as_deref())
+        Self::parse(&texts, named).map_err(|why| {
+            let files: Vec<String> = files
+                .iter()
+                .map(|file| file.display().to_string())
+                .collect();
+            format!("{why}; see {}", files.join(" and "))
+        })
     }
 
-    fn of(texts: &[String], named: Option<&str>) -> Result<Self, String> {
+    fn parse(texts: &[String], named: Option<&str>) -> Result<Self, String> {
         let name = named.unwrap_or(DEFAULT);
         let mut values = BTreeMap::new();
         let mut is_there = false;
@@ -67,13 +73,22 @@ impl Profile {
                 Some(_) => Err(format!("there is no profile {name}")),
             };
         }
-        let access_key = values
-            .remove("aws_access_key_id")
-            .zip(values.remove("aws_secret_access_key"))
-            .map(|(id, secret)| AccessKey {
+        let id = values.remove("aws_access_key_id");
+        let secret = values.remove("aws_secret_access_key");
+        let token = values.remove("aws_session_token").map(Secret::new);
+        let access_key = match (id, secret) {
+            (Some(id), Some(secret)) => Some(AccessKey {
                 id,
                 secret: Secret::new(secret),
-            });
+                token,
+            }),
+            (None, None) => None,
+            (Some(_), None) | (None, Some(_)) => {
+                return Err(format!(
+                    "profile {name} has one of aws_access_key_id and aws_secret_access_key"
+                ));
+            }
+        };
         let elsewhere = ELSEWHERE.iter().find(|key| values.contains_key(**key));
         if let (None, Some(key)) = (&access_key, elsewhere) {
             return Err(format!(
@@ -82,25 +97,20 @@ impl Profile {
         }
         Ok(Self {
             access_key,
-            session_token: values.remove("aws_session_token").map(Secret::new),
             region: values.remove("region"),
         })
     }
 }
 
 /// Returns the files: `config`, and `credentials`, whose values go over those of the first.
-pub(super) fn files() -> Vec<PathBuf> {
+pub(super) fn files(variables: &Variables) -> Vec<PathBuf> {
     let file = |variable: &str, name: &str| {
-        let named = std::env::var_os(variable).map(PathBuf::from);
-        named.or_else(|| Some(home()?.join(".aws").join(name)))
+        let named = variables.get(variable).map(PathBuf::from);
+        named.or_else(|| Some(variables.home()?.join(".aws").join(name)))
     };
     let credentials = file("AWS_SHARED_CREDENTIALS_FILE", "credentials");
     let config = file("AWS_CONFIG_FILE", "config");
     config.into_iter().chain(credentials).collect()
-}
-
-pub(super) fn home() -> Option<PathBuf> {
-    std::env::var_os("HOME").map(PathBuf::from)
 }
 
 /// Parses a file of sections. Lines that are indented belong to a key that is not read.
@@ -144,34 +154,37 @@ aws_secret_access_key = a=b
 aws_session_token = T
 ";
 
-    fn of(named: Option<&str>) -> Result<Profile, String> {
-        Profile::of(&[CONFIG.to_owned(), CREDENTIALS.to_owned()], named)
+    fn profile(named: Option<&str>) -> Result<Profile, String> {
+        Profile::parse(&[CONFIG.to_owned(), CREDENTIALS.to_owned()], named)
     }
 
     #[test]
     fn a_profile_is_read_from_both_files() {
-        let work = of(Some("work")).unwrap();
+        let work = profile(Some("work")).unwrap();
         let key = AccessKey {
             id: "ID".to_owned(),
             secret: Secret::new("a=b".to_owned()),
+            token: Some(Secret::new("T".to_owned())),
         };
         let expected = Profile {
             access_key: Some(key),
-            session_token: Some(Secret::new("T".to_owned())),
             region: Some("eu-north-1".to_owned()),
         };
         assert_eq!(work, expected);
         assert!(!format!("{work:?}").contains("a=b"), "{work:?}");
-        let default = of(None).unwrap();
+        let default = profile(None).unwrap();
         assert_eq!(default.region.as_deref(), Some("eu-west-1"));
         assert_eq!(default.access_key, None);
-        assert_eq!(Profile::of(&[], None), Ok(Profile::default()));
+        assert_eq!(Profile::parse(&[], None), Ok(Profile::default()));
     }
 
     #[test]
     fn a_profile_that_is_missing_or_takes_keys_from_elsewhere_is_refused() {
-        assert_eq!(of(Some("away")).unwrap_err(), "there is no profile away");
-        let error = of(Some("sso")).unwrap_err();
+        assert_eq!(
+            profile(Some("away")).unwrap_err(),
+            "there is no profile away"
+        );
+        let error = profile(Some("sso")).unwrap_err();
         assert!(
             error.starts_with("profile sso has sso_session, "),
             "{error}"
