@@ -9,7 +9,7 @@ use crate::etcd::Etcd;
 use crate::guests::guest;
 use crate::http::{Answer, ask, text};
 use crate::process::{Ended, Home, Process};
-use crate::{PATIENCE, until};
+use crate::{PATIENCE, setting, until};
 use crawler_testing::s3::{ACCESS_KEY, BUCKET, FaultPlan, S3Server, SECRET_KEY};
 use reqwest::Method;
 
@@ -66,20 +66,16 @@ impl Cluster {
 
     /// Makes a cluster without nodes on this etcd.
     pub fn on(etcd: Etcd) -> Self {
-        Self {
+        let cluster = Self {
             etcd,
             home: Home::new(),
             log: None,
             bucket: None,
-        }
-        .as_wanted()
-    }
-
-    fn as_wanted(self) -> Self {
-        match std::env::var(DATA) {
-            Ok(wanted) if wanted == "bucket" => self.in_bucket(faults()),
-            Ok(other) => panic!("{DATA} is bucket or not set, not {other:?}"),
-            Err(_) => self,
+        };
+        match setting(DATA) {
+            Some(wanted) if wanted == "bucket" => cluster.in_bucket(faults()),
+            Some(other) => panic!("{DATA} is bucket or not set, not {other:?}"),
+            None => cluster,
         }
     }
 

@@ -102,7 +102,7 @@ async fn run_until_signalled(command: Command) -> anyhow::Result<()> {
 async fn carry_out(command: Command, stop: CancellationToken) -> anyhow::Result<()> {
     match command {
         Command::Run(options) => run::run(*options, stop).await,
-        Command::Up(options) => up::run(*options, stop).await,
+        Command::Up(options) => Box::pin(up::run(*options, stop)).await,
         Command::Master(options) => Box::pin(cluster::run_master(*options, stop)).await,
         Command::Worker(options) => match *options {
             WorkerOptions::Cluster(options) => Box::pin(cluster::run_worker(*options, stop)).await,

@@ -27,7 +27,7 @@ pub(super) enum ProbeResult {
     Broken(String),
 }
 
-/// What the writers of a race do.
+/// Kind of a race: the write that all of its writers try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Race {
     Create,

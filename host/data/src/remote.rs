@@ -1,6 +1,6 @@
 //! Opens buckets of object stores.
 //!
-//! Who opens one says what the environment has for it: the variables that the provider's own tools read. A setting of
+//! The caller hands over what the environment has for a bucket: the variables that the provider's own tools read. A setting of
 //! [`RemoteSettings`] comes before a variable. Without credentials in either, the machine is asked: web identity,
 //! container and instance metadata for S3, application default credentials for Google, a managed identity for Azure.
 //!

@@ -66,7 +66,7 @@ impl Written {
     }
 }
 
-/// How long items gather for one write: until there are enough, or the time is over.
+/// Bounds of the items that gather for one write: there are enough, or the time is over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gathering {
     /// Number of items that are enough.

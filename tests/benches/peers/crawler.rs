@@ -102,7 +102,7 @@ impl Crawler {
     pub(crate) fn begin(&self, task: &Task<'_>) -> Begun {
         let folder = tempfile::tempdir_in(task.home.path()).expect("a folder can be made");
         let command = match &self.program {
-            Program::Worker => worker(task, folder.path(), &folder.path().join("data")),
+            Program::Worker => worker(task, folder.path(), folder.path().join("data")),
             Program::Run => run(task, folder.path()),
             Program::Peer(words) => {
                 let mut command = Command::new(&words[0]);

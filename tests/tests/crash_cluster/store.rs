@@ -104,7 +104,10 @@ async fn scan<T: DeserializeOwned>(catalog: &Catalog, prefix: &str) -> BTreeMap<
 /// Returns the items of every run of a resource, oldest run first: whole, and none twice in one run.
 pub(crate) async fn items(data: &Path, id: ResourceId) -> Vec<Vec<Value>> {
     let root = DataRoot::open(&data.display().to_string()).expect("the data root opens");
-    let lines = LineFolders::new(root.items_root().unwrap(), LineSettings::default());
+    let lines = LineFolders::new(
+        root.items_root().expect("it is a folder"),
+        LineSettings::default(),
+    );
     let extents = Arc::new(extents(&root, id).await);
     let newest = lines.newest_run(id, &extents).await;
     let newest = newest.expect("line files are listed");

@@ -44,7 +44,7 @@ pub(crate) async fn run() {
         if frontier.roots().is_none() {
             frontier.seed(site.fresh(1_000)).await.expect("it is open");
         }
-        let items = data.items_folder(SHARD.resource).unwrap();
+        let items = data.items_folder(SHARD.resource).expect("it is a folder");
         let items = items.join(SHARD.shard.to_string());
         let settings = LineSettings {
             max_file_bytes: FILE_BYTES,
@@ -59,7 +59,10 @@ pub(crate) async fn run() {
     }
     let removed = data.delete_frontiers(SHARD.resource).await;
     removed.expect("nobody has it open");
-    let lines = LineFolders::new(data.items_root().unwrap(), LineSettings::default());
+    let lines = LineFolders::new(
+        data.items_root().expect("it is a folder"),
+        LineSettings::default(),
+    );
     let removed = lines.delete(SHARD.resource).await;
     removed.expect("nobody writes them");
     println!("  deleted:");

@@ -17,7 +17,7 @@ use crawler_sink::parts::PartSettings;
 /// The largest part of items. While one is written, the next ones gather: a frontier keeps twice this in memory.
 const MAX_PART_BYTES: usize = 4 << 20;
 
-/// How a bucket is reached, and how often it is written to. A folder needs none of it. Secrets are named by their
+/// Access to a bucket, and the pace at which it is written to. A folder needs none of it. Secrets are named by their
 /// place, so that the config file can be shown to others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DataConfig {
