@@ -16,11 +16,13 @@ use crawler_sink::{Gathering, Sink, SinkError};
 
 /// Number of items of one write. While one write is made durable the next items gather.
 const BATCH: usize = 2_000;
+/// Time that a write may take after the crawl was told to stop, if it may be given up.
+const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// Runs until `no_more` is cancelled and the outbox is empty, or the sink is gone for good. Returns true if
 /// all items were delivered.
 ///
-/// A failing sink is not waited for when the crawl was told to stop, and neither is a write that may be given up.
+/// A failing sink is not waited for when the crawl was told to stop. A write that may be given up is, after a grace.
 pub(super) async fn drain(
     shared: &Shared,
     mut sink: Box<dyn Sink>,
@@ -65,10 +67,15 @@ pub(super) async fn drain(
         }
         let (first, n_given) = (batch.first(), batch.items.len() as u64);
         let is_cancel_safe = sink.is_cancel_safe();
+        // A crawl that is paused or given away still shows what it had.
+        let given_up = async {
+            stop.cancelled().await;
+            tokio::time::sleep(STOP_GRACE).await;
+        };
         let written = tokio::select! {
             biased;
             written = Stage::Sink.timed(sink.write(first, &batch.items)) => written,
-            () = stop.cancelled(), if is_cancel_safe => return false,
+            () = given_up, if is_cancel_safe => return false,
         };
         let error = match written {
             Ok(written) if written.n_items > n_given => {

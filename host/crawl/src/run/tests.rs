@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::StreamExt as _;
+use tokio::sync::Notify;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -551,4 +552,28 @@ async fn items_that_the_frontier_does_not_have_are_not_called_delivered() {
     };
     let expected = "the sink has 1000 items from number 0 on, and the frontier only ";
     assert!(why.starts_with(expected), "{why}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_waits_a_while_for_a_write_and_then_gives_it_up() {
+    let stopped = async |write_time| {
+        let sink = Kept {
+            write_time,
+            ..Kept::default()
+        };
+        let stop = CancellationToken::new();
+        let (began, token) = (sink.began.clone(), stop.clone());
+        tokio::spawn(async move {
+            began.notified().await;
+            token.cancel();
+        });
+        let before = Instant::now();
+        let ended = crawl_until(&["/"], CrawlSettings::default(), sink, stop).await;
+        (
+            ended.n_items > 0,
+            before.elapsed() < Duration::from_secs(10),
+        )
+    };
+    assert_eq!(stopped(Duration::from_secs(1)).await, (true, true));
+    assert_eq!(stopped(Duration::from_secs(3_600)).await, (false, true));
 }

@@ -219,6 +219,10 @@ pub(super) struct Kept {
     /// True if no try ever succeeds.
     pub(super) is_closed_for_good: bool,
     pub(super) gathering: Gathering,
+    /// Time that a write takes.
+    pub(super) write_time: Duration,
+    /// Signals that a write has begun.
+    pub(super) began: Arc<Notify>,
     /// Number of items that an earlier owner has written, from the first one on.
     pub(super) n_there: u64,
     pub(super) n_writes: Arc<AtomicU32>,
@@ -239,6 +243,8 @@ impl Sink for Kept {
             let source = std::io::Error::other("disk full");
             return Err(SinkError::of_file("write", "x", source));
         }
+        self.began.notify_one();
+        tokio::time::sleep(self.write_time).await;
         self.items.lock().unwrap().extend_from_slice(items);
         self.n_writes.fetch_add(1, Ordering::Relaxed);
         let n_items = self.n_there.max(items.len() as u64);
@@ -246,6 +252,10 @@ impl Sink for Kept {
             n_items,
             mark: None,
         })
+    }
+
+    fn is_cancel_safe(&self) -> bool {
+        true
     }
 
     fn gathering(&self) -> Gathering {
