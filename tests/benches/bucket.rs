@@ -8,8 +8,8 @@
 //! The object store is a server in this process, whose answers are delayed. It shares the processors with the crawl, so
 //! a bucket does worse here than on a machine of its own. nginx serves the pages. A crawl is measured from the start of
 //! its process to its end, and the places take turns; the first round warms up and is not counted. A crawl of one page
-//! shows what the start and the end of a process take, which is much with a slow store; a column tells the rate without
-//! that. Settings, with their defaults:
+//! shows how long the start and the end of a process take; with a slow store that is long. One column has the rate
+//! without that time. Settings, with their defaults:
 //!
 //! ```text
 //! CRAWLER_BUCKET_ROUNDS=3        rounds that are counted
@@ -33,7 +33,7 @@ use task::Task;
 #[path = "peers/task.rs"]
 mod task;
 
-/// Times that the object store takes for an answer. `None` is a folder.
+/// Places of the data root: the delay of the object store's answers, or `None` for a folder.
 const PLACES: [Option<Duration>; 4] = [
     None,
     Some(Duration::ZERO),
@@ -162,7 +162,7 @@ fn print(runs: &[Vec<Run>; PLACES.len()], singles: [f64; PLACES.len()]) {
     let n_pages = |runs: &[Run]| median(runs.iter().map(|run| run.n_pages as f64));
     let rates = runs.each_ref().map(|runs| n_pages(runs) / took(runs));
     println!(
-        "\n| data root | pages/s | of a folder | one page | pages/s without it | of a folder | requests for a million pages: PUT | GET | LIST | others |"
+        "\n| data root | pages/s | relative to a folder | time for one page | pages/s without that time | relative to a folder | requests for a million pages: PUT | GET | LIST | others |"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
     let net = |place: usize| n_pages(&runs[place]) / (took(&runs[place]) - singles[place]);

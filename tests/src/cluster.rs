@@ -16,7 +16,7 @@ use reqwest::Method;
 /// Time for which a silent node counts as there, in these tests.
 pub const LEASE_TTL: Duration = Duration::from_secs(2);
 
-/// Returns faults of an object store on a bad day.
+/// Returns the faults of an unreliable object store.
 pub fn faults() -> FaultPlan {
     FaultPlan {
         latency: Duration::from_millis(2),

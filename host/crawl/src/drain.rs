@@ -1,6 +1,6 @@
 //! Delivery of the outbox to the sink: in order, as fast as the sink takes it, and again after an error.
 //!
-//! For a sink whose writes cost much, items gather first, but not while the crawl waits for their delivery.
+//! If the sink's writes are costly, items gather first, but not while the crawl waits for their delivery.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use crawler_sink::{Gathering, Sink, SinkError};
 
 /// Number of items of one write. While one write is made durable the next items gather.
 const BATCH: usize = 2_000;
-/// Time that a write may take after the crawl was told to stop, if it may be given up.
+/// Time that a cancel-safe write may take after the crawl was told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// Runs until `no_more` is cancelled and the outbox is empty, or the sink is gone for good. Returns true if
 /// all items were delivered.
 ///
-/// A failing sink is not waited for when the crawl was told to stop. A write that may be given up is, after a grace.
+/// After the crawl was told to stop, a failing sink is not tried again, and a cancel-safe write gets [`STOP_GRACE`].
 pub(super) async fn drain(
     shared: &Shared,
     mut sink: Box<dyn Sink>,
@@ -32,7 +32,7 @@ pub(super) async fn drain(
     let frontier = &shared.parts.frontier;
     let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
     let mut has_failed = false;
-    // Number of the next items that the sink is known to have.
+    // Number of items, from the next one on, that the sink is known to have.
     let mut n_known = 0;
     loop {
         let gathering = sink.gathering();

@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub(super) progress: Arc<Notify>,
     /// Signals that the outbox has items, or that the crawl waits for their delivery.
     pub(super) items: Notify,
-    /// True if the crawl does nothing before its items are delivered.
+    /// True while the crawl can do nothing until its items are delivered.
     pub(super) waits_for_delivery: AtomicBool,
     /// Number of pages that came to an end in this run.
     pub(super) n_ended: AtomicU64,
@@ -167,6 +167,7 @@ impl Shared {
         self.items.notify_one();
     }
 
+    /// Returns true while the crawl waits until its items are delivered.
     pub(super) fn is_waiting_for_delivery(&self) -> bool {
         self.waits_for_delivery.load(Ordering::Relaxed)
     }

@@ -28,7 +28,7 @@ pub enum DataError {
         /// Reason why it is refused.
         why: String,
     },
-    /// The settings do not suffice to reach the object store.
+    /// A setting that is needed to reach the object store is wrong or missing.
     #[error("cannot reach the data root {root}: {why}; see [data] in the config file")]
     Settings {
         /// Path or URL of the data root.
@@ -44,7 +44,7 @@ pub enum DataError {
         /// Path or URL of the data root.
         root: String,
     },
-    /// The object store refuses the credentials, or does not let them do this.
+    /// The object store refuses the credentials, or they do not permit the operation.
     #[error(
         "the object store does not let this process {doing} {path} in the data root {root}; check its credentials and what they are allowed to do"
     )]
@@ -84,7 +84,7 @@ pub enum DataError {
     /// An object cannot be read or written.
     #[error("cannot {doing} {path} in the data root {root}")]
     Object {
-        /// Operation: "read" or "write".
+        /// Operation, such as "write".
         doing: &'static str,
         /// Path below the root.
         path: String,
@@ -187,7 +187,7 @@ impl DataError {
                     ObjectError::Generic { .. } | ObjectError::JoinError { .. }
                 )
             }
-            // Credentials are renewed, and a bucket is put back.
+            // Credentials may be renewed, and a bucket may be created.
             DataError::NoBucket { .. } | DataError::Refused { .. } => true,
             DataError::Folder { .. }
             | DataError::Url { .. }
@@ -231,8 +231,8 @@ pub(crate) fn failed(
     }
 }
 
-/// Returns true if the object store knows the caller and refuses the request, or does not know the caller. An error of a
-/// list has no kind of its own.
+/// Returns true if the object store does not know the caller, or does not permit the request. The error of a refused
+/// list is `Generic`: only its text tells the status.
 fn is_refused(error: &ObjectError) -> bool {
     match error {
         ObjectError::PermissionDenied { .. } | ObjectError::Unauthenticated { .. } => true,

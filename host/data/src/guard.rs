@@ -1,9 +1,9 @@
 //! The object store of a data root, which notices when the root is taken away.
 //!
 //! A write into a folder that was removed would make it anew, half-empty, and a read from one would say that
-//! nothing was ever there. Here both are errors for as long as the folder is not the one that was opened. A
-//! bucket that was removed says of each object that there is none; that is an error, too. The store also keeps
-//! its last error, which explains why a caller waits.
+//! nothing was ever there. Here both are errors for as long as the folder is not the one that was opened. A store
+//! whose bucket was removed answers that the object does not exist; here that is an error that names the bucket. The
+//! guard also keeps the last error, which explains why a caller waits.
 
 use std::fmt;
 use std::fs::File;
@@ -84,7 +84,7 @@ impl GuardedStore {
         Ok(Self::new(Arc::new(inner.with_fsync(true)), Some(folder)))
     }
 
-    /// Guards the store of a bucket.
+    /// Guards a store in a bucket, below its prefix.
     pub(super) fn of_bucket(inner: Arc<dyn ObjectStore>) -> Self {
         Self::new(inner, None)
     }
@@ -333,8 +333,8 @@ struct UploadedObject {
 }
 
 impl UploadedObject {
-    /// Returns the object, if it is there with the metadata of this upload. If the answer to the end of an upload is
-    /// lost, the store knows no such upload at the next try, because it has ended well.
+    /// Returns the object if it exists with the metadata of this upload. When the answer to the last request of an
+    /// upload is lost, the object exists, but the repeated request fails: the store no longer knows the upload.
     async fn found(&self) -> Option<PutResult> {
         let is_metadata = |key: &Attribute| matches!(key, Attribute::Metadata(_));
         let own: Vec<_> = self

@@ -72,8 +72,8 @@ impl DataRoot {
         Self::open_with(url_or_path, &RemoteSettings::default())
     }
 
-    /// Opens a folder, which is created if it is missing, or a bucket. Whether the bucket can be used, the
-    /// [probe](Self::probe) tells.
+    /// Opens a folder, which is created if it is missing, or a bucket. Only the [probe](Self::probe) tells whether the
+    /// bucket can be used.
     pub fn open_with(url_or_path: &str, remote: &RemoteSettings) -> Result<Self, DataError> {
         let place: DataPlace = url_or_path.parse()?;
         let (place, objects) = match place {
@@ -125,8 +125,8 @@ impl DataRoot {
         self.objects.last_error()
     }
 
-    /// Refuses a root in which two writers of one object do not learn of each other, and one whose clock is too far
-    /// from this machine's.
+    /// Refuses a root in which two writers of one object do not learn of each other, and a bucket whose clock differs
+    /// too much from this machine's.
     pub async fn probe(&self) -> Result<(), DataError> {
         let path = ObjectPath::from(probe::PROBES);
         let is_bucket = self.folder().is_none();
@@ -143,7 +143,8 @@ impl DataRoot {
         }
     }
 
-    /// Compares the clocks: between these two times the object store has written what has that date.
+    /// Compares the clocks: the object store wrote an object between these two times of this machine, and dates it
+    /// `dated`.
     fn check_clock(
         &self,
         (before, after): (UnixMillis, UnixMillis),
@@ -182,7 +183,7 @@ impl DataRoot {
         }
         let bytes = match self.read(&path).await {
             Ok(bytes) => bytes,
-            // An object store refuses one of two writes at once although neither is done yet.
+            // An object store may refuse one of two concurrent writes before the other one is done.
             Err(source @ ObjectError::NotFound { .. }) => {
                 let source = removal::root_error(std::io::Error::other(source));
                 return Err(self.failed("read", &path, source));

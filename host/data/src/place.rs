@@ -42,7 +42,7 @@ pub enum Provider {
 impl Provider {
     const ALL: [Self; 3] = [Self::S3, Self::Google, Self::Azure];
 
-    /// Returns the scheme of its URLs.
+    /// Returns the scheme of this provider's URLs.
     pub fn scheme(self) -> &'static str {
         match self {
             Provider::S3 => "s3",
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_told_by_their_scheme() {
+    fn a_place_is_recognized_by_its_scheme() {
         for (text, shown) in [
             ("crawler-data", "crawler-data"),
             ("file:///srv/data", "/srv/data"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_refused_with_the_reason() {
+    fn wrong_places_are_refused_with_the_reason() {
         for (text, why) in [
             ("file://srv/data", "its path is not absolute"),
             ("ftp://h/p", "ftp is no kind of data root"),

@@ -1,4 +1,4 @@
-//! Tests that a store keeps two writers apart, and dates what it keeps: frontiers and clusters rely on it.
+//! Tests that a store keeps two writers apart, on which frontiers and clusters rely, and reads its clock.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crawler_model::crawl::UnixMillis;
 pub(super) const PROBES: &str = "probe";
 /// Number of writes at once.
 const WRITERS: usize = 8;
-/// Number of races until one must have told its winner: the answer to a write may get lost.
+/// Number of races in one of which a writer must be told that it won. The answer to a single winner may be lost.
 const RACES: usize = 5;
 
 /// Result of a probe.
 #[derive(Debug)]
 pub(super) enum ProbeResult {
-    /// Exactly one writer wins. This is the time at which the store says that it wrote the object.
+    /// Exactly one writer wins. The value is the time of the write by the store's clock.
     Kept(UnixMillis),
     /// The store does something else, described here.
     Broken(String),
@@ -34,9 +34,9 @@ enum Race {
     Update,
 }
 
-/// Writes one object several times at once. Exactly one create may succeed, the others must be told that the
-/// object exists, and its content must be the winner's; then the same with updates of what is there, if the store has
-/// them.
+/// Creates one object several times at once. Exactly one create may succeed, the others must be told that the
+/// object exists, and its content must be the winner's. If `has_updates`, the same is tested with conditional updates
+/// of an object that exists.
 pub(super) async fn probe(
     objects: &Arc<dyn ObjectStore>,
     has_updates: bool,
@@ -45,13 +45,13 @@ pub(super) async fn probe(
         true => &[Race::Create, Race::Update],
         false => &[Race::Create],
     };
-    // A listing that is not allowed would show much later, in the middle of a crawl.
+    // If lists are not permitted, this fails here rather than in the middle of a crawl.
     objects
         .list_with_delimiter(Some(&ObjectPath::from(PROBES)))
         .await?;
     let mut dated = 0;
     for race in races {
-        match conclusive(objects, *race).await? {
+        match race_until_won(objects, *race).await? {
             ProbeResult::Kept(at) => dated = at,
             broken @ ProbeResult::Broken(_) => return Ok(broken),
         }
@@ -59,14 +59,15 @@ pub(super) async fn probe(
     Ok(ProbeResult::Kept(dated))
 }
 
-async fn conclusive(
+/// Repeats a race until a writer is told that it won, or the store turns out to be broken.
+async fn race_until_won(
     objects: &Arc<dyn ObjectStore>,
     race: Race,
 ) -> Result<ProbeResult, ObjectError> {
     for _ in 0..RACES {
         let name = hex::encode(rand::random::<[u8; 8]>());
         let path = ObjectPath::from_iter([PROBES, &name]);
-        let found = run(objects, &path, race).await;
+        let found = race_once(objects, &path, race).await;
         // What cannot be removed now is swept later.
         let _removed = objects.delete(&path).await;
         if let Some(result) = found? {
@@ -79,8 +80,8 @@ async fn conclusive(
     )))
 }
 
-/// Returns the result of one race; `None` if no writer was told that it won, although there was one.
-async fn run(
+/// Returns the result of one race; `None` if a writer won, but the answer to it was lost.
+async fn race_once(
     objects: &Arc<dyn ObjectStore>,
     path: &ObjectPath,
     race: Race,
@@ -121,7 +122,7 @@ async fn run(
     let verb = race.verb();
     let broken = |why: String| Ok(Some(ProbeResult::Broken(why)));
     match winners.as_slice() {
-        // The winner's answer was lost.
+        // The answer to the winner was lost.
         [] if kept.starts_with(b"writer ") => Ok(None),
         [] if let Some(failed) = failed => Err(failed),
         [winner] if kept == winner.as_bytes() => {

@@ -1,8 +1,9 @@
 //! Opens buckets of object stores.
 //!
-//! The caller hands over what the environment has for a bucket: the variables that the provider's own tools read. A setting of
-//! [`RemoteSettings`] comes before a variable. Without credentials in either, the machine is asked: web identity,
-//! container and instance metadata for S3, application default credentials for Google, a managed identity for Azure.
+//! The caller passes the variables of the environment that the provider's own tools read. A setting of
+//! [`RemoteSettings`] takes precedence over a variable. Without credentials in either, they come from the machine: web
+//! identity, container and instance metadata for S3, application default credentials for Google, a managed identity for
+//! Azure.
 //!
 //! A request that fails is repeated with growing pauses, by the client of [`object_store`]. It is repeated only if it
 //! was not carried out, or if repeating it is harmless.
@@ -23,7 +24,7 @@ use object_store::{BackoffConfig, ObjectStore, RetryConfig};
 use super::DataError;
 use super::place::{Bucket, Provider};
 
-/// Time that a connection may take.
+/// Time that the opening of a connection may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Settings of the connection to a bucket. What is absent is taken from the environment.
@@ -52,7 +53,7 @@ pub struct RemoteSettings {
 /// An access key of S3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccessKey {
-    /// Id of the key; it is no secret.
+    /// Id of the key, which is not secret.
     pub id: String,
     /// The key itself.
     pub secret: Secret,
@@ -107,7 +108,7 @@ impl fmt::Debug for Secret {
 impl RemoteSettings {
     /// Opens a bucket. Nothing is sent yet.
     pub(super) fn open(&self, bucket: &Bucket) -> Result<Arc<dyn ObjectStore>, DataError> {
-        // An error says that another one is installed, and any will do.
+        // An error means that another provider is installed already, and any will do.
         let _installed = rustls::crypto::ring::default_provider().install_default();
         let wrong = |why: String| DataError::Settings {
             root: bucket.to_string(),
@@ -192,7 +193,7 @@ impl RemoteSettings {
     fn azure(&self, bucket: &Bucket) -> Result<impl ObjectStore, String> {
         let mut builder = MicrosoftAzureBuilder::new();
         let key = self.account.as_ref().and_then(|(_, key)| key.as_ref());
-        // A key is enough; with it, the credentials of the environment do not count.
+        // With a key, all variables of the environment are ignored: they may hold other credentials.
         let variables = self.variables("azure_").filter(|_| key.is_none());
         for (key, value) in variables {
             if let Ok(key) = key.parse::<AzureConfigKey>() {
@@ -215,7 +216,7 @@ impl RemoteSettings {
         builder.build().map_err(|e| e.to_string())
     }
 
-    /// Returns the variables whose names begin so, in lower case, with their values.
+    /// Returns the variables whose names in lower case begin with `start`, with their values.
     fn variables(&self, start: &str) -> impl Iterator<Item = (String, &String)> {
         let names = self.environment.iter();
         let names = names.map(|(name, value)| (name.to_ascii_lowercase(), value));
@@ -229,14 +230,14 @@ impl RemoteSettings {
                 max_backoff: Duration::from_secs(5),
                 base: 2.0,
             },
-            // The time ends them.
+            // `retry_timeout` ends the retries.
             max_retries: usize::MAX,
             retry_timeout: self.retry_timeout,
         }
     }
 
-    /// Returns the options of the HTTP client. Without encryption it goes only to an endpoint that is named so, or if
-    /// the variable allows it.
+    /// Returns the options of the HTTP client. It sends requests without encryption only if the endpoint of the
+    /// settings is an `http://` URL, or the variable `allow_http` is `true`.
     fn client(&self, allow_http: &str) -> ClientOptions {
         let is_http = |url: &String| url.starts_with("http://");
         let allowed = self.variables(allow_http).any(|(_, value)| value == "true");

@@ -69,8 +69,8 @@ impl DataRoot {
         Ok(n)
     }
 
-    /// Deletes files of writes that were cut off more than an hour ago; returns how many. A bucket shows no object
-    /// that is not complete, and has probes only.
+    /// Deletes files of writes that were cut off more than an hour ago; returns how many. A bucket never lists an
+    /// incomplete object, so only probes are deleted there.
     pub async fn sweep(&self, now: UnixMillis) -> Result<usize, DataError> {
         let before = Duration::from_millis(now).saturating_sub(STAGING_AGE);
         let Some(root) = self.folder().map(Path::to_owned) else {
@@ -89,7 +89,7 @@ impl DataRoot {
         swept.await.map_err(failed)
     }
 
-    /// Deletes probes that were written before that time since the epoch.
+    /// Deletes probes that were written before this time, counted from the Unix epoch; returns how many.
     async fn sweep_probes(&self, before: Duration) -> Result<usize, DataError> {
         let folder = ObjectPath::from(PROBES);
         let failed = |source| self.failed("sweep", &folder, source);

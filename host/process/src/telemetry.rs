@@ -114,7 +114,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        // Some errors tell their cause, too.
+        // The message of some errors already ends with that of their cause.
         let told = error.to_string();
         if !text.ends_with(&told) {
             text.push_str(": ");

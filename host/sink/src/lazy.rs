@@ -41,7 +41,7 @@ impl Sink for LazySink {
         opened.is_some_and(|sink| sink.is_cancel_safe())
     }
 
-    /// The first write opens the sink, and has what is there.
+    /// Returns the bounds of the opened sink. Items do not gather for the first write, which opens it.
     fn gathering(&self) -> Gathering {
         let opened = self.opened.as_ref();
         opened.map_or_else(Gathering::default, |sink| sink.gathering())

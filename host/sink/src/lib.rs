@@ -29,17 +29,17 @@ pub mod stream;
 /// Destination of one shard's items. One task writes to it.
 #[async_trait]
 pub trait Sink: Send {
-    /// Writes items, the first of which has this number in the outbox. Those that the answer counts are durable at the
-    /// destination when this returns; there is at least one, unless none were given. A write without items, at the end
-    /// of a crawl that had none, makes an empty output.
+    /// Writes items, the first of which has the number `first` in the outbox. Those that the result counts are durable
+    /// at the destination when this returns; there is at least one, unless none were given. A write without items, at
+    /// the end of a crawl that had none, makes an empty output.
     async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError>;
 
-    /// Returns true if a write may be given up at any moment and leaves nothing torn behind.
+    /// Returns true if a write may be given up at any moment without leaving a part of its items behind.
     fn is_cancel_safe(&self) -> bool {
         false
     }
 
-    /// Returns how long items gather for one write. The default is that a write has what is there.
+    /// Returns the bounds within which items gather for one write. By default they do not gather.
     fn gathering(&self) -> Gathering {
         Gathering::default()
     }
@@ -49,8 +49,8 @@ pub trait Sink: Send {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
     /// Number of items, from the first given one on, that the destination has. It may be smaller than the number of
-    /// given items. If it is larger, an earlier owner has written more of them, and the caller writes so many again: then
-    /// they are compared.
+    /// given items. If it is larger, an earlier owner has written more, and the caller repeats the write with at least
+    /// this many items, so that the sink can compare them.
     pub n_items: u64,
     /// Mark that is kept in the batch that removes these items from the outbox.
     pub mark: Option<SinkMark>,
@@ -66,14 +66,14 @@ impl Written {
     }
 }
 
-/// Bounds of the items that gather for one write: there are enough, or the time is over.
+/// Bounds of the items that gather for one write, which begins as soon as one of them is reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gathering {
-    /// Number of items that are enough.
+    /// Number of items at which the write begins.
     pub max_items: usize,
-    /// Number of bytes that are enough.
+    /// Size in bytes of the items at which the write begins.
     pub n_bytes: u64,
-    /// Time after which they are written anyhow. If it is zero, items do not gather.
+    /// Time after which the write begins in any case. If it is zero, items do not gather.
     pub max_wait: Duration,
 }
 

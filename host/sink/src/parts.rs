@@ -1,4 +1,4 @@
-//! Items as part objects in an object store, which has no appending: each write is an object of its own.
+//! Items as part objects in an object store. Objects cannot be appended to, so each write makes one of its own.
 //!
 //! ```text
 //! items/<resource id>/<shard>/<run>/<number of the first item>-<its key>.jsonl    one item record a line
@@ -6,11 +6,12 @@
 //!
 //! The name of a part follows from the outbox: it has the number and the key of the first item. A part is created and
 //! never replaced, so of all who deliver the same items exactly one has its part kept: an owner before a crash or the
-//! one after it, or a leader that delivers what a deleted resource left. Whoever finds the part there takes it as its
-//! own, with all the items that are in it. So no item is lost and none is there twice, whoever lists the objects, and
-//! all of them count. No marks are kept.
+//! one after it, or a leader that delivers what a deleted resource left. A writer whose part exists already takes it
+//! over, with all the items that are in it. So no item is lost, and none is stored twice. Every part counts as soon as
+//! it exists, and no marks are kept.
 //!
-//! Items gather for a while, because each part costs a request. A write that is given up leaves a part whole or absent.
+//! Items gather for a while, because each part costs a request. After a write that is given up, the part is whole or
+//! absent.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +42,7 @@ const MEDIA_TYPE: &str = "application/x-ndjson";
 /// Bounds of part objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartSettings {
-    /// Size in bytes at which a part is written; an item is never split.
+    /// Size in bytes at which a part is written. An item is never split, so a part may be larger by one item.
     pub part_bytes: u64,
     /// Time for which items gather until a smaller part is written.
     pub max_wait: Duration,
@@ -102,7 +103,7 @@ impl Sink for Parts {
 }
 
 impl Parts {
-    /// Returns the lines of a part, and the number of items in it: all of one run.
+    /// Returns the number of items in the next part, which are all of one run, and the lines of the part.
     fn lines(&self, items: &[ItemRecord]) -> Result<(u64, Vec<u8>), SinkError> {
         let mut lines = Vec::new();
         let mut n_items = 0;
@@ -120,7 +121,7 @@ impl Parts {
         Ok((n_items, lines))
     }
 
-    /// Takes a part that exists as the one of these items. It may have more of them than were given.
+    /// Takes over a part that exists, after comparing its items with the given ones. It may have more or fewer items.
     async fn take_over(
         &self,
         path: &ObjectPath,

@@ -14,7 +14,7 @@ use serde_json::Value;
 mod moto;
 mod trouble;
 
-/// Config of nodes that soon tell of a store that does not answer.
+/// Config of nodes that report early that the store does not answer.
 const IMPATIENT: &str = "[data]\nrequest-timeout = \"3s\"\nretry-timeout = \"2s\"\n";
 /// Number of pages of the site.
 const N_PAGES: usize = 300;
@@ -78,7 +78,7 @@ impl Machines {
         &self.nodes[&format!("master-{n}")].1
     }
 
-    /// Kills a node; its machine is gone with all of its files.
+    /// Kills a node and removes its working folder, as if its machine were lost.
     fn lose(&mut self, id: &str) {
         let lost = self.nodes.remove(id);
         let (_home, mut node) = lost.expect("the node is there");
@@ -102,7 +102,7 @@ impl Machines {
         (!owner.is_empty()).then_some(owner)
     }
 
-    /// Waits for the end of a crawl, and returns the pages that its items are of. No item may be there twice.
+    /// Waits for the end of a crawl, and returns the URLs of the pages with items. No item may be stored twice.
     #[track_caller]
     fn pages(&self, name: &str) -> BTreeSet<String> {
         let ended = self
@@ -128,7 +128,7 @@ fn all_pages(web: &Web) -> BTreeSet<String> {
 }
 
 #[test]
-fn s27_machines_with_nothing_in_common_but_a_bucket_go_on_where_a_lost_one_ended() {
+fn s27_machines_that_share_only_a_bucket_survive_a_lost_one() {
     let _turn = one_at_a_time();
     let Some(mut machines) = Machines::new(3, 4, FaultPlan::default()) else {
         return;
@@ -147,7 +147,7 @@ fn s27_machines_with_nothing_in_common_but_a_bucket_go_on_where_a_lost_one_ended
     let followed = follow.wait(PATIENCE);
     assert_eq!(followed.code, Some(0), "{}", followed.stderr);
     assert_eq!(followed.stdout.lines().count(), N_PAGES);
-    // The owner before has fetched a few pages that the next one fetched again, and no more.
+    // The new owner fetches only a few pages again that the lost one had fetched.
     assert!(web.log().len() < 2 * N_PAGES, "{}", web.log().len());
     let why = web.url("/7").to_string();
     let why = machines
@@ -177,7 +177,7 @@ fn s27_machines_with_nothing_in_common_but_a_bucket_go_on_where_a_lost_one_ended
 }
 
 #[test]
-fn owners_that_are_killed_again_and_again_lose_nothing_on_a_bad_store() {
+fn kills_and_faults_of_the_store_lose_no_item() {
     let _turn = one_at_a_time();
     let Some(mut machines) = Machines::new(1, 1, faults()) else {
         return;

@@ -11,7 +11,7 @@ use super::*;
 
 /// Package of PyPI with the server.
 const MOTO: &str = "moto[server]==5.2.1";
-/// Makes the bucket, or lists the keys in it.
+/// Program that makes the bucket, or prints the objects below a prefix.
 const CALLS: &str = "
 import boto3, sys
 s3 = boto3.client('s3', endpoint_url=sys.argv[1], region_name='us-east-1',
@@ -25,7 +25,7 @@ else:
 ";
 
 #[test]
-fn a_crawl_that_is_killed_goes_on_in_the_bucket_of_another_server() {
+fn a_killed_crawl_goes_on_in_a_bucket_of_moto() {
     let _turn = one_at_a_time();
     let home = Home::new();
     let Some(python) = python(home.path(), "moto", &[MOTO]) else {

@@ -1,10 +1,10 @@
-//! A bucket that cannot be used, or no more: the message, and what becomes of crawls.
+//! Tests of a bucket that cannot be used, or no longer: the messages, and the effect on crawls.
 
 use super::*;
 use crawler_tests::process::{Home, Process};
 
 #[test]
-fn credentials_that_expire_in_the_middle_of_a_crawl_cost_time_only() {
+fn credentials_that_expire_during_a_crawl_cost_only_time() {
     let _turn = one_at_a_time();
     let Some(machines) = Machines::new(1, 2, FaultPlan::default()) else {
         return;
@@ -33,7 +33,7 @@ fn credentials_that_expire_in_the_middle_of_a_crawl_cost_time_only() {
 }
 
 #[test]
-fn a_store_that_is_away_for_a_while_costs_time_only() {
+fn a_store_that_fails_for_a_while_costs_only_time() {
     let _turn = one_at_a_time();
     let Some(machines) = Machines::new(1, 2, FaultPlan::default()) else {
         return;
@@ -67,7 +67,7 @@ fn a_store_that_is_away_for_a_while_costs_time_only() {
 }
 
 #[test]
-fn up_does_not_begin_on_a_bucket() {
+fn up_refuses_a_bucket() {
     let home = Home::new();
     let ended = home.run(["up", "--http=:0", "--grpc=:0", "--data=s3:/b/x"]);
     let why = "two slashes are missing behind the colon";

@@ -133,7 +133,7 @@ impl Sink for Kept {
         Ok(Written::all(items, None))
     }
 
-    /// Items gather for longer than any test takes, unless the crawl waits for them.
+    /// Returns a time longer than any test: items are written only when the crawl waits for them.
     fn gathering(&self) -> Gathering {
         Gathering {
             max_items: usize::MAX,

@@ -541,7 +541,7 @@ async fn items_gather_until_there_are_enough_or_the_crawl_ends() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn items_that_the_frontier_does_not_have_are_not_called_delivered() {
+async fn items_that_only_the_sink_has_fail_the_crawl() {
     let sink = Kept {
         n_there: 1_000,
         ..Kept::default()
@@ -555,7 +555,7 @@ async fn items_that_the_frontier_does_not_have_are_not_called_delivered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_waits_a_while_for_a_write_and_then_gives_it_up() {
+async fn a_stop_gives_up_a_write_after_a_grace_period() {
     let stopped = async |write_time| {
         let sink = Kept {
             write_time,

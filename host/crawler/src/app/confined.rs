@@ -156,7 +156,7 @@ fn access(engine: &EngineOptions) -> anyhow::Result<PathAccess> {
     })
 }
 
-/// Adds what the data root needs: its folder, or the files with the credentials of a bucket.
+/// Allows access to the data root: to its folder, or to the files with the credentials of a bucket.
 fn allow_data(access: &mut PathAccess, data: &str, config: &FileConfig) -> anyhow::Result<()> {
     match data_root::open(data, &config.data)?.folder() {
         Some(folder) => access.write.push(folder.to_owned()),

@@ -1,4 +1,4 @@
-//! The data root of a process, as the options and the config file want it.
+//! The data root of a process, as its options and config file describe it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,16 +16,17 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Pause between two tries.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Opens the data root at this place. Whether a bucket can be used, its probe tells.
+/// Opens the data root at this place. Only [`probe`] tells whether a bucket can be used.
 pub(super) fn open(place: &str, config: &DataConfig) -> anyhow::Result<DataRoot> {
     let remote = config.remote(&place.parse()?).map_err(|why| Failure {
         what: why,
-        hint: "mend [data] in the config file, or the environment".to_owned(),
+        hint: "fix [data] in the config file, or the environment".to_owned(),
     })?;
     Ok(DataRoot::open_with(place, &remote)?)
 }
 
-/// Probes the data root. While it does not answer, this tries again for a minute.
+/// Probes the data root. While it does not answer, this tries again for a minute. Refused credentials and a missing
+/// bucket are errors at once.
 pub(super) async fn probe(data: &DataRoot) -> Result<(), DataError> {
     let begun = Instant::now();
     loop {
@@ -42,7 +43,7 @@ pub(super) async fn probe(data: &DataRoot) -> Result<(), DataError> {
     }
 }
 
-/// Returns the folder of the data root of `crawler up`, which keeps its records there, too.
+/// Returns the folder of the data root of `crawler up`, which also keeps its records there.
 pub(super) fn folder(data: &DataRoot) -> Result<&Path, Failure> {
     data.folder().ok_or_else(|| Failure {
         what: "crawler up keeps its records in the data root, which a bucket cannot hold"

@@ -17,8 +17,8 @@ use crawler_sink::parts::PartSettings;
 /// The largest part of items. While one is written, the next ones gather: a frontier keeps twice this in memory.
 const MAX_PART_BYTES: usize = 4 << 20;
 
-/// Access to a bucket, and the pace at which it is written to. A folder needs none of it. Secrets are named by their
-/// place, so that the config file can be shown to others.
+/// Access to a bucket, and the pace of writes to it. A folder needs none of these settings. The file names the places
+/// of secrets rather than the secrets, so that it can be shown to others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DataConfig {
     remote: RemoteSettings,
@@ -29,7 +29,7 @@ pub struct DataConfig {
     account_key: Option<SecretRef>,
     flush_interval: Option<Duration>,
     parts: PartSettings,
-    /// Keys that the file has, with the texts of their values.
+    /// Keys that are in the file, with the texts of their values.
     written: Vec<(&'static str, String)>,
 }
 
@@ -75,7 +75,7 @@ pub(super) const KEYS: [&str; 16] = [
     "part-interval",
 ];
 
-/// Parses a time between two others.
+/// Parses a time that is at least `least` and at most `most`.
 fn time_within(key: &str, text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
     let parsed = time(key, text)?;
     match (least..=most).contains(&parsed) {
@@ -99,7 +99,7 @@ impl DataTable {
                     && url.password().is_none()
                     && url.query().is_none()
             });
-            // It is not quoted, because it may have a password.
+            // The message does not quote the URL, which may contain a password.
             if !is_meant {
                 let why =
                     "endpoint is the http:// or https:// URL of an object store, without a user";
@@ -135,7 +135,7 @@ impl DataTable {
             default.retry_timeout,
             (one, minutes(10)),
         )?;
-        // Files are swept when they are an hour old.
+        // Files are swept when they are an hour old; the difference must be much smaller.
         remote.max_clock_skew = within(
             "max-clock-skew",
             &self.max_clock_skew,
@@ -171,7 +171,7 @@ impl DataTable {
         })
     }
 
-    /// Returns the keys that are there, with their values. Secrets are named by their places.
+    /// Returns the keys that are in the file, with their values. The value of a secret is its place.
     fn written(&self) -> Vec<(&'static str, String)> {
         let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
         let values = [
@@ -198,7 +198,7 @@ impl DataTable {
 }
 
 impl DataConfig {
-    /// Refuses a table that has a half of what belongs together; an error is a sentence for the user.
+    /// Refuses a table in which a key lacks the one that it needs; an error is a sentence for the user.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.access_key.is_some() != self.secret_key.is_some() {
             let why = "access-key and secret-key-file or secret-key-env come together";
@@ -210,8 +210,8 @@ impl DataConfig {
         Ok(())
     }
 
-    /// Returns the settings of the connection to this data root, with the secrets that the table names and what the
-    /// environment has; an error is a sentence for the user.
+    /// Returns the settings of the connection to this data root, with the secrets that the table names and the
+    /// variables of the environment; an error is a sentence for the user.
     pub fn remote(&self, place: &DataPlace) -> Result<RemoteSettings, String> {
         self.remote_with(place, Variables::read())
     }
@@ -258,7 +258,7 @@ impl DataConfig {
         let spare = Duration::from_secs(10);
         DurableSettings {
             flush_interval: self.flush_interval.unwrap_or(remote.flush_interval),
-            // The reason of a failure shows only if its request gives up first.
+            // The store's answer is reported only if the request gives up before the frontier does.
             deadline: self.remote.request_timeout + self.remote.retry_timeout + spare,
             ..remote
         }
@@ -269,7 +269,7 @@ impl DataConfig {
         self.parts
     }
 
-    /// Returns the keys that are set, with their values. Secrets are named by their places.
+    /// Returns the keys that are in the file, with their values. The value of a secret is its place.
     pub(crate) fn keys(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.written.iter().cloned()
     }
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_as_usual() {
+    fn absent_keys_have_their_defaults() {
         let config = parse("").unwrap();
         assert_eq!(config, DataConfig::default());
         let remote = config.remote_with(&bucket(), Variables::default());
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_values_of_the_table_are_taken_over() {
+    fn values_of_the_table_replace_defaults() {
         let config = parse(
             "endpoint = 'http://127.0.0.1:9000'\nrequest-timeout = '3s'\nmax-clock-skew = '5m'\nflush-interval = '1s'\npart-size = '1MiB'\npart-interval = '1m'",
         );
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_named() {
+    fn wrong_values_are_refused_with_the_reason() {
         for (text, why) in [
             (
                 "endpoint = 'shop.example'",

@@ -157,6 +157,7 @@ pub fn certificates() -> impl Iterator<Item = PathBuf> {
 /// Variables by which the tools of object stores find their credentials, and the home folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Variables {
+    /// Values by the names of the variables, which begin with `AWS_`, `AZURE_` or `GOOGLE_`.
     pub(super) of_providers: BTreeMap<String, String>,
     home: Option<PathBuf>,
 }
@@ -178,7 +179,7 @@ impl Variables {
         }
     }
 
-    /// Returns the value of a variable.
+    /// Returns the value of a provider's variable; `None` if it is empty or not set.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.of_providers.get(name).map(String::as_str)
     }

@@ -1,7 +1,7 @@
-//! Profiles in the files of S3's own tools: `~/.aws/credentials` and `~/.aws/config`.
+//! Profiles in the files of Amazon's own tools: `~/.aws/credentials` and `~/.aws/config`.
 //!
-//! Only keys that stand in the files are read. A profile that takes them from elsewhere, by a role, a sign-on or a
-//! program, is refused: those tools can write the keys into the environment.
+//! Only keys that are in the files are read. A profile without keys that takes them from elsewhere, by a role, a
+//! sign-on or a program, is refused: Amazon's tools can write such keys into the environment.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use super::environment::Variables;
 use crawler_data::{AccessKey, Secret};
 
-/// Name of the profile that is meant if none is named.
+/// Name of the profile that is read if none is named.
 const DEFAULT: &str = "default";
 /// Keys of a profile that takes its credentials from elsewhere.
 const ELSEWHERE: [&str; 5] = [
@@ -31,8 +31,8 @@ pub(super) struct Profile {
 type Sections = BTreeMap<String, BTreeMap<String, String>>;
 
 impl Profile {
-    /// Reads the profile of that name, or else of the one that `AWS_PROFILE` names. A profile that is named must be
-    /// there.
+    /// Reads the profile of this name, or else the one that `AWS_PROFILE` names. A profile that is named must
+    /// exist.
     pub(super) fn read(name: Option<&str>, variables: &Variables) -> Result<Self, String> {
         let named = name.or_else(|| variables.get("AWS_PROFILE"));
         let files = files(variables);
@@ -59,7 +59,7 @@ impl Profile {
         let mut is_there = false;
         for text in texts {
             let mut sections = sections(text);
-            // The file `config` has the word before all names but the default.
+            // In the file `config`, the word `profile` precedes all names but the default.
             for section in [name.to_owned(), format!("profile {name}")] {
                 if let Some(found) = sections.remove(&section) {
                     is_there = true;
@@ -85,7 +85,7 @@ impl Profile {
             (None, None) => None,
             (Some(_), None) | (None, Some(_)) => {
                 return Err(format!(
-                    "profile {name} has one of aws_access_key_id and aws_secret_access_key"
+                    "profile {name} has only one of aws_access_key_id and aws_secret_access_key"
                 ));
             }
         };
@@ -102,7 +102,7 @@ impl Profile {
     }
 }
 
-/// Returns the files: `config`, and `credentials`, whose values go over those of the first.
+/// Returns the paths of the files: first `config`, then `credentials`, whose values take precedence.
 pub(super) fn files(variables: &Variables) -> Vec<PathBuf> {
     let file = |variable: &str, name: &str| {
         let named = variables.get(variable).map(PathBuf::from);
@@ -179,7 +179,7 @@ aws_session_token = T
     }
 
     #[test]
-    fn a_profile_that_is_missing_or_takes_keys_from_elsewhere_is_refused() {
+    fn a_profile_that_is_missing_or_has_no_own_keys_is_refused() {
         assert_eq!(
             profile(Some("away")).unwrap_err(),
             "there is no profile away"

@@ -1,4 +1,4 @@
-//! Tests of a data root in a bucket: what it keeps, what it refuses, and what it makes of faults.
+//! Tests of a data root in a bucket: what it keeps, what it refuses, and how it copes with faults.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ fn open(server: &S3Server) -> DataRoot {
     DataRoot::open_with(&place, &settings(server)).unwrap()
 }
 
-/// Returns why the probe of this bucket fails.
+/// Returns the reason why the probe of this bucket fails.
 async fn refused(place: &str, settings: &RemoteSettings) -> String {
     let root = DataRoot::open_with(place, settings).unwrap();
     telemetry::chain(&root.probe().await.unwrap_err())
@@ -229,7 +229,7 @@ async fn an_upload_whose_last_answer_was_lost_is_complete() {
 }
 
 #[tokio::test]
-async fn the_environment_has_credentials_that_the_settings_replace_whole() {
+async fn settings_replace_all_credentials_of_the_environment() {
     let server = S3Server::start();
     let environment = |id: &str, secret: &str| {
         [

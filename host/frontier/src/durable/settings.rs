@@ -47,14 +47,14 @@ pub struct DurableSettings {
     pub all_buffered: usize,
     /// Time between two flushes that make writes durable.
     pub flush_interval: Duration,
-    /// Time between two looks of a database for work of its compactor.
+    /// Interval at which a database looks for work for its compactor.
     pub compaction_poll: Duration,
-    /// Silence after which a compaction counts as that of a process that has died, and is begun anew. It is longer than
-    /// a request may take.
+    /// Time without a heartbeat after which the process of a compaction counts as dead, and the compaction is begun
+    /// anew.
     pub compaction_timeout: Duration,
-    /// Time between two looks for a younger owner by a database that writes nothing.
+    /// Interval at which a database that writes nothing looks for a newer owner.
     pub manifest_poll: Duration,
-    /// True if the object store can replace an object on the condition that it is as it was read.
+    /// True if the object store can replace an object on the condition that it has not changed since it was read.
     pub has_updates: bool,
     /// Size in bytes of a file of level 0; less if fewer unflushed bytes are granted.
     pub l0_bytes: usize,
@@ -107,7 +107,7 @@ impl Default for DurableSettings {
 }
 
 impl DurableSettings {
-    /// Returns the settings for frontiers in a bucket, where each request takes a while and costs money.
+    /// Returns the settings for frontiers in a bucket, where each request takes time and costs money.
     pub fn remote() -> Self {
         Self {
             max_undurable: 2_048,

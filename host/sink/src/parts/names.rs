@@ -5,7 +5,7 @@ use object_store::path::Path as ObjectPath;
 use crawler_model::crawl::ItemKey;
 use crawler_model::id::Run;
 
-/// Number of digits of an item's number: names sort in the order of the items.
+/// Number of digits of an item's number, with leading zeros: names sort in the order of the items.
 const DIGITS: usize = 20;
 
 /// Returns the path of a part that begins with this item, in a shard's folder.

@@ -15,11 +15,11 @@ use crate::items::{Extents, ItemBatch, ReadItems};
 use crawler_model::crawl::ItemRecord;
 use crawler_model::id::{Run, Shard};
 
-/// Bytes of lines after which a read ends, even with fewer items than asked for.
+/// Size in bytes of the lines after which a read ends, even with fewer items than were asked for.
 const MAX_READ_BYTES: usize = 16 << 20;
 /// Number of parts that are listed at once.
 const LISTED_AT_ONCE: usize = 1_000;
-/// Bytes that are read of a part at once; more if a line is longer.
+/// Number of bytes of a part that are read at once; more if a line is longer.
 const PIECE_BYTES: u64 = 1 << 20;
 
 /// Reads the items of one run of a resource, in all shards, from the first on.
@@ -71,7 +71,7 @@ impl PartReader {
         listed.map_err(|e| failed("list", &folder, e))
     }
 
-    /// Reads on in a part; returns false if the budget ended it.
+    /// Reads the rest of a part. Returns false if the budget was spent before its end.
     async fn read_part(
         &self,
         part: &ObjectMeta,
