@@ -238,7 +238,7 @@ fn is_refused(error: &ObjectError) -> bool {
         ObjectError::PermissionDenied { .. } | ObjectError::Unauthenticated { .. } => true,
         ObjectError::Generic { .. } => {
             let answer = telemetry::chain(error);
-            ["403 Forbidden", "401 Unauthorized"]
+            ["403 Forbidden", "401 Unauthorized", "<Code>ExpiredToken<"]
                 .iter()
                 .any(|status| answer.contains(status))
         }
