@@ -138,12 +138,12 @@ fn a_damaged_state_is_refused_with_the_place_and_the_way_out_and_is_left_as_it_w
         (
             "foreign",
             |data| fs::write(data.join("cluster.json"), r#"{"id":"another"}"#).expect("written"),
-            format!("the data root DATA belongs to cluster another, and this is cluster {id}; name another folder with --data"),
+            format!("the data root DATA belongs to cluster another, and this is cluster {id}; name another one with --data"),
         ),
         (
             "cut-id",
             |data| fs::write(data.join("cluster.json"), r#"{"id""#).expect("written"),
-            "cluster.json in the data root DATA does not decode: EOF while parsing an object at line 1 column 5; restore it, or name another folder with --data".into(),
+            "cluster.json in the data root DATA does not decode: EOF while parsing an object at line 1 column 5; restore it, or name another data root with --data".into(),
         ),
         (
             "folder-for-log",

@@ -563,12 +563,13 @@ async fn a_stop_gives_up_a_write_after_a_grace_period() {
         };
         let stop = CancellationToken::new();
         let (began, token) = (sink.began.clone(), stop.clone());
-        tokio::spawn(async move {
+        let cancel = async {
             began.notified().await;
             token.cancel();
-        });
+        };
         let before = Instant::now();
-        let ended = crawl_until(&["/"], CrawlSettings::default(), sink, stop).await;
+        let crawl = crawl_until(&["/"], CrawlSettings::default(), sink, stop);
+        let ((), ended) = tokio::join!(cancel, crawl);
         (
             ended.n_items > 0,
             before.elapsed() < Duration::from_secs(10),
