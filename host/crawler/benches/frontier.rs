@@ -28,6 +28,10 @@ mod sizes;
 #[path = "frontier/work.rs"]
 mod work;
 
+/// The program's allocator.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() {
     let arguments: Vec<String> = std::env::args()
         .skip(1)

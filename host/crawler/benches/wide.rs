@@ -41,6 +41,10 @@ mod loopback;
 #[path = "wide/million.rs"]
 mod million;
 
+/// The program's allocator.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Time from a request to its answer.
 const LATENCY: Duration = Duration::from_millis(20);
 const DELAY: Duration = Duration::from_secs(1);
