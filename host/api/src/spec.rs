@@ -188,6 +188,8 @@ mod tests {
     fn a_name_alone_runs_the_plugin_of_that_name() {
         let spec = request("books").into_spec().unwrap();
         assert_eq!(spec.plugin.to_string(), "books");
+        let spec = request("team/books").into_spec().unwrap();
+        assert_eq!(spec.plugin.to_string(), "team/books");
     }
 
     #[test]

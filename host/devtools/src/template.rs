@@ -267,6 +267,8 @@ fn crate_name(name: &PluginName) -> Result<String, TemplateError> {
         "Rust or the SDK has the name"
     } else if name.as_str().contains('.') {
         "it has a dot"
+    } else if name.as_str().contains('/') {
+        "it has a slash"
     } else {
         return Ok(crate_name);
     };
@@ -456,6 +458,7 @@ mod tests {
             _ => None,
         };
         assert_eq!(why("shop-2"), None);
+        assert_eq!(why("team/shop"), Some("it has a slash"));
         assert_eq!(why("7days"), Some("it has to begin with a letter"));
         assert_eq!(why("Self"), Some("Rust or the SDK has the name"));
         assert_eq!(why("self"), Some("Rust or the SDK has the name"));

@@ -6,40 +6,17 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use self::error::{IdError, NAME_MAX, REQUEST_ID_MAX};
+pub(super) use self::name::check_name;
+use self::name::check_segments;
 pub use self::request::RequestId;
 use super::text::{as_text, digits};
 
 mod error;
+mod name;
 mod request;
 
-pub(super) fn check_name(what: &'static str, text: &str) -> Result<(), IdError> {
-    let Some(first) = text.chars().next() else {
-        return Err(IdError::Empty { what });
-    };
-    if text.len() > NAME_MAX {
-        return Err(IdError::TooLong {
-            what,
-            n_bytes: text.len(),
-        });
-    }
-    let bad = if first.is_ascii_alphanumeric() {
-        text.chars()
-            .find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')))
-    } else {
-        Some(first)
-    };
-    match bad {
-        Some(found) => Err(IdError::Character {
-            what,
-            text: text.to_owned(),
-            found,
-        }),
-        None => Ok(()),
-    }
-}
-
 macro_rules! name_type {
-    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+    ($(#[$doc:meta])* $name:ident, $what:literal, $check:ident) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(String);
@@ -55,7 +32,7 @@ macro_rules! name_type {
             type Err = IdError;
 
             fn from_str(text: &str) -> Result<Self, IdError> {
-                check_name($what, text)?;
+                $check($what, text)?;
                 Ok(Self(text.to_owned()))
             }
         }
@@ -71,20 +48,41 @@ macro_rules! name_type {
 }
 
 name_type!(
-    /// The name of a plugin.
+    /// The name of a plugin, which may be in a namespace: `books` or `team/books`.
     PluginName,
-    "plugin name"
+    "plugin name",
+    check_segments
 );
 name_type!(
-    /// The name of a resource; free again as soon as the resource is deleted.
+    /// The name of a resource, which may be in a namespace: `books` or `team/books`. It is free again as soon as the
+    /// resource is deleted.
     ResourceName,
-    "resource name"
+    "resource name",
+    check_segments
+);
+name_type!(
+    /// A beginning that names of resources and plugins have in common, without the slash after it: `team` is the
+    /// namespace of `team/books` and of `team/sub/books`.
+    Namespace,
+    "namespace",
+    check_segments
 );
 name_type!(
     /// Id of a process of the cluster, such as `master-2` or `worker-1`.
     NodeId,
-    "node id"
+    "node id",
+    check_name
 );
+
+impl Namespace {
+    /// True if a name is in this namespace, or in one below it. The name that is spelled like the namespace itself is
+    /// not in it.
+    pub fn contains(&self, name: &str) -> bool {
+        let rest = name.strip_prefix(self.as_str());
+        let below = rest.and_then(|rest| rest.strip_prefix('/'));
+        below.is_some_and(|below| !below.is_empty())
+    }
+}
 
 macro_rules! number_type {
     ($(#[$doc:meta])* $name:ident, $(#[$form:meta])* $inner:ty) => {
@@ -320,12 +318,66 @@ mod tests {
         let rest = "use letters, digits, '-', '_' and '.', and start with a letter or digit";
         check_refused("", "resource name is empty");
         check_refused("..", &format!("resource name \"..\" has '.'; {rest}"));
-        check_refused("a/b", &format!("resource name \"a/b\" has '/'; {rest}"));
         check_refused("a\0", &format!("resource name \"a\\0\" has '\\0'; {rest}"));
         check_refused("ä", &format!("resource name \"ä\" has 'ä'; {rest}"));
         check_refused(
             &"a".repeat(300),
             "resource name is 300 bytes long; at most 128 are allowed",
+        );
+    }
+
+    #[test]
+    fn a_name_may_have_namespaces_of_which_each_is_a_name() {
+        let longest = format!("a/{}", "b".repeat(NAME_MAX - 2));
+        for good in ["team/books", "team/sub/books", "7/a.b-c_d", &longest] {
+            assert_eq!(good.parse::<ResourceName>().unwrap().as_str(), good);
+            assert_eq!(good.parse::<PluginName>().unwrap().as_str(), good);
+        }
+        let empty = "has an empty part; leave out the '/' beside it";
+        for bad in ["/", "/books", "team/", "team//books"] {
+            check_refused(bad, &format!("resource name {bad:?} {empty}"));
+        }
+        let rest = "each part between slashes has letters, digits, '-', '_' and '.', and starts with a letter or digit";
+        for (bad, found) in [
+            ("../x", '.'),
+            ("team/..", '.'),
+            ("a/b c", ' '),
+            ("a/-b", '-'),
+        ] {
+            check_refused(bad, &format!("resource name {bad:?} has {found:?}; {rest}"));
+        }
+        check_refused(
+            &format!("{longest}b"),
+            "resource name is 129 bytes long; at most 128 are allowed",
+        );
+        let error = "a/b".parse::<NodeId>().unwrap_err().to_string();
+        assert!(error.starts_with("node id \"a/b\" has '/'; "), "{error}");
+    }
+
+    #[test]
+    fn a_namespace_has_the_names_below_it() {
+        let namespace = |text: &str| text.parse::<Namespace>().unwrap();
+        for (within, name, expected) in [
+            ("team", "team/x", true),
+            ("team", "team/sub/x", true),
+            ("team", "team", false),
+            ("team", "teams/x", false),
+            ("team", "team/", false),
+            ("team", "other/team/x", false),
+            ("team/sub", "team/sub/x", true),
+            ("team/sub", "team/x", false),
+            ("team/sub", "team/sub", false),
+        ] {
+            let is_within = namespace(within).contains(name);
+            assert_eq!(is_within, expected, "{within} {name}");
+        }
+        let json = r#""team/sub""#;
+        let read: Namespace = serde_json::from_str(json).unwrap();
+        assert_eq!(read.to_string(), "team/sub");
+        assert_eq!(serde_json::to_string(&read).unwrap(), json);
+        assert_eq!(
+            "team/".parse::<Namespace>().unwrap_err().to_string(),
+            "namespace \"team/\" has an empty part; leave out the '/' beside it"
         );
     }
 
@@ -342,7 +394,11 @@ mod tests {
             (any.version.as_ref(), any.to_string().as_str()),
             (None, "books")
         );
+        let inside: PluginRef = "team/books@1.2.0".parse().unwrap();
+        assert_eq!(inside.name.as_str(), "team/books");
+        assert_eq!(inside.to_string(), "team/books@1.2.0");
         assert!("books@".parse::<PluginRef>().is_err());
+        assert!("books@1.0.0/x".parse::<PluginRef>().is_err());
         assert!("books@one".parse::<PluginRef>().is_err());
     }
 

@@ -1,4 +1,7 @@
 //! Keys of the store; no other module spells them. Their layout is documented in `lib.rs`.
+//!
+//! The name of a resource ends its key and is spelled as it is, so keys have the order of names. Where more follows a
+//! name, its slashes are escaped: the prefix of plugin `team` is not one of plugin `team/books`.
 
 use super::LeaseId;
 use crawler_model::id::{
@@ -103,12 +106,12 @@ impl Keys {
 
     /// Prefix of all versions of one plugin.
     pub fn plugin_versions(&self, name: &PluginName) -> String {
-        format!("{}/plugins/{name}/", self.prefix)
+        format!("{}{}/", self.plugins(), escaped(name.as_str()))
     }
 
     /// Key of one plugin version.
     pub fn plugin(&self, name: &PluginName, version: &PluginVersion) -> String {
-        format!("{}/plugins/{name}/{version}", self.prefix)
+        format!("{}{version}", self.plugin_versions(name))
     }
 
     /// Prefix of all resources.
@@ -184,6 +187,7 @@ impl Keys {
 
     /// Key of one call about an ended life of this name, for as long as its deletion is remembered.
     pub fn ended(&self, name: &ResourceName, request: &RequestId) -> String {
+        let name = escaped(name.as_str());
         format!("{}/ended/{name}/{}", self.prefix, request.as_str())
     }
 
@@ -210,6 +214,11 @@ impl Keys {
     pub fn ids(&self) -> String {
         format!("{}/ids", self.prefix)
     }
+}
+
+/// Returns a name as one segment of a key. No name has a percent sign, so no two names become the same.
+fn escaped(name: &str) -> String {
+    name.replace('/', "%2F")
 }
 
 fn parse_shard_id(text: &str) -> Option<ShardId> {
@@ -246,6 +255,35 @@ mod tests {
     }
 
     #[test]
+    fn no_prefix_of_a_name_reaches_into_its_namespace() {
+        let keys = Keys::default();
+        let (team, books) = ("team".parse().unwrap(), "team/books".parse().unwrap());
+        let version = "1.0.0".parse().unwrap();
+        let inside = keys.plugin(&books, &version);
+        assert_eq!(inside, "/crawler/plugins/team%2Fbooks/1.0.0");
+        assert!(inside.starts_with(&keys.plugin_versions(&books)));
+        assert!(!inside.starts_with(&keys.plugin_versions(&team)));
+        let outside = keys.plugin(&team, &version);
+        assert_eq!(outside, "/crawler/plugins/team/1.0.0");
+        // The id of a call may have slashes too.
+        let (team, books) = ("team".parse().unwrap(), "team/books".parse().unwrap());
+        let (short, long) = ("x".parse().unwrap(), "books/x".parse().unwrap());
+        assert_ne!(keys.ended(&books, &short), keys.ended(&team, &long));
+        assert_eq!(keys.ended(&team, &short), "/crawler/ended/team/x");
+    }
+
+    #[test]
+    fn keys_of_resources_have_the_order_of_their_names() {
+        let keys = Keys::default();
+        let names = ["team", "team-2", "team/books", "team/sub/x", "team4"];
+        let made = names.map(|name| keys.resource(&name.parse().unwrap()));
+        assert!(made.is_sorted(), "{made:?}");
+        let names = names.map(|name| name.parse::<ResourceName>().unwrap());
+        assert!(names.is_sorted(), "{names:?}");
+        assert_eq!(made[2], "/crawler/resources/team/books");
+    }
+
+    #[test]
     fn the_subject_of_a_key_is_what_it_was_made_of() {
         let keys = Keys::default();
         let shard = ShardId {
@@ -254,7 +292,8 @@ mod tests {
         };
         let worker: NodeId = "worker-1".parse().unwrap();
         let books: ResourceName = "books".parse().unwrap();
-        let plugin = keys.plugin(&"books".parse().unwrap(), &"1.0.0".parse().unwrap());
+        let inside: ResourceName = "team/books".parse().unwrap();
+        let plugin = keys.plugin(&"team/books".parse().unwrap(), &"1.0.0".parse().unwrap());
         for (key, subject) in [
             (
                 keys.node(Role::Worker, &worker),
@@ -263,6 +302,7 @@ mod tests {
             (keys.draining(&worker), Subject::Draining(worker.clone())),
             (plugin, Subject::Plugin),
             (keys.resource(&books), Subject::Resource(books.clone())),
+            (keys.resource(&inside), Subject::Resource(inside)),
             (keys.shard(shard), Subject::Shard(shard)),
             (
                 keys.assignment(&worker, shard),

@@ -8,6 +8,7 @@ use crate::server::{Server, failure, status};
 
 const JSON: &str = "application/json";
 const NAME_RULE: &str = "use letters, digits, '-', '_' and '.', and start with a letter or digit";
+const EMPTY_PART: &str = "has an empty part; leave out the '/' beside it";
 const EXISTS: &str = "change it with `crawler resource update there`, or delete it first";
 const NO_RESOURCE: &str = "`crawler resource list` shows those there are";
 
@@ -36,8 +37,8 @@ fn http_cases() -> Vec<HttpCase> {
             "400 INVALID_ARGUMENT: resource name is empty",
         ),
         post(
-            r#"{"name":"a/b"}"#,
-            &format!(r#"400 INVALID_ARGUMENT: resource name "a/b" has '/'; {NAME_RULE}"#),
+            r#"{"name":"a//b"}"#,
+            &format!(r#"400 INVALID_ARGUMENT: resource name "a//b" {EMPTY_PART}"#),
         ),
         post(
             r#"{"name":".."}"#,
@@ -198,8 +199,12 @@ fn http_cases() -> Vec<HttpCase> {
             &format!("404 NOT_FOUND: there is no resource shop | {NO_RESOURCE}"),
         ),
         bare(
+            "GET /crawler/resource/a%2F",
+            &format!(r#"400 INVALID_ARGUMENT: resource name "a/" {EMPTY_PART}"#),
+        ),
+        bare(
             "GET /crawler/resource/a%2Fb",
-            &format!(r#"400 INVALID_ARGUMENT: resource name "a/b" has '/'; {NAME_RULE}"#),
+            &format!("404 NOT_FOUND: there is no resource a/b | {NO_RESOURCE}"),
         ),
         bare(
             "GET /crawler/resource/..",
@@ -279,8 +284,8 @@ async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
         ),
         ("", "InvalidArgument: resource name is empty".to_owned()),
         (
-            "a/b",
-            format!(r#"InvalidArgument: resource name "a/b" has '/'; {NAME_RULE}"#),
+            "a//b",
+            format!(r#"InvalidArgument: resource name "a//b" {EMPTY_PART}"#),
         ),
         (
             "..",

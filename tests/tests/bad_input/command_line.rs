@@ -143,8 +143,8 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
             format!("2: invalid value 'gpu==1' for '--selector <KEY=VALUE>': the value of label gpu has '='; use letters, digits, '-', '_', '.' and ':'{USAGE}"),
         ),
         (
-            "resource add a/b",
-            format!("2: invalid value 'a/b' for '<NAME>': resource name \"a/b\" has '/'; use letters, digits, '-', '_' and '.', and start with a letter or digit{USAGE}"),
+            "resource add a/",
+            format!("2: invalid value 'a/' for '<NAME>': resource name \"a/\" has an empty part; leave out the '/' beside it{USAGE}"),
         ),
         (
             "frontier list books --state lost",
@@ -159,8 +159,8 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
             format!("2: the following required arguments were not provided:\n  <URL>\n\nUsage: crawler frontier why <NAME> <URL>{USAGE}"),
         ),
         (
-            "resource restart a/b",
-            format!("2: invalid value 'a/b' for '<NAME>': resource name \"a/b\" has '/'; use letters, digits, '-', '_' and '.', and start with a letter or digit{USAGE}"),
+            "resource restart a/-b",
+            format!("2: invalid value 'a/-b' for '<NAME>': resource name \"a/-b\" has '-'; each part between slashes has letters, digits, '-', '_' and '.', and starts with a letter or digit{USAGE}"),
         ),
         (
             "items books --follow --patience 5",

@@ -40,8 +40,8 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
             r#"2: c.toml:3: [[resource]] has an unknown key "max-atempts" | did you mean "max-attempts"?"#,
         ),
         (
-            "[[resource]]\nname = 'a/b'\n",
-            r#"2: c.toml:2: resource name "a/b" has '/'; use letters, digits, '-', '_' and '.', and start with a letter or digit"#,
+            "[[resource]]\nname = 'a/'\n",
+            r#"2: c.toml:2: resource name "a/" has an empty part; leave out the '/' beside it"#,
         ),
         (
             "\n[[resource]]\nname = 'a'\nlimits = { memroy = 1 }\n",

@@ -138,14 +138,14 @@ mod tests {
             assert_eq!(placement_change(message).unwrap(), change);
         }
         let message = proto::Placement {
-            near: Some("a/b".into()),
+            near: Some("a//b".into()),
             ..proto::Placement::default()
         };
         let error = placement_change(message).unwrap_err();
         assert!(
             error
                 .to_string()
-                .starts_with("resource name \"a/b\" has '/'")
+                .starts_with("resource name \"a//b\" has an empty part")
         );
     }
 

@@ -305,7 +305,8 @@ mod tests {
     fn what_is_written_is_read_as_the_same_in_toml_and_in_json() {
         let bare = read("[[resource]]\nname = 'bare'\n").remove(0);
         assert_eq!(document([&bare]), "[[resource]]\nname = \"bare\"\n");
-        let specs = [full(), bare];
+        let inside = read("[[resource]]\nname = 'team/books'\nnear = 'team/shop'\n").remove(0);
+        let specs = [full(), bare, inside];
         assert_eq!(read(&document(&specs)), specs);
         assert_eq!(read(&json_document(&specs).unwrap()), specs);
     }

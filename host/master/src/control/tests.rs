@@ -51,6 +51,34 @@ async fn f13_a_name_is_not_taken_by_one_that_begins_like_it() {
 }
 
 #[tokio::test]
+async fn f13_a_name_is_not_taken_by_those_in_its_namespace() {
+    let bench = bench().await;
+    for name in ["team", "team/books", "team/books/new", "team-2"] {
+        bench.add(name).await.unwrap();
+    }
+    let (mut names, mut after) = (Vec::new(), None);
+    loop {
+        let page = bench.control.resources(after, 1).await.unwrap();
+        let views = page.entries.into_iter();
+        names.extend(views.map(|view| view.resource.spec.name.to_string()));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(names, ["team", "team-2", "team/books", "team/books/new"]);
+    bench.delete("team").await.unwrap();
+    assert_eq!(bench.phase("team/books").await, Phase::Running);
+    check_refused(
+        bench.delete("team").await,
+        Code::NotFound,
+        "there is no resource team",
+    );
+    bench.delete("team/books").await.unwrap();
+    assert_eq!(bench.check_consistent().await, 2);
+}
+
+#[tokio::test]
 async fn f17_without_a_worker_a_resource_waits_and_says_why() {
     let bench = Bench::new().await;
     bench.push("books@1.0.0").await.unwrap();

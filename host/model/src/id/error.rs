@@ -23,7 +23,7 @@ pub enum IdError {
         /// Length of the text in bytes.
         n_bytes: usize,
     },
-    /// The text has a character that is not allowed in a key, a file name or a URL path.
+    /// The text has a character that is not allowed in a name.
     #[error(
         "{what} {text:?} has {found:?}; use letters, digits, '-', '_' and '.', and start with a letter or digit"
     )]
@@ -34,6 +34,26 @@ pub enum IdError {
         text: String,
         /// First character that is not allowed at its place.
         found: char,
+    },
+    /// A part of a name in a namespace has a character that is not allowed there.
+    #[error(
+        "{what} {text:?} has {found:?}; each part between slashes has letters, digits, '-', '_' and '.', and starts with a letter or digit"
+    )]
+    Segment {
+        /// Kind of id, such as "plugin name".
+        what: &'static str,
+        /// The text, as received.
+        text: String,
+        /// First character that is not allowed at its place.
+        found: char,
+    },
+    /// A name has nothing before, after or between its slashes.
+    #[error("{what} {text:?} has an empty part; leave out the '/' beside it")]
+    EmptySegment {
+        /// Kind of id, such as "plugin name".
+        what: &'static str,
+        /// The text, as received.
+        text: String,
     },
     /// The text is not of the form `MAJOR.MINOR.PATCH`.
     #[error("version {text:?} is not of the form 1.2.3: {why}")]

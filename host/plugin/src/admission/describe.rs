@@ -310,7 +310,12 @@ mod tests {
         check(|_| (), "books");
         check(
             |d| d.name = "../x".into(),
-            "describe gives the name \"../x\"; plugin name \"../x\" has '.'; use letters, digits, '-', '_' and '.', and start with a letter or digit; change the plugin's name",
+            "describe gives the name \"../x\"; plugin name \"../x\" has '.'; each part between slashes has letters, digits, '-', '_' and '.', and starts with a letter or digit; change the plugin's name",
+        );
+        check(|d| d.name = "team/books".into(), "team/books");
+        check(
+            |d| d.name = "team/".into(),
+            "describe gives the name \"team/\"; plugin name \"team/\" has an empty part; leave out the '/' beside it; change the plugin's name",
         );
         check(
             |d| d.version = "1".into(),

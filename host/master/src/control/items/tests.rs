@@ -164,7 +164,7 @@ async fn a_resource_that_no_worker_began_has_no_items() {
     bench.add("a").await.unwrap();
     let items = bench.control.items("a", all()).await.unwrap();
     assert_eq!(items.count().await, 0);
-    for unknown in ["b", "12345", "a/b"] {
+    for unknown in ["b", "12345", "a/b", "a//b"] {
         check_refused(
             bench.control.items(unknown, all()).await.map(drop),
             Code::NotFound,

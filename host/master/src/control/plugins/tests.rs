@@ -45,6 +45,30 @@ async fn bytes_go_with_the_last_version_that_has_them() {
 }
 
 #[tokio::test]
+async fn f13_versions_of_a_plugin_are_not_those_of_its_namespace() {
+    let bench = Bench::new().await;
+    let push = async |plugin: &str, field: &str| {
+        let text = format!(r#"{plugin} {{"required": ["{field}"]}}"#);
+        bench.push(&text).await.unwrap();
+    };
+    let newest = async |name: &str| {
+        let name = name.parse().unwrap();
+        let found = bench.control.plugin(&name).await.unwrap();
+        format!("{}@{}", found.name, found.version)
+    };
+    push("team@1.0.0", "title").await;
+    // These items would be refused in a version of the same plugin.
+    push("team/books@1.1.0", "pence").await;
+    push("team@1.0.1", "title").await;
+    assert_eq!(newest("team").await, "team@1.0.1");
+    assert_eq!(newest("team/books").await, "team/books@1.1.0");
+    assert_eq!(bench.control.plugins().await.unwrap().len(), 3);
+    delete(&bench, "team").await.unwrap();
+    let absent = delete(&bench, "team/books").await.unwrap_err();
+    assert_eq!(absent.to_string(), "there is no plugin team/books@1.0.0");
+}
+
+#[tokio::test]
 async fn a_push_brings_back_bytes_that_were_lost_or_damaged() {
     let bench = Bench::new().await;
     let plugin = push(&bench, "one", "a@1.0.0").await;
