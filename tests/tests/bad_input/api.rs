@@ -207,6 +207,10 @@ fn http_cases() -> Vec<HttpCase> {
             &format!("404 NOT_FOUND: there is no resource a/b | {NO_RESOURCE}"),
         ),
         bare(
+            "GET /crawler/resource/a/b/items",
+            "404 NOT_FOUND: there is nothing at /crawler/resource/a/b/items | did you mean /crawler/resource/a/items, or a name with a slash, which is written %2F?",
+        ),
+        bare(
             "GET /crawler/resource/..",
             &format!(r#"400 INVALID_ARGUMENT: resource name ".." has '.'; {NAME_RULE}"#),
         ),

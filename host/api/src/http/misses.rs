@@ -20,14 +20,29 @@ pub(super) fn path(calls: &[&str], path: &str) -> Problem {
         ..=COMPARED_MAX => nearest(calls, path),
         _ => None,
     };
-    let hint = near.map_or_else(
-        || {
+    let hint = match (near, may_have_slash_in_name(path)) {
+        (Some(near), false) => format!("did you mean {near}?"),
+        (Some(near), true) => {
+            format!("did you mean {near}, or a name with a slash, which is written %2F?")
+        }
+        (None, true) => "a slash in a name is written %2F".to_owned(),
+        (None, false) => {
             "resources are at /crawler/resource, plugins at /crawler/plugin, nodes at /crawler/node"
                 .to_owned()
-        },
-        |near| format!("did you mean {near}?"),
-    );
+        }
+    };
     Problem::new(Code::NotFound, format!("there is nothing at {path}"), hint)
+}
+
+/// True if the path may be that of a name with a slash that is not escaped: it goes on behind the name of a resource or
+/// plugin.
+fn may_have_slash_in_name(path: &str) -> bool {
+    let named = ["/crawler/resource/", "/crawler/plugin/"];
+    let mut rests = named.into_iter().filter_map(|named| path.strip_prefix(named));
+    rests.any(|rest| {
+        let parts = rest.split_once('/');
+        parts.is_some_and(|(name, more)| !name.is_empty() && !more.is_empty())
+    })
 }
 
 fn nearest(calls: &[&str], path: &str) -> Option<String> {
@@ -111,7 +126,15 @@ mod tests {
         check("/resource/books/items", all);
         check(
             "/crawler/resource/books/itmes",
-            "did you mean /crawler/resource/books/items?",
+            "did you mean /crawler/resource/books/items, or a name with a slash, which is written %2F?",
+        );
+        check(
+            "/crawler/resource/team/books/items",
+            "did you mean /crawler/resource/team/items, or a name with a slash, which is written %2F?",
+        );
+        check(
+            &format!("/crawler/resource/team/{}", "b".repeat(300)),
+            "a slash in a name is written %2F",
         );
         check(
             "/crawler/resources/books",
