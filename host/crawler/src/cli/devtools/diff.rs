@@ -58,15 +58,20 @@ pub enum Side {
 }
 
 impl Side {
-    /// Parses a source. A path of a file or folder is that; anything else is a plugin that was pushed.
+    /// Parses a source. A path of a file or folder is that; anything else is a plugin that was pushed. A text with a
+    /// slash that is no name, such as `../books`, is a path, whether or not something is there.
     fn of(text: &str) -> anyhow::Result<Self> {
         let path = Path::new(text);
-        if path.exists() || text.contains('/') || text.ends_with(".wasm") {
+        if path.exists() || text.ends_with(".wasm") {
             return Ok(Self::Path(path.to_owned()));
         }
-        match text.parse() {
-            Ok(digest) => Ok(Self::Digest(digest)),
-            Err(_) => Ok(Self::Pushed(text.parse()?)),
+        if let Ok(digest) = text.parse::<Digest>() {
+            return Ok(Self::Digest(digest));
+        }
+        match text.parse::<PluginRef>() {
+            Ok(plugin) => Ok(Self::Pushed(plugin)),
+            Err(_no_name) if text.contains('/') => Ok(Self::Path(path.to_owned())),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -150,7 +155,13 @@ mod tests {
         let path = |text: &str| Side::Path(text.into());
         assert_eq!(Side::of("src").unwrap(), path("src"));
         assert_eq!(Side::of("gone.wasm").unwrap(), path("gone.wasm"));
-        assert_eq!(Side::of("../gone").unwrap(), path("../gone"));
+        for gone in ["../gone", "./gone", "/gone", "gone/"] {
+            assert_eq!(Side::of(gone).unwrap(), path(gone));
+        }
+        for name in ["team/books@1.2.0", "team/books"] {
+            let pushed = Side::Pushed(name.parse().unwrap());
+            assert_eq!(Side::of(name).unwrap(), pushed);
+        }
         let pushed = Side::of("books@1.2.0").unwrap();
         assert_eq!(pushed, Side::Pushed("books@1.2.0".parse().unwrap()));
         let digest = Digest::of(b"x");
