@@ -19,6 +19,7 @@ mod guests;
 mod languages;
 mod life;
 mod masters;
+mod names;
 mod nodes;
 mod outcomes;
 mod output;
