@@ -51,7 +51,7 @@ const EXCUSES: [(&str, &str, &str); 15] = [
         "a record of a crawl that is under way; tests/golden compares the records",
     ),
     (
-        "host/docs/src/operate/upgrade.md",
+        "host/docs/src/operate/backup.md",
         "$ etcdctl --endpoints http://127.0.0.1:2379 snapshot save /backup/crawler-etcd.db",
         "the folders of a cluster of the reader's own",
     ),
