@@ -128,7 +128,7 @@ impl Client {
         .await
     }
 
-    /// Deletes a resource that meets the condition; with `purge`, its items too.
+    /// Deletes a resource that meets the condition; with `purge`, its items and kept files too.
     pub async fn delete_resource(
         &self,
         name: &ResourceName,

@@ -122,7 +122,7 @@ fn precondition(fields: &mut Fields) -> Result<Precondition, Problem> {
 pub(super) struct Deletion {
     /// Name of the resource.
     pub(super) name: String,
-    /// True if its items go with it.
+    /// True if its items and kept files are deleted too.
     pub(super) purge: bool,
     /// Condition of the deletion.
     pub(super) precondition: Precondition,

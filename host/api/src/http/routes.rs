@@ -111,7 +111,7 @@ fn resources() -> Vec<Route> {
             "/crawler/resource",
             handlers::delete_resource,
             RouteDocs {
-                query: "`purge`: its items go too",
+                query: "`purge`: its items and kept files are deleted too",
                 body: r#"`{"name":"books"}`; `purge`, and `if_id` and `if_generation` as conditions, may stand here too"#,
                 answer: "`{}`",
                 errors: "404 · 409 it has another `if_id` or `if_generation`",
@@ -153,7 +153,7 @@ fn resources() -> Vec<Route> {
             "/crawler/resource/{name}",
             handlers::delete_named_resource,
             RouteDocs {
-                query: "`purge`: its items go too",
+                query: "`purge`: its items and kept files are deleted too",
                 body: "none, or `{}`; `purge`, and `if_id` and `if_generation` as conditions, may stand here too",
                 answer: "`{}`",
                 errors: "404 · 409 it has another `if_id` or `if_generation`",

@@ -94,7 +94,7 @@ pub(super) enum ResourceCommand {
     Delete {
         /// The resource
         name: ResourceName,
-        /// Delete its items too
+        /// Delete its items and kept files too
         #[arg(long)]
         purge: bool,
     },

@@ -8,8 +8,8 @@ use crawler_store::catalog::{Versioned, decode, encode};
 use crawler_store::{Guard, Txn};
 
 impl Control {
-    /// Stops a resource that meets the condition, and frees its name. Its items stay unless `purge` is set. Its data is
-    /// removed later; see `reconcile`.
+    /// Stops a resource that meets the condition, and frees its name. Its items and kept files stay unless `purge` is
+    /// set. Its data is removed later; see `reconcile`.
     pub async fn delete_resource(
         &self,
         name: &ResourceName,
