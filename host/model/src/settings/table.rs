@@ -120,8 +120,8 @@ macro_rules! crawl_settings {
                 range: 1..=1_024,
                 example: &["4"],
                 applies: AtOnce,
-                help: "Pages in flight at once, from 1 to 1024; at most 512 take effect",
-                book: "pages in flight; one page of a host at a time where a delay is kept; hosts that wait take no place",
+                help: "Pages in flight at once, from 1 to 1024; at most 512 take effect, unless the data root is in a bucket",
+                book: "pages in flight, of which at most 512 take effect unless the data root is in a bucket; one page of a host at a time where a delay is kept, and at most `parallel` (64) elsewhere; hosts that wait take no place",
             }
             // More than 64 user agents are no longer a rotation.
             user_agents: texts(Agent) {
