@@ -11,6 +11,8 @@
 //! inner         what the calls and the background tasks of one frontier share
 //! memory_budget memory that all open frontiers of the process share
 //! blocks        what was read of their files, as long as there is memory for it
+//! cached_tables the same for tables in a bucket, on the disk of this machine
+//! disk_cache    pieces of tables there, within a bound for the whole process
 //! clock         the database's time, which must not go back
 //! open          opening: fencing whoever had it, giving poison up
 //! load          whose it is, whether it is whole, what an earlier process has left
@@ -61,9 +63,11 @@ use crawler_model::statistics::Statistics;
 use crawler_process::task::TaskScope;
 
 mod blocks;
+mod cached_tables;
 mod candidates;
 mod clock;
 mod disk;
+mod disk_cache;
 mod frontiers;
 mod group;
 mod hosts;
@@ -91,6 +95,7 @@ mod tests;
 mod writer;
 
 pub use super::OpenOptions;
+pub use disk_cache::DiskCache;
 pub use frontiers::{Frontiers, LastFault, segments};
 use inner::Inner;
 pub use settings::DurableSettings;

@@ -7,6 +7,8 @@ use object_store::ObjectStore;
 use tokio::sync::Semaphore;
 
 use super::blocks::Blocks;
+use super::cached_tables::CachedTables;
+use super::disk_cache::DiskCache;
 use super::memory_budget::MemoryBudget;
 use super::settings::DurableSettings;
 use crate::seen::SeenCache;
@@ -68,6 +70,13 @@ impl Frontiers {
             self.seen.forget();
         }
         self.memory_budget.shrink(is_short);
+    }
+
+    /// Caches tables on the disk of this machine, for an object store that is far away.
+    #[must_use]
+    pub fn with_disk_cache(mut self, cache: DiskCache) -> Self {
+        self.objects = Arc::new(CachedTables::new(self.objects, cache));
+        self
     }
 
     /// Sets the function that says why the object store does not answer.

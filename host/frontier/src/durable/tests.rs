@@ -15,6 +15,7 @@ use crawler_model::resource::ShardId;
 use object_store::ObjectStore;
 use slatedb::Db;
 
+mod disk_cache;
 mod group;
 mod growth;
 mod hosts;
