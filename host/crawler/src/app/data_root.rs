@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::cli::Failure;
 use crate::config::DataConfig;
 use crawler_data::{DataError, DataRoot};
-use crawler_frontier::durable::DurableSettings;
+use crawler_frontier::durable::{DiskCache, DurableSettings};
 use crawler_process::telemetry;
 
 /// Time for which a process tries to reach its data root when it starts.
@@ -56,4 +56,49 @@ pub(super) fn folder(data: &DataRoot) -> Result<&Path, Failure> {
 /// Returns the settings of frontiers in this data root.
 pub(super) fn frontier_settings(data: &DataRoot, config: &DataConfig) -> DurableSettings {
     config.frontiers(data.folder().is_none())
+}
+
+/// Returns a cache of blocks in the state folder of this process. `None` if the data root is a folder, if there is to be
+/// no cache, or if the state folder cannot hold one: a process works without it.
+pub(super) fn disk_cache(data: &DataRoot, config: &DataConfig, state: &Path) -> Option<DiskCache> {
+    let max_bytes = config.cache_bytes();
+    if data.folder().is_some() || max_bytes == 0 {
+        return None;
+    }
+    let created = DiskCache::create(state, max_bytes);
+    created
+        .inspect_err(|error| {
+            let folder = state.display();
+            tracing::warn!(
+                %folder,
+                %error,
+                "no cache of blocks in the state folder; blocks are fetched from the bucket instead"
+            );
+        })
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawler_data::RemoteSettings;
+    use crawler_process::telemetry::testing::told;
+
+    #[test]
+    fn only_a_bucket_has_a_cache_and_no_process_needs_it() {
+        let state = tempfile::tempdir().unwrap();
+        let data = state.path().join("data").display().to_string();
+        let folder = DataRoot::open(&data).unwrap();
+        let bucket = DataRoot::open_with("s3://bucket/x", &RemoteSettings::default()).unwrap();
+        let config = DataConfig::default();
+        assert!(disk_cache(&folder, &config, state.path()).is_none());
+        assert!(disk_cache(&bucket, &config, state.path()).is_some());
+        let file = state.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let lines = told("warn", || {
+            assert!(disk_cache(&bucket, &config, &file).is_none());
+        });
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(lines[0].contains("no cache of blocks in the state folder"));
+    }
 }

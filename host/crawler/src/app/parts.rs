@@ -18,7 +18,7 @@ use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::cache::CacheSettings;
 use crawler_fetch::http::{FetchSettings, HttpFetcher};
 use crawler_fetch::throttle::Throttle;
-use crawler_frontier::durable::{DurableSettings, Frontiers};
+use crawler_frontier::durable::{DiskCache, DurableSettings, Frontiers};
 use crawler_master::cleanup::{DataCleanup, DataRootCleanup};
 use crawler_model::id::{Digest, Incarnation, NodeId};
 use crawler_model::node::{CallToken, Node, Role};
@@ -251,10 +251,18 @@ pub(super) fn etcd_settings(config: &EtcdConfig) -> anyhow::Result<EtcdSettings>
 }
 
 /// Returns the frontiers of this process, with the parts that they share.
-pub(super) fn frontiers(data: &DataRoot, settings: DurableSettings) -> Arc<Frontiers> {
+pub(super) fn frontiers(
+    data: &DataRoot,
+    settings: DurableSettings,
+    cache: Option<DiskCache>,
+) -> Arc<Frontiers> {
     let root = data.clone();
     let frontiers = Frontiers::new(data.object_store(), settings);
-    Arc::new(frontiers.with_last_fault(Arc::new(move || root.last_error())))
+    let frontiers = frontiers.with_last_fault(Arc::new(move || root.last_error()));
+    Arc::new(match cache {
+        Some(cache) => frontiers.with_disk_cache(cache),
+        None => frontiers,
+    })
 }
 
 /// Returns the cleanup of the data root.

@@ -88,7 +88,9 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     let plugins = unless_stopped(&stop, load(&options)).await?;
     let data = data_root::open(&options.data, &config.data)?;
     unless_stopped(&stop, async { Ok(data_root::probe(&data).await?) }).await?;
-    let frontiers = parts::frontiers(&data, data_root::frontier_settings(&data, &config.data));
+    let settings = data_root::frontier_settings(&data, &config.data);
+    let cache = data_root::disk_cache(&data, &config.data, &options.engine.state);
+    let frontiers = parts::frontiers(&data, settings, cache);
     let watches = TaskScope::new();
     let memory = parts::memory(&options.engine, &fetch, Some(&frontiers), &watches);
     let shared = Shared {

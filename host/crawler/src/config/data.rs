@@ -11,11 +11,15 @@ use super::profile::{self, Profile};
 use super::secret::SecretRef;
 use crawler_data::{AccessKey, DataPlace, Provider, RemoteSettings, Secret};
 use crawler_frontier::durable::DurableSettings;
-use crawler_model::plugin::format_bytes;
+use crawler_model::plugin::{format_bytes, parse_bytes};
 use crawler_sink::parts::PartSettings;
 
 /// The largest part of items. While one is written, the next ones gather: a frontier keeps twice this in memory.
 const MAX_PART_BYTES: usize = 4 << 20;
+/// Size of the cache of blocks in bytes, unless the file sets another one.
+const CACHE_BYTES: u64 = 1 << 30;
+/// The smallest cache in bytes; a smaller one would save hardly a request.
+const MIN_CACHE_BYTES: u64 = 1 << 20;
 
 /// Access to a bucket, and the pace of writes to it. A folder needs none of these settings. The file names the places
 /// of secrets rather than the secrets, so that it can be shown to others.
@@ -29,6 +33,7 @@ pub struct DataConfig {
     account_key: Option<SecretRef>,
     flush_interval: Option<Duration>,
     parts: PartSettings,
+    cache_bytes: Option<u64>,
     /// Keys that are in the file, with the texts of their values.
     written: Vec<(&'static str, String)>,
 }
@@ -53,10 +58,11 @@ pub(super) struct DataTable {
     flush_interval: Option<String>,
     part_size: Option<String>,
     part_interval: Option<String>,
+    cache_size: Option<String>,
 }
 
 /// Keys of the table, in the order in which they are documented.
-pub(super) const KEYS: [&str; 16] = [
+pub(super) const KEYS: [&str; 17] = [
     "endpoint",
     "region",
     "profile",
@@ -73,6 +79,7 @@ pub(super) const KEYS: [&str; 16] = [
     "flush-interval",
     "part-size",
     "part-interval",
+    "cache-size",
 ];
 
 /// Parses a time that is at least `least` and at most `most`.
@@ -85,6 +92,15 @@ fn time_within(key: &str, text: &str, least: Duration, most: Duration) -> Result
             Err(format!("{key} is from {least} to {most}, not {text:?}"))
         }
     }
+}
+
+/// Parses the size of the cache of blocks; 0 means that there is none.
+fn cache_bytes(text: &str) -> Result<u64, String> {
+    let is_meant = |n: &u64| *n == 0 || *n >= MIN_CACHE_BYTES;
+    parse_bytes(text).filter(is_meant).ok_or_else(|| {
+        let min = format_bytes(MIN_CACHE_BYTES);
+        format!("cache-size is \"0\" for no cache, or a size like 1GiB of at least {min}, not {text:?}")
+    })
 }
 
 impl DataTable {
@@ -158,6 +174,7 @@ impl DataTable {
         if let Some(text) = &self.part_interval {
             parts.max_wait = time_within("part-interval", text, Duration::ZERO, hour)?;
         }
+        let cache_bytes = self.cache_size.as_deref().map(cache_bytes);
         Ok(DataConfig {
             remote,
             profile: self.profile,
@@ -167,6 +184,7 @@ impl DataTable {
             account_key,
             flush_interval: flush_interval.transpose()?,
             parts,
+            cache_bytes: cache_bytes.transpose()?,
             written,
         })
     }
@@ -191,6 +209,7 @@ impl DataTable {
             self.flush_interval.clone(),
             self.part_size.clone(),
             self.part_interval.clone(),
+            self.cache_size.clone(),
         ];
         let all = KEYS.into_iter().zip(values);
         all.filter_map(|(key, value)| Some((key, value?))).collect()
@@ -269,6 +288,12 @@ impl DataConfig {
         self.parts
     }
 
+    /// Returns the size in bytes of the cache of blocks on the disk of this machine, for a data root in a bucket; 0 if
+    /// there is none.
+    pub fn cache_bytes(&self) -> u64 {
+        self.cache_bytes.unwrap_or(CACHE_BYTES)
+    }
+
     /// Returns the keys that are in the file, with their values. The value of a secret is its place.
     pub(crate) fn keys(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.written.iter().cloned()
@@ -337,6 +362,7 @@ mod tests {
     fn absent_keys_have_their_defaults() {
         let config = parse("").unwrap();
         assert_eq!(config, DataConfig::default());
+        assert_eq!(config.cache_bytes(), 1 << 30);
         let remote = config.remote_with(&bucket(), Variables::default());
         assert_eq!(remote, Ok(RemoteSettings::default()));
     }
@@ -344,7 +370,7 @@ mod tests {
     #[test]
     fn values_of_the_table_replace_defaults() {
         let config = parse(
-            "endpoint = 'http://127.0.0.1:9000'\nrequest-timeout = '3s'\nmax-clock-skew = '5m'\nflush-interval = '1s'\npart-size = '1MiB'\npart-interval = '1m'",
+            "endpoint = 'http://127.0.0.1:9000'\nrequest-timeout = '3s'\nmax-clock-skew = '5m'\nflush-interval = '1s'\npart-size = '1MiB'\npart-interval = '1m'\ncache-size = '2GiB'",
         );
         let config = config.unwrap();
         let remote = config.remote_with(&bucket(), Variables::default()).unwrap();
@@ -357,8 +383,23 @@ mod tests {
             max_wait: Duration::from_secs(60),
         };
         assert_eq!(config.parts(), parts);
+        assert_eq!(config.cache_bytes(), 2 << 30);
+        assert_eq!(parse("cache-size = '0'").unwrap().cache_bytes(), 0);
         let keys: Vec<&str> = config.keys().map(|(key, _)| key).collect();
-        assert!(keys.contains(&"part-size") && keys.len() == 6, "{keys:?}");
+        assert!(keys.contains(&"part-size") && keys.len() == 7, "{keys:?}");
+    }
+
+    #[test]
+    fn every_key_is_in_the_example_and_in_the_book() {
+        let example = crate::config::initial::EXAMPLE;
+        let (_, table) = example.split_once("\n[data]\n").unwrap();
+        let (table, _) = table.split_once("\n\n").unwrap();
+        let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/src/operate/bucket.md");
+        let book = std::fs::read_to_string(book).unwrap();
+        for key in KEYS {
+            assert!(table.contains(key), "{key}");
+            assert!(book.contains(&format!("`{key}`")), "{key}");
+        }
     }
 
     #[test]
@@ -414,6 +455,14 @@ mod tests {
             (
                 "part-interval = 'long'",
                 "part-interval takes a time like 30s or 5m, not \"long\"",
+            ),
+            (
+                "cache-size = '1KiB'",
+                "cache-size is \"0\" for no cache, or a size like 1GiB of at least 1MiB, not \"1KiB\"",
+            ),
+            (
+                "cache-size = 'much'",
+                "cache-size is \"0\" for no cache, or a size like 1GiB of at least 1MiB, not \"much\"",
             ),
         ] {
             assert_eq!(parse(text).unwrap_err(), why, "{text}");

@@ -226,7 +226,7 @@ async fn storage(
             sink: lines(FIRST_EPOCH),
         });
     }
-    let frontiers = parts::frontiers(&data, DurableSettings::default());
+    let frontiers = parts::frontiers(&data, DurableSettings::default(), None);
     let open_options = OpenOptions {
         shard: ShardId::only(RESOURCE),
         cluster: "bench".to_owned(),

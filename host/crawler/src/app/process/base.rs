@@ -188,12 +188,13 @@ impl Base {
         let always = always.collect();
         let own_nodes = own_nodes::keep_updated(address_policy, catalog.clone(), always);
         spawn_until_stopped(&scopes.work, "own nodes", own_nodes);
+        let (config, engine) = (&options.node.config.data, &options.node.engine);
         let frontiers = DurableSettings {
             min_age: options.node.frontier_min_age,
-            ..data_root::frontier_settings(&data, &options.node.config.data)
+            ..data_root::frontier_settings(&data, config)
         };
-        let frontiers = parts::frontiers(&data, frontiers);
-        let engine = &options.node.engine;
+        let cache = data_root::disk_cache(&data, config, &engine.state);
+        let frontiers = parts::frontiers(&data, frontiers, cache);
         let memory = parts::memory(engine, &fetch, Some(&frontiers), &scopes.work);
         // The master of an embedded store is in this process, and has the same data root.
         let is_apart = self.embedded_failed.is_none();
