@@ -277,6 +277,10 @@ impl DataConfig {
         let spare = Duration::from_secs(10);
         DurableSettings {
             flush_interval: self.flush_interval.unwrap_or(remote.flush_interval),
+            // A heartbeat of a compaction is a request, which may take its whole time, and so may the next one.
+            compaction_timeout: remote
+                .compaction_timeout
+                .max(2 * self.remote.request_timeout),
             // The store's answer is reported only if the request gives up before the frontier does.
             deadline: self.remote.request_timeout + self.remote.retry_timeout + spare,
             ..remote
@@ -387,6 +391,19 @@ mod tests {
         assert_eq!(parse("cache-size = '0'").unwrap().cache_bytes(), 0);
         let keys: Vec<&str> = config.keys().map(|(key, _)| key).collect();
         assert!(keys.contains(&"part-size") && keys.len() == 7, "{keys:?}");
+    }
+
+    #[test]
+    fn a_slow_request_does_not_end_a_compaction() {
+        for (text, seconds) in [
+            ("", 60),
+            ("request-timeout = '3s'", 15),
+            ("request-timeout = '10m'", 1_200),
+        ] {
+            let config = parse(text).unwrap();
+            let timeout = config.frontiers(true).compaction_timeout;
+            assert_eq!(timeout, Duration::from_secs(seconds), "{text}");
+        }
     }
 
     #[test]

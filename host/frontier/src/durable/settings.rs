@@ -50,7 +50,7 @@ pub struct DurableSettings {
     /// Interval at which a database looks for work for its compactor.
     pub compaction_poll: Duration,
     /// Time without a heartbeat after which the process of a compaction counts as dead, and the compaction is begun
-    /// anew.
+    /// anew. It is longer than a request of the object store may take: each heartbeat is one.
     pub compaction_timeout: Duration,
     /// Interval at which a database that writes nothing looks for a newer owner.
     pub manifest_poll: Duration,
@@ -107,7 +107,8 @@ impl Default for DurableSettings {
 }
 
 impl DurableSettings {
-    /// Returns the settings for frontiers in a bucket, where each request takes time and costs money.
+    /// Returns the settings for frontiers in a bucket, where each request takes time and costs money. The timeout of a
+    /// compaction is the least one; it has to be longer if requests may take longer.
     pub fn remote() -> Self {
         Self {
             max_undurable: 2_048,
