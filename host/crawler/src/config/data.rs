@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::environment::Variables;
 use super::fetch::values::{some_bytes, time};
-use super::profile::{self, Profile};
+use super::profile;
 use super::secret::SecretRef;
 use crawler_data::{AccessKey, DataPlace, Provider, RemoteSettings, Secret};
 use crawler_frontier::durable::DurableSettings;
@@ -250,15 +250,19 @@ impl DataConfig {
                 secret: Secret::new(secret.read()?),
                 token: None,
             });
-        } else if bucket.provider == Provider::S3
-            && (self.profile.is_some() || variables.get("AWS_ACCESS_KEY_ID").is_none())
-        {
-            let profile = Profile::read(self.profile.as_deref(), &variables)?;
-            remote.access_key = profile.access_key;
-            let regions = ["AWS_REGION", "AWS_DEFAULT_REGION"];
-            let has_region = regions.iter().any(|name| variables.get(name).is_some());
-            let region = profile.region.filter(|_| !has_region);
-            remote.region = remote.region.or(region);
+        }
+        if bucket.provider == Provider::S3 {
+            let named = self.profile.as_deref();
+            let is_set = |name: &str| variables.get(name).is_some();
+            // A profile that the table names precedes the environment.
+            let has_key = named.is_none() && is_set("AWS_ACCESS_KEY_ID");
+            if remote.access_key.is_none() && !has_key {
+                remote.access_key = profile::access_key(named, &variables)?;
+            }
+            let has_region = is_set("AWS_REGION") || is_set("AWS_DEFAULT_REGION");
+            if remote.region.is_none() && !has_region {
+                remote.region = profile::region(named, &variables)?;
+            }
         }
         if let Some(account) = &self.account {
             let key = self.account_key.as_ref().map(SecretRef::read).transpose()?;
@@ -391,6 +395,36 @@ mod tests {
         assert_eq!(parse("cache-size = '0'").unwrap().cache_bytes(), 0);
         let keys: Vec<&str> = config.keys().map(|(key, _)| key).collect();
         assert!(keys.contains(&"part-size") && keys.len() == 7, "{keys:?}");
+    }
+
+    #[test]
+    fn a_profile_tells_the_region_whatever_tells_the_key() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("key"), "hush").unwrap();
+        let profiles = folder.path().join("config");
+        let text = "[default]\nregion = r1\n[profile work]\nregion = r2\nsso_session = it\n";
+        std::fs::write(&profiles, text).unwrap();
+        let own = "access-key = 'ID'\nsecret-key-file = 'key'\n";
+        let of_environment = ("AWS_ACCESS_KEY_ID", "ID");
+        for (text, variable, expected) in [
+            (own.to_owned(), None, Some("r1")),
+            (format!("{own}profile = 'work'"), None, Some("r2")),
+            (format!("{own}region = 'r3'"), None, Some("r3")),
+            (own.to_owned(), Some(("AWS_REGION", "r4")), None),
+            (String::new(), Some(of_environment), Some("r1")),
+            (String::new(), None, Some("r1")),
+        ] {
+            let mut variables = Variables::default();
+            let profiles = ("AWS_CONFIG_FILE", profiles.to_str().unwrap());
+            for (name, value) in variable.into_iter().chain([profiles]) {
+                let values = &mut variables.of_providers;
+                values.insert(name.to_owned(), value.to_owned());
+            }
+            let table: DataTable = toml::from_str(&text).unwrap();
+            let config = table.into_config(folder.path()).unwrap();
+            let remote = config.remote_with(&bucket(), variables).unwrap();
+            assert_eq!(remote.region.as_deref(), expected, "{text} {variable:?}");
+        }
     }
 
     #[test]
