@@ -178,7 +178,8 @@ pub enum DataError {
 }
 
 impl DataError {
-    /// Returns true if the same call may succeed later without anybody's help.
+    /// Returns true if the same call may succeed later, although this process changes nothing: the store answers again,
+    /// or somebody has renewed the credentials or created the bucket.
     pub fn is_transient(&self) -> bool {
         match self {
             DataError::Object { source, .. } => {
@@ -187,7 +188,6 @@ impl DataError {
                     ObjectError::Generic { .. } | ObjectError::JoinError { .. }
                 )
             }
-            // Credentials may be renewed, and a bucket may be created.
             DataError::NoBucket { .. } | DataError::Refused { .. } => true,
             DataError::Folder { .. }
             | DataError::Url { .. }
