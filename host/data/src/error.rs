@@ -221,7 +221,7 @@ pub(crate) fn failed(
             root,
             source,
         },
-        _ if no_bucket(&source) => DataError::NoBucket { root },
+        _ if is_missing_bucket(&source) => DataError::NoBucket { root },
         _ => DataError::Object {
             doing,
             path,
@@ -248,7 +248,7 @@ fn is_refused(error: &ObjectError) -> bool {
 
 /// Returns true if the object store says that the bucket does not exist. An object that does not exist has the same
 /// status; only the code in the answer tells the two apart.
-pub(crate) fn no_bucket(error: &ObjectError) -> bool {
+pub(crate) fn is_missing_bucket(error: &ObjectError) -> bool {
     const CODES: [&str; 3] = [
         "<Code>NoSuchBucket<",
         "<Code>ContainerNotFound<",

@@ -25,7 +25,7 @@ use object_store::{
 };
 use tokio::time::Instant;
 
-use super::error::no_bucket;
+use super::error::is_missing_bucket;
 use crawler_process::telemetry;
 
 /// Age at which an error explains nothing any more.
@@ -144,7 +144,7 @@ impl Root {
     async fn read<T>(&self, read: impl Future<Output = Result<T>>) -> Result<T> {
         let mut result = read.await;
         if let Err(error @ Error::NotFound { .. }) = &result {
-            if no_bucket(error) {
+            if is_missing_bucket(error) {
                 result = Err(failed("there is no such bucket any more".into()));
             } else if let Err(error) = self.check().await {
                 result = Err(error);
