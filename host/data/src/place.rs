@@ -77,7 +77,9 @@ impl FromStr for DataPlace {
             };
         }
         let known = Provider::ALL.into_iter().find(|p| p.scheme() == scheme);
-        let provider = known.ok_or_else(|| refused(format!("{scheme} is no kind of data root")))?;
+        let provider = known.ok_or_else(|| {
+            refused("URLs of data roots begin with file://, s3://, gs:// or az://".to_owned())
+        })?;
         let (name, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || !name.chars().all(is_name) {
@@ -137,7 +139,10 @@ mod tests {
     fn wrong_places_are_refused_with_the_reason() {
         for (text, why) in [
             ("file://srv/data", "its path is not absolute"),
-            ("ftp://h/p", "ftp is no kind of data root"),
+            (
+                "ftp://h/p",
+                "URLs of data roots begin with file://, s3://, gs:// or az://",
+            ),
             ("s3:/b/p", "two slashes are missing behind the colon"),
             ("s3:///p", "\"\" is no name of a bucket"),
             ("s3://user@b/p", "\"user@b\" is no name of a bucket"),

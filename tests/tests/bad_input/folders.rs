@@ -36,7 +36,7 @@ fn a_folder_that_cannot_keep_data_is_refused_and_the_flag_named() {
         ),
         (
             "--data=ftp://host/x",
-            "cannot keep data in ftp://host/x: ftp is no kind of data root; name a folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX with --data".into(),
+            "cannot keep data in ftp://host/x: URLs of data roots begin with file://, s3://, gs:// or az://; name a folder, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX with --data".into(),
         ),
     ] {
         differences.compare(flag, &failure(&up(&home, &[flag])), &format!("1: {why}"));

@@ -224,7 +224,8 @@ impl DataConfig {
             return Err(why.to_owned());
         }
         if self.account.is_none() && self.account_key.is_some() {
-            return Err("an account-key is that of an account".to_owned());
+            let why = "account-key-file and account-key-env belong to account; add account with the name of the storage account";
+            return Err(why.to_owned());
         }
         Ok(())
     }
@@ -489,7 +490,7 @@ mod tests {
             ),
             (
                 "account-key-env = 'K'",
-                "an account-key is that of an account",
+                "account-key-file and account-key-env belong to account; add account with the name of the storage account",
             ),
             (
                 "request-timeout = '0s'",
