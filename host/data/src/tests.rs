@@ -120,6 +120,45 @@ async fn a_folder_belongs_to_one_cluster() {
     assert!(matches!(error, DataError::ClusterFile { .. }), "{error}");
 }
 
+/// Starts processes of three clusters at once on a root that belongs to none. One cluster gets it, and all processes of
+/// the others learn which.
+pub(super) async fn race_for_the_root(open: impl Fn() -> DataRoot) {
+    let clusters = ["one", "two", "three"].repeat(4);
+    let starts = clusters.into_iter().map(|cluster| {
+        let root = open();
+        async move {
+            loop {
+                match root.bind_cluster(cluster).await {
+                    Err(error) if error.is_transient() => tokio::task::yield_now().await,
+                    bound => return (cluster, bound),
+                }
+            }
+        }
+    });
+    let ends = futures::future::join_all(starts).await;
+    let won = ends.iter().filter(|(_, bound)| bound.is_ok());
+    let winners: BTreeSet<&str> = won.map(|(cluster, _)| *cluster).collect();
+    assert_eq!(winners.len(), 1, "{winners:?}");
+    for (cluster, bound) in ends {
+        match bound {
+            Ok(()) => {}
+            Err(DataError::OtherCluster { found, .. }) => {
+                assert!(winners.contains(found.as_str()), "{found}");
+                assert!(!winners.contains(cluster), "{cluster} has it");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn of_clusters_that_start_at_once_one_gets_the_folder() {
+    for _ in 0..10 {
+        let folder = tempfile::tempdir().unwrap();
+        race_for_the_root(|| open(&folder)).await;
+    }
+}
+
 #[tokio::test]
 async fn what_was_taken_away_with_the_root_is_not_called_deleted() {
     let place = tempfile::tempdir().unwrap();

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use futures::stream::{self, StreamExt as _};
 use object_store::path::Path as ObjectPath;
 use object_store::{
     Attribute, Attributes, Error as ObjectError, MultipartUpload as _, ObjectStoreExt as _,
@@ -11,6 +12,7 @@ use object_store::{
 
 use super::*;
 use crate::DataRoot;
+use crate::tests::race_for_the_root;
 use crawler_model::id::{Digest, ResourceId, Shard};
 use crawler_process::clock::{Clock as _, SystemClock};
 use crawler_process::telemetry;
@@ -97,6 +99,45 @@ async fn a_bucket_belongs_to_one_cluster() {
     let beside = format!("s3://{BUCKET}/beside");
     let beside = DataRoot::open_with(&beside, &settings(&server)).unwrap();
     beside.bind_cluster("two").await.unwrap();
+}
+
+#[tokio::test]
+async fn of_clusters_that_start_at_once_one_gets_the_bucket() {
+    let server = S3Server::start();
+    let faulty = FaultPlan {
+        seed: 3,
+        unavailable: 0.1,
+        lost_answer: 0.2,
+        ..FaultPlan::default()
+    };
+    for (n, plan) in [(0, FaultPlan::default()), (1, faulty.clone()), (2, faulty)] {
+        server.set_faults(plan);
+        let place = format!("s3://{BUCKET}/{n}");
+        let open = || DataRoot::open_with(&place, &settings(&server)).unwrap();
+        race_for_the_root(open).await;
+    }
+}
+
+#[tokio::test]
+async fn more_objects_than_a_list_has_at_once_are_found_and_deleted() {
+    const N_SHARDS: u32 = 1_100;
+    let server = S3Server::start();
+    let root = open(&server);
+    let objects = root.object_store();
+    let writes = stream::iter(0..N_SHARDS).map(|shard| {
+        let path = ObjectPath::from(format!("frontiers/7/{shard}/wal/1.sst"));
+        let objects = objects.clone();
+        async move { objects.put(&path, "1".into()).await }
+    });
+    let written: Vec<_> = writes.buffer_unordered(16).collect().await;
+    assert!(written.iter().all(Result::is_ok));
+    let shards = root.frontier_shards(ResourceId(7)).await.unwrap();
+    assert_eq!(shards, (0..N_SHARDS).map(Shard).collect::<Vec<_>>());
+    assert_eq!(server.requests().list, 2);
+    let n_deleted = root.delete_frontiers(ResourceId(7)).await.unwrap();
+    assert_eq!(n_deleted, N_SHARDS as usize);
+    let left = root.frontier_shards(ResourceId(7)).await.unwrap();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[tokio::test]
