@@ -178,3 +178,6 @@ where
         Err(_elapsed) => Err(CleanupError::Slow),
     }
 }
+
+#[cfg(test)]
+mod tests;
