@@ -12,6 +12,7 @@ use crawler_tests::{PATIENCE, soak, until};
 use serde_json::Value;
 
 mod moto;
+mod parts;
 mod trouble;
 
 /// Config of nodes that report early that the store does not answer.
