@@ -129,13 +129,13 @@ pub struct ListPage<T> {
     pub next: Option<ResourceName>,
 }
 
-/// Calls from a master to workers, by their addresses. Implemented over gRPC.
+/// Calls from a master to workers, as they are registered. Implemented over gRPC.
 #[async_trait]
 pub trait WorkerCalls: Send + Sync + 'static {
     /// Returns the numbers of all crawls of the worker, or of one resource.
     async fn status(
         &self,
-        address: &str,
+        worker: &Node,
         name: Option<&ResourceName>,
     ) -> Result<Vec<CrawlStatus>, WorkerCallError>;
 
@@ -143,7 +143,7 @@ pub trait WorkerCalls: Send + Sync + 'static {
     /// new ones.
     async fn logs(
         &self,
-        address: &str,
+        worker: &Node,
         resource: ResourceId,
         follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError>;

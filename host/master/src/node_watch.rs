@@ -145,6 +145,7 @@ mod tests {
             started_at: 0,
             call_token: CallToken::default(),
             shares_turns: false,
+            tls: false,
         }
     }
 

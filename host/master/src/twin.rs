@@ -9,6 +9,7 @@ use futures::stream::BoxStream;
 
 use super::{WorkerCallError, WorkerCalls};
 use crawler_model::id::{ResourceId, ResourceName};
+use crawler_model::node::Node;
 use crawler_model::status::{CrawlStatus, LogLine};
 
 /// Behaviour of all workers when they are asked for their crawls.
@@ -77,20 +78,20 @@ impl Workers {
 impl WorkerCalls for Workers {
     async fn status(
         &self,
-        address: &str,
+        worker: &Node,
         _name: Option<&ResourceName>,
     ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
-        self.answer(address).await
+        self.answer(&worker.address).await
     }
 
     async fn logs(
         &self,
-        address: &str,
+        worker: &Node,
         _resource: ResourceId,
         _follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
-        self.answer(address).await?;
-        let lines = self.logs.lock().unwrap().get(address).cloned();
+        self.answer(&worker.address).await?;
+        let lines = self.logs.lock().unwrap().get(&worker.address).cloned();
         let lines = lines.unwrap_or_default().into_iter();
         Ok(Box::pin(futures::stream::iter(
             lines.map(Ok::<_, WorkerCallError>),

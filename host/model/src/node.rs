@@ -67,6 +67,9 @@ pub struct Node {
     /// True if the worker takes part in sharing the turns of hosts with all other workers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shares_turns: bool,
+    /// True if its servers speak TLS.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tls: bool,
 }
 
 /// Secret of one process. Callers that can read the store show it when they call the process.
@@ -143,9 +146,24 @@ pub struct Contender {
     pub id: NodeId,
     /// Address of its gRPC server.
     pub address: String,
+    /// True if its gRPC server speaks TLS.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tls: bool,
+}
+
+impl Contender {
+    /// Returns the URL of its gRPC server.
+    pub fn url(&self) -> String {
+        url(&self.address, self.tls)
+    }
 }
 
 impl Node {
+    /// Returns the URL of its gRPC server.
+    pub fn url(&self) -> String {
+        url(&self.address, self.tls)
+    }
+
     /// Returns the value of a label, or `None` if the node does not have it.
     pub fn label(&self, key: &str) -> Option<&str> {
         match key {
@@ -163,6 +181,11 @@ impl Node {
         let literal = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
         literal.unwrap_or(host)
     }
+}
+
+fn url(address: &str, tls: bool) -> String {
+    let scheme = if tls { "https" } else { "http" };
+    format!("{scheme}://{address}")
 }
 
 /// Request that a worker give away its shards, stored under `draining/<worker>`.
@@ -206,6 +229,7 @@ mod tests {
             started_at: 0,
             call_token: CallToken::default(),
             shares_turns: false,
+            tls: false,
         };
         let one = node("10.0.0.5:9090");
         assert_eq!(one.label("id"), Some("worker-1"));
@@ -214,5 +238,20 @@ mod tests {
         assert_eq!(one.label("zone"), None);
         assert_eq!(node("[fd00::1]:9090").label("host"), Some("fd00::1"));
         assert_eq!(node("node.test").label("host"), Some("node.test"));
+    }
+
+    #[test]
+    fn a_record_without_a_word_about_tls_is_of_a_plain_server() {
+        let plain = r#"{"id":"master-1","address":"10.0.0.5:9091"}"#;
+        let contender: Contender = serde_json::from_str(plain).unwrap();
+        assert_eq!(contender.url(), "http://10.0.0.5:9091");
+        assert_eq!(serde_json::to_string(&contender).unwrap(), plain);
+        let secure = Contender {
+            tls: true,
+            ..contender
+        };
+        assert_eq!(secure.url(), "https://10.0.0.5:9091");
+        let written = serde_json::to_string(&secure).unwrap();
+        assert!(written.ends_with(r#","tls":true}"#), "{written}");
     }
 }

@@ -283,6 +283,7 @@ pub async fn take_lead(catalog: &Catalog) -> watch::Receiver<ElectionStatus> {
     let leader = Contender {
         id: "master-1".parse().unwrap(),
         address: "127.0.0.1:9091".to_owned(),
+        tls: false,
     };
     let txn = Txn::new().put(key.clone(), encode(&leader));
     let Outcome::Done(created) = catalog.store().commit(txn).await.unwrap() else {

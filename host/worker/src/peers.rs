@@ -106,6 +106,7 @@ mod tests {
             started_at: 0,
             call_token: CallToken::default(),
             shares_turns,
+            tls: false,
         }
     }
 

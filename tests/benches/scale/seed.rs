@@ -45,6 +45,7 @@ pub(crate) fn node(n: u64) -> Node {
         started_at: 1_700_000_000_000,
         call_token: CallToken::default(),
         shares_turns: false,
+        tls: false,
     }
 }
 

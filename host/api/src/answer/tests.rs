@@ -499,6 +499,7 @@ fn node() -> Node {
         started_at: 1_700_000_000_000,
         call_token: Default::default(),
         shares_turns: true,
+        tls: false,
     }
 }
 

@@ -61,12 +61,13 @@ impl GrpcWorkerCalls {
 impl WorkerCalls for GrpcWorkerCalls {
     async fn status(
         &self,
-        address: &str,
+        worker: &Node,
         name: Option<&ResourceName>,
     ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
         let name = name.map(ToString::to_string).unwrap_or_default();
-        let mut worker = self.worker(address)?;
-        let call = worker.get_status(proto::WorkerStatusRequest { name });
+        let address = worker.address.as_str();
+        let mut client = self.worker(address)?;
+        let call = client.get_status(proto::WorkerStatusRequest { name });
         let status = worker_call(address, call).await?;
         let crawls = status.crawls.into_iter().map(crawl::status);
         let crawls = crawls.collect::<Result<_, _>>();
@@ -75,12 +76,13 @@ impl WorkerCalls for GrpcWorkerCalls {
 
     async fn logs(
         &self,
-        address: &str,
+        worker: &Node,
         resource: ResourceId,
         follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
-        let mut worker = self.worker(address)?;
-        let call = worker.read_logs(proto::WorkerLogsRequest {
+        let address = worker.address.as_str();
+        let mut client = self.worker(address)?;
+        let call = client.read_logs(proto::WorkerLogsRequest {
             resource_id: resource.0,
             follow,
         });

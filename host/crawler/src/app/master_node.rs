@@ -73,6 +73,7 @@ impl MasterNode {
         let contender = Contender {
             id: node.id,
             address: node.address,
+            tls: node.tls,
         };
         let (election, election_status) =
             Election::new(catalog.clone(), contender, options.lease_ttl);

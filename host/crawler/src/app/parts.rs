@@ -91,6 +91,7 @@ pub(super) fn node(
             Role::Worker => CallToken::of(rand::random()),
         },
         shares_turns: false,
+        tls: false,
     }
 }
 

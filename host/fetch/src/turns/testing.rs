@@ -39,6 +39,7 @@ pub(crate) fn peer(n: u64) -> Peer {
             started_at: 0,
             call_token: CallToken::default(),
             shares_turns: true,
+            tls: false,
         },
         registration: n,
     }

@@ -5,7 +5,7 @@
 //! process; the worker that had the shard last may know lines that came when the frontier was not open. A frontier
 //! that cannot be read hides no other lines: a line tells of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
@@ -43,14 +43,14 @@ impl Control {
         let resource = self.existing(name).await?.value;
         let workers = lists::nodes(&self.parts.catalog, Role::Worker).await?;
         // A worker answers for all shards that it has.
-        let mut addresses = BTreeSet::new();
+        let mut owners = BTreeMap::new();
         // Addresses of the live owners of the shards that are crawled.
         let mut crawled_at = BTreeMap::new();
         let mut at_rest = Vec::new();
         for (id, shard) in self.shards(&resource).await? {
             let owner = shard.value.owner.as_ref();
             let node = owner.and_then(|owner| workers.get(&owner.node));
-            addresses.extend(node.map(|node| node.address.clone()));
+            owners.extend(node.map(|node| (node.address.clone(), node)));
             let running = running_owner(&shard.value).zip(node);
             // Another process under the id of the owner does not crawl the shard.
             match running.filter(|(owner, node)| owner.incarnation == node.incarnation) {
@@ -63,12 +63,8 @@ impl Control {
         }
         let crawled_at = Arc::new(crawled_at);
         let mut live = Vec::new();
-        for address in addresses {
-            let lines = self
-                .parts
-                .workers
-                .logs(&address, resource.id, follow)
-                .await?;
+        for (address, worker) in owners {
+            let lines = self.parts.workers.logs(worker, resource.id, follow).await?;
             let crawled_at = crawled_at.clone();
             let lines = lines.try_filter(move |line| {
                 let owner = crawled_at.get(&line.shard);

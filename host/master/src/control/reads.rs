@@ -1,6 +1,6 @@
 //! Calls that read resources.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
@@ -8,6 +8,7 @@ use super::Control;
 use crate::placement::Candidates;
 use crate::{ControlError, ListPage, ResourceView, ShardView, WORKER_CALL_DEADLINE, lists, phase};
 use crawler_model::id::ResourceName;
+use crawler_model::node::Node;
 use crawler_model::resource::{Owner, Resource, ShardId, ShardRecord};
 use crawler_model::status::CrawlStatus;
 use crawler_store::catalog::Versioned;
@@ -25,7 +26,7 @@ impl Control {
         let shards = self.shards(&resource.value).await?;
         let candidates = self.candidates().await?;
         let live = self
-            .live(addresses(shards.values(), &candidates), Some(name))
+            .live(owners(shards.values(), &candidates), Some(name))
             .await;
         Ok(view(resource.value, shards, &candidates, &live))
     }
@@ -43,7 +44,7 @@ impl Control {
         let shards: Vec<BTreeMap<ShardId, Versioned<ShardRecord>>> =
             stream::iter(reads).buffered(READS).try_collect().await?;
         let candidates = self.candidates().await?;
-        let owners = addresses(shards.iter().flat_map(BTreeMap::values), &candidates);
+        let owners = owners(shards.iter().flat_map(BTreeMap::values), &candidates);
         let live = self.live(owners, None).await;
         let entries = resources
             .into_iter()
@@ -55,9 +56,9 @@ impl Control {
 
     /// Asks the owners for their numbers. An owner that does not answer is left out, and the stored numbers are
     /// used instead.
-    async fn live(&self, addresses: BTreeSet<String>, name: Option<&ResourceName>) -> Live {
-        let asked = addresses.into_iter().map(|address| async move {
-            let call = self.parts.workers.status(&address, name);
+    async fn live(&self, owners: BTreeMap<String, Node>, name: Option<&ResourceName>) -> Live {
+        let asked = owners.into_values().map(|owner| async move {
+            let call = self.parts.workers.status(&owner, name);
             match tokio::time::timeout(WORKER_CALL_DEADLINE, call).await {
                 Ok(Ok(crawls)) => crawls,
                 Ok(Err(error)) => {
@@ -66,7 +67,7 @@ impl Control {
                 }
                 Err(_elapsed) => {
                     tracing::warn!(
-                        address,
+                        address = owner.address,
                         "showing stored numbers: the worker does not answer"
                     );
                     Vec::new()
@@ -88,16 +89,21 @@ impl Control {
     }
 }
 
-/// Returns the addresses of the owners of these shards.
-fn addresses<'a>(
+/// Returns the owners of these shards by their addresses.
+fn owners<'a>(
     shards: impl Iterator<Item = &'a Versioned<ShardRecord>>,
     candidates: &Candidates,
-) -> BTreeSet<String> {
-    let owners = shards.filter_map(|shard| running_owner(&shard.value));
-    let nodes = owners.filter_map(|owner| candidates.get(&owner.node));
-    nodes
-        .map(|candidate| candidate.node.address.clone())
-        .collect()
+) -> BTreeMap<String, Node> {
+    let mut owners = BTreeMap::new();
+    for owner in shards.filter_map(|shard| running_owner(&shard.value)) {
+        let Some(candidate) = candidates.get(&owner.node) else {
+            continue;
+        };
+        let node = &candidate.node;
+        let owner = owners.entry(node.address.clone());
+        owner.or_insert_with(|| node.clone());
+    }
+    owners
 }
 
 /// Returns the owner of a shard that is being crawled.

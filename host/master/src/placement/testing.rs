@@ -27,6 +27,7 @@ pub fn worker(id: &str, capacity: u32, labels: &[(&str, &str)]) -> Node {
         started_at: 0,
         call_token: CallToken::default(),
         shares_turns: false,
+        tls: false,
     }
 }
 

@@ -179,9 +179,7 @@ impl Reconciler {
             }
             let asked = tokio::time::timeout(
                 WORKER_CALL_DEADLINE,
-                self.parts
-                    .workers
-                    .status(&node.address, Some(&deleting.name)),
+                self.parts.workers.status(node, Some(&deleting.name)),
             );
             match asked.await {
                 Ok(Ok(crawls)) => {

@@ -102,6 +102,7 @@ fn observed(state: ShardState, owner_incarnation: Option<u64>) -> Facts {
         started_at: 0,
         call_token: CallToken::default(),
         shares_turns: false,
+        tls: false,
     };
     let name: ResourceName = "books".parse().unwrap();
     let resource = Resource {

@@ -27,6 +27,7 @@ impl Master {
         let contender = Contender {
             id: id.parse().unwrap(),
             address: format!("{id}:9091"),
+            tls: false,
         };
         let (election, election_status) = Election::new(catalog.clone(), contender, TTL);
         let scope = TaskScope::new();

@@ -79,6 +79,7 @@ impl Bench {
                 started_at: 0,
                 call_token: CallToken::default(),
                 shares_turns: false,
+                tls: false,
             };
             let key = catalog.keys().node(Role::Master, &node.id);
             let txn = Txn::new().put(key, encode(&node));

@@ -33,6 +33,7 @@ fn node(incarnation: u64) -> Node {
         started_at: 1_700_000_000_000,
         call_token: CallToken::default(),
         shares_turns: false,
+        tls: false,
     }
 }
 

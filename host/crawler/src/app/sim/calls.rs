@@ -22,10 +22,10 @@ pub(super) struct SimWorkerCalls {
 impl WorkerCalls for SimWorkerCalls {
     async fn status(
         &self,
-        address: &str,
+        worker: &Node,
         name: Option<&ResourceName>,
     ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
-        let world = &self.services.world;
+        let (world, address) = (&self.services.world, worker.address.as_str());
         tokio::time::sleep(world.way()).await;
         let worker = self.services.workers.lock().unwrap().get(address).cloned();
         let Some((process, crawls)) = worker.filter(|_| !world.fault(Fault::Unreached, 3)) else {
@@ -42,7 +42,7 @@ impl WorkerCalls for SimWorkerCalls {
 
     async fn logs(
         &self,
-        _address: &str,
+        _worker: &Node,
         _resource: ResourceId,
         _follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {

@@ -122,6 +122,7 @@ impl Node {
             started_at: clock.unix_millis(),
             call_token: CallToken::default(),
             shares_turns: false,
+            tls: false,
         };
         let start = Start {
             services: services.clone(),

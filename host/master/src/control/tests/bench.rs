@@ -156,6 +156,7 @@ impl Bench {
             started_at: 0,
             call_token: CallToken::default(),
             shares_turns: false,
+            tls: false,
         };
         let key = self.catalog().keys().node(Role::Worker, &node.id);
         self.write(Txn::new().put(key, encode(&node))).await;

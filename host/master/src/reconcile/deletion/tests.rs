@@ -181,6 +181,7 @@ impl Bench {
             started_at: 0,
             call_token: CallToken::default(),
             shares_turns: false,
+            tls: false,
         };
         let key = self
             .reconciler

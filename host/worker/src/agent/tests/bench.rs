@@ -422,6 +422,7 @@ pub(super) fn parts(
         started_at: 0,
         call_token: CallToken::default(),
         shares_turns: false,
+        tls: false,
     };
     let parts = AgentParts {
         node,

@@ -38,6 +38,7 @@ impl History {
             let contender = Contender {
                 id: master[..8].parse().unwrap(),
                 address: master.to_owned(),
+                tls: false,
             };
             let lease = LeaseId(n as u64 + 1);
             history
