@@ -11,22 +11,26 @@ use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
 use tonic::{Response, Status, Streaming};
 
 use super::spec::SpecRequest;
+use super::tls::ClientTls;
 use super::{CALL_DEADLINE, convert};
 use crawler_master::control::Precondition;
 use crawler_model::id::{NodeId, RequestId, ResourceName};
 
+mod connector;
 mod error;
 mod frontier;
 mod lifecycle;
 mod masters;
 mod plugins;
 mod pushes;
+mod tls_fault;
 mod transport;
 mod workers;
 
 pub use error::ClientError;
 use masters::{CallMetadata, Calls, Masters};
 pub use plugins::{FetchDeadlines, MasterPlugins};
+pub use tls_fault::TlsFault;
 pub use workers::GrpcWorkerCalls;
 
 /// Connections to masters, one of which is asked.
@@ -40,22 +44,22 @@ pub struct Client {
 type Values<T> = BoxStream<'static, Result<T, ClientError>>;
 
 impl Client {
-    /// Connects to the master at this URL.
+    /// Connects to the plain master at this URL.
     pub async fn connect(url: &str) -> Result<Self, ClientError> {
-        Self::connect_any(&[url.to_owned()]).await
+        Self::connect_any(&[url.to_owned()], &ClientTls::default()).await
     }
 
     /// Connects to the first of the masters at these URLs that can be reached. A call that it does not answer
     /// is sent to the others, within the call's deadline. A call that changes something is still carried out
-    /// only once.
-    pub async fn connect_any(urls: &[String]) -> Result<Self, ClientError> {
-        Ok(Self::of(Masters::connect(urls).await?))
+    /// only once. URLs with `https://` are called with the certificates in `tls`.
+    pub async fn connect_any(urls: &[String], tls: &ClientTls) -> Result<Self, ClientError> {
+        Ok(Self::of(Masters::connect(urls, tls).await?))
     }
 
     /// Creates a client that connects to the master at this URL with the first call, and again when the
-    /// connection breaks.
-    pub fn lazy(url: &str) -> Result<Self, ClientError> {
-        Ok(Self::of(Masters::lazy(url)?))
+    /// connection breaks. A URL with `https://` is called with the certificates in `tls`.
+    pub fn lazy(url: &str, tls: &ClientTls) -> Result<Self, ClientError> {
+        Ok(Self::of(Masters::lazy(url, tls)?))
     }
 
     fn of(masters: Masters) -> Self {

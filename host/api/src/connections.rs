@@ -1,28 +1,36 @@
 //! The connections of one listener: how many there may be, and what clients beyond that are told.
 //!
 //! A connection beyond the bound is refused in the protocol of the listener, and closed. A refusal costs
-//! little, lasts a second at most, and few are under way at once.
+//! little, lasts a second at most, and few are under way at once. An encrypted listener only closes it, because
+//! the client reads nothing before its handshake.
+//!
+//! ```text
+//! connection  one connection, plain or encrypted, and its client
+//! handshakes  the way from an accepted client to an encrypted connection
+//! ```
 
-use std::future::Future;
 use std::io::{self, Write as _};
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt as _};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Sleep;
-use tonic::transport::server::{Connected, TcpConnectInfo};
 
+use self::handshakes::Handshakes;
 use super::problem::Problem;
 use super::requests::RequestSettings;
+use super::tls::{Protocol, ServerTls};
 use crawler_model::number;
 use crawler_process::task::TaskScope;
+
+mod connection;
+mod handshakes;
+
+pub(super) use self::connection::Connection;
+pub use self::connection::Peer;
 
 /// Time that a client has to read its refusal.
 const REFUSAL_DEADLINE: Duration = Duration::from_secs(1);
@@ -30,59 +38,105 @@ const REFUSAL_DEADLINE: Duration = Duration::from_secs(1);
 const REFUSALS_MAX: usize = 64;
 /// Pause after the system could not accept a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
-/// Length in bytes of the preface with which every HTTP/2 client begins.
-const PREFACE: usize = 24;
 
 /// Connections of a listener.
 pub(super) struct Connections {
+    entrance: Entrance,
+    /// `None` if connections are not encrypted.
+    handshakes: Option<Handshakes>,
+}
+
+/// Port of a listener, with the bound of its connections.
+struct Entrance {
     listener: TcpListener,
     max: usize,
     slots: Arc<Semaphore>,
+    /// Bytes that a refused client is sent; empty if it is sent none.
     refusal: Bytes,
     refusing: Arc<Semaphore>,
     refusals: TaskScope,
 }
 
-/// A connection, which counts until it is dropped.
-pub(super) struct Connection {
-    stream: TcpStream,
-    _slot: OwnedSemaphorePermit,
-    /// Number of bytes that must have come by a time; `None` once they have come.
-    first: Option<(usize, Pin<Box<Sleep>>)>,
-}
-
 impl Connections {
     /// Creates a listener that refuses connections beyond the bound in HTTP/1.
-    pub(super) fn of_http(listener: TcpListener, settings: &RequestSettings) -> Self {
-        Self::new(listener, settings, http_refusal)
+    pub(super) fn of_http(
+        listener: TcpListener,
+        settings: &RequestSettings,
+        tls: Option<ServerTls>,
+    ) -> Self {
+        Self::new(listener, settings, http_refusal, tls, Protocol::Http)
     }
 
     /// Creates a listener that refuses connections beyond the bound in HTTP/2.
-    pub(super) fn of_grpc(listener: TcpListener, settings: &RequestSettings) -> Self {
-        Self::new(listener, settings, grpc_refusal)
+    pub(super) fn of_grpc(
+        listener: TcpListener,
+        settings: &RequestSettings,
+        tls: Option<ServerTls>,
+    ) -> Self {
+        Self::new(listener, settings, grpc_refusal, tls, Protocol::Grpc)
     }
 
     fn new(
         listener: TcpListener,
         settings: &RequestSettings,
         refusal: fn(&Problem) -> Vec<u8>,
+        tls: Option<ServerTls>,
+        protocol: Protocol,
     ) -> Self {
         let max = settings.connections;
-        let present = number(max as u64, "connection");
-        let detail = format!("this listener has {present}, as many as --connections allows");
-        let problem = Problem::passing(detail, "try again in a moment, or raise --connections");
+        let refusal = match tls {
+            Some(_) => Bytes::new(),
+            None => {
+                let present = number(max as u64, "connection");
+                let detail =
+                    format!("this listener has {present}, as many as --connections allows");
+                let hint = "try again in a moment, or raise --connections";
+                refusal(&Problem::passing(detail, hint)).into()
+            }
+        };
         Self {
-            listener,
-            max,
-            slots: Arc::new(Semaphore::new(max)),
-            refusal: refusal(&problem).into(),
-            refusing: Arc::new(Semaphore::new(REFUSALS_MAX)),
-            refusals: TaskScope::new(),
+            entrance: Entrance {
+                listener,
+                max,
+                slots: Arc::new(Semaphore::new(max)),
+                refusal,
+                refusing: Arc::new(Semaphore::new(REFUSALS_MAX)),
+                refusals: TaskScope::new(),
+            },
+            handshakes: tls.map(|tls| Handshakes::new(tls, protocol, settings.stall_timeout)),
         }
     }
 
-    /// Waits for the next connection that there is room for.
-    pub(super) async fn accept(&self) -> Connection {
+    /// Waits for the next connection that there is room for. An encrypted one has its handshake behind it.
+    pub(super) async fn accept(&mut self) -> Connection {
+        let Some(handshakes) = &mut self.handshakes else {
+            let (stream, slot) = self.entrance.next().await;
+            return Connection::plain(stream, slot);
+        };
+        loop {
+            tokio::select! {
+                biased;
+                connection = handshakes.next() => return connection,
+                // Both are cancel-safe: a client is accepted only if it is the result.
+                (stream, slot) = self.entrance.next() => handshakes.begin(stream, slot),
+            }
+        }
+    }
+
+    /// Returns the connections as a stream. Each is closed unless the beginning of HTTP/2 comes within this
+    /// time.
+    pub(super) fn incoming(self, time: Duration) -> BoxStream<'static, io::Result<Connection>> {
+        let incoming = stream::unfold(self, move |mut connections| async move {
+            let connection = connections.accept().await.begins_within(time);
+            Some((Ok(connection), connections))
+        });
+        incoming.boxed()
+    }
+}
+
+impl Entrance {
+    /// Waits for the next client that there is room for, and refuses the others.
+    async fn next(&self) -> (TcpStream, OwnedSemaphorePermit) {
         loop {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
@@ -101,29 +155,18 @@ impl Connections {
                         tracing::debug!(%error, "a connection broke as it began");
                         continue;
                     }
-                    return Connection {
-                        stream,
-                        _slot: slot,
-                        first: None,
-                    };
+                    return (stream, slot);
                 }
                 Err(_) => self.refuse(stream),
             }
         }
     }
 
-    /// Returns the connections as a stream. Each is closed unless the beginning of HTTP/2 comes within this
-    /// time.
-    pub(super) fn incoming(self, time: Duration) -> BoxStream<'static, io::Result<Connection>> {
-        let incoming = stream::unfold(self, move |connections| async move {
-            let connection = connections.accept().await.begins_within(time);
-            Some((Ok(connection), connections))
-        });
-        incoming.boxed()
-    }
-
     fn refuse(&self, mut stream: TcpStream) {
         tracing::debug!(max = self.max, "refused a connection");
+        if self.refusal.is_empty() {
+            return;
+        }
         let refusal = self.refusal.clone();
         let Ok(permit) = Arc::clone(&self.refusing).try_acquire_owned() else {
             // A new connection accepts this many bytes at once; if not, it is closed all the same. The
@@ -138,11 +181,7 @@ impl Connections {
         self.refusals.spawn("refusal of a connection", async move {
             let told = tokio::time::timeout(REFUSAL_DEADLINE, async {
                 stream.write_all(&refusal).await?;
-                stream.shutdown().await?;
-                // A client that is still sending would lose the answer if the connection were closed.
-                let mut rest = [0; 1024];
-                while stream.read(&mut rest).await? > 0 {}
-                io::Result::Ok(())
+                until_closed(stream).await
             });
             // It does not matter if the client has read it.
             drop(told.await);
@@ -151,16 +190,13 @@ impl Connections {
     }
 }
 
-impl Connection {
-    /// Returns the address of the client. `None` if the client has gone already.
-    pub(super) fn client(&self) -> Option<SocketAddr> {
-        self.stream.peer_addr().ok()
-    }
-
-    fn begins_within(mut self, time: Duration) -> Self {
-        self.first = Some((PREFACE, Box::pin(tokio::time::sleep(time))));
-        self
-    }
+/// Sends nothing more, and waits until the client has closed its side. A client that is still sending would lose what
+/// it was sent last if the connection were closed.
+async fn until_closed(mut stream: TcpStream) -> io::Result<()> {
+    stream.shutdown().await?;
+    let mut rest = [0; 1024];
+    while stream.read(&mut rest).await? > 0 {}
+    Ok(())
 }
 
 fn is_of_the_client(error: &io::Error) -> bool {
@@ -205,67 +241,5 @@ fn grpc_refusal(problem: &Problem) -> Vec<u8> {
     [frame(SETTINGS, &[]), frame(GOAWAY, &away)].concat()
 }
 
-impl AsyncRead for Connection {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let this = self.get_mut();
-        let n_before = buffer.filled().len();
-        let read = Pin::new(&mut this.stream).poll_read(context, buffer);
-        let Some((n_missing, deadline)) = &mut this.first else {
-            return read;
-        };
-        if read.is_pending() {
-            if deadline.as_mut().poll(context).is_pending() {
-                return Poll::Pending;
-            }
-            let late = io::Error::new(io::ErrorKind::TimedOut, "the client said nothing");
-            return Poll::Ready(Err(late));
-        }
-        *n_missing = n_missing.saturating_sub(buffer.filled().len() - n_before);
-        if *n_missing == 0 {
-            this.first = None;
-        }
-        read
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.get_mut().stream).poll_write_vectored(context, pieces)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
-    }
-}
-
-impl Connected for Connection {
-    type ConnectInfo = TcpConnectInfo;
-
-    fn connect_info(&self) -> Self::ConnectInfo {
-        self.stream.connect_info()
-    }
-}
+#[cfg(test)]
+mod tests;

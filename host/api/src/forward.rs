@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::CALL_DEADLINE;
 use super::client::{Client, ClientError};
 use super::problem::{Problem, Reason};
+use super::tls::ClientTls;
 use crawler_master::{Code, ControlError};
 use crawler_model::id::{NAME_MAX, NodeId, RequestId};
 use crawler_model::node::Contender;
@@ -57,15 +58,22 @@ pub(super) struct Forwarder {
     /// Id of this master.
     id: NodeId,
     election_status: watch::Receiver<ElectionStatus>,
-    /// Connection that was used last.
+    /// Certificates with which a leader that speaks TLS is called.
+    tls: ClientTls,
+    /// Connection that was used last, and the URL that it leads to.
     kept: Mutex<Option<(String, Client)>>,
 }
 
 impl Forwarder {
-    pub(super) fn new(id: NodeId, election_status: watch::Receiver<ElectionStatus>) -> Self {
+    pub(super) fn new(
+        id: NodeId,
+        election_status: watch::Receiver<ElectionStatus>,
+        tls: ClientTls,
+    ) -> Self {
         Self {
             id,
             election_status,
+            tls,
             kept: Mutex::default(),
         }
     }
@@ -158,27 +166,29 @@ impl Forwarder {
     where
         Theirs: Future<Output = Result<T, ClientError>>,
     {
-        let client = self.client(&leader.address)?;
+        let client = self.client(leader.url())?;
         let client = client.on_behalf_of(&origin.request, &self.id);
-        theirs(client).await.map_err(|error| match error {
-            ClientError::Refused(problem) => problem,
-            ClientError::Unreachable { .. } | ClientError::Url { .. } => {
-                let detail = format!("{} leads and does not answer: {error}", leader.id);
-                let problem = Problem::new(Code::Unavailable, detail, "try again");
-                problem.because(Reason::NotLeading)
-            }
+        theirs(client).await.map_err(|error| {
+            let hint = match &error {
+                ClientError::Refused(problem) => return problem.clone(),
+                ClientError::Tls { fault, .. } => fault.hint_for_nodes(),
+                ClientError::Unreachable { .. } | ClientError::Url { .. } => "try again",
+            };
+            let detail = format!("{} leads and does not answer: {error}", leader.id);
+            let problem = Problem::new(Code::Unavailable, detail, hint);
+            problem.because(Reason::NotLeading)
         })
     }
 
-    fn client(&self, address: &str) -> Result<Client, Problem> {
+    fn client(&self, url: String) -> Result<Client, Problem> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         match &*kept {
-            Some((present, client)) if present == address => Ok(client.clone()),
+            Some((present, client)) if *present == url => Ok(client.clone()),
             _ => {
-                let client = Client::lazy(&format!("http://{address}"));
+                let client = Client::lazy(&url, &self.tls);
                 let client =
                     client.map_err(|e| Problem::new(Code::Unavailable, e.to_string(), ""))?;
-                *kept = Some((address.to_owned(), client.clone()));
+                *kept = Some((url, client.clone()));
                 Ok(client)
             }
         }

@@ -16,6 +16,7 @@ use super::calls::Calls;
 use super::connections::Connections;
 use super::push::PushRequest;
 use super::requests::Requests;
+use super::tls::ServerTls;
 use super::{Api, CALLS_MAX, REQUEST_MAX, convert};
 use crawler_fetch::turns::Turns;
 use crawler_master::control::frontier::UrlQuery;
@@ -62,11 +63,12 @@ pub struct WorkerService {
 }
 
 /// Serves until `stop` is cancelled and the calls in hand are done. Streams end as soon as `stop` is
-/// cancelled.
+/// cancelled. With `tls`, connections are encrypted.
 pub async fn serve(
     listener: TcpListener,
     services: Services,
     requests: Requests,
+    tls: Option<ServerTls>,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let (reporter, health) = tonic_health::server::health_reporter();
@@ -98,7 +100,8 @@ pub async fn serve(
     };
     let sound = "the descriptors are generated from the .proto files by the build";
     let stall_timeout = requests.settings.stall_timeout;
-    let incoming = Connections::of_grpc(listener, &requests.settings).incoming(stall_timeout);
+    let connections = Connections::of_grpc(listener, &requests.settings, tls);
+    let incoming = connections.incoming(stall_timeout);
     tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))

@@ -21,6 +21,7 @@ use super::Api;
 use super::connections::Connections;
 use super::problem::Problem;
 use super::requests::Requests;
+use super::tls::ServerTls;
 use crawler_master::Code;
 
 mod body;
@@ -36,11 +37,12 @@ mod routes;
 mod server;
 
 /// Serves until `stop` is cancelled and the calls in hand are done. Streams end as soon as `stop` is
-/// cancelled.
+/// cancelled. With `tls`, connections are encrypted.
 pub async fn serve(
     listener: TcpListener,
     master: Option<Api>,
     requests: Requests,
+    tls: Option<ServerTls>,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let is_local = listener.local_addr()?.ip().is_loopback();
@@ -53,7 +55,7 @@ pub async fn serve(
         false => router,
     };
     let router = router.layer(requests.of_http());
-    let connections = Connections::of_http(listener, &requests.settings);
+    let connections = Connections::of_http(listener, &requests.settings, tls);
     server::serve(connections, router, requests.settings.stall_timeout, stop).await
 }
 

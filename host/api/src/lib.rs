@@ -3,7 +3,8 @@
 //! ```text
 //! grpc, http   two forms of the same calls and answers; each parses its own requests and ends in Api
 //! Api          bounds of every call: how many at once, for how long, until when; then Control
-//! connections  how many of them a listener has
+//! connections  how many of them a listener has, plain or encrypted
+//! tls          certificates in files, of listeners and of clients
 //! requests     what bodies may hold in memory, and how long they may take
 //! bounds       how long calls may take, how many there may be, and how large they are
 //! calls        how many calls and uploads there are at once
@@ -36,6 +37,7 @@ use self::client::{Client, ClientError};
 use self::forward::{Forwarder, Origin};
 use self::problem::Problem;
 use self::spec::{SpecRequest, resource_name};
+use self::tls::ClientTls;
 use crawler_master::control::items::ItemQuery;
 use crawler_master::control::{Control, Precondition};
 use crawler_master::{Code, ControlError};
@@ -59,10 +61,12 @@ pub mod problem;
 mod push;
 pub mod requests;
 pub mod spec;
+pub mod tls;
 
 pub use self::bounds::{
     CALL_DEADLINE, CALLS_MAX, PAGE_MAX, PIECE_MAX, REQUEST_MAX, STREAMS_MAX, UPLOAD_DEADLINE,
 };
+pub use self::connections::Peer;
 pub use self::convert::crawl::totals;
 pub use self::convert::resource_spec;
 pub use self::convert::settings::placement_spec;
@@ -81,11 +85,19 @@ pub struct Api {
 type Stream<T> = BoxStream<'static, Result<T, Problem>>;
 
 impl Api {
-    /// Creates the calls of this master, with at most `uploads` plugins pushed at once. Streams end when
-    /// `stop` is cancelled.
-    pub fn new(id: NodeId, control: Arc<Control>, uploads: usize, stop: CancellationToken) -> Self {
+    /// Creates the calls of this master, with at most `uploads` plugins pushed at once. Calls that change
+    /// something are handed on to the leader with the certificates in `tls`. Streams end when `stop` is
+    /// cancelled.
+    pub fn new(
+        id: NodeId,
+        control: Arc<Control>,
+        uploads: usize,
+        tls: ClientTls,
+        stop: CancellationToken,
+    ) -> Self {
+        let election_status = control.election_status().clone();
         Self {
-            forward: Arc::new(Forwarder::new(id, control.election_status().clone())),
+            forward: Arc::new(Forwarder::new(id, election_status, tls)),
             control,
             calls: Calls::new("master"),
             uploads: Uploads::new(uploads),

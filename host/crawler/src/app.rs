@@ -21,6 +21,7 @@ mod identity;
 mod listeners;
 mod master_node;
 mod membership;
+mod node_tls;
 mod open_files;
 mod own_nodes;
 mod parts;

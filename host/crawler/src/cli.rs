@@ -15,6 +15,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use self::bench::BenchArgs;
 pub use self::bench::BenchOptions;
+pub use self::called_masters::CalledMasters;
+use self::called_masters::MastersArgs;
 pub use self::devtools::DevtoolsOptions;
 pub use self::failure::Failure;
 use self::options::{DemoArgs, RunArgs, UpArgs};
@@ -28,8 +30,9 @@ pub use self::requests::CallOptions;
 use self::shell_files::{CompletionsArgs, ManArgs};
 use self::terminal::TerminalArgs;
 pub use self::unmet::{UNMET, Unmet, check_all_roots, check_roots};
-use crate::config::{ConfigError, DEFAULT_MASTER, Environment};
-use crawler_api::client::{Client, ClientError};
+use crate::config::{ConfigError, Environment};
+use crawler_api::client::ClientError;
+use crawler_api::tls::TlsError;
 use crawler_master::ControlError;
 use crawler_process::telemetry::{self, Colors, chain};
 
@@ -38,6 +41,7 @@ pub(crate) mod args;
 pub mod bench;
 pub mod block;
 mod cache;
+mod called_masters;
 mod checks;
 mod config;
 mod crawl;
@@ -106,7 +110,7 @@ impl Command {
 /// Command that runs in this module.
 #[derive(Debug)]
 pub struct ClientCommand {
-    masters: Vec<String>,
+    masters: CalledMasters,
     family: Family,
 }
 
@@ -118,15 +122,8 @@ pub struct ClientCommand {
     after_help = "Try it:\n  crawler demo\n\nStart here, the first two lines in a terminal of their own:\n  crawler demo --site-only --port 8000\n  crawler up --allow-networks 127.0.0.0/8\n  crawler plugin push plugins/books\n  crawler resource add books --param start=http://127.0.0.1:8000/catalogue/page-1.html\n  crawler items books --follow\n\nEnvironment:\n  CRAWLER_LOG=crawler=debug        what is logged to stderr; a line for each page with crawler_fetch=debug\n  CRAWLER_LOG_FORMAT=json          one flat object a line: ts, level, target, msg and the fields\n  NO_COLOR=1                       no colours unless --color asks for them"
 )]
 struct Args {
-    /// The master to call, or several: the next one where one does not answer [env: CRAWLER_MASTER] [default: http://127.0.0.1:9091]
-    #[arg(
-        long,
-        global = true,
-        value_name = "URL,…",
-        value_delimiter = ',',
-        help_heading = "Global options"
-    )]
-    master: Option<Vec<String>>,
+    #[command(flatten)]
+    masters: MastersArgs,
     #[command(flatten)]
     terminal: TerminalArgs,
     #[command(subcommand)]
@@ -211,12 +208,8 @@ impl Cli {
             let why = "the argument '--verbose...' cannot be used with '--quiet...'";
             return Err(definition.error(ErrorKind::ArgumentConflict, why).into());
         }
-        let from_environment = || {
-            let masters = environment.master.as_ref()?.split(',');
-            Some(masters.map(|url| url.trim().to_owned()).collect())
-        };
-        let masters = args.master.or_else(from_environment);
-        let masters = masters.unwrap_or_else(|| vec![DEFAULT_MASTER.to_owned()]);
+        // A contradiction is of no account to commands that call no master.
+        let masters = args.masters.into_masters(environment);
         let command = match args.command {
             Typed::Run(args) => Command::Run(Box::new(args.into_options(environment)?)),
             Typed::Up(args) => Command::Up(Box::new(args.into_options(environment)?)),
@@ -230,14 +223,19 @@ impl Cli {
             Typed::Bench(args) => Command::Bench(Box::new(args.into_options()?)),
             Typed::Client(Family::Plugin(PluginCommand::Devtools(command))) => {
                 let is_verbose = args.terminal.is_verbose();
-                Command::Devtools(command.into_options(environment, masters, is_verbose)?)
+                Command::Devtools(command.into_options(environment, masters?, is_verbose)?)
             }
             Typed::Client(Family::Config(config::ConfigCommand::Show(args))) => {
                 args.check(Args::command())?;
-                let family = Family::Config(config::ConfigCommand::Show(args));
-                Command::Client(ClientCommand { masters, family })
+                Command::Client(ClientCommand {
+                    masters: masters?,
+                    family: Family::Config(config::ConfigCommand::Show(args)),
+                })
             }
-            Typed::Client(family) => Command::Client(ClientCommand { masters, family }),
+            Typed::Client(family) => Command::Client(ClientCommand {
+                masters: masters?,
+                family,
+            }),
         };
         let terminal = args.terminal;
         Ok(Self { command, terminal })
@@ -259,7 +257,7 @@ impl Cli {
 /// Carries out a command that needs nothing but a master to call. Dropping the future ends it.
 pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
     let ClientCommand { masters, family } = command;
-    let connect = Client::connect_any(&masters);
+    let connect = masters.connect();
     let result = match family {
         Family::Plugin(command) => plugin::run(command, connect).await,
         Family::Resource(command) => resource::run(command, connect.await?).await,
@@ -336,6 +334,8 @@ fn hint(error: &anyhow::Error) -> String {
         } else if let Some(error) = cause.downcast_ref::<Unmet>() {
             Some(error.hint.clone())
         } else if let Some(error) = cause.downcast_ref::<ClientError>() {
+            Some(error.hint().to_owned())
+        } else if let Some(error) = cause.downcast_ref::<TlsError>() {
             Some(error.hint().to_owned())
         } else if let Some(error) = cause.downcast_ref::<ConfigError>() {
             Some(error.hint().to_owned())

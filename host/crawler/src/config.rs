@@ -29,6 +29,7 @@ mod profile;
 mod resource;
 mod secret;
 mod source;
+mod tls;
 mod written;
 
 pub use access::{CredentialConfig, ProxyConfig};
@@ -45,6 +46,7 @@ pub use file::{ConfigError, FileConfig, PluginSource};
 pub use hosts::FixedHosts;
 pub use initial::initial_file;
 pub use secret::SecretRef;
+pub use tls::TlsConfig;
 pub use written::{Change, changes, document, json_document};
 
 /// Config file that is read without being named, if it exists.

@@ -230,7 +230,7 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
         ),
         (
             "node list --master there",
-            "1: \"there\" is not the URL of a master: it does not start with http:// | write it like http://127.0.0.1:9091".into(),
+            "1: \"there\" is not the URL of a master: it does not start with http:// or https:// | write it like http://127.0.0.1:9091, or with https:// if the master speaks TLS".into(),
         ),
     ];
     let mut differences = Differences::default();

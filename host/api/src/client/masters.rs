@@ -15,13 +15,14 @@ use proto::crawler_master_client::CrawlerMasterClient;
 use tokio::time::Instant;
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
 use super::error::ClientError;
-use super::transport::{ANSWER_MAX, endpoint, root_cause, transport_failure};
+use super::transport::{ANSWER_MAX, ConnectionFailure, Server, transport_failure};
 use crate::metadata::{FORWARDED, REQUEST_ID};
 use crate::problem::Problem;
+use crate::tls::ClientTls;
 use crawler_model::id::{NodeId, RequestId};
 use crawler_process::telemetry::chain;
 
@@ -69,16 +70,16 @@ struct Master {
 
 impl Masters {
     /// Connects to the first master that can be reached; the others are connected when they are needed.
-    pub(super) async fn connect(urls: &[String]) -> Result<Self, ClientError> {
-        let endpoints = urls.iter().map(|url| parse(url));
-        let endpoints = endpoints.collect::<Result<Vec<_>, _>>()?;
+    pub(super) async fn connect(urls: &[String], tls: &ClientTls) -> Result<Self, ClientError> {
+        let servers = urls.iter().map(|url| parse(url, tls));
+        let servers = servers.collect::<Result<Vec<_>, _>>()?;
         let mut errors = Vec::new();
-        for (first, (url, endpoint)) in urls.iter().zip(&endpoints).enumerate() {
-            match endpoint.connect().await {
+        for (first, (url, server)) in urls.iter().zip(&servers).enumerate() {
+            match server.connect().await {
                 Ok(channel) => {
-                    let all = urls.iter().zip(&endpoints).map(|(url, endpoint)| Master {
+                    let all = urls.iter().zip(&servers).map(|(url, server)| Master {
                         url: url.clone(),
-                        channel: endpoint.connect_lazy(),
+                        channel: server.connect_lazy(),
                     });
                     let mut all: Vec<Master> = all.collect();
                     all[first].channel = channel;
@@ -87,21 +88,18 @@ impl Masters {
                         first: first.into(),
                     });
                 }
-                Err(error) => errors.push(ClientError::Unreachable {
-                    url: url.clone(),
-                    why: root_cause(&error),
-                }),
+                Err(error) => errors.push(unreachable(url, ConnectionFailure::of(&error))),
             }
         }
         Err(together(errors))
     }
 
     /// Creates a list of one master, which is connected when it is needed.
-    pub(super) fn lazy(url: &str) -> Result<Self, ClientError> {
+    pub(super) fn lazy(url: &str, tls: &ClientTls) -> Result<Self, ClientError> {
         Ok(Self {
             all: vec![Master {
                 url: url.to_owned(),
-                channel: parse(url)?.connect_lazy(),
+                channel: parse(url, tls)?.connect_lazy(),
             }],
             first: 0.into(),
         })
@@ -135,7 +133,7 @@ impl Masters {
                     break;
                 }
             };
-            if !error.is_transient() {
+            if !error.is_of_one_master() {
                 self.first.store(at, Ordering::Relaxed);
                 return Err(error);
             }
@@ -158,24 +156,32 @@ impl Master {
 
     fn error(&self, status: &Status) -> ClientError {
         match transport_failure(status) {
-            Some(why) => ClientError::Unreachable {
-                url: self.url.clone(),
-                why,
-            },
+            Some(failure) => unreachable(&self.url, failure),
             None => ClientError::Refused(Problem::from_status(status)),
         }
     }
 }
 
-fn parse(url: &str) -> Result<Endpoint, ClientError> {
+fn parse(url: &str, tls: &ClientTls) -> Result<Server, ClientError> {
     let wrong = |why: String| ClientError::Url {
         url: url.to_owned(),
         why,
     };
-    if !url.starts_with("http://") {
-        return Err(wrong("it does not start with http://".to_owned()));
+    if !url.starts_with("http://") && !url.starts_with("https://") {
+        return Err(wrong("it does not start with http:// or https://".to_owned()));
     }
-    endpoint(url.to_owned()).map_err(|e| wrong(chain(&e)))
+    Server::at(url.to_owned(), tls).map_err(|e| wrong(chain(&e)))
+}
+
+fn unreachable(url: &str, failure: ConnectionFailure) -> ClientError {
+    let url = url.to_owned();
+    match failure.tls.filter(|fault| !fault.is_passing()) {
+        Some(fault) => ClientError::Tls { url, fault },
+        None => ClientError::Unreachable {
+            url,
+            why: failure.why,
+        },
+    }
 }
 
 /// Returns one error for the failures of several masters. An answer of a master outweighs a missing one.

@@ -14,7 +14,8 @@ use proto::crawler_master_client::CrawlerMasterClient;
 use rand::seq::SliceRandom as _;
 use tonic::Status;
 
-use super::transport::{ANSWER_MAX, endpoint, root_cause, transport_failure};
+use super::transport::{ANSWER_MAX, ConnectionFailure, Server, transport_failure};
+use crate::tls::ClientTls;
 use crawler_model::id::Digest;
 use crawler_model::node::{Node, Role};
 use crawler_plugin::{FetchBytes, PluginError};
@@ -48,31 +49,38 @@ pub struct MasterPlugins {
     catalog: Catalog,
     max_bytes: u64,
     deadlines: FetchDeadlines,
+    tls: ClientTls,
 }
 
 impl MasterPlugins {
     /// Creates a client of the masters in this catalog. It accepts no plugin of more than `max_bytes`,
-    /// setting `--plugin-size`.
-    pub fn new(catalog: Catalog, max_bytes: u64, deadlines: FetchDeadlines) -> Self {
+    /// setting `--plugin-size`. Masters that speak TLS are called with the certificates in `tls`.
+    pub fn new(
+        catalog: Catalog,
+        max_bytes: u64,
+        deadlines: FetchDeadlines,
+        tls: ClientTls,
+    ) -> Self {
         Self {
             catalog,
             max_bytes,
             deadlines,
+            tls,
         }
     }
 
-    async fn addresses(&self) -> Result<Vec<String>, String> {
+    async fn masters(&self) -> Result<Vec<Node>, String> {
         let prefix = self.catalog.keys().nodes(Role::Master);
         let scan = self.catalog.scan::<Node>(&prefix).await;
         let scan = scan.map_err(|e| chain(&e))?;
         let nodes = scan.records.into_iter();
-        Ok(nodes.map(|(_, record)| record.value.address).collect())
+        Ok(nodes.map(|(_, record)| record.value).collect())
     }
 
     /// Returns all bytes, including those that were gathered before.
     async fn fetch_from(
         &self,
-        master: &str,
+        master: &Node,
         digest: Digest,
         gathered: &mut BytesMut,
     ) -> Result<Bytes, String> {
@@ -96,12 +104,13 @@ impl MasterPlugins {
 
     async fn read_on(
         &self,
-        master: &str,
+        master: &Node,
         digest: Digest,
         gathered: &mut BytesMut,
     ) -> Result<(), String> {
-        let endpoint = endpoint(format!("http://{master}")).map_err(|e| chain(&e))?;
-        let channel = endpoint.connect().await.map_err(|e| root_cause(&e))?;
+        let server = Server::at(master.url(), &self.tls).map_err(|e| chain(&e))?;
+        let connected = server.connect().await;
+        let channel = connected.map_err(|e| ConnectionFailure::of(&e).for_nodes())?;
         let mut calls = CrawlerMasterClient::new(channel).max_decoding_message_size(ANSWER_MAX);
         let request = proto::FetchPluginRequest {
             digest: digest.to_string(),
@@ -125,9 +134,10 @@ impl MasterPlugins {
     async fn in_time<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, String> {
         match tokio::time::timeout(self.deadlines.piece, call).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(status)) => {
-                Err(transport_failure(&status).unwrap_or_else(|| status.message().to_owned()))
-            }
+            Ok(Err(status)) => Err(match transport_failure(&status) {
+                Some(failure) => failure.for_nodes(),
+                None => status.message().to_owned(),
+            }),
             Err(_elapsed) => Err(late(self.deadlines.piece)),
         }
     }
@@ -144,7 +154,7 @@ impl FetchBytes for MasterPlugins {
             doing: "fetch the plugin from a master",
             why,
         };
-        let mut masters = self.addresses().await.map_err(nobody)?;
+        let mut masters = self.masters().await.map_err(nobody)?;
         masters.shuffle(&mut rand::rng());
         let mut gathered = BytesMut::new();
         let mut faults = Vec::new();
@@ -154,8 +164,9 @@ impl FetchBytes for MasterPlugins {
                 match self.fetch_from(master, digest, &mut gathered).await {
                     Ok(bytes) => return Ok(bytes),
                     Err(why) => {
-                        tracing::warn!(%digest, master, why, "a master does not give a plugin");
-                        faults.push(format!("{master}: {why}"));
+                        let address = &master.address;
+                        tracing::warn!(%digest, master = address, why, "a master does not give a plugin");
+                        faults.push(format!("{address}: {why}"));
                     }
                 }
             }

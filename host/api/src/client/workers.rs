@@ -11,10 +11,11 @@ use proto::crawler_worker_client::CrawlerWorkerClient;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use super::transport::{ANSWER_MAX, endpoint, transport_failure};
+use super::transport::{ANSWER_MAX, Server, transport_failure};
 use crate::convert::links::links_message;
 use crate::convert::{crawl, turns};
 use crate::metadata::CALL_TOKEN;
+use crate::tls::ClientTls;
 use crawler_fetch::turns::call::{Answer, AskTurns, TurnCallError, TurnRequests};
 use crawler_master::{WORKER_CALL_DEADLINE, WorkerCallError, WorkerCalls};
 use crawler_model::id::{ResourceId, ResourceName};
@@ -26,30 +27,37 @@ use crawler_worker::links::{LINK_DELIVERY_DEADLINE, LinkDelivery, LinkDeliveryEr
 /// Connections kept to workers; above this number all are dropped and made anew.
 const CHANNELS_MAX: usize = 1_024;
 
-/// The calls of masters and workers to workers. Connections are kept and made again when they break.
+/// The calls of masters and workers to workers. Connections are kept and made again when they break. The default
+/// calls plain workers only.
 #[derive(Debug, Default)]
 pub struct GrpcWorkerCalls {
+    tls: ClientTls,
+    /// Connections by the URLs of workers.
     channels: Mutex<HashMap<String, Channel>>,
 }
 
 impl GrpcWorkerCalls {
-    /// Creates a client without connections.
-    pub fn new() -> Self {
-        Self::default()
+    /// Creates a client without connections. Workers that speak TLS are called with the certificates in `tls`.
+    pub fn new(tls: ClientTls) -> Self {
+        Self {
+            tls,
+            channels: Mutex::default(),
+        }
     }
 
-    fn worker(&self, address: &str) -> Result<CrawlerWorkerClient<Channel>, WorkerCallError> {
+    fn worker(&self, worker: &Node) -> Result<CrawlerWorkerClient<Channel>, WorkerCallError> {
+        let url = worker.url();
         let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
-        let channel = match channels.get(address) {
+        let channel = match channels.get(&url) {
             Some(channel) => channel.clone(),
             None => {
-                let endpoint = endpoint(format!("http://{address}"));
-                let endpoint = endpoint.map_err(|e| no_answer(address, chain(&e)))?;
-                let channel = endpoint.connect_lazy();
+                let server = Server::at(url.clone(), &self.tls);
+                let server = server.map_err(|e| no_answer(&worker.address, chain(&e)))?;
+                let channel = server.connect_lazy();
                 if channels.len() >= CHANNELS_MAX {
                     channels.clear();
                 }
-                channels.insert(address.to_owned(), channel.clone());
+                channels.insert(url, channel.clone());
                 channel
             }
         };
@@ -66,7 +74,7 @@ impl WorkerCalls for GrpcWorkerCalls {
     ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
         let name = name.map(ToString::to_string).unwrap_or_default();
         let address = worker.address.as_str();
-        let mut client = self.worker(address)?;
+        let mut client = self.worker(worker)?;
         let call = client.get_status(proto::WorkerStatusRequest { name });
         let status = worker_call(address, call).await?;
         let crawls = status.crawls.into_iter().map(crawl::status);
@@ -81,7 +89,7 @@ impl WorkerCalls for GrpcWorkerCalls {
         follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
         let address = worker.address.as_str();
-        let mut client = self.worker(address)?;
+        let mut client = self.worker(worker)?;
         let call = client.read_logs(proto::WorkerLogsRequest {
             resource_id: resource.0,
             follow,
@@ -103,7 +111,7 @@ impl SendLinks for GrpcWorkerCalls {
         let not_now = |e: WorkerCallError| LinkDeliveryError::NotNow(e.to_string());
         let request =
             with_token(worker, links_message(links)).map_err(LinkDeliveryError::Refused)?;
-        let mut client = self.worker(address).map_err(not_now)?;
+        let mut client = self.worker(worker).map_err(not_now)?;
         let call = client.apply_links(request);
         match tokio::time::timeout(LINK_DELIVERY_DEADLINE, call).await {
             Ok(Ok(answer)) => Ok(answer.into_inner().last),
@@ -131,7 +139,7 @@ impl AskTurns for GrpcWorkerCalls {
         };
         let request = with_token(owner, turns::asks_message(asks));
         let request = request.map_err(|why| unanswered(no_answer(address, why)))?;
-        let mut client = self.worker(address).map_err(unanswered)?;
+        let mut client = self.worker(owner).map_err(unanswered)?;
         match client.take_turns(request).await {
             Ok(answer) => {
                 let answers = answer.into_inner().answers;
@@ -174,5 +182,8 @@ fn no_answer(address: &str, why: String) -> WorkerCallError {
 }
 
 fn why(status: &Status) -> String {
-    transport_failure(status).unwrap_or_else(|| status.message().to_owned())
+    match transport_failure(status) {
+        Some(failure) => failure.for_nodes(),
+        None => status.message().to_owned(),
+    }
 }

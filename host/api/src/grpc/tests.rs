@@ -39,6 +39,7 @@ async fn worker(settings: RequestSettings) -> (SocketAddr, TaskScope) {
         listener,
         services,
         Requests::new(settings),
+        None,
         scope.stop_signal(),
     );
     scope.spawn("server", async move { served.await.unwrap() });
@@ -56,7 +57,7 @@ fn turns() -> Turns {
         worker: "worker-1".parse().unwrap(),
         incarnation: Incarnation(1),
     };
-    Turns::new(own, Arc::new(GrpcWorkerCalls::new()))
+    Turns::new(own, Arc::new(GrpcWorkerCalls::default()))
 }
 
 /// Returns a call about `n` hosts from a caller who knows the token.

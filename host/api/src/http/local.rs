@@ -109,7 +109,7 @@ mod tests {
             (pprof.local_addr().unwrap(), "/debug/pprof/"),
         ];
         let stop = scope.stop_signal();
-        let http = http::serve(http, None, requests.clone(), stop.clone());
+        let http = http::serve(http, None, requests.clone(), None, stop.clone());
         scope.spawn("http", async move { http.await.unwrap() });
         let pprof = http::profile::serve(pprof, requests, stop);
         scope.spawn("pprof", async move { pprof.await.unwrap() });

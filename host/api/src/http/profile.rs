@@ -59,7 +59,7 @@ pub async fn serve(
         .with_state(service)
         .layer(axum::middleware::from_fn(local::only));
     let router = misses::naming_methods(router);
-    let connections = Connections::of_http(listener, &requests.settings);
+    let connections = Connections::of_http(listener, &requests.settings, None);
     server::serve(connections, router, requests.settings.stall_timeout, stop).await
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::net::SocketAddr;
 
 use axum::body::{HttpBody as _, to_bytes};
 use axum::extract::rejection::{PathRejection, QueryRejection};
@@ -10,6 +9,7 @@ use axum::extract::{Path, Query, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 
 use super::local::other_site;
+use crate::connections::Peer;
 use crate::forward::Origin;
 use crate::problem::Problem;
 use crate::spec::invalid;
@@ -25,10 +25,6 @@ pub(super) type PathPart = Result<Path<String>, PathRejection>;
 
 pub(super) type Params = Result<Query<BTreeMap<String, String>>, QueryRejection>;
 
-/// Address that a request came from.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Caller(pub(super) SocketAddr);
-
 /// Returns the origin of a call that changes something.
 pub(super) fn origin(request: &Request) -> Result<Origin, Problem> {
     let id = match request.headers().get(IDEMPOTENCY_KEY) {
@@ -38,8 +34,8 @@ pub(super) fn origin(request: &Request) -> Result<Origin, Problem> {
             Some(id.map_err(|e| Problem::from(invalid(IDEMPOTENCY_KEY, e)))?)
         }
     };
-    let caller = request.extensions().get::<Caller>();
-    Ok(Origin::client(id, caller.map(|Caller(address)| *address)))
+    let peer = request.extensions().get::<Peer>();
+    Ok(Origin::client(id, peer.and_then(|peer| peer.address)))
 }
 
 pub(super) fn part(part: PathPart) -> Result<String, Problem> {

@@ -11,7 +11,6 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use super::request::Caller;
 use crate::UPLOAD_DEADLINE;
 use crate::connections::{Connection, Connections};
 use crawler_process::task::TaskScope;
@@ -22,7 +21,7 @@ const BUFFER_MAX: usize = 64 << 10;
 /// Serves until `stop` is cancelled and the calls in hand are done. A connection is closed if the head of the
 /// next request does not arrive within `stall_timeout`.
 pub(super) async fn serve(
-    connections: Connections,
+    mut connections: Connections,
     router: Router,
     stall_timeout: Duration,
     stop: CancellationToken,
@@ -43,12 +42,10 @@ async fn one(
     stall_timeout: Duration,
     stop: CancellationToken,
 ) {
-    let caller = connection.client().map(Caller);
+    let peer = connection.peer();
     let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
         let mut request = request.map(Body::new);
-        if let Some(caller) = caller {
-            request.extensions_mut().insert(caller);
-        }
+        request.extensions_mut().insert(peer.clone());
         router.clone().oneshot(request)
     });
     let served = http1::Builder::new()

@@ -2,7 +2,7 @@
 //!
 //! | command | reads | writes |
 //! |---|---|---|
-//! | `worker` | files that its config file names, and credentials of a bucket | its data root, state folder and temporary folder |
+//! | `worker` | files that its config file names, the folders of certificates, and credentials of a bucket | its data root, state folder and temporary folder |
 //! | `worker --cluster=false`, `up` | the same, and its plugins with their sources | the same |
 //! | `run` | the same | its state folder, temporary folder, HTTP cache, output, kept files and statistics |
 //!
@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 
+use super::node_tls::NodeTls;
 use super::stop::{Interrupted, Signals};
 use super::{data_root, listeners, parts, run};
 use crate::cli::engine::EngineOptions;
@@ -70,6 +71,7 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
             confine(&access);
         }
         Command::Up(options) if is_wanted(&options.engine) => {
+            NodeTls::load(&options.config.tls)?;
             listeners::check_port(options.grpc, "--grpc")?;
             listeners::check_port(options.http, "--http")?;
             confine_server(&options.engine, &options.data, &mut options.config)?;
@@ -77,12 +79,14 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
         Command::Worker(options) => match &mut **options {
             WorkerOptions::Cluster(options) if is_wanted(&options.node.engine) => {
                 let node = &options.node;
+                NodeTls::load(&node.config.tls)?;
                 listeners::check_port(node.grpc, "--grpc")?;
                 listeners::check_port(node.http, "--http")?;
                 check_fetch(&node.config.fetch, &node.config.hosts)?;
                 let mut access = access(&node.engine)?;
                 let files = node.etcd.files().chain(node.config.fetch.files());
                 access.read.extend(files.map(Path::to_owned));
+                access.read.extend(node.config.tls.folders());
                 allow_data(&mut access, &node.data, &node.config)?;
                 confine(&access);
             }
@@ -117,6 +121,7 @@ fn confine_server(
     build_all(plugins.map(|plugin| (&mut plugin.path, &mut plugin.sources)))?;
     let mut access = access(engine)?;
     access.read.extend(config.fetch.files().map(Path::to_owned));
+    access.read.extend(config.tls.folders());
     for plugin in &config.plugins {
         access.read.push(plugin.path.clone());
         access.read.extend(plugin.sources.iter().cloned());

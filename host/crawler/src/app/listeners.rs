@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::open_files;
 use crawler_api::grpc::WorkerService;
 use crawler_api::requests::{RequestSettings, Requests};
+use crawler_api::tls::ServerTls;
 use crawler_api::{Api, grpc, http};
 use crawler_process::task::TaskScope;
 use crawler_process::telemetry;
@@ -27,6 +28,8 @@ pub(super) struct Listeners {
     http: TcpListener,
     pprof: Option<TcpListener>,
     requests: Requests,
+    /// Certificates of gRPC and HTTP; `None` if they are plain.
+    tls: Option<ServerTls>,
     /// Address of gRPC.
     pub(super) grpc_at: SocketAddr,
     /// Address of HTTP.
@@ -34,10 +37,12 @@ pub(super) struct Listeners {
 }
 
 impl Listeners {
-    /// Takes the ports; an error names the setting that chooses another one.
+    /// Takes the ports; an error names the setting that chooses another one. gRPC and HTTP are encrypted if there
+    /// are certificates; profiles, which only this machine reaches, are not.
     pub(super) async fn take(
         (grpc, http, pprof): (SocketAddr, SocketAddr, Option<SocketAddr>),
         requests: &RequestSettings,
+        tls: Option<ServerTls>,
     ) -> anyhow::Result<Self> {
         let grpc = listen(grpc, "--grpc").await?;
         let http = listen(http, "--http").await?;
@@ -54,6 +59,7 @@ impl Listeners {
                 connections: open_files::connections(requests.connections),
                 ..requests.clone()
             }),
+            tls,
             grpc_at,
             http_at,
         })
@@ -78,9 +84,19 @@ impl Listeners {
     ) {
         let stop = scope.stop_signal();
         let (http, grpc) = (self.http, self.grpc);
-        let http = http::serve(http, master.clone(), self.requests.clone(), stop.clone());
+        let (requests, tls) = (&self.requests, &self.tls);
+        if let Some(tls) = tls.clone() {
+            scope.spawn("certificates", tls.keep_current(stop.clone()));
+        }
+        let http = http::serve(
+            http,
+            master.clone(),
+            requests.clone(),
+            tls.clone(),
+            stop.clone(),
+        );
         let services = grpc::Services { master, worker };
-        let grpc = grpc::serve(grpc, services, self.requests.clone(), stop.clone());
+        let grpc = grpc::serve(grpc, services, requests.clone(), tls.clone(), stop.clone());
         scope.spawn("grpc", served("gRPC", grpc, stop.clone()));
         scope.spawn("http", served("HTTP", http, stop));
         if let Some(pprof) = self.pprof {

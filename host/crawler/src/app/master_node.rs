@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::cli::MasterOptions;
 use crawler_api::Api;
+use crawler_api::tls::ClientTls;
 use crawler_data::DataRoot;
 use crawler_master::WorkerCalls;
 use crawler_master::cleanup::DataCleanup;
@@ -36,6 +37,8 @@ pub(super) struct MasterParts {
     pub(super) admission: Arc<dyn Admit>,
     /// Makes calls to workers.
     pub(super) workers: Arc<dyn WorkerCalls>,
+    /// Certificates for calls to the leader.
+    pub(super) tls: ClientTls,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) options: MasterOptions,
 }
@@ -44,6 +47,7 @@ pub(super) struct MasterParts {
 pub(super) struct MasterNode {
     id: NodeId,
     uploads: usize,
+    tls: ClientTls,
     pub(super) control: Arc<Control>,
     election: Election,
     feeder: Feeder,
@@ -60,6 +64,7 @@ impl MasterNode {
             items,
             admission,
             workers,
+            tls,
             clock,
             options,
         } = parts;
@@ -114,6 +119,7 @@ impl MasterNode {
         Self {
             id,
             uploads: calls.uploads,
+            tls,
             control,
             election,
             feeder,
@@ -124,7 +130,8 @@ impl MasterNode {
     /// Returns the calls, for the listeners; streams end with `scope`.
     pub(super) fn api(&self, scope: &TaskScope) -> Api {
         let (id, control) = (self.id.clone(), self.control.clone());
-        Api::new(id, control, self.uploads, scope.stop_signal())
+        let (tls, stop) = (self.tls.clone(), scope.stop_signal());
+        Api::new(id, control, self.uploads, tls, stop)
     }
 
     /// Stands for election, and carries out the leader's duties while it leads, until `scope` is stopped.

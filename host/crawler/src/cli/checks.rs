@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::Failure;
+use crate::config::TlsConfig;
 
 /// Checks that listeners that others reach are opened on purpose: callers are not authenticated.
 pub(super) fn check_open(flag: &str, address: SocketAddr, insecure: bool) -> Result<(), Failure> {
@@ -16,6 +17,17 @@ pub(super) fn check_open(flag: &str, address: SocketAddr, insecure: bool) -> Res
             "listen on this machine only, {flag} :{}, or add --insecure",
             address.port()
         ),
+    ))
+}
+
+/// Checks that a process of a cluster that speaks TLS can verify the other nodes, which do so too.
+pub(super) fn check_ca(tls: &TlsConfig) -> Result<(), Failure> {
+    if tls.certificate.is_none() || tls.ca.is_some() {
+        return Ok(());
+    }
+    Err(Failure::new(
+        "[tls] has certificate, and no ca by which this process could verify the other nodes",
+        "name a file with the certificate of their CA: ca = FILE",
     ))
 }
 

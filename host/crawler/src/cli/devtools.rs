@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::args::{OutputArgs, RuleArgs};
+use super::called_masters::CalledMasters;
 use super::engine::{AdmissionArgs, EngineArgs, EngineOptions};
 use super::options::NO_PORT;
 use crate::config::Environment;
@@ -211,7 +212,7 @@ impl DevtoolsCommand {
     pub(super) fn into_options(
         self,
         environment: &Environment,
-        masters: Vec<String>,
+        masters: CalledMasters,
         is_verbose: bool,
     ) -> anyhow::Result<DevtoolsOptions> {
         Ok(match self {

@@ -11,7 +11,7 @@ pub use self::build::build_plugin;
 use super::args::{Format, OutputArgs};
 use super::devtools::DevtoolsCommand;
 use super::table;
-use crawler_api::client::{Client, ClientError};
+use crawler_api::client::Client;
 use crawler_devtools::place;
 use crawler_model::id::{Digest, PluginRef};
 use crawler_model::plugin::{Param, Schema};
@@ -71,7 +71,7 @@ pub(super) enum PluginCommand {
 /// Runs the command. It connects only if it needs a master, and only after a build that may fail.
 pub(super) async fn run(
     command: PluginCommand,
-    connect: impl Future<Output = Result<Client, ClientError>>,
+    connect: impl Future<Output = anyhow::Result<Client>>,
 ) -> anyhow::Result<()> {
     match command {
         PluginCommand::Devtools(_) => unreachable!("Cli::parse gives these to app"),

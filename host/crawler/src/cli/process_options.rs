@@ -10,7 +10,9 @@ use ipnet::IpNet;
 
 use super::Failure;
 use super::args::{limit, listen_address, on_or_off, overrides};
-use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
+use super::checks::{
+    advertised, check_ca, check_frontier_min_age, check_lease_ttl, check_open, check_pprof,
+};
 use super::engine::{EngineArgs, EngineOptions};
 use super::options::{NO_PORT, NetworkArgs};
 use super::requests::{CallArgs, CallOptions, RequestArgs};
@@ -264,6 +266,7 @@ impl NodeArgs {
         check_pprof(self.pprof)?;
         let largest = self.engine.largest_upload().max(LARGEST_LINKS);
         let config = config::load(self.config.as_deref())?;
+        check_ca(&config.tls)?;
         Ok(NodeOptions {
             requests: self.requests.into_settings(largest)?,
             id: wanted_id(role, self.id.as_deref())?,

@@ -4,7 +4,9 @@ use super::*;
 use crate::cli::engine::EngineOptions;
 use crate::cli::items_file::ItemsFile;
 use crate::cli::resource::ResourceCommand;
+use crate::config::DEFAULT_MASTER;
 use crawler_api::requests::RequestSettings;
+use crawler_api::tls::IdentityFiles;
 use crawler_model::placement::{AffinityTarget, PlacementChange};
 use crawler_model::plugin::LimitName;
 use crawler_model::resource::{CrawlSettings, Robots, Unchanged};
@@ -350,7 +352,7 @@ fn the_master_is_named_by_flag_then_environment_then_default() {
         };
         let args = line.split_whitespace().map(OsString::from);
         match Cli::parse(args, &environment).unwrap().command {
-            Command::Client(command) => command.masters.join(" "),
+            Command::Client(command) => command.masters.urls.join(" "),
             other => panic!("{other:?}"),
         }
     };
@@ -371,6 +373,52 @@ fn the_master_is_named_by_flag_then_environment_then_default() {
         master("crawler node list", Some("http://e:1, http://f:2")),
         "http://e:1 http://f:2"
     );
+}
+
+#[test]
+fn certificates_are_named_by_options_then_by_the_environment() {
+    let environment = Environment {
+        ca: Some("e/ca.pem".into()),
+        certificate: Some("e/cert.pem".into()),
+        key: Some("e/key.pem".into()),
+        ..Environment::default()
+    };
+    let masters = |line: &str| {
+        let args = line.split_whitespace().map(OsString::from);
+        match Cli::parse(args, &environment).unwrap().command {
+            Command::Client(command) => command.masters,
+            other => panic!("{other:?}"),
+        }
+    };
+    let identity = |folder: &str| {
+        Some(IdentityFiles {
+            certificate: format!("{folder}/cert.pem").into(),
+            key: format!("{folder}/key.pem").into(),
+        })
+    };
+    let named = masters("crawler node list");
+    assert_eq!(named.ca, Some("e/ca.pem".into()));
+    assert_eq!(named.identity, identity("e"));
+    let named =
+        masters("crawler --ca o/ca.pem node list --certificate o/cert.pem --key o/key.pem");
+    assert_eq!(named.ca, Some("o/ca.pem".into()));
+    assert_eq!(named.identity, identity("o"));
+    check_refused("node list --key a", "--key has no use without its certificate");
+    check_refused("node list --certificate a", "--certificate has no use without its key");
+    // Servers call no master.
+    parse("up --certificate a").unwrap();
+}
+
+#[tokio::test]
+async fn a_ca_that_is_not_there_is_named() {
+    let line = "node list --master https://127.0.0.1:1 --ca /nowhere/ca.pem";
+    let Ok(Command::Client(command)) = parse(line) else {
+        panic!("not parsed")
+    };
+    let error = run(command).await.unwrap_err();
+    let why = "cannot read /nowhere/ca.pem: No such file or directory (os error 2)";
+    assert_eq!(chain(error.as_ref()), why);
+    assert_eq!(hint(&error), "name a file that this user may read");
 }
 
 #[test]

@@ -10,6 +10,12 @@ use crawler_process::telemetry::Colors;
 pub struct Environment {
     /// `CRAWLER_MASTER`: URL that client commands call, or several, separated by commas.
     pub master: Option<String>,
+    /// `CRAWLER_CA`: file of CA certificates that vouch for the masters that client commands call.
+    pub ca: Option<PathBuf>,
+    /// `CRAWLER_CERTIFICATE`: certificate that client commands show to masters.
+    pub certificate: Option<PathBuf>,
+    /// `CRAWLER_KEY`: key of that certificate.
+    pub key: Option<PathBuf>,
     /// `CRAWLER_BIN`: program to start for compiling plugins, instead of this one.
     pub bin: Option<PathBuf>,
     /// `CRAWLER_LOG` and `CRAWLER_LOG_FORMAT`, without colours if `NO_COLOR` is set.
@@ -28,8 +34,11 @@ pub struct Environment {
 
 impl Environment {
     /// Names of the variables, as `crawler config show` lists them.
-    pub const VARIABLES: [&'static str; 8] = [
+    pub const VARIABLES: [&'static str; 11] = [
         "CRAWLER_MASTER",
+        "CRAWLER_CA",
+        "CRAWLER_CERTIFICATE",
+        "CRAWLER_KEY",
         "CRAWLER_LOG",
         "CRAWLER_LOG_FORMAT",
         "NO_COLOR",
@@ -56,6 +65,9 @@ impl Environment {
         let cargo_dirs = ["CARGO_TARGET_DIR", "CARGO_BUILD_BUILD_DIR"];
         Self {
             master: set("CRAWLER_MASTER"),
+            ca: set("CRAWLER_CA").map(PathBuf::from),
+            certificate: set("CRAWLER_CERTIFICATE").map(PathBuf::from),
+            key: set("CRAWLER_KEY").map(PathBuf::from),
             bin: set("CRAWLER_BIN").map(PathBuf::from),
             log: crawler_process::telemetry::Settings {
                 filter: set("CRAWLER_LOG"),

@@ -15,10 +15,11 @@ use super::fetch::{self, FetchConfig, FetchTable};
 use super::hosts::{self, Addresses, FixedHosts};
 use super::resource;
 use super::source::{self, Source};
+use super::tls::{self, TlsConfig};
 use crawler_model::resource::ResourceSpec;
 use crawler_process::confine::Confinement;
 
-const TOP: [&str; 10] = [
+const TOP: [&str; 11] = [
     "allow-ports",
     "confinement",
     "credentials",
@@ -29,6 +30,7 @@ const TOP: [&str; 10] = [
     "plugin",
     "proxies",
     "resource",
+    "tls",
 ];
 const ETCD: [&str; 6] = [
     "endpoints",
@@ -51,6 +53,8 @@ pub struct FileConfig {
     pub etcd: EtcdConfig,
     /// Settings of a data root in a bucket.
     pub data: DataConfig,
+    /// Certificates of this process, and those by which it verifies other nodes.
+    pub tls: TlsConfig,
     /// Settings of this process for fetching, whatever resources ask for.
     pub fetch: FetchConfig,
     /// Addresses of hosts that replace those of the system's resolver.
@@ -217,6 +221,12 @@ impl Reading {
                 let checked = data.map(|data| data.check().map(|()| data));
                 config.data = source.noted(at, checked).unwrap_or_default();
             }
+            "tls" => {
+                let table = source.table("[tls]", value, &tls::KEYS);
+                let tls = table.and_then(|table| source.take_keys(table, Ok::<TlsConfig, _>));
+                let checked = tls.map(|tls| tls.check().map(|()| tls.below(folder)));
+                config.tls = source.noted(at, checked).unwrap_or_default();
+            }
             "fetch" => {
                 let table = source.table("[fetch]", value, &fetch::keys());
                 let parse = |table: FetchTable| table.into_config(folder);
@@ -362,6 +372,14 @@ mod tests {
             key: file("crawler.key"),
         };
         assert_eq!(config.etcd, etcd);
+        let file = |name: &str| Some(Path::new("/etc/crawler/tls").join(name));
+        let tls = TlsConfig {
+            certificate: file("node.pem"),
+            key: file("node.key"),
+            client_ca: file("ca.pem"),
+            ca: file("ca.pem"),
+        };
+        assert_eq!(config.tls, tls);
         let at = |texts: &[&str]| texts.iter().map(|ip| ip.parse().unwrap()).collect();
         let hosts = [
             ("shop.example".to_owned(), at(&["10.0.0.7"])),
@@ -370,7 +388,8 @@ mod tests {
         assert_eq!(config.hosts, hosts.into());
         assert_eq!(config.allow_ports, [81, 8_000]);
         assert_eq!(config.confinement, Some(Confinement::On));
-        for key in resource::keys().iter().chain(&PLUGIN).chain(&ETCD) {
+        let keys = resource::keys();
+        for key in keys.iter().chain(&PLUGIN).chain(&ETCD).chain(&tls::KEYS) {
             let written = EXAMPLE
                 .lines()
                 .any(|line| line.starts_with(&format!("{key} =")));

@@ -51,7 +51,7 @@ impl Server {
             .layer(requests.of_http());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let connections = Connections::of_http(listener, &settings);
+        let connections = Connections::of_http(listener, &settings, None);
         let scope = TaskScope::new();
         let stop = scope.stop_signal();
         scope.spawn("server", async move {

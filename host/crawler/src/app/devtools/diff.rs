@@ -75,7 +75,7 @@ async fn rules(
         Side::Path(path) => parts::read(&build_plugin(path).await?).await?,
         Side::Pushed(plugin) => pushed(plugin, options).await?,
         Side::Digest(digest) => {
-            let client = Client::connect_any(&options.masters).await?;
+            let client = options.masters.connect().await?;
             bytes(&client, *digest, options.engine.plugin_size).await?
         }
     };
@@ -88,7 +88,7 @@ async fn rules(
 }
 
 async fn pushed(plugin: &PluginRef, options: &DiffOptions) -> anyhow::Result<Bytes> {
-    let client = Client::connect_any(&options.masters).await?;
+    let client = options.masters.connect().await?;
     let digest = client.plugin(plugin).await?.digest;
     let digest = digest.parse();
     let digest = digest.with_context(|| format!("what the master says of {plugin}"))?;

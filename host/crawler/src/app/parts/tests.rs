@@ -13,6 +13,7 @@ use crate::app::process::Process;
 use crate::app::up;
 use crate::cli::UpOptions;
 use crawler_api::client::{FetchDeadlines, MasterPlugins};
+use crawler_api::tls::ClientTls;
 use crawler_model::id::Incarnation;
 use crawler_model::node::{CallToken, Node, Role};
 use crawler_process::task::TaskScope;
@@ -96,7 +97,8 @@ impl Bench {
             piece: Duration::from_secs(2),
             ..FetchDeadlines::default()
         };
-        MasterPlugins::new(self.catalog.clone(), max_bytes, deadlines)
+        let tls = ClientTls::default();
+        MasterPlugins::new(self.catalog.clone(), max_bytes, deadlines, tls)
     }
 
     async fn fetch(&self) -> Result<Bytes, String> {

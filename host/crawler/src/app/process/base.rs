@@ -16,6 +16,7 @@ use crate::app::identity::Identity;
 use crate::app::listeners::Listeners;
 use crate::app::master_node::{self, MasterNode, MasterParts};
 use crate::app::membership::{Member, Membership};
+use crate::app::node_tls::NodeTls;
 use crate::app::parts::{self, DataPlugins};
 use crate::app::registration::Registration;
 use crate::app::stop::spawn_until_stopped;
@@ -50,6 +51,7 @@ pub(in crate::app) enum Backend {
 
 /// Parts of a process that it has before it belongs to the cluster.
 pub(in crate::app) struct Base {
+    tls: NodeTls,
     listeners: Listeners,
     data: Arc<DataRoot>,
     catalog: Catalog,
@@ -97,8 +99,9 @@ impl Base {
         backend: Backend,
         clock: Arc<dyn Clock>,
     ) -> anyhow::Result<Self> {
+        let tls = NodeTls::load(&options.config.tls)?;
         let ports = (options.grpc, options.http, options.pprof);
-        let listeners = Listeners::take(ports, &options.requests).await?;
+        let listeners = Listeners::take(ports, &options.requests, tls.server.clone()).await?;
         let data = Arc::new(data_root::open(&options.data, &options.config.data)?);
         data_root::probe(&data).await?;
         let mut scopes = Scopes::default();
@@ -121,6 +124,7 @@ impl Base {
         }
         let engine = parts::engine(&options.engine).await?;
         Ok(Self {
+            tls,
             listeners,
             data,
             catalog,
@@ -152,7 +156,8 @@ impl Base {
             items,
             data: self.data.clone(),
             admission: Arc::new(self.engine.clone()),
-            workers: Arc::new(GrpcWorkerCalls::new()),
+            workers: Arc::new(GrpcWorkerCalls::new(self.tls.client.clone())),
+            tls: self.tls.client.clone(),
             clock: self.clock.clone(),
             options: options.clone(),
         }))
@@ -180,7 +185,13 @@ impl Base {
         let service = WorkerService {
             crawls: crawls.clone(),
             call_token: node.call_token.clone(),
-            turns: shared_turns::begin(&node, &catalog, &fetch, &scopes.membership),
+            turns: shared_turns::begin(
+                &node,
+                &catalog,
+                &fetch,
+                &self.tls.client,
+                &scopes.membership,
+            ),
         };
         let members = options.node.etcd.members();
         let objects = options.node.config.data.endpoint();
@@ -200,9 +211,11 @@ impl Base {
         let is_apart = self.embedded_failed.is_none();
         let masters = is_apart.then(|| {
             let deadlines = FetchDeadlines::default();
-            let masters = MasterPlugins::new(catalog.clone(), engine.plugin_size, deadlines);
+            let (catalog, tls) = (catalog.clone(), self.tls.client.clone());
+            let masters = MasterPlugins::new(catalog, engine.plugin_size, deadlines, tls);
             Arc::new(masters) as Arc<dyn FetchBytes>
         });
+        let links = Arc::new(GrpcWorkerCalls::new(self.tls.client.clone()));
         let (engine, clock) = (self.engine.clone(), self.clock.clone());
         let limit_ceilings = options.node.limit_ceilings.clone();
         let part_settings = options.node.config.data.parts();
@@ -228,7 +241,7 @@ impl Base {
                 clock,
                 cluster,
                 frontiers,
-                links: Arc::new(GrpcWorkerCalls::new()),
+                links,
                 limit_ceilings,
                 crawls,
                 memory,
@@ -243,13 +256,11 @@ impl Base {
         let address = advertised.unwrap_or_else(|| self.listeners.grpc_at.to_string());
         let id = identity.id.clone();
         self.identities.push(identity);
-        Ok(parts::node(
-            role,
-            id,
-            address,
-            self.listeners.http_at,
-            &*self.clock,
-        ))
+        let http = self.listeners.http_at;
+        Ok(Node {
+            tls: self.tls.server.is_some(),
+            ..parts::node(role, id, address, http, &*self.clock)
+        })
     }
 
     /// Starts a task that goes on for as long as the process belongs to the cluster.

@@ -23,6 +23,7 @@ use crate::app::graceful_drain::GracefulDrain;
 use crate::app::master_node::{MasterNode, MasterParts};
 use crate::app::registration::{RegisterError, Registration};
 use crate::cli::{CallOptions, MasterOptions, NodeOptions};
+use crawler_api::tls::ClientTls;
 use crawler_data::DataRoot;
 use crawler_master::control::Control;
 use crawler_master::housekeeping::Compaction;
@@ -229,6 +230,7 @@ impl Start {
             workers: Arc::new(SimWorkerCalls {
                 services: services.clone(),
             }),
+            tls: ClientTls::default(),
             clock: self.clock.clone(),
             options: MasterOptions {
                 node: NodeOptions {

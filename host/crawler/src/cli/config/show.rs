@@ -120,6 +120,10 @@ fn rows(
         let keys = file.etcd.keys();
         rows.extend(keys.map(|(key, value)| Row::new(format!("[etcd] {key}"), value, source)));
     }
+    if has("grpc") {
+        let keys = file.tls.keys();
+        rows.extend(keys.map(|(key, value)| Row::new(format!("[tls] {key}"), value, source)));
+    }
     if has("data") {
         let keys = file.data.keys();
         rows.extend(keys.map(|(key, value)| Row::new(format!("[data] {key}"), value, source)));
@@ -281,6 +285,7 @@ mod tests {
         let text = "allow-ports = [81]\nconfinement = 'off'\n[fetch]\ntimeout = '5s'\n\
             [proxies]\nabroad = [{ url = 'http://p.test:1', user = 'ann', password-env = 'PW' }]\n\
             [credentials.shop]\nhosts = ['shop.test']\ntoken-file = '/t'\n\
+            [tls]\ncertificate = '/c.pem'\nkey = '/k.pem'\n\
             [[resource]]\nname = 'books'\n";
         std::fs::write(&path, text).unwrap();
         let file = path.display().to_string();
@@ -319,6 +324,7 @@ mod tests {
             "shop.test: token from /t",
             &file,
         );
+        check(&rows, "[tls] key", "/k.pem", &file);
         check(&rows, "[[resource]]", "books", &file);
         check(&rows, "CRAWLER_LOG", "crawler=debug", "environment");
         check(&rows, "NO_COLOR", "none", "default");

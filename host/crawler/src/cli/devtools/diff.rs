@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::pages::{PAGES, pages_of};
+use crate::cli::CalledMasters;
 use crate::cli::args::{OutputArgs, RuleArgs};
 use crate::cli::engine::{EngineArgs, EngineOptions};
 use crate::cli::options::NO_PORT;
@@ -40,8 +41,8 @@ pub struct DiffOptions {
     pub limits: LimitOverrides,
     /// Options of the sandbox.
     pub engine: EngineOptions,
-    /// URLs of the masters that are asked for plugins that were pushed.
-    pub masters: Vec<String>,
+    /// Masters that are asked for plugins that were pushed.
+    pub masters: CalledMasters,
     /// True if the output is JSON, not a table.
     pub is_json: bool,
 }
@@ -125,7 +126,7 @@ impl DiffArgs {
     pub(super) fn into_options(
         self,
         environment: &Environment,
-        masters: Vec<String>,
+        masters: CalledMasters,
     ) -> anyhow::Result<DiffOptions> {
         let (before, after) = (Side::of(&self.before)?, Side::of(&self.after)?);
         let here = Some(PathBuf::from(PAGES));

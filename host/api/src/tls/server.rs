@@ -1,0 +1,113 @@
+//! TLS of listeners.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::ServerConfig;
+use rustls::server::WebPkiClientVerifier;
+use rustls::sign::SingleCertAndKey;
+use tokio_util::sync::CancellationToken;
+
+use super::certificates::{Certificates, Files};
+use super::current::{Current, Reload};
+use super::{HTTP1, HTTP2, IdentityFiles, TlsError, provider};
+
+/// Interval between two looks at the files.
+const INTERVAL: Duration = Duration::from_secs(30);
+
+/// Protocol of a listener, which the handshake agrees on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// gRPC, over HTTP/2.
+    Grpc,
+    /// HTTP/1.1.
+    Http,
+}
+
+/// Certificates of the listeners of a process. Clones share them.
+#[derive(Clone)]
+pub struct ServerTls {
+    current: Arc<Current<Configs>>,
+}
+
+/// Configurations of new connections.
+#[derive(Clone)]
+struct Configs {
+    grpc: Arc<ServerConfig>,
+    http: Arc<ServerConfig>,
+}
+
+impl ServerTls {
+    /// Reads the certificate that listeners show, and the CA certificates in `client_ca`. If these are given,
+    /// clients have to show a certificate that one of them vouches for.
+    pub fn load(identity: IdentityFiles, client_ca: Option<PathBuf>) -> Result<Self, TlsError> {
+        let files = Files {
+            identity: Some(identity),
+            authorities: client_ca,
+        };
+        let current = Arc::new(Current::load(files, configs)?);
+        Ok(Self { current })
+    }
+
+    /// Looks at the files, and uses them for new connections if they have changed and are good. This reads
+    /// files.
+    pub fn reload(&self) -> Reload {
+        self.current.reload()
+    }
+
+    /// Looks at the files every 30 seconds until `stop` is cancelled.
+    pub async fn keep_current(self, stop: CancellationToken) {
+        let pause = || tokio::time::sleep(INTERVAL);
+        while stop.run_until_cancelled(pause()).await.is_some() {
+            let tls = self.clone();
+            match crawler_process::task::blocking(move || tls.reload()).await {
+                Ok(reload) => reload.log(),
+                Err(_the_process_ends) => return,
+            }
+        }
+    }
+
+    /// Returns the configuration of a new connection.
+    pub(crate) fn config(&self, protocol: Protocol) -> Arc<ServerConfig> {
+        let configs = self.current.value();
+        match protocol {
+            Protocol::Grpc => configs.grpc,
+            Protocol::Http => configs.http,
+        }
+    }
+}
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServerTls").finish_non_exhaustive()
+    }
+}
+
+fn configs(certificates: Certificates) -> Result<Configs, TlsError> {
+    Ok(Configs {
+        grpc: config(&certificates, HTTP2)?,
+        http: config(&certificates, HTTP1)?,
+    })
+}
+
+fn config(certificates: &Certificates, protocol: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
+    let builder = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .expect("ring has the ciphers of every version");
+    let builder = match &certificates.authorities {
+        Some(authorities) => {
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(authorities.clone(), provider());
+            let verifier = verifier.build();
+            builder.with_client_cert_verifier(verifier.expect("there is at least one CA"))
+        }
+        None => builder.with_no_client_auth(),
+    };
+    let identity = certificates.identity.clone();
+    let identity = identity.expect("a listener has a certificate");
+    let mut config = builder.with_cert_resolver(Arc::new(SingleCertAndKey::from(identity)));
+    config.alpn_protocols = vec![protocol.to_vec()];
+    Ok(Arc::new(config))
+}
