@@ -16,6 +16,7 @@
 //! | shards, and links between them | `design/shards.md` | [`crawler_model::links`], [`crawler_crawl::peers`], [`crawler_worker::links`] |
 //! | hosts, their turns and their failures | `reference/fetch.md` | [`crawler_fetch::throttle`], [`crawler_fetch::turns`], [`crawler_worker::peers`] |
 //! | what survives what | `design/survival.md` | [`crawler_frontier::durable`], [`crawler_crawl::permit`], [`crawler_worker::lease_permit`] |
+//! | TLS of listeners and clients | `operate/tls.md` | [`crawler_api::tls`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
 //! | files of the data root, kept bodies | `operate/data-root.md`, `guide/files.md` | [`crawler_data`], [`crawler_sink`] |
 //! | settings, and what an update changes | `reference/settings.md` | [`crawler_model::settings`], [`config`] |

@@ -14,7 +14,7 @@ const DEMO: &str =
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
-const EXCUSES: [(&str, &str, &str); 15] = [
+const EXCUSES: [(&str, &str, &str); 18] = [
     ("README.md", "$ rustup target add wasm32-wasip2", RELEASE),
     ("README.md", "$ cargo run --release -- demo", DEMO),
     ("README.md", "$ tests/run", ITSELF),
@@ -49,6 +49,21 @@ const EXCUSES: [(&str, &str, &str); 15] = [
         "host/docs/src/operate/etcd.md",
         "$ ETCDCTL_API=3 etcdctl get --prefix /crawler/assignments/",
         "a record of a crawl that is under way; tests/golden compares the records",
+    ),
+    (
+        "host/docs/src/operate/tls.md",
+        "$ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj '/CN=crawler CA' -keyout ca.key -out ca.pem",
+        "certificates for machines of the reader's own; host/api/src/tls/testing.rs makes such ones",
+    ),
+    (
+        "host/docs/src/operate/tls.md",
+        "$ export CRAWLER_MASTER=https://10.0.0.1:9091,https://10.0.0.2:9091 CRAWLER_CA=ca.pem",
+        "masters of the reader's own; host/api/src/connections/tests.rs calls such ones",
+    ),
+    (
+        "host/docs/src/operate/tls.md",
+        "$ curl --cacert ca.pem --cert me.pem --key me.key https://10.0.0.1:8081/crawler/resource",
+        "a master of the reader's own; host/api/src/connections/tests.rs makes such calls",
     ),
     (
         "host/docs/src/operate/backup.md",
