@@ -4,6 +4,7 @@
 //! parsed once, here, into a type that cannot be; the layers above never check it again.
 
 pub mod accept_status;
+pub mod access;
 pub mod canonical;
 mod counts;
 pub mod crawl;

@@ -4,6 +4,7 @@
 //! name, its slashes are escaped: the prefix of plugin `team` is not one of plugin `team/books`.
 
 use super::LeaseId;
+use crawler_model::access::{Subject as AccessSubject, TokenId};
 use crawler_model::id::{
     NodeId, PluginName, PluginVersion, RequestId, ResourceId, ResourceName, Shard,
 };
@@ -189,6 +190,41 @@ impl Keys {
     pub fn ended(&self, name: &ResourceName, request: &RequestId) -> String {
         let name = escaped(name.as_str());
         format!("{}/ended/{name}/{}", self.prefix, request.as_str())
+    }
+
+    /// Prefix of all that decides who may do what.
+    pub fn access(&self) -> String {
+        format!("{}/access/", self.prefix)
+    }
+
+    /// Key of the secret that nodes show to masters.
+    pub fn node_secret(&self) -> String {
+        format!("{}node-secret", self.access())
+    }
+
+    /// Key of the id of the first access token, which stays when the token is revoked.
+    pub fn first_token(&self) -> String {
+        format!("{}first-token", self.access())
+    }
+
+    /// Prefix of all access tokens.
+    pub fn access_tokens(&self) -> String {
+        format!("{}tokens/", self.access())
+    }
+
+    /// Key of one access token.
+    pub fn access_token(&self, id: &TokenId) -> String {
+        format!("{}{id}", self.access_tokens())
+    }
+
+    /// Prefix of all times before which the tokens of a subject are void.
+    pub fn void_before_all(&self) -> String {
+        format!("{}void/", self.access())
+    }
+
+    /// Key of the time before which the tokens of this subject are void.
+    pub fn void_before(&self, subject: &AccessSubject) -> String {
+        format!("{}{subject}", self.void_before_all())
     }
 
     /// Returns the subject of a key, or `None` if masters do not base decisions on it.

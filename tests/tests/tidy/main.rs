@@ -26,7 +26,7 @@ const LAYERS: [&[&str]; 7] = [
     &["model"],
     &["process"],
     &["store", "plugin", "fetch", "frontier", "sink", "data"],
-    &["crawl"],
+    &["crawl", "access"],
     &["master", "worker", "devtools"],
     &["api"],
     &["crawler"],

@@ -71,6 +71,9 @@ pub enum IdError {
         /// Length of the text in bytes.
         n_bytes: usize,
     },
+    /// The text is not a token's id. It is not quoted: it may be the token itself.
+    #[error("a token id is 16 hexadecimal digits, which a list of tokens shows")]
+    TokenId,
     /// The text is not 64 hexadecimal digits.
     #[error("digest {text:?} is not 64 hexadecimal digits")]
     Digest {

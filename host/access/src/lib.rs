@@ -1,0 +1,21 @@
+//! Access: who may call, and the record of who did what.
+//!
+//! ```text
+//! token     the secret that a caller shows, and its hash
+//! record    what the store keeps of a token; never the secret
+//! registry  gives tokens out, lists them and takes them back
+//! audit     the record of who did what, in the data root
+//! gate      admits callers by the tokens that they show, from a view of the store in memory
+//! ```
+//!
+//! The rights of a token are [`crawler_model::access::Grants`]. The crate of the calls decides which right a call
+//! needs.
+
+pub mod audit;
+pub mod gate;
+mod record;
+pub mod registry;
+mod token;
+
+pub use record::TokenRecord;
+pub use token::{NodeSecret, SecretHash, Token};
