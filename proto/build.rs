@@ -3,7 +3,7 @@
 use tonic_prost_build::Builder;
 
 /// Messages that HTTP and `-o json` show: they are written as JSON.
-const SHOWN: [&str; 30] = [
+const SHOWN: [&str; 36] = [
     "NodeSpec",
     "Resource",
     "ResourceSpec",
@@ -34,11 +34,17 @@ const SHOWN: [&str; 30] = [
     "ListUrlsResponse",
     "UrlExplanation",
     "RedriveResponse",
+    "IssueTokenResponse",
+    "AccessToken",
+    "ListTokensResponse",
+    "Caller",
+    "AuditEntry",
+    "ReadAuditResponse",
 ];
 
 /// Fields whose JSON is not simply their value, with the attribute of serde. The name of a message after a dot
 /// stands for all of its fields.
-const FIELDS: [(&str, &str); 24] = [
+const FIELDS: [(&str, &str); 25] = [
     // Clients of the original interface read it with a capital letter.
     ("NodeSpec.Address", r#"rename = "Address""#),
     // JavaScript rounds numbers as large as nanoseconds.
@@ -53,6 +59,7 @@ const FIELDS: [(&str, &str); 24] = [
     ("ResourceSpec.if_generation", "skip"),
     ("ResourceSpec.if_id", "skip"),
     // A message is never absent where every answer has it.
+    ("IssueTokenResponse.record", OR_EMPTY),
     ("Resource.spec", OR_EMPTY),
     ("Resource.counts", OR_EMPTY),
     ("ResourceSpec.crawl", OR_EMPTY),

@@ -90,6 +90,8 @@ impl Home {
             .current_dir(self.path())
             .env("XDG_STATE_HOME", self.path().join("state"))
             .env("XDG_CACHE_HOME", self.path().join("cache"))
+            .env("XDG_CONFIG_HOME", self.path().join("config"))
+            .env_remove("CRAWLER_TOKEN")
             .env("NO_COLOR", "1");
         command
     }

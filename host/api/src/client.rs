@@ -2,6 +2,7 @@
 //!
 //! Every call has a deadline; streams have one for their start and then live on keep-alive.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +14,11 @@ use tonic::{Response, Status, Streaming};
 use super::spec::SpecRequest;
 use super::tls::ClientTls;
 use super::{CALL_DEADLINE, convert};
+use crate::access::bearer;
 use crawler_master::control::Precondition;
 use crawler_model::id::{NodeId, RequestId, ResourceName};
 
+mod access;
 mod connector;
 mod error;
 mod frontier;
@@ -39,6 +42,20 @@ pub struct Client {
     masters: Arc<Masters>,
     /// Call of a client that this master hands on: the id of its request, and this master's id.
     behalf: Option<(RequestId, NodeId)>,
+    /// Value of the header `Authorization`.
+    authorization: Option<Secret>,
+    /// Secret of the nodes, if a master hands calls on.
+    node: Option<Secret>,
+}
+
+/// Text that is sent and never printed.
+#[derive(Clone)]
+struct Secret(Arc<str>);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
 }
 
 type Values<T> = BoxStream<'static, Result<T, ClientError>>;
@@ -66,6 +83,8 @@ impl Client {
         Self {
             masters: Arc::new(masters),
             behalf: None,
+            authorization: None,
+            node: None,
         }
     }
 
@@ -73,6 +92,26 @@ impl Client {
     #[must_use]
     pub fn on_behalf_of(mut self, request: &RequestId, master: &NodeId) -> Self {
         self.behalf = Some((request.clone(), master.clone()));
+        self
+    }
+
+    /// Returns a client that shows this access token with each call.
+    #[must_use]
+    pub fn with_token(self, token: &str) -> Self {
+        self.showing(Some(bearer(token)))
+    }
+
+    /// Returns a client that sends this value of the header `Authorization` with each call.
+    #[must_use]
+    pub(crate) fn showing(mut self, authorization: Option<String>) -> Self {
+        self.authorization = authorization.map(|text| Secret(text.into()));
+        self
+    }
+
+    /// Returns a client that shows the secret of the nodes with each call.
+    #[must_use]
+    pub(crate) fn showing_node(mut self, secret: Option<String>) -> Self {
+        self.node = secret.map(|text| Secret(text.into()));
         self
     }
 
@@ -88,6 +127,8 @@ impl Client {
         let metadata = CallMetadata {
             request: None,
             through: None,
+            authorization: self.authorization.clone(),
+            node: self.node.clone(),
         };
         self.masters.call(deadline, &metadata, ask).await
     }
@@ -105,6 +146,8 @@ impl Client {
         let metadata = CallMetadata {
             request: Some(request.unwrap_or_else(RequestId::random)),
             through,
+            authorization: self.authorization.clone(),
+            node: self.node.clone(),
         };
         self.masters.call(deadline, &metadata, ask).await
     }

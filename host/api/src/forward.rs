@@ -6,7 +6,6 @@
 //! says so, and the first one looks for the leader again.
 
 use std::future::Future;
-use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -14,9 +13,11 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::CALL_DEADLINE;
+use super::access::Caller;
 use super::client::{Client, ClientError};
 use super::problem::{Problem, Reason};
 use super::tls::ClientTls;
+use crawler_access::audit::{AuditEntry, AuditLog};
 use crawler_master::{Code, ControlError};
 use crawler_model::id::{NAME_MAX, NodeId, RequestId};
 use crawler_model::node::Contender;
@@ -36,18 +37,15 @@ const STORE_PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) struct Origin {
     /// Id of the request; the same however often the call is sent.
     pub(crate) request: RequestId,
-    /// Address of the caller, if the listener knows it.
-    pub(crate) caller: Option<SocketAddr>,
     /// Master that forwarded the call, as the call itself says. If `None`, a client sent it.
     pub(crate) through: Option<NodeId>,
 }
 
 impl Origin {
     /// Returns the origin of a call by a client; a call without an id gets one.
-    pub(crate) fn client(request: Option<RequestId>, caller: Option<SocketAddr>) -> Self {
+    pub(crate) fn client(request: Option<RequestId>) -> Self {
         Self {
             request: request.unwrap_or_else(RequestId::random),
-            caller,
             through: None,
         }
     }
@@ -58,6 +56,7 @@ pub(super) struct Forwarder {
     /// Id of this master.
     id: NodeId,
     election_status: watch::Receiver<ElectionStatus>,
+    audit: AuditLog,
     /// Certificates with which a leader that speaks TLS is called.
     tls: ClientTls,
     /// Connection that was used last, and the URL that it leads to.
@@ -68,47 +67,42 @@ impl Forwarder {
     pub(super) fn new(
         id: NodeId,
         election_status: watch::Receiver<ElectionStatus>,
+        audit: AuditLog,
         tls: ClientTls,
     ) -> Self {
         Self {
             id,
             election_status,
+            audit,
             tls,
             kept: Mutex::default(),
         }
     }
 
-    /// Logs the outcome of a call that changes something.
-    pub(super) fn log<T>(
-        &self,
-        origin: &Origin,
-        (method, name): (&'static str, &str),
-        result: &Result<T, Problem>,
-    ) {
-        // Cloned: the election does not wait for the log.
-        let leader = self.election_status.borrow().leader.clone();
-        let leader = leader.as_ref().map(|leader| leader.id.as_str());
-        let through = origin.through.as_ref().map(NodeId::as_str);
-        let caller = origin.caller.map(tracing::field::display);
-        // Other names are refused, and quoted in the reason.
-        let is_name = |name: &str| {
-            (1..=NAMES_MAX).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic())
-        };
-        let name = Some(name).filter(|name| is_name(name));
-        match result {
-            Ok(_) => tracing::info!(method, name, caller, through, leader, "request carried out"),
-            Err(problem) => {
-                let reason = &problem.detail;
-                tracing::info!(
-                    method,
-                    name,
-                    caller,
-                    through,
-                    leader,
-                    reason,
-                    "request refused"
-                );
-            }
+    /// Begins a call that changes something. Its outcome is logged and recorded, even if the caller goes away
+    /// meanwhile. A forwarded call is recorded twice: where it arrived, with the address of the caller, and by the
+    /// leader. Whether it was forwarded is told by the call itself.
+    pub(super) fn begin<'a>(
+        &'a self,
+        (origin, caller): (&'a Origin, &'a Caller),
+        method: &'static str,
+        name: &str,
+    ) -> Unfinished<'a> {
+        Unfinished {
+            forwarder: self,
+            origin,
+            caller,
+            method,
+            name: name.to_owned(),
+            has_ended: false,
+        }
+    }
+
+    /// Records that a caller was refused what it wanted to read.
+    pub(super) fn record_refused_read(&self, caller: &Caller, name: &str, problem: &Problem) {
+        if let Some(method) = caller.reads() {
+            let entry = caller.audit_entry((method, name), Err(problem));
+            self.audit.record_refused(entry);
         }
     }
 
@@ -116,7 +110,7 @@ impl Forwarder {
     /// while the lead changes hands.
     pub(super) async fn change<T, Own, Theirs>(
         &self,
-        origin: &Origin,
+        (origin, caller): (&Origin, &Caller),
         own: impl Fn() -> Own,
         theirs: impl Fn(Client) -> Theirs,
     ) -> Result<T, Problem>
@@ -132,7 +126,7 @@ impl Forwarder {
                 (Some(_), _) => own().await,
                 (None, Some(leader)) if present.own.is_none() && origin.through.is_none() => {
                     tokio::select! {
-                        tried = self.ask(leader, origin, &theirs) => tried,
+                        tried = self.ask(leader, (origin, caller), &theirs) => tried,
                         // A leader that does not answer may have lost the lead meanwhile.
                         () = replaced(&mut election_status, leader) => continue,
                     }
@@ -160,7 +154,7 @@ impl Forwarder {
     async fn ask<T, Theirs>(
         &self,
         leader: &Contender,
-        origin: &Origin,
+        (origin, caller): (&Origin, &Caller),
         theirs: impl Fn(Client) -> Theirs,
     ) -> Result<T, Problem>
     where
@@ -168,6 +162,8 @@ impl Forwarder {
     {
         let client = self.client(leader.url())?;
         let client = client.on_behalf_of(&origin.request, &self.id);
+        let client = client.showing(caller.authorization());
+        let client = client.showing_node(caller.node_secret());
         theirs(client).await.map_err(|error| {
             let hint = match &error {
                 ClientError::Refused(problem) => return problem.clone(),
@@ -191,6 +187,98 @@ impl Forwarder {
                 *kept = Some((url, client.clone()));
                 Ok(client)
             }
+        }
+    }
+}
+
+/// Call that changes something, until it has ended.
+pub(super) struct Unfinished<'a> {
+    forwarder: &'a Forwarder,
+    origin: &'a Origin,
+    caller: &'a Caller,
+    method: &'static str,
+    name: String,
+    has_ended: bool,
+}
+
+impl Unfinished<'_> {
+    /// Names what the call is about, once it is known.
+    pub(super) fn name(&mut self, name: &str) {
+        name.clone_into(&mut self.name);
+    }
+
+    /// Logs and records the outcome. `done` says what was done, beyond the name.
+    pub(super) fn end<T>(&mut self, result: &Result<T, Problem>, done: &str) {
+        self.has_ended = true;
+        let (method, name) = (self.method, self.known_name());
+        let subject = self.caller.name();
+        let caller = self.caller.address.map(tracing::field::display);
+        let through = self.origin.through.as_ref().map(NodeId::as_str);
+        // Cloned: the election does not wait for the log.
+        let leader = self.forwarder.election_status.borrow().leader.clone();
+        let leader = leader.as_ref().map(|leader| leader.id.as_str());
+        match result {
+            Ok(_) => {
+                tracing::info!(
+                    method,
+                    name,
+                    subject,
+                    caller,
+                    through,
+                    leader,
+                    "request carried out"
+                );
+            }
+            Err(problem) => {
+                let reason = &problem.detail;
+                tracing::info!(
+                    method,
+                    name,
+                    subject,
+                    caller,
+                    through,
+                    leader,
+                    reason,
+                    "request refused"
+                );
+            }
+        }
+        let mut entry = self.entry(result.as_ref().map(drop));
+        if result.is_ok() {
+            done.clone_into(&mut entry.detail);
+        }
+        match result {
+            Err(problem) if problem.code == Code::PermissionDenied => {
+                self.forwarder.audit.record_refused(entry);
+            }
+            Ok(_) | Err(_) => self.forwarder.audit.record(entry),
+        }
+    }
+
+    fn entry(&self, outcome: Result<(), &Problem>) -> AuditEntry {
+        let name = self.known_name().unwrap_or_default();
+        AuditEntry {
+            through: self.origin.through.clone(),
+            ..self.caller.audit_entry((self.method, name), outcome)
+        }
+    }
+
+    /// Returns the name if it is one. Other texts are refused, and quoted in the reason.
+    fn known_name(&self) -> Option<&str> {
+        let name = self.name.as_str();
+        let is_name =
+            (1..=NAMES_MAX).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_graphic());
+        Some(name).filter(|_| is_name)
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            let mut entry = self.entry(Ok(()));
+            "CANCELLED".clone_into(&mut entry.result);
+            "the caller went away; it may have been carried out".clone_into(&mut entry.detail);
+            self.forwarder.audit.record(entry);
         }
     }
 }

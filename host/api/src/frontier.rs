@@ -7,7 +7,7 @@ use super::convert::crawl::counts_message;
 use super::convert::statistics::statistics_message;
 use super::forward::Origin;
 use super::problem::Problem;
-use super::spec::{invalid, resource_name};
+use super::spec::invalid;
 use super::{Api, CALL_DEADLINE, page_max};
 use crawler_master::ControlError;
 use crawler_master::control::frontier::{HostCursor, HostsPage, UrlCursor, UrlQuery, UrlsPage};
@@ -27,12 +27,18 @@ const STATES: [(&str, UrlFilter); 3] = [
 
 impl Api {
     pub(crate) async fn frontier_stats(&self, name: &str) -> Result<proto::FrontierStats, Problem> {
-        let call = async { self.control.frontier_stats(&resource_name(name)?).await };
+        let call = async {
+            let name = self.resource_name(name)?;
+            Ok::<_, Problem>(self.control.frontier_stats(&name).await?)
+        };
         Ok(stats(self.within(CALL_DEADLINE, Box::pin(call)).await?))
     }
 
     pub(crate) async fn statistics(&self, name: &str) -> Result<proto::RunStatistics, Problem> {
-        let call = async { self.control.statistics(&resource_name(name)?).await };
+        let call = async {
+            let name = self.resource_name(name)?;
+            Ok::<_, Problem>(self.control.statistics(&name).await?)
+        };
         let found = self.within(CALL_DEADLINE, Box::pin(call)).await?;
         Ok(statistics_message(found))
     }
@@ -45,7 +51,7 @@ impl Api {
         page_token: &str,
     ) -> Result<proto::ListUrlsResponse, Problem> {
         let call = async {
-            let name = resource_name(name)?;
+            let name = self.resource_name(name)?;
             let only = match state {
                 "" => None,
                 state => Some(filter(state)?),
@@ -68,7 +74,7 @@ impl Api {
         page_token: &str,
     ) -> Result<proto::ListHostsResponse, Problem> {
         let call = async {
-            let name = resource_name(name)?;
+            let name = self.resource_name(name)?;
             let only = match state {
                 "" => None,
                 state => Some(host_state(state)?),
@@ -88,7 +94,10 @@ impl Api {
         name: &str,
         query: UrlQuery,
     ) -> Result<proto::UrlExplanation, Problem> {
-        let call = async { self.control.explain_url(&resource_name(name)?, query).await };
+        let call = async {
+            let name = self.resource_name(name)?;
+            Ok::<_, Problem>(self.control.explain_url(&name, query).await?)
+        };
         let explained = self.within(CALL_DEADLINE, Box::pin(call)).await?;
         Ok(explanation(explained))
     }
@@ -101,7 +110,7 @@ impl Api {
         reason: String,
     ) -> Result<proto::RedriveResponse, Problem> {
         let call = async {
-            let name = &resource_name(name)?;
+            let name = &self.resource_name(name)?;
             let reason = &Some(reason).filter(|reason| !reason.is_empty());
             let own = || async move {
                 let redriven = self

@@ -3,36 +3,33 @@
 use std::io;
 use std::time::Duration;
 
-use bytes::Bytes;
 use crawler_proto as proto;
-use futures::stream::{StreamExt as _, TryStreamExt as _};
-use proto::crawler_master_server::{CrawlerMaster, CrawlerMasterServer};
+use proto::crawler_master_server::CrawlerMasterServer;
 use proto::crawler_worker_server::CrawlerWorkerServer;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use tonic::{Request, Response, Streaming};
 
+use super::access::Access;
 use super::calls::Calls;
 use super::connections::Connections;
-use super::push::PushRequest;
 use super::requests::Requests;
 use super::tls::ServerTls;
-use super::{Api, CALLS_MAX, REQUEST_MAX, convert};
+use super::{Api, CALLS_MAX, REQUEST_MAX};
 use crawler_fetch::turns::Turns;
-use crawler_master::control::frontier::UrlQuery;
 use crawler_model::node::CallToken;
 use crawler_worker::Crawls;
 
 mod answer;
+mod check_access;
+mod master;
 mod origin;
 mod token_auth;
 mod upload;
 mod worker;
 
-use answer::{Answer, Stream, answer, refused, stream};
-use origin::origin;
+use check_access::CheckAccess;
+use master::Master;
 use token_auth::TokenAuth;
-use upload::upload;
 use worker::Worker;
 
 /// Bytes of a call with links: one link alone may have as many as a rule may ask for at once.
@@ -67,6 +64,7 @@ pub struct WorkerService {
 pub async fn serve(
     listener: TcpListener,
     services: Services,
+    access: Access,
     requests: Requests,
     tls: Option<ServerTls>,
     stop: CancellationToken,
@@ -108,6 +106,7 @@ pub async fn serve(
         .max_concurrent_streams(CALLS_MAX as u32)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
+        .layer(CheckAccess { access })
         .layer(requests.of_grpc())
         .add_service(health)
         .add_service(reflection().build_v1().expect(sound))
@@ -117,267 +116,6 @@ pub async fn serve(
         .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())
         .await
         .map_err(io::Error::other)
-}
-
-struct Master {
-    api: Api,
-}
-
-#[tonic::async_trait]
-impl CrawlerMaster for Master {
-    async fn add_resource(&self, request: Request<proto::ResourceSpec>) -> Answer<proto::NodeSpec> {
-        let origin = origin(&request)?;
-        let spec = convert::spec_request(request.into_inner()).map_err(refused)?;
-        answer(self.api.add_resource(&origin, spec)).await
-    }
-
-    async fn delete_resource(&self, request: Request<proto::ResourceSpec>) -> Answer<()> {
-        let origin = origin(&request)?;
-        let proto::ResourceSpec {
-            name,
-            purge,
-            if_id,
-            if_generation,
-            ..
-        } = request.into_inner();
-        let precondition = convert::precondition(if_id, if_generation);
-        let deleted = self
-            .api
-            .delete_resource(&origin, &name, purge, precondition);
-        answer(deleted).await
-    }
-
-    async fn get_resource(
-        &self,
-        request: Request<proto::ResourceRequest>,
-    ) -> Answer<proto::Resource> {
-        answer(self.api.resource(&request.into_inner().name)).await
-    }
-
-    async fn update_resource(
-        &self,
-        request: Request<proto::ResourceSpec>,
-    ) -> Answer<proto::Resource> {
-        let origin = origin(&request)?;
-        let spec = convert::spec_request(request.into_inner()).map_err(refused)?;
-        answer(self.api.update_resource(&origin, spec)).await
-    }
-
-    async fn restart_resource(
-        &self,
-        request: Request<proto::RestartRequest>,
-    ) -> Answer<proto::Resource> {
-        let origin = origin(&request)?;
-        let changes = convert::restart_request(request.into_inner()).map_err(refused)?;
-        answer(self.api.restart_resource(&origin, changes)).await
-    }
-
-    async fn pause_resource(
-        &self,
-        request: Request<proto::ResourceRequest>,
-    ) -> Answer<proto::Resource> {
-        let origin = origin(&request)?;
-        let name = request.into_inner().name;
-        answer(self.api.pause_resource(&origin, &name, true)).await
-    }
-
-    async fn resume_resource(
-        &self,
-        request: Request<proto::ResourceRequest>,
-    ) -> Answer<proto::Resource> {
-        let origin = origin(&request)?;
-        let name = request.into_inner().name;
-        answer(self.api.pause_resource(&origin, &name, false)).await
-    }
-
-    async fn list_resources(
-        &self,
-        request: Request<proto::ListResourcesRequest>,
-    ) -> Answer<proto::ListResourcesResponse> {
-        let request = request.into_inner();
-        answer(self.api.resources(request.page_size, &request.page_token)).await
-    }
-
-    async fn list_nodes(
-        &self,
-        _request: Request<proto::ListNodesRequest>,
-    ) -> Answer<proto::ListNodesResponse> {
-        answer(self.api.nodes()).await
-    }
-
-    async fn drain_node(
-        &self,
-        request: Request<proto::DrainNodeRequest>,
-    ) -> Answer<proto::DrainNodeResponse> {
-        let origin = origin(&request)?;
-        let proto::DrainNodeRequest { id, undo } = request.into_inner();
-        answer(self.api.drain_node(&origin, &id, undo)).await
-    }
-
-    type WatchNodesStream = Stream<proto::NodeEvent>;
-
-    async fn watch_nodes(
-        &self,
-        _request: Request<proto::WatchNodesRequest>,
-    ) -> Answer<Self::WatchNodesStream> {
-        stream(self.api.node_events()).await
-    }
-
-    async fn push_plugin(
-        &self,
-        request: Request<Streaming<proto::PushPluginRequest>>,
-    ) -> Answer<proto::Plugin> {
-        let origin = origin(&request)?;
-        let upload = upload(request.into_inner(), self.api.max_plugin_size());
-        answer(Box::pin(self.api.push_plugin(&origin, upload))).await
-    }
-
-    async fn record_plugin(
-        &self,
-        request: Request<proto::RecordPluginRequest>,
-    ) -> Answer<proto::Plugin> {
-        let origin = origin(&request)?;
-        let request = request.into_inner();
-        let push = PushRequest {
-            push_as: request.r#as,
-            allow_breaking: request.allow_breaking,
-        };
-        let recorded = self.api.record_plugin(&origin, &push, &request.digest);
-        answer(Box::pin(recorded)).await
-    }
-
-    type FetchPluginStream = Stream<proto::PluginChunk>;
-
-    async fn fetch_plugin(
-        &self,
-        request: Request<proto::FetchPluginRequest>,
-    ) -> Answer<Self::FetchPluginStream> {
-        let request = request.into_inner();
-        let pieces = self.api.plugin_bytes(&request.digest, request.offset);
-        let pieces = pieces.await.map_err(|p| p.to_status())?;
-        let chunks = pieces.map(|piece| match piece {
-            Ok(piece) => Ok(proto::PluginChunk {
-                chunk: piece.into(),
-            }),
-            Err(problem) => Err(problem.to_status()),
-        });
-        Ok(Response::new(chunks.boxed()))
-    }
-
-    async fn get_plugin(&self, request: Request<proto::PluginRequest>) -> Answer<proto::Plugin> {
-        answer(self.api.plugin(&request.into_inner().plugin)).await
-    }
-
-    async fn list_plugins(
-        &self,
-        _request: Request<proto::ListPluginsRequest>,
-    ) -> Answer<proto::ListPluginsResponse> {
-        answer(self.api.plugins()).await
-    }
-
-    async fn delete_plugin(&self, request: Request<proto::PluginRequest>) -> Answer<()> {
-        let origin = origin(&request)?;
-        answer(
-            self.api
-                .delete_plugin(&origin, &request.into_inner().plugin),
-        )
-        .await
-    }
-
-    type ReadItemsStream = Stream<proto::Item>;
-
-    async fn read_items(
-        &self,
-        request: Request<proto::ReadItemsRequest>,
-    ) -> Answer<Self::ReadItemsStream> {
-        stream(self.api.items(request.into_inner())).await
-    }
-
-    type ReadFileStream = Stream<proto::FileChunk>;
-
-    async fn read_file(
-        &self,
-        request: Request<proto::ReadFileRequest>,
-    ) -> Answer<Self::ReadFileStream> {
-        let request = request.into_inner();
-        let pieces = self.api.file(&request.name, &request.digest);
-        let chunk = |piece: Bytes| proto::FileChunk {
-            chunk: piece.into(),
-        };
-        stream(async { Ok(pieces.await?.map_ok(chunk).boxed()) }).await
-    }
-
-    async fn get_frontier_stats(
-        &self,
-        request: Request<proto::ResourceRequest>,
-    ) -> Answer<proto::FrontierStats> {
-        answer(self.api.frontier_stats(&request.into_inner().name)).await
-    }
-
-    async fn get_statistics(
-        &self,
-        request: Request<proto::ResourceRequest>,
-    ) -> Answer<proto::RunStatistics> {
-        answer(self.api.statistics(&request.into_inner().name)).await
-    }
-
-    async fn list_urls(
-        &self,
-        request: Request<proto::ListUrlsRequest>,
-    ) -> Answer<proto::ListUrlsResponse> {
-        let proto::ListUrlsRequest {
-            name,
-            state,
-            page_size,
-            page_token,
-        } = request.into_inner();
-        answer(self.api.urls(&name, &state, page_size, &page_token)).await
-    }
-
-    async fn list_hosts(
-        &self,
-        request: Request<proto::ListHostsRequest>,
-    ) -> Answer<proto::ListHostsResponse> {
-        let proto::ListHostsRequest {
-            name,
-            state,
-            page_size,
-            page_token,
-        } = request.into_inner();
-        answer(self.api.hosts(&name, &state, page_size, &page_token)).await
-    }
-
-    async fn explain_url(
-        &self,
-        request: Request<proto::ExplainUrlRequest>,
-    ) -> Answer<proto::UrlExplanation> {
-        let request = request.into_inner();
-        let query = UrlQuery {
-            url: request.url,
-            method: request.method,
-            body: request.body.into(),
-        };
-        answer(self.api.explain_url(&request.name, query)).await
-    }
-
-    async fn redrive_frontier(
-        &self,
-        request: Request<proto::RedriveRequest>,
-    ) -> Answer<proto::RedriveResponse> {
-        let origin = origin(&request)?;
-        let proto::RedriveRequest { name, reason } = request.into_inner();
-        answer(self.api.redrive_frontier(&origin, &name, reason)).await
-    }
-
-    type ReadLogsStream = Stream<proto::LogLine>;
-
-    async fn read_logs(
-        &self,
-        request: Request<proto::ReadLogsRequest>,
-    ) -> Answer<Self::ReadLogsStream> {
-        let request = request.into_inner();
-        stream(self.api.logs(&request.name, request.follow)).await
-    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::Api;
+use super::access::Access;
 use super::connections::Connections;
 use super::problem::Problem;
 use super::requests::Requests;
@@ -25,6 +26,7 @@ use super::tls::ServerTls;
 use crawler_master::Code;
 
 mod body;
+mod check_access;
 mod frontier;
 mod handlers;
 mod lifecycle;
@@ -35,19 +37,21 @@ mod request;
 mod response;
 mod routes;
 mod server;
+mod tokens;
 
 /// Serves until `stop` is cancelled and the calls in hand are done. Streams end as soon as `stop` is
 /// cancelled. With `tls`, connections are encrypted.
 pub async fn serve(
     listener: TcpListener,
     master: Option<Api>,
+    access: Access,
     requests: Requests,
     tls: Option<ServerTls>,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let is_local = listener.local_addr()?.ip().is_loopback();
     let router = match master {
-        Some(api) => router(api),
+        Some(api) => router(api, &access),
         None => worker_router(),
     };
     let router = match is_local {
@@ -67,10 +71,10 @@ fn worker_router() -> Router {
 }
 
 /// Returns all routes of a master.
-pub(crate) fn router(api: Api) -> Router {
+pub(crate) fn router(api: Api, access: &Access) -> Router {
     let paths: Arc<[&str]> = routes::paths().into();
     let unknown_path = |request: Request| async move { misses::path(&paths, request.uri().path()) };
-    let calls = routes::router()
+    let calls = routes::router(access)
         .route("/healthz", get(healthz))
         .fallback(unknown_path)
         .with_state(api);

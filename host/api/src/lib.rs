@@ -8,6 +8,9 @@
 //! requests     what bodies may hold in memory, and how long they may take
 //! bounds       how long calls may take, how many there may be, and how large they are
 //! calls        how many calls and uploads there are at once
+//! access       whether a caller has to show a token, and what it may do
+//! streams      the calls that answer with a stream
+//! tokens       the calls about access tokens
 //! spec         what a caller asks of a resource, as gRPC, HTTP and the command line share it
 //! answer       the messages that calls answer, made of what the master shows
 //! convert      messages that are taken apart: requests, and those between masters and workers
@@ -27,23 +30,26 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use crawler_proto as proto;
-use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
+use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 
-use self::calls::{Calls, Permit, Uploads};
+use self::access::Caller;
+use self::calls::{Calls, Uploads};
 use self::client::{Client, ClientError};
 use self::forward::{Forwarder, Origin};
 use self::problem::Problem;
-use self::spec::{SpecRequest, resource_name};
+use self::spec::SpecRequest;
 use self::tls::ClientTls;
-use crawler_master::control::items::ItemQuery;
+use crawler_access::audit::AuditLog;
+use crawler_master::Code;
 use crawler_master::control::{Control, Precondition};
-use crawler_master::{Code, ControlError};
-use crawler_model::id::{NodeId, ResourceName, Run};
+use crawler_model::id::{NodeId, PluginRef, ResourceName};
 use crawler_model::resource::Resource;
+use crawler_process::clock::Clock;
+use crawler_store::catalog::Catalog;
 
+pub mod access;
 mod answer;
 mod bounds;
 mod calls;
@@ -61,7 +67,9 @@ pub mod problem;
 mod push;
 pub mod requests;
 pub mod spec;
+mod streams;
 pub mod tls;
+mod tokens;
 
 pub use self::bounds::{
     CALL_DEADLINE, CALLS_MAX, PAGE_MAX, PIECE_MAX, REQUEST_MAX, STREAMS_MAX, UPLOAD_DEADLINE,
@@ -80,28 +88,102 @@ pub struct Api {
     calls: Calls,
     uploads: Uploads,
     stop: CancellationToken,
+    parts: Arc<ApiParts>,
+    /// Caller of the calls. Unless a listener has set it, it may do nothing.
+    caller: Caller,
+}
+
+/// Parts that calls about access need.
+pub struct ApiParts {
+    /// Catalog that keeps the access tokens.
+    pub catalog: Catalog,
+    /// Record of who did what.
+    pub audit: AuditLog,
+    /// Certificates with which calls are handed on to the leader.
+    pub tls: ClientTls,
+    /// Clock by which tokens are issued.
+    pub clock: Arc<dyn Clock>,
 }
 
 type Stream<T> = BoxStream<'static, Result<T, Problem>>;
 
 impl Api {
-    /// Creates the calls of this master, with at most `uploads` plugins pushed at once. Calls that change
-    /// something are handed on to the leader with the certificates in `tls`. Streams end when `stop` is
-    /// cancelled.
+    /// Creates the calls of this master, with at most `uploads` plugins pushed at once. Streams end when
+    /// `stop` is cancelled.
     pub fn new(
         id: NodeId,
         control: Arc<Control>,
+        parts: ApiParts,
         uploads: usize,
-        tls: ClientTls,
         stop: CancellationToken,
     ) -> Self {
         let election_status = control.election_status().clone();
+        let (audit, tls) = (parts.audit.clone(), parts.tls.clone());
         Self {
-            forward: Arc::new(Forwarder::new(id, election_status, tls)),
+            forward: Arc::new(Forwarder::new(id, election_status, audit, tls)),
             control,
             calls: Calls::new("master"),
             uploads: Uploads::new(uploads),
             stop,
+            parts: Arc::new(parts),
+            caller: Caller::default(),
+        }
+    }
+
+    /// Returns the calls as this caller may make them.
+    pub(crate) fn on_behalf_of(&self, caller: Caller) -> Self {
+        Self {
+            caller,
+            ..self.clone()
+        }
+    }
+
+    /// Parses the name of a resource, and checks that the caller may use it.
+    fn resource_name(&self, text: &str) -> Result<ResourceName, Problem> {
+        let name = spec::resource_name(text)?;
+        self.check_name(name.as_str())?;
+        Ok(name)
+    }
+
+    /// Parses the name of a plugin, and checks that the caller may use it.
+    fn plugin_ref(&self, text: &str) -> Result<PluginRef, Problem> {
+        let plugin = spec::plugin_ref("plugin", text)?;
+        self.check_name(plugin.name.as_str())?;
+        Ok(plugin)
+    }
+
+    /// Checks that the caller may use a name. Refused reads are recorded here; refused changes are where they end.
+    fn check_name(&self, name: &str) -> Result<(), Problem> {
+        let checked = self.caller.check_name(name);
+        checked.inspect_err(|problem| {
+            self.forward
+                .record_refused_read(&self.caller, name, problem)
+        })
+    }
+
+    /// Checks that the caller may use the names in a spec. Proxies and credentials of workers are in no namespace.
+    fn check_spec(&self, request: &SpecRequest) -> Result<(), Problem> {
+        self.caller.check_name(request.name.as_str())?;
+        if let Some(plugin) = &request.plugin {
+            self.caller.check_name(plugin.name.as_str())?;
+        }
+        let placement = &request.placement;
+        let targets = [&placement.near, &placement.apart].into_iter().flatten();
+        for target in targets
+            .map(ToString::to_string)
+            .filter(|name| !name.is_empty())
+        {
+            self.caller.check_name(&target)?;
+        }
+        let crawl = &request.crawl;
+        let names_access = crawl.proxy.is_some() || crawl.credentials.is_some();
+        match names_access && !self.caller.grants().covers_all() {
+            true => Err(Problem::new(
+                Code::PermissionDenied,
+                "proxies and credentials of the workers are in no namespace",
+                "leave them out, or use a token without a namespace",
+            )),
+            false => Ok(()),
         }
     }
 
@@ -117,6 +199,7 @@ impl Api {
     ) -> Result<proto::NodeSpec, Problem> {
         let request = &request;
         let call = async {
+            self.check_spec(request)?;
             let spec = request.clone().into_spec()?;
             let own = || async {
                 let added = self.control.add_resource(spec.clone(), &origin.request);
@@ -144,7 +227,10 @@ impl Api {
             Ok(answer::resource(updated.await?))
         };
         let theirs = |leader: Client| async move { leader.update_resource(request.clone()).await };
-        let call = self.change(origin, own, theirs);
+        let call = async {
+            self.check_spec(request)?;
+            self.change(origin, own, theirs).await
+        };
         self.logged(origin, "UpdateResource", request.name.as_str(), call)
             .await
     }
@@ -157,7 +243,7 @@ impl Api {
         precondition: Precondition,
     ) -> Result<(), Problem> {
         let call = async {
-            let name = &resource_name(name)?;
+            let name = &self.resource_name(name)?;
             let own = || async move {
                 let request = &origin.request;
                 let deleted = self
@@ -174,7 +260,10 @@ impl Api {
     }
 
     pub(crate) async fn resource(&self, name: &str) -> Result<proto::Resource, Problem> {
-        let call = async { self.control.resource(&resource_name(name)?).await };
+        let call = async {
+            let name = self.resource_name(name)?;
+            Ok::<_, Problem>(self.control.resource(&name).await?)
+        };
         Ok(answer::resource(self.within(CALL_DEADLINE, call).await?))
     }
 
@@ -189,7 +278,8 @@ impl Api {
                 "" => None,
                 token => Some(token.parse().map_err(|e| spec::invalid("page_token", e))?),
             };
-            self.control.resources(after, max).await
+            let grants = self.caller.grants();
+            Ok::<_, Problem>(self.control.resources(after, max, grants).await?)
         };
         let page = self.within(CALL_DEADLINE, call).await?;
         Ok(answer::resources(page))
@@ -200,70 +290,7 @@ impl Api {
         Ok(answer::nodes(view))
     }
 
-    /// Returns items of a resource. Fields that are empty or 0 ask for nothing.
-    pub(crate) async fn items(
-        &self,
-        request: proto::ReadItemsRequest,
-    ) -> Result<Stream<proto::Item>, Problem> {
-        self.open(async {
-            let proto::ReadItemsRequest {
-                name,
-                follow,
-                after,
-                run,
-                kind,
-                since,
-                limit,
-            } = request;
-            let after = match after.as_str() {
-                "" => None,
-                text => Some(text.parse().map_err(|e| spec::invalid("after", e))?),
-            };
-            let query = ItemQuery {
-                run: (run > 0).then_some(Run(run)),
-                kind: (!kind.is_empty()).then_some(kind),
-                since: (since > 0).then_some(since),
-                limit: (limit > 0).then_some(limit),
-                follow,
-                after,
-            };
-            let items = self.control.items(&name, query).await?;
-            Ok(items.map_ok(answer::item).boxed())
-        })
-        .await
-    }
-
-    /// Streams a kept file of a resource.
-    pub(crate) async fn file(&self, name: &str, digest: &str) -> Result<Stream<Bytes>, Problem> {
-        self.open(async {
-            let digest = digest.parse().map_err(|e| spec::invalid("digest", e))?;
-            self.control.file(name, digest).await
-        })
-        .await
-    }
-
-    pub(crate) async fn node_events(&self) -> Result<Stream<proto::NodeEvent>, Problem> {
-        self.open(async {
-            let events = self.control.node_events();
-            Ok(events.map_ok(answer::node_event).boxed())
-        })
-        .await
-    }
-
-    pub(crate) async fn logs(
-        &self,
-        name: &str,
-        follow: bool,
-    ) -> Result<Stream<proto::LogLine>, Problem> {
-        self.open(async {
-            let name: ResourceName = resource_name(name)?;
-            let lines = self.control.logs(&name, follow).await?;
-            Ok(lines.map_ok(convert::crawl::line_message).boxed())
-        })
-        .await
-    }
-
-    /// Carries out a call that changes something, and logs its outcome.
+    /// Carries out a call that changes something, and logs and records its outcome.
     async fn logged<T>(
         &self,
         origin: &Origin,
@@ -271,9 +298,23 @@ impl Api {
         name: &str,
         call: impl Future<Output = Result<T, Problem>>,
     ) -> Result<T, Problem> {
-        let result = Box::pin(call).await;
-        self.forward.log(origin, (method, name), &result);
+        let mut unfinished = self.forward.begin((origin, &self.caller), method, name);
+        let result = self.with_access(call).await;
+        unfinished.end(&result, "");
         result
+    }
+
+    /// Carries a call out until the caller's token is not valid any more.
+    async fn with_access<T>(
+        &self,
+        call: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<T, Problem> {
+        let mut call = Box::pin(call);
+        tokio::select! {
+            biased;
+            problem = self.caller.loses_access() => Err(problem),
+            result = &mut call => result,
+        }
     }
 
     /// Has the leader carry a call out.
@@ -287,7 +328,7 @@ impl Api {
         Own: Future<Output = Result<T, Problem>>,
         Theirs: Future<Output = Result<T, ClientError>>,
     {
-        let call = self.forward.change(origin, own, theirs);
+        let call = self.forward.change((origin, &self.caller), own, theirs);
         self.within(CALL_DEADLINE, Box::pin(call)).await
     }
 
@@ -298,16 +339,6 @@ impl Api {
     ) -> Result<T, Problem> {
         let _permit = self.calls.call()?;
         bounded(deadline, call).await
-    }
-
-    /// Opens a stream. It counts as a call until it ends, and ends with an error when the master stops.
-    async fn open<T: Send + 'static>(
-        &self,
-        call: impl Future<Output = Result<BoxStream<'static, Result<T, ControlError>>, ControlError>>,
-    ) -> Result<Stream<T>, Problem> {
-        let permit = self.calls.stream()?;
-        let stream = bounded(CALL_DEADLINE, call).await?;
-        Ok(until(stream, self.stop.clone(), permit))
     }
 }
 
@@ -332,30 +363,6 @@ async fn bounded<T, E: Into<Problem>>(
             "try again; it may have been carried out",
         )),
     }
-}
-
-fn until<T: Send + 'static>(
-    stream: BoxStream<'static, Result<T, ControlError>>,
-    stop: CancellationToken,
-    permit: Permit,
-) -> Stream<T> {
-    let state = Some((stream, stop, permit));
-    stream::unfold(state, |state| async {
-        let (mut stream, stop, permit) = state?;
-        let next = tokio::select! {
-            biased;
-            () = stop.cancelled() => {
-                let stopping = Problem::new(Code::Unavailable, "the master is stopping", "try again");
-                return Some((Err(stopping), None));
-            }
-            next = stream.next() => next?,
-        };
-        Some(match next {
-            Ok(value) => (Ok(value), Some((stream, stop, permit))),
-            Err(error) => (Err(logged(error.into())), None),
-        })
-    })
-    .boxed()
 }
 
 /// Logs an internal error where it leaves this process. Other errors are the caller's to read.

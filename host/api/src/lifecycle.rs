@@ -5,7 +5,7 @@ use crawler_proto as proto;
 use super::client::Client;
 use super::forward::Origin;
 use super::problem::Problem;
-use super::spec::{SpecRequest, node_id, resource_name};
+use super::spec::{SpecRequest, node_id};
 use super::{Api, answer};
 use crawler_model::resource::Resource;
 
@@ -24,7 +24,10 @@ impl Api {
             Ok(answer::resource(restarted.await?))
         };
         let theirs = |leader: Client| async move { leader.restart_resource(changes.clone()).await };
-        let call = self.change(origin, own, theirs);
+        let call = async {
+            self.check_spec(changes)?;
+            self.change(origin, own, theirs).await
+        };
         self.logged(origin, "RestartResource", changes.name.as_str(), call)
             .await
     }
@@ -37,7 +40,7 @@ impl Api {
         pause: bool,
     ) -> Result<proto::Resource, Problem> {
         let call = async {
-            let name = &resource_name(name)?;
+            let name = &self.resource_name(name)?;
             let own = || async move {
                 let paused = self.control.pause_resource(name, pause, &origin.request);
                 Ok(answer::resource(paused.await?))

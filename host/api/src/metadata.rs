@@ -6,5 +6,8 @@ pub(crate) const REQUEST_ID: &str = "request-id";
 /// gRPC metadata key of the master that forwarded the call.
 pub(crate) const FORWARDED: &str = "crawler-forwarded";
 
+/// gRPC metadata key of the secret of the nodes, in a call that a master hands on.
+pub(crate) const NODE_SECRET: &str = "crawler-node-secret";
+
 /// Metadata key of the called worker's token, in a call with links or about turns.
 pub(crate) const CALL_TOKEN: &str = "crawler-call-token";

@@ -13,9 +13,10 @@ use super::client::{Client, ClientError};
 use super::forward::Origin;
 use super::problem::{Problem, Reason};
 use super::push::{PushRequest, Upload, exact};
-use super::spec::{self, plugin_ref};
+use super::spec;
 use super::{Api, CALL_DEADLINE, Stream, UPLOAD_DEADLINE, answer};
 use crawler_master::Code;
+use crawler_master::control::Push;
 use crawler_model::id::Digest;
 
 /// Number of times that a push starts again because the leader does not find its bytes.
@@ -38,6 +39,7 @@ impl Api {
         let call = async {
             let Upload { request, bytes } = upload.await?;
             let push = &request.checked()?;
+            self.check_push(push)?;
             let mut n_gone = 0;
             loop {
                 let admitted = &self.control.store_plugin(push, bytes.clone()).await?;
@@ -48,7 +50,11 @@ impl Api {
                 let theirs = |leader: Client| async move {
                     leader.record_plugin(push, admitted.digest).await
                 };
-                match self.forward.change(origin, own, theirs).await {
+                match self
+                    .forward
+                    .change((origin, &self.caller), own, theirs)
+                    .await
+                {
                     // Their record was deleted, and the bytes with it, after this master's look and before
                     // the leader's.
                     Err(problem)
@@ -60,22 +66,62 @@ impl Api {
                 }
             }
         };
-        let pushed = self.within(UPLOAD_DEADLINE, Box::pin(call)).await;
-        self.log_plugin_call(origin, "PushPlugin", &pushed);
-        pushed
+        let call = self.within(UPLOAD_DEADLINE, Box::pin(call));
+        self.plugin_call(origin, "PushPlugin", "", call).await
     }
 
-    /// Logs the outcome of a call about a plugin that names itself.
-    fn log_plugin_call(
+    /// Carries out a call about a plugin that may name itself, and records its outcome.
+    async fn plugin_call(
         &self,
         origin: &Origin,
         method: &'static str,
-        result: &Result<proto::Plugin, Problem>,
-    ) {
-        let name = result.as_ref().ok();
-        let name = name.map(|plugin| format!("{}@{}", plugin.name, plugin.version));
-        let name = name.unwrap_or_default();
-        self.forward.log(origin, (method, &name), result);
+        asked: &str,
+        call: impl Future<Output = Result<proto::Plugin, Problem>>,
+    ) -> Result<proto::Plugin, Problem> {
+        let mut unfinished = self.forward.begin((origin, &self.caller), method, asked);
+        let result = self.with_access(call).await;
+        if let Ok(plugin) = &result {
+            unfinished.name(&format!("{}@{}", plugin.name, plugin.version));
+        }
+        unfinished.end(&result, "");
+        result
+    }
+
+    /// Checks that the caller may push a plugin of this name. A name that only the plugin itself tells is known too
+    /// late.
+    fn check_push(&self, push: &Push) -> Result<(), Problem> {
+        match &push.name {
+            Some((name, _)) => self.caller.check_name(name.as_str()),
+            None if self.caller.grants().covers_all() => Ok(()),
+            None => Err(Problem::new(
+                Code::PermissionDenied,
+                format!(
+                    "this token is {}, and the push names no plugin",
+                    self.caller.grants()
+                ),
+                "push it as NAMESPACE/NAME@VERSION",
+            )),
+        }
+    }
+
+    /// Checks that a plugin which the caller may see has this digest.
+    async fn check_digest(&self, digest: Digest) -> Result<(), Problem> {
+        let grants = self.caller.grants();
+        if grants.covers_all() {
+            return Ok(());
+        }
+        let plugins = self.control.plugins().await?;
+        let mut covered = plugins
+            .iter()
+            .filter(|plugin| grants.covers(plugin.name.as_str()));
+        match covered.any(|plugin| plugin.digest == digest) {
+            true => Ok(()),
+            false => Err(Problem::new(
+                Code::PermissionDenied,
+                format!("no plugin that this token is for has digest {digest}"),
+                "use the digest of a plugin in one of its namespaces",
+            )),
+        }
     }
 
     /// Records bytes that another master has stored.
@@ -87,30 +133,42 @@ impl Api {
     ) -> Result<proto::Plugin, Problem> {
         let call = async {
             let push = request.checked()?;
+            self.check_push(&push)?;
+            // A master that hands a push on has had the bytes. Others may know a digest only.
+            if !self.caller.grants().covers_all() && !self.caller.is_through_node() {
+                return Err(Problem::new(
+                    Code::PermissionDenied,
+                    "only masters record plugins by their digest for a token of a namespace",
+                    "push the plugin",
+                ));
+            }
             let digest: Digest = digest.parse().map_err(|e| spec::invalid("digest", e))?;
-            let recorded = self.control.record_stored_plugin(push, digest).await;
-            recorded.map(answer::plugin)
+            let recorded = self.control.record_stored_plugin(push, digest).await?;
+            Ok::<_, Problem>(answer::plugin(recorded))
         };
         // The leader compiles it as well.
-        let recorded = self.within(UPLOAD_DEADLINE, call).await;
-        self.log_plugin_call(origin, "RecordPlugin", &recorded);
-        recorded
+        let call = Box::pin(self.within(UPLOAD_DEADLINE, call));
+        Box::pin(self.plugin_call(origin, "RecordPlugin", &request.push_as, call)).await
     }
 
     pub(crate) async fn plugin(&self, plugin: &str) -> Result<proto::Plugin, Problem> {
-        let call = async { self.control.plugin(&plugin_ref("plugin", plugin)?).await };
+        let call = async {
+            let plugin = self.plugin_ref(plugin)?;
+            Ok::<_, Problem>(self.control.plugin(&plugin).await?)
+        };
         Ok(answer::plugin(self.within(CALL_DEADLINE, call).await?))
     }
 
     pub(crate) async fn plugins(&self) -> Result<proto::ListPluginsResponse, Problem> {
-        let plugins = self.within(CALL_DEADLINE, self.control.plugins()).await?;
+        let mut plugins = self.within(CALL_DEADLINE, self.control.plugins()).await?;
+        plugins.retain(|plugin| self.caller.grants().covers(plugin.name.as_str()));
         Ok(answer::plugins(plugins))
     }
 
     pub(crate) async fn delete_plugin(&self, origin: &Origin, plugin: &str) -> Result<(), Problem> {
         let asked = plugin;
         let call = async {
-            let plugin = &plugin_ref("plugin", plugin)?;
+            let plugin = &self.plugin_ref(plugin)?;
             let (name, version) = &exact(plugin.clone())?;
             // A deleted version leaves no record: if a leader did it and then fell silent, a second try finds
             // nothing, which is no error.
@@ -156,6 +214,7 @@ impl Api {
         let control = Arc::clone(&self.control);
         self.open(async {
             let digest: Digest = digest.parse().map_err(|e| spec::invalid("digest", e))?;
+            self.check_digest(digest).await?;
             let pieces = stream::try_unfold(offset, move |offset| {
                 let control = Arc::clone(&control);
                 async move {

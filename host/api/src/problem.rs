@@ -93,6 +93,16 @@ const fn row(code: Code) -> Row {
             StatusCode::PAYLOAD_TOO_LARGE,
             tonic::Code::ResourceExhausted,
         ),
+        Code::Unauthenticated => (
+            "UNAUTHENTICATED",
+            StatusCode::UNAUTHORIZED,
+            tonic::Code::Unauthenticated,
+        ),
+        Code::PermissionDenied => (
+            "PERMISSION_DENIED",
+            StatusCode::FORBIDDEN,
+            tonic::Code::PermissionDenied,
+        ),
         Code::Aborted => ("ABORTED", StatusCode::CONFLICT, tonic::Code::Aborted),
         Code::Unavailable => (
             "UNAVAILABLE",
@@ -163,6 +173,11 @@ impl Problem {
         self
     }
 
+    /// Returns the name of the code.
+    pub(crate) fn code_name(&self) -> &'static str {
+        row(self.code).name
+    }
+
     /// Returns the JSON body of the HTTP response.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
@@ -201,6 +216,8 @@ impl Problem {
             Code::AlreadyExists,
             Code::FailedPrecondition,
             Code::ResourceExhausted,
+            Code::Unauthenticated,
+            Code::PermissionDenied,
             Code::Aborted,
             Code::Unavailable,
         ]
@@ -261,6 +278,12 @@ impl IntoResponse for Problem {
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
+        if self.code == Code::Unauthenticated {
+            let scheme = HeaderValue::from_static("Bearer");
+            response
+                .headers_mut()
+                .insert(header::WWW_AUTHENTICATE, scheme);
+        }
         if self.is_passing {
             let seconds = HeaderValue::from(Self::RETRY_AFTER.as_secs());
             response.headers_mut().insert(header::RETRY_AFTER, seconds);

@@ -25,8 +25,8 @@ pub(crate) mod testing;
 pub(crate) use certificates::time;
 pub use client::ClientTls;
 pub use current::Reload;
-pub use server::ServerTls;
 pub(crate) use server::Protocol;
+pub use server::ServerTls;
 
 /// Name of HTTP/2 in the handshake.
 pub(crate) const HTTP2: &[u8] = b"h2";

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cli::{self, Command, WorkerOptions};
 
+mod access;
 mod bench;
 mod cluster;
 mod confined;

@@ -36,6 +36,7 @@ use crawler_api::tls::TlsError;
 use crawler_master::ControlError;
 use crawler_process::telemetry::{self, Colors, chain};
 
+mod access;
 pub(crate) mod apply;
 pub(crate) mod args;
 pub mod bench;
@@ -48,6 +49,7 @@ mod crawl;
 pub mod devtools;
 pub mod engine;
 pub(crate) mod export;
+pub mod exposure;
 pub mod fail_on;
 mod failure;
 mod file;
@@ -55,6 +57,7 @@ mod frontier;
 mod init;
 mod items;
 pub mod items_file;
+mod login;
 mod node;
 pub mod options;
 pub mod pace;
@@ -119,7 +122,7 @@ pub struct ClientCommand {
     name = "crawler",
     version,
     about = "A crawler whose rules are sandboxed WebAssembly components",
-    after_help = "Try it:\n  crawler demo\n\nStart here, the first two lines in a terminal of their own:\n  crawler demo --site-only --port 8000\n  crawler up --allow-networks 127.0.0.0/8\n  crawler plugin push plugins/books\n  crawler resource add books --param start=http://127.0.0.1:8000/catalogue/page-1.html\n  crawler items books --follow\n\nEnvironment:\n  CRAWLER_LOG=crawler=debug        what is logged to stderr; a line for each page with crawler_fetch=debug\n  CRAWLER_LOG_FORMAT=json          one flat object a line: ts, level, target, msg and the fields\n  NO_COLOR=1                       no colours unless --color asks for them"
+    after_help = "Try it:\n  crawler demo\n\nStart here, the first two lines in a terminal of their own:\n  crawler demo --site-only --port 8000\n  crawler up --allow-networks 127.0.0.0/8\n  crawler plugin push plugins/books\n  crawler resource add books --param start=http://127.0.0.1:8000/catalogue/page-1.html\n  crawler items books --follow\n\nEnvironment:\n  CRAWLER_LOG=crawler=debug        what is logged to stderr; a line for each page with crawler_fetch=debug\n  CRAWLER_LOG_FORMAT=json          one flat object a line: ts, level, target, msg and the fields\n  CRAWLER_TOKEN=…                  access token that is shown to the master, before the one of a login\n  NO_COLOR=1                       no colours unless --color asks for them"
 )]
 struct Args {
     #[command(flatten)]
@@ -177,6 +180,13 @@ enum Family {
     /// List masters and workers
     #[command(subcommand)]
     Node(node::NodeCommand),
+    /// Give access, and take it back
+    #[command(subcommand)]
+    Access(access::AccessCommand),
+    /// Keep an access token for a master
+    Login(login::LoginArgs),
+    /// Forget the access token of a master
+    Logout(login::LogoutArgs),
     /// Print a script that lets a shell complete commands and options
     Completions(CompletionsArgs),
     /// Write manual pages of all commands into a folder
@@ -269,6 +279,9 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         Family::Items(args) => items::run(args, connect.await?).await,
         Family::File(args) => file::run(args, connect.await?).await,
         Family::Node(command) => node::run(command, connect.await?).await,
+        Family::Access(command) => access::run(command, connect.await?).await,
+        Family::Login(args) => login::login(args, &masters).await,
+        Family::Logout(args) => login::logout(&args),
         Family::Completions(args) => shell_files::completions(&args),
         Family::Man(args) => shell_files::man(&args),
         Family::Version => Ok(table::print_line(concat!(

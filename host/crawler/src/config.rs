@@ -16,6 +16,7 @@
 use std::path::Path;
 
 mod access;
+mod credentials;
 mod data;
 mod declared;
 mod environment;
@@ -33,6 +34,7 @@ mod tls;
 mod written;
 
 pub use access::{CredentialConfig, ProxyConfig};
+pub use credentials::{Credentials, CredentialsError};
 pub use data::DataConfig;
 pub use declared::{Declared, Placed};
 pub use environment::{

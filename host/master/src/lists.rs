@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::de::DeserializeOwned;
 
 use super::placement::{Candidates, Strategy};
+use crawler_model::access::Grants;
 use crawler_model::id::{NodeId, ResourceName};
 use crawler_model::node::{Node, Role};
 use crawler_model::resource::{Assignment, Resource, ShardId};
@@ -86,18 +87,51 @@ pub(super) async fn resources_after(
     catalog: &Catalog,
     after: Option<&ResourceName>,
     max: usize,
+    grants: &Grants,
 ) -> Result<(Vec<Resource>, Option<ResourceName>), StoreError> {
-    let prefix = catalog.keys().resources();
-    let after = after.map(|name| catalog.keys().resource(name));
-    let (scan, last) = catalog
-        .scan_after(&prefix, after.as_deref().unwrap_or(&prefix), max)
-        .await?;
-    let resources = log_broken(scan).records.into_iter();
-    let last = last.and_then(|key| key.strip_prefix(&prefix)?.parse().ok());
-    Ok((
-        resources.map(|(_, resource)| resource.value).collect(),
-        last,
-    ))
+    let all = catalog.keys().resources();
+    let after = after.map_or_else(String::new, |name| catalog.keys().resource(name));
+    let mut prefixes: Vec<String> = match grants.covers_all() {
+        true => vec![all],
+        false => {
+            let namespaces = grants.namespaces.iter();
+            namespaces.map(|space| format!("{all}{space}/")).collect()
+        }
+    };
+    prefixes.sort();
+    // A namespace that lies within another one has nothing else.
+    prefixes.dedup_by(|inner, outer| inner.starts_with(outer.as_str()));
+    let mut found: Vec<Resource> = Vec::new();
+    for prefix in prefixes {
+        let is_behind = after > prefix && !after.starts_with(&prefix);
+        if is_behind {
+            continue;
+        }
+        if found.len() == max {
+            let next = next(&found);
+            return Ok((found, next));
+        }
+        let from = if after > prefix { &after } else { &prefix };
+        let n_missing = max - found.len();
+        let (scan, last) = catalog.scan_after(&prefix, from, n_missing).await?;
+        let resources: Vec<(String, Versioned<Resource>)> = log_broken(scan).records;
+        found.extend(resources.into_iter().map(|(_, resource)| resource.value));
+        if last.is_some() {
+            let next = match last
+                .and_then(|key| key.strip_prefix(&catalog.keys().resources())?.parse().ok())
+            {
+                Some(name) => Some(name),
+                None => next(&found),
+            };
+            return Ok((found, next));
+        }
+    }
+    Ok((found, None))
+}
+
+/// Returns the name from which the next page goes on.
+fn next(found: &[Resource]) -> Option<ResourceName> {
+    found.last().map(|resource| resource.spec.name.clone())
 }
 
 /// Logs the records that do not decode.

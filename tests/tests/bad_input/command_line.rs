@@ -96,7 +96,7 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
         ),
         (
             "up --http 0.0.0.0:8081",
-            "2: --http 0.0.0.0:8081 would let everybody who reaches it control the crawler | listen on this machine only, --http :8081, or add --insecure".into(),
+            "2: --http 0.0.0.0:8081 is reached by other machines, and has no TLS | listen on this machine only, --http :8081, name a certificate in [tls] of the config file, or add --insecure".into(),
         ),
         (
             "up --grpc 0.0.0.0:9091 --insecure",

@@ -13,6 +13,7 @@ mod bad_input;
 mod calls;
 mod course;
 mod golden;
+mod guarded;
 mod masters;
 mod outage;
 mod recovery;

@@ -38,5 +38,6 @@ mod shell;
 mod sites;
 mod statistics;
 mod statuses;
+mod tokens;
 mod tutorial;
 mod workbench;

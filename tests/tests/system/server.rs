@@ -110,6 +110,44 @@ impl Server {
         ended.stdout
     }
 
+    /// Starts a command that calls this master, and shows it this access token.
+    #[track_caller]
+    pub(crate) fn command_as(&self, token: &str, arguments: &[&str]) -> Process {
+        let mut command = self.home.command(arguments);
+        command.env("CRAWLER_TOKEN", token);
+        Process::start(command.env("CRAWLER_MASTER", format!("http://{}", self.grpc)))
+    }
+
+    /// Runs a command that calls this master, and shows it this access token.
+    #[track_caller]
+    pub(crate) fn cli_as(&self, token: &str, arguments: &[&str]) -> Ended {
+        self.command_as(token, arguments).wait(PATIENCE)
+    }
+
+    /// Runs a command that shows this access token and must succeed; returns its stdout.
+    #[track_caller]
+    pub(crate) fn ok_as(&self, token: &str, arguments: &[&str]) -> String {
+        let ended = self.cli_as(token, arguments);
+        assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
+        ended.stdout
+    }
+
+    /// Asks over HTTP, and shows this access token.
+    #[track_caller]
+    pub(crate) fn http_as(
+        &self,
+        token: Option<&str>,
+        method: Method,
+        path: &str,
+        body: Option<&str>,
+    ) -> Answer {
+        let url = format!("http://{}{path}", self.http);
+        let shown = token.map(|token| format!("Bearer {token}"));
+        let headers = shown.as_deref().map(|shown| ("authorization", shown));
+        let answer = http::try_ask(method, &url, headers.as_slice(), body);
+        answer.unwrap_or_else(|e| panic!("{e}"))
+    }
+
     /// Pushes a built guest.
     #[track_caller]
     pub(crate) fn push(&self, guest: &str, arguments: &[&str]) {

@@ -13,14 +13,16 @@ use std::time::Duration;
 use crawler_proto as proto;
 use proto::crawler_master_client::CrawlerMasterClient;
 use tokio::time::Instant;
+use tonic::metadata::AsciiMetadataValue;
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
+use super::Secret;
 use super::error::ClientError;
 use super::transport::{ANSWER_MAX, ConnectionFailure, Server, transport_failure};
-use crate::metadata::{FORWARDED, REQUEST_ID};
+use crate::metadata::{FORWARDED, NODE_SECRET, REQUEST_ID};
 use crate::problem::Problem;
 use crate::tls::ClientTls;
 use crawler_model::id::{NodeId, RequestId};
@@ -36,6 +38,10 @@ pub(super) struct CallMetadata {
     pub(super) request: Option<RequestId>,
     /// Master that hands the call on.
     pub(super) through: Option<NodeId>,
+    /// Value of the header `Authorization`.
+    pub(super) authorization: Option<Secret>,
+    /// Secret of the nodes, if a master hands the call on.
+    pub(super) node: Option<Secret>,
 }
 
 impl Interceptor for CallMetadata {
@@ -49,6 +55,20 @@ impl Interceptor for CallMetadata {
             let id = master.as_str().parse();
             let id = id.expect("a node id has visible ASCII characters only");
             call.metadata_mut().insert(FORWARDED, id);
+        }
+        let secrets = [
+            ("authorization", &self.authorization),
+            (NODE_SECRET, &self.node),
+        ];
+        for (key, secret) in secrets {
+            let Some(Secret(text)) = secret else {
+                continue;
+            };
+            let mut value: AsciiMetadataValue = text.parse().map_err(|_| {
+                Status::invalid_argument("the access token has characters that no token has")
+            })?;
+            value.set_sensitive(true);
+            call.metadata_mut().insert(key, value);
         }
         Ok(call)
     }
@@ -168,7 +188,9 @@ fn parse(url: &str, tls: &ClientTls) -> Result<Server, ClientError> {
         why,
     };
     if !url.starts_with("http://") && !url.starts_with("https://") {
-        return Err(wrong("it does not start with http:// or https://".to_owned()));
+        return Err(wrong(
+            "it does not start with http:// or https://".to_owned(),
+        ));
     }
     Server::at(url.to_owned(), tls).map_err(|e| wrong(chain(&e)))
 }

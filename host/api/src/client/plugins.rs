@@ -12,10 +12,13 @@ use bytes::{Bytes, BytesMut};
 use crawler_proto as proto;
 use proto::crawler_master_client::CrawlerMasterClient;
 use rand::seq::SliceRandom as _;
-use tonic::Status;
+use tonic::metadata::AsciiMetadataValue;
+use tonic::{Request, Status};
 
 use super::transport::{ANSWER_MAX, ConnectionFailure, Server, transport_failure};
+use crate::access;
 use crate::tls::ClientTls;
+use crawler_access::NodeSecret;
 use crawler_model::id::Digest;
 use crawler_model::node::{Node, Role};
 use crawler_plugin::{FetchBytes, PluginError};
@@ -77,16 +80,24 @@ impl MasterPlugins {
         Ok(nodes.map(|(_, record)| record.value).collect())
     }
 
+    /// Returns what a node shows to masters; `None` before any of them has asked for tokens.
+    async fn secret(&self) -> Result<Option<NodeSecret>, String> {
+        let secret = self.catalog.read(&self.catalog.keys().node_secret()).await;
+        let secret = secret.map_err(|e| chain(&e))?;
+        Ok(secret.map(|record| record.value))
+    }
+
     /// Returns all bytes, including those that were gathered before.
     async fn fetch_from(
         &self,
         master: &Node,
         digest: Digest,
+        secret: Option<&NodeSecret>,
         gathered: &mut BytesMut,
     ) -> Result<Bytes, String> {
         loop {
             let is_all_its_own = gathered.is_empty();
-            let read = self.read_on(master, digest, gathered);
+            let read = self.read_on(master, digest, secret, gathered);
             match tokio::time::timeout(self.deadlines.master, read).await {
                 Ok(read) => read?,
                 Err(_elapsed) => return Err(late(self.deadlines.master)),
@@ -106,16 +117,23 @@ impl MasterPlugins {
         &self,
         master: &Node,
         digest: Digest,
+        secret: Option<&NodeSecret>,
         gathered: &mut BytesMut,
     ) -> Result<(), String> {
         let server = Server::at(master.url(), &self.tls).map_err(|e| chain(&e))?;
         let connected = server.connect().await;
         let channel = connected.map_err(|e| ConnectionFailure::of(&e).for_nodes())?;
         let mut calls = CrawlerMasterClient::new(channel).max_decoding_message_size(ANSWER_MAX);
-        let request = proto::FetchPluginRequest {
+        let mut request = Request::new(proto::FetchPluginRequest {
             digest: digest.to_string(),
             offset: gathered.len() as u64,
-        };
+        });
+        if let Some(secret) = secret {
+            let shown = access::node(secret).parse::<AsciiMetadataValue>();
+            let mut shown = shown.map_err(|_| "the secret of the nodes is not ASCII".to_owned())?;
+            shown.set_sensitive(true);
+            request.metadata_mut().insert("authorization", shown);
+        }
         let pieces = self.in_time(calls.fetch_plugin(request)).await?;
         let mut pieces = pieces.into_inner();
         while let Some(piece) = self.in_time(pieces.message()).await? {
@@ -156,12 +174,14 @@ impl FetchBytes for MasterPlugins {
         };
         let mut masters = self.masters().await.map_err(nobody)?;
         masters.shuffle(&mut rand::rng());
+        let secret = self.secret().await.map_err(nobody)?;
         let mut gathered = BytesMut::new();
         let mut faults = Vec::new();
         for _ in 0..ROUNDS {
             faults.clear();
             for master in &masters {
-                match self.fetch_from(master, digest, &mut gathered).await {
+                let fetched = self.fetch_from(master, digest, secret.as_ref(), &mut gathered);
+                match fetched.await {
                     Ok(bytes) => return Ok(bytes),
                     Err(why) => {
                         let address = &master.address;

@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use crawler_proto as proto;
 use futures::stream::{BoxStream, StreamExt as _};
 use proto::crawler_worker_client::CrawlerWorkerClient;
+use tonic::metadata::AsciiMetadataValue;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status, Streaming};
 
@@ -72,10 +73,12 @@ impl WorkerCalls for GrpcWorkerCalls {
         worker: &Node,
         name: Option<&ResourceName>,
     ) -> Result<Vec<CrawlStatus>, WorkerCallError> {
-        let name = name.map(ToString::to_string).unwrap_or_default();
         let address = worker.address.as_str();
+        let name = name.map(ToString::to_string).unwrap_or_default();
+        let request = with_token(worker, proto::WorkerStatusRequest { name });
+        let request = request.map_err(|why| no_answer(address, why))?;
         let mut client = self.worker(worker)?;
-        let call = client.get_status(proto::WorkerStatusRequest { name });
+        let call = client.get_status(request);
         let status = worker_call(address, call).await?;
         let crawls = status.crawls.into_iter().map(crawl::status);
         let crawls = crawls.collect::<Result<_, _>>();
@@ -89,11 +92,16 @@ impl WorkerCalls for GrpcWorkerCalls {
         follow: bool,
     ) -> Result<BoxStream<'static, Result<LogLine, WorkerCallError>>, WorkerCallError> {
         let address = worker.address.as_str();
+        let request = with_token(
+            worker,
+            proto::WorkerLogsRequest {
+                resource_id: resource.0,
+                follow,
+            },
+        );
+        let request = request.map_err(|why| no_answer(address, why))?;
         let mut client = self.worker(worker)?;
-        let call = client.read_logs(proto::WorkerLogsRequest {
-            resource_id: resource.0,
-            follow,
-        });
+        let call = client.read_logs(request);
         let lines: Streaming<proto::LogLine> = worker_call(address, call).await?;
         let address = address.to_owned();
         let lines = lines.map(move |line| match line {
@@ -153,8 +161,9 @@ impl AskTurns for GrpcWorkerCalls {
 /// Returns a request that carries the token of the worker that is called. A worker of a version without
 /// tokens has an empty one, and asks for none.
 fn with_token<T>(worker: &Node, message: T) -> Result<Request<T>, String> {
-    let token = worker.call_token.expose().parse();
-    let token = token.map_err(|_| "its token is not ASCII".to_owned())?;
+    let token = worker.call_token.expose().parse::<AsciiMetadataValue>();
+    let mut token = token.map_err(|_| "its token is not ASCII".to_owned())?;
+    token.set_sensitive(true);
     let mut request = Request::new(message);
     request.metadata_mut().insert(CALL_TOKEN, token);
     Ok(request)

@@ -8,6 +8,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::*;
+use crate::access::Access;
 use crate::client::{Client, ClientError, GrpcWorkerCalls, TlsFault};
 use crate::grpc::{self, Services, WorkerService};
 use crate::http;
@@ -21,6 +22,11 @@ use crawler_worker::Crawls;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";
+
+/// Returns the token of the worker.
+fn call_token() -> CallToken {
+    CallToken::of([7; 32])
+}
 
 /// A worker that crawls nothing, with encrypted listeners.
 struct Server {
@@ -40,19 +46,20 @@ impl Server {
             master: None,
             worker: Some(WorkerService {
                 crawls: Crawls::default(),
-                call_token: CallToken::default(),
+                call_token: call_token(),
                 turns: None,
             }),
         };
         let served = grpc::serve(
             grpc,
             services,
+            Access::Open,
             requests.clone(),
             Some(tls.clone()),
             stop.clone(),
         );
         scope.spawn("grpc", async move { served.await.unwrap() });
-        let served = http::serve(http, None, requests, Some(tls.clone()), stop);
+        let served = http::serve(http, None, Access::Open, requests, Some(tls.clone()), stop);
         scope.spawn("http", async move { served.await.unwrap() });
         Self {
             grpc: addresses[0],
@@ -75,7 +82,7 @@ impl Server {
             interface: String::new(),
             draining: false,
             started_at: 0,
-            call_token: CallToken::default(),
+            call_token: call_token(),
             shares_turns: false,
             tls: true,
         }
@@ -174,7 +181,10 @@ async fn a_server_that_cannot_be_trusted_is_told_by_its_fault() {
         server.grpc
     );
     assert_eq!(error.to_string(), why);
-    assert_eq!(error.hint(), "give the certificate of its CA with --ca FILE");
+    assert_eq!(
+        error.hint(),
+        "give the certificate of its CA with --ca FILE"
+    );
     assert!(!error.is_transient());
     let why = server.call(&stranger).await.unwrap_err();
     assert!(why.contains("name its CA as ca in [tls]"), "{why}");
@@ -203,7 +213,14 @@ async fn a_server_of_another_protocol_is_told_from_a_wrong_one() {
     let requests = Requests::new(RequestSettings::default());
     let scope = TaskScope::new();
     let stop = scope.stop_signal();
-    let served = grpc::serve(plain, Services::default(), requests, None, stop);
+    let served = grpc::serve(
+        plain,
+        Services::default(),
+        Access::Open,
+        requests,
+        None,
+        stop,
+    );
     scope.spawn("plain", async move { served.await.unwrap() });
     assert_eq!(fault(address, &tls).await, TlsFault::NoTls);
 }

@@ -3,7 +3,6 @@
 use tonic::{Request, Status};
 
 use super::answer::refused;
-use crate::connections::Peer;
 use crate::forward::Origin;
 use crate::metadata::{FORWARDED, REQUEST_ID};
 use crate::spec::invalid;
@@ -25,9 +24,8 @@ pub(super) fn origin<T>(request: &Request<T>) -> Result<Origin, Status> {
             Some(master.map_err(|e| refused(invalid(FORWARDED, e)))?)
         }
     };
-    let peer = request.extensions().get::<Peer>();
     Ok(Origin {
         through,
-        ..Origin::client(id, peer.and_then(|peer| peer.address))
+        ..Origin::client(id)
     })
 }

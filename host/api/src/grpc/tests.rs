@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proto::crawler_worker_client::CrawlerWorkerClient;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
-use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Request};
 
 use super::*;
 use crate::client::GrpcWorkerCalls;
@@ -38,6 +38,7 @@ async fn worker(settings: RequestSettings) -> (SocketAddr, TaskScope) {
     let served = serve(
         listener,
         services,
+        Access::Open,
         Requests::new(settings),
         None,
         scope.stop_signal(),
@@ -102,6 +103,14 @@ fn links(n_bytes: usize) -> Request<proto::ApplyLinksRequest> {
     request
 }
 
+/// Returns a question for the crawls from a caller who knows the token.
+fn status() -> Request<proto::WorkerStatusRequest> {
+    let mut request = Request::new(proto::WorkerStatusRequest::default());
+    let shown = call_token().expose().parse().unwrap();
+    request.metadata_mut().insert(CALL_TOKEN, shown);
+    request
+}
+
 #[tokio::test]
 async fn r03_messages_beyond_the_budget_are_refused_then_served() {
     let (address, _scope) = worker(RequestSettings {
@@ -126,19 +135,18 @@ async fn r03_grpc_connections_beyond_the_cap_are_told_why() {
         ..RequestSettings::default()
     })
     .await;
-    let request = || proto::WorkerStatusRequest::default();
     let mut first = client(address);
-    first.get_status(request()).await.unwrap();
-    let refused = client(address).get_status(request()).await.unwrap_err();
+    first.get_status(status()).await.unwrap();
+    let refused = client(address).get_status(status()).await.unwrap_err();
     assert!(
         chain(&refused).contains("--connections"),
         "{}",
         chain(&refused)
     );
-    first.get_status(request()).await.unwrap();
+    first.get_status(status()).await.unwrap();
     drop(first);
     let again = async {
-        while client(address).get_status(request()).await.is_err() {
+        while client(address).get_status(status()).await.is_err() {
             tokio::task::yield_now().await;
         }
     };
@@ -161,13 +169,12 @@ async fn r03_a_grpc_connection_that_says_nothing_is_closed() {
     drop(tokio::time::timeout(PATIENCE, read).await.expect("closed"));
     // A client that has begun may be silent for longer.
     let mut client = client(address);
-    let request = || proto::WorkerStatusRequest::default();
-    client.get_status(request()).await.unwrap();
+    client.get_status(status()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(500)).await;
-    client.get_status(request()).await.unwrap();
+    client.get_status(status()).await.unwrap();
 }
 
-/// The token is checked before any of the links is read; the worker answers other calls without one.
+/// The token is checked before any of the links is read.
 #[tokio::test]
 async fn r14_links_are_taken_from_callers_who_know_the_token() {
     let (address, _scope) = worker(RequestSettings::default()).await;
@@ -183,8 +190,19 @@ async fn r14_links_are_taken_from_callers_who_know_the_token() {
     assert_eq!(refused.code(), Code::Unauthenticated, "{refused}");
     let known = client.apply_links(links(1 << 10)).await.unwrap_err();
     assert_eq!(known.message(), "shard 7/1 is not crawled here");
-    let status = proto::WorkerStatusRequest::default();
-    client.get_status(status).await.unwrap();
+}
+
+#[tokio::test]
+async fn every_call_of_a_worker_is_for_callers_who_know_the_token() {
+    let (address, _scope) = worker(RequestSettings::default()).await;
+    let mut client = client(address);
+    let refused = client
+        .get_status(proto::WorkerStatusRequest::default())
+        .await;
+    assert_eq!(refused.unwrap_err().code(), Code::Unauthenticated);
+    let refused = client.read_logs(proto::WorkerLogsRequest::default()).await;
+    assert_eq!(refused.unwrap_err().code(), Code::Unauthenticated);
+    client.get_status(status()).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
-//! Checks the token of calls by other workers before their bodies are read.
+//! Checks the token of calls by masters and other workers before their bodies are read.
 //!
-//! A body of links becomes many times larger in memory than it was on the wire, and a caller that asks for
-//! turns decides when others crawl. Callers that do not know the token of this worker are therefore refused
-//! before any of the body is read.
+//! A body of links becomes many times larger in memory than it was on the wire, a caller that asks for turns
+//! decides when others crawl, and logs tell what is crawled. Callers that do not know the token of this worker are
+//! therefore refused before any of the body is read.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -16,9 +16,6 @@ use tower::Service;
 
 use crate::metadata::CALL_TOKEN;
 use crawler_model::node::CallToken;
-
-/// Paths of the calls that need the token.
-const GUARDED: [&str; 2] = ["/CrawlerWorker/ApplyLinks", "/CrawlerWorker/TakeTurns"];
 
 /// Service of a worker that requires its token.
 #[derive(Clone)]
@@ -47,9 +44,9 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let shown = request.headers().get(CALL_TOKEN);
         let knows_token = || shown.is_some_and(|shown| self.call_token.is(shown.as_bytes()));
-        if GUARDED.contains(&request.uri().path()) && !knows_token() {
+        if !knows_token() {
             let refused = Status::unauthenticated(
-                "links and turns are for workers of the cluster only, which find the token in the store",
+                "the calls of a worker are for nodes of the cluster only, which find its token in the store",
             );
             return Either::Right(ready(Ok(refused.into_http())));
         }

@@ -1,6 +1,6 @@
 //! The calls that look into a frontier.
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 
 use super::body;
 use super::request::{Params, PathPart, json_body, known, number, origin, part};
@@ -8,17 +8,17 @@ use super::response::{Answer, answer};
 use crate::Api;
 use crawler_master::control::frontier::UrlQuery;
 
-pub(super) async fn stats(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+pub(super) async fn stats(api: Api, name: PathPart, params: Params) -> Answer {
     known(params, &[])?;
     answer(api.frontier_stats(&part(name)?).await)
 }
 
-pub(super) async fn statistics(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+pub(super) async fn statistics(api: Api, name: PathPart, params: Params) -> Answer {
     known(params, &[])?;
     answer(api.statistics(&part(name)?).await)
 }
 
-pub(super) async fn list(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+pub(super) async fn list(api: Api, name: PathPart, params: Params) -> Answer {
     let mut params = known(params, &["state", "page_size", "page_token"])?;
     let page_size = number(&params, "page_size")?;
     let mut text = |name| params.remove(name).unwrap_or_default();
@@ -26,7 +26,7 @@ pub(super) async fn list(State(api): State<Api>, name: PathPart, params: Params)
     answer(api.urls(&part(name)?, &state, page_size, &page_token).await)
 }
 
-pub(super) async fn hosts(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+pub(super) async fn hosts(api: Api, name: PathPart, params: Params) -> Answer {
     let mut params = known(params, &["state", "page_size", "page_token"])?;
     let page_size = number(&params, "page_size")?;
     let mut text = |name| params.remove(name).unwrap_or_default();
@@ -37,7 +37,7 @@ pub(super) async fn hosts(State(api): State<Api>, name: PathPart, params: Params
     )
 }
 
-pub(super) async fn why(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+pub(super) async fn why(api: Api, name: PathPart, params: Params) -> Answer {
     let mut params = known(params, &["url", "method", "body"])?;
     let mut text = |name| params.remove(name).unwrap_or_default();
     let query = UrlQuery {
@@ -48,7 +48,7 @@ pub(super) async fn why(State(api): State<Api>, name: PathPart, params: Params) 
     answer(api.explain_url(&part(name)?, query).await)
 }
 
-pub(super) async fn redrive(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
+pub(super) async fn redrive(api: Api, name: PathPart, request: Request) -> Answer {
     let (name, origin) = (part(name)?, origin(&request)?);
     let reason = body::redrive(&json_body(request, body::REDRIVE_EXAMPLE).await?)?;
     answer(api.redrive_frontier(&origin, &name, reason).await)

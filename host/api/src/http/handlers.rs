@@ -1,7 +1,7 @@
 //! Handlers of the calls that have no file of their own.
 
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Request};
 use serde_json::json;
 
 use super::body;
@@ -19,23 +19,19 @@ use crawler_proto::ReadItemsRequest;
 /// Name of a resource, and digest of a file.
 type FilePath = Result<Path<(String, String)>, PathRejection>;
 
-pub(super) async fn add_resource(State(api): State<Api>, request: Request) -> Answer {
+pub(super) async fn add_resource(api: Api, request: Request) -> Answer {
     let origin = origin(&request)?;
     let spec = body::spec(&json_body(request, body::EXAMPLE).await?)?;
     answer(api.add_resource(&origin, spec).await)
 }
 
-pub(super) async fn update_resource(State(api): State<Api>, request: Request) -> Answer {
+pub(super) async fn update_resource(api: Api, request: Request) -> Answer {
     let origin = origin(&request)?;
     let spec = body::spec(&json_body(request, body::EXAMPLE).await?)?;
     answer(api.update_resource(&origin, spec).await)
 }
 
-pub(super) async fn delete_resource(
-    State(api): State<Api>,
-    params: Params,
-    request: Request,
-) -> Answer {
+pub(super) async fn delete_resource(api: Api, params: Params, request: Request) -> Answer {
     let origin = origin(&request)?;
     let params = known(params, &["purge"])?;
     let deletion = body::deletion(&json_body(request, body::EXAMPLE).await?, body::EXAMPLE)?;
@@ -45,18 +41,14 @@ pub(super) async fn delete_resource(
     answer(Ok(json!({})))
 }
 
-pub(super) async fn update_named_resource(
-    State(api): State<Api>,
-    name: PathPart,
-    request: Request,
-) -> Answer {
+pub(super) async fn update_named_resource(api: Api, name: PathPart, request: Request) -> Answer {
     let (name, origin) = (part(name)?, origin(&request)?);
     let spec = body::update(&name, &json_body(request, body::UPDATE_EXAMPLE).await?)?;
     answer(api.update_resource(&origin, spec).await)
 }
 
 pub(super) async fn delete_named_resource(
-    State(api): State<Api>,
+    api: Api,
     name: PathPart,
     params: Params,
     request: Request,
@@ -70,7 +62,7 @@ pub(super) async fn delete_named_resource(
     answer(Ok(json!({})))
 }
 
-pub(super) async fn list_resources(State(api): State<Api>, params: Params) -> Answer {
+pub(super) async fn list_resources(api: Api, params: Params) -> Answer {
     let params = known(params, &["page_size", "page_token"])?;
     let page_size = number(&params, "page_size")?;
     let page_token = params.get("page_token").map(String::as_str);
@@ -80,11 +72,11 @@ pub(super) async fn list_resources(State(api): State<Api>, params: Params) -> An
     )
 }
 
-pub(super) async fn get_resource(State(api): State<Api>, name: PathPart) -> Answer {
+pub(super) async fn get_resource(api: Api, name: PathPart) -> Answer {
     answer(api.resource(&part(name)?).await)
 }
 
-pub(super) async fn read_items(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+pub(super) async fn read_items(api: Api, name: PathPart, params: Params) -> Answer {
     let known_names = [
         "follow", "envelope", "after", "run", "kind", "since", "limit",
     ];
@@ -107,18 +99,18 @@ pub(super) async fn read_items(State(api): State<Api>, name: PathPart, params: P
     })
 }
 
-pub(super) async fn read_file(State(api): State<Api>, parts: FilePath) -> Answer {
+pub(super) async fn read_file(api: Api, parts: FilePath) -> Answer {
     let Path((name, digest)) = parts.map_err(|e| Problem::invalid(e.body_text(), ""))?;
     file(api.file(&name, &digest).await?)
 }
 
-pub(super) async fn read_logs(State(api): State<Api>, name: PathPart, params: Params) -> Answer {
+pub(super) async fn read_logs(api: Api, name: PathPart, params: Params) -> Answer {
     let params = known(params, &["follow"])?;
     let logs = api.logs(&part(name)?, flag(&params, "follow")?).await?;
     lines(logs, |line| serde_json::to_string(&line))
 }
 
-pub(super) async fn list_nodes(State(api): State<Api>, params: Params) -> Answer {
+pub(super) async fn list_nodes(api: Api, params: Params) -> Answer {
     let params = known(params, &["follow"])?;
     if flag(&params, "follow")? {
         let events = api.node_events().await?;
@@ -127,29 +119,21 @@ pub(super) async fn list_nodes(State(api): State<Api>, params: Params) -> Answer
     answer(api.nodes().await)
 }
 
-pub(super) async fn list_plugins(State(api): State<Api>) -> Answer {
+pub(super) async fn list_plugins(api: Api) -> Answer {
     answer(api.plugins().await)
 }
 
-pub(super) async fn get_plugin(State(api): State<Api>, plugin: PathPart) -> Answer {
+pub(super) async fn get_plugin(api: Api, plugin: PathPart) -> Answer {
     answer(api.plugin(&part(plugin)?).await)
 }
 
-pub(super) async fn delete_plugin(
-    State(api): State<Api>,
-    plugin: PathPart,
-    request: Request,
-) -> Answer {
+pub(super) async fn delete_plugin(api: Api, plugin: PathPart, request: Request) -> Answer {
     let origin = origin(&request)?;
     api.delete_plugin(&origin, &part(plugin)?).await?;
     answer(Ok(json!({})))
 }
 
-pub(super) async fn push_plugin(
-    State(api): State<Api>,
-    params: Params,
-    request: Request,
-) -> Answer {
+pub(super) async fn push_plugin(api: Api, params: Params, request: Request) -> Answer {
     let params = known(params, &["as", "allow_breaking"])?;
     let push = PushRequest {
         push_as: params.get("as").cloned().unwrap_or_default(),

@@ -1,24 +1,24 @@
 //! The calls that decide whether a resource is crawled, and by whom.
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 
 use super::body;
 use super::request::{Params, PathPart, flag, json_body, known, optional_body, origin, part};
 use super::response::{Answer, answer};
 use crate::Api;
 
-pub(super) async fn restart(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
+pub(super) async fn restart(api: Api, name: PathPart, request: Request) -> Answer {
     let (name, origin) = (part(name)?, origin(&request)?);
     let changes = json_body(request, body::RESTART_EXAMPLE).await?;
     let changes = body::restart(&name, &changes)?;
     answer(api.restart_resource(&origin, changes).await)
 }
 
-pub(super) async fn pause(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
+pub(super) async fn pause(api: Api, name: PathPart, request: Request) -> Answer {
     pause_or_resume(&api, true, name, request).await
 }
 
-pub(super) async fn resume(State(api): State<Api>, name: PathPart, request: Request) -> Answer {
+pub(super) async fn resume(api: Api, name: PathPart, request: Request) -> Answer {
     pause_or_resume(&api, false, name, request).await
 }
 
@@ -28,12 +28,7 @@ async fn pause_or_resume(api: &Api, pause: bool, name: PathPart, request: Reques
     answer(api.pause_resource(&origin, &name, pause).await)
 }
 
-pub(super) async fn drain(
-    State(api): State<Api>,
-    id: PathPart,
-    params: Params,
-    request: Request,
-) -> Answer {
+pub(super) async fn drain(api: Api, id: PathPart, params: Params, request: Request) -> Answer {
     let (id, origin) = (part(id)?, origin(&request)?);
     let undo = flag(&known(params, &["undo"])?, "undo")?;
     body::nothing(&optional_body(request).await?)?;

@@ -78,6 +78,7 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
+    use crate::access::Access;
     use crate::http;
     use crate::requests::{RequestSettings, Requests};
     use crawler_process::task::TaskScope;
@@ -109,7 +110,14 @@ mod tests {
             (pprof.local_addr().unwrap(), "/debug/pprof/"),
         ];
         let stop = scope.stop_signal();
-        let http = http::serve(http, None, requests.clone(), None, stop.clone());
+        let http = http::serve(
+            http,
+            None,
+            Access::Open,
+            requests.clone(),
+            None,
+            stop.clone(),
+        );
         scope.spawn("http", async move { http.await.unwrap() });
         let pprof = http::profile::serve(pprof, requests, stop);
         scope.spawn("pprof", async move { pprof.await.unwrap() });

@@ -38,7 +38,9 @@ pub(super) fn path(calls: &[&str], path: &str) -> Problem {
 /// plugin.
 fn may_have_slash_in_name(path: &str) -> bool {
     let named = ["/crawler/resource/", "/crawler/plugin/"];
-    let mut rests = named.into_iter().filter_map(|named| path.strip_prefix(named));
+    let mut rests = named
+        .into_iter()
+        .filter_map(|named| path.strip_prefix(named));
     rests.any(|rest| {
         let parts = rest.split_once('/');
         parts.is_some_and(|(name, more)| !name.is_empty() && !more.is_empty())

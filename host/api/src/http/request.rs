@@ -9,7 +9,6 @@ use axum::extract::{Path, Query, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 
 use super::local::other_site;
-use crate::connections::Peer;
 use crate::forward::Origin;
 use crate::problem::Problem;
 use crate::spec::invalid;
@@ -34,8 +33,7 @@ pub(super) fn origin(request: &Request) -> Result<Origin, Problem> {
             Some(id.map_err(|e| Problem::from(invalid(IDEMPOTENCY_KEY, e)))?)
         }
     };
-    let peer = request.extensions().get::<Peer>();
-    Ok(Origin::client(id, peer.and_then(|peer| peer.address)))
+    Ok(Origin::client(id))
 }
 
 pub(super) fn part(part: PathPart) -> Result<String, Problem> {

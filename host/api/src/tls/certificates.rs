@@ -112,17 +112,18 @@ fn identity(
             why: other.to_string(),
         },
     })?;
-    let identity = CertifiedKey::from_der(chain, key, &provider()).map_err(|error| match error {
-        Error::InconsistentKeys(_) => TlsError::OtherKey {
-            certificate: shown(&files.certificate),
-            key: shown(&files.key),
-        },
-        Error::InvalidCertificate(_) => bad_certificate(&files.certificate, &error),
-        other => TlsError::BadKey {
-            path: shown(&files.key),
-            why: other.to_string(),
-        },
-    })?;
+    let identity =
+        CertifiedKey::from_der(chain, key, &provider()).map_err(|error| match error {
+            Error::InconsistentKeys(_) => TlsError::OtherKey {
+                certificate: shown(&files.certificate),
+                key: shown(&files.key),
+            },
+            Error::InvalidCertificate(_) => bad_certificate(&files.certificate, &error),
+            other => TlsError::BadKey {
+                path: shown(&files.key),
+                why: other.to_string(),
+            },
+        })?;
     check_times(&files.certificate, &identity.cert)?;
     Ok(Arc::new(identity))
 }

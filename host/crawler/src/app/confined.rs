@@ -20,7 +20,7 @@ use anyhow::Context as _;
 
 use super::node_tls::NodeTls;
 use super::stop::{Interrupted, Signals};
-use super::{data_root, listeners, parts, run};
+use super::{access as app_access, data_root, listeners, parts, run};
 use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{Command, WorkerOptions};
@@ -74,7 +74,10 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
             NodeTls::load(&options.config.tls)?;
             listeners::check_port(options.grpc, "--grpc")?;
             listeners::check_port(options.http, "--http")?;
-            confine_server(&options.engine, &options.data, &mut options.config)?;
+            let first_token = options.exposure.first_token.as_deref();
+            first_token.map(app_access::make_file).transpose()?;
+            let files = first_token.map(Path::to_owned);
+            confine_server(&options.engine, &options.data, &mut options.config, files)?;
         }
         Command::Worker(options) => match &mut **options {
             WorkerOptions::Cluster(options) if is_wanted(&options.node.engine) => {
@@ -91,7 +94,7 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
                 confine(&access);
             }
             WorkerOptions::Alone(options) if is_wanted(&options.engine) => {
-                confine_server(&options.engine, &options.data, &mut options.config)?;
+                confine_server(&options.engine, &options.data, &mut options.config, None)?;
             }
             WorkerOptions::Cluster(_) | WorkerOptions::Alone(_) => {}
         },
@@ -110,11 +113,12 @@ fn is_wanted(engine: &EngineOptions) -> bool {
     engine.confinement == Confinement::On
 }
 
-/// Confines a process with a data root and plugins of its own.
+/// Confines a process with a data root and plugins of its own. It may write to `file`, too.
 fn confine_server(
     engine: &EngineOptions,
     data: &str,
     config: &mut FileConfig,
+    file: Option<PathBuf>,
 ) -> anyhow::Result<()> {
     check_fetch(&config.fetch, &config.hosts)?;
     let plugins = config.plugins.iter_mut();
@@ -127,6 +131,7 @@ fn confine_server(
         access.read.extend(plugin.sources.iter().cloned());
     }
     allow_data(&mut access, data, config)?;
+    access.write.extend(file);
     confine(&access);
     Ok(())
 }

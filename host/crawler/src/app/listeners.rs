@@ -8,6 +8,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio_util::sync::CancellationToken;
 
 use super::open_files;
+use crawler_api::access::Access;
 use crawler_api::grpc::WorkerService;
 use crawler_api::requests::{RequestSettings, Requests};
 use crawler_api::tls::ServerTls;
@@ -75,11 +76,12 @@ impl Listeners {
         all.iter().flatten().map(SocketAddr::to_string).collect()
     }
 
-    /// Serves until `scope` is stopped.
+    /// Serves until `scope` is stopped. `access` tells who may call the listener at an address.
     pub(super) fn open(
         self,
         master: Option<Api>,
         worker: Option<WorkerService>,
+        access: impl Fn(SocketAddr) -> Access,
         scope: &TaskScope,
     ) {
         let stop = scope.stop_signal();
@@ -91,12 +93,20 @@ impl Listeners {
         let http = http::serve(
             http,
             master.clone(),
+            access(self.http_at),
             requests.clone(),
             tls.clone(),
             stop.clone(),
         );
         let services = grpc::Services { master, worker };
-        let grpc = grpc::serve(grpc, services, requests.clone(), tls.clone(), stop.clone());
+        let grpc = grpc::serve(
+            grpc,
+            services,
+            access(self.grpc_at),
+            requests.clone(),
+            tls.clone(),
+            stop.clone(),
+        );
         scope.spawn("grpc", served("gRPC", grpc, stop.clone()));
         scope.spawn("http", served("HTTP", http, stop));
         if let Some(pprof) = self.pprof {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::cli::MasterOptions;
-use crawler_api::Api;
+use crawler_access::audit::{AuditLog, AuditSettings};
 use crawler_api::tls::ClientTls;
+use crawler_api::{Api, ApiParts};
 use crawler_data::DataRoot;
 use crawler_master::WorkerCalls;
 use crawler_master::cleanup::DataCleanup;
@@ -47,6 +48,9 @@ pub(super) struct MasterParts {
 pub(super) struct MasterNode {
     id: NodeId,
     uploads: usize,
+    clock: Arc<dyn Clock>,
+    data: Arc<DataRoot>,
+    audit: AuditSettings,
     tls: ClientTls,
     pub(super) control: Arc<Control>,
     election: Election,
@@ -87,7 +91,7 @@ impl MasterNode {
         let control = Arc::new(Control::new(ControlParts {
             election_status,
             catalog: catalog.clone(),
-            data,
+            data: data.clone(),
             items,
             admission,
             ids: IdIssuer::new(catalog.clone(), clock.clone()),
@@ -102,7 +106,7 @@ impl MasterNode {
         let reconcile = ReconcileParts {
             catalog,
             cleanup,
-            clock,
+            clock: clock.clone(),
             deletion: DeletionSettings {
                 frontier_min_age: options.frontier_min_age,
             },
@@ -119,6 +123,9 @@ impl MasterNode {
         Self {
             id,
             uploads: calls.uploads,
+            clock,
+            data,
+            audit: options.exposure.audit,
             tls,
             control,
             election,
@@ -127,11 +134,25 @@ impl MasterNode {
         }
     }
 
+    /// Returns the record of who did what, which is written until `scope` is stopped.
+    pub(super) fn audit(&self, scope: &TaskScope) -> AuditLog {
+        let (objects, clock) = (self.data.object_store(), self.clock.clone());
+        let (audit, write) =
+            AuditLog::new(objects, &self.id, self.audit, clock, scope.stop_signal());
+        scope.spawn("audit record", write);
+        audit
+    }
+
     /// Returns the calls, for the listeners; streams end with `scope`.
-    pub(super) fn api(&self, scope: &TaskScope) -> Api {
+    pub(super) fn api(&self, audit: AuditLog, scope: &TaskScope) -> Api {
         let (id, control) = (self.id.clone(), self.control.clone());
-        let (tls, stop) = (self.tls.clone(), scope.stop_signal());
-        Api::new(id, control, self.uploads, tls, stop)
+        let parts = ApiParts {
+            catalog: self.leader.reconcile.catalog.clone(),
+            audit,
+            tls: self.tls.clone(),
+            clock: self.clock.clone(),
+        };
+        Api::new(id, control, parts, self.uploads, scope.stop_signal())
     }
 
     /// Stands for election, and carries out the leader's duties while it leads, until `scope` is stopped.

@@ -53,6 +53,7 @@ fn options(up: &UpOptions) -> anyhow::Result<(MasterOptions, ClusterWorkerOption
         id: WantedId::Is("master-1".parse()?),
         http: up.http,
         grpc: up.grpc,
+        exposure: up.exposure.clone(),
         pprof: up.pprof,
         advertise: up.advertise.clone(),
         etcd: EtcdConfig::default(),

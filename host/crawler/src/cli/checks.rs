@@ -6,20 +6,6 @@ use std::time::Duration;
 use super::Failure;
 use crate::config::TlsConfig;
 
-/// Checks that listeners that others reach are opened on purpose: callers are not authenticated.
-pub(super) fn check_open(flag: &str, address: SocketAddr, insecure: bool) -> Result<(), Failure> {
-    if insecure || address.ip().is_loopback() {
-        return Ok(());
-    }
-    Err(Failure::new(
-        format!("{flag} {address} would let everybody who reaches it control the crawler"),
-        format!(
-            "listen on this machine only, {flag} :{}, or add --insecure",
-            address.port()
-        ),
-    ))
-}
-
 /// Checks that a process of a cluster that speaks TLS can verify the other nodes, which do so too.
 pub(super) fn check_ca(tls: &TlsConfig) -> Result<(), Failure> {
     if tls.certificate.is_none() || tls.ca.is_some() {

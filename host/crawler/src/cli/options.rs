@@ -13,9 +13,10 @@ use ipnet::IpNet;
 
 use super::args::{RuleArgs, limit, listen_address, overrides};
 use super::cache::CacheArgs;
-use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_open, check_pprof};
+use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_pprof};
 use super::crawl::CrawlArgs;
 use super::engine::{EngineArgs, EngineOptions};
+use super::exposure::{Exposure, ExposureArgs, TokenArgs};
 use super::fail_on::{self, FailOn};
 use super::failure::Failure;
 use super::items_file::ItemsFile;
@@ -43,6 +44,8 @@ pub struct UpOptions {
     pub http: SocketAddr,
     /// Address of the gRPC listener.
     pub grpc: SocketAddr,
+    /// Who may call the listeners.
+    pub exposure: Exposure,
     /// Address at which profiles are served.
     pub pprof: Option<SocketAddr>,
     /// Config file: plugins to push and resources to add.
@@ -141,9 +144,10 @@ pub(super) struct UpArgs {
     /// Where others reach gRPC; needed when it listens on 0.0.0.0 or [::]
     #[arg(long, value_name = "HOST[:PORT]")]
     advertise: Option<String>,
-    /// Listen on addresses that other machines reach, although callers are not authenticated
-    #[arg(long)]
-    insecure: bool,
+    #[command(flatten)]
+    exposure: ExposureArgs,
+    #[command(flatten)]
+    tokens: TokenArgs,
     /// Serve CPU profiles at /debug/pprof/profile, on this machine only
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     pprof: Option<SocketAddr>,
@@ -252,6 +256,7 @@ impl UpOptions {
             http: free,
             grpc: free,
             pprof: None,
+            exposure: Exposure::default(),
             config: FileConfig::default(),
             allow_networks: Vec::new(),
             allow_ports: Vec::new(),
@@ -268,14 +273,15 @@ impl UpOptions {
 
 impl UpArgs {
     pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<UpOptions> {
-        check_open("--http", self.http, self.insecure)?;
-        check_open("--grpc", self.grpc, self.insecure)?;
         check_pprof(self.pprof)?;
         check_lease_ttl(self.lease_ttl)?;
         check_frontier_min_age(self.frontier_min_age)?;
         let largest = self.engine.largest_upload();
         let config = config::load(self.config.as_deref())?;
+        let listen = (self.http, self.grpc);
+        let exposure = self.exposure.into_exposure(listen, &config.tls)?;
         Ok(UpOptions {
+            exposure: self.tokens.into_exposure(exposure),
             requests: self.requests.into_settings(largest)?,
             calls: self.calls.into_options(),
             allow_ports: self.networks.ports(&config),

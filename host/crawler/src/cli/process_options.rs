@@ -10,10 +10,9 @@ use ipnet::IpNet;
 
 use super::Failure;
 use super::args::{limit, listen_address, on_or_off, overrides};
-use super::checks::{
-    advertised, check_ca, check_frontier_min_age, check_lease_ttl, check_open, check_pprof,
-};
+use super::checks::{advertised, check_ca, check_frontier_min_age, check_lease_ttl, check_pprof};
 use super::engine::{EngineArgs, EngineOptions};
+use super::exposure::{Exposure, ExposureArgs, TokenArgs};
 use super::options::{NO_PORT, NetworkArgs};
 use super::requests::{CallArgs, CallOptions, RequestArgs};
 use crate::config::{self, Environment, EtcdConfig, FileConfig};
@@ -60,6 +59,8 @@ pub struct NodeOptions {
     pub http: SocketAddr,
     /// Address of the gRPC listener.
     pub grpc: SocketAddr,
+    /// Who may call the listeners.
+    pub exposure: Exposure,
     /// Address at which profiles are served.
     pub pprof: Option<SocketAddr>,
     /// `HOST:PORT` under which others reach gRPC. If `None`, it is the listener's address.
@@ -161,9 +162,8 @@ struct NodeArgs {
     /// Where others reach gRPC; needed when it listens on 0.0.0.0 or [::]
     #[arg(long, value_name = "HOST[:PORT]")]
     advertise: Option<String>,
-    /// Listen on addresses that other machines reach, although callers are not authenticated
-    #[arg(long)]
-    insecure: bool,
+    #[command(flatten)]
+    exposure: ExposureArgs,
     /// Serve CPU profiles at /debug/pprof/profile, on this machine only
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     pprof: Option<SocketAddr>,
@@ -215,6 +215,8 @@ pub(super) struct MasterArgs {
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
     rebalance_cooldown: Duration,
     #[command(flatten)]
+    tokens: TokenArgs,
+    #[command(flatten)]
     calls: CallArgs,
     #[command(flatten)]
     node: NodeArgs,
@@ -259,8 +261,6 @@ impl NodeArgs {
         (http, grpc): (SocketAddr, SocketAddr),
         environment: &Environment,
     ) -> anyhow::Result<NodeOptions> {
-        check_open("--http", http, self.insecure)?;
-        check_open("--grpc", grpc, self.insecure)?;
         check_lease_ttl(self.lease_ttl)?;
         check_frontier_min_age(self.frontier_min_age)?;
         check_pprof(self.pprof)?;
@@ -268,6 +268,7 @@ impl NodeArgs {
         let config = config::load(self.config.as_deref())?;
         check_ca(&config.tls)?;
         Ok(NodeOptions {
+            exposure: self.exposure.into_exposure((http, grpc), &config.tls)?,
             requests: self.requests.into_settings(largest)?,
             id: wanted_id(role, self.id.as_deref())?,
             http,
@@ -323,7 +324,8 @@ fn node_id(role: Role, id: &str) -> Result<NodeId, Failure> {
 impl MasterArgs {
     pub(super) fn into_options(self, environment: &Environment) -> anyhow::Result<MasterOptions> {
         let listen = (self.http, self.grpc);
-        let node = self.node.into_options(Role::Master, listen, environment)?;
+        let mut node = self.node.into_options(Role::Master, listen, environment)?;
+        node.exposure = self.tokens.into_exposure(node.exposure);
         if (1..MIN_KEEP_REVISIONS).contains(&self.keep_revisions) {
             return Err(Failure::new(
                 format!(

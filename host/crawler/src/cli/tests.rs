@@ -171,7 +171,7 @@ fn up_takes_ports_of_this_machine_and_fills_in_defaults() {
 fn f35_a_listener_that_others_reach_is_asked_for_in_so_many_words() {
     check_refused(
         "up --http 0.0.0.0:8081",
-        "error: --http 0.0.0.0:8081 would let everybody who reaches it control the crawler\nhint: listen on this machine only, --http :8081, or add --insecure",
+        "error: --http 0.0.0.0:8081 is reached by other machines, and has no TLS\nhint: listen on this machine only, --http :8081, name a certificate in [tls] of the config file, or add --insecure",
     );
     check_refused(
         "up --grpc [::]:9091 --insecure",
@@ -399,12 +399,17 @@ fn certificates_are_named_by_options_then_by_the_environment() {
     let named = masters("crawler node list");
     assert_eq!(named.ca, Some("e/ca.pem".into()));
     assert_eq!(named.identity, identity("e"));
-    let named =
-        masters("crawler --ca o/ca.pem node list --certificate o/cert.pem --key o/key.pem");
+    let named = masters("crawler --ca o/ca.pem node list --certificate o/cert.pem --key o/key.pem");
     assert_eq!(named.ca, Some("o/ca.pem".into()));
     assert_eq!(named.identity, identity("o"));
-    check_refused("node list --key a", "--key has no use without its certificate");
-    check_refused("node list --certificate a", "--certificate has no use without its key");
+    check_refused(
+        "node list --key a",
+        "--key has no use without its certificate",
+    );
+    check_refused(
+        "node list --certificate a",
+        "--certificate has no use without its key",
+    );
     // Servers call no master.
     parse("up --certificate a").unwrap();
 }

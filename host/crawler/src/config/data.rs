@@ -99,7 +99,9 @@ fn cache_bytes(text: &str) -> Result<u64, String> {
     let is_meant = |n: &u64| *n == 0 || *n >= MIN_CACHE_BYTES;
     parse_bytes(text).filter(is_meant).ok_or_else(|| {
         let min = format_bytes(MIN_CACHE_BYTES);
-        format!("cache-size is \"0\" for no cache, or a size like 1GiB of at least {min}, not {text:?}")
+        format!(
+            "cache-size is \"0\" for no cache, or a size like 1GiB of at least {min}, not {text:?}"
+        )
     })
 }
 

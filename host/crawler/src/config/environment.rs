@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::credentials::{Credentials, CredentialsError};
 use crawler_process::telemetry::Colors;
 
 /// Variables that the program knows.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Environment {
     /// `CRAWLER_MASTER`: URL that client commands call, or several, separated by commas.
     pub master: Option<String>,
@@ -28,14 +29,19 @@ pub struct Environment {
     pub build_dir: Option<PathBuf>,
     /// True if `CARGO_TARGET_DIR` or `CARGO_BUILD_BUILD_DIR` names the folder in which cargo compiles.
     pub has_cargo_dir: bool,
+    /// `CRAWLER_TOKEN`: access token that client commands show.
+    pub token: Option<String>,
+    /// `XDG_CONFIG_HOME`, or `.config` in the home folder.
+    pub config_home: Option<PathBuf>,
     /// Values of those of [`Environment::VARIABLES`] that are set.
     pub set: BTreeMap<&'static str, String>,
 }
 
 impl Environment {
     /// Names of the variables, as `crawler config show` lists them.
-    pub const VARIABLES: [&'static str; 11] = [
+    pub const VARIABLES: [&'static str; 13] = [
         "CRAWLER_MASTER",
+        "CRAWLER_TOKEN",
         "CRAWLER_CA",
         "CRAWLER_CERTIFICATE",
         "CRAWLER_KEY",
@@ -45,6 +51,7 @@ impl Environment {
         "CRAWLER_BIN",
         "CRAWLER_BUILD_DIR",
         "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
         "XDG_STATE_HOME",
     ];
 
@@ -81,11 +88,18 @@ impl Environment {
             cache_home: xdg("XDG_CACHE_HOME", ".cache"),
             build_dir: set("CRAWLER_BUILD_DIR").map(PathBuf::from),
             has_cargo_dir: cargo_dirs.iter().any(|name| set(name).is_some()),
+            token: set("CRAWLER_TOKEN"),
+            config_home: xdg("XDG_CONFIG_HOME", ".config"),
             set: Self::VARIABLES
                 .into_iter()
-                .filter_map(|name| Some((name, set(name)?)))
+                .filter_map(|name| Some((name, shown(name, set(name)?))))
                 .collect(),
         }
+    }
+
+    /// Reads the access tokens that this user has.
+    pub fn credentials(&self) -> Result<Credentials, CredentialsError> {
+        Credentials::read(self.config_home.as_deref())
     }
 
     /// Returns the folder in which a process of this role keeps compiled code and other state that is local
@@ -118,6 +132,14 @@ impl Environment {
             None if self.has_cargo_dir => None,
             None => Some(self.cache_folder().join("build")),
         }
+    }
+}
+
+/// Returns the value of a variable as users may see it.
+fn shown(name: &str, value: String) -> String {
+    match name {
+        "CRAWLER_TOKEN" => "a token, which is not shown".to_owned(),
+        _ => value,
     }
 }
 

@@ -100,10 +100,7 @@ mod tests {
         for (text, why) in [
             ("certificate = 'a'", "[tls] has certificate without key"),
             ("key = 'a'", "[tls] has key without certificate"),
-            (
-                "client-ca = 'a'",
-                "[tls] has client-ca without certificate",
-            ),
+            ("client-ca = 'a'", "[tls] has client-ca without certificate"),
             (
                 "certificate = 'a'\nclient-ca = 'b'",
                 "[tls] has certificate without key",

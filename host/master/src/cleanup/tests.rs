@@ -97,11 +97,19 @@ async fn items_of_parts_are_there_once_whatever_was_delivered() {
         for by in [1, 2] {
             cleanup.settle_items(RESOURCE, by).await.unwrap();
             cleanup.publish_items(RESOURCE, by).await.unwrap();
-            assert_eq!(bench.items(RESOURCE).await, all(), "{n_delivered} {n_known}");
+            assert_eq!(
+                bench.items(RESOURCE).await,
+                all(),
+                "{n_delivered} {n_known}"
+            );
         }
         assert!(cleanup.delete_frontiers(RESOURCE).await.unwrap() > 0);
         cleanup.settle_items(RESOURCE, 3).await.unwrap();
-        assert_eq!(bench.items(RESOURCE).await, all(), "{n_delivered} {n_known}");
+        assert_eq!(
+            bench.items(RESOURCE).await,
+            all(),
+            "{n_delivered} {n_known}"
+        );
     }
 }
 

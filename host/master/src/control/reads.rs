@@ -7,6 +7,7 @@ use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use super::Control;
 use crate::placement::Candidates;
 use crate::{ControlError, ListPage, ResourceView, ShardView, WORKER_CALL_DEADLINE, lists, phase};
+use crawler_model::access::Grants;
 use crawler_model::id::ResourceName;
 use crawler_model::node::Node;
 use crawler_model::resource::{Owner, Resource, ShardId, ShardRecord};
@@ -31,14 +32,16 @@ impl Control {
         Ok(view(resource.value, shards, &candidates, &live))
     }
 
-    /// Returns resources in the order of their names, starting after `after`.
+    /// Returns resources that the grants cover, in the order of their names, starting after `after`.
     pub async fn resources(
         &self,
         after: Option<ResourceName>,
         max: usize,
+        grants: &Grants,
     ) -> Result<ListPage<ResourceView>, ControlError> {
         let catalog = &self.parts.catalog;
-        let (resources, next) = lists::resources_after(catalog, after.as_ref(), max).await?;
+        let (resources, next) =
+            lists::resources_after(catalog, after.as_ref(), max, grants).await?;
         let reads = resources.iter().map(|resource| self.shards(resource));
         let reads: Vec<_> = reads.collect();
         let shards: Vec<BTreeMap<ShardId, Versioned<ShardRecord>>> =

@@ -6,6 +6,7 @@ use super::*;
 use crate::twin::{Answer, Workers};
 use crate::{Code, WORKER_CALL_DEADLINE};
 use bench::{Bench, bench, check_refused, spec, unchanged};
+use crawler_model::access::{Grants, Role};
 use crawler_model::id::{Generation, PluginName, PluginVersion, RequestId};
 use crawler_model::resource::{Assignment, Deleting, Phase, ResourceSpec, ShardState};
 
@@ -56,17 +57,8 @@ async fn f13_a_name_is_not_taken_by_those_in_its_namespace() {
     for name in ["team", "team/books", "team/books/new", "team-2"] {
         bench.add(name).await.unwrap();
     }
-    let (mut names, mut after) = (Vec::new(), None);
-    loop {
-        let page = bench.control.resources(after, 1).await.unwrap();
-        let views = page.entries.into_iter();
-        names.extend(views.map(|view| view.resource.spec.name.to_string()));
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    assert_eq!(names, ["team", "team-2", "team/books", "team/books/new"]);
+    let all = listed(&bench, &Grants::all(), 1).await;
+    assert_eq!(all, ["team", "team-2", "team/books", "team/books/new"]);
     bench.delete("team").await.unwrap();
     assert_eq!(bench.phase("team/books").await, Phase::Running);
     check_refused(
@@ -76,6 +68,39 @@ async fn f13_a_name_is_not_taken_by_those_in_its_namespace() {
     );
     bench.delete("team/books").await.unwrap();
     assert_eq!(bench.check_consistent().await, 2);
+}
+
+/// Lists the resources that the grants cover, in pages of this size.
+async fn listed(bench: &Bench, grants: &Grants, max: usize) -> Vec<String> {
+    let (mut names, mut after) = (Vec::new(), None);
+    loop {
+        let page = bench.control.resources(after, max, grants).await.unwrap();
+        assert!(page.entries.len() <= max);
+        let views = page.entries.into_iter();
+        names.extend(views.map(|view| view.resource.spec.name.to_string()));
+        after = page.next;
+        match &after {
+            None => return names,
+            Some(next) => assert!(grants.covers(next.as_str()), "the token names {next}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_list_has_and_names_only_what_the_caller_may_see() {
+    let bench = bench().await;
+    for name in ["a", "b/1", "b/2", "c", "d/1", "e", "f/1", "f/2"] {
+        bench.add(name).await.unwrap();
+    }
+    let namespaces = ["b", "f"].map(|space| space.parse().unwrap());
+    let grants = Grants {
+        roles: [Role::Viewer].into(),
+        namespaces: namespaces.into(),
+    };
+    for max in 1..6 {
+        let names = listed(&bench, &grants, max).await;
+        assert_eq!(names, ["b/1", "b/2", "f/1", "f/2"], "in pages of {max}");
+    }
 }
 
 #[tokio::test]

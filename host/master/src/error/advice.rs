@@ -17,6 +17,10 @@ pub enum Code {
     AlreadyExists,
     FailedPrecondition,
     ResourceExhausted,
+    /// The caller has not shown who it is.
+    Unauthenticated,
+    /// The caller may not do this.
+    PermissionDenied,
     Aborted,
     Unavailable,
     Internal,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::cli::engine::EngineOptions;
+use crate::cli::exposure::Exposure;
 use crate::cli::{CallOptions, WantedId};
 use crate::config::{EtcdConfig, FileConfig};
 use crawler_api::requests::RequestSettings;
@@ -44,6 +45,7 @@ pub(in crate::app) fn options(folder: &Path, id: &str) -> NodeOptions {
         id: WantedId::Is(id.parse().unwrap()),
         http: free,
         grpc: free,
+        exposure: Exposure::default(),
         pprof: None,
         advertise: None,
         etcd: EtcdConfig::default(),

@@ -20,8 +20,10 @@ use crate::app::node_tls::NodeTls;
 use crate::app::parts::{self, DataPlugins};
 use crate::app::registration::Registration;
 use crate::app::stop::spawn_until_stopped;
-use crate::app::{data_root, own_nodes, shared_turns, sinks};
+use crate::app::{access, data_root, own_nodes, shared_turns, sinks};
+use crate::cli::exposure::Exposure;
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
+use crawler_api::access::Access;
 use crawler_api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
 use crawler_api::grpc::WorkerService;
 use crawler_data::DataRoot;
@@ -60,6 +62,7 @@ pub(in crate::app) struct Base {
     engine: Engine,
     clock: Arc<dyn Clock>,
     lease_ttl: Duration,
+    exposure: Exposure,
     scopes: Scopes,
     /// Nodes that were made.
     members: Vec<Member>,
@@ -132,6 +135,7 @@ impl Base {
             engine,
             clock,
             lease_ttl: options.lease_ttl,
+            exposure: options.exposure.clone(),
             scopes,
             members: Vec::new(),
             identities: Vec::new(),
@@ -280,9 +284,27 @@ impl Base {
     ) -> Process {
         let scopes = self.scopes;
         let (grpc, http) = (self.listeners.grpc_at, self.listeners.http_at);
-        let api = master.as_ref().map(|master| master.api(&scopes.listeners));
+        let audit = master
+            .as_ref()
+            .map(|master| master.audit(&scopes.listeners));
+        let api = master.as_ref().zip(audit.clone());
+        let api = api.map(|(master, audit)| master.api(audit, &scopes.listeners));
         let service = worker.as_ref().map(|worker| worker.service.clone());
-        self.listeners.open(api, service, &scopes.listeners);
+        let (exposure, catalog) = (&self.exposure, &self.catalog);
+        // A worker answers nodes only, which show its own token.
+        let asks = [grpc, http].map(|address| exposure.asks_for_tokens(address));
+        let is_needed = asks.contains(&true) || exposure.first_token.is_some();
+        let guarded = audit.filter(|_| is_needed).map(|audit| Access::Tokens {
+            gate: access::gate(exposure, catalog, &self.clock, &scopes.listeners),
+            audit,
+        });
+        let access = |address| {
+            let guarded = guarded
+                .clone()
+                .filter(|_| exposure.asks_for_tokens(address));
+            guarded.unwrap_or_default()
+        };
+        self.listeners.open(api, service, access, &scopes.listeners);
         for (identity, member) in self.identities.iter().zip(&self.members) {
             identity.keep(member.node.role, &self.catalog, &scopes.membership);
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::twin::{Answer, Workers};
+use crawler_model::access::Grants;
 use crawler_model::crawl::Counts;
 use crawler_model::id::{Epoch, Run};
 use crawler_model::resource::Waits;
@@ -52,7 +53,11 @@ async fn status_of(bench: &Bench, epoch: Epoch, waits: Option<Waits>) -> CrawlSt
 /// Checks the phase as shown for the resource alone and in the list of all.
 async fn check_phase(bench: &Bench, expected: &Phase) {
     assert_eq!(bench.phase("a").await, *expected);
-    let listed = bench.control.resources(None, 10).await.unwrap();
+    let listed = bench
+        .control
+        .resources(None, 10, &Grants::all())
+        .await
+        .unwrap();
     assert_eq!(listed.entries[0].phase, *expected);
 }
 

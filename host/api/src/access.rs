@@ -1,0 +1,368 @@
+//! Access to the calls: whether a caller has to show a token, and what it may do.
+//!
+//! Both listeners ask `Access::caller` before anything of a call's body is read. It finds the right that the call
+//! needs in the table of all calls (`methods`); a call that is not there is refused. Which names a caller may use
+//! is checked where the names are known, by `Caller::check_name`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crawler_access::NodeSecret;
+use crawler_access::audit::{AuditEntry, AuditLog};
+use crawler_access::gate::{Admission, Gate, Refusal};
+use crawler_master::Code;
+use crawler_model::access::{Grants, Right, Role, TokenId};
+
+use super::problem::Problem;
+
+pub(crate) mod methods;
+
+use methods::{Method, Needs};
+
+/// Words for a caller that needs no token. No subject has blanks.
+const NOBODY: &str = "a caller without a token";
+/// Words for whoever has no valid token.
+const STRANGER: &str = "strangers without a valid token";
+/// Words for a node of the cluster.
+const NODE: &str = "a node of the cluster";
+/// Scheme of the header `Authorization` with which a caller shows a token.
+const BEARER: &str = "Bearer";
+/// Scheme with which a node shows the secret of the nodes.
+const NODE_SCHEME: &str = "Node";
+
+/// Rule by which the listeners of a process decide who may call.
+#[derive(Debug, Clone, Default)]
+pub enum Access {
+    /// Whoever reaches a listener may do everything.
+    #[default]
+    Open,
+    /// A caller has to show a token.
+    Tokens {
+        /// Admits callers.
+        gate: Gate,
+        /// Takes refused calls.
+        audit: AuditLog,
+    },
+}
+
+/// Headers by which a call is admitted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Headers<'a> {
+    /// `Authorization`.
+    pub(crate) authorization: Option<&'a [u8]>,
+    /// Secret of the nodes, by a master that hands the call on.
+    pub(crate) node: Option<&'a [u8]>,
+}
+
+/// Caller of one call. The default may do nothing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Caller {
+    grants: Arc<Grants>,
+    shown: Option<Arc<Shown>>,
+    /// Address of the connection, if the listener knows it.
+    pub(crate) address: Option<SocketAddr>,
+    is_node: bool,
+    /// True if a master that knows the secret of the nodes has handed the call on.
+    is_through_node: bool,
+    /// Value of the header `Authorization`, with which the call is handed on to the leader.
+    authorization: Option<Arc<str>>,
+    method: Option<&'static Method>,
+}
+
+/// Token that a caller has shown.
+struct Shown {
+    gate: Gate,
+    admission: Admission,
+}
+
+impl Access {
+    /// Returns the caller that shows these headers, if it has the right to the method. Refused calls are recorded.
+    pub(crate) fn caller(
+        &self,
+        method: Option<&'static Method>,
+        shown: Headers<'_>,
+        address: Option<SocketAddr>,
+    ) -> Result<Caller, Problem> {
+        let Access::Tokens { gate, audit } = self else {
+            let authorization = shown
+                .authorization
+                .and_then(|value| str::from_utf8(value).ok());
+            let caller = Caller {
+                grants: Arc::new(Grants::all()),
+                address,
+                // The leader may ask for a token.
+                authorization: authorization.map(Into::into),
+                method,
+                ..Caller::default()
+            };
+            return check_method(&caller, method).map(|()| caller);
+        };
+        let name = method.map_or("", |method| method.name);
+        let admitted = admitted(gate, method, shown.authorization, address);
+        let caller = admitted.inspect_err(|problem| {
+            // While the store is away, nobody knows whether it is a stranger.
+            if problem.code != Code::Unavailable {
+                let stranger = Caller {
+                    address,
+                    ..Caller::default()
+                };
+                audit.record_refused(AuditEntry {
+                    subject: STRANGER.to_owned(),
+                    ..stranger.audit_entry(("", ""), Err(problem))
+                });
+            }
+        })?;
+        let node = shown.node.and_then(|value| str::from_utf8(value).ok());
+        let caller = Caller {
+            is_through_node: node.is_some_and(|secret| gate.check_node(secret).is_ok()),
+            method,
+            ..caller
+        };
+        match check_method(&caller, method) {
+            Ok(()) => Ok(caller),
+            Err(problem) => {
+                audit.record_refused(caller.audit_entry((name, ""), Err(&problem)));
+                Err(problem)
+            }
+        }
+    }
+}
+
+/// Checks that a caller may make a call. Names in it are checked where they are known.
+fn check_method(caller: &Caller, method: Option<&Method>) -> Result<(), Problem> {
+    let Some(method) = method else {
+        return Err(Problem::new(
+            Code::PermissionDenied,
+            "there is no such call, and what is unknown is refused",
+            "the interface is told by reflection",
+        ));
+    };
+    match method.needs {
+        Needs::Nothing => Ok(()),
+        Needs::Right(right) | Needs::AnyName(right) => caller.check_right(method.name, right),
+        Needs::WholeCluster(right) => {
+            caller.check_right(method.name, right)?;
+            caller.check_whole_cluster(method.name)
+        }
+    }
+}
+
+fn admitted(
+    gate: &Gate,
+    method: Option<&Method>,
+    authorization: Option<&[u8]>,
+    address: Option<SocketAddr>,
+) -> Result<Caller, Problem> {
+    let Some(authorization) = authorization else {
+        return Err(Problem::new(
+            Code::Unauthenticated,
+            "this listener asks for an access token",
+            "show one as `Authorization: Bearer TOKEN`, or keep it with `crawler login`",
+        ));
+    };
+    let shown = str::from_utf8(authorization).unwrap_or_default();
+    let (scheme, text) = shown.split_once(' ').unwrap_or_default();
+    if scheme == NODE_SCHEME {
+        gate.check_node(text).map_err(|refusal| refused(&refusal))?;
+        let is_for_nodes = method.is_some_and(|method| method.name == methods::FOR_NODES);
+        return match is_for_nodes {
+            true => Ok(Caller::node(address)),
+            false => Err(Problem::new(
+                Code::PermissionDenied,
+                "the secret of the nodes does not allow this call",
+                "show an access token",
+            )),
+        };
+    }
+    let text = match scheme.eq_ignore_ascii_case(BEARER) {
+        true => text.trim(),
+        false => "",
+    };
+    let admission = gate.admit(text).map_err(|refusal| refused(&refusal))?;
+    Ok(Caller {
+        grants: Arc::new(admission.grants.clone()),
+        shown: Some(Arc::new(Shown {
+            gate: gate.clone(),
+            admission,
+        })),
+        address,
+        authorization: Some(shown.into()),
+        ..Caller::default()
+    })
+}
+
+fn refused(refusal: &Refusal) -> Problem {
+    match refusal {
+        Refusal::Unsure => Problem::new(
+            Code::Unavailable,
+            refusal.to_string(),
+            "try again in a moment",
+        )
+        .passes(),
+        Refusal::Invalid | Refusal::Expired(_) | Refusal::Void(_) => Problem::new(
+            Code::Unauthenticated,
+            refusal.to_string(),
+            "ask an administrator for a token: `crawler access token add`",
+        ),
+    }
+}
+
+impl Caller {
+    /// Returns a node of the cluster, which may see everything.
+    fn node(address: Option<SocketAddr>) -> Self {
+        Self {
+            grants: Arc::new(Grants {
+                roles: [Role::Viewer].into(),
+                ..Grants::default()
+            }),
+            address,
+            is_node: true,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the words by which others know the caller.
+    pub(crate) fn name(&self) -> &str {
+        match &self.shown {
+            Some(shown) => shown.admission.subject.as_str(),
+            None if self.is_node => NODE,
+            None => NOBODY,
+        }
+    }
+
+    /// Returns the id of the token that the caller has shown.
+    pub(crate) fn token(&self) -> Option<&TokenId> {
+        self.shown.as_ref().map(|shown| &shown.admission.token)
+    }
+
+    /// Returns what the caller may do.
+    pub(crate) fn grants(&self) -> &Grants {
+        &self.grants
+    }
+
+    /// Returns the admission of a caller that has shown a token.
+    pub(crate) fn admission(&self) -> Option<&Admission> {
+        self.shown.as_ref().map(|shown| &shown.admission)
+    }
+
+    /// Returns the value of the header `Authorization` with which the call is handed on to the leader.
+    pub(crate) fn authorization(&self) -> Option<String> {
+        self.authorization.as_ref().map(ToString::to_string)
+    }
+
+    /// Returns the secret of the nodes, with which the call is handed on to the leader.
+    pub(crate) fn node_secret(&self) -> Option<String> {
+        let secret = self.shown.as_ref()?.gate.node_secret()?;
+        Some(secret.expose())
+    }
+
+    /// True if a master that knows the secret of the nodes has handed the call on.
+    pub(crate) fn is_through_node(&self) -> bool {
+        self.is_through_node
+    }
+
+    /// Returns the name of the call if it only reads.
+    pub(crate) fn reads(&self) -> Option<&'static str> {
+        let method = self.method?;
+        let reads = matches!(
+            method.needs,
+            Needs::Right(Right::Read) | Needs::AnyName(Right::Read)
+        );
+        reads.then_some(method.name)
+    }
+
+    /// Returns the entry of the record for a call and its result.
+    pub(crate) fn audit_entry(
+        &self,
+        (method, name): (&str, &str),
+        result: Result<(), &Problem>,
+    ) -> AuditEntry {
+        AuditEntry {
+            subject: self.name().to_owned(),
+            token: self.token().cloned(),
+            address: self.address,
+            method: method.to_owned(),
+            name: name.to_owned(),
+            result: result
+                .map_or_else(|problem| problem.code_name(), |()| "OK")
+                .to_owned(),
+            detail: result
+                .err()
+                .map(|problem| problem.detail.clone())
+                .unwrap_or_default(),
+            ..AuditEntry::default()
+        }
+    }
+
+    /// Waits until the caller's token is not valid any more. Waits for ever if it needed none.
+    pub(crate) async fn loses_access(&self) -> Problem {
+        match &self.shown {
+            Some(shown) => refused(&shown.gate.ended(&shown.admission).await),
+            None => std::future::pending().await,
+        }
+    }
+
+    fn check_right(&self, method: &str, right: Right) -> Result<(), Problem> {
+        match self.grants.gives(right) {
+            true => Ok(()),
+            false => Err(Problem::new(
+                Code::PermissionDenied,
+                format!(
+                    "{} may not call {method}, which needs the right to {right}",
+                    self.name()
+                ),
+                match right {
+                    Right::Read => "ask an administrator for a token with a role",
+                    Right::Operate => "it needs a token with the role operator",
+                    Right::Publish => "it needs a token with the role publisher",
+                    Right::Administer => "it needs a token with the role admin",
+                },
+            )),
+        }
+    }
+
+    fn check_whole_cluster(&self, method: &str) -> Result<(), Problem> {
+        match self.grants.covers_all() {
+            true => Ok(()),
+            false => Err(Problem::new(
+                Code::PermissionDenied,
+                format!(
+                    "{method} concerns the whole cluster, and this token is {}",
+                    self.grants
+                ),
+                "it needs a token without a namespace",
+            )),
+        }
+    }
+
+    /// Checks that the caller may use this name of a resource or a plugin.
+    pub(crate) fn check_name(&self, name: &str) -> Result<(), Problem> {
+        match self.grants.covers(name) {
+            true => Ok(()),
+            false => Err(Problem::new(
+                Code::PermissionDenied,
+                format!(
+                    "{name} is outside of what this token is for: {}",
+                    self.grants
+                ),
+                "use a name in one of its namespaces, or a token without one",
+            )),
+        }
+    }
+}
+
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Shown({}, ..)", self.admission.token)
+    }
+}
+
+/// Returns the value of the header `Authorization` that shows this token.
+pub(crate) fn bearer(token: &str) -> String {
+    format!("{BEARER} {token}")
+}
+
+/// Returns the value of the header `Authorization` with which a node shows the secret of the nodes.
+pub(crate) fn node(secret: &NodeSecret) -> String {
+    format!("{NODE_SCHEME} {}", secret.expose())
+}

@@ -1,0 +1,338 @@
+//! The calls of a master: each is taken apart, made by [`Api`] for its caller, and answered.
+
+use bytes::Bytes;
+use crawler_proto as proto;
+use futures::stream::{StreamExt as _, TryStreamExt as _};
+use proto::crawler_master_server::CrawlerMaster;
+use tonic::{Request, Response, Streaming};
+
+use super::answer::{Answer, Stream, answer, refused, stream};
+use super::origin::origin;
+use super::upload::upload;
+use crate::access::Caller;
+use crate::push::PushRequest;
+use crate::{Api, convert};
+use crawler_master::control::frontier::UrlQuery;
+
+pub(super) struct Master {
+    pub(super) api: Api,
+}
+
+impl Master {
+    /// Returns the calls as the caller of this request may make them.
+    fn api<T>(&self, request: &Request<T>) -> Api {
+        let caller = request.extensions().get::<Caller>();
+        self.api.on_behalf_of(caller.cloned().unwrap_or_default())
+    }
+}
+
+#[tonic::async_trait]
+impl CrawlerMaster for Master {
+    async fn add_resource(&self, request: Request<proto::ResourceSpec>) -> Answer<proto::NodeSpec> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        let spec = convert::spec_request(request.into_inner()).map_err(refused)?;
+        answer(api.add_resource(&origin, spec)).await
+    }
+
+    async fn delete_resource(&self, request: Request<proto::ResourceSpec>) -> Answer<()> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        let proto::ResourceSpec {
+            name,
+            purge,
+            if_id,
+            if_generation,
+            ..
+        } = request.into_inner();
+        let precondition = convert::precondition(if_id, if_generation);
+        let deleted = api.delete_resource(&origin, &name, purge, precondition);
+        answer(deleted).await
+    }
+
+    async fn get_resource(
+        &self,
+        request: Request<proto::ResourceRequest>,
+    ) -> Answer<proto::Resource> {
+        let api = self.api(&request);
+        answer(api.resource(&request.into_inner().name)).await
+    }
+
+    async fn update_resource(
+        &self,
+        request: Request<proto::ResourceSpec>,
+    ) -> Answer<proto::Resource> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        let spec = convert::spec_request(request.into_inner()).map_err(refused)?;
+        answer(api.update_resource(&origin, spec)).await
+    }
+
+    async fn restart_resource(
+        &self,
+        request: Request<proto::RestartRequest>,
+    ) -> Answer<proto::Resource> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        let changes = convert::restart_request(request.into_inner()).map_err(refused)?;
+        answer(api.restart_resource(&origin, changes)).await
+    }
+
+    async fn pause_resource(
+        &self,
+        request: Request<proto::ResourceRequest>,
+    ) -> Answer<proto::Resource> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        let name = request.into_inner().name;
+        answer(api.pause_resource(&origin, &name, true)).await
+    }
+
+    async fn resume_resource(
+        &self,
+        request: Request<proto::ResourceRequest>,
+    ) -> Answer<proto::Resource> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        let name = request.into_inner().name;
+        answer(api.pause_resource(&origin, &name, false)).await
+    }
+
+    async fn list_resources(
+        &self,
+        request: Request<proto::ListResourcesRequest>,
+    ) -> Answer<proto::ListResourcesResponse> {
+        let api = self.api(&request);
+        let request = request.into_inner();
+        answer(api.resources(request.page_size, &request.page_token)).await
+    }
+
+    async fn list_nodes(
+        &self,
+        request: Request<proto::ListNodesRequest>,
+    ) -> Answer<proto::ListNodesResponse> {
+        let api = self.api(&request);
+        answer(api.nodes()).await
+    }
+
+    async fn drain_node(
+        &self,
+        request: Request<proto::DrainNodeRequest>,
+    ) -> Answer<proto::DrainNodeResponse> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        let proto::DrainNodeRequest { id, undo } = request.into_inner();
+        answer(api.drain_node(&origin, &id, undo)).await
+    }
+
+    type WatchNodesStream = Stream<proto::NodeEvent>;
+
+    async fn watch_nodes(
+        &self,
+        request: Request<proto::WatchNodesRequest>,
+    ) -> Answer<Self::WatchNodesStream> {
+        let api = self.api(&request);
+        stream(api.node_events()).await
+    }
+
+    async fn push_plugin(
+        &self,
+        request: Request<Streaming<proto::PushPluginRequest>>,
+    ) -> Answer<proto::Plugin> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        let upload = upload(request.into_inner(), api.max_plugin_size());
+        answer(Box::pin(api.push_plugin(&origin, upload))).await
+    }
+
+    async fn record_plugin(
+        &self,
+        request: Request<proto::RecordPluginRequest>,
+    ) -> Answer<proto::Plugin> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        let request = request.into_inner();
+        let push = PushRequest {
+            push_as: request.r#as,
+            allow_breaking: request.allow_breaking,
+        };
+        let recorded = api.record_plugin(&origin, &push, &request.digest);
+        answer(Box::pin(recorded)).await
+    }
+
+    type FetchPluginStream = Stream<proto::PluginChunk>;
+
+    async fn fetch_plugin(
+        &self,
+        request: Request<proto::FetchPluginRequest>,
+    ) -> Answer<Self::FetchPluginStream> {
+        let api = self.api(&request);
+        let request = request.into_inner();
+        let pieces = api.plugin_bytes(&request.digest, request.offset);
+        let pieces = pieces.await.map_err(|p| p.to_status())?;
+        let chunks = pieces.map(|piece| match piece {
+            Ok(piece) => Ok(proto::PluginChunk {
+                chunk: piece.into(),
+            }),
+            Err(problem) => Err(problem.to_status()),
+        });
+        Ok(Response::new(chunks.boxed()))
+    }
+
+    async fn get_plugin(&self, request: Request<proto::PluginRequest>) -> Answer<proto::Plugin> {
+        let api = self.api(&request);
+        answer(api.plugin(&request.into_inner().plugin)).await
+    }
+
+    async fn list_plugins(
+        &self,
+        request: Request<proto::ListPluginsRequest>,
+    ) -> Answer<proto::ListPluginsResponse> {
+        let api = self.api(&request);
+        answer(api.plugins()).await
+    }
+
+    async fn delete_plugin(&self, request: Request<proto::PluginRequest>) -> Answer<()> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        answer(api.delete_plugin(&origin, &request.into_inner().plugin)).await
+    }
+
+    type ReadItemsStream = Stream<proto::Item>;
+
+    async fn read_items(
+        &self,
+        request: Request<proto::ReadItemsRequest>,
+    ) -> Answer<Self::ReadItemsStream> {
+        let api = self.api(&request);
+        Box::pin(stream(api.items(request.into_inner()))).await
+    }
+
+    type ReadFileStream = Stream<proto::FileChunk>;
+
+    async fn read_file(
+        &self,
+        request: Request<proto::ReadFileRequest>,
+    ) -> Answer<Self::ReadFileStream> {
+        let api = self.api(&request);
+        let request = request.into_inner();
+        let pieces = api.file(&request.name, &request.digest);
+        let chunk = |piece: Bytes| proto::FileChunk {
+            chunk: piece.into(),
+        };
+        stream(async { Ok(pieces.await?.map_ok(chunk).boxed()) }).await
+    }
+
+    async fn get_frontier_stats(
+        &self,
+        request: Request<proto::ResourceRequest>,
+    ) -> Answer<proto::FrontierStats> {
+        let api = self.api(&request);
+        answer(api.frontier_stats(&request.into_inner().name)).await
+    }
+
+    async fn get_statistics(
+        &self,
+        request: Request<proto::ResourceRequest>,
+    ) -> Answer<proto::RunStatistics> {
+        let api = self.api(&request);
+        answer(api.statistics(&request.into_inner().name)).await
+    }
+
+    async fn list_urls(
+        &self,
+        request: Request<proto::ListUrlsRequest>,
+    ) -> Answer<proto::ListUrlsResponse> {
+        let api = self.api(&request);
+        let proto::ListUrlsRequest {
+            name,
+            state,
+            page_size,
+            page_token,
+        } = request.into_inner();
+        answer(api.urls(&name, &state, page_size, &page_token)).await
+    }
+
+    async fn list_hosts(
+        &self,
+        request: Request<proto::ListHostsRequest>,
+    ) -> Answer<proto::ListHostsResponse> {
+        let api = self.api(&request);
+        let proto::ListHostsRequest {
+            name,
+            state,
+            page_size,
+            page_token,
+        } = request.into_inner();
+        answer(api.hosts(&name, &state, page_size, &page_token)).await
+    }
+
+    async fn explain_url(
+        &self,
+        request: Request<proto::ExplainUrlRequest>,
+    ) -> Answer<proto::UrlExplanation> {
+        let api = self.api(&request);
+        let request = request.into_inner();
+        let query = UrlQuery {
+            url: request.url,
+            method: request.method,
+            body: request.body.into(),
+        };
+        answer(api.explain_url(&request.name, query)).await
+    }
+
+    async fn redrive_frontier(
+        &self,
+        request: Request<proto::RedriveRequest>,
+    ) -> Answer<proto::RedriveResponse> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        let proto::RedriveRequest { name, reason } = request.into_inner();
+        answer(api.redrive_frontier(&origin, &name, reason)).await
+    }
+
+    async fn issue_token(
+        &self,
+        request: Request<proto::IssueTokenRequest>,
+    ) -> Answer<proto::IssueTokenResponse> {
+        let api = self.api(&request);
+        answer(api.issue_token(request.into_inner())).await
+    }
+
+    async fn list_tokens(
+        &self,
+        request: Request<proto::ListTokensRequest>,
+    ) -> Answer<proto::ListTokensResponse> {
+        let api = self.api(&request);
+        answer(api.tokens()).await
+    }
+
+    async fn revoke_tokens(&self, request: Request<proto::RevokeTokensRequest>) -> Answer<()> {
+        let api = self.api(&request);
+        answer(api.revoke_tokens(request.into_inner())).await
+    }
+
+    async fn read_audit(
+        &self,
+        request: Request<proto::ReadAuditRequest>,
+    ) -> Answer<proto::ReadAuditResponse> {
+        let api = self.api(&request);
+        answer(api.audit(request.into_inner())).await
+    }
+
+    async fn get_caller(&self, request: Request<proto::GetCallerRequest>) -> Answer<proto::Caller> {
+        let api = self.api(&request);
+        Ok(Response::new(api.whoami()))
+    }
+
+    type ReadLogsStream = Stream<proto::LogLine>;
+
+    async fn read_logs(
+        &self,
+        request: Request<proto::ReadLogsRequest>,
+    ) -> Answer<Self::ReadLogsStream> {
+        let api = self.api(&request);
+        let request = request.into_inner();
+        stream(api.logs(&request.name, request.follow)).await
+    }
+}

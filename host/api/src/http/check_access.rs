@@ -1,0 +1,61 @@
+//! Finds out who calls, before anything of the call's body is read.
+
+use std::convert::Infallible;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::access::methods::Method;
+use crate::access::{Access, Caller, Headers};
+use crate::problem::Problem;
+use crate::{Api, Peer};
+
+/// Check in front of one call.
+#[derive(Debug, Clone)]
+pub(super) struct Check {
+    access: Access,
+    /// The call; `None`, which admits nobody, if the table of calls does not have it.
+    method: Option<&'static Method>,
+}
+
+impl Check {
+    /// Creates the check of the call that has this name over gRPC.
+    pub(super) fn of(access: Access, call: &str) -> Self {
+        Self {
+            access,
+            method: Method::named(call),
+        }
+    }
+}
+
+/// Hands a call on if its caller has the right to it, with the caller as an extension.
+pub(super) async fn check_access(
+    State(check): State<Check>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let authorization = request.headers().get(AUTHORIZATION);
+    let shown = Headers {
+        authorization: authorization.map(|value| value.as_bytes()),
+        // Masters hand calls on over gRPC.
+        node: None,
+    };
+    let peer = request.extensions().get::<Peer>();
+    let address = peer.and_then(|peer| peer.address);
+    let caller = check.access.caller(check.method, shown, address)?;
+    request.extensions_mut().insert(caller);
+    Ok(next.run(request).await)
+}
+
+impl FromRequestParts<Api> for Api {
+    type Rejection = Infallible;
+
+    /// Returns the calls as the caller of this request may make them.
+    async fn from_request_parts(parts: &mut Parts, api: &Api) -> Result<Self, Infallible> {
+        let caller = parts.extensions.get::<Caller>();
+        Ok(api.on_behalf_of(caller.cloned().unwrap_or_default()))
+    }
+}

@@ -1,0 +1,153 @@
+//! Routes of the calls about nodes, plugins and access.
+
+use axum::http::Method;
+
+use super::{Route, RouteDocs};
+use crate::http::{handlers, lifecycle, tokens};
+
+pub(super) fn nodes() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::GET,
+            "/crawler/node",
+            "ListNodes",
+            handlers::list_nodes,
+            RouteDocs {
+                query: "`follow`: a stream",
+                answer: r#"`{"nodes":[…]}`; each with `id`, `role`, `address`, `leader`, `load`, `capacity`, `version`, `labels`, `started_at`, `weight`, `totals`, `reason`, `draining`. With `follow` a stream of `{"event":"joined","node":{…}}`: first all that are there, then joined, left, changed"#,
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::POST,
+            "/crawler/node/{id}/drain",
+            "DrainNode",
+            lifecycle::drain,
+            RouteDocs {
+                query: "`undo`: takes shards again",
+                body: "none, or `{}`",
+                answer: r#"`{"load":2,"others":1}`: shards that the worker still has, and other workers that take shards"#,
+                errors: "404",
+            },
+        ),
+    ]
+}
+
+pub(super) fn plugins() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::PUT,
+            "/crawler/plugin",
+            "PushPlugin",
+            handlers::push_plugin,
+            RouteDocs {
+                query: "`as=NAME@VERSION` · `allow_breaking`",
+                body: "the bytes, as `application/wasm`, `--plugin-size` at most",
+                answer: "[plugin](#answer-of-a-plugin)",
+                errors: "400 it is no plugin · 409 the version exists with other bytes · 412 items differ so that readers could break · 413 too large",
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/plugin",
+            "ListPlugins",
+            handlers::list_plugins,
+            RouteDocs {
+                answer: r#"`{"plugins":[…]}`"#,
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/plugin/{plugin}",
+            "GetPlugin",
+            handlers::get_plugin,
+            RouteDocs {
+                answer: "[plugin](#answer-of-a-plugin); without a version the highest one",
+                errors: "404",
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::DELETE,
+            "/crawler/plugin/{plugin}",
+            "DeletePlugin",
+            handlers::delete_plugin,
+            RouteDocs {
+                answer: "`{}`",
+                errors: "400 without a version · 404 · 412 a resource runs it",
+                ..RouteDocs::default()
+            },
+        ),
+    ]
+}
+
+pub(super) fn access() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::POST,
+            "/crawler/access/token",
+            "IssueToken",
+            tokens::issue_token,
+            RouteDocs {
+                body: r#"`{"subject":"alice","roles":["operator"],"namespaces":["team"],"valid_for_ms":86400000}`; without `namespaces` for the whole cluster, without `valid_for_ms` until it is revoked"#,
+                answer: r#"`{"token":"crawler_…","record":{…}}`; the token is in this answer only"#,
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/access/token",
+            "ListTokens",
+            tokens::list_tokens,
+            RouteDocs {
+                answer: r#"`{"tokens":[…]}`; each with `id`, `subject`, `roles`, `namespaces`, `issued_at`, `expires_at` (0: never), `issued_by`"#,
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::DELETE,
+            "/crawler/access/token/{token}",
+            "RevokeTokens",
+            tokens::revoke_token,
+            RouteDocs {
+                answer: "`{}`",
+                errors: "404",
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::POST,
+            "/crawler/access/revoke",
+            "RevokeTokens",
+            tokens::revoke_tokens,
+            RouteDocs {
+                body: r#"`{"subject":"alice"}`: all tokens that the subject has now, or with `issued_before` those from before that time; or `{"id":"…"}`"#,
+                answer: "`{}`",
+                errors: "404",
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/access/audit",
+            "ReadAudit",
+            tokens::audit,
+            RouteDocs {
+                query: "`subject` · `name` · `since=MILLISECONDS` · `limit=N`: the newest, 100 without it and 10 000 at most",
+                answer: r#"`{"entries":[…]}`; each with `at`, `subject`, `token_id`, `address`, `method`, `name`, `result`, `detail`, `times`"#,
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/access/caller",
+            "GetCaller",
+            tokens::caller,
+            RouteDocs {
+                answer: "who calls: `subject`, `token_id`, `roles`, `namespaces`, `expires_at`",
+                ..RouteDocs::default()
+            },
+        ),
+    ]
+}

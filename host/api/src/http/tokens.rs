@@ -1,0 +1,53 @@
+//! The calls about access tokens.
+
+use axum::extract::Request;
+use serde_json::json;
+
+use super::body::tokens::{ISSUE_EXAMPLE, REVOKE_EXAMPLE, issue, revoke};
+use super::request::{Params, PathPart, json_body, known, number, part, positive};
+use super::response::{Answer, answer};
+use crate::Api;
+use crawler_proto::{ReadAuditRequest, RevokeTokensRequest};
+
+pub(super) async fn issue_token(api: Api, request: Request) -> Answer {
+    let new = issue(&json_body(request, ISSUE_EXAMPLE).await?)?;
+    answer(api.issue_token(new).await)
+}
+
+pub(super) async fn list_tokens(api: Api, params: Params) -> Answer {
+    known(params, &[])?;
+    answer(api.tokens().await)
+}
+
+pub(super) async fn revoke_token(api: Api, id: PathPart, params: Params) -> Answer {
+    known(params, &[])?;
+    let request = RevokeTokensRequest {
+        id: part(id)?,
+        ..RevokeTokensRequest::default()
+    };
+    api.revoke_tokens(request).await?;
+    answer(Ok(json!({})))
+}
+
+pub(super) async fn revoke_tokens(api: Api, request: Request) -> Answer {
+    let tokens = revoke(&json_body(request, REVOKE_EXAMPLE).await?)?;
+    api.revoke_tokens(tokens).await?;
+    answer(Ok(json!({})))
+}
+
+pub(super) async fn audit(api: Api, params: Params) -> Answer {
+    let params = known(params, &["subject", "name", "since", "limit"])?;
+    let text = |name: &str| params.get(name).cloned().unwrap_or_default();
+    let request = ReadAuditRequest {
+        subject: text("subject"),
+        name: text("name"),
+        since: positive(&params, "since")?,
+        limit: number(&params, "limit")?,
+    };
+    answer(api.audit(request).await)
+}
+
+pub(super) async fn caller(api: Api, params: Params) -> Answer {
+    known(params, &[])?;
+    answer(Ok(api.whoami()))
+}
