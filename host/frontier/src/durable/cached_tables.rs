@@ -6,7 +6,8 @@
 //! - manifests and the state of compactions, which other processes change;
 //! - the log, which is read once, when a frontier is opened;
 //! - reads of compactions, which read each table once;
-//! - writes, because the database keeps the blocks of a new table in memory.
+//! - writes. The database keeps the blocks that it flushes in memory, and those of a compaction are fetched when they
+//!   are needed.
 //!
 //! The database verifies each block that it reads. If the checksum is wrong, it reads once more and says so; the cache
 //! forgets the table then.
@@ -40,7 +41,7 @@ pub(super) struct CachedTables {
 }
 
 impl CachedTables {
-    /// Caches the tables of this store.
+    /// Creates a store that caches the tables of this one.
     pub(super) fn new(inner: Arc<dyn ObjectStore>, cache: DiskCache) -> Self {
         Self {
             inner,
@@ -48,14 +49,21 @@ impl CachedTables {
         }
     }
 
-    /// Reads a range of a table, and fetches what is not cached of it.
+    /// Reads a range of a table, and fetches what is not cached of it. A retry fetches all of it.
     async fn read(
         &self,
         table: &ObjectPath,
         range: Range<u64>,
+        is_retry: bool,
         options: GetOptions,
     ) -> Result<GetResult> {
-        let cached = self.cache.read(table.as_ref(), numbers_of(&range)).await;
+        let cached = match is_retry {
+            true => {
+                self.cache.forget(table.as_ref());
+                None
+            }
+            false => self.cache.read(table.as_ref(), numbers_of(&range)).await,
+        };
         let is_known = cached.is_some();
         // The store tells the size of a table that is not known.
         let (mut table_bytes, mut pieces) = cached.unwrap_or((u64::MAX, Pieces::new()));
@@ -70,6 +78,11 @@ impl CachedTables {
                 return Err(failed("the table has another size than before"));
             }
             table_bytes = fetched_bytes;
+            let new = fetched.iter().filter(|(number, _)| is_missing(number));
+            let new = new
+                .map(|(number, piece)| (*number, piece.clone()))
+                .collect();
+            self.cache.write(table.as_ref(), table_bytes, new);
             pieces.extend(fetched);
         }
         let range = range.start..range.end.min(table_bytes);
@@ -91,8 +104,7 @@ impl CachedTables {
         })
     }
 
-    /// Fetches pieces of a table with one request, and keeps them. Returns the size of the table in bytes, and the
-    /// pieces.
+    /// Fetches pieces of a table with one request. Returns the size of the table in bytes, and the pieces.
     async fn fetch(
         &self,
         table: &ObjectPath,
@@ -119,8 +131,6 @@ impl CachedTables {
             }
             pieces.insert(number, piece);
         }
-        let kept = pieces.clone();
-        self.cache.write(table.as_ref(), table_bytes, kept).await;
         Ok((table_bytes, pieces))
     }
 }
@@ -182,6 +192,8 @@ impl ObjectStore for CachedTables {
         payload: PutPayload,
         options: PutOptions,
     ) -> Result<PutResult> {
+        // A table is written again only if an answer was lost.
+        self.cache.forget(location.as_ref());
         self.inner.put_opts(location, payload, options).await
     }
 
@@ -190,6 +202,7 @@ impl ObjectStore for CachedTables {
         location: &ObjectPath,
         options: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
+        self.cache.forget(location.as_ref());
         self.inner.put_multipart_opts(location, options).await
     }
 
@@ -197,10 +210,8 @@ impl ObjectStore for CachedTables {
         let Some((tag, range)) = cached_range(&options) else {
             return self.inner.get_opts(location, options).await;
         };
-        if tag.retry.is_some() {
-            self.cache.forget(location.as_ref());
-        }
-        self.read(location, range, options).await
+        self.read(location, range, tag.retry.is_some(), options)
+            .await
     }
 
     async fn get_ranges(&self, location: &ObjectPath, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {

@@ -4,11 +4,13 @@
 //! each, so it never grows beyond its bound, however many frontiers are open, and one frontier may use all of it. No
 //! other process can open the file, and nothing of it is left when the process ends, however it ends.
 //!
-//! A table is written once and never changes, and no other table ever has its name. A piece of it stays valid until its
+//! A table never changes once it can be read, and no other table ever has its name. A piece of it stays valid until its
 //! slot is needed for another one, even if the frontier is closed and opened again meanwhile.
 //!
 //! Only memory knows which piece a slot has, and its checksum. Bytes that the disk has changed or lost count as not
-//! cached. An error of the disk is logged once, and costs nothing but requests.
+//! cached. An error of the disk is logged once, and costs nothing but requests. So does a slow disk: a read that takes
+//! longer than [`READ_DEADLINE`] finds nothing, nobody waits for a write, and few of both are under way at once, so
+//! that the threads for other files are left alone.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,10 +20,12 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::Semaphore;
 
-use crawler_process::task::blocking;
+use crawler_process::task::{blocking, spawn_blocking};
 use slots::{Found, Slots};
 
 mod slots;
@@ -31,6 +35,13 @@ mod tests;
 /// Size in bytes of a piece. Smaller ones need more requests, and larger ones more time for each.
 pub(super) const PIECE_BYTES: u64 = 64 << 10;
 
+/// Time after which a read finds nothing.
+const READ_DEADLINE: Duration = Duration::from_secs(1);
+/// Reads that are under way at once; others wait within their deadline.
+const READS_MAX: usize = 8;
+/// Writes that are under way at once; what comes beyond that is not kept.
+const WRITES_MAX: usize = 4;
+
 /// Pieces of one table, by their numbers.
 pub(super) type Pieces = BTreeMap<u64, Bytes>;
 
@@ -39,6 +50,8 @@ pub(super) type Pieces = BTreeMap<u64, Bytes>;
 pub struct DiskCache {
     file: File,
     slots: Mutex<Slots>,
+    reads: Arc<Semaphore>,
+    writes: Arc<Semaphore>,
     /// True once an error of the disk has been logged.
     has_warned: AtomicBool,
 }
@@ -56,6 +69,8 @@ impl DiskCache {
         Self {
             file,
             slots: Mutex::new(Slots::new(n_slots)),
+            reads: Arc::new(Semaphore::new(READS_MAX)),
+            writes: Arc::new(Semaphore::new(WRITES_MAX)),
             has_warned: AtomicBool::new(false),
         }
     }
@@ -72,24 +87,45 @@ impl DiskCache {
             return Some((table_bytes, Pieces::new()));
         }
         let (cache, table) = (Arc::clone(self), table.to_owned());
-        let pieces = blocking(move || {
-            let read = found.iter().map(|found| cache.read_slot(&table, found));
-            read.flatten().collect::<Pieces>()
-        });
-        // An error means that the process is about to end.
-        Some((table_bytes, pieces.await.ok()?))
+        let pieces = async {
+            // The permit goes with the work, which a caller that gives up does not end.
+            let permit = Arc::clone(&self.reads).acquire_owned().await.ok()?;
+            let pieces = blocking(move || {
+                let _permit = permit;
+                let read = found.iter().map(|found| cache.read_slot(&table, found));
+                read.flatten().collect::<Pieces>()
+            });
+            // An error means that the process is about to end.
+            pieces.await.ok()
+        };
+        match tokio::time::timeout(READ_DEADLINE, pieces).await {
+            Ok(pieces) => Some((table_bytes, pieces?)),
+            Err(_elapsed) => {
+                self.warn("read", &io::ErrorKind::TimedOut.into());
+                Some((table_bytes, Pieces::new()))
+            }
+        }
     }
 
-    /// Keeps pieces of a table of this size, as far as the disk takes them.
-    pub(super) async fn write(self: &Arc<Self>, table: &str, table_bytes: u64, pieces: Pieces) {
+    /// Begins to keep pieces of a table of this size, as far as the disk takes them.
+    pub(super) fn write(self: &Arc<Self>, table: &str, table_bytes: u64, pieces: Pieces) {
+        let Ok(permit) = Arc::clone(&self.writes).try_acquire_owned() else {
+            return;
+        };
         let (cache, table) = (Arc::clone(self), table.to_owned());
-        let write = blocking(move || {
+        drop(spawn_blocking(move || {
+            let _permit = permit;
             for (number, bytes) in &pieces {
                 cache.write_slot(&table, table_bytes, *number, bytes);
             }
-        });
-        // An error means that the process is about to end.
-        let _written = write.await;
+        }));
+    }
+
+    /// Waits until all writes are done.
+    #[cfg(test)]
+    pub(super) async fn settled(&self) {
+        let all = self.writes.acquire_many(WRITES_MAX as u32).await;
+        drop(all.expect("nobody closes it"));
     }
 
     /// Drops all pieces of a table.
@@ -113,7 +149,7 @@ impl DiskCache {
     }
 
     fn write_slot(&self, table: &str, table_bytes: u64, number: u64, bytes: &[u8]) {
-        let Some(slot) = self.slots().claim() else {
+        let Some(slot) = self.slots().claim(table, number) else {
             return;
         };
         match self.file.write_all_at(bytes, offset_of(slot)) {
@@ -138,7 +174,7 @@ impl DiskCache {
             tracing::warn!(
                 doing,
                 %error,
-                "the cache of blocks in the state folder does not work; blocks are fetched from the bucket instead"
+                "the cache of blocks in the state folder has failed; what it does not give is fetched from the bucket"
             );
         }
     }

@@ -135,7 +135,9 @@ impl Bench {
         assert_eq!(result.meta.size, TABLE_BYTES as u64);
         let end = range.end.min(TABLE_BYTES as u64);
         assert_eq!(result.range, range.start..end);
-        result.bytes().await
+        let bytes = result.bytes().await;
+        self.cached.cache.settled().await;
+        bytes
     }
 
     /// Reads a range for a page, and returns the ranges that reached the store.
@@ -300,12 +302,14 @@ async fn blocks_that_left_memory_are_not_fetched_again() {
     db.write(batch).await.unwrap();
     db.close().await.unwrap();
     let cache = DiskCache::in_file(tempfile::tempfile().unwrap(), 64 << 20);
-    let db = open(Arc::new(CachedTables::new(store.clone(), cache))).await;
+    let cached = Arc::new(CachedTables::new(store.clone(), cache));
+    let db = open(cached.clone()).await;
     store.take_gets();
     for round in 0..3 {
         for n in (0..N_KEYS).step_by(50) {
             let value = db.get(n.to_be_bytes()).await.unwrap();
             assert_eq!(value.as_deref(), Some(&[n as u8; 100][..]), "{n}");
+            cached.cache.settled().await;
         }
         let n_gets = store.take_gets().len();
         // Without a cache, each of the hundred keys would take a request for its block alone.

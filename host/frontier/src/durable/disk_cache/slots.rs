@@ -1,7 +1,8 @@
 //! Slots of the file of a cache: which piece is in which of them, and which piece goes for a new one.
 //!
-//! Pieces go in turn, but one that was read since the last turn stays for another one (the algorithm CLOCK). A scan that
-//! reads each piece once therefore does not displace pieces that are read again and again.
+//! Pieces go in turn, but one that was read since the last turn stays for another one (the algorithm CLOCK). Reads soon
+//! after a piece was fetched do not count: a scan reads a piece block by block, and never again. So it does not displace
+//! pieces that are read again and again.
 //!
 //! A slot that is being written belongs to the writer: it is not found, and it is not given to another piece.
 
@@ -10,6 +11,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::PIECE_BYTES;
+
+/// Part of all slots, as a divisor: a read that comes before so many were claimed after a piece is soon.
+const SOON: usize = 8;
 
 /// Slots of a file.
 #[derive(Debug, Default)]
@@ -22,6 +26,8 @@ pub(super) struct Slots {
     free: Vec<usize>,
     /// Number of the slot whose turn it is next.
     hand: usize,
+    /// Number of slots that were claimed since the beginning.
+    n_claims: usize,
     /// Tables of which pieces are cached, by their names.
     tables: HashMap<Arc<str>, Table>,
 }
@@ -34,7 +40,9 @@ enum Slot {
         table: Arc<str>,
         number: u64,
         checksum: u32,
-        /// True if the piece was read since the last turn.
+        /// Number of claims when the piece was kept.
+        kept_at: usize,
+        /// True if the piece was read since the last turn, and not only soon after it was kept.
         is_recent: bool,
     },
 }
@@ -66,18 +74,20 @@ impl Slots {
     }
 
     /// Returns the size of a table in bytes and those of its pieces with these numbers that are there. They count as
-    /// read. `None` if no piece of the table is there. The range must not be reversed.
+    /// read, unless they were kept a moment ago. `None` if no piece of the table is there. The range must not be reversed.
     pub(super) fn find(&mut self, table: &str, numbers: Range<u64>) -> Option<(u64, Vec<Found>)> {
+        let soon = self.max / SOON;
         let table = self.tables.get(table)?;
         let mut all_found = Vec::new();
         for (&number, &slot) in table.slots.range(numbers) {
             if let Slot::Piece {
                 checksum,
+                kept_at,
                 is_recent,
                 ..
             } = &mut self.all[slot]
             {
-                *is_recent = true;
+                *is_recent |= self.n_claims - *kept_at > soon;
                 let n_bytes = table.n_bytes.saturating_sub(number * PIECE_BYTES);
                 all_found.push(Found {
                     number,
@@ -91,8 +101,13 @@ impl Slots {
     }
 
     /// Returns a slot for a new piece, which belongs to the caller until it is given to [`keep`](Self::keep) or
-    /// [`give_back`](Self::give_back). `None` if all are being written.
-    pub(super) fn claim(&mut self) -> Option<usize> {
+    /// [`give_back`](Self::give_back). `None` if the piece is there already, or all slots are being written.
+    pub(super) fn claim(&mut self, table: &str, number: u64) -> Option<usize> {
+        let of_table = self.tables.get(table);
+        if of_table.is_some_and(|of_table| of_table.slots.contains_key(&number)) {
+            return None;
+        }
+        self.n_claims += 1;
         if let Some(slot) = self.free.pop() {
             return Some(slot);
         }
@@ -143,6 +158,7 @@ impl Slots {
             table,
             number,
             checksum,
+            kept_at: self.n_claims,
             is_recent: false,
         };
     }
