@@ -135,7 +135,9 @@ pub(super) async fn race_for_the_root(open: impl Fn() -> DataRoot) {
             }
         }
     });
-    let ends = futures::future::join_all(starts).await;
+    let ends = futures::future::join_all(starts);
+    let ends = tokio::time::timeout(Duration::from_secs(60), ends).await;
+    let ends = ends.expect("all processes learn whose root it is");
     let won = ends.iter().filter(|(_, bound)| bound.is_ok());
     let winners: BTreeSet<&str> = won.map(|(cluster, _)| *cluster).collect();
     assert_eq!(winners.len(), 1, "{winners:?}");

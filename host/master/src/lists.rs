@@ -95,7 +95,8 @@ pub(super) async fn resources_after(
         true => vec![all],
         false => {
             let namespaces = grants.namespaces.iter();
-            namespaces.map(|space| format!("{all}{space}/")).collect()
+            let prefixes = namespaces.map(|space| format!("{all}{space}/"));
+            prefixes.filter(|_| !grants.roles.is_empty()).collect()
         }
     };
     prefixes.sort();
@@ -117,19 +118,17 @@ pub(super) async fn resources_after(
         let resources: Vec<(String, Versioned<Resource>)> = log_broken(scan).records;
         found.extend(resources.into_iter().map(|(_, resource)| resource.value));
         if last.is_some() {
-            let next = match last
-                .and_then(|key| key.strip_prefix(&catalog.keys().resources())?.parse().ok())
-            {
-                Some(name) => Some(name),
-                None => next(&found),
-            };
+            // A key that is no name has no resource that could be shown.
+            let last =
+                last.and_then(|key| key.strip_prefix(&catalog.keys().resources())?.parse().ok());
+            let next = last.or_else(|| next(&found));
             return Ok((found, next));
         }
     }
     Ok((found, None))
 }
 
-/// Returns the name from which the next page goes on.
+/// Returns the name after which the next page begins.
 fn next(found: &[Resource]) -> Option<ResourceName> {
     found.last().map(|resource| resource.spec.name.clone())
 }

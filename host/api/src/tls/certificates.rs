@@ -1,7 +1,7 @@
 //! Certificates and keys of one side, as they are in files. An error names the file and its fault.
 //!
 //! The times of a certificate of this process are checked when it is read: every other side would refuse it.
-//! Who has issued it is not checked, because only the other side knows whom it trusts.
+//! Its issuer is not checked, because only the other side knows whom it trusts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -46,9 +46,9 @@ pub(super) enum TokenCommand {
 
 #[derive(Debug, Args)]
 pub(super) struct AddArgs {
-    /// Who will show it: a person or a program
+    /// Person or program that will show it
     subject: Subject,
-    /// What it allows: viewer, operator, publisher, admin
+    /// Roles: viewer, operator, publisher, admin
     #[arg(
         long = "role",
         value_name = "ROLE,…",
@@ -59,7 +59,7 @@ pub(super) struct AddArgs {
     /// Names that it is limited to: team is all below team/ [default: the whole cluster]
     #[arg(long = "namespace", value_name = "NAME,…", value_delimiter = ',')]
     namespaces: Vec<Namespace>,
-    /// How long it is valid, like 90days [default: until it is revoked]
+    /// Time for which it is valid, like 90days [default: until it is revoked]
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     valid_for: Option<Duration>,
     #[command(flatten)]

@@ -44,7 +44,7 @@ pub struct UpOptions {
     pub http: SocketAddr,
     /// Address of the gRPC listener.
     pub grpc: SocketAddr,
-    /// Who may call the listeners.
+    /// Rule that decides who may call the listeners.
     pub exposure: Exposure,
     /// Address at which profiles are served.
     pub pprof: Option<SocketAddr>,

@@ -20,6 +20,8 @@ const MAX_PART_BYTES: usize = 4 << 20;
 const CACHE_BYTES: u64 = 1 << 30;
 /// The smallest cache in bytes; a smaller one would save hardly a request.
 const MIN_CACHE_BYTES: u64 = 1 << 20;
+/// The largest cache of blocks: a few bytes of memory go with each piece of it.
+const MAX_CACHE_BYTES: u64 = 1 << 40;
 
 /// Access to a bucket, and the pace of writes to it. A folder needs none of these settings. The file names the places
 /// of secrets rather than the secrets, so that it can be shown to others.
@@ -96,12 +98,10 @@ fn time_within(key: &str, text: &str, least: Duration, most: Duration) -> Result
 
 /// Parses the size of the cache of blocks; 0 means that there is none.
 fn cache_bytes(text: &str) -> Result<u64, String> {
-    let is_meant = |n: &u64| *n == 0 || *n >= MIN_CACHE_BYTES;
+    let is_meant = |n: &u64| *n == 0 || (MIN_CACHE_BYTES..=MAX_CACHE_BYTES).contains(n);
     parse_bytes(text).filter(is_meant).ok_or_else(|| {
-        let min = format_bytes(MIN_CACHE_BYTES);
-        format!(
-            "cache-size is \"0\" for no cache, or a size like 1GiB of at least {min}, not {text:?}"
-        )
+        let [min, max] = [MIN_CACHE_BYTES, MAX_CACHE_BYTES].map(format_bytes);
+        format!("cache-size is \"0\" for no cache, or a size from {min} to {max}, not {text:?}")
     })
 }
 
@@ -264,7 +264,11 @@ impl DataConfig {
             }
             let has_region = is_set("AWS_REGION") || is_set("AWS_DEFAULT_REGION");
             if remote.region.is_none() && !has_region {
-                remote.region = profile::region(named, &variables)?;
+                remote.region = match profile::region(named, &variables) {
+                    // The key is from elsewhere, so nobody has asked for a profile.
+                    Err(_) if named.is_none() && (has_key || self.access_key.is_some()) => None,
+                    region => region?,
+                };
             }
         }
         if let Some(account) = &self.account {
@@ -512,11 +516,15 @@ mod tests {
             ),
             (
                 "cache-size = '1KiB'",
-                "cache-size is \"0\" for no cache, or a size like 1GiB of at least 1MiB, not \"1KiB\"",
+                "cache-size is \"0\" for no cache, or a size from 1MiB to 1TiB, not \"1KiB\"",
+            ),
+            (
+                "cache-size = '2TiB'",
+                "cache-size is \"0\" for no cache, or a size from 1MiB to 1TiB, not \"2TiB\"",
             ),
             (
                 "cache-size = 'much'",
-                "cache-size is \"0\" for no cache, or a size like 1GiB of at least 1MiB, not \"much\"",
+                "cache-size is \"0\" for no cache, or a size from 1MiB to 1TiB, not \"much\"",
             ),
         ] {
             assert_eq!(parse(text).unwrap_err(), why, "{text}");

@@ -64,7 +64,7 @@ fn read<T>(
     })
 }
 
-/// Returns the values of a profile, without any if no profile is named and the usual one does not exist.
+/// Returns the values of a profile; an empty map if no profile is named and the usual one does not exist.
 fn values(texts: &[String], named: Option<&str>) -> Result<BTreeMap<String, String>, String> {
     let name = named.unwrap_or(DEFAULT);
     let mut values = BTreeMap::new();
@@ -85,6 +85,7 @@ fn values(texts: &[String], named: Option<&str>) -> Result<BTreeMap<String, Stri
     Ok(values)
 }
 
+/// Returns the key that a profile has; `None` if it has none.
 fn key_of(texts: &[String], named: Option<&str>) -> Result<Option<AccessKey>, String> {
     let mut values = values(texts, named)?;
     let name = named.unwrap_or(DEFAULT);
