@@ -14,6 +14,7 @@ use crawler_master::Code;
 use crawler_model::access::{Grants, Right, Role, TokenId};
 
 use super::problem::Problem;
+use super::secret::Secret;
 
 pub(crate) mod methods;
 
@@ -65,7 +66,7 @@ pub(crate) struct Caller {
     /// True if a master that knows the secret of the nodes has handed the call on.
     is_through_node: bool,
     /// Value of the header `Authorization`, with which the call is handed on to the leader.
-    authorization: Option<Arc<str>>,
+    authorization: Option<Secret>,
     method: Option<&'static Method>,
 }
 
@@ -91,7 +92,7 @@ impl Access {
                 grants: Arc::new(Grants::all()),
                 address,
                 // The leader may ask for a token.
-                authorization: authorization.map(Into::into),
+                authorization: authorization.map(Secret::new),
                 method,
                 ..Caller::default()
             };
@@ -186,7 +187,7 @@ fn admitted(
             admission,
         })),
         address,
-        authorization: Some(shown.into()),
+        authorization: Some(Secret::new(shown)),
         ..Caller::default()
     })
 }
@@ -246,14 +247,14 @@ impl Caller {
     }
 
     /// Returns the value of the header `Authorization` with which the call is handed on to the leader.
-    pub(crate) fn authorization(&self) -> Option<String> {
-        self.authorization.as_ref().map(ToString::to_string)
+    pub(crate) fn authorization(&self) -> Option<Secret> {
+        self.authorization.clone()
     }
 
     /// Returns the secret of the nodes, with which the call is handed on to the leader.
-    pub(crate) fn node_secret(&self) -> Option<String> {
+    pub(crate) fn node_secret(&self) -> Option<Secret> {
         let secret = self.shown.as_ref()?.gate.node_secret()?;
-        Some(secret.expose())
+        Some(Secret::new(secret.expose()))
     }
 
     /// True if a master that knows the secret of the nodes has handed the call on.
@@ -365,4 +366,32 @@ pub(crate) fn bearer(token: &str) -> String {
 /// Returns the value of the header `Authorization` with which a node shows the secret of the nodes.
 pub(crate) fn node(secret: &NodeSecret) -> String {
     format!("{NODE_SCHEME} {}", secret.expose())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_goes_on_to_the_leader_and_is_not_printed() {
+        let shown = Headers {
+            authorization: Some(b"Bearer crawler_secret"),
+            node: None,
+        };
+        let method = Method::named("AddResource");
+        let caller = Access::Open.caller(method, shown, None).unwrap();
+        let sent = caller.authorization().unwrap();
+        assert_eq!(sent.expose(), "Bearer crawler_secret");
+        assert!(!format!("{caller:?}").contains("crawler_secret"));
+    }
+
+    #[test]
+    fn what_is_not_in_the_table_is_refused_and_nobody_has_rights() {
+        let shown = Headers::default();
+        let refused = Access::Open.caller(None, shown, None).unwrap_err();
+        assert_eq!(refused.code, Code::PermissionDenied);
+        let nobody = Caller::default();
+        nobody.check_name("shop").unwrap_err();
+        assert!(!nobody.grants().covers_all());
+    }
 }

@@ -2,7 +2,6 @@
 //!
 //! Every call has a deadline; streams have one for their start and then live on keep-alive.
 
-use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +14,7 @@ use super::spec::SpecRequest;
 use super::tls::ClientTls;
 use super::{CALL_DEADLINE, convert};
 use crate::access::bearer;
+use crate::secret::Secret;
 use crawler_master::control::Precondition;
 use crawler_model::id::{NodeId, RequestId, ResourceName};
 
@@ -46,16 +46,6 @@ pub struct Client {
     authorization: Option<Secret>,
     /// Secret of the nodes, if a master hands calls on.
     node: Option<Secret>,
-}
-
-/// Text that is sent and never printed.
-#[derive(Clone)]
-struct Secret(Arc<str>);
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(..)")
-    }
 }
 
 type Values<T> = BoxStream<'static, Result<T, ClientError>>;
@@ -98,20 +88,20 @@ impl Client {
     /// Returns a client that shows this access token with each call.
     #[must_use]
     pub fn with_token(self, token: &str) -> Self {
-        self.showing(Some(bearer(token)))
+        self.showing(Some(Secret::new(bearer(token))))
     }
 
     /// Returns a client that sends this value of the header `Authorization` with each call.
     #[must_use]
-    pub(crate) fn showing(mut self, authorization: Option<String>) -> Self {
-        self.authorization = authorization.map(|text| Secret(text.into()));
+    pub(crate) fn showing(mut self, authorization: Option<Secret>) -> Self {
+        self.authorization = authorization;
         self
     }
 
     /// Returns a client that shows the secret of the nodes with each call.
     #[must_use]
-    pub(crate) fn showing_node(mut self, secret: Option<String>) -> Self {
-        self.node = secret.map(|text| Secret(text.into()));
+    pub(crate) fn showing_node(mut self, secret: Option<Secret>) -> Self {
+        self.node = secret;
         self
     }
 

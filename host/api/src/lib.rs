@@ -17,6 +17,7 @@
 //! lifecycle    the calls that decide whether a resource is crawled, and by whom
 //! frontier     the calls that look into a frontier
 //! plugins      the calls about plugins, whose bytes do not go through the leader
+//! secret       text that is sent and never printed
 //! metadata     names of what goes with a call beside its message
 //! push         a plugin on its way from a caller
 //! problem      errors: one table of codes for both forms
@@ -66,6 +67,7 @@ mod plugins;
 pub mod problem;
 mod push;
 pub mod requests;
+mod secret;
 pub mod spec;
 mod streams;
 pub mod tls;

@@ -19,11 +19,11 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
-use super::Secret;
 use super::error::ClientError;
 use super::transport::{ANSWER_MAX, ConnectionFailure, Server, transport_failure};
 use crate::metadata::{FORWARDED, NODE_SECRET, REQUEST_ID};
 use crate::problem::Problem;
+use crate::secret::Secret;
 use crate::tls::ClientTls;
 use crawler_model::id::{NodeId, RequestId};
 use crawler_process::telemetry::chain;
@@ -61,10 +61,10 @@ impl Interceptor for CallMetadata {
             (NODE_SECRET, &self.node),
         ];
         for (key, secret) in secrets {
-            let Some(Secret(text)) = secret else {
+            let Some(secret) = secret else {
                 continue;
             };
-            let mut value: AsciiMetadataValue = text.parse().map_err(|_| {
+            let mut value: AsciiMetadataValue = secret.expose().parse().map_err(|_| {
                 Status::invalid_argument("the access token has characters that no token has")
             })?;
             value.set_sensitive(true);
