@@ -446,6 +446,18 @@ fn a_login_is_kept_for_its_master() {
     );
     server.ok(&["logout", &url]);
     assert_eq!(server.cli(&["node", "list"]).code, Some(1));
+    // A login to one of two masters stands in nobody's way but in that of calls to both.
+    let masters = format!("{url},http://127.0.0.1:1");
+    server.ok(&["login", &url, "--token-file", &file]);
+    let both = server.cli(&["--master", &masters, "node", "list"]);
+    assert!(
+        both.stderr.contains("no login to http://127.0.0.1:1"),
+        "{}",
+        both.stderr
+    );
+    server.ok(&["--master", &masters, "login", &url, "--token-file", &file]);
+    server.ok(&["--master", &masters, "version"]);
+    server.ok(&["logout", &url]);
     // After a restart the token is there, and no second one is made.
     let admin = fs::read_to_string(&file).unwrap();
     let home = guarded.server.stop();

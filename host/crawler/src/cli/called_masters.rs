@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::{Failure, print_note};
-use crate::config::{CredentialsError, DEFAULT_MASTER, Environment};
+use crate::config::{Credentials, CredentialsError, DEFAULT_MASTER, Environment};
 use crawler_api::client::Client;
 use crawler_api::tls::{ClientTls, IdentityFiles};
 
@@ -56,13 +56,24 @@ pub struct CalledMasters {
     pub ca: Option<PathBuf>,
     /// Certificate to show to those that ask for one.
     pub identity: Option<IdentityFiles>,
-    /// Access token to show them.
-    pub token: Option<AccessToken>,
+    token: TokenSource,
+}
+
+/// Place of the access token that masters are shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum TokenSource {
+    /// No token is shown.
+    Nowhere,
+    /// This token.
+    Given(AccessToken),
+    /// Token that a login has kept below this folder, if there was one. It is read when a master is called, so that other
+    /// commands work whatever the file is like.
+    Kept(PathBuf),
 }
 
 /// Access token, which is never printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct AccessToken(String);
+struct AccessToken(String);
 
 impl fmt::Debug for AccessToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,7 +83,7 @@ impl fmt::Debug for AccessToken {
 
 impl MastersArgs {
     /// Returns the masters that options name, and otherwise the environment.
-    pub(super) fn into_masters(self, environment: &Environment) -> anyhow::Result<CalledMasters> {
+    pub(super) fn into_masters(self, environment: &Environment) -> Result<CalledMasters, Failure> {
         let from_environment = || {
             let masters = environment.master.as_ref()?.split(',');
             Some(masters.map(|url| url.trim().to_owned()).collect())
@@ -84,17 +95,22 @@ impl MastersArgs {
             (None, None) => None,
             (Some(_), None) => {
                 let what = "--certificate has no use without its key";
-                return Err(Failure::new(what, "name the key too: --key FILE").into());
+                return Err(Failure::new(what, "name the key too: --key FILE"));
             }
             (None, Some(_)) => {
                 let what = "--key has no use without its certificate";
                 let hint = "name the certificate too: --certificate FILE";
-                return Err(Failure::new(what, hint).into());
+                return Err(Failure::new(what, hint));
             }
         };
         let urls = urls.unwrap_or_else(|| vec![DEFAULT_MASTER.to_owned()]);
         Ok(CalledMasters {
-            token: token(&urls, environment)?,
+            token: match (&environment.token, &environment.config_home) {
+                (Some(token), _) => TokenSource::Given(AccessToken(token.clone())),
+                (None, Some(home)) => TokenSource::Kept(home.clone()),
+                // Without a home, there was no login.
+                (None, None) => TokenSource::Nowhere,
+            },
             urls,
             ca: self.ca.or(environment.ca.clone()),
             identity,
@@ -102,24 +118,20 @@ impl MastersArgs {
     }
 }
 
-/// Returns the token of the environment, or the one that a login has kept for the masters.
-fn token(
-    urls: &[String],
-    environment: &Environment,
-) -> Result<Option<AccessToken>, CredentialsError> {
-    let token = match &environment.token {
-        Some(token) => Some(token.clone()),
-        // Without a home, there was no login.
-        None if environment.config_home.is_none() => None,
-        None => environment
-            .credentials()?
-            .token(urls)?
-            .map(ToOwned::to_owned),
-    };
-    Ok(token.map(AccessToken))
-}
-
 impl CalledMasters {
+    /// Returns the token to show.
+    fn token(&self) -> Result<Option<AccessToken>, CredentialsError> {
+        Ok(match &self.token {
+            TokenSource::Nowhere => None,
+            TokenSource::Given(token) => Some(token.clone()),
+            TokenSource::Kept(home) => {
+                let credentials = Credentials::read(Some(home))?;
+                let token = credentials.token(&self.urls)?;
+                token.map(|token| AccessToken(token.to_owned()))
+            }
+        })
+    }
+
     /// Tells the user where an access token can be read on the way.
     fn warn_of_plain_urls(&self) {
         let plain = |url: &&String| {
@@ -127,7 +139,7 @@ impl CalledMasters {
             let url = url.filter(|url| url.scheme() == "http");
             url.is_some_and(|url| !is_loopback(&url))
         };
-        if let (Some(_), Some(url)) = (&self.token, self.urls.iter().find(plain)) {
+        if let Some(url) = self.urls.iter().find(plain) {
             print_note(&format!(
                 "note: {url} is called without TLS, so the access token can be read on the way"
             ));
@@ -138,7 +150,7 @@ impl CalledMasters {
     pub(super) fn only(&self, url: &str) -> Self {
         Self {
             urls: vec![url.to_owned()],
-            token: None,
+            token: TokenSource::Nowhere,
             ..self.clone()
         }
     }
@@ -150,10 +162,13 @@ impl CalledMasters {
             true => ClientTls::of_command(self.ca.clone(), self.identity.clone())?,
             false => ClientTls::default(),
         };
+        let token = self.token()?;
         let client = Client::connect_any(&self.urls, &tls).await?;
-        self.warn_of_plain_urls();
-        Ok(match &self.token {
-            Some(AccessToken(token)) => client.with_token(token),
+        Ok(match token {
+            Some(AccessToken(token)) => {
+                self.warn_of_plain_urls();
+                client.with_token(&token)
+            }
             None => client,
         })
     }

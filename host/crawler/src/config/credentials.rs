@@ -66,7 +66,7 @@ pub enum CredentialsError {
 
 impl Credentials {
     /// Reads the file in this folder of settings; without one, there are no tokens.
-    pub(super) fn read(config_home: Option<&Path>) -> Result<Self, CredentialsError> {
+    pub fn read(config_home: Option<&Path>) -> Result<Self, CredentialsError> {
         let home = config_home.ok_or(CredentialsError::NoHome)?;
         let path = home.join("crawler").join("credentials.toml");
         let shown = || path.display().to_string();
