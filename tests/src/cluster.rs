@@ -1,6 +1,7 @@
 //! A cluster of real processes on a real etcd, as a user starts it: masters and workers with one data
 //! root, each with an id, ports and a state folder of its own.
 
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -162,14 +163,17 @@ impl Cluster {
         node
     }
 
-    #[track_caller]
-    fn started(
+    /// Returns the command of a node in a working folder of its own, for [`Process::start`].
+    pub fn node_command(&self, home: &Home, role: &str, id: &str, arguments: &[&str]) -> Command {
+        self.command(home, self.arguments(role, id).into_iter(), arguments)
+    }
+
+    fn command(
         &self,
         home: &Home,
-        role: &str,
         usual: impl Iterator<Item = String>,
         arguments: &[&str],
-    ) -> Node {
+    ) -> Command {
         let flag = |argument: &str| argument.split('=').next().map(str::to_owned);
         let is_replaced = |usual: &str| arguments.iter().any(|own| flag(own) == flag(usual));
         let further = arguments.iter().map(|argument| (*argument).to_owned());
@@ -186,7 +190,18 @@ impl Cluster {
             command.env("CRAWLER_LOG", filter);
             command.env("CRAWLER_LOG_FORMAT", "json");
         }
-        let process = Process::start(&mut command);
+        command
+    }
+
+    #[track_caller]
+    fn started(
+        &self,
+        home: &Home,
+        role: &str,
+        usual: impl Iterator<Item = String>,
+        arguments: &[&str],
+    ) -> Node {
+        let process = Process::start(&mut self.command(home, usual, arguments));
         let listens = format!("listening id={role}-");
         let line = process.line(&listens, PATIENCE, |line| line.contains(&listens));
         let word = |mark: &str| {

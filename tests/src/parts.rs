@@ -29,11 +29,13 @@ pub const OF_TESTS: [&str; 23] = [
     "typescript",
 ];
 
-/// Parts that only loops and benchmarks need.
-pub const OF_OTHERS: [&str; 7] = [
+/// Parts that `.ci/run` does not demand: those of loops and benchmarks, and a network namespace, which only root may
+/// make.
+pub const OF_OTHERS: [&str; 8] = [
     "bare",
     "flood-in-full",
     "fuzz",
+    "namespace",
     "nginx",
     "peers",
     "scrapy",

@@ -1,6 +1,7 @@
 //! Clusters whose processes share nothing but etcd and a bucket.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crawler_testing::s3::FaultPlan;
@@ -12,6 +13,7 @@ use crawler_tests::{PATIENCE, soak, until};
 use serde_json::Value;
 
 mod moto;
+mod namespace;
 mod parts;
 mod trouble;
 
@@ -28,13 +30,17 @@ fn one_at_a_time() -> MutexGuard<'static, ()> {
 
 /// Opens a site of pages that lead to each other.
 fn site() -> Web {
+    site_at((Ipv4Addr::LOCALHOST, 0).into())
+}
+
+fn site_at(address: SocketAddr) -> Web {
     let page = |asked: Asked| async move {
         let n: usize = asked.path[1..].parse().expect("pages are numbers");
         let links = [n + 1, n * 7 + 3, n * 13 + 5].map(|n| n % N_PAGES);
         let links = links.map(|n| format!(r#"{{"url": "/{n}"}}"#));
         format!("[{}]", links.join(","))
     };
-    Site::new().handle("/*", page).open()
+    Site::new().handle("/*", page).open_at(address)
 }
 
 /// Nodes of a cluster, each in a working folder of its own.
@@ -103,23 +109,26 @@ impl Machines {
         (!owner.is_empty()).then_some(owner)
     }
 
-    /// Waits for the end of a crawl, and returns the URLs of the pages with items. No item may be stored twice.
     #[track_caller]
     fn pages(&self, name: &str) -> BTreeSet<String> {
-        let ended = self
-            .master(1)
-            .cli(&self.cluster, &["resource", "wait", name]);
-        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-        let lines = self.master(1).ok(&self.cluster, &["items", name]);
-        let urls = lines.lines().map(|line| {
-            let item: Value = serde_json::from_str(line).expect("an item is JSON");
-            text(&item["url"]).to_owned()
-        });
-        let urls: Vec<String> = urls.collect();
-        let all: BTreeSet<String> = urls.iter().cloned().collect();
-        assert_eq!(all.len(), urls.len(), "an item is there twice");
-        all
+        pages(&self.cluster, self.master(1), name)
     }
+}
+
+/// Waits for the end of a crawl, and returns the URLs of the pages with items. No item may be stored twice.
+#[track_caller]
+fn pages(cluster: &Cluster, master: &Node, name: &str) -> BTreeSet<String> {
+    let ended = master.cli(cluster, &["resource", "wait", name]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let lines = master.ok(cluster, &["items", name]);
+    let urls = lines.lines().map(|line| {
+        let item: Value = serde_json::from_str(line).expect("an item is JSON");
+        text(&item["url"]).to_owned()
+    });
+    let urls: Vec<String> = urls.collect();
+    let all: BTreeSet<String> = urls.iter().cloned().collect();
+    assert_eq!(all.len(), urls.len(), "an item is there twice");
+    all
 }
 
 fn all_pages(web: &Web) -> BTreeSet<String> {
