@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 mod cargo;
+pub mod certificates;
 pub mod child;
 pub mod closure;
 pub mod cluster;

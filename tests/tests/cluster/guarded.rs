@@ -1,41 +1,14 @@
 //! A cluster that speaks mutual TLS and asks callers for access tokens.
 
 use std::fs;
-use std::path::Path;
 
+use crawler_tests::certificates;
 use crawler_tests::cluster::{Cluster, Node};
 use crawler_tests::process::{Ended, Process};
 use crawler_tests::{PATIENCE, guests, until};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::Value;
 
 use crate::{chains, goes_on, one_at_a_time};
-
-/// Writes a CA and a certificate for 127.0.0.1 into a folder, and the table of the config file that names them.
-fn write_certificates(home: &Path) {
-    let mut params = CertificateParams::default();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(
-        params,
-        KeyPair::generate().expect("certificates are made and written"),
-    )
-    .expect("certificates are made and written");
-    let key = KeyPair::generate().expect("certificates are made and written");
-    let params = CertificateParams::new(["127.0.0.1".to_owned()])
-        .expect("certificates are made and written");
-    let certificate = params
-        .signed_by(&key, &authority)
-        .expect("certificates are made and written");
-    let config = "[tls]\ncertificate = \"node.pem\"\nkey = \"node.key\"\nclient-ca = \"ca.pem\"\nca = \"ca.pem\"\n";
-    for (name, text) in [
-        ("ca.pem", authority.pem()),
-        ("node.pem", certificate.pem()),
-        ("node.key", key.serialize_pem()),
-        ("crawler.toml", config.to_owned()),
-    ] {
-        fs::write(home.join(name), text).expect("certificates are made and written");
-    }
-}
 
 /// A caller of a master.
 struct Caller<'a> {
@@ -78,7 +51,7 @@ fn s27_a_cluster_with_mutual_tls_and_tokens_crawls_and_tells_who_did_what() {
     let Some(cluster) = Cluster::new() else {
         return;
     };
-    write_certificates(cluster.home.path());
+    certificates::write(cluster.home.path());
     let guarded = ["--require-tokens", "--first-token=first-token"];
     let masters = ["1", "2"].map(|id| cluster.master(id, &guarded));
     let mut workers: Vec<Node> = ["1", "2"].map(|id| cluster.worker(id, &[])).into();
