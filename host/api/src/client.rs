@@ -22,6 +22,7 @@ mod access;
 mod connector;
 mod error;
 mod frontier;
+mod health;
 mod lifecycle;
 mod masters;
 mod plugins;
@@ -31,6 +32,7 @@ mod transport;
 mod workers;
 
 pub use error::ClientError;
+pub use health::{Health, health};
 use masters::{CallMetadata, Calls, Masters};
 pub use plugins::{FetchDeadlines, MasterPlugins};
 pub use tls_fault::TlsFault;

@@ -1,5 +1,6 @@
 //! The gRPC servers of masters and workers, with health and reflection, on one listener.
 
+use std::convert::Infallible;
 use std::io;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use proto::crawler_master_server::CrawlerMasterServer;
 use proto::crawler_worker_server::CrawlerWorkerServer;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tonic_health::ServingStatus;
 
 use super::access::Access;
 use super::calls::Calls;
@@ -38,6 +40,8 @@ pub const LINKS_MAX: usize = 20 << 20;
 const KEEPALIVE: Duration = Duration::from_secs(20);
 /// Bytes that a client may send ahead of what is read of them, over one connection.
 const WINDOW: u32 = 64 << 10;
+/// Name under which the health service tells whether the process belongs to the cluster.
+pub(crate) const JOINED: &str = "joined";
 
 /// Services of one listener.
 #[derive(Clone, Default)]
@@ -46,6 +50,8 @@ pub struct Services {
     pub master: Option<Api>,
     /// Calls of a worker; `None` on a master.
     pub worker: Option<WorkerService>,
+    /// Cancelled when the process belongs to the cluster; the health service tells so under a name of its own.
+    pub joined: CancellationToken,
 }
 
 /// Parts of a worker that answer calls.
@@ -91,6 +97,17 @@ pub async fn serve(
     if worker.is_some() {
         reporter.set_serving::<CrawlerWorkerServer<Worker>>().await;
     }
+    reporter
+        .set_service_status(JOINED, ServingStatus::NotServing)
+        .await;
+    let joined = services.joined;
+    let tell_joined = async move {
+        joined.cancelled().await;
+        reporter
+            .set_service_status(JOINED, ServingStatus::Serving)
+            .await;
+        std::future::pending::<Infallible>().await
+    };
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(proto::FILE_DESCRIPTOR_SET)
@@ -100,7 +117,7 @@ pub async fn serve(
     let stall_timeout = requests.settings.stall_timeout;
     let connections = Connections::of_grpc(listener, &requests.settings, tls);
     let incoming = connections.incoming(stall_timeout);
-    tonic::transport::Server::builder()
+    let served = tonic::transport::Server::builder()
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
         .max_concurrent_streams(CALLS_MAX as u32)
@@ -113,9 +130,11 @@ pub async fn serve(
         .add_service(reflection().build_v1alpha().expect(sound))
         .add_optional_service(master)
         .add_optional_service(worker)
-        .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())
-        .await
-        .map_err(io::Error::other)
+        .serve_with_incoming_shutdown(incoming, stop.cancelled_owned());
+    tokio::select! {
+        served = served => served.map_err(io::Error::other),
+        never = tell_joined => match never {},
+    }
 }
 
 #[cfg(test)]

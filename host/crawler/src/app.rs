@@ -35,12 +35,14 @@ mod sinks;
 mod standalone;
 mod stats_file;
 mod stop;
+mod supervisor;
 mod up;
 
 pub use confined::confined;
 pub use open_files::open_more_files;
 pub use stop::Interrupted;
 use stop::{Signals, unless_stopped};
+pub use supervisor::Supervisor;
 
 /// Exit code after Ctrl-C, as shells know it.
 const INTERRUPTED: u8 = 130;
@@ -48,19 +50,20 @@ const INTERRUPTED: u8 = 130;
 /// Number of blocking calls at once.
 const BLOCKING_THREADS: usize = 32;
 
-/// Carries a command out. The first Ctrl-C or SIGTERM asks the command to end, the second ends it.
+/// Carries a command out. The first Ctrl-C or SIGTERM asks the command to end, the second ends it. The supervisor is told
+/// how a server stands.
 ///
 /// # Errors
 ///
 /// The threads of the process cannot be started.
-pub fn run(command: Command) -> io::Result<ExitCode> {
+pub fn run(command: Command, supervisor: Supervisor) -> io::Result<ExitCode> {
     // Files and compilers block; beyond this many at once they wait, and need no stack each.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)
         .build()?;
     // On the main thread, the loop of a crawl would be woken across threads for every page.
-    let work = runtime.spawn(run_until_signalled(command));
+    let work = runtime.spawn(run_until_signalled(command, supervisor));
     let ended = runtime.block_on(work);
     // Remaining tasks had their time; waiting for a blocked thread would delay the exit.
     runtime.shutdown_background();
@@ -86,11 +89,11 @@ pub fn failed(error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-async fn run_until_signalled(command: Command) -> anyhow::Result<()> {
+async fn run_until_signalled(command: Command, supervisor: Supervisor) -> anyhow::Result<()> {
     // The handlers are set first: from here on no signal ends the process without its clean-up.
     let mut signals = Signals::listen()?;
     let stop = CancellationToken::new();
-    let mut work = Box::pin(carry_out(command, stop.clone()));
+    let mut work = Box::pin(carry_out(command, &supervisor, stop.clone()));
     tokio::select! {
         result = &mut work => return result,
         () = signals.next() => stop.cancel(),
@@ -101,13 +104,19 @@ async fn run_until_signalled(command: Command) -> anyhow::Result<()> {
     }
 }
 
-async fn carry_out(command: Command, stop: CancellationToken) -> anyhow::Result<()> {
+async fn carry_out(
+    command: Command,
+    supervisor: &Supervisor,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     match command {
         Command::Run(options) => run::run(*options, stop).await,
-        Command::Up(options) => Box::pin(up::run(*options, stop)).await,
-        Command::Master(options) => Box::pin(cluster::run_master(*options, stop)).await,
+        Command::Up(options) => Box::pin(up::run(*options, supervisor, stop)).await,
+        Command::Master(options) => Box::pin(cluster::run_master(*options, supervisor, stop)).await,
         Command::Worker(options) => match *options {
-            WorkerOptions::Cluster(options) => Box::pin(cluster::run_worker(*options, stop)).await,
+            WorkerOptions::Cluster(options) => {
+                Box::pin(cluster::run_worker(*options, supervisor, stop)).await
+            }
             WorkerOptions::Alone(options) => standalone::run(*options, stop).await,
         },
         Command::Demo(options) => demo::run(options, stop).await,

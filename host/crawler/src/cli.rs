@@ -102,7 +102,8 @@ impl Command {
         }
     }
 
-    fn is_server(&self) -> bool {
+    /// Returns true if the command starts a process that goes on until it is stopped.
+    pub(crate) fn is_server(&self) -> bool {
         matches!(
             self,
             Command::Up(_) | Command::Master(_) | Command::Worker(_)
@@ -278,7 +279,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         Family::Frontier(command) => frontier::run(command, connect.await?).await,
         Family::Items(args) => items::run(args, connect.await?).await,
         Family::File(args) => file::run(args, connect.await?).await,
-        Family::Node(command) => node::run(command, connect.await?).await,
+        Family::Node(command) => node::run(command, masters.clone()).await,
         Family::Access(command) => access::run(command, connect.await?).await,
         Family::Login(args) => login::login(args, &masters).await,
         Family::Logout(args) => login::logout(&args),

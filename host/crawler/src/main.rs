@@ -32,11 +32,13 @@ fn start() -> anyhow::Result<ExitCode> {
     let environment = Environment::read();
     let cli = Cli::parse(std::env::args_os(), &environment)?;
     telemetry::init(&cli.log(&environment), cli.command.default_log())?;
+    // A confined process cannot connect to it any more.
+    let supervisor = app::Supervisor::connect(&cli.command, &environment);
     // It runs before any other thread starts: each thread is confined by the one that starts it.
     let command = match app::confined(cli.command) {
         Ok(command) => command,
         Err(error) => return Ok(app::failed(&error)),
     };
     app::open_more_files();
-    Ok(app::run(command)?)
+    Ok(app::run(command, supervisor)?)
 }

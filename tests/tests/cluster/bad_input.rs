@@ -33,6 +33,11 @@ fn f11_a_master_without_etcd_says_so_carries_nothing_out_and_begins_when_it_is_t
     assert_eq!(add.status, 503, "{add:?}");
     assert!(add.text.contains("does not lead"), "{}", add.text);
     assert_eq!(master.http(Method::GET, "/healthz", None).status, 200);
+    assert_eq!(master.cli(&cluster, &["node", "health"]).code, Some(0));
+    let joined = master.cli(&cluster, &["node", "health", "--joined"]);
+    assert_eq!(joined.code, Some(1));
+    let reason = "the process does not belong to the cluster yet";
+    assert!(joined.stderr.contains(reason), "{}", joined.stderr);
     let list = master.cli(&cluster, &["node", "list"]);
     assert_eq!(list.code, Some(1));
     assert!(list.stderr.contains(&endpoint), "{}", list.stderr);
@@ -44,6 +49,8 @@ fn f11_a_master_without_etcd_says_so_carries_nothing_out_and_begins_when_it_is_t
         (list.code == Some(0)).then_some(list)
     });
     assert!(list.stdout.contains("master-1"), "{}", list.stdout);
+    let joined = master.ok(&cluster, &["node", "health", "--joined"]);
+    assert_eq!(joined, "belongs to the cluster\n");
 }
 
 #[test]

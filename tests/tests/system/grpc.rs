@@ -223,7 +223,7 @@ fn s11_reflection_and_health_tell_clients_without_a_proto_file() {
     block_on(async {
         let channel = connect(&server).await;
         let mut health = HealthClient::new(channel.clone());
-        for service in ["", "CrawlerMaster", "CrawlerWorker"] {
+        for service in ["", "CrawlerMaster", "CrawlerWorker", "joined"] {
             let service = service.to_owned();
             let answer = health
                 .check(HealthCheckRequest { service })

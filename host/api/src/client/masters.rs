@@ -182,7 +182,8 @@ impl Master {
     }
 }
 
-fn parse(url: &str, tls: &ClientTls) -> Result<Server, ClientError> {
+/// Parses the URL of a server.
+pub(super) fn parse(url: &str, tls: &ClientTls) -> Result<Server, ClientError> {
     let wrong = |why: String| ClientError::Url {
         url: url.to_owned(),
         why,
@@ -195,7 +196,8 @@ fn parse(url: &str, tls: &ClientTls) -> Result<Server, ClientError> {
     Server::at(url.to_owned(), tls).map_err(|e| wrong(chain(&e)))
 }
 
-fn unreachable(url: &str, failure: ConnectionFailure) -> ClientError {
+/// Returns the error of a client that has no connection to this URL.
+pub(super) fn unreachable(url: &str, failure: ConnectionFailure) -> ClientError {
     let url = url.to_owned();
     match failure.tls.filter(|fault| !fault.is_passing()) {
         Some(fault) => ClientError::Tls { url, fault },

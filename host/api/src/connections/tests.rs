@@ -6,6 +6,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::access::Access;
@@ -49,6 +50,7 @@ impl Server {
                 call_token: call_token(),
                 turns: None,
             }),
+            joined: CancellationToken::new(),
         };
         let served = grpc::serve(
             grpc,

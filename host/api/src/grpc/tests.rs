@@ -34,6 +34,7 @@ async fn worker(settings: RequestSettings) -> (SocketAddr, TaskScope) {
             call_token: call_token(),
             turns: Some(turns()),
         }),
+        joined: CancellationToken::new(),
     };
     let served = serve(
         listener,

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connecting_store::ConnectingStore;
 use super::process::{self, Backend, Base, Process};
+use super::supervisor::Supervisor;
 use super::{parts, seeding};
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
 use crawler_process::clock::{Clock, SystemClock};
@@ -22,19 +23,21 @@ use crawler_store::etcd::EtcdStore;
 /// Runs a master until a stop.
 pub(super) async fn run_master(
     options: MasterOptions,
+    supervisor: &Supervisor,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let start = |store| start_master(&options, store, Arc::new(SystemClock));
-    Box::pin(run(start, &options.node, stop)).await
+    Box::pin(run(start, &options.node, supervisor, stop)).await
 }
 
 /// Runs a worker until a stop.
 pub(super) async fn run_worker(
     options: ClusterWorkerOptions,
+    supervisor: &Supervisor,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let start = |store| start_worker(&options, store, Arc::new(SystemClock));
-    Box::pin(run(start, &options.node, stop)).await
+    Box::pin(run(start, &options.node, supervisor, stop)).await
 }
 
 /// Runs a process until a stop. The store is connected meanwhile, however long that takes; the start of the process
@@ -42,12 +45,14 @@ pub(super) async fn run_worker(
 async fn run<Start>(
     start: impl FnOnce(Arc<dyn Store>) -> Start,
     options: &NodeOptions,
+    supervisor: &Supervisor,
     stop: CancellationToken,
 ) -> anyhow::Result<()>
 where
     Start: Future<Output = anyhow::Result<Process>>,
 {
     let settings = parts::etcd_settings(&options.etcd)?;
+    supervisor.waits("etcd and the data root");
     let store = Arc::new(ConnectingStore::new());
     let mut connecting = pin!(async {
         store.connect(|| EtcdStore::connect(settings.clone())).await;
@@ -62,7 +67,9 @@ where
     let (grpc, http, data) = (process.grpc, process.http, &options.data);
     let id = process.ids();
     tracing::info!("listening id={id} grpc={grpc} http={http} data={data}");
-    process.serve(async { Ok(connecting.await) }, stop).await
+    process
+        .serve(async { Ok(connecting.await) }, supervisor, stop)
+        .await
 }
 
 /// Starts a master on this store. It answers calls when this returns, and belongs to the cluster later. If it

@@ -76,12 +76,14 @@ impl Listeners {
         all.iter().flatten().map(SocketAddr::to_string).collect()
     }
 
-    /// Serves until `scope` is stopped. `access` tells who may call the listener at an address.
+    /// Serves until `scope` is stopped. `access` tells who may call the listener at an address, and `joined` is cancelled
+    /// when the process belongs to the cluster.
     pub(super) fn open(
         self,
         master: Option<Api>,
         worker: Option<WorkerService>,
         access: impl Fn(SocketAddr) -> Access,
+        joined: CancellationToken,
         scope: &TaskScope,
     ) {
         let stop = scope.stop_signal();
@@ -98,7 +100,11 @@ impl Listeners {
             tls.clone(),
             stop.clone(),
         );
-        let services = grpc::Services { master, worker };
+        let services = grpc::Services {
+            master,
+            worker,
+            joined,
+        };
         let grpc = grpc::serve(
             grpc,
             services,

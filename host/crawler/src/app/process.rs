@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::graceful_drain::GracefulDrain;
 use super::identity::Identity;
 use super::registration::is_id_taken;
+use super::supervisor::Supervisor;
 use crawler_model::id::NodeId;
 use crawler_process::task::TaskScope;
 use crawler_store::catalog::Catalog;
@@ -33,6 +34,8 @@ pub(super) struct Process {
     pub(super) http: SocketAddr,
     identities: Vec<Identity>,
     catalog: Catalog,
+    /// Cancelled when all nodes of this process belong to the cluster.
+    joined: CancellationToken,
     /// Drain of the worker, if the process has one.
     drain: Option<Drain>,
     scopes: Scopes,
@@ -64,15 +67,32 @@ struct Scopes {
 }
 
 impl Process {
-    /// Goes on until a stop, an error of `beside`, or a fault, and then ends the process.
+    /// Goes on until a stop, an error of `beside`, or a fault, and then ends the process. The supervisor is told when it
+    /// is ready and when it ends, and up to its end that it goes on.
     pub(super) async fn serve(
+        self,
+        beside: impl Future<Output = anyhow::Result<Infallible>>,
+        supervisor: &Supervisor,
+        stop: CancellationToken,
+    ) -> anyhow::Result<()> {
+        let status = format!("{} grpc={} http={}", self.ids(), self.grpc, self.http);
+        let told = supervisor.keep_told(self.joined.clone(), &status);
+        tokio::select! {
+            result = Box::pin(self.serve_to_end(beside, supervisor, stop)) => result,
+            never = told => match never {},
+        }
+    }
+
+    async fn serve_to_end(
         mut self,
         beside: impl Future<Output = anyhow::Result<Infallible>>,
+        supervisor: &Supervisor,
         stop: CancellationToken,
     ) -> anyhow::Result<()> {
         let (drain, catalog) = (self.drain.take(), self.catalog.clone());
         let stopped = async {
             stop.cancelled().await;
+            supervisor.stopping();
             if let Some(Drain {
                 worker,
                 within,
@@ -87,6 +107,7 @@ impl Process {
             () = stopped => Ok(()),
             error = self.fault() => Err(error),
         };
+        supervisor.stopping();
         tracing::info!("stopping");
         if result.as_ref().is_err_and(is_id_taken) {
             self.identities.iter().for_each(Identity::forget);

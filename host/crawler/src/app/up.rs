@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::process::{self, Backend, Base, Process};
+use super::supervisor::Supervisor;
 use super::{master_node, seeding};
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions, UpOptions, WantedId};
 use crate::config::EtcdConfig;
@@ -18,7 +19,11 @@ use crawler_process::clock::{Clock, SystemClock};
 const CAPACITY: u32 = 100_000;
 
 /// Runs until a stop, or until a part of the process has panicked.
-pub(super) async fn run(options: UpOptions, stop: CancellationToken) -> anyhow::Result<()> {
+pub(super) async fn run(
+    options: UpOptions,
+    supervisor: &Supervisor,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
     let (up, control) = start(&options).await?;
     let (grpc, http) = (up.grpc, up.http);
     let seeded = async {
@@ -26,7 +31,7 @@ pub(super) async fn run(options: UpOptions, stop: CancellationToken) -> anyhow::
         tracing::info!("listening grpc={grpc} http={http} data={}", options.data);
         std::future::pending().await
     };
-    up.serve(seeded, stop).await
+    up.serve(seeded, supervisor, stop).await
 }
 
 /// Opens the state, takes the ports, starts all parts, and waits until the master leads. Nothing runs after an

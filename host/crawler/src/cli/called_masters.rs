@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::{Failure, print_note};
 use crate::config::{Credentials, CredentialsError, DEFAULT_MASTER, Environment};
-use crawler_api::client::Client;
-use crawler_api::tls::{ClientTls, IdentityFiles};
+use crawler_api::client::{self, Client, Health};
+use crawler_api::tls::{ClientTls, IdentityFiles, TlsError};
 
 #[derive(Debug, Args)]
 pub(super) struct MastersArgs {
@@ -155,13 +155,25 @@ impl CalledMasters {
         }
     }
 
-    /// Connects to the first master that can be reached. Certificates are read only if a URL asks for TLS.
-    pub async fn connect(&self) -> anyhow::Result<Client> {
+    /// Returns the certificates of the connection. They are read only if a URL asks for TLS.
+    fn tls(&self) -> Result<ClientTls, TlsError> {
         let is_encrypted = self.urls.iter().any(|url| url.starts_with("https://"));
-        let tls = match is_encrypted {
-            true => ClientTls::of_command(self.ca.clone(), self.identity.clone())?,
-            false => ClientTls::default(),
-        };
+        match is_encrypted {
+            true => ClientTls::of_command(self.ca.clone(), self.identity.clone()),
+            false => Ok(ClientTls::default()),
+        }
+    }
+
+    /// Asks the first of these processes how it stands, without a token.
+    pub(super) async fn health(&self) -> anyhow::Result<Health> {
+        let tls = self.tls()?;
+        let url = self.urls.first().map_or(DEFAULT_MASTER, String::as_str);
+        Ok(client::health(url, &tls).await?)
+    }
+
+    /// Connects to the first master that can be reached.
+    pub async fn connect(&self) -> anyhow::Result<Client> {
+        let tls = self.tls()?;
         let token = self.token()?;
         let client = Client::connect_any(&self.urls, &tls).await?;
         Ok(match token {

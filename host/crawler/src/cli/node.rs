@@ -5,8 +5,8 @@ use crawler_proto as proto;
 use futures::TryStreamExt as _;
 
 use super::args::{Format, OutputArgs};
-use super::table;
-use crawler_api::client::Client;
+use super::{CalledMasters, Failure, table};
+use crawler_api::client::{Client, Health};
 use crawler_model::id::NodeId;
 
 #[derive(Debug, Subcommand)]
@@ -27,21 +27,32 @@ pub(super) enum NodeCommand {
         #[arg(long)]
         undo: bool,
     },
+    /// Ask one process whether it goes on: exit code 0, or 1 with the reason; for health checks of containers
+    #[command(
+        after_help = "The process is the one that --master names first; a worker answers at the address of its gRPC too. No access\ntoken is needed.\n\nExamples:\n  crawler node health\n  crawler node health --joined --master http://127.0.0.1:9090"
+    )]
+    Health {
+        /// Ask whether it belongs to the cluster, too
+        #[arg(long)]
+        joined: bool,
+    },
     /// Tell who is there, and then who joins, leaves or changes, until Ctrl-C
     #[command(after_help = "Example:\n  crawler node watch")]
     Watch(OutputArgs),
 }
 
-pub(super) async fn run(command: NodeCommand, client: Client) -> anyhow::Result<()> {
+pub(super) async fn run(command: NodeCommand, masters: CalledMasters) -> anyhow::Result<()> {
     let output = match command {
         NodeCommand::List(output) => output,
-        NodeCommand::Watch(output) => return watch(&output, client).await,
+        NodeCommand::Health { joined } => return health(&masters, joined).await,
+        NodeCommand::Watch(output) => return watch(&output, masters.connect().await?).await,
         NodeCommand::Drain { id, undo } => {
-            let proto::DrainNodeResponse { load, others } = client.drain_node(&id, undo).await?;
+            let proto::DrainNodeResponse { load, others } =
+                masters.connect().await?.drain_node(&id, undo).await?;
             return Ok(table::print_line(&drained(&id, undo, load, others))?);
         }
     };
-    let answer = client.nodes().await?;
+    let answer = masters.connect().await?.nodes().await?;
     if output.format == Format::Json {
         return table::print_json(&answer);
     }
@@ -60,6 +71,18 @@ pub(super) async fn run(command: NodeCommand, client: Client) -> anyhow::Result<
         table::print(head, &rows)?;
     }
     Ok(())
+}
+
+async fn health(masters: &CalledMasters, must_have_joined: bool) -> anyhow::Result<()> {
+    match masters.health().await? {
+        Health::Waits if must_have_joined => Err(Failure::new(
+            "the process does not belong to the cluster yet",
+            "its log tells what it waits for",
+        )
+        .into()),
+        Health::Waits => Ok(table::print_line("answers, and waits for the cluster")?),
+        Health::Joined => Ok(table::print_line("belongs to the cluster")?),
+    }
 }
 
 fn drained(id: &NodeId, undo: bool, load: u32, others: u32) -> String {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::credentials::{Credentials, CredentialsError};
 use crawler_process::telemetry::Colors;
@@ -33,6 +34,11 @@ pub struct Environment {
     pub token: Option<String>,
     /// `XDG_CONFIG_HOME`, or `.config` in the home folder.
     pub config_home: Option<PathBuf>,
+    /// `NOTIFY_SOCKET`: address at which a supervisor such as systemd is told how a server stands.
+    pub notify_socket: Option<String>,
+    /// `WATCHDOG_USEC`: time after which the supervisor takes a silent server for a hung one. `None` if `WATCHDOG_PID`
+    /// names another process.
+    pub watchdog: Option<Duration>,
     /// Values of those of [`Environment::VARIABLES`] that are set.
     pub set: BTreeMap<&'static str, String>,
 }
@@ -90,6 +96,12 @@ impl Environment {
             has_cargo_dir: cargo_dirs.iter().any(|name| set(name).is_some()),
             token: set("CRAWLER_TOKEN"),
             config_home: xdg("XDG_CONFIG_HOME", ".config"),
+            notify_socket: set("NOTIFY_SOCKET"),
+            watchdog: set("WATCHDOG_USEC")
+                .filter(|_| is_own(set("WATCHDOG_PID").as_deref()))
+                .and_then(|microseconds| microseconds.parse::<u64>().ok())
+                .filter(|microseconds| *microseconds > 0)
+                .map(Duration::from_micros),
             set: Self::VARIABLES
                 .into_iter()
                 .filter_map(|name| Some((name, shown(name, set(name)?))))
@@ -133,6 +145,11 @@ impl Environment {
             None => Some(self.cache_folder().join("build")),
         }
     }
+}
+
+/// Returns true if a supervisor means this process: it names no other one.
+fn is_own(id: Option<&str>) -> bool {
+    id.is_none_or(|id| id == std::process::id().to_string())
 }
 
 /// Returns the value of a variable as users may see it.
@@ -264,6 +281,20 @@ mod tests {
             Path::new("/x/crawler/up-9091")
         );
         assert_eq!(folder(&[home, ("XDG_STATE_HOME", "x")]), folder(&[home]));
+    }
+
+    #[test]
+    fn a_watchdog_of_another_process_is_none_of_ours() {
+        let own = std::process::id().to_string();
+        let watchdog = |variables: &[_]| environment(variables).watchdog;
+        let time = ("WATCHDOG_USEC", "30000000");
+        let half_a_minute = Some(Duration::from_secs(30));
+        assert_eq!(watchdog(&[time]), half_a_minute);
+        assert_eq!(watchdog(&[time, ("WATCHDOG_PID", &own)]), half_a_minute);
+        assert_eq!(watchdog(&[time, ("WATCHDOG_PID", "1")]), None);
+        for text in ["0", "soon", "-1"] {
+            assert_eq!(watchdog(&[("WATCHDOG_USEC", text)]), None, "{text}");
+        }
     }
 
     #[test]

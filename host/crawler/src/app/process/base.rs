@@ -304,7 +304,9 @@ impl Base {
                 .filter(|_| exposure.asks_for_tokens(address));
             guarded.unwrap_or_default()
         };
-        self.listeners.open(api, service, access, &scopes.listeners);
+        let joined = CancellationToken::new();
+        self.listeners
+            .open(api, service, access, joined.clone(), &scopes.listeners);
         for (identity, member) in self.identities.iter().zip(&self.members) {
             identity.keep(member.node.role, &self.catalog, &scopes.membership);
         }
@@ -317,6 +319,7 @@ impl Base {
         };
         let (drain, agent) = worker.map(|worker| (worker.drain, worker.agent)).unzip();
         let (election, work) = (scopes.election.clone(), scopes.work.clone());
+        let has_joined = joined.clone();
         let begin = move |cluster, registrations: &[Registration]| {
             let control = master.map(|master| {
                 let control = master.control.clone();
@@ -328,6 +331,7 @@ impl Base {
                 let parts = agent(cluster, registration.registered());
                 work.spawn("agent", run_agent(parts, control, work.stop_signal()));
             }
+            has_joined.cancel();
         };
         let ended = scopes.election.clone();
         let end = async move {
@@ -339,6 +343,7 @@ impl Base {
             fault: membership.keep(&scopes.membership, begin, end),
             identities: self.identities,
             catalog: self.catalog,
+            joined,
             drain,
             scopes,
             store_failed: self.embedded_failed.unwrap_or_default(),
