@@ -3,16 +3,18 @@
 //! own, have names too.
 
 /// Parts that the tests of `tests/run` need. `.ci/run` demands all of them.
-pub const OF_TESTS: [&str; 23] = [
+pub const OF_TESTS: [&str; 26] = [
     "by-hand",
     "cargo-deny",
     "componentize-py",
     "componentize-qjs",
+    "compose-spec",
     "confinement",
     "declarative",
     "etcd",
     "first-crawl",
     "grpcio",
+    "helm",
     "many-machines",
     "moto",
     "node",
@@ -23,6 +25,7 @@ pub const OF_TESTS: [&str; 23] = [
     "python3-doc",
     "rustdoc",
     "script",
+    "systemd-analyze",
     "three-machines",
     "tmpfs",
     "tutorial",

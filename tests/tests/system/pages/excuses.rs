@@ -11,10 +11,13 @@ use super::{INSTALL, MANY_MACHINES, RUN, read};
 const RELEASE: &str = "a build of a release takes minutes; the build of the tests stands in for it";
 const DEMO: &str =
     "a build of a release; tests/ctrl_c and tests/system/statistics.rs run `crawler demo`";
+const CONTAINERS: &str = "it needs containers; tests/deploy checks the files without starting them";
+const KUBERNETES: &str =
+    "it needs a cluster of Kubernetes; tests/deploy renders the chart and checks what comes out";
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
-const EXCUSES: [(&str, &str, &str); 19] = [
+const EXCUSES: [(&str, &str, &str); 25] = [
     (
         "host/docs/src/reference/access.md",
         "crawler master --grpc 10.0.0.1:9091 --http 10.0.0.1:8081 --first-token admin-token",
@@ -84,6 +87,36 @@ const EXCUSES: [(&str, &str, &str); 19] = [
         "host/docs/src/reference/grpc.md",
         "$ pip install grpcio grpcio-tools",
         "it needs a network; tests/system/grpc.rs does the same where the tools are there",
+    ),
+    (
+        "host/docs/src/operate/deploy.md",
+        "$ docker build -f host/deploy/Containerfile -t crawler .",
+        CONTAINERS,
+    ),
+    (
+        "host/docs/src/operate/deploy.md",
+        "$ host/deploy/compose/init",
+        CONTAINERS,
+    ),
+    (
+        "host/docs/src/operate/deploy.md",
+        "$ helm install shop host/deploy/helm/crawler --namespace crawls --values shop.yaml",
+        KUBERNETES,
+    ),
+    (
+        "host/docs/src/operate/deploy.md",
+        "$ for n in 0 1 2; do kubectl exec --namespace crawls shop-master-$n -- cat /var/lib/crawler/admin-token; done",
+        KUBERNETES,
+    ),
+    (
+        "host/docs/src/operate/deploy.md",
+        "$ cargo install cargo-deb",
+        RELEASE,
+    ),
+    (
+        "host/docs/src/operate/supervise.md",
+        "$ systemctl daemon-reload",
+        "it needs a machine that systemd runs; tests/deploy checks the units",
     ),
     ("host/docs/src/contribute/tests.md", "$ tests/run", ITSELF),
 ];
