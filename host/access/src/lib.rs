@@ -6,13 +6,19 @@
 //! registry  gives tokens out, lists them and takes them back
 //! audit     the record of who did what, in the data root
 //! gate      admits callers by the tokens that they show, from a view of the store in memory
+//! node      nodes as certificates and join tokens name them
+//! ca        the cluster's own CA, which issues the certificates of nodes
+//! joins     join tokens, each of which buys nodes a certificate
 //! ```
 //!
 //! The rights of a token are [`crawler_model::access::Grants`]. The crate of the calls decides which right a call
 //! needs.
 
 pub mod audit;
+pub mod ca;
 pub mod gate;
+pub mod joins;
+pub mod node;
 mod record;
 pub mod registry;
 mod token;

@@ -57,7 +57,7 @@ impl Token {
 
     /// Returns the hash that the store keeps.
     pub fn hash(&self) -> SecretHash {
-        SecretHash(sha2::Sha256::digest(self.secret).into())
+        SecretHash::of(&self.secret)
     }
 }
 
@@ -87,9 +87,19 @@ impl fmt::Debug for Token {
 }
 
 impl SecretHash {
+    /// Returns the hash of a secret.
+    pub(crate) fn of(secret: &[u8; 32]) -> Self {
+        Self(sha2::Sha256::digest(secret).into())
+    }
+
     /// True if it is the hash of this token's secret. The time taken does not depend on how much of it is right.
     pub fn is_of(&self, token: &Token) -> bool {
-        self.0.ct_eq(&token.hash().0).into()
+        self.is(&token.hash())
+    }
+
+    /// True if both are of one secret. The time taken does not depend on how much of them is the same.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0.ct_eq(&other.0).into()
     }
 }
 

@@ -217,6 +217,21 @@ impl Keys {
         format!("{}{id}", self.access_tokens())
     }
 
+    /// Key of the CA that issues the certificates of nodes.
+    pub fn cluster_ca(&self) -> String {
+        format!("{}ca", self.access())
+    }
+
+    /// Prefix of all join tokens.
+    pub fn join_tokens(&self) -> String {
+        format!("{}join-tokens/", self.access())
+    }
+
+    /// Key of one join token.
+    pub fn join_token(&self, id: &TokenId) -> String {
+        format!("{}{id}", self.join_tokens())
+    }
+
     /// Prefix of all times before which the tokens of a subject are void.
     pub fn void_before_all(&self) -> String {
         format!("{}void/", self.access())
