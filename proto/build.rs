@@ -3,7 +3,7 @@
 use tonic_prost_build::Builder;
 
 /// Messages that HTTP and `-o json` show: they are written as JSON.
-const SHOWN: [&str; 36] = [
+const SHOWN: [&str; 39] = [
     "NodeSpec",
     "Resource",
     "ResourceSpec",
@@ -40,11 +40,14 @@ const SHOWN: [&str; 36] = [
     "Caller",
     "AuditEntry",
     "ReadAuditResponse",
+    "IssueJoinTokenResponse",
+    "JoinToken",
+    "ListJoinTokensResponse",
 ];
 
 /// Fields whose JSON is not simply their value, with the attribute of serde. The name of a message after a dot
 /// stands for all of its fields.
-const FIELDS: [(&str, &str); 25] = [
+const FIELDS: [(&str, &str); 26] = [
     // Clients of the original interface read it with a capital letter.
     ("NodeSpec.Address", r#"rename = "Address""#),
     // JavaScript rounds numbers as large as nanoseconds.
@@ -60,6 +63,7 @@ const FIELDS: [(&str, &str); 25] = [
     ("ResourceSpec.if_id", "skip"),
     // A message is never absent where every answer has it.
     ("IssueTokenResponse.record", OR_EMPTY),
+    ("IssueJoinTokenResponse.record", OR_EMPTY),
     ("Resource.spec", OR_EMPTY),
     ("Resource.counts", OR_EMPTY),
     ("ResourceSpec.crawl", OR_EMPTY),

@@ -24,6 +24,8 @@ use methods::{Method, Needs};
 const NOBODY: &str = "a caller without a token";
 /// Words for whoever has no valid token.
 const STRANGER: &str = "strangers without a valid token";
+/// Words for whoever makes a call that is proved by what is in it.
+const CANDIDATE: &str = "a node with a join token or a certificate";
 /// Words for a node of the cluster.
 const NODE: &str = "a node of the cluster";
 /// Scheme of the header `Authorization` with which a caller shows a token.
@@ -84,6 +86,14 @@ impl Access {
         shown: Headers<'_>,
         address: Option<SocketAddr>,
     ) -> Result<Caller, Problem> {
+        if method.is_some_and(|method| method.needs == Needs::OwnProof) {
+            // The call itself finds out whether it is made by whom it says.
+            return Ok(Caller {
+                address,
+                method,
+                ..Caller::default()
+            });
+        }
         let Access::Tokens { gate, audit } = self else {
             let authorization = shown
                 .authorization
@@ -139,7 +149,7 @@ fn check_method(caller: &Caller, method: Option<&Method>) -> Result<(), Problem>
         ));
     };
     match method.needs {
-        Needs::Nothing => Ok(()),
+        Needs::Nothing | Needs::OwnProof => Ok(()),
         Needs::Right(right) | Needs::AnyName(right) => caller.check_right(method.name, right),
         Needs::WholeCluster(right) => {
             caller.check_right(method.name, right)?;
@@ -227,6 +237,7 @@ impl Caller {
         match &self.shown {
             Some(shown) => shown.admission.subject.as_str(),
             None if self.is_node => NODE,
+            None if self.has_own_proof() => CANDIDATE,
             None => NOBODY,
         }
     }
@@ -260,6 +271,12 @@ impl Caller {
     /// True if a master that knows the secret of the nodes has handed the call on.
     pub(crate) fn is_through_node(&self) -> bool {
         self.is_through_node
+    }
+
+    /// True if the call itself has to prove who makes it: nobody knows the caller before.
+    pub(crate) fn has_own_proof(&self) -> bool {
+        self.method
+            .is_some_and(|method| method.needs == Needs::OwnProof)
     }
 
     /// Returns the name of the call if it only reads.
@@ -383,6 +400,16 @@ mod tests {
         let sent = caller.authorization().unwrap();
         assert_eq!(sent.expose(), "Bearer crawler_secret");
         assert!(!format!("{caller:?}").contains("crawler_secret"));
+    }
+
+    #[test]
+    fn a_node_that_joins_shows_no_token_and_gets_no_right() {
+        let method = Method::named("JoinCluster");
+        let caller = Access::Open.caller(method, Headers::default(), None);
+        let caller = caller.unwrap();
+        assert!(caller.has_own_proof());
+        assert!(!caller.grants().covers_all());
+        assert_eq!(caller.name(), CANDIDATE);
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod connector;
 mod error;
 mod frontier;
 mod health;
+mod joins;
 mod lifecycle;
 mod masters;
 mod plugins;
@@ -33,6 +34,7 @@ mod workers;
 
 pub use error::ClientError;
 pub use health::{Health, health};
+pub use joins::{JoinRequest, NodeCertificate};
 use masters::{CallMetadata, Calls, Masters};
 pub use plugins::{FetchDeadlines, MasterPlugins};
 pub use tls_fault::TlsFault;

@@ -248,7 +248,10 @@ impl Unfinished<'_> {
             done.clone_into(&mut entry.detail);
         }
         match result {
-            Err(problem) if problem.code == Code::PermissionDenied => {
+            // Strangers must not be able to fill the record.
+            Err(problem)
+                if problem.code == Code::PermissionDenied || self.caller.has_own_proof() =>
+            {
                 self.forwarder.audit.record_refused(entry);
             }
             Ok(_) | Err(_) => self.forwarder.audit.record(entry),
@@ -278,7 +281,10 @@ impl Drop for Unfinished<'_> {
             let mut entry = self.entry(Ok(()));
             "CANCELLED".clone_into(&mut entry.result);
             "the caller went away; it may have been carried out".clone_into(&mut entry.detail);
-            self.forwarder.audit.record(entry);
+            match self.caller.has_own_proof() {
+                true => self.forwarder.audit.record_refused(entry),
+                false => self.forwarder.audit.record(entry),
+            }
         }
     }
 }

@@ -11,6 +11,7 @@
 //! access       whether a caller has to show a token, and what it may do
 //! streams      the calls that answer with a stream
 //! tokens       the calls about access tokens
+//! joins        the calls by which nodes get certificates
 //! spec         what a caller asks of a resource, as gRPC, HTTP and the command line share it
 //! answer       the messages that calls answer, made of what the master shows
 //! convert      messages that are taken apart: requests, and those between masters and workers
@@ -43,6 +44,7 @@ use self::problem::Problem;
 use self::spec::SpecRequest;
 use self::tls::ClientTls;
 use crawler_access::audit::AuditLog;
+use crawler_access::ca::Authority;
 use crawler_master::Code;
 use crawler_master::control::{Control, Precondition};
 use crawler_model::id::{NodeId, PluginRef, ResourceName};
@@ -61,6 +63,7 @@ mod forward;
 mod frontier;
 pub mod grpc;
 pub mod http;
+mod joins;
 mod lifecycle;
 mod metadata;
 mod plugins;
@@ -105,6 +108,8 @@ pub struct ApiParts {
     pub tls: ClientTls,
     /// Clock by which tokens are issued.
     pub clock: Arc<dyn Clock>,
+    /// CA that issues the certificates of nodes.
+    pub authority: Arc<Authority>,
 }
 
 type Stream<T> = BoxStream<'static, Result<T, Problem>>;

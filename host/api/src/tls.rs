@@ -5,6 +5,8 @@
 //! current       a value that is made of files, and made again when they have changed
 //! server        the side of listeners
 //! client        the side of clients
+//! pinned        verifies the first master of a node that has no CA yet
+//! identity      the node that a certificate names
 //! ```
 //!
 //! Cryptography is that of ring, which every configuration names: the default provider of the process is never
@@ -18,6 +20,7 @@ use rustls::crypto::{CryptoProvider, ring};
 mod certificates;
 mod client;
 mod current;
+mod pinned;
 mod server;
 #[cfg(test)]
 pub(crate) mod testing;

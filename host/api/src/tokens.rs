@@ -94,7 +94,7 @@ impl Api {
     }
 
     /// Carries out a call about access, and records its outcome with what `done` says of it.
-    async fn recorded<T>(
+    pub(crate) async fn recorded<T>(
         &self,
         method: &'static str,
         name: &str,

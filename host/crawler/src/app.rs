@@ -22,6 +22,7 @@ mod identity;
 mod listeners;
 mod master_node;
 mod membership;
+mod node_certificate;
 mod node_tls;
 mod open_files;
 mod own_nodes;

@@ -23,13 +23,14 @@ use self::options::{DemoArgs, RunArgs, UpArgs};
 pub use self::options::{DemoOptions, RunOptions, UpOptions};
 use self::plugin::PluginCommand;
 pub use self::process_options::{
-    AloneOptions, ClusterWorkerOptions, MasterOptions, NodeOptions, WantedId, WorkerOptions,
+    AloneOptions, ClusterWorkerOptions, MasterOptions, NodeOptions, WorkerOptions,
 };
 use self::process_options::{MasterArgs, WorkerArgs};
 pub use self::requests::CallOptions;
 use self::shell_files::{CompletionsArgs, ManArgs};
 use self::terminal::TerminalArgs;
 pub use self::unmet::{UNMET, Unmet, check_all_roots, check_roots};
+pub use self::wanted_id::WantedId;
 use crate::config::{ConfigError, Environment};
 use crawler_api::client::ClientError;
 use crawler_api::tls::TlsError;
@@ -57,6 +58,7 @@ mod frontier;
 mod init;
 mod items;
 pub mod items_file;
+mod join_token;
 mod login;
 mod node;
 pub mod options;
@@ -70,6 +72,7 @@ mod shell_files;
 mod table;
 mod terminal;
 mod unmet;
+mod wanted_id;
 
 /// Command that the user asked for.
 #[derive(Debug)]

@@ -16,6 +16,7 @@
 use std::path::Path;
 
 mod access;
+mod cluster;
 mod credentials;
 mod data;
 mod declared;
@@ -34,6 +35,7 @@ mod tls;
 mod written;
 
 pub use access::{CredentialConfig, ProxyConfig};
+pub use cluster::ClusterConfig;
 pub use credentials::{Credentials, CredentialsError};
 pub use data::DataConfig;
 pub use declared::{Declared, Placed};

@@ -20,6 +20,8 @@ pub(crate) enum Needs {
     AnyName(Right),
     /// A right that is not limited to namespaces.
     WholeCluster(Right),
+    /// A proof in the call itself, and no access token: the join token or the certificate of a node.
+    OwnProof,
 }
 
 /// Service of the calls.
@@ -33,7 +35,7 @@ const fn method(name: &'static str, needs: Needs) -> Method {
 }
 
 /// All calls, in the order of the .proto file.
-pub(crate) const METHODS: [Method; 31] = {
+pub(crate) const METHODS: [Method; 36] = {
     use Needs::{AnyName, Right as Has, WholeCluster};
     use Right::{Administer, Operate, Publish, Read};
     [
@@ -68,6 +70,11 @@ pub(crate) const METHODS: [Method; 31] = {
         method("RevokeTokens", WholeCluster(Administer)),
         method("ReadAudit", WholeCluster(Administer)),
         method("GetCaller", Needs::Nothing),
+        method("IssueJoinToken", WholeCluster(Administer)),
+        method("ListJoinTokens", WholeCluster(Administer)),
+        method("RevokeJoinToken", WholeCluster(Administer)),
+        method("JoinCluster", Needs::OwnProof),
+        method("RenewCertificate", Needs::OwnProof),
     ]
 };
 

@@ -9,6 +9,7 @@ use tonic::{Request, Response, Streaming};
 use super::answer::{Answer, Stream, answer, refused, stream};
 use super::origin::origin;
 use super::upload::upload;
+use crate::Peer;
 use crate::access::Caller;
 use crate::push::PushRequest;
 use crate::{Api, convert};
@@ -323,6 +324,48 @@ impl CrawlerMaster for Master {
     async fn get_caller(&self, request: Request<proto::GetCallerRequest>) -> Answer<proto::Caller> {
         let api = self.api(&request);
         Ok(Response::new(api.whoami()))
+    }
+
+    async fn issue_join_token(
+        &self,
+        request: Request<proto::IssueJoinTokenRequest>,
+    ) -> Answer<proto::IssueJoinTokenResponse> {
+        let api = self.api(&request);
+        answer(api.issue_join_token(request.into_inner())).await
+    }
+
+    async fn list_join_tokens(
+        &self,
+        request: Request<proto::ListJoinTokensRequest>,
+    ) -> Answer<proto::ListJoinTokensResponse> {
+        let api = self.api(&request);
+        answer(api.join_tokens()).await
+    }
+
+    async fn revoke_join_token(
+        &self,
+        request: Request<proto::RevokeJoinTokenRequest>,
+    ) -> Answer<()> {
+        let api = self.api(&request);
+        answer(api.revoke_join_token(&request.into_inner().id)).await
+    }
+
+    async fn join_cluster(
+        &self,
+        request: Request<proto::JoinClusterRequest>,
+    ) -> Answer<proto::NodeCertificate> {
+        let api = self.api(&request);
+        answer(Box::pin(api.join_cluster(request.into_inner()))).await
+    }
+
+    async fn renew_certificate(
+        &self,
+        request: Request<proto::RenewCertificateRequest>,
+    ) -> Answer<proto::NodeCertificate> {
+        let api = self.api(&request);
+        let shown = request.extensions().get::<Peer>();
+        let shown = shown.and_then(|peer| peer.certificate.clone());
+        answer(Box::pin(api.renew_certificate(shown, request.into_inner()))).await
     }
 
     type ReadLogsStream = Stream<proto::LogLine>;

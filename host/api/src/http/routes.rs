@@ -150,6 +150,7 @@ mod tests {
             let over_http = over_http.collect::<Vec<_>>().join(" · ");
             let (right, in_namespace) = match method.needs {
                 Needs::Nothing => (None, "yes"),
+                Needs::OwnProof => (None, "without a token"),
                 Needs::Right(right) => (Some(right), "its names"),
                 Needs::AnyName(right) => (Some(right), "yes"),
                 Needs::WholeCluster(right) => (Some(right), "no"),

@@ -1,9 +1,9 @@
-//! The calls about access tokens.
+//! The calls about access tokens and join tokens.
 
 use axum::extract::Request;
 use serde_json::json;
 
-use super::body::tokens::{ISSUE_EXAMPLE, REVOKE_EXAMPLE, issue, revoke};
+use super::body::tokens::{ISSUE_EXAMPLE, JOIN_EXAMPLE, REVOKE_EXAMPLE, issue, issue_join, revoke};
 use super::request::{Params, PathPart, json_body, known, number, part, positive};
 use super::response::{Answer, answer};
 use crate::Api;
@@ -32,6 +32,22 @@ pub(super) async fn revoke_token(api: Api, id: PathPart, params: Params) -> Answ
 pub(super) async fn revoke_tokens(api: Api, request: Request) -> Answer {
     let tokens = revoke(&json_body(request, REVOKE_EXAMPLE).await?)?;
     api.revoke_tokens(tokens).await?;
+    answer(Ok(json!({})))
+}
+
+pub(super) async fn issue_join_token(api: Api, request: Request) -> Answer {
+    let new = issue_join(&json_body(request, JOIN_EXAMPLE).await?)?;
+    answer(api.issue_join_token(new).await)
+}
+
+pub(super) async fn list_join_tokens(api: Api, params: Params) -> Answer {
+    known(params, &[])?;
+    answer(api.join_tokens().await)
+}
+
+pub(super) async fn revoke_join_token(api: Api, id: PathPart, params: Params) -> Answer {
+    known(params, &[])?;
+    api.revoke_join_token(&part(id)?).await?;
     answer(Ok(json!({})))
 }
 

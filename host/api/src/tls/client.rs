@@ -12,13 +12,27 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::certificates::{Certificates, Files};
 use super::current::Current;
+use super::pinned::PinnedCa;
 use super::{HTTP2, IdentityFiles, TlsError, provider};
+use crawler_access::ca::CaDigest;
 
 /// Certificates of a client: the CAs that it trusts, and the certificate that it shows. Clones share them. The
 /// default has none and calls plain servers only.
 #[derive(Clone, Default)]
 pub struct ClientTls {
-    current: Option<Arc<Current<Arc<ClientConfig>>>>,
+    certificates: Source,
+}
+
+/// Origin of the configuration of a client.
+#[derive(Clone, Default)]
+enum Source {
+    /// There is none.
+    #[default]
+    Nowhere,
+    /// Files have the certificates.
+    Files(Arc<Current<Arc<ClientConfig>>>),
+    /// The configuration does not change.
+    Fixed(Arc<ClientConfig>),
 }
 
 impl ClientTls {
@@ -44,26 +58,46 @@ impl ClientTls {
         Self::load(files)
     }
 
+    /// Returns the certificates of a node that has none yet. It trusts the CA whose certificate has this digest, which
+    /// the masters show, and no other.
+    pub fn joining(ca: CaDigest) -> Self {
+        let config = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .expect("ring has the ciphers of every version")
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(PinnedCa::new(ca)));
+        let mut config = config.with_no_client_auth();
+        config.alpn_protocols = vec![HTTP2.to_vec()];
+        Self {
+            certificates: Source::Fixed(Arc::new(config)),
+        }
+    }
+
     fn load(files: Files) -> Result<Self, TlsError> {
         let current = Current::load(files, config)?;
         Ok(Self {
-            current: Some(Arc::new(current)),
+            certificates: Source::Files(Arc::new(current)),
         })
     }
 
     /// Returns the configuration of a new connection, with the files as they are now. If they have changed and
     /// cannot be used, those before stay in use. This reads files.
     pub(crate) fn config(&self) -> Result<Arc<ClientConfig>, TlsError> {
-        let current = self.current.as_ref().ok_or(TlsError::NobodyVouches)?;
-        current.reload().log();
-        Ok(current.value())
+        match &self.certificates {
+            Source::Nowhere => Err(TlsError::NobodyVouches),
+            Source::Fixed(config) => Ok(config.clone()),
+            Source::Files(current) => {
+                current.reload().log();
+                Ok(current.value())
+            }
+        }
     }
 }
 
 impl fmt::Debug for ClientTls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ClientTls")
-            .field("is_plain", &self.current.is_none())
+            .field("is_plain", &matches!(self.certificates, Source::Nowhere))
             .finish_non_exhaustive()
     }
 }

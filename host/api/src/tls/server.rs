@@ -26,6 +26,15 @@ pub(crate) enum Protocol {
     Http,
 }
 
+/// Duty of clients to show a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Showing {
+    /// Every client has to.
+    Required,
+    /// A client that shows one has to show a good one; commands with an access token have none.
+    Optional,
+}
+
 /// Certificates of the listeners of a process. Clones share them.
 #[derive(Clone)]
 pub struct ServerTls {
@@ -47,7 +56,18 @@ impl ServerTls {
             identity: Some(identity),
             authorities: client_ca,
         };
-        let current = Arc::new(Current::load(files, configs)?);
+        let current = Arc::new(Current::load(files, required)?);
+        Ok(Self { current })
+    }
+
+    /// Reads the certificate that a node got from the CA of its cluster, and that of the CA. Clients may show a
+    /// certificate, and one that is shown has to be of this CA.
+    pub fn of_node(identity: IdentityFiles, ca: PathBuf) -> Result<Self, TlsError> {
+        let files = Files {
+            identity: Some(identity),
+            authorities: Some(ca),
+        };
+        let current = Arc::new(Current::load(files, optional)?);
         Ok(Self { current })
     }
 
@@ -85,14 +105,26 @@ impl fmt::Debug for ServerTls {
     }
 }
 
-fn configs(certificates: Certificates) -> Result<Configs, TlsError> {
+fn required(certificates: Certificates) -> Result<Configs, TlsError> {
+    configs(&certificates, Showing::Required)
+}
+
+fn optional(certificates: Certificates) -> Result<Configs, TlsError> {
+    configs(&certificates, Showing::Optional)
+}
+
+fn configs(certificates: &Certificates, showing: Showing) -> Result<Configs, TlsError> {
     Ok(Configs {
-        grpc: config(&certificates, HTTP2)?,
-        http: config(&certificates, HTTP1)?,
+        grpc: config(certificates, showing, HTTP2)?,
+        http: config(certificates, showing, HTTP1)?,
     })
 }
 
-fn config(certificates: &Certificates, protocol: &[u8]) -> Result<Arc<ServerConfig>, TlsError> {
+fn config(
+    certificates: &Certificates,
+    showing: Showing,
+    protocol: &[u8],
+) -> Result<Arc<ServerConfig>, TlsError> {
     let builder = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .expect("ring has the ciphers of every version");
@@ -100,6 +132,10 @@ fn config(certificates: &Certificates, protocol: &[u8]) -> Result<Arc<ServerConf
         Some(authorities) => {
             let verifier =
                 WebPkiClientVerifier::builder_with_provider(authorities.clone(), provider());
+            let verifier = match showing {
+                Showing::Required => verifier,
+                Showing::Optional => verifier.allow_unauthenticated(),
+            };
             let verifier = verifier.build();
             builder.with_client_cert_verifier(verifier.expect("there is at least one CA"))
         }

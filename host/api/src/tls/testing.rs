@@ -32,6 +32,11 @@ impl Authority {
         }
     }
 
+    /// Returns the certificate of the CA, in DER.
+    pub(crate) fn der(&self) -> Vec<u8> {
+        self.issuer.der().to_vec()
+    }
+
     /// Issues a certificate for 127.0.0.1.
     pub(crate) fn issue(&self) -> Issued {
         self.issue_for("127.0.0.1", 2000, 4000)

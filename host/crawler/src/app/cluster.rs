@@ -5,6 +5,7 @@
 //! it waits for each of them, and says what it waits for. A master contends then, and a worker looks at its
 //! assignments.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,13 +13,18 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::connecting_store::ConnectingStore;
+use super::node_certificate::{self, Prepared};
 use super::process::{self, Backend, Base, Process};
 use super::supervisor::Supervisor;
 use super::{parts, seeding};
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
+use crawler_access::ca::Authority;
+use crawler_model::node::Role;
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_store::Store;
+use crawler_store::catalog::Catalog;
 use crawler_store::etcd::EtcdStore;
+use crawler_store::keys::Keys;
 
 /// Runs a master until a stop.
 pub(super) async fn run_master(
@@ -79,7 +85,17 @@ async fn start_master(
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Process> {
-    let mut base = Base::open(&options.node, Backend::Shared(store), clock).await?;
+    let source = node_certificate::source(&options.node.config.cluster)?;
+    let catalog = Catalog::new(store.clone(), Keys::default());
+    let authority = Arc::new(Authority::new(source, catalog.clone(), clock.clone()));
+    let node = (Role::Master, &options.node);
+    let labels = BTreeMap::new();
+    let certified = node_certificate::obtain(node, &labels, &catalog, Some(&authority), &clock);
+    let prepared = Prepared {
+        certified: Box::pin(certified).await?,
+        authority: Some(authority),
+    };
+    let mut base = Base::open(&options.node, Backend::Shared(store), clock, prepared).await?;
     let master = base.master(options).await?;
     let seeds = seeding::seed_when_leading(master.control.clone(), options.node.config.clone());
     base.spawn("seeds", seeds);
@@ -93,7 +109,14 @@ async fn start_worker(
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Process> {
     let fetcher = process::fetcher(options, clock.clone())?;
-    let mut base = Base::open(&options.node, Backend::Shared(store), clock).await?;
+    let catalog = Catalog::new(store.clone(), Keys::default());
+    let node = (Role::Worker, &options.node);
+    let certified = node_certificate::obtain(node, &options.labels, &catalog, None, &clock);
+    let prepared = Prepared {
+        certified: Box::pin(certified).await?,
+        authority: None,
+    };
+    let mut base = Base::open(&options.node, Backend::Shared(store), clock, prepared).await?;
     let worker = base.worker(options, fetcher).await?;
     Ok(base.start(None, Some(worker)))
 }

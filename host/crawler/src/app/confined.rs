@@ -71,7 +71,7 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
             confine(&access);
         }
         Command::Up(options) if is_wanted(&options.engine) => {
-            NodeTls::load(&options.config.tls)?;
+            NodeTls::load(&options.config.tls, None)?;
             listeners::check_port(options.grpc, "--grpc")?;
             listeners::check_port(options.http, "--http")?;
             let first_token = options.exposure.first_token.as_deref();
@@ -82,12 +82,13 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
         Command::Worker(options) => match &mut **options {
             WorkerOptions::Cluster(options) if is_wanted(&options.node.engine) => {
                 let node = &options.node;
-                NodeTls::load(&node.config.tls)?;
+                NodeTls::load(&node.config.tls, None)?;
                 listeners::check_port(node.grpc, "--grpc")?;
                 listeners::check_port(node.http, "--http")?;
                 check_fetch(&node.config.fetch, &node.config.hosts)?;
                 let mut access = access(&node.engine)?;
                 let files = node.etcd.files().chain(node.config.fetch.files());
+                let files = files.chain(node.join.as_deref());
                 access.read.extend(files.map(Path::to_owned));
                 access.read.extend(node.config.tls.folders());
                 allow_data(&mut access, &node.data, &node.config)?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::cli::MasterOptions;
 use crawler_access::audit::{AuditLog, AuditSettings};
+use crawler_access::ca::Authority;
 use crawler_api::tls::ClientTls;
 use crawler_api::{Api, ApiParts};
 use crawler_data::DataRoot;
@@ -40,6 +41,8 @@ pub(super) struct MasterParts {
     pub(super) workers: Arc<dyn WorkerCalls>,
     /// Certificates for calls to the leader.
     pub(super) tls: ClientTls,
+    /// CA that issues the certificates of nodes.
+    pub(super) authority: Arc<Authority>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) options: MasterOptions,
 }
@@ -52,6 +55,7 @@ pub(super) struct MasterNode {
     data: Arc<DataRoot>,
     audit: AuditSettings,
     tls: ClientTls,
+    authority: Arc<Authority>,
     pub(super) control: Arc<Control>,
     election: Election,
     feeder: Feeder,
@@ -69,6 +73,7 @@ impl MasterNode {
             admission,
             workers,
             tls,
+            authority,
             clock,
             options,
         } = parts;
@@ -127,6 +132,7 @@ impl MasterNode {
             data,
             audit: options.exposure.audit,
             tls,
+            authority,
             control,
             election,
             feeder,
@@ -151,6 +157,7 @@ impl MasterNode {
             audit,
             tls: self.tls.clone(),
             clock: self.clock.clone(),
+            authority: self.authority.clone(),
         };
         Api::new(id, control, parts, self.uploads, scope.stop_signal())
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::node_certificate::Prepared;
 use super::process::{self, Backend, Base, Process};
 use super::supervisor::Supervisor;
 use super::{master_node, seeding};
@@ -40,7 +41,8 @@ pub(super) async fn start(options: &UpOptions) -> anyhow::Result<(Process, Arc<C
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (master, worker) = self::options(options)?;
     let fetcher = process::fetcher(&worker, clock.clone())?;
-    let mut base = Base::open(&master.node, Backend::Embedded, clock).await?;
+    let prepared = Prepared::default();
+    let mut base = Base::open(&master.node, Backend::Embedded, clock, prepared).await?;
     let master = base.master(&master).await?;
     let worker = base.worker(&worker, fetcher).await?;
     let control = master.control.clone();
@@ -61,6 +63,7 @@ fn options(up: &UpOptions) -> anyhow::Result<(MasterOptions, ClusterWorkerOption
         exposure: up.exposure.clone(),
         pprof: up.pprof,
         advertise: up.advertise.clone(),
+        join: None,
         etcd: EtcdConfig::default(),
         data: up.data.clone(),
         config: up.config.clone(),

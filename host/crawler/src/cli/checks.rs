@@ -1,6 +1,7 @@
 //! Checks of start commands that go beyond each single argument.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use super::Failure;
@@ -14,6 +15,20 @@ pub(super) fn check_ca(tls: &TlsConfig) -> Result<(), Failure> {
     Err(Failure::new(
         "[tls] has certificate, and no ca by which this process could verify the other nodes",
         "name a file with the certificate of their CA: ca = FILE",
+    ))
+}
+
+/// Checks that a node does not ask for a certificate while the config file names one.
+pub(super) fn check_join(join: Option<&Path>, tls: &TlsConfig) -> Result<(), Failure> {
+    let Some(join) = join.filter(|_| tls.keys().next().is_some()) else {
+        return Ok(());
+    };
+    Err(Failure::new(
+        format!(
+            "--join {} asks for a certificate, and [tls] of the config file names files with another",
+            join.display()
+        ),
+        "take [tls] out of the config file, or leave --join out",
     ))
 }
 

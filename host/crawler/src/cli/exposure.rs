@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Failure;
-use crate::config::TlsConfig;
 use crawler_access::audit::AuditSettings;
 use crawler_model::plugin::parse_bytes;
 
@@ -71,10 +70,10 @@ impl ExposureArgs {
     pub(super) fn into_exposure(
         self,
         (http, grpc): (SocketAddr, SocketAddr),
-        tls: &TlsConfig,
+        is_encrypted: bool,
     ) -> Result<Exposure, Failure> {
         for (flag, address) in [("--http", http), ("--grpc", grpc)] {
-            if !self.insecure && !address.ip().is_loopback() && tls.certificate.is_none() {
+            if !self.insecure && !address.ip().is_loopback() && !is_encrypted {
                 let port = address.port();
                 return Err(Failure::new(
                     format!("{flag} {address} is reached by other machines, and has no TLS"),

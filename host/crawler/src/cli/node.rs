@@ -5,6 +5,7 @@ use crawler_proto as proto;
 use futures::TryStreamExt as _;
 
 use super::args::{Format, OutputArgs};
+use super::join_token::{self, JoinTokenCommand};
 use super::{CalledMasters, Failure, table};
 use crawler_api::client::{Client, Health};
 use crawler_model::id::NodeId;
@@ -39,6 +40,9 @@ pub(super) enum NodeCommand {
     /// Tell who is there, and then who joins, leaves or changes, until Ctrl-C
     #[command(after_help = "Example:\n  crawler node watch")]
     Watch(OutputArgs),
+    /// Make, list and revoke join tokens, each of which buys nodes certificates for TLS
+    #[command(subcommand)]
+    JoinToken(JoinTokenCommand),
 }
 
 pub(super) async fn run(command: NodeCommand, masters: CalledMasters) -> anyhow::Result<()> {
@@ -46,6 +50,9 @@ pub(super) async fn run(command: NodeCommand, masters: CalledMasters) -> anyhow:
         NodeCommand::List(output) => output,
         NodeCommand::Health { joined } => return health(&masters, joined).await,
         NodeCommand::Watch(output) => return watch(&output, masters.connect().await?).await,
+        NodeCommand::JoinToken(command) => {
+            return join_token::run(command, masters.connect().await?).await;
+        }
         NodeCommand::Drain { id, undo } => {
             let proto::DrainNodeResponse { load, others } =
                 masters.connect().await?.drain_node(&id, undo).await?;

@@ -279,7 +279,9 @@ impl UpArgs {
         let largest = self.engine.largest_upload();
         let config = config::load(self.config.as_deref())?;
         let listen = (self.http, self.grpc);
-        let exposure = self.exposure.into_exposure(listen, &config.tls)?;
+        let exposure = self
+            .exposure
+            .into_exposure(listen, config.tls.certificate.is_some())?;
         Ok(UpOptions {
             exposure: self.tokens.into_exposure(exposure),
             requests: self.requests.into_settings(largest)?,

@@ -10,11 +10,14 @@ use ipnet::IpNet;
 
 use super::Failure;
 use super::args::{limit, listen_address, on_or_off, overrides};
-use super::checks::{advertised, check_ca, check_frontier_min_age, check_lease_ttl, check_pprof};
+use super::checks::{
+    advertised, check_ca, check_frontier_min_age, check_join, check_lease_ttl, check_pprof,
+};
 use super::engine::{EngineArgs, EngineOptions};
 use super::exposure::{Exposure, ExposureArgs, TokenArgs};
 use super::options::{NO_PORT, NetworkArgs};
 use super::requests::{CallArgs, CallOptions, RequestArgs};
+use super::wanted_id::{WantedId, wanted_id};
 use crate::config::{self, Environment, EtcdConfig, FileConfig};
 use crawler_api::grpc::LINKS_MAX;
 use crawler_api::requests::RequestSettings;
@@ -22,7 +25,6 @@ use crawler_master::balance::BalanceSettings;
 use crawler_master::housekeeping::Compaction;
 use crawler_master::placement::Strategy;
 use crawler_master::reconcile::PlacementSettings;
-use crawler_model::id::NodeId;
 use crawler_model::label::{Label, labels};
 use crawler_model::node::Role;
 use crawler_model::plugin::{LimitName, LimitOverrides};
@@ -35,20 +37,6 @@ const DEFAULT_KEEP_REVISIONS: u64 = 100_000;
 const LARGEST_LINKS: (u64, &str) = (LINKS_MAX as u64, "the links of one page");
 /// Smallest number of revisions: a reader that comes back after a moment must still find what it missed.
 const MIN_KEEP_REVISIONS: u64 = 1_000;
-
-/// Value of `--id` that asks for an id made of the host's name.
-const HOST_ID: &str = "auto-host";
-
-/// Id under which a process is to register.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WantedId {
-    /// This id.
-    Is(NodeId),
-    /// Id that the process had before; at first the next free number of the cluster.
-    Number,
-    /// Id of this form that the process had before; at first the host's name with a random part.
-    Host,
-}
 
 /// Options of every process of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,6 +53,8 @@ pub struct NodeOptions {
     pub pprof: Option<SocketAddr>,
     /// `HOST:PORT` under which others reach gRPC. If `None`, it is the listener's address.
     pub advertise: Option<String>,
+    /// File with a join token, for a node that has no certificate yet.
+    pub join: Option<PathBuf>,
     /// Settings of the connection to the store.
     pub etcd: EtcdConfig,
     /// Data root, shared by all nodes.
@@ -81,6 +71,17 @@ pub struct NodeOptions {
     pub limit_ceilings: LimitOverrides,
     /// Time for which frontiers of deleted resources stay, and at most replaced files of other frontiers.
     pub frontier_min_age: Duration,
+}
+
+impl NodeOptions {
+    /// Returns the folder that keeps the certificate which the node got from the CA of its cluster.
+    pub fn certificate_folder(&self) -> PathBuf {
+        certificate_folder(&self.engine)
+    }
+}
+
+fn certificate_folder(engine: &EngineOptions) -> PathBuf {
+    engine.state.join("node")
 }
 
 /// Options of `crawler master`.
@@ -162,6 +163,9 @@ struct NodeArgs {
     /// Where others reach gRPC; needed when it listens on 0.0.0.0 or [::]
     #[arg(long, value_name = "HOST[:PORT]")]
     advertise: Option<String>,
+    /// File with a join token: the node gets a certificate for TLS from a master, and keeps it in --state and renews it
+    #[arg(long, value_name = "FILE")]
+    join: Option<PathBuf>,
     #[command(flatten)]
     exposure: ExposureArgs,
     /// Serve CPU profiles at /debug/pprof/profile, on this machine only
@@ -267,58 +271,35 @@ impl NodeArgs {
         let largest = self.engine.largest_upload().max(LARGEST_LINKS);
         let config = config::load(self.config.as_deref())?;
         check_ca(&config.tls)?;
+        check_join(self.join.as_deref(), &config.tls)?;
+        let engine = self.engine.into_options(
+            environment,
+            &role.to_string(),
+            grpc.port(),
+            config.confinement,
+        );
+        let gets_certificate = self.join.is_some()
+            || (role == Role::Master && config.cluster.issues())
+            || certificate_folder(&engine).exists();
+        let is_encrypted = config.tls.certificate.is_some() || gets_certificate;
         Ok(NodeOptions {
-            exposure: self.exposure.into_exposure((http, grpc), &config.tls)?,
+            exposure: self.exposure.into_exposure((http, grpc), is_encrypted)?,
             requests: self.requests.into_settings(largest)?,
             id: wanted_id(role, self.id.as_deref())?,
             http,
             grpc,
             pprof: self.pprof,
             advertise: advertised(self.advertise.as_deref(), grpc)?,
+            join: self.join,
             etcd: config.etcd.clone().with_endpoints(self.etcd)?,
             data: self.data,
-            engine: self.engine.into_options(
-                environment,
-                &role.to_string(),
-                grpc.port(),
-                config.confinement,
-            ),
+            engine,
             config,
             lease_ttl: self.lease_ttl,
             limit_ceilings: overrides(&self.limit_ceilings),
             frontier_min_age: self.frontier_min_age,
         })
     }
-}
-
-fn wanted_id(role: Role, id: Option<&str>) -> Result<WantedId, Failure> {
-    Ok(match id {
-        None => WantedId::Number,
-        Some(HOST_ID) => WantedId::Host,
-        Some(id) => WantedId::Is(node_id(role, id)?),
-    })
-}
-
-/// Parses the id of a node: `2` and `worker-2` are the same worker.
-fn node_id(role: Role, id: &str) -> Result<NodeId, Failure> {
-    let prefix = format!("{role}-");
-    if id.is_empty() || id == prefix {
-        return Err(Failure::new(
-            format!("--id {id:?} names nobody"),
-            "write a short one, like --id=2",
-        ));
-    }
-    let whole = match id.starts_with(&prefix) {
-        true => id.to_owned(),
-        false => format!("{prefix}{id}"),
-    };
-    let parsed = whole.parse::<NodeId>();
-    parsed.map_err(|e| {
-        Failure::new(
-            format!("--id {id:?}: {e}"),
-            "write a short one, like --id=2",
-        )
-    })
 }
 
 impl MasterArgs {

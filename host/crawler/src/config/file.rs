@@ -9,6 +9,7 @@ use toml::de::{DeString, DeValue};
 
 use super::EtcdConfig;
 use super::access::{self, CredentialTable, ProxyEntry};
+use super::cluster::{self, ClusterConfig};
 use super::data::{self, DataConfig, DataTable};
 use super::declared::Placed;
 use super::fetch::{self, FetchConfig, FetchTable};
@@ -19,8 +20,9 @@ use super::tls::{self, TlsConfig};
 use crawler_model::resource::ResourceSpec;
 use crawler_process::confine::Confinement;
 
-const TOP: [&str; 11] = [
+const TOP: [&str; 12] = [
     "allow-ports",
+    "cluster",
     "confinement",
     "credentials",
     "data",
@@ -55,6 +57,8 @@ pub struct FileConfig {
     pub data: DataConfig,
     /// Certificates of this process, and those by which it verifies other nodes.
     pub tls: TlsConfig,
+    /// CA of the cluster, for masters.
+    pub cluster: ClusterConfig,
     /// Settings of this process for fetching, whatever resources ask for.
     pub fetch: FetchConfig,
     /// Addresses of hosts that replace those of the system's resolver.
@@ -227,6 +231,16 @@ impl Reading {
                 let checked = tls.map(|tls| tls.check().map(|()| tls.below(folder)));
                 config.tls = source.noted(at, checked).unwrap_or_default();
             }
+            "cluster" => {
+                let table = source.table("[cluster]", value, &cluster::KEYS);
+                let parse = Ok::<ClusterConfig, _>;
+                let cluster = table.and_then(|table| source.take_keys(table, parse));
+                let checked = cluster.map(|cluster| {
+                    let checked = cluster.check();
+                    checked.map(|()| cluster.below(folder))
+                });
+                config.cluster = source.noted(at, checked).unwrap_or_default();
+            }
             "fetch" => {
                 let table = source.table("[fetch]", value, &fetch::keys());
                 let parse = |table: FetchTable| table.into_config(folder);
@@ -380,6 +394,11 @@ mod tests {
             ca: file("ca.pem"),
         };
         assert_eq!(config.tls, tls);
+        let cluster = ClusterConfig {
+            sealing_key: Some("/etc/crawler/cluster/sealing.key".into()),
+            ..ClusterConfig::default()
+        };
+        assert_eq!(config.cluster, cluster);
         let at = |texts: &[&str]| texts.iter().map(|ip| ip.parse().unwrap()).collect();
         let hosts = [
             ("shop.example".to_owned(), at(&["10.0.0.7"])),

@@ -1,10 +1,10 @@
-//! Bodies of the calls about access tokens.
+//! Bodies of the calls about access tokens and join tokens.
 
 use serde_json::Value;
 
-use super::{Fields, wrong};
+use super::{Fields, texts, wrong};
 use crate::problem::Problem;
-use crawler_proto::{IssueTokenRequest, RevokeTokensRequest};
+use crawler_proto::{IssueJoinTokenRequest, IssueTokenRequest, RevokeTokensRequest};
 
 /// Example of a body that asks for a token.
 pub(in crate::http) const ISSUE_EXAMPLE: &str =
@@ -12,6 +12,22 @@ pub(in crate::http) const ISSUE_EXAMPLE: &str =
 
 /// Example of a body that takes tokens back.
 pub(in crate::http) const REVOKE_EXAMPLE: &str = r#"{"subject":"alice"}"#;
+
+/// Example of a body that asks for a join token.
+pub(in crate::http) const JOIN_EXAMPLE: &str = r#"{"role":"worker","nodes":"worker-1"}"#;
+
+/// Parses a join token that is asked for.
+pub(in crate::http) fn issue_join(bytes: &[u8]) -> Result<IssueJoinTokenRequest, Problem> {
+    let known = ["role", "nodes", "labels", "uses", "valid_for_ms"];
+    let mut fields = Fields::of_body(bytes, &known, JOIN_EXAMPLE)?;
+    Ok(IssueJoinTokenRequest {
+        role: fields.text("role")?.unwrap_or_default(),
+        nodes: fields.text("nodes")?.unwrap_or_default(),
+        labels: texts("labels", fields.object("labels")?)?,
+        uses: fields.number("uses")?.unwrap_or_default(),
+        valid_for_ms: fields.number("valid_for_ms")?.unwrap_or_default(),
+    })
+}
 
 /// Parses a token that is asked for.
 pub(in crate::http) fn issue(bytes: &[u8]) -> Result<IssueTokenRequest, Problem> {

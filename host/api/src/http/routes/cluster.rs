@@ -129,6 +129,39 @@ pub(super) fn access() -> Vec<Route> {
             },
         ),
         Route::new(
+            Method::POST,
+            "/crawler/access/join-token",
+            "IssueJoinToken",
+            tokens::issue_join_token,
+            RouteDocs {
+                body: r#"`{"role":"worker","nodes":"worker-1","labels":{"zone":"eu"},"uses":1,"valid_for_ms":900000}`; without `nodes` for all ids of the role, `worker-*` for all that begin so"#,
+                answer: r#"`{"token":"crawler-join-…","record":{…}}`; the token is in this answer only"#,
+                errors: "409 if this master issues no certificates",
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/access/join-token",
+            "ListJoinTokens",
+            tokens::list_join_tokens,
+            RouteDocs {
+                answer: r#"`{"tokens":[…]}`; each with `id`, `role`, `nodes`, `labels`, `uses_left`, `joined`, `issued_at`, `expires_at`, `issued_by`"#,
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::DELETE,
+            "/crawler/access/join-token/{token}",
+            "RevokeJoinToken",
+            tokens::revoke_join_token,
+            RouteDocs {
+                answer: "`{}`",
+                errors: "404",
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
             Method::GET,
             "/crawler/access/audit",
             "ReadAudit",

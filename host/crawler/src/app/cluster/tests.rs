@@ -48,6 +48,7 @@ pub(in crate::app) fn options(folder: &Path, id: &str) -> NodeOptions {
         exposure: Exposure::default(),
         pprof: None,
         advertise: None,
+        join: None,
         etcd: EtcdConfig::default(),
         data: folder.join("data").display().to_string(),
         config: FileConfig::default(),

@@ -16,6 +16,7 @@ use crate::app::identity::Identity;
 use crate::app::listeners::Listeners;
 use crate::app::master_node::{self, MasterNode, MasterParts};
 use crate::app::membership::{Member, Membership};
+use crate::app::node_certificate::{Certified, Prepared, Renewal};
 use crate::app::node_tls::NodeTls;
 use crate::app::parts::{self, DataPlugins};
 use crate::app::registration::Registration;
@@ -23,6 +24,7 @@ use crate::app::stop::spawn_until_stopped;
 use crate::app::{access, data_root, own_nodes, shared_turns, sinks};
 use crate::cli::exposure::Exposure;
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
+use crawler_access::ca::Authority;
 use crawler_api::access::Access;
 use crawler_api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
 use crawler_api::grpc::WorkerService;
@@ -67,6 +69,12 @@ pub(in crate::app) struct Base {
     /// Nodes that were made.
     members: Vec<Member>,
     identities: Vec<Identity>,
+    /// Identity of the node, if it was needed before the ports were taken.
+    identity: Option<Identity>,
+    /// Keeps the certificate valid that the node got from the CA of its cluster.
+    renewal: Option<Renewal>,
+    /// CA of the cluster, in a master.
+    authority: Option<Arc<Authority>>,
 }
 
 /// A worker that answers no calls yet.
@@ -101,8 +109,13 @@ impl Base {
         options: &NodeOptions,
         backend: Backend,
         clock: Arc<dyn Clock>,
+        Prepared {
+            certified,
+            authority,
+        }: Prepared,
     ) -> anyhow::Result<Self> {
-        let tls = NodeTls::load(&options.config.tls)?;
+        let own = certified.as_ref().map(|certified| &certified.files);
+        let tls = NodeTls::load(&options.config.tls, own)?;
         let ports = (options.grpc, options.http, options.pprof);
         let listeners = Listeners::take(ports, &options.requests, tls.server.clone()).await?;
         let data = Arc::new(data_root::open(&options.data, &options.config.data)?);
@@ -126,6 +139,12 @@ impl Base {
             data.bind_cluster(&cluster).await?;
         }
         let engine = parts::engine(&options.engine).await?;
+        let certified = certified.map(
+            |Certified {
+                 identity, renewal, ..
+             }| (identity, renewal),
+        );
+        let (identity, renewal) = certified.unzip();
         Ok(Self {
             tls,
             listeners,
@@ -139,6 +158,9 @@ impl Base {
             scopes,
             members: Vec::new(),
             identities: Vec::new(),
+            identity,
+            renewal,
+            authority,
         })
     }
 
@@ -153,6 +175,8 @@ impl Base {
             drain: GracefulDrain::new(),
         });
         let items = sinks::items(&self.data, options.node.config.data.parts());
+        let no_ca = || Authority::new(None, self.catalog.clone(), self.clock.clone());
+        let authority = self.authority.clone();
         Ok(MasterNode::new(MasterParts {
             node,
             catalog: self.catalog.clone(),
@@ -162,6 +186,7 @@ impl Base {
             admission: Arc::new(self.engine.clone()),
             workers: Arc::new(GrpcWorkerCalls::new(self.tls.client.clone())),
             tls: self.tls.client.clone(),
+            authority: authority.unwrap_or_else(|| Arc::new(no_ca())),
             clock: self.clock.clone(),
             options: options.clone(),
         }))
@@ -255,7 +280,10 @@ impl Base {
 
     async fn identify(&mut self, role: Role, options: &NodeOptions) -> anyhow::Result<Node> {
         let state = &options.engine.state;
-        let identity = Identity::find(role, &options.id, state, &self.catalog).await?;
+        let identity = match self.identity.take() {
+            Some(identity) => identity,
+            None => Identity::find(role, &options.id, state, &self.catalog).await?,
+        };
         let advertised = options.advertise.clone();
         let address = advertised.unwrap_or_else(|| self.listeners.grpc_at.to_string());
         let id = identity.id.clone();
@@ -287,6 +315,10 @@ impl Base {
         let audit = master
             .as_ref()
             .map(|master| master.audit(&scopes.listeners));
+        if let Some(renewal) = self.renewal {
+            let kept_valid = renewal.run(self.tls.client.clone(), audit.clone());
+            spawn_until_stopped(&scopes.membership, "node certificate", kept_valid);
+        }
         let api = master.as_ref().zip(audit.clone());
         let api = api.map(|(master, audit)| master.api(audit, &scopes.listeners));
         let service = worker.as_ref().map(|worker| worker.service.clone());

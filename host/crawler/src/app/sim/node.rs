@@ -23,6 +23,7 @@ use crate::app::graceful_drain::GracefulDrain;
 use crate::app::master_node::{MasterNode, MasterParts};
 use crate::app::registration::{RegisterError, Registration};
 use crate::cli::{CallOptions, MasterOptions, NodeOptions};
+use crawler_access::ca::Authority;
 use crawler_api::tls::ClientTls;
 use crawler_data::DataRoot;
 use crawler_master::control::Control;
@@ -231,6 +232,11 @@ impl Start {
                 services: services.clone(),
             }),
             tls: ClientTls::default(),
+            authority: Arc::new(Authority::new(
+                None,
+                self.catalog.clone(),
+                self.clock.clone(),
+            )),
             clock: self.clock.clone(),
             options: MasterOptions {
                 node: NodeOptions {

@@ -123,6 +123,8 @@ fn rows(
     if has("grpc") {
         let keys = file.tls.keys();
         rows.extend(keys.map(|(key, value)| Row::new(format!("[tls] {key}"), value, source)));
+        let keys = file.cluster.keys();
+        rows.extend(keys.map(|(key, value)| Row::new(format!("[cluster] {key}"), value, source)));
     }
     if has("data") {
         let keys = file.data.keys();

@@ -1,0 +1,262 @@
+//! The certificate that a node gets from the CA of its cluster, where `[tls]` names none.
+//!
+//! A node that has a valid one in its state folder uses it. Otherwise a master that can use the CA issues its own, and
+//! another node joins with the token of `--join`. Its private key is made on this machine and never leaves it.
+//!
+//! ```text
+//! files    the folder with key, certificate and CA
+//! join     the first certificate of a node, with a join token
+//! renewal  the next certificates, for as long as the process runs
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::identity::Identity;
+use super::parts;
+use crate::cli::{Failure, NodeOptions};
+use crate::config::ClusterConfig;
+use crawler_access::ca::{
+    Authority, CaError, CaSource, CertificateFacts, Issued, NodeRequest, SEALING_KEY_MIN,
+    SealingKey,
+};
+use crawler_access::node::{Host, NodeName};
+use crawler_model::id::NodeId;
+use crawler_model::node::Role;
+use crawler_process::clock::Clock;
+use crawler_process::retry::Backoff;
+use crawler_process::telemetry;
+use crawler_store::StoreError;
+use crawler_store::catalog::Catalog;
+
+mod files;
+mod join;
+mod renewal;
+
+pub(super) use files::NodeFiles;
+pub(super) use renewal::Renewal;
+
+/// Pauses between two tries, at first and at the most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+/// Largest file that is read as a sealing key.
+const SEALING_KEY_MAX: usize = 4_096;
+
+/// Parts that a process has before its ports are taken. The default has none.
+#[derive(Default)]
+pub(super) struct Prepared {
+    /// Certificate from the CA of the cluster, and the id that it names.
+    pub(super) certified: Option<Certified>,
+    /// CA of the cluster, in a master.
+    pub(super) authority: Option<Arc<Authority>>,
+}
+
+/// A node with a valid certificate.
+pub(super) struct Certified {
+    pub(super) identity: Identity,
+    pub(super) files: NodeFiles,
+    /// Keeps the certificate valid.
+    pub(super) renewal: Renewal,
+}
+
+/// Node that is to get a certificate.
+struct Applicant<'a> {
+    role: Role,
+    id: &'a NodeId,
+    labels: &'a BTreeMap<String, String>,
+    host: Host,
+    files: &'a NodeFiles,
+    catalog: &'a Catalog,
+    clock: &'a Arc<dyn Clock>,
+}
+
+/// Returns how a master gets at the CA of its cluster, as `[cluster]` of the config file says.
+pub(super) fn source(config: &ClusterConfig) -> anyhow::Result<Option<CaSource>> {
+    let doing = "cannot use [cluster] of the config file";
+    if let Some(file) = &config.sealing_key {
+        let bytes = std::fs::read(file);
+        let bytes = bytes.with_context(|| format!("{doing}: cannot read {}", file.display()))?;
+        if bytes.len() > SEALING_KEY_MAX {
+            let what = format!("{} has more than {SEALING_KEY_MAX} bytes", file.display());
+            let hint =
+                format!("make a sealing key with `openssl rand -out FILE {SEALING_KEY_MIN}`");
+            return Err(Failure::new(what, hint).into());
+        }
+        let key = SealingKey::of_bytes(&bytes).map_err(explained);
+        let key = key.with_context(|| format!("{doing}: {}", file.display()))?;
+        return Ok(Some(CaSource::Sealed(Box::new(key))));
+    }
+    let (Some(certificate), Some(key)) = (&config.ca, &config.ca_key) else {
+        return Ok(None);
+    };
+    let read = |file: &std::path::Path| {
+        let text = std::fs::read_to_string(file);
+        text.with_context(|| format!("{doing}: cannot read {}", file.display()))
+    };
+    Ok(Some(CaSource::Files {
+        certificate: read(certificate)?,
+        key: read(key)?,
+    }))
+}
+
+/// Returns the certificate of this node, or `None` if the node needs none from the CA of its cluster. Waits for the
+/// store and for a master, if it has to get one.
+pub(super) async fn obtain(
+    (role, options): (Role, &NodeOptions),
+    labels: &BTreeMap<String, String>,
+    catalog: &Catalog,
+    authority: Option<&Arc<Authority>>,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<Option<Certified>> {
+    let own_ca = authority.filter(|authority| authority.issues());
+    let files = NodeFiles::in_folder(options.certificate_folder());
+    let is_wanted = own_ca.is_some() || options.join.is_some() || files.folder_exists();
+    if options.config.tls.certificate.is_some() || !is_wanted {
+        return Ok(None);
+    }
+    let identity = Identity::find(role, &options.id, &options.engine.state, catalog).await?;
+    let applicant = Applicant {
+        role,
+        id: &identity.id,
+        labels,
+        host: host(options)?,
+        files: &files,
+        catalog,
+        clock,
+    };
+    let fault = applicant.fault_of_present()?;
+    match (&fault, own_ca, &options.join) {
+        (None, _, None) => {}
+        (None, _, Some(_)) => {
+            tracing::info!(node = %identity.id, "has a valid certificate already; --join is ignored");
+        }
+        (Some(_), Some(own_ca), _) => applicant.issue_own(own_ca).await?,
+        (Some(_), None, Some(token)) => Box::pin(applicant.join(token)).await?,
+        (Some(fault), None, None) => {
+            let hint = format!(
+                "make a join token with `crawler node join-token add --role {role} --nodes {}`, and start this node with --join FILE",
+                identity.id
+            );
+            return Err(Failure::new(fault.clone(), hint).into());
+        }
+    }
+    let renewal = Renewal {
+        name: (role, identity.id.clone()),
+        host: applicant.host.clone(),
+        files: files.clone(),
+        catalog: catalog.clone(),
+        authority: own_ca.cloned(),
+        clock: clock.clone(),
+        is_new: fault.is_some(),
+    };
+    Ok(Some(Certified {
+        identity,
+        files,
+        renewal,
+    }))
+}
+
+impl Applicant<'_> {
+    /// Returns the reason why the certificate in the state folder is of no use, or `None` if it is good.
+    fn fault_of_present(&self) -> anyhow::Result<Option<String>> {
+        let (role, id, host) = (self.role, self.id, &self.host);
+        let path = self.files.certificate();
+        let Some(facts) = self.files.facts()? else {
+            return Ok(Some(format!("{id} has no certificate yet")));
+        };
+        let CertificateFacts { not_after, .. } = facts;
+        let fault = if !facts.is_of(role, id) {
+            format!("is not that of {id}")
+        } else if !facts.hosts.contains(host) {
+            format!("is not for {host}, where others reach this node")
+        } else if !facts.is_valid_at(self.clock.unix_millis()) {
+            format!("expired at {}", shown_time(not_after))
+        } else {
+            return Ok(None);
+        };
+        let path = path.display();
+        Ok(Some(format!("the certificate in {path} {fault}")))
+    }
+
+    /// Issues the certificate of a master by the CA that it can use.
+    async fn issue_own(&self, authority: &Authority) -> anyhow::Result<()> {
+        let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
+        while let Err(error) = self.try_issue_own(authority).await {
+            if !is_transient(&error) {
+                return Err(error);
+            }
+            let error = format!("{error:#}");
+            tracing::warn!(node = %self.id, error, "waiting for the store, to issue a certificate");
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+        tracing::info!(node = %self.id, host = %self.host, "issued the certificate of this master");
+        Ok(())
+    }
+
+    async fn try_issue_own(&self, authority: &Authority) -> anyhow::Result<()> {
+        // The identity of the cluster is in the certificate.
+        parts::cluster_id(self.catalog).await?;
+        let now = self.clock.unix_millis();
+        let name = (self.role, self.id);
+        let (issued, ca) = issue(authority, name, &self.host, self.files, now).await?;
+        self.files.write(&issued.chain, &ca)
+    }
+}
+
+/// Issues a certificate by a CA that this process can use. Returns it with that of the CA.
+async fn issue(
+    authority: &Authority,
+    (role, id): (Role, &NodeId),
+    host: &Host,
+    files: &NodeFiles,
+    now: u64,
+) -> anyhow::Result<(Issued, String)> {
+    let ca = authority.ca().await.map_err(explained)?;
+    let request = files.key()?.request(id, host)?;
+    let request = NodeRequest::parse(&request)?;
+    let node = NodeName {
+        cluster: ca.cluster().to_owned(),
+        role,
+        id: id.clone(),
+    };
+    let issued = ca.issue(&node, std::slice::from_ref(host), &request, now)?;
+    Ok((issued, ca.pem().to_owned()))
+}
+
+/// Returns the host under which others reach the node.
+fn host(options: &NodeOptions) -> anyhow::Result<Host> {
+    let Some(advertised) = &options.advertise else {
+        return Ok(Host::Ip(options.grpc.ip()));
+    };
+    let host = match advertised.rsplit_once(':') {
+        Some((host, _port)) => host,
+        None => advertised,
+    };
+    Ok(host.parse()?)
+}
+
+/// Returns an error with the way out that it knows. A failure of the store stays what it is, so that others see that it
+/// may pass.
+fn explained(error: CaError) -> anyhow::Error {
+    match (&error, error.hint()) {
+        (CaError::Store(_), _) | (_, "") => error.into(),
+        (_, hint) => Failure::new(telemetry::chain(&error), hint).into(),
+    }
+}
+
+fn is_transient(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let store = cause.downcast_ref::<StoreError>();
+        store.is_some_and(StoreError::is_transient)
+    })
+}
+
+fn shown_time(millis: u64) -> String {
+    let at = std::time::SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
+    humantime::format_rfc3339_seconds(at).to_string()
+}
+
+#[cfg(test)]
+mod tests;
