@@ -14,6 +14,7 @@ mod calls;
 mod course;
 mod golden;
 mod guarded;
+mod joining;
 mod masters;
 mod outage;
 mod recovery;

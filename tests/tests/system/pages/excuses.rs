@@ -17,11 +17,21 @@ const KUBERNETES: &str =
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
-const EXCUSES: [(&str, &str, &str); 25] = [
+const EXCUSES: [(&str, &str, &str); 27] = [
     (
         "host/docs/src/reference/access.md",
         "crawler master --grpc 10.0.0.1:9091 --http 10.0.0.1:8081 --first-token admin-token",
         "a master of the reader's own; tests/tests/cluster/guarded.rs starts such ones",
+    ),
+    (
+        "host/docs/src/operate/nodes.md",
+        "$ openssl rand -out /etc/crawler/sealing.key 32",
+        "machines of the reader's own; tests/tests/cluster/joining.rs starts such ones",
+    ),
+    (
+        "host/docs/src/operate/nodes.md",
+        "crawler worker --id 1 --etcd http://10.0.0.1:2379 --data /mnt/crawler --grpc 10.0.0.2:9090 --http 10.0.0.2:8080 --join join-token",
+        "machines of the reader's own; tests/tests/cluster/joining.rs starts such ones",
     ),
     ("README.md", "$ rustup target add wasm32-wasip2", RELEASE),
     ("README.md", "$ cargo run --release -- demo", DEMO),
