@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+pub mod breaker;
 pub mod catalog;
 pub mod changes;
 #[cfg(any(test, feature = "testing"))]
