@@ -19,6 +19,7 @@ pub use self::called_masters::CalledMasters;
 use self::called_masters::MastersArgs;
 pub use self::devtools::DevtoolsOptions;
 pub use self::failure::Failure;
+use self::log::LogArgs;
 use self::options::{DemoArgs, RunArgs, UpArgs};
 pub use self::options::{DemoOptions, RunOptions, UpOptions};
 use self::plugin::PluginCommand;
@@ -59,6 +60,7 @@ mod init;
 mod items;
 pub mod items_file;
 mod join_token;
+mod log;
 mod login;
 mod node;
 pub mod options;
@@ -100,7 +102,7 @@ impl Command {
     /// other commands show it in their output.
     pub fn default_log(&self) -> &'static str {
         match self.is_server() {
-            true => "info,object_store=warn,slatedb=warn",
+            true => "info,object_store=warn,slatedb=warn,crawler_api::calls=warn",
             false => "warn",
         }
     }
@@ -126,13 +128,15 @@ pub struct ClientCommand {
     name = "crawler",
     version,
     about = "A crawler whose rules are sandboxed WebAssembly components",
-    after_help = "Try it:\n  crawler demo\n\nStart here, the first two lines in a terminal of their own:\n  crawler demo --site-only --port 8000\n  crawler up --allow-networks 127.0.0.0/8\n  crawler plugin push plugins/books\n  crawler resource add books --param start=http://127.0.0.1:8000/catalogue/page-1.html\n  crawler items books --follow\n\nEnvironment:\n  CRAWLER_LOG=crawler=debug        what is logged to stderr; a line for each page with crawler_fetch=debug\n  CRAWLER_LOG_FORMAT=json          one flat object a line: ts, level, target, msg and the fields\n  CRAWLER_TOKEN=…                  access token that is shown to the master, before the one of a login\n  NO_COLOR=1                       no colours unless --color asks for them"
+    after_help = "Try it:\n  crawler demo\n\nStart here, the first two lines in a terminal of their own:\n  crawler demo --site-only --port 8000\n  crawler up --allow-networks 127.0.0.0/8\n  crawler plugin push plugins/books\n  crawler resource add books --param start=http://127.0.0.1:8000/catalogue/page-1.html\n  crawler items books --follow\n\nEnvironment:\n  CRAWLER_LOG=crawler=debug        what is logged; a line for each page with crawler_fetch=debug\n  CRAWLER_LOG_FORMAT=json          one flat object a line: ts, level, target, msg and the fields\n  CRAWLER_TOKEN=…                  access token that is shown to the master, before the one of a login\n  NO_COLOR=1                       no colours unless --color asks for them"
 )]
 struct Args {
     #[command(flatten)]
     masters: MastersArgs,
     #[command(flatten)]
     terminal: TerminalArgs,
+    #[command(flatten)]
+    log: LogArgs,
     #[command(subcommand)]
     command: Typed,
 }
@@ -205,6 +209,7 @@ pub struct Cli {
     /// Command to carry out.
     pub command: Command,
     terminal: TerminalArgs,
+    log: LogArgs,
 }
 
 impl Cli {
@@ -251,8 +256,12 @@ impl Cli {
                 family,
             }),
         };
-        let terminal = args.terminal;
-        Ok(Self { command, terminal })
+        let (terminal, log) = (args.terminal, args.log);
+        Ok(Self {
+            command,
+            terminal,
+            log,
+        })
     }
 
     /// Returns the settings of the log: those of the environment, unless options replace them.
@@ -264,6 +273,7 @@ impl Cli {
         if self.terminal.colors() != Colors::Auto {
             log.colors = self.terminal.colors();
         }
+        self.log.add_to(&mut log);
         log
     }
 }

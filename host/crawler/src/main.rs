@@ -31,14 +31,15 @@ fn main() -> ExitCode {
 fn start() -> anyhow::Result<ExitCode> {
     let environment = Environment::read();
     let cli = Cli::parse(std::env::args_os(), &environment)?;
-    telemetry::init(&cli.log(&environment), cli.command.default_log())?;
+    let mut log = telemetry::init(&cli.log(&environment), cli.command.default_log())?;
     // A confined process cannot connect to it any more.
     let supervisor = app::Supervisor::connect(&cli.command, &environment);
     // It runs before any other thread starts: each thread is confined by the one that starts it.
-    let command = match app::confined(cli.command) {
+    let command = match app::confined(cli.command, log.folder()) {
         Ok(command) => command,
         Err(error) => return Ok(app::failed(&error)),
     };
+    log.start()?;
     app::open_more_files();
     Ok(app::run(command, supervisor)?)
 }

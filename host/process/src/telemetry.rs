@@ -1,9 +1,11 @@
-//! Logs to stderr: for people by default, as JSON lines if `CRAWLER_LOG_FORMAT=json`.
+//! Logs to stderr or to a file: for people by default, as JSON lines with `--log-format json`.
 //!
 //! A line in either format has the fields of the spans around it, so that a line of a crawl tells which crawl
 //! it is of although its call site does not.
 
-use std::io::IsTerminal as _;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tracing::Dispatch;
 use tracing_subscriber::EnvFilter;
@@ -13,22 +15,32 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 mod fields;
+mod file;
 mod json;
 mod lines;
 pub mod profile;
+mod rotation;
 #[cfg(any(test, feature = "testing"))]
 #[allow(missing_docs, clippy::unwrap_used, reason = "code of tests")]
 pub mod testing;
+
+pub use self::rotation::FileSettings;
+
+use self::file::{FileWriter, LostLine};
+use self::rotation::RotatingFile;
+use crate::clock::SystemClock;
 
 /// Settings of the log of this process.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Filter in the syntax of tracing-subscriber: `info`, `crawler=debug`.
     pub filter: Option<String>,
-    /// True for one JSON object a line.
-    pub json: bool,
+    /// Format as the user writes it: `text`, or `json` for one JSON object a line. If `None`, it is text.
+    pub format: Option<String>,
     /// Choice of colours.
     pub colors: Colors,
+    /// File of the log. If `None`, lines go to stderr.
+    pub file: Option<FileSettings>,
 }
 
 /// Choice of colours in lines for people.
@@ -66,6 +78,24 @@ pub enum LogError {
         /// Error of the parser.
         why: String,
     },
+    /// The format is not known.
+    #[error("there is no log format {format:?}; write text or json")]
+    Format {
+        /// Format as given.
+        format: String,
+    },
+    /// The file cannot be used.
+    #[error("cannot log to {}; name a file in a folder that exists with --log-file", .path.display())]
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        /// Cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The thread that writes the file cannot be started.
+    #[error("cannot start the thread of the log")]
+    Thread(#[source] io::Error),
     /// The log was started before.
     #[error("the log was started before: {why}")]
     Started {
@@ -74,17 +104,65 @@ pub enum LogError {
     },
 }
 
-/// Starts logging. It is called once, by main.
-pub fn init(settings: &Settings, default_filter: &str) -> Result<(), LogError> {
+/// Log of this process. Dropping it writes what waits for its file.
+pub struct Log {
+    writer: Option<FileWriter>,
+}
+
+impl Log {
+    /// Returns the folder of the file, which the process has to reach; `None` if the log has no file.
+    pub fn folder(&self) -> Option<&Path> {
+        self.writer.as_ref().and_then(FileWriter::folder)
+    }
+
+    /// Starts the thread that writes the file. It has the rights that its caller has left.
+    pub fn start(&mut self) -> Result<(), LogError> {
+        match &mut self.writer {
+            Some(writer) => writer.start().map_err(LogError::Thread),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Starts logging. It is called once, by main. Lines for a file wait until [`Log::start`].
+pub fn init(settings: &Settings, default_filter: &str) -> Result<Log, LogError> {
     let filter = settings.filter.as_deref().unwrap_or(default_filter);
     let filter = EnvFilter::try_new(filter).map_err(|e| LogError::Filter {
         filter: filter.to_owned(),
         why: e.to_string(),
     })?;
+    let json = is_json(settings.format.as_deref())?;
     // Lines of all modules tell the crawl that they belong to, also where a filter names one module alone.
-    let has_colors = settings.colors.are_on(std::io::stderr().is_terminal());
-    let done = dispatch(filter, settings.json, std::io::stderr, has_colors).try_init();
-    done.map_err(|e| LogError::Started { why: e.to_string() })
+    let (dispatch, writer) = match &settings.file {
+        None => {
+            let has_colors = settings.colors.are_on(io::stderr().is_terminal());
+            (dispatch(filter, json, io::stderr, has_colors), None)
+        }
+        Some(file) => {
+            let clock = Arc::new(SystemClock);
+            let opened = RotatingFile::open(file.clone(), clock.clone(), Box::new(io::stderr()));
+            let opened = opened.map_err(|source| LogError::File {
+                path: file.path.clone(),
+                source,
+            })?;
+            let (writer, queue) = FileWriter::new(opened, LostLine { json, clock });
+            let has_colors = settings.colors.are_on(false);
+            (dispatch(filter, json, queue, has_colors), Some(writer))
+        }
+    };
+    let started = dispatch.try_init();
+    started.map_err(|e| LogError::Started { why: e.to_string() })?;
+    Ok(Log { writer })
+}
+
+fn is_json(format: Option<&str>) -> Result<bool, LogError> {
+    match format {
+        None | Some("text") => Ok(false),
+        Some("json") => Ok(true),
+        Some(format) => Err(LogError::Format {
+            format: format.to_owned(),
+        }),
+    }
 }
 
 /// Returns the directive that lets the spans of crawls pass.
@@ -128,6 +206,36 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_format_that_is_not_known_is_refused() {
+        let formats = [None, Some("text"), Some("json")];
+        let known = formats.map(|format| is_json(format).unwrap());
+        assert_eq!(known, [false, false, true]);
+        let refused = is_json(Some("JSON")).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "there is no log format \"JSON\"; write text or json"
+        );
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_told_with_the_setting() {
+        let settings = Settings {
+            file: Some(FileSettings {
+                path: "/missing/log".into(),
+                size: 1_000,
+                age: std::time::Duration::from_secs(60),
+                files: 2,
+            }),
+            ..Settings::default()
+        };
+        let refused = init(&settings, "info").err().expect("it is refused");
+        assert_eq!(
+            chain(&refused),
+            "cannot log to /missing/log; name a file in a folder that exists with --log-file: No such file or directory (os error 2)"
+        );
+    }
 
     #[test]
     fn colours_follow_the_terminal_only_if_nobody_has_chosen() {

@@ -2,9 +2,9 @@
 //!
 //! | command | reads | writes |
 //! |---|---|---|
-//! | `worker` | files that its config file names, the folders of certificates, and credentials of a bucket | its data root, state folder and temporary folder |
+//! | `worker` | files that its config file names, the folders of certificates, and credentials of a bucket | its data root, state folder and temporary folder, and the folder of its log |
 //! | `worker --cluster=false`, `up` | the same, and its plugins with their sources | the same |
-//! | `run` | the same | its state folder, temporary folder, HTTP cache, output, kept files and statistics |
+//! | `run` | the same | its state folder, temporary folder, HTTP cache, output, kept files, statistics, and the folder of its log |
 //!
 //! Compilers of languages need much more than that, so plugins that are folders are built before the process
 //! is confined. `run --watch`, which builds again and again, is not confined. `demo`, `bench` and the commands
@@ -35,8 +35,8 @@ use crawler_process::confine::{self, Confinement, PathAccess};
 /// before the process has other threads, and before it has read a byte of a plugin.
 ///
 /// A rule of the confinement needs a folder that exists, so everything that would make the command fail is
-/// checked before any folder is made.
-pub fn confined(mut command: Command) -> anyhow::Result<Command> {
+/// checked before any folder is made. `log` is the folder of the log, if it has one: files follow each other there.
+pub fn confined(mut command: Command, log: Option<&Path>) -> anyhow::Result<Command> {
     match &mut command {
         Command::Run(options) if options.is_watching => {
             tracing::info!("not confined: --watch builds plugins");
@@ -45,7 +45,7 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
             run::checked(options)?;
             check_fetch(&options.fetch, &options.hosts)?;
             build_all([(&mut options.plugin, &mut options.sources)])?;
-            let mut access = access(&options.engine)?;
+            let mut access = access(&options.engine, log)?;
             access.read.push(options.plugin.clone());
             access.read.extend(options.sources.iter().cloned());
             access
@@ -77,7 +77,8 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
             let first_token = options.exposure.first_token.as_deref();
             first_token.map(app_access::make_file).transpose()?;
             let files = first_token.map(Path::to_owned);
-            confine_server(&options.engine, &options.data, &mut options.config, files)?;
+            let paths = (options.data.as_str(), log);
+            confine_server(&options.engine, paths, &mut options.config, files)?;
         }
         Command::Worker(options) => match &mut **options {
             WorkerOptions::Cluster(options) if is_wanted(&options.node.engine) => {
@@ -86,7 +87,7 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
                 listeners::check_port(node.grpc, "--grpc")?;
                 listeners::check_port(node.http, "--http")?;
                 check_fetch(&node.config.fetch, &node.config.hosts)?;
-                let mut access = access(&node.engine)?;
+                let mut access = access(&node.engine, log)?;
                 let files = node.etcd.files().chain(node.config.fetch.files());
                 let files = files.chain(node.join.as_deref());
                 access.read.extend(files.map(Path::to_owned));
@@ -95,7 +96,8 @@ pub fn confined(mut command: Command) -> anyhow::Result<Command> {
                 confine(&access);
             }
             WorkerOptions::Alone(options) if is_wanted(&options.engine) => {
-                confine_server(&options.engine, &options.data, &mut options.config, None)?;
+                let paths = (options.data.as_str(), log);
+                confine_server(&options.engine, paths, &mut options.config, None)?;
             }
             WorkerOptions::Cluster(_) | WorkerOptions::Alone(_) => {}
         },
@@ -114,17 +116,18 @@ fn is_wanted(engine: &EngineOptions) -> bool {
     engine.confinement == Confinement::On
 }
 
-/// Confines a process with a data root and plugins of its own. It may write to `file`, too.
+/// Confines a process with a data root and plugins of its own, and perhaps a folder of its log. It may write to `file`,
+/// too.
 fn confine_server(
     engine: &EngineOptions,
-    data: &str,
+    (data, log): (&str, Option<&Path>),
     config: &mut FileConfig,
     file: Option<PathBuf>,
 ) -> anyhow::Result<()> {
     check_fetch(&config.fetch, &config.hosts)?;
     let plugins = config.plugins.iter_mut();
     build_all(plugins.map(|plugin| (&mut plugin.path, &mut plugin.sources)))?;
-    let mut access = access(engine)?;
+    let mut access = access(engine, log)?;
     access.read.extend(config.fetch.files().map(Path::to_owned));
     access.read.extend(config.tls.folders());
     for plugin in &config.plugins {
@@ -150,7 +153,7 @@ fn check_fetch(config: &FetchConfig, hosts: &FixedHosts) -> anyhow::Result<()> {
 }
 
 /// Returns the access of every process that runs plugins.
-fn access(engine: &EngineOptions) -> anyhow::Result<PathAccess> {
+fn access(engine: &EngineOptions, log: Option<&Path>) -> anyhow::Result<PathAccess> {
     // If the folder cannot be made, the engine reports why.
     let _made = DirBuilder::new()
         .recursive(true)
@@ -160,9 +163,11 @@ fn access(engine: &EngineOptions) -> anyhow::Result<PathAccess> {
         Some(program) => program,
         None => admission::own_program()?,
     };
+    let mut write = vec![engine.state.clone(), std::env::temp_dir()];
+    write.extend(log.map(Path::to_owned));
     Ok(PathAccess {
         read: config::certificates().collect(),
-        write: vec![engine.state.clone(), std::env::temp_dir()],
+        write,
         execute: vec![program],
     })
 }

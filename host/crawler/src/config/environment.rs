@@ -84,11 +84,12 @@ impl Environment {
             bin: set("CRAWLER_BIN").map(PathBuf::from),
             log: crawler_process::telemetry::Settings {
                 filter: set("CRAWLER_LOG"),
-                json: set("CRAWLER_LOG_FORMAT").is_some_and(|format| format == "json"),
+                format: set("CRAWLER_LOG_FORMAT"),
                 colors: match set("NO_COLOR") {
                     Some(_) => Colors::Never,
                     None => Colors::Auto,
                 },
+                file: None,
             },
             state_home: xdg("XDG_STATE_HOME", ".local/state"),
             cache_home: xdg("XDG_CACHE_HOME", ".cache"),
@@ -262,7 +263,7 @@ mod tests {
             ("CRAWLER_LOG_FORMAT", "json"),
         ]);
         assert_eq!(set.master.as_deref(), Some("http://a:1"));
-        assert!(set.log.json);
+        assert_eq!(set.log.format.as_deref(), Some("json"));
         assert_eq!(set.log.colors, Colors::Auto);
         assert_eq!(environment(&[("NO_COLOR", "1")]).log.colors, Colors::Never);
     }
