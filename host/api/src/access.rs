@@ -7,16 +7,20 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crawler_access::NodeSecret;
 use crawler_access::audit::{AuditEntry, AuditLog};
 use crawler_access::gate::{Admission, Gate, Refusal};
 use crawler_master::Code;
 use crawler_model::access::{Grants, Right, Role, TokenId};
 
+use super::caller_limits::CallerKey;
 use super::problem::Problem;
 use super::secret::Secret;
 
+mod headers;
 pub(crate) mod methods;
+
+use headers::{BEARER, NODE_SCHEME};
+pub(crate) use headers::{Headers, bearer, node};
 
 use methods::{Method, Needs};
 
@@ -28,10 +32,6 @@ const STRANGER: &str = "strangers without a valid token";
 const CANDIDATE: &str = "a node with a join token or a certificate";
 /// Words for a node of the cluster.
 const NODE: &str = "a node of the cluster";
-/// Scheme of the header `Authorization` with which a caller shows a token.
-const BEARER: &str = "Bearer";
-/// Scheme with which a node shows the secret of the nodes.
-const NODE_SCHEME: &str = "Node";
 
 /// Rule by which the listeners of a process decide who may call.
 #[derive(Debug, Clone, Default)]
@@ -48,15 +48,6 @@ pub enum Access {
     },
 }
 
-/// Headers by which a call is admitted.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Headers<'a> {
-    /// `Authorization`.
-    pub(crate) authorization: Option<&'a [u8]>,
-    /// Secret of the nodes, by a master that hands the call on.
-    pub(crate) node: Option<&'a [u8]>,
-}
-
 /// Caller of one call. The default may do nothing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Caller {
@@ -67,6 +58,8 @@ pub(crate) struct Caller {
     is_node: bool,
     /// True if a master that knows the secret of the nodes has handed the call on.
     is_through_node: bool,
+    /// True if a node makes the call, as far as a listener can tell that asks for no token.
+    is_said_of_node: bool,
     /// Value of the header `Authorization`, with which the call is handed on to the leader.
     authorization: Option<Secret>,
     method: Option<&'static Method>,
@@ -103,6 +96,8 @@ impl Access {
                 address,
                 // The leader may ask for a token.
                 authorization: authorization.map(Secret::new),
+                is_said_of_node: shown.is_handed_on
+                    || method.is_some_and(|method| method.name == methods::FOR_NODES),
                 method,
                 ..Caller::default()
             };
@@ -230,6 +225,16 @@ impl Caller {
             is_node: true,
             ..Self::default()
         }
+    }
+
+    /// Returns the key by which the calls of this caller are bounded; `None` for calls between nodes, which have
+    /// bounds of their own.
+    pub(crate) fn limit_key(&self) -> Option<CallerKey> {
+        if self.is_node || self.is_through_node || self.is_said_of_node {
+            return None;
+        }
+        let subject = self.admission().map(|admission| &admission.subject);
+        Some(CallerKey::of(subject, self.address))
     }
 
     /// Returns the words by which others know the caller.
@@ -375,16 +380,6 @@ impl std::fmt::Debug for Shown {
     }
 }
 
-/// Returns the value of the header `Authorization` that shows this token.
-pub(crate) fn bearer(token: &str) -> String {
-    format!("{BEARER} {token}")
-}
-
-/// Returns the value of the header `Authorization` with which a node shows the secret of the nodes.
-pub(crate) fn node(secret: &NodeSecret) -> String {
-    format!("{NODE_SCHEME} {}", secret.expose())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -393,7 +388,7 @@ mod tests {
     fn a_token_goes_on_to_the_leader_and_is_not_printed() {
         let shown = Headers {
             authorization: Some(b"Bearer crawler_secret"),
-            node: None,
+            ..Headers::default()
         };
         let method = Method::named("AddResource");
         let caller = Access::Open.caller(method, shown, None).unwrap();
@@ -410,6 +405,28 @@ mod tests {
         assert!(caller.has_own_proof());
         assert!(!caller.grants().covers_all());
         assert_eq!(caller.name(), CANDIDATE);
+    }
+
+    #[test]
+    fn calls_between_nodes_are_not_bounded_by_caller() {
+        let address = Some(([10, 0, 0, 1], 7).into());
+        let key = |method: &str, shown: Headers<'_>| {
+            let caller = Access::Open.caller(Method::named(method), shown, address);
+            caller.unwrap().limit_key()
+        };
+        let own = Headers::default();
+        assert_eq!(
+            key("AddResource", own),
+            Some(CallerKey::of(None, address)),
+            "a client"
+        );
+        let handed_on = Headers {
+            is_handed_on: true,
+            ..own
+        };
+        assert_eq!(key("AddResource", handed_on), None);
+        assert_eq!(key(methods::FOR_NODES, own), None);
+        assert_eq!(Caller::node(address).limit_key(), None);
     }
 
     #[test]

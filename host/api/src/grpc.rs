@@ -14,6 +14,7 @@ use tonic_health::ServingStatus;
 use super::access::Access;
 use super::calls::Calls;
 use super::connections::Connections;
+use super::intake::Intake;
 use super::requests::Requests;
 use super::tls::ServerTls;
 use super::{Api, CALLS_MAX, REQUEST_MAX};
@@ -75,6 +76,7 @@ pub async fn serve(
     tls: Option<ServerTls>,
     stop: CancellationToken,
 ) -> io::Result<()> {
+    let limiter = services.master.as_ref().map(Api::limiter);
     let (reporter, health) = tonic_health::server::health_reporter();
     let master = services
         .master
@@ -123,7 +125,9 @@ pub async fn serve(
         .max_concurrent_streams(CALLS_MAX as u32)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
-        .layer(CheckAccess { access })
+        .layer(CheckAccess {
+            intake: Intake { access, limiter },
+        })
         .layer(requests.of_grpc())
         .add_service(health)
         .add_service(reflection().build_v1().expect(sound))

@@ -74,7 +74,7 @@ fn worker_router() -> Router {
 pub(crate) fn router(api: Api, access: &Access) -> Router {
     let paths: Arc<[&str]> = routes::paths().into();
     let unknown_path = |request: Request| async move { misses::path(&paths, request.uri().path()) };
-    let calls = routes::router(access)
+    let calls = routes::router(access, &api.limiter())
         .route("/healthz", get(healthz))
         .fallback(unknown_path)
         .with_state(api);

@@ -8,6 +8,8 @@
 //! requests     what bodies may hold in memory, and how long they may take
 //! bounds       how long calls may take, how many there may be, and how large they are
 //! calls        how many calls and uploads there are at once
+//! caller_limits how many calls each caller makes, a second and at once
+//! intake       the way into every call: its caller, the caller's bounds, its line in the log
 //! access       whether a caller has to show a token, and what it may do
 //! streams      the calls that answer with a stream
 //! tokens       the calls about access tokens
@@ -37,6 +39,7 @@ use futures::stream::BoxStream;
 use tokio_util::sync::CancellationToken;
 
 use self::access::Caller;
+use self::caller_limits::CallerLimiter;
 use self::calls::{Calls, Uploads};
 use self::client::{Client, ClientError};
 use self::forward::{Forwarder, Origin};
@@ -55,6 +58,7 @@ use crawler_store::catalog::Catalog;
 pub mod access;
 mod answer;
 mod bounds;
+mod caller_limits;
 mod calls;
 pub mod client;
 mod connections;
@@ -63,6 +67,7 @@ mod forward;
 mod frontier;
 pub mod grpc;
 pub mod http;
+mod intake;
 mod joins;
 mod lifecycle;
 mod metadata;
@@ -79,6 +84,7 @@ mod tokens;
 pub use self::bounds::{
     CALL_DEADLINE, CALLS_MAX, PAGE_MAX, PIECE_MAX, REQUEST_MAX, STREAMS_MAX, UPLOAD_DEADLINE,
 };
+pub use self::caller_limits::CallerLimits;
 pub use self::connections::Peer;
 pub use self::convert::crawl::totals;
 pub use self::convert::resource_spec;
@@ -91,6 +97,7 @@ pub struct Api {
     control: Arc<Control>,
     forward: Arc<Forwarder>,
     calls: Calls,
+    limiter: CallerLimiter,
     uploads: Uploads,
     stop: CancellationToken,
     parts: Arc<ApiParts>,
@@ -110,6 +117,8 @@ pub struct ApiParts {
     pub clock: Arc<dyn Clock>,
     /// CA that issues the certificates of nodes.
     pub authority: Arc<Authority>,
+    /// Bounds on the calls of each caller.
+    pub limits: CallerLimits,
 }
 
 type Stream<T> = BoxStream<'static, Result<T, Problem>>;
@@ -130,6 +139,7 @@ impl Api {
             forward: Arc::new(Forwarder::new(id, election_status, audit, tls)),
             control,
             calls: Calls::new("master"),
+            limiter: CallerLimiter::new(parts.limits),
             uploads: Uploads::new(uploads),
             stop,
             parts: Arc::new(parts),
@@ -143,6 +153,11 @@ impl Api {
             caller,
             ..self.clone()
         }
+    }
+
+    /// Returns the counter of the calls of each caller, which both listeners share.
+    pub(crate) fn limiter(&self) -> CallerLimiter {
+        self.limiter.clone()
     }
 
     /// Parses the name of a resource, and checks that the caller may use it.

@@ -17,6 +17,8 @@ use crawler_process::telemetry::chain;
 const HINT: &str = "hint";
 /// gRPC metadata key of the reason.
 const REASON: &str = "reason";
+/// gRPC metadata key of the time in milliseconds after which to try again (gRPC proposal A6).
+const PUSHBACK: &str = "grpc-retry-pushback-ms";
 /// Largest length of a message in bytes; it travels in a header, and clients refuse headers of more than 16
 /// KiB.
 const MESSAGE_MAX: usize = 2 << 10;
@@ -35,7 +37,8 @@ pub struct Problem {
     pub hint: String,
     /// Reason on which another master acts.
     pub reason: Option<Reason>,
-    /// True if the same call may succeed in a moment; HTTP then adds `Retry-After`.
+    /// True if the same call may succeed in a moment; HTTP then adds `Retry-After`, gRPC
+    /// `grpc-retry-pushback-ms`.
     pub is_passing: bool,
 }
 
@@ -48,16 +51,24 @@ pub enum Reason {
     PluginGone,
     /// The resource has no frontier yet.
     NeverCrawled,
+    /// The caller makes more calls than it may. The same master takes the call a moment later.
+    CallerLimit,
 }
 
 impl Reason {
-    const ALL: [Self; 3] = [Self::NotLeading, Self::PluginGone, Self::NeverCrawled];
+    const ALL: [Self; 4] = [
+        Self::NotLeading,
+        Self::PluginGone,
+        Self::NeverCrawled,
+        Self::CallerLimit,
+    ];
 
     fn as_str(self) -> &'static str {
         match self {
             Self::NotLeading => "NOT_LEADING",
             Self::PluginGone => "PLUGIN_GONE",
             Self::NeverCrawled => "NEVER_CRAWLED",
+            Self::CallerLimit => "CALLER_LIMIT",
         }
     }
 }
@@ -178,6 +189,11 @@ impl Problem {
         row(self.code).name
     }
 
+    /// Returns the code as gRPC has it.
+    pub(crate) fn grpc_code(&self) -> tonic::Code {
+        row(self.code).grpc
+    }
+
     /// Returns the JSON body of the HTTP response.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
@@ -203,6 +219,10 @@ impl Problem {
         if let Some(reason) = self.reason {
             let reason = MetadataValue::from_static(reason.as_str());
             status.metadata_mut().insert(REASON, reason);
+        }
+        if self.is_passing {
+            let pushback = MetadataValue::from(Self::RETRY_AFTER.as_secs() * 1_000);
+            status.metadata_mut().insert(PUSHBACK, pushback);
         }
         status
     }
@@ -233,9 +253,20 @@ impl Problem {
             .unwrap_or((message, ""));
         let reason = status.metadata().get(REASON).and_then(|r| r.to_str().ok());
         let reason = Reason::ALL.into_iter().find(|r| Some(r.as_str()) == reason);
-        Self {
+        let problem = Self {
             reason,
+            is_passing: status.metadata().contains_key(PUSHBACK),
             ..Self::new(code, detail, hint)
+        };
+        // A bound that is reached at present is no body that is too large.
+        match (code, problem.is_passing, reason) {
+            (Code::ResourceExhausted, true, Some(Reason::CallerLimit)) => {
+                problem.with_status(StatusCode::TOO_MANY_REQUESTS)
+            }
+            (Code::ResourceExhausted, true, _) => {
+                problem.with_status(StatusCode::SERVICE_UNAVAILABLE)
+            }
+            _ => problem,
         }
     }
 }
@@ -248,8 +279,10 @@ impl From<ControlError> for Problem {
             ControlError::NoFrontier { .. } => Some(Reason::NeverCrawled),
             _ => None,
         };
+        let is_passing = matches!(&error, ControlError::Store(e) if e.is_transient());
         Self {
             reason,
+            is_passing,
             ..Self::new(error.code(), chain(&error), error.hint())
         }
     }
@@ -274,6 +307,8 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = Response::new(Body::from(self.to_json().to_string()));
         *response.status_mut() = self.status;
+        // The log of calls tells it.
+        response.extensions_mut().insert(self.grpc_code());
         response.headers_mut().insert(
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
@@ -573,6 +608,34 @@ mod tests {
             "cannot write /log: disk full",
             "",
         );
+    }
+
+    #[test]
+    fn a_client_learns_whether_and_when_to_call_again() {
+        let bounded = Problem::passing("1 plugin is being pushed", "push it again");
+        let limited = Problem::new(Code::ResourceExhausted, "a calls too fast", "wait")
+            .with_status(StatusCode::TOO_MANY_REQUESTS)
+            .because(Reason::CallerLimit)
+            .passes();
+        let too_large = Problem::new(Code::ResourceExhausted, "the body is too large", "");
+        let shown = |problem: &Problem| {
+            let pushback = problem.to_status().metadata().get(PUSHBACK).cloned();
+            let response = problem.clone().into_response();
+            let after = response.headers().get(header::RETRY_AFTER).cloned();
+            let text = |value: &[u8]| String::from_utf8(value.to_vec()).unwrap();
+            (
+                pushback.map(|value| text(value.as_bytes())),
+                after.map(|value| text(value.as_bytes())),
+                response.status().as_u16(),
+            )
+        };
+        let in_a_second = |status| (Some("1000".to_owned()), Some("1".to_owned()), status);
+        assert_eq!(shown(&bounded), in_a_second(503));
+        assert_eq!(shown(&limited), in_a_second(429));
+        assert_eq!(shown(&too_large), (None, None, 413));
+        for problem in [bounded, limited, too_large] {
+            assert_eq!(Problem::from_status(&problem.to_status()), problem);
+        }
     }
 
     #[test]

@@ -249,5 +249,9 @@ fn refused(error: RegistryError) -> Problem {
         RegistryError::NoToken(_) => (Code::NotFound, "`crawler access token list` shows them"),
         RegistryError::Store(_) => (Code::Unavailable, "try again"),
     };
-    Problem::new(code, chain(&error), hint)
+    let problem = Problem::new(code, chain(&error), hint);
+    match code {
+        Code::Unavailable => problem.passes(),
+        _ => problem,
+    }
 }

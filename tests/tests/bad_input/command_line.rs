@@ -27,6 +27,19 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
             format!("2: unexpected argument '--wings' found\n\nUsage: crawler up [OPTIONS]{USAGE}"),
         ),
         (
+            "up --log-file missing/up.log",
+            "2: cannot log to missing/up.log; name a file in a folder that exists with --log-file: No such file or directory (os error 2)".into(),
+        ),
+        ("up --log-file empty", "2: cannot log to empty; name a file in a folder that exists with --log-file: Is a directory (os error 21)".into()),
+        (
+            "up --log-file-size 0",
+            format!("2: invalid value '0' for '--log-file-size <SIZE>': write a size like 64MiB or 4096{USAGE}"),
+        ),
+        (
+            "up --api-rate many",
+            format!("2: invalid value 'many' for '--api-rate <N>': invalid digit found in string{USAGE}"),
+        ),
+        (
             "run a.wasm --limit memroy=1",
             format!("2: invalid value 'memroy=1' for '--limit <NAME=VALUE>': there is no limit \"memroy\"; the limits are {limits}{USAGE}"),
         ),

@@ -18,6 +18,7 @@ mod grpc;
 mod guests;
 mod languages;
 mod life;
+mod load;
 mod masters;
 mod names;
 mod nodes;

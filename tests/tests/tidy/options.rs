@@ -59,6 +59,8 @@ fn the_book_tells_the_defaults_of_settings() {
             ("--stall-timeout", time(requests.stall_timeout)),
             ("--uploads", calls.uploads.to_string()),
             ("--frontier-readers", calls.frontier_readers.to_string()),
+            ("--api-rate", number(calls.limits.rate.into())),
+            ("--api-concurrency", number(calls.limits.concurrency.into())),
         ],
     );
     check(

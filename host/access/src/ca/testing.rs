@@ -3,6 +3,9 @@
 use std::sync::Arc;
 
 use super::*;
+use crawler_process::clock::Clock;
+use crawler_store::Txn;
+use crawler_store::catalog::{Catalog, encode};
 use crawler_store::keys::Keys;
 use crawler_store::twin::StoreTwin;
 

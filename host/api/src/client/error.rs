@@ -1,7 +1,7 @@
 //! Reasons why a call of a client has no answer.
 
 use super::tls_fault::TlsFault;
-use crate::problem::Problem;
+use crate::problem::{Problem, Reason};
 use crawler_master::Code;
 
 /// Reason why a call of this client has no answer.
@@ -57,6 +57,14 @@ impl ClientError {
             ClientError::Url { .. } | ClientError::Tls { .. } => false,
             ClientError::Unreachable { .. } => true,
             ClientError::Refused(problem) => problem.code == Code::Unavailable,
+        }
+    }
+
+    /// Returns true if the caller makes more calls than it may, so that the same master takes the call in a moment.
+    pub(super) fn is_caller_limit(&self) -> bool {
+        match self {
+            ClientError::Refused(problem) => problem.reason == Some(Reason::CallerLimit),
+            _ => false,
         }
     }
 

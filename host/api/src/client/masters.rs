@@ -3,7 +3,8 @@
 //! The one that answered last is asked first, then the others in their order. Another master is asked if a
 //! call failed in a way that time may mend: no connection, a lost answer, a master that can do nothing at
 //! present. The client does not know whether the call was carried out before its answer was lost; the id of
-//! its request makes that harmless.
+//! its request makes that harmless. A master that refuses a call because its caller makes too many is asked again
+//! a moment later.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -26,7 +27,11 @@ use crate::problem::Problem;
 use crate::secret::Secret;
 use crate::tls::ClientTls;
 use crawler_model::id::{NodeId, RequestId};
+use crawler_process::retry;
 use crawler_process::telemetry::chain;
+
+/// Largest random part of the pause before a call that came too soon is made again.
+const JITTER: Duration = Duration::from_millis(500);
 
 /// Client of the calls, with the metadata of each.
 pub(super) type Calls = CrawlerMasterClient<InterceptedService<Channel, CallMetadata>>;
@@ -138,20 +143,27 @@ impl Masters {
         let end = Instant::now() + deadline;
         let first = self.first.load(Ordering::Relaxed);
         let mut errors = Vec::new();
-        for at in (0..self.all.len()).map(|n| (first + n) % self.all.len()) {
+        'masters: for at in (0..self.all.len()).map(|n| (first + n) % self.all.len()) {
             let master = &self.all[at];
-            let error = match tokio::time::timeout_at(end, ask(master.calls(metadata))).await {
-                Ok(Ok(response)) => {
-                    self.first.store(at, Ordering::Relaxed);
-                    return Ok(response.into_inner());
+            let error = loop {
+                let error = match tokio::time::timeout_at(end, ask(master.calls(metadata))).await {
+                    Ok(Ok(response)) => {
+                        self.first.store(at, Ordering::Relaxed);
+                        return Ok(response.into_inner());
+                    }
+                    Ok(Err(status)) => master.error(&status),
+                    Err(_elapsed) => {
+                        let why = format!("no answer within {} s", deadline.as_secs());
+                        let url = master.url.clone();
+                        errors.push(ClientError::Unreachable { url, why });
+                        break 'masters;
+                    }
+                };
+                let pause = Problem::RETRY_AFTER + retry::delay_after(JITTER, JITTER, 0);
+                if !error.is_caller_limit() || Instant::now() + pause >= end {
+                    break error;
                 }
-                Ok(Err(status)) => master.error(&status),
-                Err(_elapsed) => {
-                    let why = format!("no answer within {} s", deadline.as_secs());
-                    let url = master.url.clone();
-                    errors.push(ClientError::Unreachable { url, why });
-                    break;
-                }
+                tokio::time::sleep(pause).await;
             };
             if !error.is_of_one_master() {
                 self.first.store(at, Ordering::Relaxed);

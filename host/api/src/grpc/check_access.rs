@@ -5,19 +5,21 @@
 //! of calls asks for, and to see the interface itself, by reflection, takes a valid token.
 
 use std::convert::Infallible;
-use std::future::{Ready, ready};
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures::future::Either;
-use hyper::header::AUTHORIZATION;
+use hyper::header::{AUTHORIZATION, HeaderMap};
 use hyper::{Request, Response};
+use tonic::{Code, Status};
 use tower::{Layer, Service};
 
 use crate::Peer;
+use crate::access::Headers;
 use crate::access::methods::{Method, Needs};
-use crate::access::{Access, Headers};
-use crate::metadata::NODE_SECRET;
+use crate::intake::Intake;
+use crate::metadata::{FORWARDED, NODE_SECRET};
 
 /// Paths of the calls of a worker.
 const WORKER: &str = "/CrawlerWorker/";
@@ -31,16 +33,19 @@ static REFLECTS: Method = Method {
     needs: Needs::Nothing,
 };
 
+/// Answer to a call that has come through the intake.
+type Answer<R> = Pin<Box<dyn Future<Output = Result<Response<R>, Infallible>> + Send>>;
+
 /// Layer that hands on calls whose caller has the right to them, with the caller as an extension.
 #[derive(Clone)]
 pub(super) struct CheckAccess {
-    pub(super) access: Access,
+    pub(super) intake: Intake,
 }
 
 /// Services behind the check.
 #[derive(Clone)]
 pub(super) struct Checked<S> {
-    access: Access,
+    intake: Intake,
     services: S,
 }
 
@@ -49,7 +54,7 @@ impl<S> Layer<S> for CheckAccess {
 
     fn layer(&self, services: S) -> Checked<S> {
         Checked {
-            access: self.access.clone(),
+            intake: self.intake.clone(),
             services,
         }
     }
@@ -58,11 +63,12 @@ impl<S> Layer<S> for CheckAccess {
 impl<S, B, R> Service<Request<B>> for Checked<S>
 where
     S: Service<Request<B>, Response = Response<R>, Error = Infallible>,
-    R: Default,
+    S::Future: Send + 'static,
+    R: Default + 'static,
 {
     type Response = Response<R>;
     type Error = Infallible;
-    type Future = Either<S::Future, Ready<Result<Response<R>, Infallible>>>;
+    type Future = Either<S::Future, Answer<R>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.services.poll_ready(cx)
@@ -81,16 +87,30 @@ where
         let shown = Headers {
             authorization: value(AUTHORIZATION.as_str()),
             node: value(NODE_SECRET),
+            is_handed_on: request.headers().contains_key(FORWARDED),
         };
-        let caller = self.access.caller(method, shown, address(&request));
-        match caller {
-            Ok(caller) => {
+        match self.intake.begin(method, shown, address(&request)) {
+            Ok((caller, call)) => {
                 request.extensions_mut().insert(caller);
-                Either::Left(self.services.call(request))
+                let answer = self.services.call(request);
+                Either::Right(Box::pin(async move {
+                    let response = answer.await.unwrap_or_else(|never| match never {});
+                    call.end(code(response.headers()));
+                    Ok(response)
+                }))
             }
-            Err(problem) => Either::Right(ready(Ok(problem.to_status().into_http()))),
+            Err(problem) => {
+                let refused = problem.to_status();
+                Either::Right(Box::pin(async move { Ok(refused.into_http()) }))
+            }
         }
     }
+}
+
+/// Returns the code of an answer. One that is a message, or a stream that is open, has none among its headers.
+fn code(headers: &HeaderMap) -> Code {
+    let status = headers.get(Status::GRPC_STATUS);
+    status.map_or(Code::Ok, |status| Code::from_bytes(status.as_bytes()))
 }
 
 /// Returns the address that a request came from.

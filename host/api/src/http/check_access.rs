@@ -7,25 +7,31 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::Response;
+use tonic::Code;
 
 use crate::access::methods::Method;
 use crate::access::{Access, Caller, Headers};
+use crate::caller_limits::CallerLimiter;
+use crate::intake::Intake;
 use crate::problem::Problem;
 use crate::{Api, Peer};
 
 /// Check in front of one call.
 #[derive(Debug, Clone)]
 pub(super) struct Check {
-    access: Access,
+    intake: Intake,
     /// The call; `None`, which admits nobody, if the table of calls does not have it.
     method: Option<&'static Method>,
 }
 
 impl Check {
     /// Creates the check of the call that has this name over gRPC.
-    pub(super) fn of(access: Access, call: &str) -> Self {
+    pub(super) fn of(access: Access, limiter: CallerLimiter, call: &str) -> Self {
         Self {
-            access,
+            intake: Intake {
+                access,
+                limiter: Some(limiter),
+            },
             method: Method::named(call),
         }
     }
@@ -42,12 +48,25 @@ pub(super) async fn check_access(
         authorization: authorization.map(|value| value.as_bytes()),
         // Masters hand calls on over gRPC.
         node: None,
+        is_handed_on: false,
     };
     let peer = request.extensions().get::<Peer>();
     let address = peer.and_then(|peer| peer.address);
-    let caller = check.access.caller(check.method, shown, address)?;
+    let (caller, call) = check.intake.begin(check.method, shown, address)?;
     request.extensions_mut().insert(caller);
-    Ok(next.run(request).await)
+    let response = next.run(request).await;
+    call.end(code(&response));
+    Ok(response)
+}
+
+/// Returns the code of an answer. Those that are problems tell theirs.
+fn code(response: &Response) -> Code {
+    let told = response.extensions().get::<Code>().copied();
+    told.unwrap_or_else(|| match response.status() {
+        status if status.is_server_error() => Code::Internal,
+        status if status.is_client_error() => Code::InvalidArgument,
+        _ => Code::Ok,
+    })
 }
 
 impl FromRequestParts<Api> for Api {

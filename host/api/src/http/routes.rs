@@ -10,6 +10,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use super::check_access::{Check, check_access};
 use crate::Api;
 use crate::access::Access;
+use crate::caller_limits::CallerLimiter;
 
 mod cluster;
 mod reads;
@@ -69,10 +70,10 @@ impl Route {
 }
 
 /// Returns the router of all calls. Each is made by callers that have the right to it only.
-pub(super) fn router(access: &Access) -> Router<Api> {
+pub(super) fn router(access: &Access, limiter: &CallerLimiter) -> Router<Api> {
     let routes = tables().into_iter().flat_map(|(_, routes)| routes);
     routes.fold(Router::new(), |router, route| {
-        let check = Check::of(access.clone(), route.call);
+        let check = Check::of(access.clone(), limiter.clone(), route.call);
         let check = middleware::from_fn_with_state(check, check_access);
         router.route(route.path, route.handler.route_layer(check))
     })
@@ -104,6 +105,7 @@ fn tables() -> [(&'static str, Vec<Route>); 6] {
 mod tests {
     use super::*;
     use crate::access::methods::{METHODS, Method as Call, Needs};
+    use crate::caller_limits::CallerLimits;
     use crawler_model::access::Role;
     use crawler_testing::book::check;
 
@@ -190,6 +192,7 @@ mod tests {
     #[test]
     fn the_list_makes_a_router() {
         // A path that stands twice with one method would panic.
-        let _router = router(&Access::Open);
+        let limiter = CallerLimiter::new(CallerLimits::default());
+        let _router = router(&Access::Open, &limiter);
     }
 }

@@ -6,7 +6,7 @@ use crate::cli::MasterOptions;
 use crawler_access::audit::{AuditLog, AuditSettings};
 use crawler_access::ca::Authority;
 use crawler_api::tls::ClientTls;
-use crawler_api::{Api, ApiParts};
+use crawler_api::{Api, ApiParts, CallerLimits};
 use crawler_data::DataRoot;
 use crawler_master::WorkerCalls;
 use crawler_master::cleanup::DataCleanup;
@@ -21,6 +21,7 @@ use crawler_plugin::Admit;
 use crawler_process::clock::Clock;
 use crawler_process::task::TaskScope;
 use crawler_sink::items::ItemStore;
+use crawler_store::breaker::{BreakerSettings, BreakerStore};
 use crawler_store::catalog::Catalog;
 use crawler_store::election::{Election, Leadership};
 use crawler_store::ids::IdIssuer;
@@ -51,6 +52,10 @@ pub(super) struct MasterParts {
 pub(super) struct MasterNode {
     id: NodeId,
     uploads: usize,
+    /// Bounds on the calls of each caller.
+    limits: CallerLimits,
+    /// Catalog for calls, which fail at once while the store is away.
+    for_calls: Catalog,
     clock: Arc<dyn Clock>,
     data: Arc<DataRoot>,
     audit: AuditSettings,
@@ -93,13 +98,16 @@ impl MasterNode {
             Election::new(catalog.clone(), contender, options.lease_ttl);
         let strategy = placement.strategy;
         let (replica, feeder) = Replica::new(catalog.clone(), strategy);
+        // Callers wait for their answers. All other parts go on trying by themselves.
+        let breaker = BreakerStore::new(catalog.store().clone(), BreakerSettings::default());
+        let for_calls = Catalog::new(Arc::new(breaker), catalog.keys().clone());
         let control = Arc::new(Control::new(ControlParts {
             election_status,
-            catalog: catalog.clone(),
+            catalog: for_calls.clone(),
             data: data.clone(),
             items,
             admission,
-            ids: IdIssuer::new(catalog.clone(), clock.clone()),
+            ids: IdIssuer::new(for_calls.clone(), clock.clone()),
             clock: clock.clone(),
             workers: workers.clone(),
             replica: replica.clone(),
@@ -128,6 +136,8 @@ impl MasterNode {
         Self {
             id,
             uploads: calls.uploads,
+            limits: calls.limits,
+            for_calls,
             clock,
             data,
             audit: options.exposure.audit,
@@ -153,11 +163,12 @@ impl MasterNode {
     pub(super) fn api(&self, audit: AuditLog, scope: &TaskScope) -> Api {
         let (id, control) = (self.id.clone(), self.control.clone());
         let parts = ApiParts {
-            catalog: self.leader.reconcile.catalog.clone(),
+            catalog: self.for_calls.clone(),
             audit,
             tls: self.tls.clone(),
             clock: self.clock.clone(),
             authority: self.authority.clone(),
+            limits: self.limits,
         };
         Api::new(id, control, parts, self.uploads, scope.stop_signal())
     }

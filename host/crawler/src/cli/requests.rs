@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::Failure;
 use super::args::size;
+use crawler_api::CallerLimits;
 use crawler_api::requests::RequestSettings;
 use crawler_frontier::reader::pool::DEFAULT_READERS;
 
@@ -21,6 +22,8 @@ pub struct CallOptions {
     pub uploads: usize,
     /// Number of frontiers that are read.
     pub frontier_readers: usize,
+    /// Bounds on the calls of each caller.
+    pub limits: CallerLimits,
 }
 
 impl Default for CallOptions {
@@ -28,6 +31,7 @@ impl Default for CallOptions {
         Self {
             uploads: DEFAULT_UPLOADS as usize,
             frontier_readers: DEFAULT_READERS,
+            limits: CallerLimits::default(),
         }
     }
 }
@@ -53,6 +57,13 @@ pub(super) struct CallArgs {
     /// Frontiers that are read at once, over all calls; further reads wait for their turn
     #[arg(long, value_name = "N", default_value_t = DEFAULT_FRONTIER_READERS, value_parser = clap::value_parser!(u32).range(2..=4_096))]
     frontier_readers: u32,
+    /// Calls a second of each subject of an access token, or of each address that shows none; further ones are told to
+    /// come again. 0 allows any number
+    #[arg(long, value_name = "N", default_value_t = CallerLimits::default().rate, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    api_rate: u32,
+    /// Calls in hand at once of each subject or address; further ones are told to come again. 0 allows any number
+    #[arg(long, value_name = "N", default_value_t = CallerLimits::default().concurrency, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    api_concurrency: u32,
 }
 
 impl RequestArgs {
@@ -89,6 +100,10 @@ impl CallArgs {
         CallOptions {
             uploads: self.uploads as usize,
             frontier_readers: self.frontier_readers as usize,
+            limits: CallerLimits {
+                rate: self.api_rate,
+                concurrency: self.api_concurrency,
+            },
         }
     }
 }

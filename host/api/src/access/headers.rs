@@ -1,0 +1,29 @@
+//! Headers by which a call shows who makes it.
+
+use crawler_access::NodeSecret;
+
+/// Scheme of the header `Authorization` with which a caller shows a token.
+pub(super) const BEARER: &str = "Bearer";
+/// Scheme with which a node shows the secret of the nodes.
+pub(super) const NODE_SCHEME: &str = "Node";
+
+/// Headers by which a call is admitted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Headers<'a> {
+    /// `Authorization`.
+    pub(crate) authorization: Option<&'a [u8]>,
+    /// Secret of the nodes, by a master that hands the call on.
+    pub(crate) node: Option<&'a [u8]>,
+    /// True if the call says that a master hands it on.
+    pub(crate) is_handed_on: bool,
+}
+
+/// Returns the value of the header `Authorization` that shows this token.
+pub(crate) fn bearer(token: &str) -> String {
+    format!("{BEARER} {token}")
+}
+
+/// Returns the value of the header `Authorization` with which a node shows the secret of the nodes.
+pub(crate) fn node(secret: &NodeSecret) -> String {
+    format!("{NODE_SCHEME} {}", secret.expose())
+}

@@ -1,0 +1,244 @@
+//! Intake of the calls of a listener: who calls, whether the caller may call now, and the line that the log gets.
+//!
+//! Both forms of the calls come through here before anything of a body is read. A call ends when its answer is there,
+//! or, if that is a stream, when the stream is open. Every call of a client is a line of its own target: at `info`
+//! if it was carried out or refused, at `warn` if it was let in and this side failed. The line has neither tokens nor
+//! bodies.
+
+use std::net::SocketAddr;
+
+use tokio::time::Instant;
+use tonic::Code;
+
+use super::access::methods::Method;
+use super::access::{Access, Caller, Headers};
+use super::caller_limits::{CallerLimiter, InHand};
+use super::problem::Problem;
+
+/// Target of the lines, for filters such as `CRAWLER_LOG=info,crawler_api::calls=off`.
+const TARGET: &str = "crawler_api::calls";
+/// Word for a call that is not in the table of calls.
+const UNKNOWN: &str = "unknown";
+
+/// Intake of one listener.
+#[derive(Debug, Clone)]
+pub(crate) struct Intake {
+    pub(crate) access: Access,
+    /// Bounds of callers; `None` on a process that answers nodes only.
+    pub(crate) limiter: Option<CallerLimiter>,
+}
+
+/// Call in hand. If it is dropped before its end, the caller has gone away.
+#[derive(Debug)]
+pub(crate) struct OngoingCall {
+    line: CallLine,
+    /// Permit of the caller; `None` if the call is not bounded by its caller.
+    _in_hand: Option<InHand>,
+    has_ended: bool,
+}
+
+/// Line of the log about a call.
+#[derive(Debug)]
+struct CallLine {
+    method: &'static str,
+    /// Words for the caller; `None` if it was not let in.
+    subject: Option<String>,
+    address: Option<SocketAddr>,
+    began: Instant,
+}
+
+impl Intake {
+    /// Begins a call, unless its caller has no right to it or makes too many calls.
+    pub(crate) fn begin(
+        &self,
+        method: Option<&'static Method>,
+        shown: Headers<'_>,
+        address: Option<SocketAddr>,
+    ) -> Result<(Caller, OngoingCall), Problem> {
+        let mut line = CallLine {
+            method: method.map_or(UNKNOWN, |method| method.name),
+            subject: None,
+            address,
+            began: Instant::now(),
+        };
+        let begun = self.access.caller(method, shown, address);
+        let begun = begun.and_then(|caller| {
+            line.subject = Some(caller.name().to_owned());
+            let bounded = self.limiter.as_ref().zip(caller.limit_key());
+            let in_hand = bounded.map(|(limiter, key)| limiter.begin(key));
+            Ok((caller, in_hand.transpose()?))
+        });
+        match begun {
+            Ok((caller, in_hand)) => {
+                let call = OngoingCall {
+                    line,
+                    _in_hand: in_hand,
+                    has_ended: false,
+                };
+                Ok((caller, call))
+            }
+            Err(problem) => {
+                line.write(problem.grpc_code(), false);
+                Err(problem)
+            }
+        }
+    }
+}
+
+impl OngoingCall {
+    /// Ends the call with the code of its answer.
+    pub(crate) fn end(mut self, code: Code) {
+        self.has_ended = true;
+        self.line.write(code, true);
+    }
+}
+
+impl Drop for OngoingCall {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.line.write(Code::Cancelled, true);
+        }
+    }
+}
+
+impl CallLine {
+    /// Writes the line. One of a call that was not let in is at `info` whatever its code: a stranger must not be able to
+    /// fill the usual log.
+    fn write(&self, code: Code, is_let_in: bool) {
+        let Self {
+            method,
+            subject,
+            began,
+            ..
+        } = self;
+        let subject = subject.as_deref();
+        let address = self.address.map(tracing::field::display);
+        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let result = name(code);
+        match is_let_in && is_failure(code) {
+            true => {
+                tracing::warn!(target: TARGET, method, subject, address, duration_ms, result, "call failed");
+            }
+            false => {
+                tracing::info!(target: TARGET, method, subject, address, duration_ms, result, "call");
+            }
+        }
+    }
+}
+
+/// True if this side failed, and not the caller.
+fn is_failure(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Unknown
+            | Code::DeadlineExceeded
+            | Code::Internal
+            | Code::Unavailable
+            | Code::DataLoss
+    )
+}
+
+/// Returns the name of a code, as the errors of HTTP have it.
+fn name(code: Code) -> &'static str {
+    match code {
+        Code::Ok => "OK",
+        Code::Cancelled => "CANCELLED",
+        Code::Unknown => "UNKNOWN",
+        Code::InvalidArgument => "INVALID_ARGUMENT",
+        Code::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Code::NotFound => "NOT_FOUND",
+        Code::AlreadyExists => "ALREADY_EXISTS",
+        Code::PermissionDenied => "PERMISSION_DENIED",
+        Code::ResourceExhausted => "RESOURCE_EXHAUSTED",
+        Code::FailedPrecondition => "FAILED_PRECONDITION",
+        Code::Aborted => "ABORTED",
+        Code::OutOfRange => "OUT_OF_RANGE",
+        Code::Unimplemented => "UNIMPLEMENTED",
+        Code::Internal => "INTERNAL",
+        Code::Unavailable => "UNAVAILABLE",
+        Code::DataLoss => "DATA_LOSS",
+        Code::Unauthenticated => "UNAUTHENTICATED",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::caller_limits::CallerLimits;
+    use crawler_process::telemetry::testing::Log;
+
+    const SECRET: &[u8] = b"Bearer crawler_secret";
+
+    fn intake(concurrency: u32) -> Intake {
+        Intake {
+            access: Access::Open,
+            limiter: Some(CallerLimiter::new(CallerLimits {
+                rate: 0,
+                concurrency,
+            })),
+        }
+    }
+
+    fn begin(intake: &Intake, method: &str) -> Result<OngoingCall, Problem> {
+        let shown = Headers {
+            authorization: Some(SECRET),
+            ..Headers::default()
+        };
+        let address = Some(([10, 0, 0, 1], 7).into());
+        let begun = intake.begin(Method::named(method), shown, address);
+        begun.map(|(_caller, call)| call)
+    }
+
+    /// Returns the lines without their times.
+    fn lines(log: &Log) -> Vec<String> {
+        let lines = log.lines().into_iter();
+        let lines = lines.map(|line| line.split_once(' ').unwrap().1.trim_start().to_owned());
+        lines.collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn every_call_is_a_line_and_has_no_secret() {
+        let (log, _guard) = Log::of_this_thread("info");
+        let intake = intake(0);
+        let call = begin(&intake, "ListNodes").unwrap();
+        tokio::time::advance(Duration::from_millis(12)).await;
+        call.end(Code::Ok);
+        begin(&intake, "GetResource").unwrap().end(Code::NotFound);
+        begin(&intake, "GetResource")
+            .unwrap()
+            .end(Code::Unavailable);
+        drop(begin(&intake, "AddResource").unwrap());
+        begin(&intake, "Nonsense").unwrap_err();
+        let who = r#"subject="a caller without a token" address=10.0.0.1:7"#;
+        assert_eq!(
+            lines(&log),
+            [
+                format!(r#"INFO call method="ListNodes" {who} duration_ms=12 result="OK""#),
+                format!(r#"INFO call method="GetResource" {who} duration_ms=0 result="NOT_FOUND""#),
+                format!(
+                    r#"WARN call failed method="GetResource" {who} duration_ms=0 result="UNAVAILABLE""#
+                ),
+                format!(r#"INFO call method="AddResource" {who} duration_ms=0 result="CANCELLED""#),
+                r#"INFO call method="unknown" address=10.0.0.1:7 duration_ms=0 result="PERMISSION_DENIED""#
+                    .to_owned(),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_call_is_in_hand_until_it_ends_or_is_dropped() {
+        let intake = intake(1);
+        for ends in [true, false] {
+            let call = begin(&intake, "ListNodes").unwrap();
+            let refused = begin(&intake, "ListNodes").unwrap_err();
+            assert_eq!(refused.grpc_code(), Code::ResourceExhausted);
+            match ends {
+                true => call.end(Code::Ok),
+                false => drop(call),
+            }
+        }
+        assert!(begin(&intake, "ListNodes").is_ok());
+    }
+}
