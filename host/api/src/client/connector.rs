@@ -22,6 +22,9 @@ use tower::Service;
 use super::tls_fault::TlsFault;
 use super::transport::CONNECT_DEADLINE;
 use crate::tls::{ClientTls, HTTP2};
+use crawler_access::ca::CertificateFacts;
+use crawler_model::id::NodeId;
+use crawler_model::node::Role;
 
 /// Time for which the first bytes of a server are waited for after the handshake. They come at once, unless the
 /// server waits for this client to speak first.
@@ -31,19 +34,58 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 type Encrypted = TokioIo<TlsStream<TcpStream>>;
 
+/// Process that is meant to answer. A certificate that names a node has to name this one: the CA of the cluster
+/// issues certificates for the hosts that nodes ask for, so a host alone does not tell who answers. One that names no
+/// node was made by its user, who decides what it is for.
+#[derive(Debug, Clone)]
+pub(super) enum Callee {
+    /// Any node.
+    Node,
+    /// A master.
+    Master,
+    /// The worker with this id.
+    Worker(NodeId),
+}
+
+impl Callee {
+    /// Refuses a certificate in DER that names another node.
+    fn check(&self, certificate: &[u8]) -> Result<(), TlsFault> {
+        let facts = CertificateFacts::of_der(certificate);
+        let Some(node) = facts.ok().and_then(|facts| facts.node()) else {
+            return Ok(());
+        };
+        let is_meant = match self {
+            Callee::Node => true,
+            Callee::Master => node.role == Role::Master,
+            Callee::Worker(id) => node.role == Role::Worker && node.id == *id,
+        };
+        match is_meant {
+            true => Ok(()),
+            false => Err(TlsFault::OtherNode {
+                found: node.id.to_string(),
+                wanted: match self {
+                    Callee::Worker(id) => id.to_string(),
+                    Callee::Master | Callee::Node => "a master".to_owned(),
+                },
+            }),
+        }
+    }
+}
+
 /// Opens encrypted connections with the certificates of a client.
 #[derive(Clone)]
 pub(super) struct Connector {
     tcp: HttpConnector,
     tls: ClientTls,
+    callee: Callee,
 }
 
 impl Connector {
-    pub(super) fn new(tls: ClientTls) -> Self {
+    pub(super) fn new(tls: ClientTls, callee: Callee) -> Self {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        Self { tcp, tls }
+        Self { tcp, tls, callee }
     }
 }
 
@@ -59,7 +101,7 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connecting = self.tcp.call(uri.clone());
-        let opened = open(connecting, uri, self.tls.clone());
+        let opened = open(connecting, uri, self.tls.clone(), self.callee.clone());
         let in_time = async {
             match tokio::time::timeout(CONNECT_DEADLINE, opened).await {
                 Ok(opened) => opened.map_err(ConnectError),
@@ -78,6 +120,7 @@ async fn open<E: Into<BoxError>>(
     connecting: impl Future<Output = Result<TokioIo<TcpStream>, E>>,
     uri: Uri,
     tls: ClientTls,
+    callee: Callee,
 ) -> Result<Encrypted, BoxError> {
     let stream = match connecting.await {
         Ok(stream) => stream.into_inner(),
@@ -88,8 +131,12 @@ async fn open<E: Into<BoxError>>(
     let name = server_name(&uri)?;
     let handshake = TlsConnector::from(config).connect(name, stream);
     let mut stream = handshake.await.map_err(|error| TlsFault::of(&error))?;
-    if stream.get_ref().1.alpn_protocol() != Some(HTTP2) {
+    let session = stream.get_ref().1;
+    if session.alpn_protocol() != Some(HTTP2) {
         return Err(TlsFault::NoHttp2.into());
+    }
+    if let Some(certificate) = session.peer_certificates().and_then(<[_]>::first) {
+        callee.check(certificate)?;
     }
     // A server judges the certificate of its client only after the handshake of the client is done.
     let first = tokio::time::timeout(FIRST_BYTES, stream.fill_buf()).await;
@@ -106,4 +153,32 @@ fn server_name(uri: &Uri) -> Result<ServerName<'static>, BoxError> {
     let host = uri.host().unwrap_or_default();
     let literal = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
     Ok(ServerName::try_from(literal.unwrap_or(host).to_owned())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tls::testing::Authority;
+
+    #[test]
+    fn a_certificate_that_names_another_node_is_refused() {
+        let authority = Authority::new("cluster");
+        let worker = authority.issue_to_node("crawler://0f/worker/worker-1").der;
+        let master = authority.issue_to_node("crawler://0f/master/master-1").der;
+        let callee = |id: &str| Callee::Worker(id.parse().unwrap());
+        Callee::Node.check(&worker).unwrap();
+        Callee::Master.check(&master).unwrap();
+        callee("worker-1").check(&worker).unwrap();
+        for (callee, certificate) in [
+            (Callee::Master, &worker),
+            (callee("worker-2"), &worker),
+            (callee("master-1"), &master),
+        ] {
+            let refused = callee.check(certificate).unwrap_err();
+            let is_other = matches!(refused, TlsFault::OtherNode { .. });
+            assert!(is_other, "{callee:?}: {refused}");
+        }
+        // One that its user has made names no node.
+        Callee::Master.check(&authority.issue().der).unwrap();
+    }
 }

@@ -7,6 +7,7 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_client::HealthClient;
 
+use super::connector::Callee;
 use super::error::ClientError;
 use super::masters::{parse, unreachable};
 use super::transport::{ConnectionFailure, transport_failure};
@@ -28,7 +29,7 @@ pub enum Health {
 
 /// Asks the process at this URL, once. A URL with `https://` is called with the certificates in `tls`.
 pub async fn health(url: &str, tls: &ClientTls) -> Result<Health, ClientError> {
-    let server = parse(url, tls)?;
+    let server = parse(url, tls, Callee::Node)?;
     let asked = async {
         let channel = server.connect().await;
         let channel = channel.map_err(|error| unreachable(url, ConnectionFailure::of(&error)))?;

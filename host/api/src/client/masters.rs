@@ -20,6 +20,7 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Channel;
 use tonic::{Request, Response, Status};
 
+use super::connector::Callee;
 use super::error::ClientError;
 use super::transport::{ANSWER_MAX, ConnectionFailure, Server, transport_failure};
 use crate::metadata::{FORWARDED, NODE_SECRET, REQUEST_ID};
@@ -96,7 +97,7 @@ struct Master {
 impl Masters {
     /// Connects to the first master that can be reached; the others are connected when they are needed.
     pub(super) async fn connect(urls: &[String], tls: &ClientTls) -> Result<Self, ClientError> {
-        let servers = urls.iter().map(|url| parse(url, tls));
+        let servers = urls.iter().map(|url| parse(url, tls, Callee::Master));
         let servers = servers.collect::<Result<Vec<_>, _>>()?;
         let mut errors = Vec::new();
         for (first, (url, server)) in urls.iter().zip(&servers).enumerate() {
@@ -124,7 +125,7 @@ impl Masters {
         Ok(Self {
             all: vec![Master {
                 url: url.to_owned(),
-                channel: parse(url, tls)?.connect_lazy(),
+                channel: parse(url, tls, Callee::Master)?.connect_lazy(),
             }],
             first: 0.into(),
         })
@@ -195,7 +196,7 @@ impl Master {
 }
 
 /// Parses the URL of a server.
-pub(super) fn parse(url: &str, tls: &ClientTls) -> Result<Server, ClientError> {
+pub(super) fn parse(url: &str, tls: &ClientTls, callee: Callee) -> Result<Server, ClientError> {
     let wrong = |why: String| ClientError::Url {
         url: url.to_owned(),
         why,
@@ -205,7 +206,7 @@ pub(super) fn parse(url: &str, tls: &ClientTls) -> Result<Server, ClientError> {
             "it does not start with http:// or https://".to_owned(),
         ));
     }
-    Server::at(url.to_owned(), tls).map_err(|e| wrong(chain(&e)))
+    Server::at(url.to_owned(), tls, callee).map_err(|e| wrong(chain(&e)))
 }
 
 /// Returns the error of a client that has no connection to this URL.

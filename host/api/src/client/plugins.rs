@@ -15,6 +15,7 @@ use rand::seq::SliceRandom as _;
 use tonic::metadata::AsciiMetadataValue;
 use tonic::{Request, Status};
 
+use super::connector::Callee;
 use super::transport::{ANSWER_MAX, ConnectionFailure, Server, transport_failure};
 use crate::access;
 use crate::tls::ClientTls;
@@ -120,7 +121,7 @@ impl MasterPlugins {
         secret: Option<&NodeSecret>,
         gathered: &mut BytesMut,
     ) -> Result<(), String> {
-        let server = Server::at(master.url(), &self.tls).map_err(|e| chain(&e))?;
+        let server = Server::at(master.url(), &self.tls, Callee::Master).map_err(|e| chain(&e))?;
         let connected = server.connect().await;
         let channel = connected.map_err(|e| ConnectionFailure::of(&e).for_nodes())?;
         let mut calls = CrawlerMasterClient::new(channel).max_decoding_message_size(ANSWER_MAX);

@@ -44,6 +44,14 @@ pub enum TlsFault {
     /// The certificate of the server is that of a CA.
     #[error("its certificate is that of a CA, and not that of a server")]
     IsCa,
+    /// The certificate of the server names another node than the one that is called.
+    #[error("its certificate is that of {found}, and not that of {wanted}")]
+    OtherNode {
+        /// Id of the node that the certificate names.
+        found: String,
+        /// Words for the node that is called.
+        wanted: String,
+    },
     /// The server does not speak TLS.
     #[error("it does not speak TLS")]
     NoTls,
@@ -182,6 +190,7 @@ impl TlsFault {
             }
             TlsFault::Expired { .. } => "renew it; the server reads it again by itself",
             TlsFault::NotYetValid { .. } => "set the clocks",
+            TlsFault::OtherNode { .. } => "call the process by its own address",
             TlsFault::IsCa => "let the CA issue one for the server",
             TlsFault::NoHttp2 => "name the address of --grpc",
             _ => "",

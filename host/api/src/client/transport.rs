@@ -6,7 +6,7 @@ use std::time::Duration;
 use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 
-use super::connector::Connector;
+use super::connector::{Callee, Connector};
 use super::tls_fault::TlsFault;
 use crate::tls::ClientTls;
 
@@ -24,11 +24,16 @@ pub(super) struct Server {
     endpoint: Endpoint,
     /// Certificates of this client; `None` if the URL does not ask for TLS.
     tls: Option<ClientTls>,
+    callee: Callee,
 }
 
 impl Server {
     /// Parses a URL with `http://`, or `https://` for TLS.
-    pub(super) fn at(url: String, tls: &ClientTls) -> Result<Self, tonic::transport::Error> {
+    pub(super) fn at(
+        url: String,
+        tls: &ClientTls,
+        callee: Callee,
+    ) -> Result<Self, tonic::transport::Error> {
         let endpoint = Endpoint::from_shared(url)?
             .connect_timeout(CONNECT_DEADLINE)
             .tcp_nodelay(true)
@@ -39,13 +44,20 @@ impl Server {
         Ok(Self {
             endpoint,
             tls: is_encrypted.then(|| tls.clone()),
+            callee,
         })
     }
 
     /// Opens a connection.
     pub(super) async fn connect(&self) -> Result<Channel, tonic::transport::Error> {
         match &self.tls {
-            Some(tls) => Channel::connect(Connector::new(tls.clone()), self.endpoint.clone()).await,
+            Some(tls) => {
+                Channel::connect(
+                    Connector::new(tls.clone(), self.callee.clone()),
+                    self.endpoint.clone(),
+                )
+                .await
+            }
             None => self.endpoint.connect().await,
         }
     }
@@ -53,7 +65,10 @@ impl Server {
     /// Returns a connection that is opened by the first call, and again when it breaks.
     pub(super) fn connect_lazy(&self) -> Channel {
         match &self.tls {
-            Some(tls) => Channel::new(Connector::new(tls.clone()), self.endpoint.clone()),
+            Some(tls) => Channel::new(
+                Connector::new(tls.clone(), self.callee.clone()),
+                self.endpoint.clone(),
+            ),
             None => self.endpoint.connect_lazy(),
         }
     }

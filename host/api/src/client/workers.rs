@@ -12,6 +12,7 @@ use tonic::metadata::AsciiMetadataValue;
 use tonic::transport::Channel;
 use tonic::{Code, Request, Response, Status, Streaming};
 
+use super::connector::Callee;
 use super::transport::{ANSWER_MAX, Server, transport_failure};
 use crate::convert::links::links_message;
 use crate::convert::{crawl, turns};
@@ -19,7 +20,7 @@ use crate::metadata::CALL_TOKEN;
 use crate::tls::ClientTls;
 use crawler_fetch::turns::call::{Answer, AskTurns, TurnCallError, TurnRequests};
 use crawler_master::{WORKER_CALL_DEADLINE, WorkerCallError, WorkerCalls};
-use crawler_model::id::{ResourceId, ResourceName};
+use crawler_model::id::{NodeId, ResourceId, ResourceName};
 use crawler_model::node::Node;
 use crawler_model::status::{CrawlStatus, LogLine};
 use crawler_process::telemetry::chain;
@@ -33,8 +34,8 @@ const CHANNELS_MAX: usize = 1_024;
 #[derive(Debug, Default)]
 pub struct GrpcWorkerCalls {
     tls: ClientTls,
-    /// Connections by the URLs of workers.
-    channels: Mutex<HashMap<String, Channel>>,
+    /// Connections by the URLs and ids of workers.
+    channels: Mutex<HashMap<(String, NodeId), Channel>>,
 }
 
 impl GrpcWorkerCalls {
@@ -47,18 +48,19 @@ impl GrpcWorkerCalls {
     }
 
     fn worker(&self, worker: &Node) -> Result<CrawlerWorkerClient<Channel>, WorkerCallError> {
-        let url = worker.url();
+        let key = (worker.url(), worker.id.clone());
         let mut channels = self.channels.lock().unwrap_or_else(PoisonError::into_inner);
-        let channel = match channels.get(&url) {
+        let channel = match channels.get(&key) {
             Some(channel) => channel.clone(),
             None => {
-                let server = Server::at(url.clone(), &self.tls);
+                let callee = Callee::Worker(worker.id.clone());
+                let server = Server::at(worker.url(), &self.tls, callee);
                 let server = server.map_err(|e| no_answer(&worker.address, chain(&e)))?;
                 let channel = server.connect_lazy();
                 if channels.len() >= CHANNELS_MAX {
                     channels.clear();
                 }
-                channels.insert(url, channel.clone());
+                channels.insert(key, channel.clone());
                 channel
             }
         };

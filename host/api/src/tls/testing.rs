@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType,
+    date_time_ymd,
 };
 use tempfile::TempDir;
 
@@ -44,10 +45,22 @@ impl Authority {
 
     /// Issues a certificate for a name or an address that is valid between these years.
     pub(crate) fn issue_for(&self, name: &str, from: i32, to: i32) -> Issued {
-        let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new([name.to_owned()]).unwrap();
         params.not_before = date_time_ymd(from, 1, 1);
         params.not_after = date_time_ymd(to, 1, 1);
+        self.sign(&params)
+    }
+
+    /// Issues a certificate for 127.0.0.1 that names a node by its URI.
+    pub(crate) fn issue_to_node(&self, uri: &str) -> Issued {
+        let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+        let uri = SanType::URI(uri.try_into().unwrap());
+        params.subject_alt_names.push(uri);
+        self.sign(&params)
+    }
+
+    fn sign(&self, params: &CertificateParams) -> Issued {
+        let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap();
         Issued {
             certificate: certificate.pem(),
