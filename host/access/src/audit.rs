@@ -186,6 +186,7 @@ impl AuditLog {
 
     /// Adds a call that was refused.
     pub fn record_refused(&self, entry: AuditEntry) {
+        let entry = cut(entry);
         let key = (entry.subject.clone(), entry.method.clone());
         let mut queue = self.shared.queue();
         let n_refused = queue.refused.len();
@@ -308,12 +309,19 @@ async fn list(objects: &dyn ObjectStore) -> Result<Vec<ObjectMeta>, ObjectError>
         .await
 }
 
-fn line(mut entry: AuditEntry, now: UnixMillis) -> String {
-    entry.at = now;
-    entry.times = entry.times.max(1);
+/// Cuts texts that a caller may have made as long as it likes.
+fn cut(mut entry: AuditEntry) -> AuditEntry {
     for text in [&mut entry.name, &mut entry.detail] {
         text.truncate(text.floor_char_boundary(TEXT_MAX));
+        text.shrink_to_fit();
     }
+    entry
+}
+
+fn line(entry: AuditEntry, now: UnixMillis) -> String {
+    let mut entry = cut(entry);
+    entry.at = now;
+    entry.times = entry.times.max(1);
     let mut line = serde_json::to_string(&entry).expect("an entry has text and numbers only");
     line.push('\n');
     line

@@ -31,7 +31,7 @@ mod request;
 mod sealing;
 
 pub use authority::Authority;
-pub use facts::CertificateFacts;
+pub use facts::{CertificateFacts, ca_digest};
 pub use request::{NodeKey, NodeRequest, REQUEST_MAX, RequestError};
 pub use sealing::{SEALING_KEY_MIN, SealingKey};
 
@@ -203,17 +203,19 @@ impl ClusterCa {
     /// Puts a certificate and its private key together, both in PEM, and checks that they make a CA.
     fn new(
         cluster: String,
-        certificate: String,
+        certificate: &str,
         key: &str,
         now: UnixMillis,
     ) -> Result<Self, CaError> {
-        let der = facts::der_of(&certificate)?;
+        let der = facts::der_of(certificate)?;
         let pair = KeyPair::from_pem(key)?;
         check_fits(&der, &pair, now)?;
-        let issuer = Issuer::from_ca_cert_pem(&certificate, pair)?;
+        // Nodes get and trust this one, whatever else is in the file.
+        let pem = facts::first_block(certificate).ok_or(CaError::NoCa)?;
+        let issuer = Issuer::from_ca_cert_pem(&pem, pair)?;
         Ok(Self {
             cluster,
-            pem: certificate,
+            pem,
             der,
             issuer,
         })

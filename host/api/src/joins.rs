@@ -138,6 +138,13 @@ impl Api {
             let request = request.map_err(|e| Problem::from(invalid("request", e)))?;
             let named = request.check_hosts(&facts.hosts);
             named.map_err(|e| Problem::new(Code::PermissionDenied, e.to_string(), REJOIN))?;
+            if request.key_digest() != facts.key {
+                return Err(Problem::new(
+                    Code::PermissionDenied,
+                    "the request is not for the key of the present certificate",
+                    REJOIN,
+                ));
+            }
             let issued = ca.issue(node, &facts.hosts, &request, now);
             let issued = issued.map_err(|error| unissued(&error))?;
             let said = said(node, &issued, "its certificate");
@@ -155,6 +162,8 @@ impl Api {
     }
 }
 
+/// Characters of a role that is none, as an error shows them.
+const ROLE_SHOWN: usize = 32;
 /// Way out for a node whose certificate is of no use any more.
 const REJOIN: &str =
     "make a join token with `crawler node join-token add`, and start the node with --join FILE";
@@ -225,6 +234,7 @@ fn new_token(
 
 fn role_of(word: &str) -> Result<Role, Problem> {
     let unknown = || {
+        let word: String = word.chars().take(ROLE_SHOWN).collect();
         let detail = format!("the role of a node is master or worker, not {word:?}");
         Problem::invalid(detail, "")
     };

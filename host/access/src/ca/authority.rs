@@ -50,13 +50,11 @@ impl Authority {
         let cluster = cluster.ok_or_else(no_id)?.value;
         let now = self.clock.unix_millis();
         match source {
-            CaSource::Files { certificate, key } => {
-                ClusterCa::new(cluster, certificate.clone(), key, now)
-            }
+            CaSource::Files { certificate, key } => ClusterCa::new(cluster, certificate, key, now),
             CaSource::Sealed(key) => {
                 let record = self.record(&cluster, key, now).await?;
                 let private = record.open(key)?;
-                ClusterCa::new(cluster, record.certificate, &private, now)
+                ClusterCa::new(cluster, &record.certificate, &private, now)
             }
         }
     }

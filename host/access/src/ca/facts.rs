@@ -7,11 +7,14 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::parse_x509_pem;
 
-use super::CaError;
+use super::{CaDigest, CaError};
 use crate::node::{Host, NodeName};
 use crawler_model::crawl::UnixMillis;
-use crawler_model::id::NodeId;
+use crawler_model::id::{Digest, NodeId};
 use crawler_model::node::Role;
+
+/// End of a certificate in PEM.
+const END: &str = "-----END CERTIFICATE-----";
 
 /// Facts that a certificate states.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub struct CertificateFacts {
     pub hosts: Vec<Host>,
     /// URIs that it is for.
     pub uris: Vec<String>,
+    /// Digest of its public key.
+    pub key: Digest,
 }
 
 impl CertificateFacts {
@@ -56,6 +61,7 @@ impl CertificateFacts {
             not_after: millis(validity.not_after.timestamp()),
             hosts,
             uris,
+            key: Digest::of(&certificate.public_key().subject_public_key.data),
         }
     }
 
@@ -77,6 +83,18 @@ impl CertificateFacts {
     pub fn is_valid_at(&self, now: UnixMillis) -> bool {
         (self.not_before..=self.not_after).contains(&now)
     }
+}
+
+/// Returns the digest of the first certificate of a PEM text, which is that of a CA.
+pub fn ca_digest(pem: &str) -> Result<CaDigest, CaError> {
+    Ok(Digest::of(&der_of(pem)?))
+}
+
+/// Returns the first block of a PEM text, without what stands before and behind it.
+pub(super) fn first_block(pem: &str) -> Option<String> {
+    let begin = pem.find("-----BEGIN CERTIFICATE-----")?;
+    let (block, _rest) = pem[begin..].split_once(END)?;
+    Some(format!("{block}{END}\n"))
 }
 
 /// Returns the bytes of the first certificate of a PEM text.

@@ -67,6 +67,11 @@ impl NodeKey {
         self.0.serialize_pem()
     }
 
+    /// Returns the digest of the public key.
+    pub fn digest(&self) -> Digest {
+        Digest::of(self.0.der_bytes())
+    }
+
     /// Returns a request for a certificate of this node, in PEM.
     pub fn request(&self, id: &NodeId, host: &Host) -> Result<String, CaError> {
         let mut params = CertificateParams::new([host.to_string()])?;
@@ -168,6 +173,7 @@ mod tests {
         let again = again.request(&id, &host("node-1.example")).unwrap();
         let again = NodeRequest::parse(&again).unwrap();
         assert_eq!(again.key_digest(), request.key_digest());
+        assert_eq!(key.digest(), request.key_digest());
         again.check_hosts(&[host("10.0.0.1")]).unwrap_err();
     }
 

@@ -10,6 +10,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,10 +21,11 @@ use super::parts;
 use crate::cli::{Failure, NodeOptions};
 use crate::config::ClusterConfig;
 use crawler_access::ca::{
-    Authority, CaError, CaSource, CertificateFacts, Issued, NodeRequest, SEALING_KEY_MIN,
-    SealingKey,
+    Authority, CaDigest, CaError, CaSource, CertificateFacts, Issued, NodeRequest, SEALING_KEY_MIN,
+    SealingKey, ca_digest,
 };
 use crawler_access::node::{Host, NodeName};
+use crawler_api::client::NodeCertificate;
 use crawler_model::id::NodeId;
 use crawler_model::node::Role;
 use crawler_process::clock::Clock;
@@ -91,7 +93,7 @@ pub(super) fn source(config: &ClusterConfig) -> anyhow::Result<Option<CaSource>>
     let (Some(certificate), Some(key)) = (&config.ca, &config.ca_key) else {
         return Ok(None);
     };
-    let read = |file: &std::path::Path| {
+    let read = |file: &Path| {
         let text = std::fs::read_to_string(file);
         text.with_context(|| format!("{doing}: cannot read {}", file.display()))
     };
@@ -126,7 +128,14 @@ pub(super) async fn obtain(
         catalog,
         clock,
     };
-    let fault = applicant.fault_of_present()?;
+    let fault = match applicant.fault_of_present()? {
+        None => {
+            applicant
+                .fault_of_ca(own_ca, options.join.as_deref())
+                .await?
+        }
+        fault => fault,
+    };
     match (&fault, own_ca, &options.join) {
         (None, _, None) => {}
         (None, _, Some(_)) => {
@@ -173,11 +182,42 @@ impl Applicant<'_> {
             format!("is not for {host}, where others reach this node")
         } else if !facts.is_valid_at(self.clock.unix_millis()) {
             format!("expired at {}", shown_time(not_after))
+        } else if self
+            .files
+            .present_key()?
+            .is_none_or(|key| key.digest() != facts.key)
+        {
+            "is not for the key beside it".to_owned()
         } else {
             return Ok(None);
         };
         let path = path.display();
         Ok(Some(format!("the certificate in {path} {fault}")))
+    }
+
+    /// Returns the reason why a certificate that is good in itself is of no use any more: the cluster has another CA
+    /// now, as the CA of this master or the join token tells. A master whose key does not open the CA must not start.
+    async fn fault_of_ca(
+        &self,
+        own_ca: Option<&Arc<Authority>>,
+        token: Option<&Path>,
+    ) -> anyhow::Result<Option<String>> {
+        let wanted = match (own_ca, token) {
+            (Some(authority), _) => match authority.ca().await {
+                Ok(ca) => Some(ca.digest()),
+                // It starts without the store, too.
+                Err(CaError::Store(_)) => None,
+                Err(error) => return Err(explained(error)),
+            },
+            // The file may be gone since the node has joined.
+            (None, Some(file)) => join::read_token(file).ok().map(|token| token.ca()),
+            (None, None) => None,
+        };
+        let present = self.files.ca_digest()?;
+        Ok(wanted.filter(|wanted| present != Some(*wanted)).map(|_| {
+            let path = self.files.certificate();
+            format!("the certificate in {} is from another CA", path.display())
+        }))
     }
 
     /// Issues the certificate of a master by the CA that it can use.
@@ -223,6 +263,28 @@ async fn issue(
     };
     let issued = ca.issue(&node, std::slice::from_ref(host), &request, now)?;
     Ok((issued, ca.pem().to_owned()))
+}
+
+/// Checks what a master has answered: files that a node trusts are not replaced by anything.
+fn check_answer(
+    got: &NodeCertificate,
+    (role, id): (Role, &NodeId),
+    host: &Host,
+    ca: CaDigest,
+    now: u64,
+) -> Result<(), String> {
+    let facts = CertificateFacts::of_pem(&got.chain).map_err(|e| telemetry::chain(&e))?;
+    let found = ca_digest(&got.ca).map_err(|e| telemetry::chain(&e))?;
+    if found != ca {
+        return Err("it answers with another CA".to_owned());
+    }
+    if !facts.is_of(role, id) || !facts.hosts.contains(host) {
+        return Err("it answers with the certificate of another node".to_owned());
+    }
+    match facts.is_valid_at(now) {
+        true => Ok(()),
+        false => Err("its certificate is not valid now; compare the clocks".to_owned()),
+    }
 }
 
 /// Returns the host under which others reach the node.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use crawler_access::ca::{CertificateFacts, NodeKey};
+use crawler_access::ca::{CaDigest, CertificateFacts, NodeKey, ca_digest};
 use crawler_api::tls::IdentityFiles;
 
 /// Folder with the certificate of a node.
@@ -62,15 +62,29 @@ impl NodeFiles {
         Ok(Some(facts))
     }
 
+    /// Returns the digest of the certificate of the CA, or `None` if there is none.
+    pub(super) fn ca_digest(&self) -> anyhow::Result<Option<CaDigest>> {
+        let path = self.ca();
+        let pem = read(&path)?;
+        let digest = pem.map(|pem| ca_digest(&pem)).transpose();
+        digest.with_context(|| format!("{} is no certificate of a CA", path.display()))
+    }
+
+    /// Returns the private key of this node, or `None` if there is none.
+    pub(super) fn present_key(&self) -> anyhow::Result<Option<NodeKey>> {
+        let path = self.identity().key;
+        let pem = read(&path)?;
+        let key = pem.map(|pem| NodeKey::of_pem(&pem)).transpose();
+        key.with_context(|| {
+            let path = path.display();
+            format!("{path} has something else in it; remove it to get another key")
+        })
+    }
+
     /// Returns the private key of this node, which is made if there is none.
     pub(super) fn key(&self) -> anyhow::Result<NodeKey> {
-        let path = self.identity().key;
-        if let Some(pem) = read(&path)? {
-            let key = NodeKey::of_pem(&pem);
-            return key.with_context(|| {
-                let path = path.display();
-                format!("{path} has something else in it; remove it to get another key")
-            });
+        if let Some(key) = self.present_key()? {
+            return Ok(key);
         }
         let key = NodeKey::generate()?;
         self.replace("key.pem", &key.to_pem())?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use rand::seq::SliceRandom as _;
 
-use super::{Applicant, PAUSES};
+use super::{Applicant, PAUSES, check_answer};
 use crawler_access::joins::JoinToken;
 use crawler_api::client::{Client, ClientError, JoinRequest, NodeCertificate};
 use crawler_master::Code;
@@ -46,7 +46,11 @@ impl Applicant<'_> {
                     client.join_cluster(&token, request).await
                 }
             };
-            match ask_masters(self.catalog, ask).await {
+            let check = |got: &NodeCertificate| {
+                let now = self.clock.unix_millis();
+                check_answer(got, (self.role, self.id), &self.host, token.ca(), now)
+            };
+            match ask_masters(self.catalog, ask, check).await {
                 Ok(certificate) => break certificate,
                 Err(NoCertificate::Refused(error)) => {
                     let id = self.id;
@@ -64,10 +68,12 @@ impl Applicant<'_> {
     }
 }
 
-/// Asks one registered master with TLS after the other, in random order, until one gives a certificate.
+/// Asks one registered master with TLS after the other, in random order, until one gives a certificate that passes a
+/// check. A refusal counts if all masters that answer agree: the clock of one may be wrong.
 pub(super) async fn ask_masters<Asked>(
     catalog: &Catalog,
     ask: impl Fn(String) -> Asked,
+    check: impl Fn(&NodeCertificate) -> Result<(), String>,
 ) -> Result<NodeCertificate, NoCertificate>
 where
     Asked: Future<Output = Result<NodeCertificate, ClientError>>,
@@ -76,10 +82,14 @@ where
     let mut urls = urls.map_err(|error| NoCertificate::NotNow(chain(&error)))?;
     urls.shuffle(&mut rand::rng());
     let mut faults = Vec::new();
+    let mut refused = None;
     for url in urls {
-        match ask(url).await {
-            Ok(certificate) => return Ok(certificate),
-            Err(error) if is_final(&error) => return Err(NoCertificate::Refused(error)),
+        match ask(url.clone()).await {
+            Ok(certificate) => match check(&certificate) {
+                Ok(()) => return Ok(certificate),
+                Err(why) => faults.push(format!("{url}: {why}")),
+            },
+            Err(error) if is_final(&error) => refused = refused.or(Some(error)),
             Err(error) => faults.push(match &error {
                 ClientError::Refused(problem) if !problem.hint.is_empty() => {
                     format!("{error}; {}", problem.hint)
@@ -87,6 +97,11 @@ where
                 _ => error.to_string(),
             }),
         }
+    }
+    match refused {
+        Some(error) if faults.is_empty() => return Err(NoCertificate::Refused(error)),
+        Some(error) => faults.push(error.to_string()),
+        None => {}
     }
     Err(NoCertificate::NotNow(match faults.is_empty() {
         true => "no master that speaks TLS is registered".to_owned(),
@@ -105,7 +120,7 @@ async fn masters(catalog: &Catalog) -> Result<Vec<String>, StoreError> {
         .collect())
 }
 
-/// True if every master would say the same.
+/// True if a master has decided against the node.
 fn is_final(error: &ClientError) -> bool {
     match error {
         ClientError::Refused(problem) => matches!(
@@ -118,7 +133,7 @@ fn is_final(error: &ClientError) -> bool {
     }
 }
 
-fn read_token(file: &Path) -> anyhow::Result<JoinToken> {
+pub(super) fn read_token(file: &Path) -> anyhow::Result<JoinToken> {
     use std::io::Read as _;
     let cannot_read = || format!("cannot read {}", file.display());
     let opened = std::fs::File::open(file).with_context(cannot_read)?;

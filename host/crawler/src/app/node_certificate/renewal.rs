@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use super::files::NodeFiles;
 use super::join::{NoCertificate, ask_masters};
-use super::{issue, shown_time};
+use super::{check_answer, issue, shown_time};
 use crawler_access::audit::{AuditEntry, AuditLog};
 use crawler_access::ca::{Authority, CertificateFacts};
 use crawler_access::node::Host;
-use crawler_api::client::Client;
+use crawler_api::client::{Client, NodeCertificate};
 use crawler_api::tls::ClientTls;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::NodeId;
@@ -95,7 +95,11 @@ impl Renewal {
             let (issued, ca) = issued.map_err(shown)?;
             return self.files.write(&issued.chain, &ca).map_err(shown);
         }
-        let key = self.files.key().map_err(shown)?;
+        // Another key would not be the node's any more.
+        let key = self.files.present_key().map_err(shown)?;
+        let key = key.ok_or("the private key of this node is gone")?;
+        let ca = self.files.ca_digest().map_err(shown)?;
+        let ca = ca.ok_or("the certificate of the CA is gone")?;
         let request = key.request(id, &self.host).map_err(|e| e.to_string())?;
         let ask = |url: String| {
             let request = request.clone();
@@ -104,7 +108,11 @@ impl Renewal {
                 client.renew_certificate(request).await
             }
         };
-        match ask_masters(&self.catalog, ask).await {
+        let check = |got: &NodeCertificate| {
+            let now = self.clock.unix_millis();
+            check_answer(got, (*role, id), &self.host, ca, now)
+        };
+        match ask_masters(&self.catalog, ask, check).await {
             Ok(got) => self.files.write(&got.chain, &got.ca).map_err(shown),
             Err(NoCertificate::Refused(error)) => Err(error.to_string()),
             Err(NoCertificate::NotNow(why)) => Err(why),
@@ -153,6 +161,7 @@ fn due(facts: &CertificateFacts, part: f64) -> UnixMillis {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crawler_model::id::Digest;
 
     #[test]
     fn a_certificate_is_renewed_at_two_thirds_of_its_life() {
@@ -161,6 +170,7 @@ mod tests {
             not_after: 1_900_000,
             hosts: Vec::new(),
             uris: Vec::new(),
+            key: Digest::of(b"key"),
         };
         assert_eq!(due(&facts, 0.0), 1_600_000);
         assert_eq!(due(&facts, JITTER), 1_645_000);
