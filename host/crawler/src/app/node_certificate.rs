@@ -21,8 +21,8 @@ use super::parts;
 use crate::cli::{Failure, NodeOptions};
 use crate::config::ClusterConfig;
 use crawler_access::ca::{
-    Authority, CaDigest, CaError, CaSource, CertificateFacts, Issued, NodeRequest, SEALING_KEY_MIN,
-    SealingKey, ca_digest,
+    Authority, CaDigest, CaError, CaSource, CertificateFacts, ClusterCa, Issued, NodeRequest,
+    SEALING_KEY_MIN, SealingKey, ca_digest,
 };
 use crawler_access::node::{Host, NodeName};
 use crawler_api::client::NodeCertificate;
@@ -203,11 +203,11 @@ impl Applicant<'_> {
         token: Option<&Path>,
     ) -> anyhow::Result<Option<String>> {
         let wanted = match (own_ca, token) {
-            (Some(authority), _) => match authority.ca().await {
+            (Some(authority), _) => match self.ca_of(authority).await {
                 Ok(ca) => Some(ca.digest()),
                 // It starts without the store, too.
-                Err(CaError::Store(_)) => None,
-                Err(error) => return Err(explained(error)),
+                Err(error) if is_transient(&error) => None,
+                Err(error) => return Err(error),
             },
             // The file may be gone since the node has joined.
             (None, Some(file)) => join::read_token(file).ok().map(|token| token.ca()),
@@ -235,9 +235,14 @@ impl Applicant<'_> {
         Ok(())
     }
 
-    async fn try_issue_own(&self, authority: &Authority) -> anyhow::Result<()> {
-        // The identity of the cluster is in the certificate.
+    /// Returns the CA that this master can use. It names the cluster, whose first process this may be.
+    async fn ca_of<'a>(&self, authority: &'a Authority) -> anyhow::Result<&'a ClusterCa> {
         parts::cluster_id(self.catalog).await?;
+        authority.ca().await.map_err(explained)
+    }
+
+    async fn try_issue_own(&self, authority: &Authority) -> anyhow::Result<()> {
+        self.ca_of(authority).await?;
         let now = self.clock.unix_millis();
         let name = (self.role, self.id);
         let (issued, ca) = issue(authority, name, &self.host, self.files, now).await?;

@@ -70,6 +70,80 @@ async fn a_master_with_the_ca_issues_its_own_certificate_and_keeps_it() {
 }
 
 #[tokio::test]
+async fn a_certificate_of_another_ca_or_for_another_key_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), "master-1");
+    let start = async |catalog: &Catalog| {
+        let certified = start(&options, catalog, Role::Master, Duration::ZERO).await;
+        certified.unwrap().expect("it gets one")
+    };
+    let (catalog, anew) = (cluster(), cluster());
+    let first = start(&catalog).await;
+    let present = first.files.ca_digest().unwrap();
+    // The CA was lost, and the masters have made another one.
+    let second = start(&anew).await;
+    assert!(second.renewal.is_new);
+    assert_ne!(second.files.ca_digest().unwrap(), present);
+    assert!(!start(&anew).await.renewal.is_new);
+    let key = crawler_access::ca::NodeKey::generate().unwrap();
+    std::fs::write(second.files.identity().key, key.to_pem()).unwrap();
+    let third = start(&anew).await;
+    assert!(third.renewal.is_new);
+    NodeTls::load(&options.config.tls, Some(&third.files)).unwrap();
+}
+
+#[tokio::test]
+async fn a_master_whose_key_does_not_open_the_ca_does_not_start_with_a_valid_certificate() {
+    let (folder, catalog) = (tempfile::tempdir().unwrap(), cluster());
+    let options = options(folder.path(), "master-1");
+    let started = start(&options, &catalog, Role::Master, Duration::ZERO).await;
+    started.unwrap().expect("it gets one");
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let key = SealingKey::of_bytes(&[8; SEALING_KEY_MIN]).unwrap();
+    let source = Some(CaSource::Sealed(Box::new(key)));
+    let other = Arc::new(Authority::new(source, catalog.clone(), clock.clone()));
+    let node = (Role::Master, &options);
+    let started = obtain(node, &BTreeMap::new(), &catalog, Some(&other), &clock).await;
+    let error = format!("{:#}", started.err().expect("it cannot use the CA"));
+    assert!(error.contains("does not open"), "{error}");
+}
+
+#[tokio::test]
+async fn what_a_master_answers_is_checked_before_it_is_kept() {
+    let (folder, catalog) = (tempfile::tempdir().unwrap(), cluster());
+    parts::cluster_id(&catalog).await.unwrap();
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let key = SealingKey::of_bytes(&[7; SEALING_KEY_MIN]).unwrap();
+    let source = Some(CaSource::Sealed(Box::new(key)));
+    let authority = Authority::new(source, catalog, clock.clone());
+    let files = NodeFiles::in_folder(folder.path().join("node"));
+    let [id, other] = ["worker-1", "worker-2"].map(|id| id.parse::<NodeId>().unwrap());
+    let [host, elsewhere] = ["10.0.0.1", "10.0.0.2"].map(|host| host.parse::<Host>().unwrap());
+    let now = clock.unix_millis();
+    let issued = issue(&authority, (Role::Worker, &id), &host, &files, now).await;
+    let (issued, ca) = issued.unwrap();
+    let wanted = ca_digest(&ca).unwrap();
+    let got = NodeCertificate {
+        chain: issued.chain,
+        ca,
+    };
+    let own = (Role::Worker, &id);
+    check_answer(&got, own, &host, wanted, now).unwrap();
+    let day = 25 * 60 * 60 * 1_000;
+    for (node, host, ca, now, why) in [
+        ((Role::Master, &id), &host, wanted, now, "another node"),
+        ((Role::Worker, &other), &host, wanted, now, "another node"),
+        (own, &elsewhere, wanted, now, "another node"),
+        (own, &host, CaDigest::of(b"other"), now, "another CA"),
+        (own, &host, wanted, now + day, "not valid now"),
+        (own, &host, wanted, now - day, "not valid now"),
+    ] {
+        let refused = check_answer(&got, node, host, ca, now).unwrap_err();
+        assert!(refused.contains(why), "{why}: {refused}");
+    }
+}
+
+#[tokio::test]
 async fn a_node_without_anything_stays_plain_and_waits_for_nobody() {
     let (folder, catalog) = (tempfile::tempdir().unwrap(), cluster());
     let options = options(folder.path(), "worker-1");
