@@ -9,14 +9,11 @@ use futures::future::join_all;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::peers::{MAX_LINKS, PeerShards};
+use super::peers::{MAX_BYTES, MAX_LINKS, PeerShards};
 use super::shared::Shared;
 use crawler_frontier::LinkBounds;
 use crawler_model::id::Shard;
 use crawler_process::retry::Backoff;
-
-/// Maximum size in bytes of one call, unless one link alone is larger.
-const MAX_BYTES: usize = 1 << 20;
 
 /// Runs until `no_more` is cancelled and no link waits, or until `stop` is cancelled; after `gives_up` no
 /// link is tried twice. Returns true if all links were handed over.

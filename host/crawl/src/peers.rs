@@ -15,6 +15,13 @@ use crawler_model::links::shard_of;
 /// Maximum number of links of one call. A receiver takes no more.
 pub const MAX_LINKS: usize = 500;
 
+/// Maximum size in bytes of the links of one call, as they are stored, unless one link alone is larger.
+pub(super) const MAX_BYTES: usize = 1 << 20;
+
+/// Maximum size in bytes of a call with more links than one. A receiver takes no more. A link may be longer in a call than
+/// in the frontier, which stores the common beginning of a URL and its referrer once.
+pub const MAX_CALL_BYTES: usize = 4 * MAX_BYTES;
+
 /// Transport that gives links to another shard of the resource, wherever that is crawled.
 #[async_trait]
 pub trait LinkTransport: Send + Sync + 'static {

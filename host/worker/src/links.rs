@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+pub use crawler_crawl::peers::{MAX_CALL_BYTES, MAX_LINKS};
 use crawler_frontier::LinkBatch;
 use crawler_model::id::{Epoch, Run, Shard};
 use crawler_model::node::Node;

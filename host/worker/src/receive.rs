@@ -323,4 +323,25 @@ mod tests {
         store(&frontier, receiver.with_waiting(first), &filter_of_one()).await;
         assert_eq!(frontier.n_settles(), 1);
     }
+
+    #[tokio::test]
+    async fn r14_links_out_of_bounds_are_taken_and_counted_and_not_stored() {
+        let frontier = FaultyFrontier::default();
+        frontier.seed(vec![new("http://a/")]).await.unwrap();
+        let mut batch = links(&["http://a/1", "http://b/1", "http://a/2"], 1);
+        batch.links[2].depth = u32::MAX;
+        let (answer, _answered) = oneshot::channel();
+        let incoming = Incoming {
+            from: Shard(1),
+            batch,
+            answer,
+        };
+        let stored = store(&frontier, vec![incoming], &filter_of_one()).await;
+        // Otherwise the run of the sender would never end.
+        assert_eq!(stored[0].1, Ok(3));
+        let counts = frontier.counts();
+        assert_eq!(counts.due, 2);
+        let refused = ["max-depth", "out-of-scope"].map(|reason| (reason.to_owned(), 1));
+        assert_eq!(counts.refused_links, refused.into());
+    }
 }
