@@ -25,6 +25,7 @@ use crawler_worker::Crawls;
 mod answer;
 mod check_access;
 mod master;
+mod node_auth;
 mod origin;
 mod token_auth;
 mod upload;
@@ -32,6 +33,8 @@ mod worker;
 
 use check_access::CheckAccess;
 use master::Master;
+use node_auth::NodeAuth;
+pub use node_auth::OwnCluster;
 use token_auth::TokenAuth;
 use worker::Worker;
 
@@ -64,6 +67,8 @@ pub struct WorkerService {
     pub call_token: CallToken,
     /// Turns of hosts that the worker shares with others; `None` if it shares none.
     pub turns: Option<Turns>,
+    /// Cluster that the worker belongs to: nodes of others are refused.
+    pub cluster: OwnCluster,
 }
 
 /// Serves until `stop` is cancelled and the calls in hand are done. Streams end as soon as `stop` is
@@ -84,16 +89,26 @@ pub async fn serve(
     if master.is_some() {
         reporter.set_serving::<CrawlerMasterServer<Master>>().await;
     }
+    let audit = match &access {
+        Access::Tokens { audit, .. } => Some(audit.clone()),
+        Access::Open => None,
+    };
     let worker = services.worker.map(|service| {
+        let node_auth = NodeAuth {
+            cluster: service.cluster,
+            audit,
+        };
         let worker = Worker {
             crawls: service.crawls,
             turns: service.turns,
             calls: Calls::new("worker"),
             stop: stop.clone(),
+            node_auth: node_auth.clone(),
         };
         TokenAuth {
             worker: CrawlerWorkerServer::new(worker).max_decoding_message_size(LINKS_MAX),
             call_token: service.call_token,
+            node_auth,
         }
     });
     if worker.is_some() {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::access::Access;
 use crate::client::{Client, ClientError, GrpcWorkerCalls, TlsFault};
-use crate::grpc::{self, Services, WorkerService};
+use crate::grpc::{self, OwnCluster, Services, WorkerService};
 use crate::http;
 use crate::requests::Requests;
 use crate::tls::testing::{Authority, Files};
@@ -21,12 +21,21 @@ use crawler_model::id::Incarnation;
 use crawler_model::node::{CallToken, Node, Role};
 use crawler_worker::Crawls;
 
+mod nodes;
+
 const PATIENCE: Duration = Duration::from_secs(20);
 const REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";
 
 /// Returns the token of the worker.
 fn call_token() -> CallToken {
     CallToken::of([7; 32])
+}
+
+/// Returns the cluster of the worker.
+fn cluster() -> OwnCluster {
+    let cluster = OwnCluster::default();
+    cluster.tell("c1");
+    cluster
 }
 
 /// A worker that crawls nothing, with encrypted listeners.
@@ -49,6 +58,7 @@ impl Server {
                 crawls: Crawls::default(),
                 call_token: call_token(),
                 turns: None,
+                cluster: cluster(),
             }),
             joined: CancellationToken::new(),
         };

@@ -33,6 +33,7 @@ async fn worker(settings: RequestSettings) -> (SocketAddr, TaskScope) {
             crawls: Crawls::default(),
             call_token: call_token(),
             turns: Some(turns()),
+            cluster: OwnCluster::default(),
         }),
         joined: CancellationToken::new(),
     };

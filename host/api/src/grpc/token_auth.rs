@@ -1,8 +1,8 @@
-//! Checks the token of calls by masters and other workers before their bodies are read.
+//! Checks the node and the token of calls by masters and other workers before their bodies are read.
 //!
 //! A body of links becomes many times larger in memory than it was on the wire, a caller that asks for turns
 //! decides when others crawl, and logs tell what is crawled. Callers that do not know the token of this worker are
-//! therefore refused before any of the body is read.
+//! therefore refused before any of the body is read. A certificate that names a node is checked first.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -14,6 +14,7 @@ use tonic::Status;
 use tonic::server::NamedService;
 use tower::Service;
 
+use super::node_auth::NodeAuth;
 use crate::metadata::CALL_TOKEN;
 use crawler_model::node::CallToken;
 
@@ -22,6 +23,7 @@ use crawler_model::node::CallToken;
 pub(super) struct TokenAuth<S> {
     pub(super) worker: S,
     pub(super) call_token: CallToken,
+    pub(super) node_auth: NodeAuth,
 }
 
 impl<S: NamedService> NamedService for TokenAuth<S> {
@@ -41,7 +43,11 @@ where
         self.worker.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        let node = match self.node_auth.caller(&request) {
+            Ok(node) => node,
+            Err(problem) => return Either::Right(ready(Ok(problem.to_status().into_http()))),
+        };
         let shown = request.headers().get(CALL_TOKEN);
         let knows_token = || shown.is_some_and(|shown| self.call_token.is(shown.as_bytes()));
         if !knows_token() {
@@ -49,6 +55,9 @@ where
                 "the calls of a worker are for nodes of the cluster only, which find its token in the store",
             );
             return Either::Right(ready(Ok(refused.into_http())));
+        }
+        if let Some(node) = node {
+            request.extensions_mut().insert(node);
         }
         Either::Left(self.worker.call(request))
     }

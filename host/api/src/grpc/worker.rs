@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status};
 
 use super::answer::{Answer, Stream, refused};
+use super::node_auth::{CallingNode, NodeAuth};
 use crate::calls::Calls;
 use crate::convert::crawl::{line_message, status_message};
 use crate::convert::links::links;
@@ -22,6 +23,7 @@ pub(super) struct Worker {
     pub(super) turns: Option<Turns>,
     pub(super) calls: Calls,
     pub(super) stop: CancellationToken,
+    pub(super) node_auth: NodeAuth,
 }
 
 #[tonic::async_trait]
@@ -78,12 +80,18 @@ impl CrawlerWorker for Worker {
         request: Request<proto::TakeTurnsRequest>,
     ) -> Answer<proto::TakeTurnsAnswer> {
         let _permit = self.calls.call().map_err(|p| p.to_status())?;
+        let node = request.extensions().get::<CallingNode>().cloned();
+        let asks = asks(request.into_inner()).map_err(Status::invalid_argument)?;
+        let sender = &asks.from.worker;
+        let checked = self
+            .node_auth
+            .check_sender("TakeTurns", node.as_ref(), sender);
+        checked.map_err(|problem| problem.to_status())?;
         let Some(turns) = &self.turns else {
             let why =
                 "this worker shares no turns of hosts: it was started with --shared-turns off";
             return Err(Status::failed_precondition(why));
         };
-        let asks = asks(request.into_inner()).map_err(Status::invalid_argument)?;
         let answers = turns.receive(asks);
         let answers = answers.map_err(|error| Status::invalid_argument(error.to_string()))?;
         let answers = answers.into_iter().map(answer_message).collect();

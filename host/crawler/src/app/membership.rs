@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::graceful_drain::GracefulDrain;
 use super::parts;
 use super::registration::{RegisterError, Registration};
+use crawler_api::grpc::OwnCluster;
 use crawler_data::{DataError, DataRoot};
 use crawler_model::node::Node;
 use crawler_process::retry::Backoff;
@@ -32,6 +33,8 @@ pub(super) struct Membership {
     /// Nodes of the process. They register in this order.
     pub(super) members: Vec<Member>,
     pub(super) catalog: Catalog,
+    /// Cluster of this process, which is told before a node registers: others may call the node from then on.
+    pub(super) cluster: OwnCluster,
     pub(super) data: Arc<DataRoot>,
     pub(super) lease_ttl: Duration,
     /// True if store and data root may be away for a while: joining waits for them.
@@ -96,6 +99,7 @@ impl Membership {
     async fn try_join(&self, registrations: &mut Vec<Registration>) -> anyhow::Result<String> {
         let cluster = parts::cluster_id(&self.catalog).await?;
         self.data.bind_cluster(&cluster).await?;
+        self.cluster.tell(&cluster);
         for Member { node, drain } in &self.members {
             let (catalog, node, drain) = (self.catalog.clone(), node.clone(), drain.clone());
             let registration = Registration::new(catalog, node, self.lease_ttl, drain);
@@ -159,6 +163,7 @@ mod tests {
                 })
                 .into(),
             catalog: catalog.clone(),
+            cluster: OwnCluster::default(),
             data: Arc::new(DataRoot::open(&data.display().to_string()).unwrap()),
             lease_ttl: Duration::from_secs(1),
             waits: false,

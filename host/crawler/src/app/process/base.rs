@@ -16,7 +16,7 @@ use crate::app::identity::Identity;
 use crate::app::listeners::Listeners;
 use crate::app::master_node::{self, MasterNode, MasterParts};
 use crate::app::membership::{Member, Membership};
-use crate::app::node_certificate::{Certified, Prepared, Renewal};
+use crate::app::node_certificate::{Prepared, Renewal};
 use crate::app::node_tls::NodeTls;
 use crate::app::parts::{self, DataPlugins};
 use crate::app::registration::Registration;
@@ -27,7 +27,7 @@ use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
 use crawler_access::ca::Authority;
 use crawler_api::access::Access;
 use crawler_api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
-use crawler_api::grpc::WorkerService;
+use crawler_api::grpc::{OwnCluster, WorkerService};
 use crawler_data::DataRoot;
 use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::HttpFetcher;
@@ -56,6 +56,8 @@ pub(in crate::app) enum Backend {
 /// Parts of a process that it has before it belongs to the cluster.
 pub(in crate::app) struct Base {
     tls: NodeTls,
+    /// Cluster of this process, once it is known.
+    cluster: OwnCluster,
     listeners: Listeners,
     data: Arc<DataRoot>,
     catalog: Catalog,
@@ -139,14 +141,11 @@ impl Base {
             data.bind_cluster(&cluster).await?;
         }
         let engine = parts::engine(&options.engine).await?;
-        let certified = certified.map(
-            |Certified {
-                 identity, renewal, ..
-             }| (identity, renewal),
-        );
-        let (identity, renewal) = certified.unzip();
+        let kept = certified.map(|certified| (certified.identity, certified.renewal));
+        let (identity, renewal) = kept.unzip();
         Ok(Self {
             tls,
+            cluster: OwnCluster::default(),
             listeners,
             data,
             catalog,
@@ -214,6 +213,7 @@ impl Base {
         let service = WorkerService {
             crawls: crawls.clone(),
             call_token: node.call_token.clone(),
+            cluster: self.cluster.clone(),
             turns: shared_turns::begin(
                 &node,
                 &catalog,
@@ -345,6 +345,7 @@ impl Base {
         let membership = Membership {
             members: self.members,
             catalog: self.catalog.clone(),
+            cluster: self.cluster,
             data: self.data,
             lease_ttl: self.lease_ttl,
             waits: self.embedded_failed.is_none(),
