@@ -45,6 +45,7 @@ pub mod bench;
 pub mod block;
 mod cache;
 mod called_masters;
+mod cert;
 mod checks;
 mod config;
 mod crawl;
@@ -191,6 +192,9 @@ enum Family {
     /// Give access, and take it back
     #[command(subcommand)]
     Access(access::AccessCommand),
+    /// Make certificates for TLS
+    #[command(subcommand)]
+    Cert(cert::CertCommand),
     /// Keep an access token for a master
     Login(login::LoginArgs),
     /// Forget the access token of a master
@@ -294,6 +298,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         Family::File(args) => file::run(args, connect.await?).await,
         Family::Node(command) => node::run(command, masters.clone()).await,
         Family::Access(command) => access::run(command, connect.await?).await,
+        Family::Cert(command) => cert::run(command),
         Family::Login(args) => login::login(args, &masters).await,
         Family::Logout(args) => login::logout(&args),
         Family::Completions(args) => shell_files::completions(&args),

@@ -91,6 +91,15 @@ fn every_command_has_an_example_in_its_help() {
 }
 
 #[test]
+fn a_host_of_a_certificate_is_a_name_or_an_address() {
+    parse("cert dev tls --host node-1.example,10.0.0.1 --host ::2").unwrap();
+    let why = "is not a host; write a name like node-1.example, or an IP address";
+    check_refused("cert dev tls --host https://node-1.example:9091", why);
+    check_refused("cert dev tls --host a,,b", why);
+    check_refused("cert dev", "<DIR>");
+}
+
+#[test]
 fn a_benchmark_has_only_the_bounds_that_are_set() {
     let bench = |line: &str| match parse(line) {
         Ok(Command::Bench(options)) => *options,
