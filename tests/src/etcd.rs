@@ -27,6 +27,8 @@ pub struct Etcd {
     certificates: Option<Certificates>,
     /// Proxies between members, one before each. Empty if they call each other directly.
     peers: Vec<Proxy>,
+    /// User of [`Etcd::ctl`], as `NAME:PASSWORD`.
+    user: Option<String>,
     folder: TempDir,
 }
 
@@ -162,6 +164,7 @@ impl Etcd {
             members: members.collect(),
             certificates: options.certificates.clone(),
             peers,
+            user: None,
             folder,
         };
         for n in 0..n_members {
@@ -218,6 +221,11 @@ impl Etcd {
             .iter()
             .map(|member| member.url.clone())
             .collect()
+    }
+
+    /// Runs etcdctl as this user from now on, written as `NAME:PASSWORD`.
+    pub fn log_in(&mut self, user: &str) {
+        self.user = Some(user.to_owned());
     }
 
     /// Folder that lives as long as this value.
@@ -327,6 +335,7 @@ impl Etcd {
             .env("ETCDCTL_API", "3")
             .arg(format!("--endpoints={}", urls.join(",")))
             .args(self.certificates.iter().flat_map(Certificates::of_client))
+            .args(self.user.iter().map(|user| format!("--user={user}")))
             .args(arguments);
         Process::start(&mut command).wait(PATIENCE)
     }

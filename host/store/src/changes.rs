@@ -27,8 +27,8 @@ impl Changes {
         resync: Duration,
     ) -> Result<Self, StoreError> {
         let store = catalog.store();
-        // Any listing returns the present revision; this one is short.
-        let revision = store.list(&catalog.keys().cluster()).await?.revision;
+        // Any listing returns the present revision. This one is short, and whoever may watch these records may read it.
+        let revision = store.list_after(prefix, "", 1).await?.revision;
         Ok(Self {
             watch: store.watch(prefix, revision).await?,
             ignored: Vec::new(),

@@ -12,6 +12,7 @@ use crawler_tests::web::{Asked, Hit, Method, Site, Web};
 mod bad_input;
 mod calls;
 mod course;
+mod etcd_users;
 mod golden;
 mod guarded;
 mod joining;

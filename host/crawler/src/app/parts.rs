@@ -39,16 +39,25 @@ mod access;
 /// Divisor of the process's memory that gives the memory of calls.
 const CALL_SHARE: u64 = 2;
 
-/// Returns the identity of this cluster, which is made when the store is empty.
+/// Returns the identity of this cluster, which is made when the store is empty. A user of etcd that may only read it
+/// waits for a process that may write it.
 pub(super) async fn cluster_id(catalog: &Catalog) -> anyhow::Result<String> {
     let key = catalog.keys().cluster();
+    if let Some(present) = catalog.read::<String>(&key).await? {
+        return Ok(present.value);
+    }
     let fresh = hex::encode(rand::random::<[u8; 16]>());
     let txn = Txn::new()
         .guard(Guard::Absent(key.clone()))
         .put(key.clone(), encode(&fresh));
-    match catalog.store().commit(txn).await? {
-        Outcome::Done(_) => Ok(fresh),
-        Outcome::Lost(_) | Outcome::Unknown => {
+    match catalog.store().commit(txn).await {
+        Err(StoreError::Denied { why, .. }) => {
+            let why = format!("the cluster has no id yet, and a master has to write it: {why}");
+            Err(StoreError::Unavailable { why }.into())
+        }
+        Err(error) => Err(error.into()),
+        Ok(Outcome::Done(_)) => Ok(fresh),
+        Ok(Outcome::Lost(_) | Outcome::Unknown) => {
             let present = catalog.read::<String>(&key).await?;
             let present = present.map(|id| id.value);
             // The answer of the write was lost, and the write was not carried out.
