@@ -1,5 +1,6 @@
 //! Names in a namespace, beside those of a resource and a plugin that are called like the namespace.
 
+use crawler_tests::guests;
 use crawler_tests::web::Method;
 
 use crate::server::{Server, text};
@@ -79,4 +80,20 @@ fn f13_versions_of_a_plugin_are_not_those_of_its_namespace() {
     let deleted = server.http(Method::DELETE, path, None);
     assert_eq!((deleted.status, deleted.text.as_str()), (200, "{}"));
     assert_eq!(newest("team%2Fbooks%2Fnew"), "1.2.0");
+}
+
+#[test]
+fn the_bytes_of_a_plugin_come_back_over_http() {
+    let server = Server::start();
+    server.push("puppet", &["--as=team/puppet@1.0.0"]);
+    let pushed = std::fs::read(guests::guest("puppet")).expect("the guest is built");
+    for path in ["team%2Fpuppet", "team%2Fpuppet@1.0.0"] {
+        let bytes = server.bytes(&format!("/crawler/plugin/{path}/bytes"));
+        assert_eq!(bytes, pushed, "{path}");
+    }
+    let gone = server.http(Method::GET, "/crawler/plugin/team%2Fother/bytes", None);
+    assert_eq!(
+        gone.problem(),
+        "404 NOT_FOUND: there is no plugin team/other"
+    );
 }

@@ -127,6 +127,12 @@ pub(super) async fn get_plugin(api: Api, plugin: PathPart) -> Answer {
     answer(api.plugin(&part(plugin)?).await)
 }
 
+pub(super) async fn plugin_bytes(api: Api, plugin: PathPart, params: Params) -> Answer {
+    known(params, &[])?;
+    let plugin = api.plugin(&part(plugin)?).await?;
+    file(api.plugin_bytes(&plugin.digest, 0).await?)
+}
+
 pub(super) async fn delete_plugin(api: Api, plugin: PathPart, request: Request) -> Answer {
     let origin = origin(&request)?;
     api.delete_plugin(&origin, &part(plugin)?).await?;

@@ -31,7 +31,7 @@ pub(super) fn lines<T: Send + 'static>(
     Ok((kind, Body::from_stream(lines)).into_response())
 }
 
-/// Answers with a file of a site. No browser shows it as a page of this address: it may be anything.
+/// Answers with a file of a site, or with a plugin. No browser shows it as a page of this address: it may be anything.
 pub(super) fn file(pieces: BoxStream<'static, Result<Bytes, Problem>>) -> Answer {
     let head = [
         (header::CONTENT_TYPE, "application/octet-stream"),

@@ -69,6 +69,17 @@ pub(super) fn plugins() -> Vec<Route> {
             },
         ),
         Route::new(
+            Method::GET,
+            "/crawler/plugin/{plugin}/bytes",
+            "FetchPlugin",
+            handlers::plugin_bytes,
+            RouteDocs {
+                answer: "the bytes that were pushed; without a version those of the highest one",
+                errors: "404",
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
             Method::DELETE,
             "/crawler/plugin/{plugin}",
             "DeletePlugin",
