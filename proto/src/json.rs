@@ -1,4 +1,4 @@
-//! The JSON of fields that are not simply written as their value; `build.rs` says which and why.
+//! The JSON of fields that are not simply written as their value; `shown.rs` says which and why.
 
 use std::fmt::Display;
 

@@ -7,6 +7,7 @@
 pub use generated::*;
 
 mod json;
+pub mod shown;
 
 /// The encoded descriptors, for reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = tonic::include_file_descriptor_set!("crawler");

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::middleware;
 use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +24,7 @@ use super::connections::Connections;
 use super::problem::Problem;
 use super::requests::Requests;
 use super::tls::ServerTls;
+use check_access::{Check, check_access};
 use crawler_master::Code;
 
 mod body;
@@ -32,6 +34,8 @@ mod handlers;
 mod lifecycle;
 mod local;
 mod misses;
+mod openapi;
+mod params;
 pub mod profile;
 mod request;
 mod response;
@@ -55,7 +59,7 @@ pub async fn serve(
         None => worker_router(),
     };
     let router = match is_local {
-        true => router.layer(axum::middleware::from_fn(local::only)),
+        true => router.layer(middleware::from_fn(local::only)),
         false => router,
     };
     let router = router.layer(requests.of_http());
@@ -74,8 +78,15 @@ fn worker_router() -> Router {
 pub(crate) fn router(api: Api, access: &Access) -> Router {
     let paths: Arc<[&str]> = routes::paths().into();
     let unknown_path = |request: Request| async move { misses::path(&paths, request.uri().path()) };
+    let check = Check::of_document(access.clone(), api.limiter());
+    let check = middleware::from_fn_with_state(check, check_access);
     let calls = routes::router(access, &api.limiter())
         .route("/healthz", get(healthz))
+        .route("/docs", get(openapi::serve_page))
+        .route(
+            "/openapi.json",
+            get(openapi::serve_document).route_layer(check),
+        )
         .fallback(unknown_path)
         .with_state(api);
     misses::naming_methods(calls)

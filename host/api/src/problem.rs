@@ -73,6 +73,20 @@ impl Reason {
     }
 }
 
+/// All codes.
+const CODES: [Code; 10] = [
+    Code::InvalidArgument,
+    Code::NotFound,
+    Code::AlreadyExists,
+    Code::FailedPrecondition,
+    Code::ResourceExhausted,
+    Code::Unauthenticated,
+    Code::PermissionDenied,
+    Code::Aborted,
+    Code::Unavailable,
+    Code::Internal,
+];
+
 /// One code in its three forms.
 struct Row {
     code: Code,
@@ -184,6 +198,11 @@ impl Problem {
         self
     }
 
+    /// Returns the names of all codes.
+    pub(crate) fn code_names() -> [&'static str; CODES.len()] {
+        CODES.map(|code| row(code).name)
+    }
+
     /// Returns the name of the code.
     pub(crate) fn code_name(&self) -> &'static str {
         row(self.code).name
@@ -230,21 +249,9 @@ impl Problem {
     /// Parses a gRPC status on the client's side. A status that no row has comes from a server of another
     /// kind or from the transport, and counts as internal.
     pub fn from_status(status: &tonic::Status) -> Self {
-        let code = [
-            Code::InvalidArgument,
-            Code::NotFound,
-            Code::AlreadyExists,
-            Code::FailedPrecondition,
-            Code::ResourceExhausted,
-            Code::Unauthenticated,
-            Code::PermissionDenied,
-            Code::Aborted,
-            Code::Unavailable,
-        ]
-        .map(row)
-        .into_iter()
-        .find(|row| row.grpc == status.code())
-        .map_or(Code::Internal, |row| row.code);
+        let mut rows = CODES.map(row).into_iter();
+        let found = rows.find(|row| row.grpc == status.code());
+        let code = found.map_or(Code::Internal, |row| row.code);
         let hint = status.metadata().get(HINT).and_then(|h| h.to_str().ok());
         let message = status.message();
         // A hint that is not ASCII, or was cut, is in the message only.

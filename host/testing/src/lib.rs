@@ -3,3 +3,4 @@
 pub mod book;
 #[cfg(feature = "s3")]
 pub mod s3;
+pub mod schema;

@@ -22,6 +22,7 @@ mod load;
 mod masters;
 mod names;
 mod nodes;
+mod openapi;
 mod outcomes;
 mod output;
 mod pages;

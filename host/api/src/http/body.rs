@@ -36,7 +36,8 @@ const SPEC: [&str; 15] = [
     "if_generation",
     "if_id",
 ];
-const CHANGES: [&str; 10] = [
+/// Fields of a body that changes a resource, beside its name.
+pub(super) const CHANGES: [&str; 10] = [
     "plugin",
     "params",
     "no_params",
@@ -239,7 +240,6 @@ fn crawl(fields: &mut Fields) -> Result<CrawlSettings, Problem> {
     Ok(crawl)
 }
 
-/// Returns the fields of the object `crawl`.
 fn crawl_fields() -> Vec<&'static str> {
     SETTINGS.iter().map(|setting| setting.field).collect()
 }

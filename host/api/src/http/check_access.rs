@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tonic::Code;
 
+use super::openapi::DESCRIBES;
 use crate::access::methods::Method;
 use crate::access::{Access, Caller, Headers};
 use crate::caller_limits::CallerLimiter;
@@ -33,6 +34,18 @@ impl Check {
                 limiter: Some(limiter),
             },
             method: Method::named(call),
+        }
+    }
+
+    /// Creates the check in front of the OpenAPI document.
+    pub(super) fn of_document(access: Access, limiter: CallerLimiter) -> Self {
+        let intake = Intake {
+            access,
+            limiter: Some(limiter),
+        };
+        Self {
+            intake,
+            method: Some(&DESCRIBES),
         }
     }
 }

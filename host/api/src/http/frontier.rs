@@ -3,6 +3,7 @@
 use axum::extract::Request;
 
 use super::body;
+use super::params;
 use super::request::{Params, PathPart, json_body, known, number, origin, part};
 use super::response::{Answer, answer};
 use crate::Api;
@@ -19,7 +20,7 @@ pub(super) async fn statistics(api: Api, name: PathPart, params: Params) -> Answ
 }
 
 pub(super) async fn list(api: Api, name: PathPart, params: Params) -> Answer {
-    let mut params = known(params, &["state", "page_size", "page_token"])?;
+    let mut params = known(params, &params::URLS)?;
     let page_size = number(&params, "page_size")?;
     let mut text = |name| params.remove(name).unwrap_or_default();
     let (state, page_token) = (text("state"), text("page_token"));
@@ -27,7 +28,7 @@ pub(super) async fn list(api: Api, name: PathPart, params: Params) -> Answer {
 }
 
 pub(super) async fn hosts(api: Api, name: PathPart, params: Params) -> Answer {
-    let mut params = known(params, &["state", "page_size", "page_token"])?;
+    let mut params = known(params, &params::HOSTS)?;
     let page_size = number(&params, "page_size")?;
     let mut text = |name| params.remove(name).unwrap_or_default();
     let (state, page_token) = (text("state"), text("page_token"));
@@ -38,7 +39,7 @@ pub(super) async fn hosts(api: Api, name: PathPart, params: Params) -> Answer {
 }
 
 pub(super) async fn why(api: Api, name: PathPart, params: Params) -> Answer {
-    let mut params = known(params, &["url", "method", "body"])?;
+    let mut params = known(params, &params::WHY)?;
     let mut text = |name| params.remove(name).unwrap_or_default();
     let query = UrlQuery {
         url: text("url"),

@@ -5,6 +5,7 @@ use axum::extract::{Path, Request};
 use serde_json::json;
 
 use super::body;
+use super::params;
 use super::request::{
     Params, PathPart, bytes_of, check_type, flag, json_body, known, number, optional_body, origin,
     part, positive,
@@ -33,7 +34,7 @@ pub(super) async fn update_resource(api: Api, request: Request) -> Answer {
 
 pub(super) async fn delete_resource(api: Api, params: Params, request: Request) -> Answer {
     let origin = origin(&request)?;
-    let params = known(params, &["purge"])?;
+    let params = known(params, &params::PURGE)?;
     let deletion = body::deletion(&json_body(request, body::EXAMPLE).await?, body::EXAMPLE)?;
     let purge = deletion.purge || flag(&params, "purge")?;
     api.delete_resource(&origin, &deletion.name, purge, deletion.precondition)
@@ -54,7 +55,7 @@ pub(super) async fn delete_named_resource(
     request: Request,
 ) -> Answer {
     let (name, origin) = (part(name)?, origin(&request)?);
-    let params = known(params, &["purge"])?;
+    let params = known(params, &params::PURGE)?;
     let deletion = body::named_deletion(&name, &optional_body(request).await?)?;
     let purge = deletion.purge || flag(&params, "purge")?;
     api.delete_resource(&origin, &deletion.name, purge, deletion.precondition)
@@ -63,7 +64,7 @@ pub(super) async fn delete_named_resource(
 }
 
 pub(super) async fn list_resources(api: Api, params: Params) -> Answer {
-    let params = known(params, &["page_size", "page_token"])?;
+    let params = known(params, &params::RESOURCES)?;
     let page_size = number(&params, "page_size")?;
     let page_token = params.get("page_token").map(String::as_str);
     answer(
@@ -77,10 +78,7 @@ pub(super) async fn get_resource(api: Api, name: PathPart) -> Answer {
 }
 
 pub(super) async fn read_items(api: Api, name: PathPart, params: Params) -> Answer {
-    let known_names = [
-        "follow", "envelope", "after", "run", "kind", "since", "limit",
-    ];
-    let params = known(params, &known_names)?;
+    let params = known(params, &params::ITEMS)?;
     let envelope = flag(&params, "envelope")?;
     let text = |name: &str| params.get(name).cloned().unwrap_or_default();
     let request = ReadItemsRequest {
@@ -105,13 +103,13 @@ pub(super) async fn read_file(api: Api, parts: FilePath) -> Answer {
 }
 
 pub(super) async fn read_logs(api: Api, name: PathPart, params: Params) -> Answer {
-    let params = known(params, &["follow"])?;
+    let params = known(params, &params::LOGS)?;
     let logs = api.logs(&part(name)?, flag(&params, "follow")?).await?;
     lines(logs, |line| serde_json::to_string(&line))
 }
 
 pub(super) async fn list_nodes(api: Api, params: Params) -> Answer {
-    let params = known(params, &["follow"])?;
+    let params = known(params, &params::NODES)?;
     if flag(&params, "follow")? {
         let events = api.node_events().await?;
         return lines(events, |event| serde_json::to_string(&event));
@@ -140,7 +138,7 @@ pub(super) async fn delete_plugin(api: Api, plugin: PathPart, request: Request) 
 }
 
 pub(super) async fn push_plugin(api: Api, params: Params, request: Request) -> Answer {
-    let params = known(params, &["as", "allow_breaking"])?;
+    let params = known(params, &params::PUSH)?;
     let push = PushRequest {
         push_as: params.get("as").cloned().unwrap_or_default(),
         allow_breaking: flag(&params, "allow_breaking")?,

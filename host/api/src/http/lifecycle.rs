@@ -3,6 +3,7 @@
 use axum::extract::Request;
 
 use super::body;
+use super::params;
 use super::request::{Params, PathPart, flag, json_body, known, optional_body, origin, part};
 use super::response::{Answer, answer};
 use crate::Api;
@@ -30,7 +31,7 @@ async fn pause_or_resume(api: &Api, pause: bool, name: PathPart, request: Reques
 
 pub(super) async fn drain(api: Api, id: PathPart, params: Params, request: Request) -> Answer {
     let (id, origin) = (part(id)?, origin(&request)?);
-    let undo = flag(&known(params, &["undo"])?, "undo")?;
+    let undo = flag(&known(params, &params::DRAIN)?, "undo")?;
     body::nothing(&optional_body(request).await?)?;
     answer(api.drain_node(&origin, &id, undo).await)
 }

@@ -20,6 +20,7 @@ use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::params;
 use super::request::{Params, known};
 use super::response::Answer;
 use super::{local, misses, server};
@@ -74,7 +75,7 @@ async fn index(State(service): State<ProfileService>) -> String {
 }
 
 async fn profile(State(service): State<ProfileService>, params: Params) -> Answer {
-    let params = known(params, &["seconds"])?;
+    let params = known(params, &params::PROFILE)?;
     let time = seconds(params.get("seconds").map(String::as_str))?;
     let profile = blocking(Profile::begin).await?;
     tokio::select! {

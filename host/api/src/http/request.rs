@@ -9,6 +9,7 @@ use axum::extract::{Path, Query, Request};
 use axum::http::{HeaderMap, StatusCode, header};
 
 use super::local::other_site;
+use super::params::QueryParam;
 use crate::forward::Origin;
 use crate::problem::Problem;
 use crate::spec::invalid;
@@ -43,12 +44,17 @@ pub(super) fn part(part: PathPart) -> Result<String, Problem> {
     }
 }
 
-pub(super) fn known(params: Params, known: &[&str]) -> Result<BTreeMap<String, String>, Problem> {
+/// Returns the parameters of the query, which must be among those that are known.
+pub(super) fn known(
+    params: Params,
+    known: &[QueryParam],
+) -> Result<BTreeMap<String, String>, Problem> {
+    let known: Vec<&str> = known.iter().map(|param| param.name).collect();
     let Query(params) = params.map_err(|e| Problem::invalid(e.body_text(), ""))?;
     match params.keys().find(|name| !known.contains(&name.as_str())) {
         Some(name) => Err(Problem::invalid(
             format!("there is no parameter {name:?} here"),
-            suggest::hint(name, known),
+            suggest::hint(name, &known),
         )),
         None => Ok(params),
     }

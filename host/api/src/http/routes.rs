@@ -1,5 +1,5 @@
-//! The calls of a master over HTTP: one list, which the router is built from and the tables of the chapter
-//! "HTTP" of the book are written from.
+//! The calls of a master over HTTP: one list, from which the router is built, and the tables of the chapter "HTTP" of the
+//! book and the OpenAPI document are written.
 
 use axum::Router;
 use axum::handler::Handler;
@@ -12,37 +12,22 @@ use crate::Api;
 use crate::access::Access;
 use crate::caller_limits::CallerLimiter;
 
+use docs::NO_FIELDS;
+pub(super) use docs::{Body, Content, Fields, RouteDocs};
+
 mod cluster;
+mod docs;
 mod reads;
 mod resources;
 
-/// A call: its way in, its handler, and what the book says about it, as cells of a table.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "read by the test that writes the book")
-)]
-struct Route {
-    method: Method,
-    path: &'static str,
+/// A call: its way in, its handler, and its description.
+pub(super) struct Route {
+    pub(super) method: Method,
+    pub(super) path: &'static str,
     /// Name of the same call over gRPC.
-    call: &'static str,
+    pub(super) call: &'static str,
     handler: MethodRouter<Api>,
-    book: RouteDocs,
-}
-
-/// Cells of the row of a call. An empty one says that there is nothing.
-#[derive(Default)]
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "read by the test that writes the book")
-)]
-struct RouteDocs {
-    /// Parameters of the query.
-    query: &'static str,
-    body: &'static str,
-    answer: &'static str,
-    /// Errors that not every call has.
-    errors: &'static str,
+    pub(super) docs: RouteDocs,
 }
 
 impl Route {
@@ -51,7 +36,7 @@ impl Route {
         path: &'static str,
         call: &'static str,
         handler: H,
-        book: RouteDocs,
+        docs: RouteDocs,
     ) -> Self
     where
         H: Handler<T, Api>,
@@ -64,7 +49,7 @@ impl Route {
             path,
             call,
             handler,
-            book,
+            docs,
         }
     }
 }
@@ -83,14 +68,14 @@ pub(super) fn router(access: &Access, limiter: &CallerLimiter) -> Router<Api> {
 pub(super) fn paths() -> Vec<&'static str> {
     let routes = tables().into_iter().flat_map(|(_, routes)| routes);
     let mut paths: Vec<_> = routes.map(|route| route.path).collect();
-    paths.push("/healthz");
+    paths.extend(["/docs", "/healthz", "/openapi.json"]);
     paths.sort_unstable();
     paths.dedup();
     paths
 }
 
 /// Returns all calls by the table of the book that they are in.
-fn tables() -> [(&'static str, Vec<Route>); 6] {
+pub(super) fn tables() -> [(&'static str, Vec<Route>); 6] {
     [
         ("calls about resources", resources::resources()),
         ("calls about items and logs", reads::outputs()),
@@ -124,14 +109,15 @@ mod tests {
     fn the_book_has_every_call_over_http() {
         for (part, routes) in tables() {
             let rows = routes.iter().map(|route| {
-                let RouteDocs {
-                    query,
-                    body,
-                    answer,
-                    errors,
-                } = route.book;
                 let (method, path) = (&route.method, path(route));
-                let cells = [&format!("`{method} {path}`"), query, body, answer, errors];
+                let docs = &route.docs;
+                let cells = [
+                    &format!("`{method} {path}`"),
+                    &docs.query_cell(),
+                    docs.body,
+                    docs.answer,
+                    &docs.errors_cell(),
+                ];
                 format!("| {} |\n", cells.join(" | "))
             });
             let head = "| method and path | query | body | answer | errors of its own |\n|---|---|---|---|---|\n";

@@ -4,6 +4,7 @@ use axum::extract::Request;
 use serde_json::json;
 
 use super::body::tokens::{ISSUE_EXAMPLE, JOIN_EXAMPLE, REVOKE_EXAMPLE, issue, issue_join, revoke};
+use super::params;
 use super::request::{Params, PathPart, json_body, known, number, part, positive};
 use super::response::{Answer, answer};
 use crate::Api;
@@ -52,7 +53,7 @@ pub(super) async fn revoke_join_token(api: Api, id: PathPart, params: Params) ->
 }
 
 pub(super) async fn audit(api: Api, params: Params) -> Answer {
-    let params = known(params, &["subject", "name", "since", "limit"])?;
+    let params = known(params, &params::AUDIT)?;
     let text = |name: &str| params.get(name).cloned().unwrap_or_default();
     let request = ReadAuditRequest {
         subject: text("subject"),

@@ -2,8 +2,8 @@
 
 use axum::http::Method;
 
-use super::{Route, RouteDocs};
-use crate::http::{handlers, lifecycle, tokens};
+use super::{Body, Content, Fields, NO_FIELDS, Route, RouteDocs};
+use crate::http::{handlers, lifecycle, params, tokens};
 
 pub(super) fn nodes() -> Vec<Route> {
     vec![
@@ -13,7 +13,11 @@ pub(super) fn nodes() -> Vec<Route> {
             "ListNodes",
             handlers::list_nodes,
             RouteDocs {
-                query: "`follow`: a stream",
+                query: &params::NODES,
+                gives: &[
+                    Content::Message("ListNodesResponse"),
+                    Content::Lines("NodeEvent"),
+                ],
                 answer: r#"`{"nodes":[…]}`; each with `id`, `role`, `address`, `leader`, `load`, `capacity`, `version`, `labels`, `started_at`, `weight`, `totals`, `reason`, `draining`. With `follow` a stream of `{"event":"joined","node":{…}}`: first all that are there, then joined, left, changed"#,
                 ..RouteDocs::default()
             },
@@ -24,10 +28,12 @@ pub(super) fn nodes() -> Vec<Route> {
             "DrainNode",
             lifecycle::drain,
             RouteDocs {
-                query: "`undo`: takes shards again",
+                query: &params::DRAIN,
+                takes: Body::Optional(NO_FIELDS),
+                gives: &[Content::Message("DrainNodeResponse")],
                 body: "none, or `{}`",
                 answer: r#"`{"load":2,"others":1}`: shards that the worker still has, and other workers that take shards"#,
-                errors: "404",
+                errors: &[(404, "")],
             },
         ),
     ]
@@ -41,10 +47,17 @@ pub(super) fn plugins() -> Vec<Route> {
             "PushPlugin",
             handlers::push_plugin,
             RouteDocs {
-                query: "`as=NAME@VERSION` · `allow_breaking`",
+                query: &params::PUSH,
+                takes: Body::Wasm,
+                gives: &[Content::Message("Plugin")],
                 body: "the bytes, as `application/wasm`, `--plugin-size` at most",
                 answer: "[plugin](#answer-of-a-plugin)",
-                errors: "400 it is no plugin · 409 the version exists with other bytes · 412 items differ so that readers could break · 413 too large",
+                errors: &[
+                    (400, "it is no plugin"),
+                    (409, "the version exists with other bytes"),
+                    (412, "items differ so that readers could break"),
+                    (413, "too large"),
+                ],
             },
         ),
         Route::new(
@@ -53,6 +66,7 @@ pub(super) fn plugins() -> Vec<Route> {
             "ListPlugins",
             handlers::list_plugins,
             RouteDocs {
+                gives: &[Content::Message("ListPluginsResponse")],
                 answer: r#"`{"plugins":[…]}`"#,
                 ..RouteDocs::default()
             },
@@ -63,8 +77,9 @@ pub(super) fn plugins() -> Vec<Route> {
             "GetPlugin",
             handlers::get_plugin,
             RouteDocs {
+                gives: &[Content::Message("Plugin")],
                 answer: "[plugin](#answer-of-a-plugin); without a version the highest one",
-                errors: "404",
+                errors: &[(404, "")],
                 ..RouteDocs::default()
             },
         ),
@@ -74,8 +89,9 @@ pub(super) fn plugins() -> Vec<Route> {
             "FetchPlugin",
             handlers::plugin_bytes,
             RouteDocs {
+                gives: &[Content::Bytes],
                 answer: "the bytes that were pushed; without a version those of the highest one",
-                errors: "404",
+                errors: &[(404, "")],
                 ..RouteDocs::default()
             },
         ),
@@ -85,8 +101,13 @@ pub(super) fn plugins() -> Vec<Route> {
             "DeletePlugin",
             handlers::delete_plugin,
             RouteDocs {
+                gives: &[Content::Empty],
                 answer: "`{}`",
-                errors: "400 without a version · 404 · 412 a resource runs it",
+                errors: &[
+                    (400, "without a version"),
+                    (404, ""),
+                    (412, "a resource runs it"),
+                ],
                 ..RouteDocs::default()
             },
         ),
@@ -101,6 +122,12 @@ pub(super) fn access() -> Vec<Route> {
             "IssueToken",
             tokens::issue_token,
             RouteDocs {
+                takes: Body::Object(Fields {
+                    message: "IssueTokenRequest",
+                    required: &["subject", "roles"],
+                    optional: &["namespaces", "valid_for_ms"],
+                }),
+                gives: &[Content::Message("IssueTokenResponse")],
                 body: r#"`{"subject":"alice","roles":["operator"],"namespaces":["team"],"valid_for_ms":86400000}`; without `namespaces` for the whole cluster, without `valid_for_ms` until it is revoked"#,
                 answer: r#"`{"token":"crawler_…","record":{…}}`; the token is in this answer only"#,
                 ..RouteDocs::default()
@@ -112,6 +139,7 @@ pub(super) fn access() -> Vec<Route> {
             "ListTokens",
             tokens::list_tokens,
             RouteDocs {
+                gives: &[Content::Message("ListTokensResponse")],
                 answer: r#"`{"tokens":[…]}`; each with `id`, `subject`, `roles`, `namespaces`, `issued_at`, `expires_at` (0: never), `issued_by`"#,
                 ..RouteDocs::default()
             },
@@ -122,8 +150,9 @@ pub(super) fn access() -> Vec<Route> {
             "RevokeTokens",
             tokens::revoke_token,
             RouteDocs {
+                gives: &[Content::Empty],
                 answer: "`{}`",
-                errors: "404",
+                errors: &[(404, "")],
                 ..RouteDocs::default()
             },
         ),
@@ -133,9 +162,15 @@ pub(super) fn access() -> Vec<Route> {
             "RevokeTokens",
             tokens::revoke_tokens,
             RouteDocs {
+                takes: Body::Object(Fields {
+                    message: "RevokeTokensRequest",
+                    required: &[],
+                    optional: &["id", "subject", "issued_before"],
+                }),
+                gives: &[Content::Empty],
                 body: r#"`{"subject":"alice"}`: all tokens that the subject has now, or with `issued_before` those from before that time; or `{"id":"…"}`"#,
                 answer: "`{}`",
-                errors: "404",
+                errors: &[(404, "")],
                 ..RouteDocs::default()
             },
         ),
@@ -145,9 +180,15 @@ pub(super) fn access() -> Vec<Route> {
             "IssueJoinToken",
             tokens::issue_join_token,
             RouteDocs {
+                takes: Body::Object(Fields {
+                    message: "IssueJoinTokenRequest",
+                    required: &["role"],
+                    optional: &["nodes", "labels", "uses", "valid_for_ms"],
+                }),
+                gives: &[Content::Message("IssueJoinTokenResponse")],
                 body: r#"`{"role":"worker","nodes":"worker-1","labels":{"zone":"eu"},"uses":1,"valid_for_ms":900000}`; without `nodes` for all ids of the role, `worker-*` for all that begin so"#,
                 answer: r#"`{"token":"crawler-join-…","record":{…}}`; the token is in this answer only"#,
-                errors: "409 if this master issues no certificates",
+                errors: &[(409, "this master issues no certificates")],
                 ..RouteDocs::default()
             },
         ),
@@ -157,6 +198,7 @@ pub(super) fn access() -> Vec<Route> {
             "ListJoinTokens",
             tokens::list_join_tokens,
             RouteDocs {
+                gives: &[Content::Message("ListJoinTokensResponse")],
                 answer: r#"`{"tokens":[…]}`; each with `id`, `role`, `nodes`, `labels`, `uses_left`, `joined`, `issued_at`, `expires_at`, `issued_by`"#,
                 ..RouteDocs::default()
             },
@@ -167,8 +209,9 @@ pub(super) fn access() -> Vec<Route> {
             "RevokeJoinToken",
             tokens::revoke_join_token,
             RouteDocs {
+                gives: &[Content::Empty],
                 answer: "`{}`",
-                errors: "404",
+                errors: &[(404, "")],
                 ..RouteDocs::default()
             },
         ),
@@ -178,7 +221,8 @@ pub(super) fn access() -> Vec<Route> {
             "ReadAudit",
             tokens::audit,
             RouteDocs {
-                query: "`subject` · `name` · `since=MILLISECONDS` · `limit=N`: the newest, 100 without it and 10 000 at most",
+                query: &params::AUDIT,
+                gives: &[Content::Message("ReadAuditResponse")],
                 answer: r#"`{"entries":[…]}`; each with `at`, `subject`, `token_id`, `address`, `method`, `name`, `result`, `detail`, `times`"#,
                 ..RouteDocs::default()
             },
@@ -189,6 +233,7 @@ pub(super) fn access() -> Vec<Route> {
             "GetCaller",
             tokens::caller,
             RouteDocs {
+                gives: &[Content::Message("Caller")],
                 answer: "who calls: `subject`, `token_id`, `roles`, `namespaces`, `expires_at`",
                 ..RouteDocs::default()
             },

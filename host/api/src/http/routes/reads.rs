@@ -2,8 +2,15 @@
 
 use axum::http::Method;
 
-use super::{Route, RouteDocs};
-use crate::http::{frontier, handlers};
+use super::{Body, Content, Fields, Route, RouteDocs};
+use crate::http::{frontier, handlers, params};
+
+/// Errors of the calls that look into a frontier.
+const FRONTIER_ERRORS: [(u16, &str); 3] = [
+    (404, ""),
+    (412, "there is no frontier yet, or it is missing or damaged"),
+    (503, "the storage does not answer"),
+];
 
 pub(super) fn outputs() -> Vec<Route> {
     vec![
@@ -13,9 +20,18 @@ pub(super) fn outputs() -> Vec<Route> {
             "ReadItems",
             handlers::read_items,
             RouteDocs {
-                query: "`follow`: goes on until the run is over · `envelope`: with key, page, rule, schema, run, time and position · `after=POSITION`: goes on behind this item, in its run · `run=N`: of this run · `kind=KIND`: of this kind, the name of a schema · `since=MILLISECONDS`: of pages that were fetched then or later · `limit=N`: at most so many",
+                query: &params::ITEMS,
+                gives: &[Content::Items],
                 answer: "stream of items of the present run, or of `run`",
-                errors: "400 a kind that neither the plugin nor the present run has, when the present run is read · 404 · 412 the frontier is missing or damaged · 503 the storage does not answer",
+                errors: &[
+                    (
+                        400,
+                        "a kind that neither the plugin nor the present run has, when the present run is read",
+                    ),
+                    (404, ""),
+                    (412, "the frontier is missing or damaged"),
+                    (503, "the storage does not answer"),
+                ],
                 ..RouteDocs::default()
             },
         ),
@@ -25,8 +41,9 @@ pub(super) fn outputs() -> Vec<Route> {
             "ReadFile",
             handlers::read_file,
             RouteDocs {
+                gives: &[Content::Bytes],
                 answer: "bytes of a [kept file](../guide/files.md)",
-                errors: "404",
+                errors: &[(404, "")],
                 ..RouteDocs::default()
             },
         ),
@@ -36,9 +53,10 @@ pub(super) fn outputs() -> Vec<Route> {
             "ReadLogs",
             handlers::read_logs,
             RouteDocs {
-                query: "`follow`: goes on until the crawl is over",
+                query: &params::LOGS,
+                gives: &[Content::Lines("LogLine")],
                 answer: r#"stream of `{"at":…,"level":"warn","url":"…","rule":"…","message":"…"}`"#,
-                errors: "404 · 503 the worker does not answer",
+                errors: &[(404, ""), (503, "the worker does not answer")],
                 ..RouteDocs::default()
             },
         ),
@@ -53,8 +71,9 @@ pub(super) fn frontiers() -> Vec<Route> {
             "GetFrontierStats",
             frontier::stats,
             RouteDocs {
+                gives: &[Content::Message("FrontierStats")],
                 answer: "totals: `run`, `seeded`, `root_hosts`, `hosts`, `hosts_by_state`, `undelivered`, `dead_letters`, `suspects`, `unclean_stops`, `counts`",
-                errors: "as below",
+                errors: &FRONTIER_ERRORS,
                 ..RouteDocs::default()
             },
         ),
@@ -64,8 +83,9 @@ pub(super) fn frontiers() -> Vec<Route> {
             "GetStatistics",
             frontier::statistics,
             RouteDocs {
+                gives: &[Content::Message("RunStatistics")],
                 answer: "statistics of the present run: `run`, `counts`, `statuses`, `refused_hosts`, `dead_examples`, `lost_roots`, `kinds` (with `items`, `filled`, `always_empty`), `plans` (with `pages`, `matched`, `unmatched`), `end` (why the run has ended; empty while it goes on), `rate` (pages per second), `took_ms`",
-                errors: "as below",
+                errors: &FRONTIER_ERRORS,
                 ..RouteDocs::default()
             },
         ),
@@ -75,9 +95,10 @@ pub(super) fn frontiers() -> Vec<Route> {
             "ListUrls",
             frontier::list,
             RouteDocs {
-                query: "`state=due`, `done` or `dead` · `page_size` · `page_token`",
+                query: &params::URLS,
+                gives: &[Content::Message("ListUrlsResponse")],
                 answer: r#"`{"urls":[…],"next_page_token":""}`; each with `url`, `method`, `body`, `rule`, `depth`, `run`, `state`, `outcome`, `reason`, `detail`, `attempt`, `at`, `since`, `referrer`"#,
-                errors: "as below",
+                errors: &FRONTIER_ERRORS,
                 ..RouteDocs::default()
             },
         ),
@@ -87,9 +108,10 @@ pub(super) fn frontiers() -> Vec<Route> {
             "ExplainUrl",
             frontier::why,
             RouteDocs {
-                query: "`url` · `method` (GET) · `body`",
+                query: &params::WHY,
+                gives: &[Content::Message("UrlExplanation")],
                 answer: r#"`{"state":"…","text":"…","entry":…}`; the state is due, done, dead, sent (to another shard), refused or unseen"#,
-                errors: "as below",
+                errors: &FRONTIER_ERRORS,
                 ..RouteDocs::default()
             },
         ),
@@ -99,9 +121,15 @@ pub(super) fn frontiers() -> Vec<Route> {
             "RedriveFrontier",
             frontier::redrive,
             RouteDocs {
+                takes: Body::Object(Fields {
+                    message: "RedriveRequest",
+                    required: &[],
+                    optional: &["reason"],
+                }),
+                gives: &[Content::Message("RedriveResponse")],
                 body: r#"`{"reason":"timeout"}`, or `{}` for all dead letters"#,
                 answer: r#"`{"dead_letters":12}`"#,
-                errors: "412 there are none",
+                errors: &[(412, "there are none")],
                 ..RouteDocs::default()
             },
         ),
@@ -111,9 +139,10 @@ pub(super) fn frontiers() -> Vec<Route> {
             "ListHosts",
             frontier::hosts,
             RouteDocs {
-                query: "`state=ready`, `waiting`, `backing-off`, `given-up` or `idle` · `page_size` · `page_token`",
+                query: &params::HOSTS,
+                gives: &[Content::Message("ListHostsResponse")],
                 answer: r#"`{"hosts":[…],"next_page_token":""}`; each with `name`, `state`, `due`, `not_before`, `delay_ms`, `delay_by` (`setting`, `robots`, `other-crawl`, `answers` or `trouble`: [which delay wins](../operate/slow.md#which-delay-wins)), `has_answered`, `failures`, `reason`"#,
-                errors: "as below",
+                errors: &FRONTIER_ERRORS,
                 ..RouteDocs::default()
             },
         ),

@@ -2,8 +2,24 @@
 
 use axum::http::Method;
 
-use super::{Route, RouteDocs};
-use crate::http::{handlers, lifecycle};
+use super::{Body, Content, Fields, NO_FIELDS, Route, RouteDocs};
+use crate::http::body::CHANGES;
+use crate::http::{handlers, lifecycle, params};
+
+/// Body that names a resource, and says what it is to be.
+const NAMED: Fields = Fields {
+    message: "ResourceSpec",
+    required: &["name"],
+    optional: &CHANGES,
+};
+/// Body that says what a resource that is named already is to be.
+const CHANGED: Fields = Fields {
+    message: "ResourceSpec",
+    required: &[],
+    optional: &CHANGES,
+};
+/// Fields of a deletion, beside the name.
+const DELETION: [&str; 3] = ["purge", "if_id", "if_generation"];
 
 pub(super) fn resources() -> Vec<Route> {
     vec![
@@ -13,9 +29,11 @@ pub(super) fn resources() -> Vec<Route> {
             "AddResource",
             handlers::add_resource,
             RouteDocs {
+                takes: Body::Object(NAMED),
+                gives: &[Content::Message("NodeSpec")],
                 body: "[resource](#body-of-a-resource)",
                 answer: r#"the worker that crawls: `{"id":"worker-1","Address":"127.0.0.1:9090"}`; both empty while there is none"#,
-                errors: "409 the name exists · 412 its plugin is not there",
+                errors: &[(409, "the name exists"), (412, "its plugin is not there")],
                 ..RouteDocs::default()
             },
         ),
@@ -25,9 +43,15 @@ pub(super) fn resources() -> Vec<Route> {
             "UpdateResource",
             handlers::update_resource,
             RouteDocs {
+                takes: Body::Object(NAMED),
+                gives: &[Content::Message("Resource")],
                 body: "[resource](#body-of-a-resource); what is absent stays as it is",
                 answer: "[resource](#answer-of-a-resource)",
-                errors: "404 · 409 it has another `if_id` or `if_generation` · 412 only a restart can change it",
+                errors: &[
+                    (404, ""),
+                    (409, "it has another `if_id` or `if_generation`"),
+                    (412, "only a restart can change it"),
+                ],
                 ..RouteDocs::default()
             },
         ),
@@ -37,10 +61,19 @@ pub(super) fn resources() -> Vec<Route> {
             "DeleteResource",
             handlers::delete_resource,
             RouteDocs {
-                query: "`purge`: its items and kept files are deleted too",
+                query: &params::PURGE,
+                takes: Body::Object(Fields {
+                    message: "ResourceSpec",
+                    required: &["name"],
+                    optional: &DELETION,
+                }),
+                gives: &[Content::Empty],
                 body: r#"`{"name":"books"}`; `purge`, and `if_id` and `if_generation` as conditions, may stand here too"#,
                 answer: "`{}`",
-                errors: "404 · 409 it has another `if_id` or `if_generation`",
+                errors: &[
+                    (404, ""),
+                    (409, "it has another `if_id` or `if_generation`"),
+                ],
             },
         ),
         Route::new(
@@ -49,7 +82,8 @@ pub(super) fn resources() -> Vec<Route> {
             "ListResources",
             handlers::list_resources,
             RouteDocs {
-                query: "`page_size` · `page_token`",
+                query: &params::RESOURCES,
+                gives: &[Content::Message("ListResourcesResponse")],
                 answer: r#"`{"resources":[…],"next_page_token":""}`, ordered by name"#,
                 ..RouteDocs::default()
             },
@@ -60,8 +94,9 @@ pub(super) fn resources() -> Vec<Route> {
             "GetResource",
             handlers::get_resource,
             RouteDocs {
+                gives: &[Content::Message("Resource")],
                 answer: "[resource](#answer-of-a-resource)",
-                errors: "404",
+                errors: &[(404, "")],
                 ..RouteDocs::default()
             },
         ),
@@ -71,9 +106,15 @@ pub(super) fn resources() -> Vec<Route> {
             "UpdateResource",
             handlers::update_named_resource,
             RouteDocs {
+                takes: Body::Object(CHANGED),
+                gives: &[Content::Message("Resource")],
                 body: "[resource](#body-of-a-resource), whose `name` may be absent; what is absent stays as it is",
                 answer: "[resource](#answer-of-a-resource)",
-                errors: "404 · 409 it has another `if_id` or `if_generation` · 412 only a restart can change it",
+                errors: &[
+                    (404, ""),
+                    (409, "it has another `if_id` or `if_generation`"),
+                    (412, "only a restart can change it"),
+                ],
                 ..RouteDocs::default()
             },
         ),
@@ -83,10 +124,19 @@ pub(super) fn resources() -> Vec<Route> {
             "DeleteResource",
             handlers::delete_named_resource,
             RouteDocs {
-                query: "`purge`: its items and kept files are deleted too",
+                query: &params::PURGE,
+                takes: Body::Optional(Fields {
+                    message: "ResourceSpec",
+                    required: &[],
+                    optional: &DELETION,
+                }),
+                gives: &[Content::Empty],
                 body: "none, or `{}`; `purge`, and `if_id` and `if_generation` as conditions, may stand here too",
                 answer: "`{}`",
-                errors: "404 · 409 it has another `if_id` or `if_generation`",
+                errors: &[
+                    (404, ""),
+                    (409, "it has another `if_id` or `if_generation`"),
+                ],
             },
         ),
         Route::new(
@@ -95,9 +145,18 @@ pub(super) fn resources() -> Vec<Route> {
             "RestartResource",
             lifecycle::restart,
             RouteDocs {
+                takes: Body::Object(CHANGED),
+                gives: &[Content::Message("Resource")],
                 body: "`{}`, or what is different in the new run: `plugin`, `params`, `no_params` (names to take away), `limits`, `crawl`, `placement`, `labels`, `replace`, `if_generation`, `if_id`",
                 answer: "[resource](#answer-of-a-resource)",
-                errors: "404 · 409 it has another `if_id` or `if_generation` · 412 the new run has [fewer shards](#a-run-with-fewer-shards), and one that would go is not done yet",
+                errors: &[
+                    (404, ""),
+                    (409, "it has another `if_id` or `if_generation`"),
+                    (
+                        412,
+                        "the new run has [fewer shards](#a-run-with-fewer-shards), and one that would go is not done yet",
+                    ),
+                ],
                 ..RouteDocs::default()
             },
         ),
@@ -107,9 +166,11 @@ pub(super) fn resources() -> Vec<Route> {
             "PauseResource",
             lifecycle::pause,
             RouteDocs {
+                takes: Body::Optional(NO_FIELDS),
+                gives: &[Content::Message("Resource")],
                 body: "none, or `{}`",
                 answer: "[resource](#answer-of-a-resource)",
-                errors: "404",
+                errors: &[(404, "")],
                 ..RouteDocs::default()
             },
         ),
@@ -119,9 +180,11 @@ pub(super) fn resources() -> Vec<Route> {
             "ResumeResource",
             lifecycle::resume,
             RouteDocs {
+                takes: Body::Optional(NO_FIELDS),
+                gives: &[Content::Message("Resource")],
                 body: "none, or `{}`",
                 answer: "[resource](#answer-of-a-resource)",
-                errors: "404",
+                errors: &[(404, "")],
                 ..RouteDocs::default()
             },
         ),
