@@ -127,12 +127,10 @@ pub(super) fn item(placed: PositionedItem) -> proto::Item {
 }
 
 /// Returns all nodes, and then the records that could not be read.
-pub(super) fn nodes(view: NodesView) -> proto::ListNodesResponse {
+pub(super) fn nodes(view: NodesView) -> Vec<proto::Node> {
     let nodes = view.nodes.into_iter().map(node);
     let broken = view.broken.into_iter().map(broken_node);
-    proto::ListNodesResponse {
-        nodes: nodes.chain(broken).collect(),
-    }
+    nodes.chain(broken).collect()
 }
 
 fn node(view: NodeView) -> proto::Node {
@@ -197,10 +195,14 @@ pub(super) fn drained(drained: DrainProgress) -> proto::DrainNodeResponse {
     }
 }
 
-/// Returns all plugin versions.
-pub(super) fn plugins(records: Vec<PluginRecord>) -> proto::ListPluginsResponse {
+/// Returns one page of the list of plugin versions.
+pub(super) fn plugins(
+    records: Vec<PluginRecord>,
+    next_page_token: String,
+) -> proto::ListPluginsResponse {
     proto::ListPluginsResponse {
         plugins: records.into_iter().map(plugin).collect(),
+        next_page_token,
     }
 }
 

@@ -25,6 +25,7 @@ mod frontier;
 mod health;
 mod joins;
 mod lifecycle;
+mod lists;
 mod masters;
 mod plugins;
 mod pushes;
@@ -198,31 +199,6 @@ impl Client {
         self.read(CALL_DEADLINE, |mut calls| {
             let message = message.clone();
             async move { calls.get_resource(message).await }
-        })
-        .await
-    }
-
-    /// Returns part of the list of resources; an empty token is its beginning.
-    pub async fn resources(
-        &self,
-        page_size: u32,
-        page_token: String,
-    ) -> Result<proto::ListResourcesResponse, ClientError> {
-        let message = proto::ListResourcesRequest {
-            page_size,
-            page_token,
-        };
-        self.read(CALL_DEADLINE, |mut calls| {
-            let message = message.clone();
-            async move { calls.list_resources(message).await }
-        })
-        .await
-    }
-
-    /// Returns all nodes.
-    pub async fn nodes(&self) -> Result<proto::ListNodesResponse, ClientError> {
-        self.read(CALL_DEADLINE, |mut calls| async move {
-            calls.list_nodes(proto::ListNodesRequest {}).await
         })
         .await
     }

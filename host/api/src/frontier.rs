@@ -6,8 +6,8 @@ use super::client::Client;
 use super::convert::crawl::counts_message;
 use super::convert::statistics::statistics_message;
 use super::forward::Origin;
+use super::lists::bad_token;
 use super::problem::Problem;
-use super::spec::invalid;
 use super::{Api, CALL_DEADLINE, page_max};
 use crawler_master::ControlError;
 use crawler_master::control::frontier::{HostCursor, HostsPage, UrlCursor, UrlQuery, UrlsPage};
@@ -161,13 +161,6 @@ fn host_cursor(token: &str) -> Option<HostCursor> {
 fn host_token(from: HostCursor) -> String {
     let place = hex::encode(from.place.unwrap_or_default());
     format!("{}:{place}", from.shard)
-}
-
-fn bad_token() -> ControlError {
-    invalid(
-        "page_token",
-        "page_token is not one that an answer to the same question gave",
-    )
 }
 
 /// Parses a page token of URLs: the state, the shard, and the position in it.

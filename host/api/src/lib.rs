@@ -17,6 +17,7 @@
 //! spec         what a caller asks of a resource, as gRPC, HTTP and the command line share it
 //! answer       the messages that calls answer, made of what the master shows
 //! convert      messages that are taken apart: requests, and those between masters and workers
+//! lists        the calls that list, in pages
 //! lifecycle    the calls that decide whether a resource is crawled, and by whom
 //! frontier     the calls that look into a frontier
 //! plugins      the calls about plugins, whose bytes do not go through the leader
@@ -70,6 +71,7 @@ pub mod http;
 mod intake;
 mod joins;
 mod lifecycle;
+mod lists;
 mod metadata;
 mod plugins;
 pub mod problem;
@@ -287,29 +289,6 @@ impl Api {
             Ok::<_, Problem>(self.control.resource(&name).await?)
         };
         Ok(answer::resource(self.within(CALL_DEADLINE, call).await?))
-    }
-
-    pub(crate) async fn resources(
-        &self,
-        page_size: u32,
-        page_token: &str,
-    ) -> Result<proto::ListResourcesResponse, Problem> {
-        let max = page_max(page_size);
-        let call = async {
-            let after = match page_token {
-                "" => None,
-                token => Some(token.parse().map_err(|e| spec::invalid("page_token", e))?),
-            };
-            let grants = self.caller.grants();
-            Ok::<_, Problem>(self.control.resources(after, max, grants).await?)
-        };
-        let page = self.within(CALL_DEADLINE, call).await?;
-        Ok(answer::resources(page))
-    }
-
-    pub(crate) async fn nodes(&self) -> Result<proto::ListNodesResponse, Problem> {
-        let view = self.within(CALL_DEADLINE, self.control.nodes()).await?;
-        Ok(answer::nodes(view))
     }
 
     /// Carries out a call that changes something, and logs and records its outcome.

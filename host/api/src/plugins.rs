@@ -159,12 +159,6 @@ impl Api {
         Ok(answer::plugin(self.within(CALL_DEADLINE, call).await?))
     }
 
-    pub(crate) async fn plugins(&self) -> Result<proto::ListPluginsResponse, Problem> {
-        let mut plugins = self.within(CALL_DEADLINE, self.control.plugins()).await?;
-        plugins.retain(|plugin| self.caller.grants().covers(plugin.name.as_str()));
-        Ok(answer::plugins(plugins))
-    }
-
     pub(crate) async fn delete_plugin(&self, origin: &Origin, plugin: &str) -> Result<(), Problem> {
         let asked = plugin;
         let call = async {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crawler_proto as proto;
 
 use super::forward::Origin;
+use super::lists::{bad_token, page};
 use super::problem::Problem;
 use super::spec::invalid;
 use super::{Api, CALL_DEADLINE};
@@ -47,14 +48,30 @@ impl Api {
     }
 
     /// Lists the access tokens.
-    pub(crate) async fn tokens(&self) -> Result<proto::ListTokensResponse, Problem> {
+    pub(crate) async fn tokens(
+        &self,
+        request: proto::ListTokensRequest,
+    ) -> Result<proto::ListTokensResponse, Problem> {
+        let proto::ListTokensRequest {
+            page_size,
+            page_token,
+            subject,
+        } = request;
+        let after: Option<TokenId> = match page_token.as_str() {
+            "" => None,
+            token => Some(token.parse().map_err(|_not_an_id| bad_token())?),
+        };
         let call = async {
             let listed = registry::list(&self.parts.catalog).await;
             listed.map_err(|error| refused(error.into()))
         };
-        let tokens = self.within(CALL_DEADLINE, call).await?.into_iter();
+        let mut tokens = self.within(CALL_DEADLINE, call).await?;
+        tokens.retain(|(_, record)| subject.is_empty() || record.subject.as_str() == subject);
+        let (tokens, last) = page(tokens, after.as_ref(), page_size, |(id, _)| id.clone());
+        let tokens = tokens.into_iter();
         Ok(proto::ListTokensResponse {
             tokens: tokens.map(|(id, record)| message(&id, record)).collect(),
+            next_page_token: last.map(|id| id.to_string()).unwrap_or_default(),
         })
     }
 

@@ -41,6 +41,7 @@ pub mod statistics;
 
 pub use plugins::Push;
 pub use precondition::Precondition;
+pub use reads::ResourceQuery;
 
 /// Largest number of times that a call looks again after losing to another write.
 const MAX_TRIES: usize = 20;

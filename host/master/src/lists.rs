@@ -81,21 +81,30 @@ pub(super) async fn records<T: DeserializeOwned>(
     Ok(log_broken(catalog.scan::<T>(prefix).await?).records)
 }
 
-/// Reads the resources with the first `max` names after this one. Returns the last of these names if there are
-/// more.
+/// Reads the resources with the first `max` names after this one that begin with `name_prefix`. Returns the last of these
+/// names if there are more.
 pub(super) async fn resources_after(
     catalog: &Catalog,
     after: Option<&ResourceName>,
     max: usize,
+    name_prefix: &str,
     grants: &Grants,
 ) -> Result<(Vec<Resource>, Option<ResourceName>), StoreError> {
     let all = catalog.keys().resources();
     let after = after.map_or_else(String::new, |name| catalog.keys().resource(name));
     let mut prefixes: Vec<String> = match grants.covers_all() {
-        true => vec![all],
+        true => vec![format!("{all}{name_prefix}")],
         false => {
             let namespaces = grants.namespaces.iter();
-            let prefixes = namespaces.map(|space| format!("{all}{space}/"));
+            let prefixes = namespaces.filter_map(|space| {
+                let space = format!("{space}/");
+                let longer = match space.starts_with(name_prefix) {
+                    true => space,
+                    false if name_prefix.starts_with(&space) => name_prefix.to_owned(),
+                    false => return None,
+                };
+                Some(format!("{all}{longer}"))
+            });
             prefixes.filter(|_| !grants.roles.is_empty()).collect()
         }
     };
@@ -112,9 +121,9 @@ pub(super) async fn resources_after(
             let next = next(&found);
             return Ok((found, next));
         }
-        let from = if after > prefix { &after } else { &prefix };
         let n_missing = max - found.len();
-        let (scan, last) = catalog.scan_after(&prefix, from, n_missing).await?;
+        // The prefix itself may be the key of a resource.
+        let (scan, last) = catalog.scan_after(&prefix, &after, n_missing).await?;
         let resources: Vec<(String, Versioned<Resource>)> = log_broken(scan).records;
         found.extend(resources.into_iter().map(|(_, resource)| resource.value));
         if last.is_some() {

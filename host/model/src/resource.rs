@@ -307,6 +307,9 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// Words of all phases.
+    pub const WORDS: [&str; 5] = ["Pending", "Running", "Paused", "Finished", "Failed"];
+
     /// Returns the word that the API uses.
     pub fn as_str(&self) -> &'static str {
         match self {

@@ -219,8 +219,28 @@ fn http_cases() -> Vec<HttpCase> {
             "400 INVALID_ARGUMENT: Invalid URL: Invalid UTF-8 in `name`",
         ),
         bare(
-            "GET /crawler/resource?page=2",
-            r#"400 INVALID_ARGUMENT: there is no parameter "page" here | there are page_size, page_token"#,
+            "GET /crawler/resource?colour=2",
+            r#"400 INVALID_ARGUMENT: there is no parameter "colour" here | there are page_size, page_token, phase, label, prefix, plugin"#,
+        ),
+        bare(
+            "GET /crawler/resource?phase=Faild",
+            r#"400 INVALID_ARGUMENT: there is no phase "Faild"; did you mean "Failed"?"#,
+        ),
+        bare(
+            "GET /crawler/resource?label=team",
+            r#"400 INVALID_ARGUMENT: label takes KEY=VALUE, not "team" | write several with commas between them"#,
+        ),
+        bare(
+            "GET /crawler/node?role=king",
+            r#"400 INVALID_ARGUMENT: there is no role "king"; there are master, worker"#,
+        ),
+        bare(
+            "GET /crawler/node?page_token=worker-1",
+            "400 INVALID_ARGUMENT: page_token is not one that an answer to the same question gave",
+        ),
+        bare(
+            "GET /crawler/plugin?page_token=books",
+            "400 INVALID_ARGUMENT: page_token is not one that an answer to the same question gave",
         ),
         bare(
             "GET /crawler/plugin/shop",

@@ -286,10 +286,9 @@ impl Setup {
         loop {
             let resources = up
                 .client
-                .resources(0, String::new())
+                .resources(proto::ListResourcesRequest::default())
                 .await
-                .unwrap()
-                .resources;
+                .unwrap();
             let seen = resources
                 .into_iter()
                 .map(|r| (r.spec().name.parse().unwrap(), r));
@@ -298,10 +297,9 @@ impl Setup {
             assert_eq!(names, left.keys().collect());
             let load: u32 = up
                 .client
-                .nodes()
+                .nodes(proto::ListNodesRequest::default())
                 .await
                 .unwrap()
-                .nodes
                 .iter()
                 .map(|node| node.load)
                 .sum();
@@ -333,10 +331,9 @@ impl Setup {
         let resource = loop {
             let resources = up
                 .client
-                .resources(0, String::new())
+                .resources(proto::ListResourcesRequest::default())
                 .await
-                .unwrap()
-                .resources;
+                .unwrap();
             resources.iter().for_each(check_whole);
             if resources
                 .iter()
@@ -366,9 +363,8 @@ impl Setup {
             .ok(["--master", &master, "items", &resource.spec().id]);
         assert_eq!(by_id, lines);
 
-        let answer = up.client.plugins().await.unwrap();
-        let named = answer
-            .plugins
+        let plugins = up.client.plugins("").await.unwrap();
+        let named = plugins
             .into_iter()
             .map(|plugin| format!("{}.wasm", plugin.digest));
         let files = std::fs::read_dir(self.data().join("plugins")).unwrap();

@@ -193,8 +193,9 @@ fn begin_traps(up: &Up, web: &Web) {
 /// Returns the number of nodes, asked as the command line does, with a connection of its own.
 async fn nodes(grpc: &str) -> usize {
     let client = Client::connect(&format!("http://{grpc}")).await;
-    let nodes = client.expect("gRPC answers").nodes().await;
-    nodes.expect("nodes are listed").nodes.len()
+    let client = client.expect("gRPC answers");
+    let nodes = client.nodes(crawler_proto::ListNodesRequest::default());
+    nodes.await.expect("nodes are listed").len()
 }
 
 /// Returns bytes of memory, as the system counts them.

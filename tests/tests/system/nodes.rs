@@ -62,3 +62,68 @@ fn node_list_shows_who_leads_since_when_and_how_much_each_worker_has() {
     let list = server.ok(&["node", "list"]);
     assert!(!list.contains("WEIGHT"), "{list}");
 }
+
+#[test]
+fn lists_come_in_pages_and_filtered() {
+    let server = Server::start();
+    for version in ["1.0.0", "1.1.0", "2.0.0"] {
+        server.push("puppet", &[&format!("--as=team/books@{version}")]);
+    }
+    server.push("puppet", &["--as=other@1.0.0"]);
+    let mut versions = Vec::new();
+    let mut token = String::new();
+    loop {
+        let path = format!("/crawler/plugin?prefix=team/&page_size=2&page_token={token}");
+        let page = server.get(&path).json();
+        let plugins = page["plugins"].as_array().expect("it is a list").clone();
+        assert!(plugins.len() <= 2);
+        versions.extend(
+            plugins
+                .iter()
+                .map(|plugin| text(&plugin["version"]).to_owned()),
+        );
+        token = text(&page["next_page_token"]).to_owned();
+        if token.is_empty() {
+            break;
+        }
+    }
+    assert_eq!(versions, ["1.0.0", "1.1.0", "2.0.0"]);
+    let listed = server.ok(&["plugin", "list", "--prefix", "o"]);
+    assert!(
+        listed.contains("other") && !listed.contains("team/books"),
+        "{listed}"
+    );
+    let first = server.get("/crawler/node?page_size=1").json();
+    assert_eq!(first["nodes"][0]["role"], "master");
+    let token = text(&first["next_page_token"]);
+    let second = server
+        .get(&format!("/crawler/node?page_size=1&page_token={token}"))
+        .json();
+    assert_eq!(second["nodes"][0]["role"], "worker");
+    assert_eq!(second["next_page_token"], "");
+    let workers = server.ok(&["node", "list", "--role", "worker", "-l", "id=worker-1"]);
+    assert!(
+        workers.contains("worker-1") && !workers.contains("master-1"),
+        "{workers}"
+    );
+    let added = server.cli(&[
+        "resource",
+        "add",
+        "shop",
+        "--plugin=other",
+        "--param=start=http://a.test/",
+        // No worker has it, so that nothing happens meanwhile.
+        "--selector=gpu=true",
+    ]);
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    server.ok(&["resource", "pause", "shop"]);
+    for (filter, is_there) in [
+        ("--phase=paused", true),
+        ("--phase=failed", false),
+        ("--plugin=other@1.0.0", true),
+        ("--prefix=b", false),
+    ] {
+        let listed = server.ok(&["resource", "list", filter]);
+        assert_eq!(listed.contains("shop"), is_there, "{filter}: {listed}");
+    }
+}

@@ -169,7 +169,11 @@ fn nodes(found: &mut Answers) {
         nodes: vec![full.clone()],
         broken: vec![broken.clone()],
     };
-    add(found, "nodes", super::nodes(all));
+    let nodes = proto::ListNodesResponse {
+        nodes: super::nodes(all),
+        next_page_token: "1/worker-1".to_owned(),
+    };
+    add(found, "nodes", nodes);
     add(found, "node", super::node(full));
     add(found, "node, empty", super::node(empty));
     add(found, "node, broken", broken_node(broken));
@@ -221,7 +225,8 @@ fn plugins(found: &mut Answers) {
         pushed_at: 0,
         ..full.clone()
     };
-    add(found, "plugins", super::plugins(vec![full.clone()]));
+    let page = super::plugins(vec![full.clone()], "books@1.2.0".to_owned());
+    add(found, "plugins", page);
     add(found, "plugin", plugin(full));
     add(found, "plugin, empty", plugin(empty));
     add_bare::<proto::Plugin>(found, "plugin, bare");

@@ -19,14 +19,6 @@ impl Client {
         .await
     }
 
-    /// Lists the access tokens, without their secrets.
-    pub async fn tokens(&self) -> Result<Vec<proto::AccessToken>, ClientError> {
-        let listed = self.read(CALL_DEADLINE, |mut calls| async move {
-            calls.list_tokens(proto::ListTokensRequest {}).await
-        });
-        Ok(listed.await?.tokens)
-    }
-
     /// Takes access tokens back.
     pub async fn revoke_tokens(
         &self,

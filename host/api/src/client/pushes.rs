@@ -85,14 +85,6 @@ impl Client {
         Ok(pieces.boxed())
     }
 
-    /// Returns all plugin versions.
-    pub async fn plugins(&self) -> Result<proto::ListPluginsResponse, ClientError> {
-        self.read(CALL_DEADLINE, |mut calls| async move {
-            calls.list_plugins(proto::ListPluginsRequest {}).await
-        })
-        .await
-    }
-
     /// Deletes one plugin version.
     pub async fn delete_plugin(&self, plugin: &PluginRef) -> Result<(), ClientError> {
         let plugin = plugin.to_string();

@@ -358,7 +358,10 @@ async fn what_is_not_tls_is_closed() {
     let plain = [format!("http://{}", server.grpc)];
     let calls = Client::connect_any(&plain, &ClientTls::default()).await;
     if let Ok(calls) = calls {
-        calls.nodes().await.unwrap_err();
+        calls
+            .nodes(crawler_proto::ListNodesRequest::default())
+            .await
+            .unwrap_err();
     }
 }
 

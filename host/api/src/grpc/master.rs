@@ -104,8 +104,7 @@ impl CrawlerMaster for Master {
         request: Request<proto::ListResourcesRequest>,
     ) -> Answer<proto::ListResourcesResponse> {
         let api = self.api(&request);
-        let request = request.into_inner();
-        answer(api.resources(request.page_size, &request.page_token)).await
+        answer(api.resources(request.into_inner())).await
     }
 
     async fn list_nodes(
@@ -113,7 +112,7 @@ impl CrawlerMaster for Master {
         request: Request<proto::ListNodesRequest>,
     ) -> Answer<proto::ListNodesResponse> {
         let api = self.api(&request);
-        answer(api.nodes()).await
+        answer(api.nodes(request.into_inner())).await
     }
 
     async fn drain_node(
@@ -190,7 +189,7 @@ impl CrawlerMaster for Master {
         request: Request<proto::ListPluginsRequest>,
     ) -> Answer<proto::ListPluginsResponse> {
         let api = self.api(&request);
-        answer(api.plugins()).await
+        answer(api.plugins(request.into_inner())).await
     }
 
     async fn delete_plugin(&self, request: Request<proto::PluginRequest>) -> Answer<()> {
@@ -305,7 +304,7 @@ impl CrawlerMaster for Master {
         request: Request<proto::ListTokensRequest>,
     ) -> Answer<proto::ListTokensResponse> {
         let api = self.api(&request);
-        answer(api.tokens()).await
+        answer(api.tokens(request.into_inner())).await
     }
 
     async fn revoke_tokens(&self, request: Request<proto::RevokeTokensRequest>) -> Answer<()> {

@@ -7,15 +7,15 @@ use serde_json::json;
 use super::body;
 use super::params;
 use super::request::{
-    Params, PathPart, bytes_of, check_type, flag, json_body, known, number, optional_body, origin,
-    part, positive,
+    Params, PathPart, bytes_of, check_type, flag, json_body, known, labels, number, optional_body,
+    origin, part, positive, text,
 };
 use super::response::{Answer, answer, file, lines};
 use crate::Api;
 use crate::problem::Problem;
 use crate::push::{PushRequest, Upload};
 use crawler_master::ControlError;
-use crawler_proto::ReadItemsRequest;
+use crawler_proto::{ListNodesRequest, ListPluginsRequest, ListResourcesRequest, ReadItemsRequest};
 
 /// Name of a resource, and digest of a file.
 type FilePath = Result<Path<(String, String)>, PathRejection>;
@@ -65,12 +65,15 @@ pub(super) async fn delete_named_resource(
 
 pub(super) async fn list_resources(api: Api, params: Params) -> Answer {
     let params = known(params, &params::RESOURCES)?;
-    let page_size = number(&params, "page_size")?;
-    let page_token = params.get("page_token").map(String::as_str);
-    answer(
-        api.resources(page_size, page_token.unwrap_or_default())
-            .await,
-    )
+    let request = ListResourcesRequest {
+        page_size: number(&params, "page_size")?,
+        page_token: text(&params, "page_token"),
+        phase: text(&params, "phase"),
+        labels: labels(&params)?,
+        name_prefix: text(&params, "prefix"),
+        plugin: text(&params, "plugin"),
+    };
+    answer(api.resources(request).await)
 }
 
 pub(super) async fn get_resource(api: Api, name: PathPart) -> Answer {
@@ -80,7 +83,7 @@ pub(super) async fn get_resource(api: Api, name: PathPart) -> Answer {
 pub(super) async fn read_items(api: Api, name: PathPart, params: Params) -> Answer {
     let params = known(params, &params::ITEMS)?;
     let envelope = flag(&params, "envelope")?;
-    let text = |name: &str| params.get(name).cloned().unwrap_or_default();
+    let text = |name: &str| text(&params, name);
     let request = ReadItemsRequest {
         name: part(name)?,
         follow: flag(&params, "follow")?,
@@ -114,11 +117,23 @@ pub(super) async fn list_nodes(api: Api, params: Params) -> Answer {
         let events = api.node_events().await?;
         return lines(events, |event| serde_json::to_string(&event));
     }
-    answer(api.nodes().await)
+    let request = ListNodesRequest {
+        page_size: number(&params, "page_size")?,
+        page_token: text(&params, "page_token"),
+        role: text(&params, "role"),
+        labels: labels(&params)?,
+    };
+    answer(api.nodes(request).await)
 }
 
-pub(super) async fn list_plugins(api: Api) -> Answer {
-    answer(api.plugins().await)
+pub(super) async fn list_plugins(api: Api, params: Params) -> Answer {
+    let params = known(params, &params::PLUGINS)?;
+    let request = ListPluginsRequest {
+        page_size: number(&params, "page_size")?,
+        page_token: text(&params, "page_token"),
+        name_prefix: text(&params, "prefix"),
+    };
+    answer(api.plugins(request).await)
 }
 
 pub(super) async fn get_plugin(api: Api, plugin: PathPart) -> Answer {

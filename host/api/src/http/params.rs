@@ -61,7 +61,37 @@ const PAGE_TOKEN: QueryParam = text(
 pub(super) const PURGE: [QueryParam; 1] =
     [flag("purge", "its items and kept files are deleted too")];
 
-pub(super) const RESOURCES: [QueryParam; 2] = [PAGE_SIZE, PAGE_TOKEN];
+/// Size of a page of a list that is at hand as a whole.
+const SHORT_PAGE_SIZE: QueryParam = param(
+    "page_size",
+    ParamKind::Number,
+    "at most so many, all without it",
+);
+const LABEL: QueryParam = text(
+    "label",
+    "with these labels: `KEY=VALUE`, and more with commas",
+);
+const PREFIX: QueryParam = text("prefix", "whose names begin so");
+
+pub(super) const RESOURCES: [QueryParam; 6] = [
+    PAGE_SIZE,
+    PAGE_TOKEN,
+    text(
+        "phase",
+        "in this phase: pending, running, paused, finished or failed",
+    ),
+    LABEL,
+    PREFIX,
+    text("plugin", "that run this plugin: `NAME`, or `NAME@VERSION`"),
+];
+
+pub(super) const PLUGINS: [QueryParam; 3] = [SHORT_PAGE_SIZE, PAGE_TOKEN, PREFIX];
+
+pub(super) const TOKENS: [QueryParam; 3] = [
+    SHORT_PAGE_SIZE,
+    PAGE_TOKEN,
+    text("subject", "of this subject"),
+];
 
 pub(super) const ITEMS: [QueryParam; 7] = [
     flag("follow", "goes on until the run is over"),
@@ -113,7 +143,13 @@ pub(super) const WHY: [QueryParam; 3] = [
     text("body", "its body"),
 ];
 
-pub(super) const NODES: [QueryParam; 1] = [flag("follow", "a stream of events")];
+pub(super) const NODES: [QueryParam; 5] = [
+    flag("follow", "a stream of events about all nodes"),
+    SHORT_PAGE_SIZE,
+    PAGE_TOKEN,
+    text("role", "of this role: master or worker"),
+    LABEL,
+];
 
 pub(super) const DRAIN: [QueryParam; 1] = [flag("undo", "takes shards again")];
 

@@ -60,6 +60,28 @@ pub(super) fn known(
     }
 }
 
+/// Returns a text, which is empty if the parameter is not there.
+pub(super) fn text(params: &BTreeMap<String, String>, name: &str) -> String {
+    params.get(name).cloned().unwrap_or_default()
+}
+
+/// Returns the labels of the parameter `label`: `KEY=VALUE`, and others behind commas.
+pub(super) fn labels(
+    params: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, Problem> {
+    let Some(text) = params.get("label") else {
+        return Ok(BTreeMap::new());
+    };
+    let labels = text.split(',').map(|label| match label.split_once('=') {
+        Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
+        None => Err(Problem::invalid(
+            format!("label takes KEY=VALUE, not {label:?}"),
+            "write several with commas between them",
+        )),
+    });
+    labels.collect()
+}
+
 pub(super) fn number(params: &BTreeMap<String, String>, name: &str) -> Result<u32, Problem> {
     let Some(text) = params.get(name) else {
         return Ok(0);

@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::body::tokens::{ISSUE_EXAMPLE, JOIN_EXAMPLE, REVOKE_EXAMPLE, issue, issue_join, revoke};
 use super::params;
-use super::request::{Params, PathPart, json_body, known, number, part, positive};
+use super::request::{Params, PathPart, json_body, known, number, part, positive, text};
 use super::response::{Answer, answer};
 use crate::Api;
-use crawler_proto::{ReadAuditRequest, RevokeTokensRequest};
+use crawler_proto::{ListTokensRequest, ReadAuditRequest, RevokeTokensRequest};
 
 pub(super) async fn issue_token(api: Api, request: Request) -> Answer {
     let new = issue(&json_body(request, ISSUE_EXAMPLE).await?)?;
@@ -16,8 +16,13 @@ pub(super) async fn issue_token(api: Api, request: Request) -> Answer {
 }
 
 pub(super) async fn list_tokens(api: Api, params: Params) -> Answer {
-    known(params, &[])?;
-    answer(api.tokens().await)
+    let params = known(params, &params::TOKENS)?;
+    let request = ListTokensRequest {
+        page_size: number(&params, "page_size")?,
+        page_token: text(&params, "page_token"),
+        subject: text(&params, "subject"),
+    };
+    answer(api.tokens(request).await)
 }
 
 pub(super) async fn revoke_token(api: Api, id: PathPart, params: Params) -> Answer {
@@ -54,7 +59,7 @@ pub(super) async fn revoke_join_token(api: Api, id: PathPart, params: Params) ->
 
 pub(super) async fn audit(api: Api, params: Params) -> Answer {
     let params = known(params, &params::AUDIT)?;
-    let text = |name: &str| params.get(name).cloned().unwrap_or_default();
+    let text = |name: &str| text(&params, name);
     let request = ReadAuditRequest {
         subject: text("subject"),
         name: text("name"),

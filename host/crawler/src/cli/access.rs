@@ -35,8 +35,16 @@ pub(super) enum TokenCommand {
     )]
     Add(AddArgs),
     /// List the tokens, without what makes them secret
-    #[command(after_help = "Example:\n  crawler access token list")]
-    List(OutputArgs),
+    #[command(
+        after_help = "Examples:\n  crawler access token list\n  crawler access token list --subject alice"
+    )]
+    List {
+        /// Only tokens of this subject
+        #[arg(long, value_name = "NAME")]
+        subject: Option<Subject>,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
     /// Take a token back, or all that a subject has; what runs with them ends
     #[command(
         after_help = "Examples:\n  crawler access token revoke 0f3c2ab1d94e5678\n  crawler access token revoke --subject alice"
@@ -105,7 +113,11 @@ pub(super) async fn run(command: AccessCommand, client: Client) -> anyhow::Resul
         }
         AccessCommand::Audit(args) => audit(args, client).await,
         AccessCommand::Token(TokenCommand::Add(args)) => add(args, client).await,
-        AccessCommand::Token(TokenCommand::List(output)) => list(&output, client).await,
+        AccessCommand::Token(TokenCommand::List { subject, output }) => {
+            let subject = subject.map(|subject| subject.to_string());
+            let tokens = client.tokens(&subject.unwrap_or_default()).await?;
+            list(tokens, &output)
+        }
         AccessCommand::Token(TokenCommand::Revoke(RevokeArgs { id, subject })) => {
             let text = |id: Option<String>| id.unwrap_or_default();
             let message = proto::RevokeTokensRequest {
@@ -184,10 +196,13 @@ async fn audit(args: AuditArgs, client: Client) -> anyhow::Result<()> {
     Ok(table::print(head, &rows)?)
 }
 
-async fn list(output: &OutputArgs, client: Client) -> anyhow::Result<()> {
-    let tokens = client.tokens().await?;
+fn list(tokens: Vec<proto::AccessToken>, output: &OutputArgs) -> anyhow::Result<()> {
     if output.format == Format::Json {
-        return table::print_json(&proto::ListTokensResponse { tokens });
+        let next_page_token = String::new();
+        return table::print_json(&proto::ListTokensResponse {
+            tokens,
+            next_page_token,
+        });
     }
     let head = [
         "TOKEN",

@@ -138,7 +138,7 @@ async fn apply_plugin(
     let wasm = build_plugin(&plugin.path).await?;
     let bytes = tokio::fs::read(&wasm).await;
     let bytes = bytes.with_context(|| format!("cannot read {}", wasm.display()))?;
-    let before = client.plugins().await?.plugins;
+    let before = client.plugins("").await?;
     if is_dry_run {
         // What a plugin calls itself is known only once it is pushed.
         let digest = Digest::of(&bytes).to_string();

@@ -167,7 +167,8 @@ fn selector(text: &str) -> Result<(String, String), String> {
 }
 
 /// Parses `KEY=VALUE` of a label that is asked for.
-fn label(text: &str) -> Result<(String, String), String> {
+/// Parses `KEY=VALUE` of a label that selects.
+pub(super) fn label(text: &str) -> Result<(String, String), String> {
     let (key, value) = selector(text)?;
     check_label_value(&key, &value).map_err(|e| e.to_string())?;
     Ok((key, value))

@@ -1,10 +1,10 @@
 //! `crawler node …`: the masters and workers of a cluster.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use crawler_proto as proto;
 use futures::TryStreamExt as _;
 
-use super::args::{Format, OutputArgs};
+use super::args::{Format, OutputArgs, label};
 use super::join_token::{self, JoinTokenCommand};
 use super::{CalledMasters, Failure, table};
 use crawler_api::client::{Client, Health};
@@ -14,9 +14,9 @@ use crawler_model::id::NodeId;
 pub(super) enum NodeCommand {
     /// List masters and workers, and who leads
     #[command(
-        after_help = "LOAD is the number of crawls and how many the worker takes; WEIGHT, what they weigh together, is shown\nwhere that is another number. Labels and what each worker has done are in -o json.\n\nExample:\n  crawler node list"
+        after_help = "LOAD is the number of crawls and how many the worker takes; WEIGHT, what they weigh together, is shown\nwhere that is another number. Labels and what each worker has done are in -o json.\n\nExamples:\n  crawler node list\n  crawler node list --role worker -l gpu=true"
     )]
-    List(OutputArgs),
+    List(ListArgs),
     /// Let a worker give its crawls to others and take nothing new, until that is undone
     #[command(
         after_help = "It holds for the id: a process that comes back under it drains too.\n\nExamples:\n  crawler node drain worker-1\n  crawler node drain worker-1 --undo"
@@ -45,9 +45,25 @@ pub(super) enum NodeCommand {
     JoinToken(JoinTokenCommand),
 }
 
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    /// Only nodes of this role
+    #[arg(long, value_name = "ROLE", value_parser = ["master", "worker"])]
+    role: Option<String>,
+    /// Only nodes that have these labels
+    #[arg(short = 'l', long = "label", value_name = "KEY=VALUE,…", value_delimiter = ',', value_parser = label)]
+    labels: Vec<(String, String)>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
 pub(super) async fn run(command: NodeCommand, masters: CalledMasters) -> anyhow::Result<()> {
-    let output = match command {
-        NodeCommand::List(output) => output,
+    let ListArgs {
+        role,
+        labels,
+        output,
+    } = match command {
+        NodeCommand::List(args) => args,
         NodeCommand::Health { joined } => return health(&masters, joined).await,
         NodeCommand::Watch(output) => return watch(&output, masters.connect().await?).await,
         NodeCommand::JoinToken(command) => {
@@ -59,11 +75,19 @@ pub(super) async fn run(command: NodeCommand, masters: CalledMasters) -> anyhow:
             return Ok(table::print_line(&drained(&id, undo, load, others))?);
         }
     };
-    let answer = masters.connect().await?.nodes().await?;
+    let request = proto::ListNodesRequest {
+        role: role.unwrap_or_default(),
+        labels: labels.into_iter().collect(),
+        ..proto::ListNodesRequest::default()
+    };
+    let nodes = masters.connect().await?.nodes(request).await?;
     if output.format == Format::Json {
-        return table::print_json(&answer);
+        let next_page_token = String::new();
+        return table::print_json(&proto::ListNodesResponse {
+            nodes,
+            next_page_token,
+        });
     }
-    let nodes = answer.nodes;
     let head = ["NODE", "ROLE", "ADDRESS", "LEADS", "LOAD"];
     let [node, role, address, leads, load] = head;
     if nodes.iter().any(|node| node.weight != u64::from(node.load)) {

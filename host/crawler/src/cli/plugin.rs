@@ -48,8 +48,21 @@ pub(super) enum PluginCommand {
         output: OutputArgs,
     },
     /// List all plugins and their versions
-    #[command(after_help = "Example:\n  crawler plugin list -o json")]
-    List(OutputArgs),
+    #[command(
+        after_help = "Examples:\n  crawler plugin list -o json\n  crawler plugin list --prefix team/"
+    )]
+    List {
+        /// Only plugins whose names begin so
+        #[arg(
+            long,
+            value_name = "TEXT",
+            default_value = "",
+            hide_default_value = true
+        )]
+        prefix: String,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
     /// Show one plugin: its rules and the shapes of its items
     #[command(after_help = "Example:\n  crawler plugin get books@1.2.0")]
     Get {
@@ -92,7 +105,7 @@ pub(super) async fn run(
             let cannot_push = || format!("cannot push {}", wasm.display());
             let before = match output.format {
                 Format::Json => Vec::new(),
-                Format::Table => client.plugins().await.with_context(cannot_push)?.plugins,
+                Format::Table => client.plugins("").await.with_context(cannot_push)?,
             };
             let digest = Digest::of(&bytes).to_string();
             let pushed = client.push_plugin(push_as.as_ref(), allow_breaking, bytes.into());
@@ -121,7 +134,10 @@ pub(super) async fn run(
                 }
             }
         }
-        PluginCommand::List(output) => list(connect.await?.plugins().await?, &output)?,
+        PluginCommand::List { prefix, output } => {
+            let plugins = connect.await?.plugins(&prefix).await?;
+            list(plugins, &output)?;
+        }
         PluginCommand::Get { plugin, output } => {
             show(&connect.await?.plugin(&plugin).await?, &output)?;
         }
@@ -152,12 +168,15 @@ pub(super) fn is_same(one: &proto::Plugin, other: &proto::Plugin) -> bool {
     identity(one) == identity(other)
 }
 
-fn list(answer: proto::ListPluginsResponse, output: &OutputArgs) -> anyhow::Result<()> {
+fn list(plugins: Vec<proto::Plugin>, output: &OutputArgs) -> anyhow::Result<()> {
     if output.format == Format::Json {
-        return table::print_json(&answer);
+        let next_page_token = String::new();
+        return table::print_json(&proto::ListPluginsResponse {
+            plugins,
+            next_page_token,
+        });
     }
-    let rows: Vec<[String; 5]> = answer
-        .plugins
+    let rows: Vec<[String; 5]> = plugins
         .into_iter()
         .map(|plugin| {
             [

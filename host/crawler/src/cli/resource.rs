@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use crawler_proto as proto;
 use futures::stream::StreamExt as _;
 
-use super::args::{LabelArgs, OutputArgs, PlacementArgs, RuleArgs, SelectArgs};
+use super::args::{LabelArgs, OutputArgs, PlacementArgs, RuleArgs};
 use super::crawl::CrawlArgs;
 use super::table;
 use crawler_api::client::Client;
@@ -19,6 +19,7 @@ mod stats;
 mod wait;
 mod watch;
 
+use list::FilterArgs;
 pub(super) use list::selected;
 
 #[derive(Debug, Subcommand)]
@@ -35,14 +36,14 @@ pub(super) enum ResourceCommand {
     Update(Box<SpecArgs>),
     /// List all resources
     #[command(
-        after_help = "Examples:\n  crawler resource list\n  crawler resource list --watch\n  crawler resource list -l team=shop -o json"
+        after_help = "Examples:\n  crawler resource list\n  crawler resource list --watch\n  crawler resource list -l team=shop -o json\n  crawler resource list --phase failed --prefix team/ --plugin books@1.2.0"
     )]
     List {
         /// Show it again whenever it changes, until Ctrl-C
         #[arg(long, conflicts_with = "format")]
         watch: bool,
         #[command(flatten)]
-        select: SelectArgs,
+        filter: Box<FilterArgs>,
         #[command(flatten)]
         output: OutputArgs,
     },
@@ -164,11 +165,11 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
         }
         ResourceCommand::List {
             watch: true,
-            select,
+            filter,
             ..
-        } => watch::run(&client, &select).await?,
-        ResourceCommand::List { select, output, .. } => {
-            list::print(selected(&client, &select).await?, &output)?;
+        } => watch::run(&client, &filter).await?,
+        ResourceCommand::List { filter, output, .. } => {
+            list::print(list::filtered(&client, &filter).await?, &output)?;
         }
         ResourceCommand::Hosts(args) => hosts::list(&client, args).await?,
         ResourceCommand::Get { name, output } => {

@@ -8,7 +8,7 @@ use super::Control;
 use crate::placement::Candidates;
 use crate::{ControlError, ListPage, ResourceView, ShardView, WORKER_CALL_DEADLINE, lists, phase};
 use crawler_model::access::Grants;
-use crawler_model::id::ResourceName;
+use crawler_model::id::{PluginRef, ResourceName};
 use crawler_model::node::Node;
 use crawler_model::resource::{Owner, Resource, ShardId, ShardRecord};
 use crawler_model::status::CrawlStatus;
@@ -16,6 +16,52 @@ use crawler_store::catalog::Versioned;
 
 /// Number of reads of the store, and of calls to workers, that one list makes at the same time.
 const READS: usize = 16;
+
+/// Number of resources that are read at once for a page of a list that is filtered.
+const BATCH: usize = 200;
+
+/// Number of resources that are read for one such page: it ends there, and others may follow.
+const READ_MAX: usize = 10_000;
+
+/// Resources that a list is to have.
+#[derive(Debug, Clone, Default)]
+pub struct ResourceQuery {
+    /// Name behind which the page begins. If `None`, it is the first page.
+    pub after: Option<ResourceName>,
+    /// Largest number of resources of the page, at least 1.
+    pub max: usize,
+    /// Beginning of the names.
+    pub name_prefix: String,
+    /// Labels that the resources have.
+    pub labels: BTreeMap<String, String>,
+    /// Plugin that they run, of any version or of one. If `None`, any.
+    pub plugin: Option<PluginRef>,
+    /// Word of their phase. If `None`, any.
+    pub phase: Option<&'static str>,
+}
+
+impl ResourceQuery {
+    /// True if resources are left out that have the right names.
+    fn is_filtered(&self) -> bool {
+        !self.labels.is_empty() || self.plugin.is_some() || self.phase.is_some()
+    }
+
+    fn selects(&self, resource: &Resource) -> bool {
+        let spec = &resource.spec;
+        let has = |(key, value): (&String, &String)| spec.labels.get(key) == Some(value);
+        let runs = |plugin: &PluginRef| {
+            let pinned = resource.pinned.as_ref().map(|pinned| &pinned.version);
+            let version = pinned.or(spec.plugin.version.as_ref());
+            plugin.name == spec.plugin.name
+                && (plugin.version.is_none() || plugin.version.as_ref() == version)
+        };
+        self.labels.iter().all(has) && self.plugin.as_ref().is_none_or(runs)
+    }
+
+    fn has_phase(&self, view: &ResourceView) -> bool {
+        self.phase.is_none_or(|phase| view.phase.as_str() == phase)
+    }
+}
 
 /// Crawls as their workers report them, by shard.
 type Live = BTreeMap<ShardId, CrawlStatus>;
@@ -32,16 +78,43 @@ impl Control {
         Ok(view(resource.value, shards, &candidates, &live))
     }
 
-    /// Returns resources that the grants cover, in the order of their names, starting after `after`.
+    /// Returns resources that the grants cover, in the order of their names. A page of a list that is filtered may have
+    /// fewer than it could, and others follow.
     pub async fn resources(
         &self,
-        after: Option<ResourceName>,
-        max: usize,
+        query: &ResourceQuery,
         grants: &Grants,
     ) -> Result<ListPage<ResourceView>, ControlError> {
-        let catalog = &self.parts.catalog;
-        let (resources, next) =
-            lists::resources_after(catalog, after.as_ref(), max, grants).await?;
+        let (catalog, max) = (&self.parts.catalog, query.max);
+        let mut entries: Vec<ResourceView> = Vec::new();
+        let mut next = query.after.clone();
+        let mut n_read = 0;
+        loop {
+            let n_missing = max - entries.len();
+            let batch = match query.is_filtered() {
+                true => n_missing.max(BATCH),
+                false => n_missing,
+            };
+            let prefix = query.name_prefix.as_str();
+            let read = lists::resources_after(catalog, next.as_ref(), batch, prefix, grants);
+            let (mut resources, following) = read.await?;
+            n_read += resources.len();
+            next = following;
+            resources.retain(|resource| query.selects(resource));
+            let views = self.views(resources).await?.into_iter();
+            entries.extend(views.filter(|view| query.has_phase(view)));
+            if entries.len() > max {
+                entries.truncate(max);
+                next = entries.last().map(|view| view.resource.spec.name.clone());
+            }
+            if next.is_none() || entries.len() == max || n_read >= READ_MAX {
+                return Ok(ListPage { entries, next });
+            }
+        }
+    }
+
+    /// Returns these resources with their present numbers.
+    async fn views(&self, resources: Vec<Resource>) -> Result<Vec<ResourceView>, ControlError> {
         let reads = resources.iter().map(|resource| self.shards(resource));
         let reads: Vec<_> = reads.collect();
         let shards: Vec<BTreeMap<ShardId, Versioned<ShardRecord>>> =
@@ -49,12 +122,9 @@ impl Control {
         let candidates = self.candidates().await?;
         let owners = owners(shards.iter().flat_map(BTreeMap::values), &candidates);
         let live = self.live(owners, None).await;
-        let entries = resources
-            .into_iter()
-            .zip(shards)
-            .map(|(resource, shards)| view(resource, shards, &candidates, &live))
-            .collect();
-        Ok(ListPage { entries, next })
+        let views = resources.into_iter().zip(shards);
+        let views = views.map(|(resource, shards)| view(resource, shards, &candidates, &live));
+        Ok(views.collect())
     }
 
     /// Asks the owners for their numbers. An owner that does not answer is left out, and the stored numbers are

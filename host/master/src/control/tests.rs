@@ -72,14 +72,23 @@ async fn f13_a_name_is_not_taken_by_those_in_its_namespace() {
 
 /// Lists the resources that the grants cover, in pages of this size.
 async fn listed(bench: &Bench, grants: &Grants, max: usize) -> Vec<String> {
-    let (mut names, mut after) = (Vec::new(), None);
+    let query = ResourceQuery {
+        max,
+        ..ResourceQuery::default()
+    };
+    listed_by(bench, query, grants).await
+}
+
+/// Lists the resources that the query selects, in pages of its size.
+async fn listed_by(bench: &Bench, mut query: ResourceQuery, grants: &Grants) -> Vec<String> {
+    let mut names = Vec::new();
     loop {
-        let page = bench.control.resources(after, max, grants).await.unwrap();
-        assert!(page.entries.len() <= max);
+        let page = bench.control.resources(&query, grants).await.unwrap();
+        assert!(page.entries.len() <= query.max);
         let views = page.entries.into_iter();
         names.extend(views.map(|view| view.resource.spec.name.to_string()));
-        after = page.next;
-        match &after {
+        query.after = page.next;
+        match &query.after {
             None => return names,
             Some(next) => assert!(grants.covers(next.as_str()), "the token names {next}"),
         }
@@ -100,6 +109,86 @@ async fn a_list_has_and_names_only_what_the_caller_may_see() {
     for max in 1..6 {
         let names = listed(&bench, &grants, max).await;
         assert_eq!(names, ["b/1", "b/2", "f/1", "f/2"], "in pages of {max}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_has_what_it_is_filtered_by_in_pages_of_any_size() {
+    let bench = bench().await;
+    for name in ["a", "b", "ba", "b/1", "c"] {
+        bench.add(name).await.unwrap();
+    }
+    let label = |spec: &mut ResourceSpec| {
+        spec.labels = [("team".to_owned(), "shop".to_owned())].into();
+    };
+    for name in ["b", "c"] {
+        bench.update(name, label).await.unwrap();
+    }
+    bench.end("ba", ShardState::Finished).await;
+    let all = ResourceQuery::default;
+    let labels = [("team".to_owned(), "shop".to_owned())].into();
+    let plugin = |text: &str| Some(text.parse().unwrap());
+    let cases = [
+        (
+            ResourceQuery {
+                name_prefix: "b".to_owned(),
+                ..all()
+            },
+            "b b/1 ba",
+        ),
+        (ResourceQuery { labels, ..all() }, "b c"),
+        (
+            ResourceQuery {
+                phase: Some("Finished"),
+                ..all()
+            },
+            "ba",
+        ),
+        (
+            ResourceQuery {
+                plugin: plugin("books@1.0.0"),
+                ..all()
+            },
+            "a b b/1 ba c",
+        ),
+        (
+            ResourceQuery {
+                plugin: plugin("books@2.0.0"),
+                ..all()
+            },
+            "",
+        ),
+        (
+            ResourceQuery {
+                plugin: plugin("other"),
+                ..all()
+            },
+            "",
+        ),
+    ];
+    for (query, expected) in cases {
+        for max in 1..4 {
+            let query = ResourceQuery {
+                max,
+                ..query.clone()
+            };
+            let names = listed_by(&bench, query.clone(), &Grants::all()).await;
+            assert_eq!(names.join(" "), expected, "{query:?}");
+        }
+    }
+    let namespaces = [("b", "b/1"), ("b/", "b/1"), ("b/1", "b/1"), ("a", "")];
+    let grants = Grants {
+        roles: [Role::Viewer].into(),
+        namespaces: ["b".parse().unwrap()].into(),
+    };
+    for (prefix, expected) in namespaces {
+        let query = ResourceQuery {
+            max: 10,
+            name_prefix: prefix.to_owned(),
+            ..all()
+        };
+        let names = listed_by(&bench, query, &grants).await;
+        assert_eq!(names.join(" "), expected, "{prefix}");
     }
 }
 

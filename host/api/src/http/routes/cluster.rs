@@ -18,7 +18,7 @@ pub(super) fn nodes() -> Vec<Route> {
                     Content::Message("ListNodesResponse"),
                     Content::Lines("NodeEvent"),
                 ],
-                answer: r#"`{"nodes":[…]}`; each with `id`, `role`, `address`, `leader`, `load`, `capacity`, `version`, `labels`, `started_at`, `weight`, `totals`, `reason`, `draining`. With `follow` a stream of `{"event":"joined","node":{…}}`: first all that are there, then joined, left, changed"#,
+                answer: r#"`{"nodes":[…],"next_page_token":""}`; each with `id`, `role`, `address`, `leader`, `load`, `capacity`, `version`, `labels`, `started_at`, `weight`, `totals`, `reason`, `draining`. With `follow` a stream of `{"event":"joined","node":{…}}`: first all that are there, then joined, left, changed"#,
                 ..RouteDocs::default()
             },
         ),
@@ -66,8 +66,9 @@ pub(super) fn plugins() -> Vec<Route> {
             "ListPlugins",
             handlers::list_plugins,
             RouteDocs {
+                query: &params::PLUGINS,
                 gives: &[Content::Message("ListPluginsResponse")],
-                answer: r#"`{"plugins":[…]}`"#,
+                answer: r#"`{"plugins":[…],"next_page_token":""}`"#,
                 ..RouteDocs::default()
             },
         ),
@@ -139,8 +140,9 @@ pub(super) fn access() -> Vec<Route> {
             "ListTokens",
             tokens::list_tokens,
             RouteDocs {
+                query: &params::TOKENS,
                 gives: &[Content::Message("ListTokensResponse")],
-                answer: r#"`{"tokens":[…]}`; each with `id`, `subject`, `roles`, `namespaces`, `issued_at`, `expires_at` (0: never), `issued_by`"#,
+                answer: r#"`{"tokens":[…],"next_page_token":""}`; each with `id`, `subject`, `roles`, `namespaces`, `issued_at`, `expires_at` (0: never), `issued_by`"#,
                 ..RouteDocs::default()
             },
         ),

@@ -1,5 +1,6 @@
 //! `crawler resource list`: the resources that are meant, as a table or as JSON.
 
+use clap::Args;
 use crawler_proto as proto;
 
 use super::node_id;
@@ -8,36 +9,70 @@ use crate::cli::pace::Pace;
 use crate::cli::table;
 use crawler_api::client::{Client, ClientError};
 use crawler_api::totals;
-use crawler_model::resource::CrawlSettings;
+use crawler_model::id::PluginRef;
+use crawler_model::resource::{CrawlSettings, Phase};
 
-/// Number of resources that one call of a listing asks for.
-const PAGE: u32 = 200;
 /// Head of the table of resources.
 pub(super) const HEAD: [&str; 10] = [
     "RESOURCE", "PHASE", "PLUGIN", "NODE", "PAGES", "DEAD", "ITEMS", "RATE", "LEFT", "REASON",
 ];
+
+/// Resources that a listing is to have.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct FilterArgs {
+    #[command(flatten)]
+    select: SelectArgs,
+    /// Only resources in this phase
+    #[arg(long, value_name = "PHASE", ignore_case = true, value_parser = Phase::WORDS)]
+    phase: Option<String>,
+    /// Only resources whose names begin so
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
+    /// Only resources that run this plugin
+    #[arg(long, value_name = "NAME[@VERSION]")]
+    plugin: Option<PluginRef>,
+}
 
 /// Returns the resources that are meant, by name.
 pub(in crate::cli) async fn selected(
     client: &Client,
     select: &SelectArgs,
 ) -> Result<Vec<proto::Resource>, ClientError> {
-    let mut resources = all(client).await?;
-    resources.retain(|resource| select.selects(&resource.spec().labels));
-    Ok(resources)
+    listed(client, request(select), select).await
 }
 
-async fn all(client: &Client) -> Result<Vec<proto::Resource>, ClientError> {
-    let mut all = Vec::new();
-    let mut token = String::new();
-    loop {
-        let page = client.resources(PAGE, token).await?;
-        all.extend(page.resources);
-        if page.next_page_token.is_empty() {
-            return Ok(all);
-        }
-        token = page.next_page_token;
+/// Returns the resources that a listing is to have, by name.
+pub(super) async fn filtered(
+    client: &Client,
+    args: &FilterArgs,
+) -> Result<Vec<proto::Resource>, ClientError> {
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let plugin = args.plugin.as_ref().map(ToString::to_string);
+    let request = proto::ListResourcesRequest {
+        phase: text(&args.phase),
+        name_prefix: text(&args.prefix),
+        plugin: text(&plugin),
+        ..request(&args.select)
+    };
+    listed(client, request, &args.select).await
+}
+
+fn request(select: &SelectArgs) -> proto::ListResourcesRequest {
+    proto::ListResourcesRequest {
+        labels: select.labels.iter().cloned().collect(),
+        ..proto::ListResourcesRequest::default()
     }
+}
+
+async fn listed(
+    client: &Client,
+    request: proto::ListResourcesRequest,
+    select: &SelectArgs,
+) -> Result<Vec<proto::Resource>, ClientError> {
+    let mut resources = client.resources(request).await?;
+    // Masters of earlier versions select nothing, and `apply --prune` deletes what is selected.
+    resources.retain(|resource| select.selects(&resource.spec().labels));
+    Ok(resources)
 }
 
 /// Prints resources.

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::list::{HEAD, pace, row, selected};
-use crate::cli::args::SelectArgs;
+use super::list::{FilterArgs, HEAD, filtered, pace, row};
 use crate::cli::pace::RecentPages;
 use crate::cli::table;
 use crawler_api::client::{Client, ClientError};
@@ -19,17 +18,17 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// Shows all resources until the command is ended. It is an error if nobody answers the first time.
-pub(super) async fn run(client: &Client, select: &SelectArgs) -> anyhow::Result<()> {
+pub(super) async fn run(client: &Client, filter: &FilterArgs) -> anyhow::Result<()> {
     let mut screen = Screen::new(io::stdout().is_terminal());
     let mut recent = Recent::default();
-    let mut table = listed(client, select, &mut recent).await?;
+    let mut table = listed(client, filter, &mut recent).await?;
     let mut trouble = String::new();
     loop {
         let (text, aside) = screen.next(&table, &trouble);
         table::print_text(text.as_bytes())?;
         eprint!("{aside}");
         sleep(LOOK_EVERY).await;
-        trouble = match listed(client, select, &mut recent).await {
+        trouble = match listed(client, filter, &mut recent).await {
             Ok(changed) => {
                 table = changed;
                 String::new()
@@ -46,10 +45,10 @@ type Recent = HashMap<String, RecentPages>;
 
 async fn listed(
     client: &Client,
-    select: &SelectArgs,
+    filter: &FilterArgs,
     recent: &mut Recent,
 ) -> Result<String, ClientError> {
-    let resources = selected(client, select).await?;
+    let resources = filtered(client, filter).await?;
     let now = Instant::now();
     // Those of resources that are gone stay behind.
     let mut before = std::mem::take(recent);

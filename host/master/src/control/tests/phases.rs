@@ -53,11 +53,13 @@ async fn status_of(bench: &Bench, epoch: Epoch, waits: Option<Waits>) -> CrawlSt
 /// Checks the phase as shown for the resource alone and in the list of all.
 async fn check_phase(bench: &Bench, expected: &Phase) {
     assert_eq!(bench.phase("a").await, *expected);
-    let listed = bench
-        .control
-        .resources(None, 10, &Grants::all())
-        .await
-        .unwrap();
+    let query = ResourceQuery {
+        max: 10,
+        ..ResourceQuery::default()
+    };
+    let all = Grants::all();
+    let listed = bench.control.resources(&query, &all);
+    let listed = listed.await.unwrap();
     assert_eq!(listed.entries[0].phase, *expected);
 }
 
