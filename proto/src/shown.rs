@@ -2,7 +2,7 @@
 //! simply their value. The build generates the code from these tables, and the OpenAPI document is made of them.
 
 /// Messages that are written as JSON.
-pub const SHOWN: [&str; 39] = [
+pub const SHOWN: [&str; 40] = [
     "NodeSpec",
     "Resource",
     "ResourceSpec",
@@ -16,6 +16,7 @@ pub const SHOWN: [&str; 39] = [
     "Node",
     "NodeTotals",
     "NodeEvent",
+    "ResourceEvent",
     "ListNodesResponse",
     "DrainNodeResponse",
     "Plugin",

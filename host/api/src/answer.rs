@@ -5,6 +5,7 @@ use crawler_proto as proto;
 use super::convert;
 use super::convert::crawl::{counts_message, line_message};
 use crawler_master::control::items::PositionedItem;
+use crawler_master::control::resource_watch::{ResourceChange, ResourceEvent};
 use crawler_master::{
     BrokenRecord, DrainProgress, ListPage, NodeView, NodesView, ResourceView, ShardView,
 };
@@ -83,6 +84,26 @@ fn spec(resource: Resource) -> proto::ResourceSpec {
         replace: false,
         if_generation: 0,
         if_id: 0,
+    }
+}
+
+/// Returns an event of a resource.
+pub(super) fn resource_event(event: ResourceEvent) -> proto::ResourceEvent {
+    let (word, name, view) = match event.change {
+        ResourceChange::Begin => ("begin", String::new(), None),
+        ResourceChange::Added(view) => ("added", view.resource.spec.name.to_string(), Some(view)),
+        ResourceChange::Changed(view) => {
+            ("changed", view.resource.spec.name.to_string(), Some(view))
+        }
+        ResourceChange::Deleted(name) => ("deleted", name.to_string(), None),
+        ResourceChange::Complete => ("complete", String::new(), None),
+        ResourceChange::Heartbeat => ("heartbeat", String::new(), None),
+    };
+    proto::ResourceEvent {
+        event: word.to_owned(),
+        name,
+        resource: view.map(|view| resource(*view)),
+        version: event.version.unwrap_or(0),
     }
 }
 

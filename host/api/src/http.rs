@@ -29,6 +29,7 @@ use crawler_master::Code;
 
 mod body;
 mod check_access;
+mod events;
 mod frontier;
 mod handlers;
 mod lifecycle;

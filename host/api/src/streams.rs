@@ -12,6 +12,7 @@ use super::problem::Problem;
 use super::spec;
 use super::{Api, CALL_DEADLINE, Stream, answer, bounded, convert, logged};
 use crawler_master::control::items::ItemQuery;
+use crawler_master::control::resource_watch::WatchQuery;
 use crawler_master::{Code, ControlError};
 use crawler_model::id::Run;
 
@@ -79,6 +80,23 @@ impl Api {
         self.open(async {
             let events = self.control.node_events();
             Ok(events.map_ok(answer::node_event).boxed())
+        })
+        .await
+    }
+
+    /// Streams the resources that the caller may see, and their changes. A version of 0 begins anew.
+    pub(crate) async fn resource_events(
+        &self,
+        request: proto::WatchResourcesRequest,
+    ) -> Result<Stream<proto::ResourceEvent>, Problem> {
+        self.open(async {
+            let query = WatchQuery {
+                name_prefix: request.name_prefix,
+                after: (request.after > 0).then_some(request.after),
+                grants: self.caller.grants().clone(),
+            };
+            let events = self.control.resource_events(query);
+            Ok(events.map_ok(answer::resource_event).boxed())
         })
         .await
     }

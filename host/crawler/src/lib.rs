@@ -71,6 +71,7 @@
 //! | record of who did what | its setting, and half a megabyte more for each master | the master whose part is full | `--audit-size` | `the_record_stays_within_its_bound` |
 //! | join tokens | 1 000, and 500 nodes each | the next token, if they have expired; whoever revokes them | none | `no_more_join_tokens_are_made_than_are_kept`, `a_record_keeps_no_secret_and_fits_into_the_store` |
 //! | access tokens | 10 000 | whoever revokes them | none | `no_more_tokens_are_made_than_are_kept` |
+//! | changes of resources, for those who watch them | 10 000; readers that are further behind begin anew | the next change | none | `the_log_of_changes_has_a_bound_and_tells_how_far_it_reaches` |
 //! | items | none: they are what is crawled for | `crawler resource delete --purge` | none | `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
 //! | kept files | 10 GiB in a run over all shards, each of 64 MiB; pages with further ones are given up | `crawler resource delete --purge` | `--max-kept`, `--max-file` | `files_beyond_the_quota_are_given_up_and_told_once`, `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
 //! | line files | 256 MiB each, and one for each opening of a frontier that brings items | with the items; what does not count, with the frontier | none | `a_file_is_followed_by_the_next_at_its_bound_and_none_is_written_over`, `files_that_were_cut_to_their_marks_are_read_without_them` |

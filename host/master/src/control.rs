@@ -35,6 +35,7 @@ mod nodes;
 mod plugins;
 mod precondition;
 mod reads;
+pub mod resource_watch;
 mod resources;
 mod runs;
 pub mod statistics;

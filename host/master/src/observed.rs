@@ -16,8 +16,10 @@ use crawler_store::keys::{Keys, Subject};
 use crawler_store::{Entry, ListingVisitor, Revision, StoreError};
 
 mod deletions;
+mod resource_log;
 
 use deletions::Deletions;
+use resource_log::ResourceLog;
 
 type AssignmentMap = OrdMap<(NodeId, ShardId), Option<Arc<Versioned<Assignment>>>>;
 
@@ -49,6 +51,8 @@ pub(super) struct Observed {
     /// Assignments by worker and shard; `None` if the record does not decode.
     pub(super) assignments: AssignmentMap,
     pub(super) deletions: Deletions,
+    /// Resources that changed last.
+    pub(super) log: ResourceLog,
     /// The workers with their loads.
     pub(super) candidates: Candidates,
 }
@@ -94,6 +98,7 @@ impl Observed {
             return Box::pin(Self::read_over(catalog, strategy, Arc::default())).await;
         }
         observed.revision = revision;
+        observed.continue_log(&before);
         // The records that were read may differ from those that were followed.
         observed.n_changes += before.n_changes;
         observed.n_of_workers += before.n_of_workers;
@@ -113,6 +118,8 @@ impl Observed {
             return;
         };
         self.n_changes += 1;
+        // What is read anew is compared with `before` at the end.
+        let at = before.is_none().then_some(entry.revision);
         match subject {
             Subject::Worker(id) => {
                 let node = decoded::<Node>(entry).map(|node| node.value);
@@ -128,6 +135,9 @@ impl Observed {
                     None => self.registered.remove(&id),
                 };
                 self.look_at(&id);
+                if let Some(at) = at {
+                    self.note_shards_on(&id, at);
+                }
             }
             Subject::Draining(id) => {
                 self.draining.insert(id.clone());
@@ -139,6 +149,9 @@ impl Observed {
                 }
             }
             Subject::Resource(name) => {
+                if let Some(at) = at {
+                    self.log.note(at, &name);
+                }
                 let known = before.and_then(|before| before.resources.get(&name));
                 match record(entry, known) {
                     Some(resource) => self.resources.insert(name, resource),
@@ -152,7 +165,7 @@ impl Observed {
                     Some(_) => self.unreadable.remove(&id),
                     None => self.unreadable.insert(id),
                 };
-                self.replace(id, shard);
+                self.replace(id, shard, at);
             }
             Subject::Assignment(worker, id) => {
                 let key = (worker, id);
@@ -182,16 +195,20 @@ impl Observed {
             Subject::Worker(id) => {
                 self.registered.remove(&id);
                 self.look_at(&id);
+                self.note_shards_on(&id, revision);
             }
             Subject::Draining(id) => {
                 self.draining.remove(&id);
                 self.look_at(&id);
             }
             Subject::Plugin => drop(self.plugins.remove(key)),
-            Subject::Resource(name) => drop(self.resources.remove(&name)),
+            Subject::Resource(name) => {
+                self.log.note(revision, &name);
+                self.resources.remove(&name);
+            }
             Subject::Shard(id) => {
                 self.unreadable.remove(&id);
-                self.replace(id, None);
+                self.replace(id, None, Some(revision));
             }
             Subject::Assignment(worker, id) => {
                 let key = (worker, id);
@@ -203,8 +220,17 @@ impl Observed {
         }
     }
 
-    /// Takes note of a shard's new record, or of its deletion.
-    fn replace(&mut self, id: ShardId, shard: Option<Arc<Versioned<ShardRecord>>>) {
+    /// Takes note of a shard's new record, or of its deletion, at a revision that the log does not have yet.
+    fn replace(
+        &mut self,
+        id: ShardId,
+        shard: Option<Arc<Versioned<ShardRecord>>>,
+        at: Option<Revision>,
+    ) {
+        let named = shard.as_ref().or_else(|| self.shards.get(&id));
+        if let (Some(at), Some(named)) = (at, named) {
+            self.log.note(at, &named.value.resource);
+        }
         if let Some(owner) = shard.as_ref().and_then(|shard| crawling(&shard.value)) {
             *self.owners.entry(owner.clone()).or_default() += 1;
         }

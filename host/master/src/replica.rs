@@ -72,6 +72,11 @@ impl Replica {
         self.once(|present| present.deletions.n_changes != n).await
     }
 
+    /// Returns the state once resources have changed since a revision, or once the log of changes does not tell any more.
+    pub(super) async fn after_resources(&mut self, revision: Revision) -> Arc<Observed> {
+        self.once(|present| present.has_news_after(revision)).await
+    }
+
     async fn once(&mut self, is_it: impl Fn(&Observed) -> bool) -> Arc<Observed> {
         let is_it = |present: &Option<Arc<Observed>>| {
             let present = present.as_ref();

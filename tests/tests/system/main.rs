@@ -10,6 +10,7 @@ mod bench;
 mod cache;
 mod declared;
 mod devtools;
+mod events;
 mod files;
 mod first_week;
 mod frontier;

@@ -89,6 +89,11 @@ impl Server {
         &self.grpc
     }
 
+    /// Address of HTTP, as `HOST:PORT`.
+    pub(crate) fn http_address(&self) -> &str {
+        &self.http
+    }
+
     /// Starts a command that calls this master.
     #[track_caller]
     pub(crate) fn command(&self, arguments: &[&str]) -> Process {

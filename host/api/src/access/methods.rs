@@ -35,7 +35,7 @@ const fn method(name: &'static str, needs: Needs) -> Method {
 }
 
 /// All calls, in the order of the .proto file.
-pub(crate) const METHODS: [Method; 36] = {
+pub(crate) const METHODS: [Method; 37] = {
     use Needs::{AnyName, Right as Has, WholeCluster};
     use Right::{Administer, Operate, Publish, Read};
     [
@@ -50,6 +50,7 @@ pub(crate) const METHODS: [Method; 36] = {
         method("ListNodes", AnyName(Read)),
         method("DrainNode", WholeCluster(Operate)),
         method("WatchNodes", AnyName(Read)),
+        method("WatchResources", Has(Read)),
         method("PushPlugin", Has(Publish)),
         method("FetchPlugin", Has(Read)),
         method("RecordPlugin", Has(Publish)),

@@ -135,6 +135,16 @@ impl CrawlerMaster for Master {
         stream(api.node_events()).await
     }
 
+    type WatchResourcesStream = Stream<proto::ResourceEvent>;
+
+    async fn watch_resources(
+        &self,
+        request: Request<proto::WatchResourcesRequest>,
+    ) -> Answer<Self::WatchResourcesStream> {
+        let api = self.api(&request);
+        stream(api.resource_events(request.into_inner())).await
+    }
+
     async fn push_plugin(
         &self,
         request: Request<Streaming<proto::PushPluginRequest>>,

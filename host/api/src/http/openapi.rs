@@ -39,8 +39,9 @@ const GRPC_ONLY: [&str; 4] = [
 /// Rules that no call repeats.
 const ABOUT: &str = "The calls of a master of the crawler. A slash in a name is written as %2F in a path. Fields of a \
     body may be written in snake_case or camelCase, an unknown field or parameter is refused, `null` counts as absent, and \
-    a whole number may be a string. Streams of JSON lines have one document a line, described by `x-itemSchema`; one that \
-    breaks off is cut before its end. Fields of answers are only ever added.";
+    a whole number may be a string. Streams of JSON lines have one document a line, and server-sent events one as data, \
+    described by `x-itemSchema`. A stream of lines that breaks off is cut before its end, and one of events ends with an \
+    event `end`. Fields of answers are only ever added.";
 
 /// Page that shows the document. It asks for nothing but the document.
 const PAGE: &str = include_str!("openapi/page.html");
@@ -294,6 +295,7 @@ fn media(form: Content, schemas: &mut Schemas<'_>) -> (&'static str, Value) {
                 lines(json!({"description": about, "anyOf": [envelope, item]})),
             )
         }
+        Content::Events(message) => ("text/event-stream", lines(schemas.reference(message))),
         Content::Bytes => ("application/octet-stream", json!({})),
     }
 }

@@ -151,6 +151,14 @@ pub(super) const NODES: [QueryParam; 5] = [
     LABEL,
 ];
 
+pub(super) const EVENTS: [QueryParam; 2] = [
+    PREFIX,
+    positive(
+        "version",
+        "goes on behind the event of this version; the header `Last-Event-ID` says the same, and counts before it",
+    ),
+];
+
 pub(super) const DRAIN: [QueryParam; 1] = [flag("undo", "takes shards again")];
 
 pub(super) const PUSH: [QueryParam; 2] = [

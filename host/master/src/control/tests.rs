@@ -21,6 +21,7 @@ mod phases;
 mod placement;
 mod runs;
 mod statistics;
+mod watching;
 
 #[tokio::test]
 async fn an_added_resource_is_assigned_at_once_and_its_name_is_taken() {

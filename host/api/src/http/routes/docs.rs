@@ -68,6 +68,8 @@ pub(in crate::http) enum Content {
     Lines(&'static str),
     /// Lines, each of which is an item, or its envelope.
     Items,
+    /// Server-sent events, each of which has a message as data.
+    Events(&'static str),
     /// Bytes of a file.
     Bytes,
 }

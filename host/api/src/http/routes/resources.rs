@@ -4,7 +4,7 @@ use axum::http::Method;
 
 use super::{Body, Content, Fields, NO_FIELDS, Route, RouteDocs};
 use crate::http::body::CHANGES;
-use crate::http::{handlers, lifecycle, params};
+use crate::http::{events, handlers, lifecycle, params};
 
 /// Body that names a resource, and says what it is to be.
 const NAMED: Fields = Fields {
@@ -85,6 +85,18 @@ pub(super) fn resources() -> Vec<Route> {
                 query: &params::RESOURCES,
                 gives: &[Content::Message("ListResourcesResponse")],
                 answer: r#"`{"resources":[…],"next_page_token":""}`, ordered by name"#,
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/events",
+            "WatchResources",
+            events::watch_resources,
+            RouteDocs {
+                query: &params::EVENTS,
+                gives: &[Content::Events("ResourceEvent")],
+                answer: "[server-sent events](#events-of-resources)",
                 ..RouteDocs::default()
             },
         ),
