@@ -1,6 +1,7 @@
 //! A cluster of real processes on a real etcd, as a user starts it: masters and workers with one data
 //! root, each with an id, ports and a state folder of its own.
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -140,18 +141,53 @@ impl Cluster {
             "--http=:0".to_owned(),
             "--grpc=:0".to_owned(),
             format!("--etcd={}", self.etcd.endpoints().join(",")),
-            match self.bucket {
-                Some(_) => format!("--data=s3://{BUCKET}/root"),
-                None => "--data=data".to_owned(),
-            },
+            self.data(),
             format!("--state=state-{role}-{id}"),
             format!("--lease-ttl={ttl}s"),
         ]
     }
 
+    /// Returns the argument that names the data root.
+    fn data(&self) -> String {
+        match self.bucket {
+            Some(_) => format!("--data=s3://{BUCKET}/root"),
+            None => "--data=data".to_owned(),
+        }
+    }
+
+    /// Runs a command on the store and the data root themselves.
+    #[track_caller]
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        let etcd = format!("--etcd={}", self.etcd.endpoints().join(","));
+        let place = [etcd, self.data()];
+        let place = place.iter().map(String::as_str);
+        let mut command = self.home.command(arguments.iter().copied().chain(place));
+        self.show_bucket(&mut command);
+        Process::start(&mut command).wait(PATIENCE)
+    }
+
+    /// Tells a command how the bucket is reached, if there is one.
+    fn show_bucket(&self, command: &mut Command) {
+        if let Some(server) = &self.bucket {
+            command
+                .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+                .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+                .env("AWS_ENDPOINT_URL", server.endpoint())
+                .env("AWS_ALLOW_HTTP", "true");
+        }
+    }
+
     #[track_caller]
     fn start(&self, role: &str, id: &str, arguments: &[&str]) -> Node {
         self.start_at(&self.home, role, id, arguments)
+    }
+
+    /// Starts a node with this program, which may be of another version.
+    #[track_caller]
+    pub fn start_program(&self, program: &Path, role: &str, id: &str, arguments: &[&str]) -> Node {
+        let usual = self.arguments(role, id).into_iter();
+        let usual = usual.chain(arguments.iter().map(|argument| (*argument).to_owned()));
+        self.started_by(self.home.command_of(program, usual), role)
     }
 
     /// Starts a node in a working folder of its own.
@@ -178,14 +214,12 @@ impl Cluster {
         let is_replaced = |usual: &str| arguments.iter().any(|own| flag(own) == flag(usual));
         let further = arguments.iter().map(|argument| (*argument).to_owned());
         let arguments = usual.filter(|usual| !is_replaced(usual)).chain(further);
-        let mut command = home.command(arguments);
-        if let Some(server) = &self.bucket {
-            command
-                .env("AWS_ACCESS_KEY_ID", ACCESS_KEY)
-                .env("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
-                .env("AWS_ENDPOINT_URL", server.endpoint())
-                .env("AWS_ALLOW_HTTP", "true");
-        }
+        self.started_by(home.command(arguments), role)
+    }
+
+    #[track_caller]
+    fn started_by(&self, mut command: Command, role: &str) -> Node {
+        self.show_bucket(&mut command);
         if let Some(filter) = self.log {
             command.env("CRAWLER_LOG", filter);
             command.env("CRAWLER_LOG_FORMAT", "json");

@@ -84,7 +84,16 @@ impl Home {
 
     /// Returns the program with these arguments, not started: for further settings, then [`Process::start`].
     pub fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
-        let mut command = Command::new(program());
+        self.command_of(&program(), arguments)
+    }
+
+    /// Returns another program with these arguments, such as one of another version.
+    pub fn command_of<A: AsRef<OsStr>>(
+        &self,
+        program: &Path,
+        arguments: impl IntoIterator<Item = A>,
+    ) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(self.path())

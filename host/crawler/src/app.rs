@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::{self, Command, WorkerOptions};
 
 mod access;
+mod backup;
 mod bench;
 mod cluster;
 mod confined;
@@ -122,6 +123,7 @@ async fn carry_out(
         },
         Command::Demo(options) => demo::run(options, stop).await,
         Command::Bench(options) => Box::pin(bench::run(*options, stop)).await,
+        Command::Backup(options) => unless_stopped(&stop, Box::pin(backup::run(options))).await,
         Command::Devtools(options) => unless_stopped(&stop, Box::pin(devtools::run(options))).await,
         Command::Client(command) => unless_stopped(&stop, Box::pin(cli::run(command))).await,
     }

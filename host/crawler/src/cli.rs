@@ -1,6 +1,6 @@
 //! The command line: arguments parsed into plain options, and the commands that call a master.
 //!
-//! Commands that start parts of the crawler themselves (`up`, `run`, `worker`, `demo`, `bench`, `plugin test`) come out of
+//! Commands that start parts of the crawler themselves (`up`, `run`, `worker`, `demo`, `bench`, `backup`, `plugin test`) come out of
 //! [`Cli::parse`] as options for `app`; the others run here, through [`run`].
 
 #![expect(clippy::print_stderr, reason = "the command line talks to a person")]
@@ -13,6 +13,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use self::backup::{BackupArgs, BackupOptions, RestoreArgs};
 use self::bench::BenchArgs;
 pub use self::bench::BenchOptions;
 pub use self::called_masters::CalledMasters;
@@ -35,12 +36,14 @@ pub use self::wanted_id::WantedId;
 use crate::config::{ConfigError, Environment};
 use crawler_api::client::ClientError;
 use crawler_api::tls::TlsError;
+use crawler_backup::BackupError;
 use crawler_master::ControlError;
 use crawler_process::telemetry::{self, Colors, chain};
 
 mod access;
 pub(crate) mod apply;
 pub(crate) mod args;
+pub mod backup;
 pub mod bench;
 pub mod block;
 mod cache;
@@ -66,6 +69,7 @@ mod login;
 mod node;
 pub mod options;
 pub mod pace;
+pub mod place;
 pub mod plugin;
 pub mod process_options;
 pub mod progress;
@@ -92,6 +96,8 @@ pub enum Command {
     Demo(DemoOptions),
     /// Measures a crawl of a made-up web.
     Bench(Box<BenchOptions>),
+    /// Takes, checks or restores a backup.
+    Backup(BackupOptions),
     /// Runs a command for authors of rules.
     Devtools(DevtoolsOptions),
     /// Calls a master, or builds a plugin: [`run`] does it.
@@ -160,6 +166,10 @@ enum Typed {
     Demo(DemoArgs),
     /// Measure a crawl of a made-up web, or of a folder: its speed, and the time of each stage of a page
     Bench(Box<BenchArgs>),
+    /// Copy the records and the data of a stopped cluster into a folder, or check such a copy
+    Backup(BackupArgs),
+    /// Restore a backup into an empty store and an empty data root
+    Restore(RestoreArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -244,6 +254,8 @@ impl Cli {
             }
             Typed::Demo(args) => Command::Demo(args.into_options()),
             Typed::Bench(args) => Command::Bench(Box::new(args.into_options()?)),
+            Typed::Backup(args) => Command::Backup(args.into_options()?),
+            Typed::Restore(args) => Command::Backup(args.into_options()?),
             Typed::Client(Family::Plugin(PluginCommand::Devtools(command))) => {
                 let is_verbose = args.terminal.is_verbose();
                 Command::Devtools(command.into_options(environment, masters?, is_verbose)?)
@@ -368,6 +380,8 @@ fn hint(error: &anyhow::Error) -> String {
         } else if let Some(error) = cause.downcast_ref::<ClientError>() {
             Some(error.hint().to_owned())
         } else if let Some(error) = cause.downcast_ref::<TlsError>() {
+            Some(error.hint().to_owned())
+        } else if let Some(error) = cause.downcast_ref::<BackupError>() {
             Some(error.hint().to_owned())
         } else if let Some(error) = cause.downcast_ref::<ConfigError>() {
             Some(error.hint().to_owned())

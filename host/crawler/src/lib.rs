@@ -18,6 +18,7 @@
 //! | what survives what | `design/survival.md` | [`crawler_frontier::durable`], [`crawler_crawl::permit`], [`crawler_worker::lease_permit`] |
 //! | TLS of listeners and clients | `operate/tls.md` | [`crawler_api::tls`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
+//! | backups of store and data root | `operate/backup.md` | [`crawler_backup`] |
 //! | files of the data root, kept bodies | `operate/data-root.md`, `guide/files.md` | [`crawler_data`], [`crawler_sink`] |
 //! | settings, and what an update changes | `reference/settings.md` | [`crawler_model::settings`], [`config`] |
 //! | calls | `reference/http.md`, `reference/grpc.md`, `reference/cli.md` | [`crawler_api`], [`cli`] |
@@ -35,6 +36,7 @@
 //! L5  api                         gRPC and HTTP, and the client
 //! L4  master | worker | devtools  never each other
 //! L3  crawl                       one run of one shard; without a store
+//! L3  access | backup             over store and data root; never each other
 //! L2  store | plugin | fetch | frontier | sink | data      siblings never depend on each other
 //! L1  process                     clock, confine, task, retry, limiter, memory, stage, telemetry
 //! L0  model                       nouns; no IO

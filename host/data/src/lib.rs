@@ -10,6 +10,8 @@
 //! frontiers/<resource id>/<shard>/…           see `frontier`
 //! items/<resource id>/<shard>/…               line files or part objects, see `sink`
 //! files/<resource id>/<2 digits>/<digest>     kept bodies, verified on each read
+//! restore.json                                mark of a restore that has not finished
+//! store/…                                     records of `crawler up`, see `store`
 //! ```
 
 use std::fmt;
@@ -29,6 +31,7 @@ use error::failed;
 use guard::GuardedStore;
 use probe::ProbeResult;
 
+mod contents;
 mod error;
 mod files;
 mod guard;
@@ -43,6 +46,8 @@ pub use files::{FilePieces, KeptFiles};
 pub use place::{Bucket, DataPlace, Provider};
 pub use remote::{AccessKey, RemoteSettings, Secret};
 
+/// Object that tells which cluster the data root belongs to.
+const CLUSTER: &str = "cluster.json";
 /// Folder of plugin bytes.
 const PLUGINS: &str = "plugins";
 /// Folder of items.
@@ -51,6 +56,8 @@ const ITEMS: &str = "items";
 const FILES: &str = "files";
 /// Folder of frontiers.
 const FRONTIERS: &str = "frontiers";
+/// Folder of the records of `crawler up`, which are no objects of the data root.
+pub const STORE: &str = "store";
 
 /// The open data root. Clones share it.
 #[derive(Clone)]
@@ -167,7 +174,7 @@ impl DataRoot {
     /// Marks the root as this cluster's, or refuses one that is another's: two clusters in one root would
     /// delete each other's plugins.
     pub async fn bind_cluster(&self, cluster_id: &str) -> Result<(), DataError> {
-        let path = ObjectPath::from("cluster.json");
+        let path = ObjectPath::from(CLUSTER);
         let file = ClusterFile {
             id: cluster_id.to_owned(),
         };
@@ -181,22 +188,32 @@ impl DataRoot {
             Err(ObjectError::AlreadyExists { .. }) => {}
             Err(source) => return Err(self.failed("write", &path, source)),
         }
+        match self.cluster().await? {
+            Some(found) if found == cluster_id => Ok(()),
+            Some(found) => Err(DataError::OtherCluster {
+                root: self.root(),
+                found,
+                expected: cluster_id.to_owned(),
+            }),
+            // An object store may refuse one of two concurrent writes before the other one is done.
+            None => {
+                let missing = std::io::Error::other("it exists, and is not found");
+                let source = removal::root_error(missing);
+                Err(self.failed("read", &path, source))
+            }
+        }
+    }
+
+    /// Returns the id of the cluster that the root belongs to; `None` if it belongs to none yet.
+    pub async fn cluster(&self) -> Result<Option<String>, DataError> {
+        let path = ObjectPath::from(CLUSTER);
         let bytes = match self.read(&path).await {
             Ok(bytes) => bytes,
-            // An object store may refuse one of two concurrent writes before the other one is done.
-            Err(source @ ObjectError::NotFound { .. }) => {
-                let source = removal::root_error(std::io::Error::other(source));
-                return Err(self.failed("read", &path, source));
-            }
+            Err(ObjectError::NotFound { .. }) => return Ok(None),
             Err(source) => return Err(self.failed("read", &path, source)),
         };
         match serde_json::from_slice::<ClusterFile>(&bytes) {
-            Ok(file) if file.id == cluster_id => Ok(()),
-            Ok(file) => Err(DataError::OtherCluster {
-                root: self.root(),
-                found: file.id,
-                expected: cluster_id.to_owned(),
-            }),
+            Ok(file) => Ok(Some(file.id)),
             Err(e) => Err(DataError::ClusterFile {
                 root: self.root(),
                 why: e.to_string(),

@@ -261,6 +261,14 @@ impl Keys {
         })
     }
 
+    /// Returns true if a key lives under the lease of a process, and goes with it.
+    pub fn is_leased(&self, key: &str) -> bool {
+        let reserved = [Role::Master, Role::Worker].map(|role| self.reserved_all(role));
+        let leased = [self.election(), self.all_nodes(), self.statuses()];
+        let mut leased = leased.iter().chain(&reserved);
+        leased.any(|prefix| key.starts_with(prefix))
+    }
+
     /// Key of the mark below which no id is issued again.
     pub fn ids(&self) -> String {
         format!("{}/ids", self.prefix)
@@ -369,6 +377,30 @@ mod tests {
         let master = keys.node(Role::Master, &"master-1".parse().unwrap());
         for key in [keys.cluster(), keys.ids(), keys.status(&worker), master] {
             assert_eq!(keys.subject(&key), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn keys_of_processes_are_told_from_those_that_stay() {
+        let keys = Keys::default();
+        let worker = "worker-1".parse().unwrap();
+        for leased in [
+            keys.contender(LeaseId(7)),
+            keys.node(Role::Master, &worker),
+            keys.reserved(Role::Worker, &worker),
+            keys.status(&worker),
+        ] {
+            assert!(keys.is_leased(&leased), "{leased}");
+        }
+        let assignment = keys.assignment(&worker, ShardId::only(ResourceId(1)));
+        for stays in [
+            keys.cluster(),
+            keys.ids(),
+            keys.draining(&worker),
+            keys.node_secret(),
+            assignment,
+        ] {
+            assert!(!keys.is_leased(&stays), "{stays}");
         }
     }
 

@@ -4,11 +4,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crawler_tests::PATIENCE;
 use crawler_tests::cluster::{Cluster, Node};
 use crawler_tests::http::{Answer, text};
 use crawler_tests::web::{Asked, Hit, Method, Site, Web};
+use crawler_tests::{PATIENCE, until};
+use serde_json::Value;
 
+mod backup;
 mod bad_input;
 mod calls;
 mod course;
@@ -39,6 +41,48 @@ fn chains() -> Web {
         format!(r#"[{{"url": "{chain}/{}"}}]"#, n + 1)
     };
     Site::new().handle("/*", page).open()
+}
+
+/// Opens a chain of pages that ends: `/0`, `/1` and so on.
+fn chain(n_pages: usize) -> Web {
+    let page = move |asked: Asked| async move {
+        let n: usize = asked.path[1..].parse().expect("pages are numbers");
+        match n + 1 {
+            next if next < n_pages => format!(r#"[{{"url": "/{next}"}}]"#),
+            _ => "[]".to_owned(),
+        }
+    };
+    Site::new().handle("/*", page).open()
+}
+
+/// Adds a crawl of a chain that ends, with one page each 50 ms.
+#[track_caller]
+fn add_chain(master: &Node, name: &str, web: &Web) {
+    let start = web.url("/0");
+    let body = format!(
+        r#"{{"name":"{name}","plugin":"puppet","params":{{"start":"{start}"}},"crawl":{{"delay_ms":50,"max_depth":1000}}}}"#
+    );
+    let answer = master.http(Method::POST, "/crawler/resource", Some(&body));
+    assert_eq!(answer.status, 200, "{answer:?}");
+}
+
+/// Waits until a crawl of a chain has finished, and checks that it has an item for each page.
+#[track_caller]
+fn check_chain(cluster: &Cluster, master: &Node, name: &str, web: &Web, n_pages: usize) {
+    until(&format!("the end of {name}"), PATIENCE, || {
+        (phase(master, name) == "Finished").then_some(())
+    });
+    let items = master.ok(cluster, &["items", name]);
+    let urls = items.lines().map(|line| {
+        let item: Value = serde_json::from_str(line).expect("an item is JSON");
+        text(&item["url"]).to_owned()
+    });
+    let mut urls: Vec<String> = urls.collect();
+    urls.sort_unstable();
+    let all = (0..n_pages).map(|n| web.url(&format!("/{n}")).to_string());
+    let mut all: Vec<String> = all.collect();
+    all.sort_unstable();
+    assert_eq!(urls, all);
 }
 
 /// Returns the requests of one chain.

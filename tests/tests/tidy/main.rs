@@ -26,7 +26,7 @@ const LAYERS: [&[&str]; 7] = [
     &["model"],
     &["process"],
     &["store", "plugin", "fetch", "frontier", "sink", "data"],
-    &["crawl", "access"],
+    &["crawl", "access", "backup"],
     &["master", "worker", "devtools"],
     &["api"],
     &["crawler"],

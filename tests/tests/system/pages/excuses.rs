@@ -17,7 +17,7 @@ const KUBERNETES: &str =
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
-const EXCUSES: [(&str, &str, &str); 31] = [
+const EXCUSES: [(&str, &str, &str); 32] = [
     (
         "host/docs/src/operate/logs.md",
         "$ crawler worker --log-file /var/log/crawler/worker.log --log-format json",
@@ -105,8 +105,13 @@ const EXCUSES: [(&str, &str, &str); 31] = [
     ),
     (
         "host/docs/src/operate/backup.md",
-        "$ etcdctl --endpoints http://127.0.0.1:2379 snapshot save /backup/crawler-etcd.db",
-        "the folders of a cluster of the reader's own",
+        "$ crawler backup /backup/monday --etcd http://127.0.0.1:2379 --data s3://bucket/crawler",
+        "a cluster of the reader's own; tests/tests/cluster/backup.rs does the same",
+    ),
+    (
+        "host/docs/src/operate/backup.md",
+        "$ crawler restore /backup/monday --etcd http://127.0.0.1:2379 --data s3://bucket/crawler-2",
+        "a cluster of the reader's own; tests/tests/cluster/backup.rs does the same",
     ),
     (
         "host/docs/src/operate/slow.md",

@@ -28,7 +28,7 @@ use crawler_access::ca::Authority;
 use crawler_api::access::Access;
 use crawler_api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
 use crawler_api::grpc::{OwnCluster, WorkerService};
-use crawler_data::DataRoot;
+use crawler_data::{DataRoot, STORE};
 use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::HttpFetcher;
 use crawler_frontier::durable::DurableSettings;
@@ -128,7 +128,7 @@ impl Base {
             Backend::Embedded => {
                 // The leader must not act on the end of its own worker.
                 scopes.election = Arc::new(TaskScope::under(&scopes.membership.stop_signal()));
-                let folder = data_root::folder(&data)?.join("store");
+                let folder = data_root::folder(&data)?.join(STORE);
                 let store = EmbeddedStore::open(&folder, StoreSettings::default())?;
                 let failed = store.failed();
                 (Arc::new(store), Some(failed))

@@ -1,0 +1,170 @@
+//! Copies objects between the archive and the data root, in pieces.
+
+use std::fmt;
+use std::sync::Arc;
+
+use futures::TryStreamExt as _;
+use object_store::path::Path as ObjectPath;
+use object_store::{
+    Error as ObjectError, ObjectStore, ObjectStoreExt as _, PutPayload, WriteMultipart,
+};
+
+use super::BackupError;
+use crawler_model::id::{Digest, RunningDigest};
+
+/// Number of objects that are copied at the same time.
+pub(super) const COPIES: usize = 4;
+/// Number of bytes of one part of a large object. A smaller object is written at once.
+const PART: usize = 8 << 20;
+/// Number of parts of one object that are written at the same time.
+const PARTS_AT_ONCE: usize = 2;
+
+/// Side of a copy.
+#[derive(Clone)]
+pub(super) struct Objects {
+    pub(super) store: Arc<dyn ObjectStore>,
+    /// Name of the side, for messages.
+    pub(super) place: String,
+}
+
+impl Objects {
+    /// Returns a function that makes the error of an object of this side.
+    pub(super) fn failed(
+        &self,
+        doing: &'static str,
+        path: &ObjectPath,
+    ) -> impl FnOnce(ObjectError) -> BackupError + use<> {
+        let (path, place) = (path.to_string(), self.place.clone());
+        move |source| BackupError::Object {
+            doing,
+            path,
+            place,
+            source: Box::new(source),
+        }
+    }
+
+    /// Reads an object, and hands its pieces on. Returns its size and its digest.
+    pub(super) async fn read(
+        &self,
+        path: &ObjectPath,
+        mut sink: PieceSink,
+    ) -> Result<(u64, Digest), BackupError> {
+        let read = self.store.get(path).await;
+        let mut pieces = read.map_err(self.failed("read", path))?.into_stream();
+        let mut running = RunningDigest::default();
+        let mut n_bytes = 0;
+        loop {
+            let piece = match pieces.try_next().await {
+                Ok(Some(piece)) => piece,
+                Ok(None) => break,
+                Err(error) => {
+                    sink.give_up().await;
+                    return Err(self.failed("read", path)(error));
+                }
+            };
+            running.add(&piece);
+            n_bytes += piece.len() as u64;
+            if let Err(error) = sink.take(piece).await {
+                sink.give_up().await;
+                return Err(error);
+            }
+        }
+        sink.finish().await?;
+        Ok((n_bytes, running.digest()))
+    }
+}
+
+impl fmt::Debug for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Objects")
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Receiver of the pieces of an object.
+pub(super) enum PieceSink {
+    /// Pieces are only read.
+    Nowhere,
+    /// Pieces are written to an object.
+    Object(Box<Writing>),
+}
+
+/// Object that is being written.
+pub(super) struct Writing {
+    to: Objects,
+    path: ObjectPath,
+    /// Bytes that wait to be written. They are the whole object unless `upload` is there.
+    waiting: Vec<u8>,
+    upload: Option<WriteMultipart>,
+}
+
+impl PieceSink {
+    /// Begins to write an object.
+    pub(super) fn object(to: &Objects, path: &ObjectPath) -> Self {
+        Self::Object(Box::new(Writing {
+            to: to.clone(),
+            path: path.clone(),
+            waiting: Vec::new(),
+            upload: None,
+        }))
+    }
+
+    async fn take(&mut self, piece: bytes::Bytes) -> Result<(), BackupError> {
+        match self {
+            Self::Nowhere => Ok(()),
+            Self::Object(writing) => writing.take(piece).await,
+        }
+    }
+
+    async fn finish(self) -> Result<(), BackupError> {
+        match self {
+            Self::Nowhere => Ok(()),
+            Self::Object(writing) => writing.finish().await,
+        }
+    }
+
+    /// Gives up an upload in parts, so that the object store does not keep them.
+    async fn give_up(self) {
+        if let Self::Object(writing) = self
+            && let Some(upload) = writing.upload
+        {
+            // The caller reports why it gives up; parts that stay are removed by a rule of the bucket.
+            let _kept = upload.abort().await;
+        }
+    }
+}
+
+impl Writing {
+    async fn take(&mut self, piece: bytes::Bytes) -> Result<(), BackupError> {
+        let failed = self.to.failed("write", &self.path);
+        let written = async {
+            if let Some(upload) = &mut self.upload {
+                upload.wait_for_capacity(PARTS_AT_ONCE).await?;
+                upload.put(piece);
+                return Ok::<(), ObjectError>(());
+            }
+            self.waiting.extend_from_slice(&piece);
+            if self.waiting.len() > PART {
+                let begun = self.to.store.put_multipart(&self.path).await?;
+                let mut upload = WriteMultipart::new_with_chunk_size(begun, PART);
+                upload.put(std::mem::take(&mut self.waiting).into());
+                self.upload = Some(upload);
+            }
+            Ok(())
+        };
+        written.await.map_err(failed)
+    }
+
+    async fn finish(self) -> Result<(), BackupError> {
+        let failed = self.to.failed("write", &self.path);
+        let written = match self.upload {
+            Some(upload) => upload.finish().await,
+            None => {
+                let whole = PutPayload::from(self.waiting);
+                self.to.store.put(&self.path, whole).await
+            }
+        };
+        written.map(drop).map_err(failed)
+    }
+}

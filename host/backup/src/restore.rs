@@ -1,0 +1,205 @@
+//! Restores a backup.
+
+use std::collections::HashMap;
+use std::pin::pin;
+
+use bytes::Bytes;
+use futures::TryStreamExt as _;
+
+use super::archive::Archive;
+use super::copy::{COPIES, Objects, PieceSink};
+use super::lines::lines;
+use super::verify::path_of;
+use super::{BackupError, Manifest, ObjectLine, Progress, RecordLine};
+use crawler_data::DataRoot;
+use crawler_store::catalog::Catalog;
+use crawler_store::{Guard, Outcome, StoreError, TXN_BYTES_MAX, TXN_MAX, Txn};
+
+/// Restores an archive into an empty store and an empty data root, or goes on with the same restore that was cut off.
+/// Progress is that of the copy, after that of the verification.
+pub async fn restore(
+    archive: &Archive,
+    catalog: &Catalog,
+    data: &DataRoot,
+    progress: Progress<'_>,
+) -> Result<Manifest, BackupError> {
+    let manifest = archive.verify(progress).await?;
+    let present = present(catalog).await?;
+    let name = name_of(&manifest);
+    match data.marked_restore().await? {
+        Some(marked) if marked == name => {
+            // The id of the cluster is the last record, so all others were written. Nodes may have run since, and
+            // nothing is written again.
+            if is_cluster(&present, catalog, &manifest) {
+                data.unmark_restore().await?;
+                return Ok(manifest);
+            }
+            check_same(archive, present.clone()).await?;
+        }
+        Some(_) => return Err(BackupError::OtherRestore),
+        None => {
+            if let Some(key) = present.keys().min() {
+                return Err(BackupError::StoreUsed { key: key.clone() });
+            }
+            if let Some(object) = data.contents().try_next().await? {
+                let path = object.location.to_string();
+                return Err(BackupError::RootUsed { path });
+            }
+            data.mark_restore(&name).await?;
+        }
+    }
+    // From here on a process of a new cluster is refused.
+    data.bind_cluster(&manifest.cluster).await?;
+    copy_objects(archive, data, progress).await?;
+    write_records(archive, catalog, &present).await?;
+    data.unmark_restore().await?;
+    Ok(manifest)
+}
+
+/// Returns a name that tells the archive from all others.
+pub(super) fn name_of(manifest: &Manifest) -> String {
+    let Manifest {
+        records, objects, ..
+    } = manifest;
+    let (cluster, at) = (&manifest.cluster, manifest.taken_at);
+    format!("{cluster} {at} {} {}", records.sha256, objects.sha256)
+}
+
+/// Returns all keys of the store.
+async fn present(catalog: &Catalog) -> Result<HashMap<String, Bytes>, BackupError> {
+    let listed = catalog.store().list(&catalog.keys().all()).await;
+    let listed = listed.map_err(|source| BackupError::Store {
+        doing: "read",
+        source,
+    })?;
+    let entries = listed.entries.into_iter();
+    Ok(entries.map(|entry| (entry.key, entry.value)).collect())
+}
+
+/// Returns true if the store has the id of the cluster of the archive.
+fn is_cluster(present: &HashMap<String, Bytes>, catalog: &Catalog, manifest: &Manifest) -> bool {
+    let id = present.get(&catalog.keys().cluster());
+    let id = id.and_then(|id| serde_json::from_slice::<String>(id).ok());
+    id.as_ref() == Some(&manifest.cluster)
+}
+
+/// Checks that the store has nothing but records of the archive.
+async fn check_same(
+    archive: &Archive,
+    mut present: HashMap<String, Bytes>,
+) -> Result<(), BackupError> {
+    let mut records = pin!(lines::<RecordLine>(archive.records_file()).await?);
+    while let Some(record) = records.try_next().await? {
+        let value = present.get(&record.key);
+        if value.is_some_and(|value| *value == record.value) {
+            present.remove(&record.key);
+        }
+    }
+    match present.into_keys().min() {
+        Some(key) => Err(BackupError::StoreUsed { key }),
+        None => Ok(()),
+    }
+}
+
+async fn copy_objects(
+    archive: &Archive,
+    data: &DataRoot,
+    progress: Progress<'_>,
+) -> Result<(), BackupError> {
+    let from = archive.objects()?;
+    let to = Objects {
+        store: data.object_store(),
+        place: "the data root".to_owned(),
+    };
+    let copies = lines::<ObjectLine>(archive.objects_file()).await?;
+    let archive = archive.clone();
+    let copies = copies.map_ok(move |line| {
+        let (from, to, archive) = (from.clone(), to.clone(), archive.clone());
+        async move {
+            let damaged = |why: String| archive.damaged(vec![why]);
+            let path = path_of(&line).map_err(damaged)?;
+            let copied = from.read(&path, PieceSink::object(&to, &path)).await?;
+            match copied == (line.n_bytes, line.sha256) {
+                true => Ok(line.n_bytes),
+                false => Err(damaged(format!("{path} has changed since it was verified"))),
+            }
+        }
+    });
+    let mut copies = pin!(copies.try_buffer_unordered(COPIES));
+    let (mut n, mut n_bytes) = (0, 0);
+    while let Some(of_object) = copies.try_next().await? {
+        n += 1;
+        n_bytes += of_object;
+        progress(n, n_bytes);
+    }
+    Ok(())
+}
+
+/// Writes the records that are not there yet, and the id of the cluster last.
+async fn write_records(
+    archive: &Archive,
+    catalog: &Catalog,
+    present: &HashMap<String, Bytes>,
+) -> Result<(), BackupError> {
+    let last_key = catalog.keys().cluster();
+    let mut last = Batch::default();
+    let mut batch = Batch::default();
+    let mut records = pin!(lines::<RecordLine>(archive.records_file()).await?);
+    while let Some(record) = records.try_next().await? {
+        if present.contains_key(&record.key) {
+            continue;
+        }
+        if record.key == last_key {
+            last.add(record);
+            continue;
+        }
+        if !batch.has_room_for(&record) {
+            std::mem::take(&mut batch).write(catalog).await?;
+        }
+        batch.add(record);
+    }
+    batch.write(catalog).await?;
+    last.write(catalog).await
+}
+
+/// Records that one transaction writes.
+#[derive(Default)]
+struct Batch {
+    txn: Txn,
+    keys: Vec<String>,
+    n_bytes: usize,
+}
+
+impl Batch {
+    fn has_room_for(&self, record: &RecordLine) -> bool {
+        let n_bytes = self.n_bytes + record.key.len() + record.value.len();
+        self.keys.len() < TXN_MAX && n_bytes <= TXN_BYTES_MAX
+    }
+
+    fn add(&mut self, record: RecordLine) {
+        self.n_bytes += record.key.len() + record.value.len();
+        self.keys.push(record.key.clone());
+        let txn = std::mem::take(&mut self.txn);
+        let txn = txn.guard(Guard::Absent(record.key.clone()));
+        self.txn = txn.put(record.key, record.value);
+    }
+
+    /// Writes the records; does nothing if there are none.
+    async fn write(self, catalog: &Catalog) -> Result<(), BackupError> {
+        if self.keys.is_empty() {
+            return Ok(());
+        }
+        let committed = catalog.store().commit(self.txn).await;
+        let failed = |source: StoreError| BackupError::Store {
+            doing: "write",
+            source,
+        };
+        match committed.map_err(failed)? {
+            Outcome::Done(_) => Ok(()),
+            Outcome::Lost(guard) => Err(BackupError::StoreUsed {
+                key: self.keys.get(guard).cloned().unwrap_or_default(),
+            }),
+            Outcome::Unknown => Err(BackupError::Unknown),
+        }
+    }
+}

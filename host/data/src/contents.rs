@@ -1,0 +1,87 @@
+//! Objects that make up a data root, for a backup of all of them.
+
+use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
+use object_store::path::Path as ObjectPath;
+use object_store::{Error as ObjectError, ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
+
+use super::probe::PROBES;
+use super::{DataError, DataRoot, STORE};
+
+/// Object that marks a data root whose restore has not finished. It has the name of what is restored.
+const RESTORE: &str = "restore.json";
+
+impl DataRoot {
+    /// Lists the objects of the cluster. Left out are the records that `crawler up` keeps in the same folder, probes,
+    /// and the [mark of a restore](Self::mark_restore).
+    pub fn contents(&self) -> BoxStream<'static, Result<ObjectMeta, DataError>> {
+        let root = self.clone();
+        let all = self.objects.list(None);
+        let all = all.map_err(move |source| root.failed("list", &ObjectPath::from("."), source));
+        let is_kept = |object: &ObjectMeta| {
+            let first = object.location.parts().next();
+            let first = first.as_ref().map_or("", |part| part.as_ref());
+            ![STORE, PROBES, RESTORE].contains(&first)
+        };
+        all.try_filter(move |object| std::future::ready(is_kept(object)))
+            .boxed()
+    }
+
+    /// Marks the root as one into which something with this name is restored.
+    pub async fn mark_restore(&self, name: &str) -> Result<(), DataError> {
+        let path = ObjectPath::from(RESTORE);
+        let put = self.objects.put(&path, name.to_owned().into()).await;
+        put.map(drop).map_err(|e| self.failed("write", &path, e))
+    }
+
+    /// Returns the name of what is being restored into this root; `None` if nothing is.
+    pub async fn marked_restore(&self) -> Result<Option<String>, DataError> {
+        let path = ObjectPath::from(RESTORE);
+        match self.read(&path).await {
+            Ok(name) => Ok(Some(String::from_utf8_lossy(&name).into_owned())),
+            Err(ObjectError::NotFound { .. }) => Ok(None),
+            Err(source) => Err(self.failed("read", &path, source)),
+        }
+    }
+
+    /// Removes the mark of a restore; succeeds if there is none.
+    pub async fn unmark_restore(&self) -> Result<(), DataError> {
+        let path = ObjectPath::from(RESTORE);
+        match self.objects.delete(&path).await {
+            Ok(()) | Err(ObjectError::NotFound { .. }) => Ok(()),
+            Err(source) => Err(self.failed("delete", &path, source)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn contents_are_the_objects_of_the_cluster_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = DataRoot::open(folder.path().to_str().unwrap()).unwrap();
+        for path in ["store/log", "probe/1", "cluster.json", "frontiers/7/0/a"] {
+            let path = ObjectPath::from(path);
+            root.objects.put(&path, "x".into()).await.unwrap();
+        }
+        root.mark_restore("a").await.unwrap();
+        let contents: Vec<ObjectMeta> = root.contents().try_collect().await.unwrap();
+        let mut paths: Vec<String> = contents.iter().map(|o| o.location.to_string()).collect();
+        paths.sort();
+        assert_eq!(paths, ["cluster.json", "frontiers/7/0/a"]);
+    }
+
+    #[tokio::test]
+    async fn a_restore_is_marked_until_it_has_finished() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = DataRoot::open(folder.path().to_str().unwrap()).unwrap();
+        assert_eq!(root.marked_restore().await.unwrap(), None);
+        root.mark_restore("a").await.unwrap();
+        assert_eq!(root.marked_restore().await.unwrap().as_deref(), Some("a"));
+        for _ in 0..2 {
+            root.unmark_restore().await.unwrap();
+        }
+        assert_eq!(root.marked_restore().await.unwrap(), None);
+    }
+}
