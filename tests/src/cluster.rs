@@ -187,7 +187,7 @@ impl Cluster {
     pub fn start_program(&self, program: &Path, role: &str, id: &str, arguments: &[&str]) -> Node {
         let usual = self.arguments(role, id).into_iter();
         let usual = usual.chain(arguments.iter().map(|argument| (*argument).to_owned()));
-        self.started_by(self.home.command_of(program, usual), role)
+        Self::started_by(self.prepared(self.home.command_of(program, usual)), role)
     }
 
     /// Starts a node in a working folder of its own.
@@ -214,11 +214,11 @@ impl Cluster {
         let is_replaced = |usual: &str| arguments.iter().any(|own| flag(own) == flag(usual));
         let further = arguments.iter().map(|argument| (*argument).to_owned());
         let arguments = usual.filter(|usual| !is_replaced(usual)).chain(further);
-        self.started_by(home.command(arguments), role)
+        self.prepared(home.command(arguments))
     }
 
-    #[track_caller]
-    fn started_by(&self, mut command: Command, role: &str) -> Node {
+    /// Returns a command with the environment of a node.
+    fn prepared(&self, mut command: Command) -> Command {
         self.show_bucket(&mut command);
         if let Some(filter) = self.log {
             command.env("CRAWLER_LOG", filter);
@@ -235,7 +235,12 @@ impl Cluster {
         usual: impl Iterator<Item = String>,
         arguments: &[&str],
     ) -> Node {
-        let process = Process::start(&mut self.command(home, usual, arguments));
+        Self::started_by(self.command(home, usual, arguments), role)
+    }
+
+    #[track_caller]
+    fn started_by(mut command: Command, role: &str) -> Node {
+        let process = Process::start(&mut command);
         let listens = format!("listening id={role}-");
         let line = process.line(&listens, PATIENCE, |line| line.contains(&listens));
         let word = |mark: &str| {

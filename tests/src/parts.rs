@@ -32,14 +32,15 @@ pub const OF_TESTS: [&str; 26] = [
     "typescript",
 ];
 
-/// Parts that `.ci/run` does not demand: those of loops and benchmarks, and a network namespace, which only root may
-/// make.
-pub const OF_OTHERS: [&str; 8] = [
+/// Parts that `.ci/run` does not demand: those of loops and benchmarks, a network namespace, which only root may make,
+/// and an earlier version of the program.
+pub const OF_OTHERS: [&str; 9] = [
     "bare",
     "flood-in-full",
     "fuzz",
     "namespace",
     "nginx",
+    "old-version",
     "peers",
     "scrapy",
     "spider-peer",

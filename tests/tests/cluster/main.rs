@@ -22,6 +22,7 @@ mod masters;
 mod outage;
 mod recovery;
 mod shards;
+mod upgrade;
 mod workers;
 
 /// Lets one test run at a time: its processes are enough for one machine.
