@@ -79,6 +79,7 @@ mod shell_files;
 mod table;
 mod terminal;
 mod unmet;
+mod version;
 mod wanted_id;
 
 /// Command that the user asked for.
@@ -213,8 +214,9 @@ enum Family {
     Completions(CompletionsArgs),
     /// Write manual pages of all commands into a folder
     Man(ManArgs),
-    /// Print the version
-    Version,
+    /// Print the version, and with --cluster those of all nodes
+    #[command(after_help = "Examples:\n  crawler version\n  crawler version --cluster")]
+    Version(version::VersionArgs),
 }
 
 /// Parsed arguments of the program.
@@ -315,10 +317,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         Family::Logout(args) => login::logout(&args),
         Family::Completions(args) => shell_files::completions(&args),
         Family::Man(args) => shell_files::man(&args),
-        Family::Version => Ok(table::print_line(concat!(
-            "crawler ",
-            env!("CARGO_PKG_VERSION")
-        ))?),
+        Family::Version(args) => version::run(args, &masters).await,
     };
     match result {
         // The reader of the output has closed it and wants no more.

@@ -51,7 +51,8 @@ pub struct Node {
     pub labels: BTreeMap<String, String>,
     /// Largest number of shards that the node takes at once; 0 for a master.
     pub capacity: u32,
-    /// Version of the program.
+    /// Version of the program; empty if not published.
+    #[serde(default)]
     pub version: String,
     /// Newest version of the plugin interface that the node supports; empty if not published.
     #[serde(default, skip_serializing_if = "String::is_empty")]

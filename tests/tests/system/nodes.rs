@@ -127,3 +127,29 @@ fn lists_come_in_pages_and_filtered() {
         assert_eq!(listed.contains("shop"), is_there, "{filter}: {listed}");
     }
 }
+
+#[test]
+fn the_versions_of_all_nodes_are_shown() {
+    let server = Server::start();
+    let text = server.ok(&["version", "--cluster"]);
+    let own = server.home.ok(["version"]);
+    assert!(text.starts_with(&own), "{text}");
+    let version = own.trim_end().trim_start_matches("crawler ");
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .skip(1)
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let expected = [
+        ["NODE", "ROLE", "VERSION"],
+        ["master-1", "master", version],
+        ["worker-1", "worker", version],
+    ];
+    assert_eq!(rows, expected);
+    let json = server.ok(&["version", "--cluster", "--json"]);
+    let json: Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(
+        (&json["program"], &json["mixed"]),
+        (&version.into(), &false.into())
+    );
+}
