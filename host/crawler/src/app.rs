@@ -18,6 +18,7 @@ mod connecting_store;
 mod data_root;
 mod demo;
 mod devtools;
+mod doctor;
 mod graceful_drain;
 mod identity;
 mod listeners;
@@ -123,6 +124,7 @@ async fn carry_out(
         },
         Command::Demo(options) => demo::run(options, stop).await,
         Command::Bench(options) => Box::pin(bench::run(*options, stop)).await,
+        Command::Doctor(options) => unless_stopped(&stop, Box::pin(doctor::run(*options))).await,
         Command::Backup(options) => unless_stopped(&stop, Box::pin(backup::run(options))).await,
         Command::Devtools(options) => unless_stopped(&stop, Box::pin(devtools::run(options))).await,
         Command::Client(command) => unless_stopped(&stop, Box::pin(cli::run(command))).await,

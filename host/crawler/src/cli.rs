@@ -19,6 +19,7 @@ pub use self::bench::BenchOptions;
 pub use self::called_masters::CalledMasters;
 use self::called_masters::MastersArgs;
 pub use self::devtools::DevtoolsOptions;
+use self::doctor::{DoctorArgs, DoctorOptions};
 pub use self::failure::Failure;
 use self::log::LogArgs;
 use self::options::{DemoArgs, RunArgs, UpArgs};
@@ -53,6 +54,7 @@ mod checks;
 mod config;
 mod crawl;
 pub mod devtools;
+pub mod doctor;
 pub mod engine;
 pub(crate) mod export;
 pub mod exposure;
@@ -97,6 +99,8 @@ pub enum Command {
     Demo(DemoOptions),
     /// Measures a crawl of a made-up web.
     Bench(Box<BenchOptions>),
+    /// Checks what a node needs.
+    Doctor(Box<DoctorOptions>),
     /// Takes, checks or restores a backup.
     Backup(BackupOptions),
     /// Runs a command for authors of rules.
@@ -167,6 +171,8 @@ enum Typed {
     Demo(DemoArgs),
     /// Measure a crawl of a made-up web, or of a folder: its speed, and the time of each stage of a page
     Bench(Box<BenchArgs>),
+    /// Check what a node needs: etcd, data root, clock, ports, certificates, token, tools and limits
+    Doctor(DoctorArgs),
     /// Copy the records and the data of a stopped cluster into a folder, or check such a copy
     Backup(BackupArgs),
     /// Restore a backup into an empty store and an empty data root
@@ -256,6 +262,7 @@ impl Cli {
             }
             Typed::Demo(args) => Command::Demo(args.into_options()),
             Typed::Bench(args) => Command::Bench(Box::new(args.into_options()?)),
+            Typed::Doctor(args) => Command::Doctor(Box::new(args.into_options(masters?)?)),
             Typed::Backup(args) => Command::Backup(args.into_options()?),
             Typed::Restore(args) => Command::Backup(args.into_options()?),
             Typed::Client(Family::Plugin(PluginCommand::Devtools(command))) => {

@@ -15,7 +15,7 @@
 //! [`Store::commit`]: super::Store::commit
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use etcd_client::Client;
@@ -44,6 +44,19 @@ const VERSION_NEEDED_TEXT: &str = "3.4";
 /// Number of times that a connection which was closed without a reason is opened again to learn the reason.
 const N_ALERT_TRIES: usize = 4;
 
+/// State of a member of etcd, for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EtcdHealth {
+    /// Version of the server.
+    pub version: String,
+    /// Time of a read of the newest state.
+    pub latency: Duration,
+    /// Size of the database in bytes, with what a defragmentation would free.
+    pub n_bytes: u64,
+    /// Alarms and other errors, such as that there is no space left.
+    pub errors: Vec<String>,
+}
+
 /// A store in etcd.
 #[derive(Debug)]
 pub struct EtcdStore {
@@ -63,6 +76,22 @@ impl EtcdStore {
         Box::pin(store.check_version()).await?;
         Box::pin(store.check_reading()).await?;
         Ok(store)
+    }
+
+    /// Asks the present member how it is.
+    pub async fn health(&self) -> Result<EtcdHealth, StoreError> {
+        let begun = Instant::now();
+        Box::pin(self.check_reading()).await?;
+        let latency = begun.elapsed();
+        let status = |mut client: Client| async move { client.status().await };
+        let asked = Box::pin(self.endpoints.ask(status)).await;
+        let status = asked.map_err(|fault| self.endpoints.error(fault))?;
+        Ok(EtcdHealth {
+            version: status.version().to_owned(),
+            latency,
+            n_bytes: u64::try_from(status.db_size()).unwrap_or(0),
+            errors: status.errors().to_vec(),
+        })
     }
 
     async fn check_version(&self) -> Result<(), StoreError> {

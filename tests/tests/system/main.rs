@@ -11,6 +11,7 @@ mod bench;
 mod cache;
 mod declared;
 mod devtools;
+mod doctor;
 mod events;
 mod files;
 mod first_week;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::pki_types::pem::{self, PemObject as _};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, Error, RootCertStore};
@@ -124,8 +124,28 @@ fn identity(
                 why: other.to_string(),
             },
         })?;
-    check_times(&files.certificate, &identity.cert)?;
+    check_times(&files.certificate, &identity.cert, Duration::ZERO)?;
     Ok(Arc::new(identity))
+}
+
+impl IdentityFiles {
+    /// Checks that certificate and key can be used, and that they still can be after this time.
+    pub fn check(&self, later: Duration) -> Result<(), TlsError> {
+        let (certificate, key) = (read(&self.certificate)?, read(&self.key)?);
+        let identity = identity(self, &certificate, &key)?;
+        check_times(&self.certificate, &identity.cert, later)
+    }
+
+    /// Returns true if the certificate is one of this host, which is a name or an address.
+    pub fn is_of(&self, host: &str) -> Result<bool, TlsError> {
+        let chain = chain(&self.certificate, &read(&self.certificate)?)?;
+        let own = chain.first().map(ParsedCertificate::try_from).transpose();
+        let own = own.map_err(|error| bad_certificate(&self.certificate, &error))?;
+        let name = ServerName::try_from(host.to_owned()).ok();
+        Ok(own
+            .zip(name)
+            .is_some_and(|(own, name)| verify_server_name(&own, &name).is_ok()))
+    }
 }
 
 /// Parses the certificates of a file, of which there is at least one.
@@ -154,19 +174,24 @@ fn bad_certificate(path: &Path, error: &dyn std::error::Error) -> TlsError {
     }
 }
 
-/// Checks that a certificate is valid at this time.
-fn check_times(path: &Path, chain: &[CertificateDer<'static>]) -> Result<(), TlsError> {
+/// Checks that a certificate is valid now, or so much later.
+fn check_times(
+    path: &Path,
+    chain: &[CertificateDer<'static>],
+    later: Duration,
+) -> Result<(), TlsError> {
     let Some((own, others)) = chain.split_first() else {
         return Ok(());
     };
     let own = ParsedCertificate::try_from(own).map_err(|error| bad_certificate(path, &error))?;
-    let now = UnixTime::since_unix_epoch(Duration::from_nanos(SystemClock.unix_nanos()));
+    let now = Duration::from_nanos(SystemClock.unix_nanos());
+    let at = UnixTime::since_unix_epoch(now + later);
     // Times are checked before the search for a CA begins, which finds none here.
     let checked = verify_server_cert_signed_by_trust_anchor(
         &own,
         &RootCertStore::empty(),
         others,
-        now,
+        at,
         provider().signature_verification_algorithms.all,
     );
     match checked {

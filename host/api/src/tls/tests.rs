@@ -1,5 +1,7 @@
 //! Tests of certificates in files that are not what they should be, or change.
 
+use std::time::Duration;
+
 use super::testing::{Authority, Files};
 use super::*;
 
@@ -103,4 +105,21 @@ fn a_client_goes_on_with_its_files_of_today_or_those_before() {
     assert!(!Arc::ptr_eq(&first, &second));
     files.write("ca.pem", "nothing");
     assert!(Arc::ptr_eq(&second, &tls.config().unwrap()));
+}
+
+#[test]
+fn a_certificate_is_checked_for_a_later_time_and_for_a_host() {
+    let files = Files::new();
+    let authority = Authority::new("ca");
+    let identity = files.identity("x", &authority.issue_for("a.test", 2000, 2100));
+    assert_eq!(identity.check(Duration::ZERO), Ok(()));
+    let century = Duration::from_secs(100 * 366 * 24 * 60 * 60);
+    let expired = identity.check(century);
+    assert!(
+        matches!(&expired, Err(TlsError::Expired { at, .. }) if at == "2100-01-01T00:00:00Z"),
+        "{expired:?}"
+    );
+    assert_eq!(identity.is_of("a.test"), Ok(true));
+    assert_eq!(identity.is_of("127.0.0.1"), Ok(false));
+    assert_eq!(identity.is_of("not a host"), Ok(false));
 }

@@ -106,6 +106,7 @@ pub fn confined(mut command: Command, log: Option<&Path>) -> anyhow::Result<Comm
         | Command::Master(_)
         | Command::Demo(_)
         | Command::Bench(_)
+        | Command::Doctor(_)
         | Command::Backup(_)
         | Command::Devtools(_)
         | Command::Client(_) => {}

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use crawler_proto as proto;
 
-pub use self::build::build_plugin;
+pub use self::build::{build_plugin, has_rust_target};
 use super::args::{Format, OutputArgs};
 use super::devtools::DevtoolsCommand;
 use super::table;

@@ -68,6 +68,20 @@ pub(super) fn compiler() -> Vec<MissingPart> {
     missing.into_iter().flatten().collect()
 }
 
+pub(super) fn missing() -> Vec<MissingPart> {
+    // Landlock and no_new_privs bind the thread that asks for them.
+    let tried = std::thread::spawn(|| process(&PathAccess::default())).join();
+    let lost = |_panic| {
+        vec![MissingPart {
+            part: "confinement",
+            why: "it could not be tried".to_owned(),
+        }]
+    };
+    let mut missing = tried.unwrap_or_else(lost);
+    missing.extend(seccomp::missing());
+    missing
+}
+
 fn no_new_privs() -> Result<(), MissingPart> {
     rustix::thread::set_no_new_privs(true).map_err(|e| MissingPart {
         part: "no_new_privs",

@@ -74,11 +74,27 @@ enum FilterError {
     Apply(#[from] seccompiler::Error),
 }
 
+/// File in which the kernel lists what its filters can do.
+const ACTIONS: &str = "/proc/sys/kernel/seccomp/actions_avail";
+
 /// Restricts all threads of this process to the calls of the list.
 pub(super) fn compiler() -> Result<(), MissingPart> {
     apply().map_err(|e| MissingPart {
         part: "seccomp",
         why: format!("{e}: system calls of the compiling process are not confined"),
+    })
+}
+
+/// Asks the kernel whether it has filters that refuse a call with an error.
+pub(super) fn missing() -> Option<MissingPart> {
+    let why = match std::fs::read_to_string(ACTIONS) {
+        Ok(actions) if actions.split_whitespace().any(|action| action == "errno") => return None,
+        Ok(_) => "the kernel refuses no call with an error".to_owned(),
+        Err(error) => format!("cannot read {ACTIONS}: {error}"),
+    };
+    Some(MissingPart {
+        part: "seccomp",
+        why: format!("{why}: system calls of the compiling process are not confined"),
     })
 }
 

@@ -17,7 +17,7 @@ const KUBERNETES: &str =
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
-const EXCUSES: [(&str, &str, &str); 32] = [
+const EXCUSES: [(&str, &str, &str); 33] = [
     (
         "host/docs/src/operate/logs.md",
         "$ crawler worker --log-file /var/log/crawler/worker.log --log-format json",
@@ -112,6 +112,11 @@ const EXCUSES: [(&str, &str, &str); 32] = [
         "host/docs/src/operate/backup.md",
         "$ crawler restore /backup/monday --etcd http://127.0.0.1:2379 --data s3://bucket/crawler-2",
         "a cluster of the reader's own; tests/tests/cluster/backup.rs does the same",
+    ),
+    (
+        "host/docs/src/operate/doctor.md",
+        "$ crawler doctor --etcd http://10.0.0.1:2379 --data /mnt/crawler --grpc 10.0.0.5:9090 --http 10.0.0.5:8080",
+        "a machine of the reader's own; tests/tests/system/doctor.rs checks this one",
     ),
     (
         "host/docs/src/operate/slow.md",

@@ -21,6 +21,12 @@ mod rust;
 mod script;
 mod sources;
 
+/// Returns true if rustup has the target of plugins in Rust for this folder; `None` if rustup is not there, or does not
+/// tell.
+pub async fn has_rust_target(folder: &Path) -> Option<bool> {
+    rust::has_target(folder).await
+}
+
 /// Returns the component of a plugin: a `.wasm` file unchanged, or a folder after its build. The files in the
 /// folder tell the language: a Cargo.toml, a package.json or a pyproject.toml.
 ///

@@ -133,24 +133,30 @@ impl Places {
     }
 }
 
+/// Returns the command that runs rustup in this folder, which may have a toolchain of its own.
+fn rustup(folder: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(args).current_dir(folder).stdin(Stdio::null());
+    command.kill_on_drop(true);
+    command
+}
+
+/// Returns true if rustup has the target of plugins for this folder; `None` if rustup is not there, or does not tell.
+pub(super) async fn has_target(folder: &Path) -> Option<bool> {
+    let mut list = rustup(folder, &["target", "list", "--installed"]);
+    let installed = list.output().await.ok()?;
+    let targets = String::from_utf8_lossy(&installed.stdout);
+    let is_there = targets.lines().any(|line| line == TARGET);
+    installed.status.success().then_some(is_there)
+}
+
 /// Installs the target if rustup says that it is missing. Without rustup, the build itself reports it.
 async fn ensure_target(folder: &Path) -> anyhow::Result<()> {
-    let rustup = |args: &[&str]| {
-        let mut command = Command::new("rustup");
-        command.args(args).current_dir(folder).stdin(Stdio::null());
-        command.kill_on_drop(true);
-        command
-    };
-    let installed = rustup(&["target", "list", "--installed"]).output().await;
-    let Ok(installed) = installed else {
-        return Ok(());
-    };
-    let installed_targets = String::from_utf8_lossy(&installed.stdout);
-    if !installed.status.success() || installed_targets.lines().any(|line| line == TARGET) {
+    if has_target(folder).await != Some(false) {
         return Ok(());
     }
     eprintln!("installing the Rust target {TARGET}: rustup target add {TARGET}");
-    let added = rustup(&["target", "add", TARGET]).status().await;
+    let added = rustup(folder, &["target", "add", TARGET]).status().await;
     if added.is_ok_and(|status| status.success()) {
         return Ok(());
     }
