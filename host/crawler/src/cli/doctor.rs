@@ -131,7 +131,7 @@ impl Finding {
     /// Creates the finding of an error. Its causes may know a way out.
     pub fn of_error(check: &'static str, error: &anyhow::Error) -> Self {
         let found = crawler_process::telemetry::chain(error.as_ref());
-        Self::failed(check, found, super::hint(error))
+        Self::failed(check, found, super::report::hint(error))
     }
 }
 

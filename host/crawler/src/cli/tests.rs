@@ -1,8 +1,11 @@
 //! Tests of command lines and their options, and of messages about invalid ones.
 
+use std::path::Path;
+
 use super::*;
 use crate::cli::engine::EngineOptions;
 use crate::cli::items_file::ItemsFile;
+use crate::cli::report::hint;
 use crate::cli::resource::ResourceCommand;
 use crate::config::DEFAULT_MASTER;
 use crawler_api::requests::RequestSettings;
@@ -11,6 +14,7 @@ use crawler_model::placement::{AffinityTarget, PlacementChange};
 use crawler_model::plugin::LimitName;
 use crawler_model::resource::{CrawlSettings, Robots, Unchanged};
 use crawler_process::confine::Confinement;
+use crawler_process::telemetry::chain;
 
 mod reference;
 
@@ -477,7 +481,7 @@ fn a_bad_value_is_told_what_it_takes() {
     check_refused("run p --delay 5", "write a time like 250ms or 1s");
     check_refused("resource add ../x", "resource name \"../x\" has '.'");
     check_refused("plugin delete books", "name its version too: books@VERSION");
-    check_refused("resorce list", "a similar subcommand exists: 'resource'");
+    check_refused("frontie stats", "a similar subcommand exists: 'frontier'");
 }
 
 #[tokio::test]
