@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::open;
 
 const N_PAGES: u64 = 4_000;
-const PACE: Duration = Duration::from_millis(10);
+const PACE: Duration = Duration::from_millis(20);
 /// Duration of a write of items: long enough for kills to fall into it.
 const SINK_PACE: Duration = Duration::from_millis(40);
 /// Smallest number of kills for which the test means something.
@@ -32,7 +32,7 @@ fn a_crawl_that_is_killed_goes_on_with_all_that_its_pages_led_to() {
     let told = loop {
         let mut process = child::again(name, folder.path().to_str().unwrap());
         let found = process.line("opening", PATIENCE, |line| line.starts_with("found "));
-        let moment = Duration::from_millis(100 + random.below(500));
+        let moment = Duration::from_millis(50 + random.below(250));
         let started = Instant::now();
         until("moment or end", PATIENCE, || {
             (started.elapsed() >= moment || !process.is_running()).then_some(())
