@@ -4,6 +4,7 @@ use crawler_proto as proto;
 
 use super::convert;
 use super::convert::crawl::{counts_message, line_message};
+use super::event_versions::EventVersions;
 use crawler_master::control::items::PositionedItem;
 use crawler_master::control::resource_watch::{ResourceChange, ResourceEvent};
 use crawler_master::{
@@ -88,7 +89,10 @@ fn spec(resource: Resource) -> proto::ResourceSpec {
 }
 
 /// Returns an event of a resource.
-pub(super) fn resource_event(event: ResourceEvent) -> proto::ResourceEvent {
+pub(super) fn resource_event(
+    event: ResourceEvent,
+    versions: EventVersions,
+) -> proto::ResourceEvent {
     let (word, name, view) = match event.change {
         ResourceChange::Begin => ("begin", String::new(), None),
         ResourceChange::Added(view) => ("added", view.resource.spec.name.to_string(), Some(view)),
@@ -103,7 +107,10 @@ pub(super) fn resource_event(event: ResourceEvent) -> proto::ResourceEvent {
         event: word.to_owned(),
         name,
         resource: view.map(|view| resource(*view)),
-        version: event.version.unwrap_or(0),
+        version: event
+            .version
+            .map(|version| versions.text(version))
+            .unwrap_or_default(),
     }
 }
 

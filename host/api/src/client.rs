@@ -242,21 +242,6 @@ impl Client {
         Ok(self.values(events))
     }
 
-    /// Streams the resources that a request selects: first those that are there, then those that are added, change or are
-    /// deleted.
-    pub async fn resource_events(
-        &self,
-        message: proto::WatchResourcesRequest,
-    ) -> Result<Values<proto::ResourceEvent>, ClientError> {
-        let events = self
-            .read(CALL_DEADLINE, |mut calls| {
-                let message = message.clone();
-                async move { calls.watch_resources(message).await }
-            })
-            .await?;
-        Ok(self.values(events))
-    }
-
     /// Streams the log of a resource.
     pub async fn logs(
         &self,

@@ -64,6 +64,7 @@ mod calls;
 pub mod client;
 mod connections;
 mod convert;
+mod event_versions;
 mod forward;
 mod frontier;
 pub mod grpc;

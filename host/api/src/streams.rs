@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::access::Caller;
 use super::calls::Permit;
+use super::event_versions::EventVersions;
 use super::problem::Problem;
 use super::spec;
 use super::{Api, CALL_DEADLINE, Stream, answer, bounded, convert, logged};
@@ -84,19 +85,22 @@ impl Api {
         .await
     }
 
-    /// Streams the resources that the caller may see, and their changes. A version of 0 begins anew.
+    /// Streams the resources that the caller may see, and their changes.
     pub(crate) async fn resource_events(
         &self,
         request: proto::WatchResourcesRequest,
     ) -> Result<Stream<proto::ResourceEvent>, Problem> {
         self.open(async {
-            let query = WatchQuery {
+            let mut query = WatchQuery {
                 name_prefix: request.name_prefix,
-                after: (request.after > 0).then_some(request.after),
+                after: None,
                 grants: self.caller.grants().clone(),
             };
+            let versions = EventVersions::of(&query);
+            query.after = versions.parse(&request.after)?;
             let events = self.control.resource_events(query);
-            Ok(events.map_ok(answer::resource_event).boxed())
+            let events = events.map_ok(move |event| answer::resource_event(event, versions));
+            Ok(events.boxed())
         })
         .await
     }

@@ -185,6 +185,9 @@ pub enum ControlError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// This master has lost touch with the store.
+    #[error("this master cannot follow the store at the moment")]
+    NotFollowing,
     /// The data root failed.
     #[error(transparent)]
     Data(#[from] crawler_data::DataError),

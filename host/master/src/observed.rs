@@ -3,22 +3,23 @@
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
-use serde::de::DeserializeOwned;
 
 use super::placement::{Candidates, Strategy};
 use crawler_model::id::{NodeId, PluginRef, ResourceId, ResourceName};
 use crawler_model::node::Node;
 use crawler_model::plugin::PluginRecord;
 use crawler_model::resource::{Assignment, Owner, Resource, ShardId, ShardRecord, ShardState};
-use crawler_process::telemetry;
-use crawler_store::catalog::{Catalog, Versioned, decode};
+use crawler_store::catalog::{Catalog, Versioned};
 use crawler_store::keys::{Keys, Subject};
-use crawler_store::{Entry, ListingVisitor, Revision, StoreError};
+use crawler_store::{Entry, Revision, StoreError};
 
 mod deletions;
+mod reading;
 mod resource_log;
 
 use deletions::Deletions;
+use reading::{Reading, decoded, record};
+pub(super) use resource_log::Change;
 use resource_log::ResourceLog;
 
 type AssignmentMap = OrdMap<(NodeId, ShardId), Option<Arc<Versioned<Assignment>>>>;
@@ -29,6 +30,8 @@ type AssignmentMap = OrdMap<(NodeId, ShardId), Option<Arc<Versioned<Assignment>>
 pub(super) struct Observed {
     /// Revision of the last write that is included.
     pub(super) revision: Revision,
+    /// Revision up to which all writes are included: further writes of the last one may be on their way.
+    pub(super) settled: Revision,
     /// Number of changes of records that decisions are based on.
     pub(super) n_changes: u64,
     /// Number of these changes that concerned workers.
@@ -48,6 +51,8 @@ pub(super) struct Observed {
     owners: OrdMap<NodeId, u32>,
     /// Shards whose record does not decode; a process that can read it may own them.
     pub(super) unreadable: OrdSet<ShardId>,
+    /// Resources whose record does not decode, as one that a later version has written.
+    pub(super) unreadable_resources: OrdSet<ResourceName>,
     /// Assignments by worker and shard; `None` if the record does not decode.
     pub(super) assignments: AssignmentMap,
     pub(super) deletions: Deletions,
@@ -95,9 +100,12 @@ impl Observed {
         } = reading;
         if revision < before.revision {
             // The store was set back: a record with the same revision may differ from the known one.
-            return Box::pin(Self::read_over(catalog, strategy, Arc::default())).await;
+            let mut observed = Box::pin(Self::read_over(catalog, strategy, Arc::default())).await?;
+            observed.begin_log_anew(&before);
+            return Ok(observed);
         }
         observed.revision = revision;
+        observed.settled = revision;
         observed.continue_log(&before);
         // The records that were read may differ from those that were followed.
         observed.n_changes += before.n_changes;
@@ -113,7 +121,7 @@ impl Observed {
 
     /// Takes note of a record. A record that `before` knows is shared with it.
     fn put_or_keep(&mut self, keys: &Keys, entry: &Entry, before: Option<&Self>) {
-        self.revision = self.revision.max(entry.revision);
+        self.reach(entry.revision);
         let Some(subject) = keys.subject(&entry.key) else {
             return;
         };
@@ -150,13 +158,20 @@ impl Observed {
             }
             Subject::Resource(name) => {
                 if let Some(at) = at {
-                    self.log.note(at, &name);
+                    let is_new = !self.resources.contains_key(&name);
+                    self.log.note(at, &name, is_new);
                 }
                 let known = before.and_then(|before| before.resources.get(&name));
                 match record(entry, known) {
-                    Some(resource) => self.resources.insert(name, resource),
-                    None => self.resources.remove(&name),
-                };
+                    Some(resource) => {
+                        self.unreadable_resources.remove(&name);
+                        self.resources.insert(name, resource);
+                    }
+                    None => {
+                        self.resources.remove(&name);
+                        self.unreadable_resources.insert(name);
+                    }
+                }
             }
             Subject::Shard(id) => {
                 let known = before.and_then(|before| before.shards.get(&id));
@@ -184,9 +199,16 @@ impl Observed {
         }
     }
 
+    /// Takes note of the revision of a write.
+    fn reach(&mut self, revision: Revision) {
+        self.revision = self.revision.max(revision);
+        let before = Revision(revision.0.saturating_sub(1));
+        self.settled = self.settled.max(before);
+    }
+
     /// Takes note of a record that was deleted.
     pub(super) fn remove(&mut self, keys: &Keys, key: &str, revision: Revision) {
-        self.revision = self.revision.max(revision);
+        self.reach(revision);
         let Some(subject) = keys.subject(key) else {
             return;
         };
@@ -203,8 +225,9 @@ impl Observed {
             }
             Subject::Plugin => drop(self.plugins.remove(key)),
             Subject::Resource(name) => {
-                self.log.note(revision, &name);
+                self.log.note(revision, &name, false);
                 self.resources.remove(&name);
+                self.unreadable_resources.remove(&name);
             }
             Subject::Shard(id) => {
                 self.unreadable.remove(&id);
@@ -229,7 +252,7 @@ impl Observed {
     ) {
         let named = shard.as_ref().or_else(|| self.shards.get(&id));
         if let (Some(at), Some(named)) = (at, named) {
-            self.log.note(at, &named.value.resource);
+            self.log.note(at, &named.value.resource, false);
         }
         if let Some(owner) = shard.as_ref().and_then(|shard| crawling(&shard.value)) {
             *self.owners.entry(owner.clone()).or_default() += 1;
@@ -334,45 +357,6 @@ fn assigned_to<'a>(
 /// Returns the value of an assignment if its record decodes.
 pub(super) fn value_of(assignment: &Option<Arc<Versioned<Assignment>>>) -> Option<&Assignment> {
     assignment.as_ref().map(|assignment| &assignment.value)
-}
-
-/// State of a read of all records.
-struct Reading<'a> {
-    keys: &'a Keys,
-    strategy: Strategy,
-    observed: Observed,
-    before: Arc<Observed>,
-}
-
-impl ListingVisitor for Reading<'_> {
-    fn begin(&mut self) {
-        self.observed = Observed::nothing(self.strategy);
-    }
-
-    fn entry(&mut self, entry: Entry) {
-        let before = Some(&*self.before);
-        self.observed.put_or_keep(self.keys, &entry, before);
-    }
-}
-
-/// Decodes a record, or returns the known one if it was not written since.
-fn record<T: DeserializeOwned>(
-    entry: &Entry,
-    known: Option<&Arc<Versioned<T>>>,
-) -> Option<Arc<Versioned<T>>> {
-    match known {
-        Some(known) if known.revision == entry.revision => Some(Arc::clone(known)),
-        Some(_) | None => decoded(entry).map(Arc::new),
-    }
-}
-
-fn decoded<T: DeserializeOwned>(entry: &Entry) -> Option<Versioned<T>> {
-    let decoded = decode(entry);
-    let told = decoded.inspect_err(|error| {
-        let error = telemetry::chain(error);
-        tracing::error!(error, "passing over a record that does not decode");
-    });
-    told.ok()
 }
 
 /// Returns the plugin that a reference stands for: exactly that version, or the highest.

@@ -6,6 +6,7 @@
 //! intervals.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -35,6 +36,7 @@ pub struct Replica {
     /// State at the last read or change; `None` before the first read.
     present: watch::Receiver<Option<Arc<Observed>>>,
     doubts: Arc<Notify>,
+    is_followed: Arc<AtomicBool>,
 }
 
 /// Task state that keeps a replica up to date.
@@ -43,6 +45,7 @@ pub struct Feeder {
     strategy: Strategy,
     present: watch::Sender<Option<Arc<Observed>>>,
     doubts: Arc<Notify>,
+    is_followed: Arc<AtomicBool>,
 }
 
 impl Replica {
@@ -50,14 +53,20 @@ impl Replica {
     pub fn new(catalog: Catalog, strategy: Strategy) -> (Self, Feeder) {
         let (present, receiver) = watch::channel(None);
         let doubts = Arc::<Notify>::default();
+        let is_followed = Arc::<AtomicBool>::default();
         let feeder = Feeder {
             catalog,
             strategy,
             present,
             doubts: doubts.clone(),
+            is_followed: is_followed.clone(),
         };
-        let present = receiver;
-        (Self { present, doubts }, feeder)
+        let replica = Self {
+            present: receiver,
+            doubts,
+            is_followed,
+        };
+        (replica, feeder)
     }
 
     /// Returns the state once it differs from that after `n_changes` changes. If `None`, returns it once it has
@@ -72,9 +81,20 @@ impl Replica {
         self.once(|present| present.deletions.n_changes != n).await
     }
 
-    /// Returns the state once resources have changed since a revision, or once the log of changes does not tell any more.
-    pub(super) async fn after_resources(&mut self, revision: Revision) -> Arc<Observed> {
-        self.once(|present| present.has_news_after(revision)).await
+    /// Returns the state once resources have changed since the change with this number of the log.
+    pub(super) async fn after_change(&mut self, number: u64) -> Arc<Observed> {
+        self.once(|present| present.log.last() != number).await
+    }
+
+    /// Acts as if the store could not be followed.
+    #[cfg(test)]
+    pub(super) fn lose(&self) {
+        self.is_followed.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns false if the store has not been read yet, or cannot be followed at the moment.
+    pub(super) fn is_followed(&self) -> bool {
+        self.is_followed.load(Ordering::Relaxed)
     }
 
     async fn once(&mut self, is_it: impl Fn(&Observed) -> bool) -> Arc<Observed> {
@@ -159,6 +179,7 @@ impl Feeder {
             match result {
                 Ok(()) => continue,
                 Err(error) => {
+                    self.is_followed.store(false, Ordering::Relaxed);
                     let error = telemetry::chain(&error);
                     tracing::warn!(error, "the store's records cannot be followed");
                 }
@@ -180,6 +201,7 @@ impl Feeder {
         let from = observed.revision;
         let mut watch = self.catalog.store().watch(&keys.all(), from).await?;
         self.publish(&observed);
+        self.is_followed.store(true, Ordering::Relaxed);
         backoff.reset();
         let read_at = Instant::now();
         loop {

@@ -3,8 +3,9 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpStream;
 
-use crawler_tests::PATIENCE;
+use crawler_tests::process::Home;
 use crawler_tests::web::Method;
+use crawler_tests::{PATIENCE, until};
 use serde_json::Value;
 
 use crate::server::{Server, text};
@@ -54,6 +55,8 @@ impl Events {
             if event == name && text(&data["name"]) == resource {
                 return id;
             }
+            // It comes only after a long silence.
+            assert_ne!(event, "heartbeat", "no {name} of {resource}");
         }
     }
 }
@@ -75,7 +78,8 @@ fn events_tell_what_is_there_what_changes_and_what_was_missed() {
     let server = Server::with_puppet();
     add(&server, "books");
     let mut events = Events::of(&server, None);
-    assert_eq!(events.next().0, "begin");
+    let (event, id, _) = events.next();
+    assert_eq!((event.as_str(), id.as_deref()), ("begin", Some("0")));
     let (event, id, data) = events.next();
     assert_eq!((event.as_str(), id), ("added", None));
     assert_eq!(data["resource"]["spec"]["name"], "books");
@@ -89,7 +93,8 @@ fn events_tell_what_is_there_what_changes_and_what_was_missed() {
     let mut found = Vec::new();
     loop {
         let (event, _, data) = events.next();
-        assert_ne!(event, "begin", "nothing is told twice");
+        assert_ne!(event, "begin", "the reader has come back in time");
+        assert_ne!(event, "heartbeat", "{found:?}");
         found.push(format!("{event} {}", text(&data["name"])));
         if found.contains(&"deleted books".to_owned()) && found.contains(&"added shop".to_owned()) {
             break;
@@ -104,12 +109,38 @@ fn a_master_that_stops_ends_events_with_the_reason() {
     let server = Server::with_puppet();
     let mut events = Events::of(&server, None);
     events.until("complete", "");
-    server.stop();
+    let stopped = std::thread::spawn(|| server.stop());
     loop {
         let (event, _, data) = events.next();
+        assert_ne!(event, "heartbeat");
         if event == "end" {
             assert_eq!(data["code"], "UNAVAILABLE", "{data}");
-            return;
+            break;
         }
     }
+    stopped.join().expect("it stops");
+}
+
+#[test]
+fn one_caller_has_a_bounded_number_of_streams_open() {
+    let server = Server::start_in(Home::new(), &["--api-streams=2"]);
+    server.push("puppet", &[]);
+    add(&server, "books");
+    let open = [0, 1].map(|_| {
+        let mut events = Events::of(&server, None);
+        events.until("complete", "");
+        events
+    });
+    let refused = server.http(Method::GET, "/crawler/events", None);
+    let problem = refused.problem();
+    assert!(problem.starts_with("429 RESOURCE_EXHAUSTED"), "{problem}");
+    assert!(problem.contains("--api-streams"), "{problem}");
+    // Calls that end are not bounded by it, and a stream that has ended leaves its place.
+    server.ok(&["resource", "get", "books"]);
+    let [first, _second] = open;
+    drop(first);
+    until("a place for a stream", PATIENCE, || {
+        let items = server.http(Method::GET, "/crawler/resource/books/items", None);
+        (items.status == 200).then_some(())
+    });
 }

@@ -1,20 +1,18 @@
-//! Events of resources, as server-sent events: browsers and most languages read them, and come back by themselves with the id of
-//! the last one.
+//! Events of resources as server-sent events, which clients in most languages read and resume with the id of the last one.
 //!
-//! Each has the name of what it tells, the message `ResourceEvent` as data and, where the reader can go on from it, its
-//! version as id. A stream that is ended from here has a last event `end` with the problem as data.
+//! The name of an event is its kind, its data are the message `ResourceEvent`, and its id is its version, if a reader can go
+//! on from there. A stream that the master ends has a last event `end` with the problem as data.
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header;
+use axum::http::{HeaderName, header};
 use axum::response::IntoResponse as _;
 use futures::stream::StreamExt as _;
 
 use super::params;
-use super::request::{Params, known, positive, text};
+use super::request::{Params, known, text};
 use super::response::Answer;
 use crate::Api;
-use crate::problem::Problem;
 use crawler_proto::{ResourceEvent, WatchResourcesRequest};
 
 /// Header in which a reader that comes back names the last event that it has.
@@ -25,11 +23,8 @@ pub(super) async fn watch_resources(api: Api, params: Params, request: Request) 
     let last = request.headers().get(LAST_EVENT_ID);
     let after = match last.map(|id| id.to_str().unwrap_or_default().trim()) {
         // A reader that was cut off before any id has none to name.
-        None | Some("") => positive(&params, "version")?,
-        Some(id) => id.parse::<u64>().map_err(|_not_a_number| {
-            let detail = format!("Last-Event-ID takes the id of an event, not {id:?}");
-            Problem::invalid(detail, "leave it out to begin anew")
-        })?,
+        None | Some("") => text(&params, "version"),
+        Some(id) => id.to_owned(),
     };
     let message = WatchResourcesRequest {
         name_prefix: text(&params, "prefix"),
@@ -43,14 +38,16 @@ pub(super) async fn watch_resources(api: Api, params: Params, request: Request) 
     let head = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
+        // nginx would gather events until a buffer is full.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     Ok((head, Body::from_stream(events)).into_response())
 }
 
 /// Writes an event. JSON has no line breaks, so its data are one line.
 fn written(event: &ResourceEvent) -> serde_json::Result<String> {
-    let id = match event.version {
-        0 => String::new(),
+    let id = match event.version.as_str() {
+        "" => String::new(),
         version => format!("id: {version}\n"),
     };
     let data = serde_json::to_string(event)?;
@@ -62,18 +59,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_has_a_name_an_id_if_it_can_be_gone_on_from_and_one_line_of_data() {
+    fn an_event_has_a_name_perhaps_an_id_and_one_line_of_data() {
         let mut event = ResourceEvent {
             event: "deleted".to_owned(),
             name: "shop".to_owned(),
             resource: None,
-            version: 0,
+            version: String::new(),
         };
         let data = r#"{"event":"deleted","name":"shop","resource":null,"version":"#;
         let text = written(&event).unwrap();
-        assert_eq!(text, format!("event: deleted\ndata: {data}0}}\n\n"));
-        event.version = 7;
+        assert_eq!(text, format!("event: deleted\ndata: {data}\"\"}}\n\n"));
+        event.version = "7-0".to_owned();
         let text = written(&event).unwrap();
-        assert_eq!(text, format!("event: deleted\nid: 7\ndata: {data}7}}\n\n"));
+        assert_eq!(
+            text,
+            format!("event: deleted\nid: 7-0\ndata: {data}\"7-0\"}}\n\n")
+        );
     }
 }

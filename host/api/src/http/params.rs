@@ -153,9 +153,9 @@ pub(super) const NODES: [QueryParam; 5] = [
 
 pub(super) const EVENTS: [QueryParam; 2] = [
     PREFIX,
-    positive(
+    text(
         "version",
-        "goes on behind the event of this version; the header `Last-Event-ID` says the same, and counts before it",
+        "resumes after the event with this id; the header `Last-Event-ID` has precedence",
     ),
 ];
 

@@ -57,6 +57,7 @@ impl ControlError {
             ControlError::PluginTooLarge { .. } => Code::ResourceExhausted,
             ControlError::Contended { .. }
             | ControlError::NotLeading { .. }
+            | ControlError::NotFollowing
             | ControlError::PluginGone { .. }
             | ControlError::DataSlow { .. }
             | ControlError::Worker(_) => Code::Unavailable,
@@ -128,6 +129,7 @@ impl ControlError {
             }
             ControlError::Contended { .. }
             | ControlError::NotLeading { .. }
+            | ControlError::NotFollowing
             | ControlError::DataSlow { .. }
             | ControlError::Worker(_) => "try again".into(),
             ControlError::PluginGone { .. } => {

@@ -9,12 +9,12 @@ use crate::control::resource_watch::{ResourceChange, ResourceEvent, WatchQuery};
 use crate::replica::Replica;
 use crawler_process::task::TaskScope;
 
-const SOON: Duration = Duration::from_secs(30);
+pub(super) const SOON: Duration = Duration::from_secs(30);
 
 type Events = BoxStream<'static, Result<ResourceEvent, ControlError>>;
 
 /// Creates a bench whose replica follows the store until the scope ends.
-async fn followed() -> (Bench, TaskScope) {
+pub(super) async fn followed() -> (Bench, TaskScope) {
     let mut bench = bench().await;
     let (replica, feeder) = Replica::new(bench.catalog().clone(), Strategy::default());
     let scope = TaskScope::new();
@@ -24,7 +24,7 @@ async fn followed() -> (Bench, TaskScope) {
 }
 
 /// Waits until the replica has all that is written.
-async fn caught_up(bench: &Bench) {
+pub(super) async fn caught_up(bench: &Bench) {
     let catalog = bench.catalog();
     let written = catalog.store().list(&catalog.keys().resources()).await;
     let revision = written.unwrap().revision;
@@ -57,11 +57,15 @@ async fn next(events: &mut Events) -> (String, Option<u64>) {
 
 /// Passes over events until one has these words, and returns its version.
 async fn until(events: &mut Events, words: &str) -> Option<u64> {
+    let mut passed = Vec::new();
     loop {
         let (found, version) = next(events).await;
         if found == words {
             return version;
         }
+        // A heartbeat comes only after a long silence.
+        assert!(found != "heartbeat", "no {words:?} after {passed:?}");
+        passed.push(found);
     }
 }
 
@@ -81,9 +85,9 @@ async fn a_watch_tells_what_is_there_and_then_what_changes() {
     }
     caught_up(&bench).await;
     let mut events = bench.control.resource_events(query(None));
-    for expected in ["begin", "added a", "added b"] {
+    for (expected, known) in [("begin", Some(0)), ("added a", None), ("added b", None)] {
         let (words, version) = next(&mut events).await;
-        assert_eq!((words.as_str(), version), (expected, None));
+        assert_eq!((words.as_str(), version), (expected, known));
     }
     let (words, version) = next(&mut events).await;
     assert_eq!(words, "complete");
@@ -99,7 +103,7 @@ async fn a_watch_tells_what_is_there_and_then_what_changes() {
 
 #[tokio::test]
 async fn a_reader_that_comes_back_is_told_what_it_missed_or_to_begin_anew() {
-    let (bench, scope) = followed().await;
+    let (mut bench, scope) = followed().await;
     for name in ["a", "b", "c"] {
         bench.add(name).await.unwrap();
     }
@@ -115,14 +119,21 @@ async fn a_reader_that_comes_back_is_told_what_it_missed_or_to_begin_anew() {
     bench.add("d").await.unwrap();
     caught_up(&bench).await;
     let mut events = bench.control.resource_events(query(version));
-    for expected in ["deleted b", "changed c Finished", "added d", "complete"] {
-        let (words, version) = next(&mut events).await;
-        assert_eq!(words, expected);
-        assert_eq!(
-            version.is_some(),
-            matches!(expected, "added d" | "complete")
-        );
+    let mut found = Vec::new();
+    while found.last().is_none_or(|last| last != "complete") {
+        let (words, _) = next(&mut events).await;
+        found.push(words);
     }
+    for expected in ["deleted b", "changed c Finished", "added d"] {
+        assert!(found.iter().any(|words| words == expected), "{found:?}");
+    }
+    assert!(!found.iter().any(|words| words == "begin"), "{found:?}");
+    // A master that reads all records anew does not know what was there in between.
+    let (replica, feeder) = Replica::new(bench.catalog().clone(), Strategy::default());
+    scope.spawn("other replica", feeder.run(scope.stop_signal()));
+    bench.control.parts.replica = replica;
+    let mut events = bench.control.resource_events(query(version));
+    assert_eq!(next(&mut events).await.0, "begin");
     // A version that this cluster never had.
     let mut events = bench.control.resource_events(query(Some(u64::MAX)));
     assert_eq!(next(&mut events).await.0, "begin");
@@ -160,11 +171,50 @@ async fn a_watch_tells_only_names_that_the_reader_may_see() {
     for events in &mut streams {
         loop {
             let (words, _) = next(events).await;
-            assert!(!words.contains("other"), "{words}");
+            assert!(!words.contains("other") && words != "heartbeat", "{words}");
             if words == "added team/b" {
                 break;
             }
         }
     }
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_master_that_has_lost_the_store_does_not_say_that_all_is_well() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    let mut events = bench.control.resource_events(query(None));
+    until(&mut events, "complete").await;
+    assert_eq!(next(&mut events).await.0, "heartbeat");
+    bench.control.parts.replica.lose();
+    let error = events.next().await.unwrap().unwrap_err();
+    assert!(matches!(error, ControlError::NotFollowing), "{error}");
+    let mut events = bench.control.resource_events(query(None));
+    let error = events.next().await.unwrap().unwrap_err();
+    assert!(matches!(error, ControlError::NotFollowing), "{error}");
+    scope.stop(SOON).await;
+}
+
+#[tokio::test]
+async fn many_changes_at_once_are_sent_with_the_version_at_their_end() {
+    let (bench, scope) = followed().await;
+    caught_up(&bench).await;
+    let mut events = bench.control.resource_events(query(None));
+    until(&mut events, "complete").await;
+    let n_added = 250;
+    for n in 0..n_added {
+        bench.add(&format!("r{n:03}")).await.unwrap();
+    }
+    let mut names = std::collections::BTreeSet::new();
+    let mut last = None;
+    while names.len() < n_added {
+        let (words, version) = next(&mut events).await;
+        let (_, name) = words.split_once(" r").unwrap();
+        names.insert(name.to_owned());
+        last = version.or(last);
+    }
+    assert!(last.is_some(), "no version among so many events");
     scope.stop(SOON).await;
 }

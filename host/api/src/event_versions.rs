@@ -1,0 +1,87 @@
+//! Versions of events of resources, as readers keep them and bring them back. To readers they are opaque.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use crate::problem::Problem;
+use crawler_master::control::resource_watch::WatchQuery;
+
+/// Version of a reader that knows nothing.
+const NOTHING: &str = "0";
+
+/// Versions of the events of one question: a reader that asks for other names, or may see others, begins anew.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventVersions {
+    question: u64,
+}
+
+impl EventVersions {
+    /// Returns the versions of events that answer this query.
+    pub(crate) fn of(query: &WatchQuery) -> Self {
+        let mut hasher = DefaultHasher::new();
+        query.name_prefix.hash(&mut hasher);
+        for namespace in &query.grants.namespaces {
+            namespace.as_str().hash(&mut hasher);
+        }
+        Self {
+            question: hasher.finish(),
+        }
+    }
+
+    /// Returns the text of a version; 0 is that of a reader that knows nothing.
+    pub(crate) fn text(self, version: u64) -> String {
+        match version {
+            0 => NOTHING.to_owned(),
+            version => format!("{version}-{:016x}", self.question),
+        }
+    }
+
+    /// Parses a version that a reader brings back. Returns `None` if the reader has to begin anew.
+    pub(crate) fn parse(self, text: &str) -> Result<Option<u64>, Problem> {
+        if text.is_empty() || text == NOTHING {
+            return Ok(None);
+        }
+        let parts = text.split_once('-').and_then(|(version, question)| {
+            let question = u64::from_str_radix(question, 16).ok()?;
+            Some((version.parse().ok()?, question))
+        });
+        let Some((version, question)) = parts else {
+            let detail = format!("version takes the id of an event, not {text:?}");
+            return Err(Problem::invalid(detail, "leave it out to begin anew"));
+        };
+        Ok(Some(version).filter(|_| question == self.question))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawler_model::access::Grants;
+
+    #[test]
+    fn a_version_holds_for_the_question_that_it_answered() {
+        let query = |prefix: &str, namespaces: &[&str]| WatchQuery {
+            name_prefix: prefix.to_owned(),
+            grants: Grants {
+                namespaces: namespaces
+                    .iter()
+                    .map(|name| name.parse().unwrap())
+                    .collect(),
+                ..Grants::default()
+            },
+            ..WatchQuery::default()
+        };
+        let versions = EventVersions::of(&query("a", &["team"]));
+        let text = versions.text(7);
+        assert_eq!(versions.parse(&text).unwrap(), Some(7));
+        for other in [query("b", &["team"]), query("a", &["team", "other"])] {
+            let parsed = EventVersions::of(&other).parse(&text);
+            assert_eq!(parsed.unwrap(), None, "{other:?}");
+        }
+        for nothing in ["", &versions.text(0)] {
+            assert_eq!(versions.parse(nothing).unwrap(), None);
+        }
+        for bad in ["7", "x-0", "7-x", "-", "none"] {
+            versions.parse(bad).unwrap_err();
+        }
+    }
+}
