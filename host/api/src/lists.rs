@@ -10,7 +10,7 @@ use super::{Api, CALL_DEADLINE, answer, page_max, spec};
 use crawler_master::ControlError;
 use crawler_master::control::ResourceQuery;
 use crawler_model::id::{PluginName, PluginVersion};
-use crawler_model::label::check_labels;
+use crawler_model::label::{built_in, check_labels};
 use crawler_model::plugin::PluginRecord;
 use crawler_model::resource::Phase;
 use crawler_model::suggest;
@@ -54,7 +54,10 @@ impl Api {
         let mut nodes = answer::nodes(view);
         nodes.retain(|node| {
             let is_of_role = role.is_empty() || node.role.eq_ignore_ascii_case(&role);
-            let has = |(key, value): (&String, &String)| node.labels.get(key) == Some(value);
+            let has = |(key, value): (&String, &String)| {
+                let built_in = built_in(key, &node.id, &node.address);
+                built_in.or(node.labels.get(key).map(String::as_str)) == Some(value)
+            };
             is_of_role && labels.iter().all(has)
         });
         let place = |node: &proto::Node| (rank(&node.role), node.id.clone());
@@ -146,6 +149,8 @@ fn node_place(token: &str) -> Option<(usize, String)> {
 }
 
 fn plugin_place(token: &str) -> Option<(PluginName, PluginVersion)> {
+    // In a query that a caller has not encoded, the plus of a version's build is a blank.
+    let token = token.replace(' ', "+");
     let (name, version) = token.split_once('@')?;
     Some((name.parse().ok()?, version.parse().ok()?))
 }
@@ -216,6 +221,8 @@ mod tests {
         assert_eq!(node_place("1/worker-1"), Some((1, "worker-1".to_owned())));
         assert_eq!(node_place("worker-1"), None);
         assert!(plugin_place("team/books@1.0.0").is_some());
+        let plus = plugin_place("books@1.0.0+b");
+        assert!(plus.is_some() && plus == plugin_place("books@1.0.0 b"));
         assert_eq!(plugin_place("team/books"), None);
     }
 }

@@ -14,6 +14,24 @@ use super::id::{IdError, NAME_MAX, check_name};
 pub(super) const ID: &str = "id";
 /// Name of the label that holds the host of a node's address.
 pub(super) const HOST: &str = "host";
+/// Returns a built-in label of a node with this id and address, or `None` if the label is not built in.
+pub fn built_in<'a>(key: &str, id: &'a str, address: &'a str) -> Option<&'a str> {
+    match key {
+        ID => Some(id),
+        HOST => Some(host(address)),
+        _ => None,
+    }
+}
+
+fn host(address: &str) -> &str {
+    let host = match address.rsplit_once(':') {
+        Some((host, _port)) => host,
+        None => address,
+    };
+    let literal = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+    literal.unwrap_or(host)
+}
+
 /// Largest number of labels of one node, one resource or one selector.
 const MAX_LABELS: usize = 32;
 

@@ -11,7 +11,7 @@ use sha2::Digest as _;
 
 use super::crawl::UnixMillis;
 use super::id::{Incarnation, NodeId};
-use super::label::{HOST, ID};
+use super::label::built_in;
 
 /// Role of a process in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -167,20 +167,8 @@ impl Node {
 
     /// Returns the value of a label, or `None` if the node does not have it.
     pub fn label(&self, key: &str) -> Option<&str> {
-        match key {
-            ID => Some(self.id.as_str()),
-            HOST => Some(self.host()),
-            key => self.labels.get(key).map(String::as_str),
-        }
-    }
-
-    fn host(&self) -> &str {
-        let host = match self.address.rsplit_once(':') {
-            Some((host, _port)) => host,
-            None => &self.address,
-        };
-        let literal = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
-        literal.unwrap_or(host)
+        let built_in = built_in(key, self.id.as_str(), &self.address);
+        built_in.or_else(|| self.labels.get(key).map(String::as_str))
     }
 }
 

@@ -23,7 +23,7 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 pub(super) type PathPart = Result<Path<String>, PathRejection>;
 
-pub(super) type Params = Result<Query<BTreeMap<String, String>>, QueryRejection>;
+pub(super) type Params = Result<Query<Vec<(String, String)>>, QueryRejection>;
 
 /// Returns the origin of a call that changes something.
 pub(super) fn origin(request: &Request) -> Result<Origin, Problem> {
@@ -50,14 +50,20 @@ pub(super) fn known(
     known: &[QueryParam],
 ) -> Result<BTreeMap<String, String>, Problem> {
     let known: Vec<&str> = known.iter().map(|param| param.name).collect();
-    let Query(params) = params.map_err(|e| Problem::invalid(e.body_text(), ""))?;
-    match params.keys().find(|name| !known.contains(&name.as_str())) {
-        Some(name) => Err(Problem::invalid(
-            format!("there is no parameter {name:?} here"),
-            suggest::hint(name, &known),
-        )),
-        None => Ok(params),
+    let Query(pairs) = params.map_err(|e| Problem::invalid(e.body_text(), ""))?;
+    let mut params = BTreeMap::new();
+    for (name, value) in pairs {
+        if !known.contains(&name.as_str()) {
+            let detail = format!("there is no parameter {name:?} here");
+            return Err(Problem::invalid(detail, suggest::hint(&name, &known)));
+        }
+        if params.contains_key(&name) {
+            let detail = format!("parameter {name:?} is there more than once");
+            return Err(Problem::invalid(detail, "give it once"));
+        }
+        params.insert(name, value);
     }
+    Ok(params)
 }
 
 /// Returns a text, which is empty if the parameter is not there.

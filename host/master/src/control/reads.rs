@@ -1,8 +1,10 @@
 //! Calls that read resources.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use tokio::time::Instant;
 
 use super::Control;
 use crate::placement::Candidates;
@@ -22,6 +24,9 @@ const BATCH: usize = 200;
 
 /// Number of resources that are read for one such page: it ends there, and others may follow.
 const READ_MAX: usize = 10_000;
+
+/// Time after which such a page ends, well before the caller has given up. Others may follow.
+const READ_TIME: Duration = Duration::from_secs(10);
 
 /// Resources that a list is to have.
 #[derive(Debug, Clone, Default)]
@@ -66,6 +71,14 @@ impl ResourceQuery {
 /// Crawls as their workers report them, by shard.
 type Live = BTreeMap<ShardId, CrawlStatus>;
 
+/// Answers of workers during one call.
+#[derive(Debug, Default)]
+struct Known {
+    /// Addresses of the workers that were asked.
+    asked: BTreeSet<String>,
+    live: Live,
+}
+
 impl Control {
     /// Returns one resource with its present numbers.
     pub async fn resource(&self, name: &ResourceName) -> Result<ResourceView, ControlError> {
@@ -89,6 +102,8 @@ impl Control {
         let mut entries: Vec<ResourceView> = Vec::new();
         let mut next = query.after.clone();
         let mut n_read = 0;
+        let mut known = Known::default();
+        let end = Instant::now() + READ_TIME;
         loop {
             let n_missing = max - entries.len();
             let batch = match query.is_filtered() {
@@ -98,32 +113,39 @@ impl Control {
             let prefix = query.name_prefix.as_str();
             let read = lists::resources_after(catalog, next.as_ref(), batch, prefix, grants);
             let (mut resources, following) = read.await?;
-            n_read += resources.len();
+            n_read += batch;
             next = following;
             resources.retain(|resource| query.selects(resource));
-            let views = self.views(resources).await?.into_iter();
+            let views = self.views(resources, &mut known).await?.into_iter();
             entries.extend(views.filter(|view| query.has_phase(view)));
             if entries.len() > max {
                 entries.truncate(max);
                 next = entries.last().map(|view| view.resource.spec.name.clone());
             }
-            if next.is_none() || entries.len() == max || n_read >= READ_MAX {
+            let is_over = n_read >= READ_MAX || Instant::now() >= end;
+            if next.is_none() || entries.len() == max || is_over {
                 return Ok(ListPage { entries, next });
             }
         }
     }
 
-    /// Returns these resources with their present numbers.
-    async fn views(&self, resources: Vec<Resource>) -> Result<Vec<ResourceView>, ControlError> {
+    /// Returns these resources with their present numbers. Asks each worker at most once for all that it crawls.
+    async fn views(
+        &self,
+        resources: Vec<Resource>,
+        known: &mut Known,
+    ) -> Result<Vec<ResourceView>, ControlError> {
         let reads = resources.iter().map(|resource| self.shards(resource));
         let reads: Vec<_> = reads.collect();
         let shards: Vec<BTreeMap<ShardId, Versioned<ShardRecord>>> =
             stream::iter(reads).buffered(READS).try_collect().await?;
         let candidates = self.candidates().await?;
-        let owners = owners(shards.iter().flat_map(BTreeMap::values), &candidates);
-        let live = self.live(owners, None).await;
+        let mut owners = owners(shards.iter().flat_map(BTreeMap::values), &candidates);
+        owners.retain(|address, _| known.asked.insert(address.clone()));
+        known.live.extend(self.live(owners, None).await);
         let views = resources.into_iter().zip(shards);
-        let views = views.map(|(resource, shards)| view(resource, shards, &candidates, &live));
+        let views =
+            views.map(|(resource, shards)| view(resource, shards, &candidates, &known.live));
         Ok(views.collect())
     }
 

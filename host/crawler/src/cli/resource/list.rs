@@ -54,7 +54,14 @@ pub(super) async fn filtered(
         plugin: text(&plugin),
         ..request(&args.select)
     };
-    listed(client, request, &args.select).await
+    let mut resources = listed(client, request, &args.select).await?;
+    // Masters of earlier versions do not know these filters.
+    resources.retain(|resource| {
+        let is_in = |phase: &String| resource.phase.eq_ignore_ascii_case(phase);
+        let begins = |prefix: &String| resource.spec().name.starts_with(prefix.as_str());
+        args.phase.as_ref().is_none_or(is_in) && args.prefix.as_ref().is_none_or(begins)
+    });
+    Ok(resources)
 }
 
 fn request(select: &SelectArgs) -> proto::ListResourcesRequest {
