@@ -1,7 +1,11 @@
 //! Handlers of the calls that have no file of their own.
 
+use std::pin::Pin;
+
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request};
+use axum::http::{HeaderValue, header};
+use futures::stream::StreamExt as _;
 use serde_json::json;
 
 use super::body;
@@ -143,7 +147,20 @@ pub(super) async fn get_plugin(api: Api, plugin: PathPart) -> Answer {
 pub(super) async fn plugin_bytes(api: Api, plugin: PathPart, params: Params) -> Answer {
     known(params, &[])?;
     let plugin = api.plugin(&part(plugin)?).await?;
-    file(api.plugin_bytes(&plugin.digest, 0).await?)
+    let mut pieces = api.plugin_bytes(&plugin.digest, 0).await?.peekable();
+    // Bytes that are not there are told before the answer begins.
+    if let Some(Err(_)) = Pin::new(&mut pieces).peek().await
+        && let Some(Err(problem)) = pieces.next().await
+    {
+        return Err(problem);
+    }
+    let mut answer = file(pieces.boxed())?;
+    let head = answer.headers_mut();
+    head.insert(header::CONTENT_LENGTH, plugin.size.into());
+    if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", plugin.digest)) {
+        head.insert(header::ETAG, tag);
+    }
+    Ok(answer)
 }
 
 pub(super) async fn delete_plugin(api: Api, plugin: PathPart, request: Request) -> Answer {
