@@ -82,6 +82,11 @@ fn the_document_describes_what_a_server_answers() {
         assert_eq!(answer.status == 404, is_kept_file, "{path}: {answer:?}");
     }
     let items = &document["paths"]["/crawler/resource/{name}/items"]["get"];
+    let check_envelope = SchemaCheck::of(&document);
+    for line in lines(&server.get("/crawler/resource/books/items?envelope").text) {
+        let schema = &document["components"]["schemas"]["Item"];
+        assert_eq!(check_envelope.faults(schema, &line), Vec::<String>::new());
+    }
     for path in ["?envelope", "?limit=1", "?run=9", "?limit=none"] {
         let path = format!("/crawler/resource/books/items{path}");
         check(

@@ -43,6 +43,12 @@ const ABOUT: &str = "The calls of a master of the crawler. A slash in a name is 
     described by `x-itemSchema`. A stream of lines that breaks off is cut before its end, and one of events ends with an \
     event `end`. Fields of answers are only ever added.";
 
+/// Data of server-sent events.
+const EVENTS: &str = "Data of an event. Those of the last event, `end`, are a problem.";
+
+/// Reference to the schema of errors.
+const PROBLEM: &str = "#/components/schemas/Problem";
+
 /// Page that shows the document. It asks for nothing but the document.
 const PAGE: &str = include_str!("openapi/page.html");
 
@@ -131,6 +137,14 @@ fn operation(
             "in": "header",
             "description": "A call that is sent again under the same key is carried out once.",
             "schema": {"type": "string", "minLength": 1, "maxLength": 128},
+        }));
+    }
+    if matches!(route.docs.gives, [Content::Events(_)]) {
+        parameters.push(json!({
+            "name": "Last-Event-ID",
+            "in": "header",
+            "description": "Id of the last event that the reader has, to resume after it.",
+            "schema": {"type": "string"},
         }));
     }
     let mut operation = json!({
@@ -267,7 +281,7 @@ fn refusal(description: &str) -> Value {
     json!({
         "description": description,
         "content": {
-            "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}},
+            "application/problem+json": {"schema": {"$ref": PROBLEM}},
         },
     })
 }
@@ -295,7 +309,14 @@ fn media(form: Content, schemas: &mut Schemas<'_>) -> (&'static str, Value) {
                 lines(json!({"description": about, "anyOf": [envelope, item]})),
             )
         }
-        Content::Events(message) => ("text/event-stream", lines(schemas.reference(message))),
+        Content::Events(message) => {
+            let event = schemas.reference(message);
+            let end = json!({"$ref": PROBLEM});
+            (
+                "text/event-stream",
+                lines(json!({"description": EVENTS, "anyOf": [event, end]})),
+            )
+        }
         Content::Bytes => ("application/octet-stream", json!({})),
     }
 }

@@ -55,8 +55,8 @@ impl<'d> Schemas<'d> {
                 required.contains(&name) || optional.contains(&name)
             })
             .collect();
-        let properties = self.input_properties(&taken);
-        let mut schema = json!({"type": "object", "properties": properties});
+        let properties = self.input_properties(&taken, required);
+        let mut schema = closed(properties);
         if !required.is_empty() {
             schema["required"] = json!(required);
         }
@@ -154,17 +154,21 @@ impl<'d> Schemas<'d> {
     fn input(&mut self, message: &str) -> Value {
         let described = self.descriptors.message(message);
         let fields: Vec<&Field> = described.fields.iter().collect();
-        let properties = self.input_properties(&fields);
-        let schema = json!({"type": "object", "properties": properties});
-        with_about(schema, &described.about)
+        let properties = self.input_properties(&fields, &[]);
+        with_about(closed(properties), &described.about)
     }
 
-    fn input_properties(&mut self, fields: &[&Field]) -> Map<String, Value> {
+    /// Returns the schemas of fields of a body. `null` stands for a field that is absent.
+    fn input_properties(&mut self, fields: &[&Field], required: &[&str]) -> Map<String, Value> {
         let properties = fields.iter().map(|field| {
             let value = self.input_kind(&field.kind);
             let schema = match field.number {
                 Number::Many => json!({"type": "array", "items": value}),
                 Number::One | Number::Optional => value,
+            };
+            let schema = match required.contains(&field.name.as_str()) {
+                true => schema,
+                false => json!({"anyOf": [schema, {"type": "null"}]}),
             };
             (field.name.clone(), with_about(schema, &field.about))
         });
@@ -181,6 +185,11 @@ impl<'d> Schemas<'d> {
             Kind::Text | Kind::Truth | Kind::Fraction => self.kind(kind),
         }
     }
+}
+
+/// Returns the schema of an object that has no other fields.
+fn closed(properties: Map<String, Value>) -> Value {
+    json!({"type": "object", "properties": properties, "additionalProperties": false})
 }
 
 /// Returns the form of a field, if it is not simply its value.
