@@ -49,14 +49,14 @@ impl<'a> Block<'a> {
     /// Returns bytes, time, rate and end.
     pub fn took(&self) -> String {
         let counts = &self.found.counts;
-        let seconds = counts.took_ms() as f64 / 1_000.0;
+        let time = time(counts.took_ms());
         let size = table::size(counts.bytes);
         let rate = match counts.took_ms() < MIN_RATED_MS {
             true => String::new(),
             false => format!(" ({:.1} pages/s)", self.found.rate()),
         };
         let end = table::plain(self.end);
-        format!("{size} in {seconds:.1} s{rate}; {end}")
+        format!("{size} in {time}{rate}; {end}")
     }
 
     /// Returns all other lines: a name and a value each. A name that is empty goes on with the one before.
@@ -158,6 +158,14 @@ fn way_out(root: &LostRoot) -> Option<String> {
 /// Returns a further line: the number of answers that the cache gave.
 pub fn from_cache(n: u64) -> String {
     format!("  {:<13} {}", "from cache", number(n, "answer"))
+}
+
+/// Formats the time of a run, in the unit that it needs.
+fn time(took_ms: u64) -> String {
+    match took_ms {
+        0..1_000 => format!("{took_ms} ms"),
+        _ => format!("{:.1} s", took_ms as f64 / 1_000.0),
+    }
 }
 
 fn add(
@@ -353,6 +361,19 @@ mod tests {
                 http://b.test/: gone, status 404
                 http://c.test/: timeout",
         );
+    }
+
+    #[test]
+    fn a_run_of_less_than_a_second_took_milliseconds() {
+        for (ms, expected) in [
+            (0, "0 ms"),
+            (7, "7 ms"),
+            (999, "999 ms"),
+            (1_000, "1.0 s"),
+            (8_149, "8.1 s"),
+        ] {
+            assert_eq!(time(ms), expected);
+        }
     }
 
     #[test]
