@@ -14,6 +14,8 @@ pub struct Answer {
     pub status: u16,
     /// Content type.
     pub kind: String,
+    /// Header `retry-after`; empty if there is none.
+    pub retry_after: String,
     /// The whole body.
     pub text: String,
 }
@@ -57,11 +59,15 @@ pub fn try_ask(
                 .body(body.to_owned());
         }
         let answer = request.send().await.map_err(|e| format!("{url}: {e}"))?;
-        let kind = answer.headers().get("content-type");
-        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let header = |name: &str| {
+            let value = answer.headers().get(name);
+            let value = value.and_then(|value| value.to_str().ok());
+            value.unwrap_or_default().to_owned()
+        };
         Ok(Answer {
             status: answer.status().as_u16(),
-            kind: kind.to_owned(),
+            kind: header("content-type"),
+            retry_after: header("retry-after"),
             text: answer.text().await.map_err(|e| format!("{url}: {e}"))?,
         })
     })

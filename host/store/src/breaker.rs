@@ -1,7 +1,8 @@
 //! Circuit breaker: while the store is away, calls fail at once instead of waiting out their deadlines.
 //!
 //! After some failures in a row the circuit is open: calls fail with the reason of the last failure. After a pause one
-//! call goes through as a probe. If it succeeds, the circuit is closed again; if not, another pause begins.
+//! call goes through as a probe. If it succeeds, the circuit is closed again; if not, or if it has no answer in time,
+//! another pause begins.
 //!
 //! [`BreakerStore`] is for calls of clients, which wait for their answer. Leases, watches and compactions go through it
 //! unseen, and whatever works on its own, such as an election, uses the store itself and goes on trying.
@@ -21,6 +22,8 @@ pub struct BreakerSettings {
     pub failures: u32,
     /// Time from an opening to the next probe.
     pub pause: Duration,
+    /// Time for the answer to a probe: all other calls fail meanwhile.
+    pub probe_timeout: Duration,
 }
 
 impl Default for BreakerSettings {
@@ -28,6 +31,7 @@ impl Default for BreakerSettings {
         Self {
             failures: 5,
             pause: Duration::from_secs(1),
+            probe_timeout: Duration::from_secs(5),
         }
     }
 }
@@ -95,6 +99,11 @@ impl Breaker {
         }
     }
 
+    /// Returns the time that a call which has just begun may take; `None` if it is no probe.
+    fn timeout(&self) -> Option<Duration> {
+        (self.state == State::Probing).then_some(self.settings.probe_timeout)
+    }
+
     /// Takes in how a call of this turn has ended.
     fn end(&mut self, turn: Turn, verdict: Verdict, now: Instant) -> Option<Change> {
         if turn != self.turn {
@@ -135,6 +144,7 @@ mod tests {
         Breaker::new(BreakerSettings {
             failures,
             pause: SECOND,
+            probe_timeout: 3 * SECOND,
         })
     }
 

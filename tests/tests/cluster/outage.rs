@@ -3,11 +3,18 @@
 use std::time::{Duration, Instant};
 
 use crawler_tests::cluster::{Cluster, LEASE_TTL, Node};
+use crawler_tests::http::Answer;
+use crawler_tests::web::Method;
 use crawler_tests::{PATIENCE, pass, until};
 
 use serde_json::Value;
 
 use crate::{add_endless, chains, goes_on, one_at_a_time, three_masters, two_workers};
+
+/// Longest time of a call that waits for nothing. It is below every deadline of a call to etcd.
+const AT_ONCE: Duration = Duration::from_millis(500);
+/// Longest time from the moment when etcd is back to the first answer: a probe that is in hand, a pause, and the next probe.
+const SOON: Duration = Duration::from_secs(15);
 
 /// Returns the owner and the epochs of each shard, and the assignments.
 fn owned(cluster: &Cluster) -> (Vec<(String, [Value; 3])>, String) {
@@ -39,7 +46,7 @@ fn without_etcd_for_three_leases_nothing_moves_nothing_is_fetched_and_all_goes_o
     let before = owned(&cluster);
     let begun = Instant::now();
     cluster.etcd.kill(0);
-    let asked = masters[1].http(crawler_tests::web::Method::GET, "/crawler/node", None);
+    let asked = masters[1].http(Method::GET, "/crawler/node", None);
     assert_eq!(asked.status, 503, "{asked:?}");
     assert!(asked.text.contains("etcd"), "{asked:?}");
     // A page that was answered before is still committed; no new page is asked for.
@@ -74,6 +81,54 @@ fn without_etcd_for_three_leases_nothing_moves_nothing_is_fetched_and_all_goes_o
             .count()
     };
     assert_eq!(workers.iter().map(starts).sum::<usize>(), names.len());
+}
+
+/// Asks for what only etcd knows, and tells how long that took.
+fn asked(master: &Node) -> (Answer, Duration) {
+    let begun = Instant::now();
+    let answer = master.http(Method::GET, "/crawler/node", None);
+    (answer, begun.elapsed())
+}
+
+#[test]
+fn calls_fail_at_once_while_etcd_is_away_and_are_answered_soon_after() {
+    let _turn = one_at_a_time();
+    let Some(mut cluster) = Cluster::new() else {
+        return;
+    };
+    let master = cluster.master("1", &[]);
+    // etcd is paused, so that calls have no answer, and then gone, so that none is taken.
+    for is_gone in [false, true] {
+        until("an answer", PATIENCE, || {
+            (asked(&master).0.status == 200).then_some(())
+        });
+        match is_gone {
+            true => cluster.etcd.kill(0),
+            false => cluster.etcd.freeze(0),
+        }
+        let refused = until("a refusal at once", PATIENCE, || {
+            let (answer, took) = asked(&master);
+            let is_of_circuit = answer.text.contains("the store does not answer");
+            (is_of_circuit && took < AT_ONCE).then_some(answer)
+        });
+        assert_eq!(refused.status, 503, "{refused:?}");
+        assert_eq!(refused.json()["code"], "UNAVAILABLE", "{refused:?}");
+        let seconds: u64 = refused
+            .retry_after
+            .parse()
+            .expect("Retry-After has seconds");
+        assert!(seconds >= 1, "{refused:?}");
+        match is_gone {
+            true => {
+                cluster.etcd.launch(0);
+                cluster.etcd.wait();
+            }
+            false => cluster.etcd.thaw(0),
+        }
+        until("an answer soon after etcd is back", SOON, || {
+            (asked(&master).0.status == 200).then_some(())
+        });
+    }
 }
 
 #[test]

@@ -32,6 +32,8 @@ struct Ongoing<'a> {
     store: &'a BreakerStore,
     turn: Turn,
     began: Instant,
+    /// Longest time of a probe. If `None`, the call ends by itself or by its caller.
+    timeout: Option<Duration>,
     has_ended: bool,
 }
 
@@ -47,14 +49,24 @@ impl BreakerStore {
         }
     }
 
-    /// Makes a call, unless the circuit is open. `failure` returns why an answer counts as none.
+    /// Makes a call, unless the circuit is open. `failure` returns why an answer counts as none, and `late` the result of a
+    /// probe without an answer in time.
     async fn through<T>(
         &self,
         call: impl Future<Output = Result<T, StoreError>>,
         failure: fn(&T) -> Option<&'static str>,
+        late: fn(String) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let ongoing = self.begin()?;
-        let result = call.await;
+        let in_time = match ongoing.timeout {
+            Some(timeout) => tokio::time::timeout(timeout, call).await,
+            None => Ok(call.await),
+        };
+        let Ok(result) = in_time else {
+            let why = ongoing.waited();
+            ongoing.end(Some(why.clone()));
+            return late(why);
+        };
         ongoing.end(match &result {
             Ok(answer) => failure(answer).map(str::to_owned),
             Err(error) => fault(error),
@@ -69,6 +81,7 @@ impl BreakerStore {
                 store: self,
                 turn,
                 began: Instant::now(),
+                timeout: circuit.breaker.timeout(),
                 has_ended: false,
             }),
             None => Err(StoreError::Unavailable {
@@ -100,6 +113,11 @@ impl BreakerStore {
 }
 
 impl Ongoing<'_> {
+    /// Returns in words for how long nobody has answered.
+    fn waited(&self) -> String {
+        format!("no answer within {} s", self.began.elapsed().as_secs())
+    }
+
     /// Ends the call. If `why` is given, the store has not answered.
     fn end(mut self, why: Option<String>) {
         self.has_ended = true;
@@ -117,12 +135,8 @@ impl Drop for Ongoing<'_> {
             return;
         }
         // A caller that has waited for long has given the store up.
-        let waited = self.began.elapsed();
-        let (verdict, why) = match waited >= GIVEN_UP {
-            true => {
-                let why = format!("no answer within {} s", waited.as_secs());
-                (Verdict::Failed, Some(why))
-            }
+        let (verdict, why) = match self.began.elapsed() >= GIVEN_UP {
+            true => (Verdict::Failed, Some(self.waited())),
             false => (Verdict::Abandoned, None),
         };
         self.store.end(self.turn, verdict, why);
@@ -145,14 +159,20 @@ fn is_answer<T>(_: &T) -> Option<&'static str> {
     None
 }
 
+/// Returns the result of a read without an answer.
+fn unread<T>(why: String) -> Result<T, StoreError> {
+    Err(StoreError::Unavailable { why })
+}
+
 #[async_trait]
 impl Store for BreakerStore {
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
-        self.through(self.store.get(key), is_answer).await
+        self.through(self.store.get(key), is_answer, unread).await
     }
 
     async fn list(&self, prefix: &str) -> Result<Listing, StoreError> {
-        self.through(self.store.list(prefix), is_answer).await
+        self.through(self.store.list(prefix), is_answer, unread)
+            .await
     }
 
     async fn list_after(
@@ -162,7 +182,7 @@ impl Store for BreakerStore {
         max: usize,
     ) -> Result<Listing, StoreError> {
         let listing = self.store.list_after(prefix, after, max);
-        self.through(listing, is_answer).await
+        self.through(listing, is_answer, unread).await
     }
 
     async fn list_into(
@@ -171,7 +191,7 @@ impl Store for BreakerStore {
         visitor: &mut dyn ListingVisitor,
     ) -> Result<Revision, StoreError> {
         let listing = self.store.list_into(prefix, visitor);
-        self.through(listing, is_answer).await
+        self.through(listing, is_answer, unread).await
     }
 
     async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {
@@ -179,7 +199,9 @@ impl Store for BreakerStore {
             let is_lost = matches!(outcome, Outcome::Unknown);
             is_lost.then_some("the answer to a write was lost")
         };
-        self.through(self.store.commit(txn), failure).await
+        // A write that is given up may have been carried out.
+        let late = |_why: String| Ok(Outcome::Unknown);
+        self.through(self.store.commit(txn), failure, late).await
     }
 
     async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError> {
@@ -219,12 +241,17 @@ mod tests {
     struct Distant {
         twin: StoreTwin,
         is_away: Arc<AtomicBool>,
+        /// True if calls have no end.
+        is_mute: Arc<AtomicBool>,
         n_asked: Arc<AtomicUsize>,
     }
 
     impl Distant {
         async fn reach(&self) -> Result<&StoreTwin, StoreError> {
             self.n_asked.fetch_add(1, Ordering::Relaxed);
+            if self.is_mute.load(Ordering::Relaxed) {
+                std::future::pending::<()>().await;
+            }
             if self.is_away.load(Ordering::Relaxed) {
                 tokio::time::sleep(TIMEOUT).await;
                 return Err(StoreError::Unreachable {
@@ -275,11 +302,13 @@ mod tests {
         let distant = Distant {
             twin: StoreTwin::new(),
             is_away: Arc::default(),
+            is_mute: Arc::default(),
             n_asked: Arc::default(),
         };
         let settings = BreakerSettings {
             failures: 2,
             pause: SECOND,
+            probe_timeout: 3 * SECOND,
         };
         let breaker = BreakerStore::new(Arc::new(distant.clone()), settings);
         (distant, breaker)
@@ -353,6 +382,33 @@ mod tests {
         let probe = tokio::time::timeout(SECOND, store.get("/a")).await;
         assert!(probe.is_err(), "its caller had no more time");
         distant.is_away.store(false, Ordering::Relaxed);
+        store.get("/a").await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_probe_without_an_answer_ends_in_time() {
+        let (distant, store) = distant();
+        distant.is_away.store(true, Ordering::Relaxed);
+        for _ in 0..2 {
+            store.get("/a").await.unwrap_err();
+        }
+        distant.is_mute.store(true, Ordering::Relaxed);
+        tokio::time::advance(SECOND).await;
+        let began = Instant::now();
+        let error = store.get("/a").await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the store does not answer: no answer within 3 s"
+        );
+        // A write may have been carried out.
+        tokio::time::advance(SECOND).await;
+        let outcome = store.commit(Txn::new()).await.unwrap();
+        assert_eq!(outcome, Outcome::Unknown);
+        assert!(began.elapsed() < 8 * SECOND, "{:?}", began.elapsed());
+        for flag in [&distant.is_mute, &distant.is_away] {
+            flag.store(false, Ordering::Relaxed);
+        }
+        tokio::time::advance(SECOND).await;
         store.get("/a").await.unwrap();
     }
 
