@@ -1,11 +1,12 @@
 //! Bounds on the calls of each caller, so that one caller leaves room for the others.
 //!
 //! Callers that have shown a token are told apart by its subject, all others by their address. Each has a bucket of
-//! calls, which fills at the rate and holds a burst of [`BURST_SECONDS`], and a number of calls in hand. A stream is in
-//! hand while it is opened; from then on only the bound on all streams counts.
+//! calls, which fills at the rate and holds a burst of [`BURST_SECONDS`], and a number of calls in hand. A call that answers
+//! with a stream is in hand until the stream is open, and counts as an open stream from before that until the stream
+//! is over.
 //!
-//! The table has at most [`CALLERS_MAX`] callers. One whose bucket is full and who has no call in hand is forgotten
-//! without a loss. Callers that still find no room share one bucket.
+//! The table has at most [`CALLERS_MAX`] callers. One whose bucket is full and who has no call in hand and no stream open is
+//! forgotten without a loss. Callers that still find no room share one bucket.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -37,6 +38,8 @@ pub struct CallerLimits {
     pub rate: u32,
     /// Calls in hand at once: setting `api-concurrency`. 0 means any number.
     pub concurrency: u32,
+    /// Streams open at once: setting `api-streams`. 0 means any number.
+    pub streams: u32,
 }
 
 impl Default for CallerLimits {
@@ -44,6 +47,7 @@ impl Default for CallerLimits {
         Self {
             rate: 500,
             concurrency: 128,
+            streams: 64,
         }
     }
 }
@@ -98,6 +102,13 @@ pub(crate) struct InHand {
     key: CallerKey,
 }
 
+/// Open stream, which counts until this is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenStream {
+    limiter: CallerLimiter,
+    key: CallerKey,
+}
+
 impl CallerLimiter {
     /// Creates a counter with no call in hand.
     pub(crate) fn new(limits: CallerLimits) -> Self {
@@ -119,6 +130,21 @@ impl CallerLimiter {
         }
     }
 
+    /// Begins a stream of this caller, unless that would be more than it may have open.
+    pub(crate) fn begin_stream(&self, key: CallerKey) -> Result<OpenStream, Problem> {
+        let mut table = self.lock();
+        let limits = table.limits;
+        let begun = table.begin_stream(key, Instant::now());
+        drop(table);
+        match begun {
+            Ok(key) => Ok(OpenStream {
+                limiter: self.clone(),
+                key,
+            }),
+            Err((exceeded, key)) => Err(refused(&key, exceeded, limits)),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -127,6 +153,12 @@ impl CallerLimiter {
 impl Drop for InHand {
     fn drop(&mut self) {
         self.limiter.lock().end(&self.key);
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.limiter.lock().end_stream(&self.key);
     }
 }
 
@@ -146,6 +178,13 @@ fn refused(key: &CallerKey, exceeded: Exceeded, limits: CallerLimits) -> Problem
             ),
             "call again in a second, or raise --api-concurrency",
         ),
+        Exceeded::Streams => (
+            format!(
+                "{key} has {} open, as many as --api-streams allows",
+                number(limits.streams.into(), "stream")
+            ),
+            "end one of them, or raise --api-streams",
+        ),
     };
     Problem::new(Code::ResourceExhausted, detail, hint)
         .with_status(StatusCode::TOO_MANY_REQUESTS)
@@ -158,6 +197,7 @@ fn refused(key: &CallerKey, exceeded: Exceeded, limits: CallerLimits) -> Problem
 enum Exceeded {
     Rate,
     Concurrency,
+    Streams,
 }
 
 /// Calls of each caller. It knows no clock; whoever calls it tells the time.
@@ -174,6 +214,18 @@ struct Usage {
     /// Time at which the bucket is full. Every call moves it on by the time in which one call flows in.
     full_at: Instant,
     n_in_hand: u32,
+    n_streams: u32,
+}
+
+impl Usage {
+    /// Returns the use of a caller that has done nothing yet.
+    fn none(now: Instant) -> Self {
+        Self {
+            full_at: now,
+            n_in_hand: 0,
+            n_streams: 0,
+        }
+    }
 }
 
 impl Table {
@@ -188,11 +240,11 @@ impl Table {
     /// Counts a call, and returns the key under which it counts. A call that is refused takes nothing.
     fn begin(&mut self, key: CallerKey, now: Instant) -> Result<CallerKey, (Exceeded, CallerKey)> {
         let key = self.with_room(key, now);
-        let CallerLimits { rate, concurrency } = self.limits;
-        let usage = self.callers.entry(key.clone()).or_insert(Usage {
-            full_at: now,
-            n_in_hand: 0,
-        });
+        let CallerLimits {
+            rate, concurrency, ..
+        } = self.limits;
+        let usage = self.callers.entry(key.clone());
+        let usage = usage.or_insert(Usage::none(now));
         if concurrency > 0 && usage.n_in_hand >= concurrency {
             return Err((Exceeded::Concurrency, key));
         }
@@ -214,6 +266,29 @@ impl Table {
         }
     }
 
+    /// Counts an open stream, and returns the key under which it counts.
+    fn begin_stream(
+        &mut self,
+        key: CallerKey,
+        now: Instant,
+    ) -> Result<CallerKey, (Exceeded, CallerKey)> {
+        let key = self.with_room(key, now);
+        let max = self.limits.streams;
+        let usage = self.callers.entry(key.clone());
+        let usage = usage.or_insert(Usage::none(now));
+        if max > 0 && usage.n_streams >= max {
+            return Err((Exceeded::Streams, key));
+        }
+        usage.n_streams += 1;
+        Ok(key)
+    }
+
+    fn end_stream(&mut self, key: &CallerKey) {
+        if let Some(usage) = self.callers.get_mut(key) {
+            usage.n_streams = usage.n_streams.saturating_sub(1);
+        }
+    }
+
     /// Returns the key if the table has it or has room for it, and otherwise the one that the rest shares.
     fn with_room(&mut self, key: CallerKey, now: Instant) -> CallerKey {
         if self.callers.len() < CALLERS_MAX || self.callers.contains_key(&key) {
@@ -221,8 +296,9 @@ impl Table {
         }
         if self.next_sweep.is_none_or(|next_sweep| now >= next_sweep) {
             self.next_sweep = Some(now + SWEEP_PAUSE);
-            self.callers
-                .retain(|_, usage| usage.n_in_hand > 0 || usage.full_at > now);
+            self.callers.retain(|_, usage| {
+                usage.n_in_hand > 0 || usage.n_streams > 0 || usage.full_at > now
+            });
         }
         match self.callers.len() < CALLERS_MAX {
             true => key,
@@ -238,7 +314,11 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn table(rate: u32, concurrency: u32) -> Table {
-        Table::new(CallerLimits { rate, concurrency })
+        Table::new(CallerLimits {
+            rate,
+            concurrency,
+            streams: 2,
+        })
     }
 
     fn subject(name: &str) -> CallerKey {
@@ -284,6 +364,38 @@ mod tests {
         assert_eq!(burst(&mut table, &greedy, now), 18);
         let refused = table.begin(greedy.clone(), now).unwrap_err();
         assert_eq!(refused, (Exceeded::Rate, greedy));
+    }
+
+    #[test]
+    fn streams_have_a_bound_of_their_own_for_each_caller() {
+        let (mut table, now) = (table(10, 1), Instant::now());
+        let (greedy, modest) = (subject("greedy"), subject("modest"));
+        for _ in 0..2 {
+            table.begin_stream(greedy.clone(), now).unwrap();
+        }
+        let refused = table.begin_stream(greedy.clone(), now).unwrap_err();
+        assert_eq!(refused, (Exceeded::Streams, greedy.clone()));
+        table.begin_stream(modest, now).unwrap();
+        // Streams are neither calls in hand nor part of the rate.
+        assert_eq!(burst(&mut table, &greedy, now), 20);
+        table.end_stream(&greedy);
+        table.begin_stream(greedy.clone(), now).unwrap();
+        table.limits.streams = 0;
+        for _ in 0..1_000 {
+            table.begin_stream(greedy.clone(), now).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_caller_with_an_open_stream_is_not_forgotten() {
+        let (mut table, now) = (table(500, 128), Instant::now());
+        let held = table.begin_stream(subject("a"), now).unwrap();
+        for n in 0..CALLERS_MAX as u32 + 10 {
+            if let Ok(key) = table.begin(address(n), now + SECOND * n) {
+                table.end(&key);
+            }
+        }
+        assert_eq!(table.callers[&held].n_streams, 1);
     }
 
     #[test]
@@ -354,8 +466,18 @@ mod tests {
         let limiter = CallerLimiter::new(CallerLimits {
             rate: 1,
             concurrency: 1,
+            streams: 1,
         });
         let caller = subject("a");
+        let stream = limiter.begin_stream(caller.clone()).unwrap();
+        let refused = limiter.begin_stream(caller.clone()).unwrap_err();
+        assert_eq!(
+            refused.detail,
+            "a has 1 stream open, as many as --api-streams allows"
+        );
+        assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+        drop(stream);
+        drop(limiter.begin_stream(caller.clone()).unwrap());
         let held = limiter.begin(caller.clone()).unwrap();
         let refused = limiter.begin(caller.clone()).unwrap_err();
         assert_eq!(

@@ -1,7 +1,7 @@
 //! Intake of the calls of a listener: who calls, whether the caller may call now, and the line that the log gets.
 //!
 //! Both forms of the calls come through here before anything of a body is read. A call ends when its answer is there,
-//! or, if that is a stream, when the stream is open. Every call of a client is a line of its own target: at `info`
+//! or, if that is a stream, when the stream is open; open streams are bounded where they are opened. Every call of a client is a line of its own target: at `info`
 //! if it was carried out or refused, at `warn` if it was let in and this side failed. The line has neither tokens nor
 //! bodies.
 
@@ -177,6 +177,7 @@ mod tests {
             limiter: Some(CallerLimiter::new(CallerLimits {
                 rate: 0,
                 concurrency,
+                ..CallerLimits::default()
             })),
         }
     }

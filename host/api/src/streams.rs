@@ -7,6 +7,7 @@ use futures::stream::{self, BoxStream, StreamExt as _, TryStreamExt as _};
 use tokio_util::sync::CancellationToken;
 
 use super::access::Caller;
+use super::caller_limits::OpenStream;
 use super::calls::Permit;
 use super::event_versions::EventVersions;
 use super::problem::Problem;
@@ -118,12 +119,15 @@ impl Api {
         .await
     }
 
-    /// Opens a stream. It counts as a call until it ends, and ends with an error when the master stops.
+    /// Opens a stream. It counts as a call, and as a stream of its caller, until it ends, and ends with an error when the
+    /// master stops.
     pub(super) async fn open<T: Send + 'static>(
         &self,
         call: impl Future<Output = Result<BoxStream<'static, Result<T, ControlError>>, Problem>>,
     ) -> Result<Stream<T>, Problem> {
-        let permit = self.calls.stream()?;
+        let key = self.caller.limit_key();
+        let of_caller = key.map(|key| self.limiter.begin_stream(key)).transpose()?;
+        let permit = (self.calls.stream()?, of_caller);
         let stream = bounded(CALL_DEADLINE, call).await?;
         let (stop, caller) = (self.stop.clone(), self.caller.clone());
         Ok(until(stream, stop, caller, permit))
@@ -135,7 +139,7 @@ fn until<T: Send + 'static>(
     stream: BoxStream<'static, Result<T, ControlError>>,
     stop: CancellationToken,
     caller: Caller,
-    permit: Permit,
+    permit: (Permit, Option<OpenStream>),
 ) -> Stream<T> {
     let end = async move {
         tokio::select! {

@@ -64,7 +64,9 @@ fn a_flood_of_clients_leaves_memory_bounded_and_calls_quick() {
     let home = Home::new();
     // In the short form the stall timeout is short, so that silent clients are cut soon enough to be seen.
     let stall = if is_full { "10s" } else { "2s" };
-    let up = Up::start(&home, &[&format!("--stall-timeout={stall}")]);
+    // All clients are at one address, and are to be as many as those of many addresses.
+    let stall = format!("--stall-timeout={stall}");
+    let up = Up::start(&home, &[&stall, "--api-streams=0"]);
     for guest in ["puppet", "hostile"] {
         up.ok([
             "plugin",

@@ -61,6 +61,7 @@ fn the_book_tells_the_defaults_of_settings() {
             ("--frontier-readers", calls.frontier_readers.to_string()),
             ("--api-rate", number(calls.limits.rate.into())),
             ("--api-concurrency", number(calls.limits.concurrency.into())),
+            ("--api-streams", number(calls.limits.streams.into())),
         ],
     );
     check(

@@ -64,6 +64,10 @@ pub(super) struct CallArgs {
     /// Calls in hand at once of each subject or address; further ones are told to come again. 0 allows any number
     #[arg(long, value_name = "N", default_value_t = CallerLimits::default().concurrency, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     api_concurrency: u32,
+    /// Streams open at once of each subject or address: items, logs, files and events; further ones are told to come
+    /// again. 0 allows any number
+    #[arg(long, value_name = "N", default_value_t = CallerLimits::default().streams, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    api_streams: u32,
 }
 
 impl RequestArgs {
@@ -103,6 +107,7 @@ impl CallArgs {
             limits: CallerLimits {
                 rate: self.api_rate,
                 concurrency: self.api_concurrency,
+                streams: self.api_streams,
             },
         }
     }
