@@ -3,7 +3,7 @@
 //! own, have names too.
 
 /// Parts that the tests of `tests/run` need. `.ci/run` demands all of them.
-pub const OF_TESTS: [&str; 26] = [
+pub const OF_TESTS: [&str; 27] = [
     "by-hand",
     "cargo-deny",
     "componentize-py",
@@ -24,6 +24,7 @@ pub const OF_TESTS: [&str; 26] = [
     "python3",
     "python3-doc",
     "rustdoc",
+    "schemathesis",
     "script",
     "systemd-analyze",
     "three-machines",

@@ -35,6 +35,7 @@ mod recrawl;
 mod resources;
 mod restart;
 mod rules;
+mod schemathesis;
 mod sdk;
 mod seeding;
 mod server;

@@ -26,7 +26,7 @@ struct Call {
     in_namespace: String,
 }
 
-const ROLES: [&str; 4] = ["viewer", "operator", "publisher", "admin"];
+pub(crate) const ROLES: [&str; 4] = ["viewer", "operator", "publisher", "admin"];
 
 /// Reads the table of calls of the book, which a test compares with the code.
 fn calls() -> Vec<Call> {
@@ -73,17 +73,23 @@ fn calls() -> Vec<Call> {
 }
 
 /// A server that asks for tokens, with the one of its administrator.
-struct Guarded {
-    server: Server,
-    admin: String,
+pub(crate) struct Guarded {
+    pub(crate) server: Server,
+    pub(crate) admin: String,
 }
 
 impl Guarded {
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts with further arguments.
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
         let home = Home::new();
         let file = home.path().join("first-token");
         let first = format!("--first-token={}", file.display());
-        let server = Server::start_in(home, &["--require-tokens", &first]);
+        let usual = ["--require-tokens", first.as_str()];
+        let server = Server::start_in(home, &[&usual, arguments].concat());
         let admin = until("the first token", PATIENCE, || {
             let token = fs::read_to_string(&file).ok()?.trim().to_owned();
             (!token.is_empty()).then_some(token)
@@ -96,12 +102,18 @@ impl Guarded {
         guarded
     }
 
-    fn ask(&self, token: &str, method: Method, path: &str, body: Option<&str>) -> http::Answer {
+    pub(crate) fn ask(
+        &self,
+        token: &str,
+        method: Method,
+        path: &str,
+        body: Option<&str>,
+    ) -> http::Answer {
         self.server.http_as(Some(token), method, path, body)
     }
 
     /// Makes a token, and waits until it is known.
-    fn token(&self, body: &Value) -> String {
+    pub(crate) fn token(&self, body: &Value) -> String {
         let body = body.to_string();
         let path = "/crawler/access/token";
         let issued = self.ask(&self.admin, Method::POST, path, Some(&body));
