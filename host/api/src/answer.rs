@@ -261,4 +261,4 @@ pub(super) fn plugin(record: PluginRecord) -> proto::Plugin {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -27,6 +27,7 @@
 //! problem      errors: one table of codes for both forms
 //! client       the calls from the other side, and those of a master to workers
 //! forward      the way of a call that changes something to the leader
+//! webhooks     the calls by which a leader tells receivers of events
 //! ```
 //!
 //! The meaning of each call is defined by [`Control`]; nothing here decides anything.
@@ -83,6 +84,7 @@ pub mod spec;
 mod streams;
 pub mod tls;
 mod tokens;
+pub mod webhooks;
 
 pub use self::bounds::{
     CALL_DEADLINE, CALLS_MAX, PAGE_MAX, PIECE_MAX, REQUEST_MAX, STREAMS_MAX, UPLOAD_DEADLINE,

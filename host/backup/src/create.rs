@@ -60,7 +60,8 @@ pub async fn create(
     Ok(manifest)
 }
 
-/// Lists all keys that are not under leases; an error if nodes are there.
+/// Lists all keys that are not under leases; an error if nodes are there. Positions of webhooks are left out: they are
+/// revisions, and those of the store that a backup is restored into are others.
 async fn look(catalog: &Catalog) -> Result<Listing, BackupError> {
     let keys = catalog.keys();
     let listed = catalog.store().list(&keys.all()).await;
@@ -77,7 +78,10 @@ async fn look(catalog: &Catalog) -> Result<Listing, BackupError> {
     if !nodes.is_empty() {
         return Err(BackupError::Running { nodes });
     }
-    listing.entries.retain(|entry| !keys.is_leased(&entry.key));
+    let positions = keys.webhook_positions();
+    listing
+        .entries
+        .retain(|entry| !keys.is_leased(&entry.key) && !entry.key.starts_with(&positions));
     Ok(listing)
 }
 

@@ -129,13 +129,16 @@ async fn a_restored_cluster_has_the_same_records_and_objects() {
 }
 
 #[tokio::test]
-async fn keys_under_leases_are_left_out() {
+async fn keys_under_leases_and_positions_of_webhooks_are_left_out() {
     let cluster = Cluster::with_crawls().await;
     let store = cluster.catalog.store();
     let lease = store.grant_lease(Duration::from_secs(60)).await.unwrap();
     let key = cluster.catalog.keys().status(&"worker-1".parse().unwrap());
     let txn = Txn::new().put_leased(key, "{}", lease);
     store.commit(txn).await.unwrap();
+    let webhook = "chat".parse().unwrap();
+    let position = cluster.catalog.keys().webhook_position(&webhook);
+    cluster.put_record(&position, "7").await;
     assert_eq!(cluster.back_up().await.unwrap().records.n, 301);
 }
 

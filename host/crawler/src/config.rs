@@ -32,6 +32,7 @@ mod resource;
 mod secret;
 mod source;
 mod tls;
+mod webhook;
 mod written;
 
 pub use access::{CredentialConfig, ProxyConfig};
@@ -51,6 +52,7 @@ pub use hosts::FixedHosts;
 pub use initial::initial_file;
 pub use secret::SecretRef;
 pub use tls::TlsConfig;
+pub use webhook::WebhookConfig;
 pub use written::{Change, changes, document, json_document};
 
 /// Config file that is read without being named, if it exists.

@@ -17,6 +17,7 @@
 //! | hosts, their turns and their failures | `reference/fetch.md` | [`crawler_fetch::throttle`], [`crawler_fetch::turns`], [`crawler_worker::peers`] |
 //! | what survives what | `design/survival.md` | [`crawler_frontier::durable`], [`crawler_crawl::permit`], [`crawler_worker::lease_permit`] |
 //! | TLS of listeners and clients | `operate/tls.md` | [`crawler_api::tls`] |
+//! | calls to others when a resource changes | `operate/webhooks.md` | [`crawler_master::webhooks`], [`crawler_api::webhooks`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
 //! | backups of store and data root | `operate/backup.md` | [`crawler_backup`] |
 //! | files of the data root, kept bodies | `operate/data-root.md`, `guide/files.md` | [`crawler_data`], [`crawler_sink`] |
@@ -44,6 +45,7 @@
 //!
 //! A crate that needs something from above declares a trait that is implemented there:
 //! [`crawler_master::WorkerCalls`] and [`crawler_plugin::FetchBytes`] over gRPC in `api`,
+//! [`crawler_master::webhooks::SendWebhook`] over HTTP in `api`,
 //! [`crawler_plugin::LoadRules`] over masters, data root and engine in [`app`],
 //! [`crawler_crawl::permit::FetchPermit`] by the lease of a worker in `worker`.
 //!
@@ -74,6 +76,7 @@
 //! | join tokens | 1 000, and 500 nodes each | the next token, if they have expired; whoever revokes them | none | `no_more_join_tokens_are_made_than_are_kept`, `a_record_keeps_no_secret_and_fits_into_the_store` |
 //! | access tokens | 10 000 | whoever revokes them | none | `no_more_tokens_are_made_than_are_kept` |
 //! | changes of resources, for those who watch them | 10 000; readers that are further behind begin anew | the next change | none | `the_log_of_changes_has_a_bound_and_tells_how_far_it_reaches` |
+//! | events that wait for a webhook | 4 MiB and 1 000; no more are read meanwhile, and a resource that changes again is told once | the receiver; an event is given up after 10 calls | `max-queued`, `max-attempts` of `[webhook.NAME]` | `events_wait_within_their_bound_and_the_rest_is_told_later`, `a_failed_call_is_made_again_and_given_up_at_its_bound` |
 //! | items | none: they are what is crawled for | `crawler resource delete --purge` | none | `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
 //! | kept files | 10 GiB in a run over all shards, each of 64 MiB; pages with further ones are given up | `crawler resource delete --purge` | `--max-kept`, `--max-file` | `files_beyond_the_quota_are_given_up_and_told_once`, `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
 //! | line files | 256 MiB each, and one for each opening of a frontier that brings items | with the items; what does not count, with the frontier | none | `a_file_is_followed_by_the_next_at_its_bound_and_none_is_written_over`, `files_that_were_cut_to_their_marks_are_read_without_them` |

@@ -54,6 +54,7 @@ mod hop;
 mod hop_checks;
 mod host_signal;
 mod politeness;
+pub mod post;
 mod proxied;
 mod proxy_pools;
 mod request_log;

@@ -1,5 +1,5 @@
-//! Duties of a leader besides answering calls: it places shards, removes deleted resources, and looks after the
-//! data root and the history of the store.
+//! Duties of a leader besides answering calls: it places shards, removes deleted resources, looks after the data root
+//! and the history of the store, and sends webhooks.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::control::Control;
 use super::housekeeping::{self, Compaction};
 use super::reconcile::{ReconcileParts, Reconciler};
+use super::webhooks::{self, Webhook};
 use crawler_store::election::{ElectionStatus, Leadership};
 
 /// Logs the leader whenever it is another master than before.
@@ -40,6 +41,8 @@ pub struct Leader {
     pub reconcile: ReconcileParts,
     /// Compaction of the store's history. If `None`, something else looks after it.
     pub compaction: Option<Compaction>,
+    /// Receivers of events.
+    pub webhooks: Vec<Webhook>,
     /// Calls of this master; they know the state of the election.
     pub control: Arc<Control>,
 }
@@ -84,7 +87,10 @@ impl Leader {
             parts: self.reconcile.clone(),
             leadership: leadership.clone(),
         };
+        let records = (catalog, replica);
+        let webhooks = webhooks::run(&self.webhooks, records, leadership, &**clock);
         tokio::join!(
+            Box::pin(webhooks),
             reconciler.run(stop.clone()),
             housekeeping::sweep(&**cleanup, &**clock, &self.control),
             housekeeping::compact(catalog, replica, self.compaction),

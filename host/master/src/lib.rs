@@ -15,6 +15,7 @@
 //! missing_workers  pure: how long what is on a missing worker waits for it
 //! revocations      pure: how long an owner is waited for that is to give a shard back
 //! balance          pure: when loads are levelled out, and by which moves
+//! webhooks         calls by which the leader tells others what happens to resources
 //! ```
 //!
 //! Desired state is written first and placed later. A watch only wakes the loop, which then looks at the whole
@@ -48,6 +49,7 @@ pub mod replica;
 mod revocations;
 #[cfg(test)]
 mod twin;
+pub mod webhooks;
 
 pub use error::{Code, ControlError};
 

@@ -73,6 +73,12 @@ name_type!(
     "node id",
     check_name
 );
+name_type!(
+    /// Name of a webhook in the config file of masters, such as `chat`.
+    WebhookName,
+    "webhook name",
+    check_name
+);
 
 impl Namespace {
     /// True if a name is in this namespace, or in one below it. The name that is spelled like the namespace itself is

@@ -6,7 +6,7 @@
 use super::LeaseId;
 use crawler_model::access::{Subject as AccessSubject, TokenId};
 use crawler_model::id::{
-    NodeId, PluginName, PluginVersion, RequestId, ResourceId, ResourceName, Shard,
+    NodeId, PluginName, PluginVersion, RequestId, ResourceId, ResourceName, Shard, WebhookName,
 };
 use crawler_model::node::Role;
 use crawler_model::resource::ShardId;
@@ -190,6 +190,16 @@ impl Keys {
     pub fn ended(&self, name: &ResourceName, request: &RequestId) -> String {
         let name = escaped(name.as_str());
         format!("{}/ended/{name}/{}", self.prefix, request.as_str())
+    }
+
+    /// Prefix of the positions of all webhooks.
+    pub fn webhook_positions(&self) -> String {
+        format!("{}/webhooks/", self.prefix)
+    }
+
+    /// Key of the position up to which a webhook has told events.
+    pub fn webhook_position(&self, name: &WebhookName) -> String {
+        format!("{}{name}", self.webhook_positions())
     }
 
     /// Prefix of all that decides who may do what.

@@ -46,4 +46,5 @@ mod statistics;
 mod statuses;
 mod tokens;
 mod tutorial;
+mod webhooks;
 mod workbench;

@@ -99,6 +99,7 @@ fn the_example_config_runs_as_it_stands() {
     for (there, here) in [
         ("22:00-06:00", "00:00-24:00".to_owned()),
         ("proxy = \"abroad\"", "proxy = \"direct\"".to_owned()),
+        ("\"webhook/chat\"", "\"chat\"".to_owned()),
         ("\"plugins/books\"", quoted("books")),
         ("\"/opt/rules/forum.wasm\"", quoted("forum_list")),
         (
@@ -118,6 +119,8 @@ fn the_example_config_runs_as_it_stands() {
     for secret in ["proxy", "shop-password", "forum-token"] {
         home.write(secret, "secret");
     }
+    // The base64 of 32 bytes. Nobody is at the address that it is for.
+    home.write("chat", &format!("{}=", "c".repeat(43)));
     let authority = rcgen::generate_simple_self_signed(["shop.example".to_owned()]);
     let authority = authority.expect("it is a name");
     home.write("more.pem", &authority.cert.pem());

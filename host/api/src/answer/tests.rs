@@ -385,7 +385,7 @@ fn resource() -> ResourceView {
     }
 }
 
-fn empty_resource() -> ResourceView {
+pub(crate) fn empty_resource() -> ResourceView {
     let full = resource();
     let spec = ResourceSpec {
         name: "books".parse().unwrap(),

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::connecting_store::ConnectingStore;
 use super::node_certificate::{self, Prepared};
-use super::process::{self, Backend, Base, Process};
+use super::process::{Backend, Base, Process};
 use super::supervisor::Supervisor;
 use super::{parts, seeding};
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
@@ -108,7 +108,7 @@ async fn start_worker(
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Process> {
-    let fetcher = process::fetcher(options, clock.clone())?;
+    let fetcher = parts::cluster_fetcher(options, clock.clone())?;
     let catalog = Catalog::new(store.clone(), Keys::default());
     let node = (Role::Worker, &options.node);
     let certified = node_certificate::obtain(node, &options.labels, &catalog, None, &clock);

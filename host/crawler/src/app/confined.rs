@@ -24,11 +24,11 @@ use super::{access as app_access, data_root, listeners, parts, run};
 use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{Command, WorkerOptions};
-use crate::config::{self, FetchConfig, FileConfig, FixedHosts};
+use crate::config::{self, FetchConfig, FileConfig, FixedHosts, WebhookConfig};
 use crawler_data::KeptFiles;
 use crawler_devtools::place;
 use crawler_plugin::admission;
-use crawler_process::clock::SystemClock;
+use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::confine::{self, Confinement, PathAccess};
 
 /// Builds the plugins of the command and then confines this process to what it still needs. It is called
@@ -72,6 +72,8 @@ pub fn confined(mut command: Command, log: Option<&Path>) -> anyhow::Result<Comm
         }
         Command::Up(options) if is_wanted(&options.engine) => {
             NodeTls::load(&options.config.tls, None)?;
+            let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+            parts::webhooks(&options.config, &clock)?;
             listeners::check_port(options.grpc, "--grpc")?;
             listeners::check_port(options.http, "--http")?;
             let first_token = options.exposure.first_token.as_deref();
@@ -132,6 +134,9 @@ fn confine_server(
     let mut access = access(engine, log)?;
     access.read.extend(config.fetch.files().map(Path::to_owned));
     access.read.extend(config.tls.folders());
+    let secrets = config.webhooks.iter();
+    let secrets = secrets.filter_map(WebhookConfig::secret_file);
+    access.read.extend(secrets.map(Path::to_owned));
     for plugin in &config.plugins {
         access.read.push(plugin.path.clone());
         access.read.extend(plugin.sources.iter().cloned());

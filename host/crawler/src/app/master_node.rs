@@ -15,6 +15,7 @@ use crawler_master::leader::{self, Leader};
 use crawler_master::node_watch;
 use crawler_master::reconcile::{DeletionSettings, ReconcileParts};
 use crawler_master::replica::{Feeder, Replica};
+use crawler_master::webhooks::Webhook;
 use crawler_model::id::NodeId;
 use crawler_model::node::{Contender, Node};
 use crawler_plugin::Admit;
@@ -44,6 +45,8 @@ pub(super) struct MasterParts {
     pub(super) tls: ClientTls,
     /// CA that issues the certificates of nodes.
     pub(super) authority: Arc<Authority>,
+    /// Receivers of events.
+    pub(super) webhooks: Vec<Webhook>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) options: MasterOptions,
 }
@@ -79,6 +82,7 @@ impl MasterNode {
             workers,
             tls,
             authority,
+            webhooks,
             clock,
             options,
         } = parts;
@@ -131,6 +135,7 @@ impl MasterNode {
         let leader = Leader {
             reconcile,
             compaction,
+            webhooks,
             control: control.clone(),
         };
         Self {

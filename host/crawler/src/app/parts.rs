@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use ipnet::IpNet;
 
+use crate::cli::ClusterWorkerOptions;
 use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::{build_plugin, refused};
 use crate::config::{self, EtcdConfig, FetchConfig, FetcherSettings, FixedHosts};
@@ -35,9 +36,24 @@ use crawler_store::etcd::{EtcdSettings, TlsSettings};
 use crawler_store::{Guard, Outcome, StoreError, Txn};
 
 mod access;
+mod webhooks;
+
+pub(super) use webhooks::webhooks;
 
 /// Divisor of the process's memory that gives the memory of calls.
 const CALL_SHARE: u64 = 2;
+
+/// Returns the fetcher of a worker, and the address policy that it asks. They come before `Base::open`, so that
+/// wrong settings take no port.
+pub(super) fn cluster_fetcher(
+    options: &ClusterWorkerOptions,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<(Arc<AddressPolicy>, Arc<HttpFetcher>)> {
+    let policy = address_policy(&options.allow_networks, &options.allow_ports);
+    let config = &options.node.config;
+    let fetch = fetcher(policy.clone(), &config.fetch, &config.hosts, None, clock)?;
+    Ok((policy, fetch))
+}
 
 /// Returns the identity of this cluster, which is made when the store is empty. A user of etcd that may only read it
 /// waits for a process that may write it.

@@ -21,7 +21,7 @@ use crawler_store::catalog::Catalog;
 
 mod base;
 
-pub(super) use base::{Backend, Base, fetcher};
+pub(super) use base::{Backend, Base};
 
 /// Time that everything may take to end after a stop.
 const STOP_GRACE: Duration = Duration::from_secs(15);

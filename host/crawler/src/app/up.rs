@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::node_certificate::Prepared;
-use super::process::{self, Backend, Base, Process};
+use super::process::{Backend, Base, Process};
 use super::supervisor::Supervisor;
-use super::{master_node, seeding};
+use super::{master_node, parts, seeding};
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions, UpOptions, WantedId};
 use crate::config::EtcdConfig;
 use crawler_master::control::Control;
@@ -40,7 +40,7 @@ pub(super) async fn run(
 pub(super) async fn start(options: &UpOptions) -> anyhow::Result<(Process, Arc<Control>)> {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let (master, worker) = self::options(options)?;
-    let fetcher = process::fetcher(&worker, clock.clone())?;
+    let fetcher = parts::cluster_fetcher(&worker, clock.clone())?;
     let prepared = Prepared::default();
     let mut base = Base::open(&master.node, Backend::Embedded, clock, prepared).await?;
     let master = base.master(&master).await?;

@@ -17,10 +17,11 @@ use super::hosts::{self, Addresses, FixedHosts};
 use super::resource;
 use super::source::{self, Source};
 use super::tls::{self, TlsConfig};
+use super::webhook::{self, WebhookConfig, WebhookTable};
 use crawler_model::resource::ResourceSpec;
 use crawler_process::confine::Confinement;
 
-const TOP: [&str; 12] = [
+const TOP: [&str; 13] = [
     "allow-ports",
     "cluster",
     "confinement",
@@ -33,6 +34,7 @@ const TOP: [&str; 12] = [
     "proxies",
     "resource",
     "tls",
+    "webhook",
 ];
 const ETCD: [&str; 6] = [
     "endpoints",
@@ -59,6 +61,8 @@ pub struct FileConfig {
     pub tls: TlsConfig,
     /// CA of the cluster, for masters.
     pub cluster: ClusterConfig,
+    /// Receivers of events, for masters.
+    pub webhooks: Vec<WebhookConfig>,
     /// Settings of this process for fetching, whatever resources ask for.
     pub fetch: FetchConfig,
     /// Addresses of hosts that replace those of the system's resolver.
@@ -271,6 +275,17 @@ impl Reading {
                     config.fetch.credentials.extend(credential);
                 }
             }
+            "webhook" => {
+                let tables: BTreeMap<String, Spanned<WebhookTable>> =
+                    source.take(value).unwrap_or_default();
+                let _checked = source.noted(at, Some(webhook::check_number(&tables)));
+                for (name, table) in tables {
+                    let at = table.span().start;
+                    let webhook = table.into_inner().into_config(&name, folder);
+                    let webhook = source.noted(at, Some(webhook));
+                    config.webhooks.extend(webhook);
+                }
+            }
             "plugin" => {
                 for table in tables(source, "plugin", value) {
                     let table = source.table("[[plugin]]", table, &PLUGIN);
@@ -399,6 +414,12 @@ mod tests {
             ..ClusterConfig::default()
         };
         assert_eq!(config.cluster, cluster);
+        let chat = &config.webhooks[0];
+        assert_eq!((chat.name.as_str(), config.webhooks.len()), ("chat", 1));
+        assert_eq!(
+            chat.secret_file(),
+            Some(Path::new("/etc/crawler/webhook/chat"))
+        );
         let at = |texts: &[&str]| texts.iter().map(|ip| ip.parse().unwrap()).collect();
         let hosts = [
             ("shop.example".to_owned(), at(&["10.0.0.7"])),

@@ -22,6 +22,7 @@ mod cached;
 mod http2;
 mod identity;
 mod ports;
+mod post;
 mod prepare;
 mod proxies;
 mod reach;

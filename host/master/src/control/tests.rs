@@ -22,6 +22,7 @@ mod placement;
 mod runs;
 mod statistics;
 mod watching;
+mod webhooks;
 
 #[tokio::test]
 async fn an_added_resource_is_assigned_at_once_and_its_name_is_taken() {

@@ -87,24 +87,6 @@ pub(in crate::app) struct Worker {
     agent: Box<dyn FnOnce(String, Registered) -> AgentParts + Send>,
 }
 
-/// Returns the fetcher of a worker, and the address policy that it asks. They come before [`Base::open`], so that
-/// wrong settings take no port.
-pub(in crate::app) fn fetcher(
-    options: &ClusterWorkerOptions,
-    clock: Arc<dyn Clock>,
-) -> anyhow::Result<(Arc<AddressPolicy>, Arc<HttpFetcher>)> {
-    let address_policy = parts::address_policy(&options.allow_networks, &options.allow_ports);
-    let config = &options.node.config;
-    let fetch = parts::fetcher(
-        address_policy.clone(),
-        &config.fetch,
-        &config.hosts,
-        None,
-        clock,
-    )?;
-    Ok((address_policy, fetch))
-}
-
 impl Base {
     /// Takes the ports, and opens the data root, the store and the engine.
     pub(in crate::app) async fn open(
@@ -186,6 +168,7 @@ impl Base {
             workers: Arc::new(GrpcWorkerCalls::new(self.tls.client.clone())),
             tls: self.tls.client.clone(),
             authority: authority.unwrap_or_else(|| Arc::new(no_ca())),
+            webhooks: parts::webhooks(&options.node.config, &self.clock)?,
             clock: self.clock.clone(),
             options: options.clone(),
         }))

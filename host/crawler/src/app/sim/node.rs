@@ -237,6 +237,7 @@ impl Start {
                 self.catalog.clone(),
                 self.clock.clone(),
             )),
+            webhooks: Vec::new(),
             clock: self.clock.clone(),
             options: MasterOptions {
                 node: NodeOptions {

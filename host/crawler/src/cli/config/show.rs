@@ -14,6 +14,7 @@ use crate::cli::args::OutputArgs;
 use crate::cli::{Failure, table};
 use crate::config::{
     self, CredentialConfig, DEFAULT_FILE, Environment, FETCH_KEYS, FileConfig, ProxyConfig,
+    WebhookConfig,
 };
 
 /// Commands that read the config file.
@@ -126,6 +127,9 @@ fn rows(
         let keys = file.cluster.keys();
         rows.extend(keys.map(|(key, value)| Row::new(format!("[cluster] {key}"), value, source)));
     }
+    if has("api_rate") {
+        rows.extend(file.webhooks.iter().map(|hook| of_webhook(hook, source)));
+    }
     if has("data") {
         let keys = file.data.keys();
         rows.extend(keys.map(|(key, value)| Row::new(format!("[data] {key}"), value, source)));
@@ -218,6 +222,13 @@ fn of_fetching(file: &FileConfig, source: &str) -> Vec<Row> {
     rows
 }
 
+/// Returns the row of a webhook. The path of its URL may be a secret.
+fn of_webhook(webhook: &WebhookConfig, source: &str) -> Row {
+    let (origin, place) = (webhook.origin(), webhook.secret.place());
+    let value = format!("{}, secret from {place}", origin.ascii_serialization());
+    Row::new(format!("[webhook] {}", webhook.name), value, source)
+}
+
 fn proxy(proxy: &ProxyConfig) -> String {
     match &proxy.login {
         Some((user, password)) => {
@@ -288,6 +299,7 @@ mod tests {
             [proxies]\nabroad = [{ url = 'http://p.test:1', user = 'ann', password-env = 'PW' }]\n\
             [credentials.shop]\nhosts = ['shop.test']\ntoken-file = '/t'\n\
             [tls]\ncertificate = '/c.pem'\nkey = '/k.pem'\n\
+            [webhook.chat]\nurl = 'https://hooks.test/T0KEN'\nsecret-env = 'S'\n\
             [[resource]]\nname = 'books'\n";
         std::fs::write(&path, text).unwrap();
         let file = path.display().to_string();
@@ -327,6 +339,12 @@ mod tests {
             &file,
         );
         check(&rows, "[tls] key", "/k.pem", &file);
+        check(
+            &rows,
+            "[webhook] chat",
+            "https://hooks.test, secret from variable S",
+            &file,
+        );
         check(&rows, "[[resource]]", "books", &file);
         check(&rows, "CRAWLER_LOG", "crawler=debug", "environment");
         check(&rows, "NO_COLOR", "none", "default");

@@ -1,0 +1,97 @@
+//! Webhooks over HTTP, by the Standard Webhooks specification (<https://www.standardwebhooks.com>, 1.0.0).
+//!
+//! Each call is a POST of JSON with three headers: `webhook-id`, by which a receiver recognizes an event that it has already,
+//! `webhook-timestamp`, the time of the call in seconds since 1970, and `webhook-signature`. Every status from 200 to 299
+//! means that the receiver has taken the event. Redirects are not followed.
+
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::Serialize;
+
+use super::answer;
+use crawler_fetch::http::post::{PostClient, PostError};
+use crawler_master::webhooks::{SendError, SendWebhook, WebhookEvent};
+use crawler_process::clock::Clock;
+use crawler_proto as proto;
+
+mod signature;
+
+pub use signature::{SigningKey, SigningKeyError};
+
+/// Way to one receiver.
+pub struct HttpWebhook {
+    /// Client that posts to the URL of the receiver.
+    pub client: PostClient,
+    /// Key that the receiver verifies calls with.
+    pub key: SigningKey,
+    /// Longest time for an answer: setting `timeout` of the webhook.
+    pub timeout: Duration,
+    /// Clock of the times of calls.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Body of a call, in the form that the specification recommends.
+#[derive(Serialize)]
+struct EventBody<'a> {
+    r#type: String,
+    timestamp: String,
+    data: EventData<'a>,
+}
+
+#[derive(Serialize)]
+struct EventData<'a> {
+    name: &'a str,
+    resync: bool,
+    /// The message as HTTP shows it; null if the resource is deleted.
+    resource: Option<proto::Resource>,
+}
+
+#[async_trait]
+impl SendWebhook for HttpWebhook {
+    fn body(&self, event: &WebhookEvent) -> Bytes {
+        let noticed_at = UNIX_EPOCH + Duration::from_millis(event.noticed_at);
+        let resource = event.resource.as_deref().cloned();
+        let body = EventBody {
+            r#type: format!("resource.{}", event.kind.as_str()),
+            timestamp: humantime::format_rfc3339_millis(noticed_at).to_string(),
+            data: EventData {
+                name: event.name.as_str(),
+                resync: event.resync,
+                resource: resource.map(answer::resource),
+            },
+        };
+        let json = serde_json::to_vec(&body);
+        json.expect("messages have text for keys, and a vector takes every write")
+            .into()
+    }
+
+    async fn send(&self, id: &str, body: Bytes) -> Result<(), SendError> {
+        let timestamp = self.clock.unix_millis() / 1_000;
+        let signature = self.key.sign(id, timestamp, &body);
+        let headers = vec![
+            ("content-type", "application/json".to_owned()),
+            ("webhook-id", id.to_owned()),
+            ("webhook-timestamp", timestamp.to_string()),
+            ("webhook-signature", signature),
+        ];
+        let why = match self.client.post(headers, body, self.timeout).await {
+            Ok(200..=299) => return Ok(()),
+            Ok(status @ 300..=399) => format!("status {status}, and redirects are not followed"),
+            Ok(status) => format!("status {status}"),
+            Err(error @ PostError::Address { .. }) => {
+                format!("{error}; allow-networks of the webhook can allow it")
+            }
+            Err(error @ PostError::Timeout { .. }) => {
+                format!("{error}, which is timeout of the webhook")
+            }
+            Err(error @ PostError::Failed(_)) => error.to_string(),
+        };
+        Err(SendError { why })
+    }
+}
+
+#[cfg(test)]
+mod tests;

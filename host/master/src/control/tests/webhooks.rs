@@ -1,0 +1,276 @@
+//! Tests of webhooks, with a receiver in the place of HTTP. The clock is paused: waits between calls take no time.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::watching::{SOON, caught_up, followed};
+use super::*;
+use crate::replica::Replica;
+use crate::webhooks::{
+    self, EventFilter, RetrySettings, SendError, SendWebhook, Webhook, WebhookEvent,
+};
+use crawler_process::clock::SystemClock;
+use crawler_process::task::TaskScope;
+
+/// Longest wait for events; with repeated calls it takes minutes of the paused clock.
+const PATIENCE: Duration = Duration::from_secs(60 * 60);
+
+/// Reaction to a call.
+#[derive(Debug, Clone, Copy)]
+enum Reply {
+    Refused,
+    Never,
+}
+
+/// Receiver that notes what it is sent, and takes it if there is no other reaction left.
+#[derive(Default)]
+struct Receiver {
+    /// Ids and bodies of all calls.
+    heard: Mutex<Vec<(String, String)>>,
+    replies: Mutex<VecDeque<Reply>>,
+    n_bodies: AtomicUsize,
+}
+
+impl Receiver {
+    fn replying(replies: impl IntoIterator<Item = Reply>) -> Arc<Self> {
+        let replies = Mutex::new(replies.into_iter().collect());
+        Arc::new(Self {
+            replies,
+            ..Self::default()
+        })
+    }
+
+    fn heard(&self) -> Vec<(String, String)> {
+        self.heard.lock().unwrap().clone()
+    }
+
+    fn bodies(&self) -> Vec<String> {
+        self.heard().into_iter().map(|(_, body)| body).collect()
+    }
+
+    /// Waits until a number of calls has come.
+    async fn until(&self, n_calls: usize) {
+        while self.heard.lock().unwrap().len() < n_calls {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+#[async_trait]
+impl SendWebhook for Receiver {
+    fn body(&self, event: &WebhookEvent) -> Bytes {
+        self.n_bodies.fetch_add(1, Ordering::Relaxed);
+        let phase = event.resource.as_ref().map(|view| view.phase.as_str());
+        let mark = if event.resync { " resync" } else { "" };
+        let (kind, name) = (event.kind.as_str(), &event.name);
+        format!("{kind} {name} {}{mark}", phase.unwrap_or("-")).into()
+    }
+
+    async fn send(&self, id: &str, body: Bytes) -> Result<(), SendError> {
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        self.heard.lock().unwrap().push((id.to_owned(), body));
+        let reply = self.replies.lock().unwrap().pop_front();
+        match reply {
+            None => Ok(()),
+            Some(Reply::Refused) => Err(SendError {
+                why: "status 500".to_owned(),
+            }),
+            Some(Reply::Never) => std::future::pending().await,
+        }
+    }
+}
+
+fn webhook(name: &str, receiver: &Arc<Receiver>) -> Webhook {
+    Webhook {
+        name: name.parse().unwrap(),
+        filter: EventFilter::default(),
+        retries: RetrySettings::default(),
+        max_queued: 1 << 20,
+        sender: receiver.clone(),
+    }
+}
+
+/// Sends events as the leader does, until what is waited for is there.
+async fn while_leading(bench: &Bench, webhooks: &[Webhook], waited: impl Future<Output = ()>) {
+    let leadership = bench.control.leadership().unwrap();
+    let records = (bench.catalog(), &bench.control.parts.replica);
+    tokio::select! {
+        biased;
+        () = webhooks::run(webhooks, records, &leadership, &SystemClock) => panic!("it goes on"),
+        in_time = tokio::time::timeout(PATIENCE, waited) => in_time.expect("in time"),
+    }
+}
+
+/// Waits until the position of a webhook has passed the last write of a resource or a shard.
+async fn until_stored(bench: &Bench, name: &str) {
+    let (catalog, keys) = (bench.catalog(), bench.catalog().keys());
+    let key = keys.webhook_position(&name.parse().unwrap());
+    let mut written = Revision(0);
+    for prefix in [keys.resources(), keys.shards()] {
+        let entries = catalog.store().list(&prefix).await.unwrap().entries;
+        let revisions = entries.into_iter().map(|entry| entry.revision);
+        written = revisions.fold(written, Revision::max);
+    }
+    loop {
+        let position = catalog.read::<serde_json::Value>(&key).await.unwrap();
+        let position = position.and_then(|found| found.value["revision"].as_u64());
+        if position.is_some_and(|position| position >= written.0) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_tells_what_happens_from_its_first_start_on() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([]);
+    let hooks = [webhook("chat", &receiver)];
+    let told = async {
+        until_stored(&bench, "chat").await;
+        // Numbers are no event.
+        bench.record("a", |shard| shard.counts.items = 7).await;
+        bench.add("b").await.unwrap();
+        receiver.until(1).await;
+        bench.end("a", ShardState::Finished).await;
+        receiver.until(2).await;
+        bench.delete("b").await.unwrap();
+        receiver.until(3).await;
+    };
+    while_leading(&bench, &hooks, told).await;
+    let expected = ["added b Running", "changed a Finished", "deleted b -"];
+    assert_eq!(receiver.bodies(), expected);
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failed_call_is_made_again_and_given_up_at_its_bound() {
+    let (bench, scope) = followed().await;
+    // The first event is taken at its third attempt; the second is not taken at any of them.
+    let receiver = Receiver::replying([Reply::Refused; 2]);
+    let mut hook = webhook("chat", &receiver);
+    hook.retries.max_attempts = 3;
+    let told = async {
+        until_stored(&bench, "chat").await;
+        bench.add("a").await.unwrap();
+        receiver.until(3).await;
+        receiver.replies.lock().unwrap().extend([Reply::Refused; 3]);
+        bench.add("b").await.unwrap();
+        receiver.until(6).await;
+        bench.add("c").await.unwrap();
+        receiver.until(7).await;
+    };
+    while_leading(&bench, &[hook], told).await;
+    let heard = receiver.heard();
+    let expected = ["a", "a", "a", "b", "b", "b", "c"].map(|name| format!("added {name} Running"));
+    assert_eq!(receiver.bodies(), expected);
+    for same in [&heard[..3], &heard[3..6]] {
+        assert!(same.iter().all(|call| *call == same[0]), "{same:?}");
+    }
+    assert_ne!(heard[0].0, heard[3].0, "events have ids of their own");
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_hangs_holds_up_no_other() {
+    let (bench, scope) = followed().await;
+    let hanging = Receiver::replying([Reply::Never]);
+    let other = Receiver::replying([]);
+    let hooks = [webhook("hanging", &hanging), webhook("other", &other)];
+    let told = async {
+        until_stored(&bench, "hanging").await;
+        until_stored(&bench, "other").await;
+        for (n, name) in ["a", "b", "c"].into_iter().enumerate() {
+            bench.add(name).await.unwrap();
+            other.until(n + 1).await;
+        }
+        hanging.until(1).await;
+    };
+    while_leading(&bench, &hooks, told).await;
+    assert_eq!(hanging.bodies(), ["added a Running"]);
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_wait_within_their_bound_and_the_rest_is_told_later() {
+    let (bench, scope) = followed().await;
+    let receiver = Receiver::replying([Reply::Refused; 9]);
+    let mut hook = webhook("chat", &receiver);
+    hook.max_queued = 1;
+    hook.retries.max_attempts = 10;
+    let names = ["d", "b", "c", "a"];
+    let told = async {
+        until_stored(&bench, "chat").await;
+        for name in names {
+            bench.add(name).await.unwrap();
+        }
+        receiver.until(9).await;
+        // One is sent, and one waits for room.
+        assert_eq!(receiver.n_bodies.load(Ordering::Relaxed), 2);
+        receiver.until(10 + 3).await;
+    };
+    while_leading(&bench, &[hook], told).await;
+    let told = receiver.bodies().split_off(9);
+    assert_eq!(told, names.map(|name| format!("added {name} Running")));
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_leader_goes_on_where_the_last_one_ended() {
+    let (bench, scope) = followed().await;
+    for name in ["a", "b", "c"] {
+        bench.add(name).await.unwrap();
+    }
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([]);
+    let hooks = [webhook("chat", &receiver)];
+    while_leading(&bench, &hooks, until_stored(&bench, "chat")).await;
+    bench.delete("b").await.unwrap();
+    bench.end("c", ShardState::Finished).await;
+    bench.add("d").await.unwrap();
+    caught_up(&bench).await;
+    // This leader is deposed while it sends the first of them.
+    receiver.replies.lock().unwrap().push_back(Reply::Never);
+    while_leading(&bench, &hooks, receiver.until(1)).await;
+    while_leading(&bench, &hooks, receiver.until(4)).await;
+    let heard = receiver.heard();
+    assert_eq!(heard[0], heard[1], "it is sent again, under its id");
+    let expected = ["deleted b -", "changed c Finished", "added d Running"];
+    assert_eq!(receiver.bodies().split_off(1), expected);
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_what_was_written_since_is_sent_with_a_mark() {
+    let (mut bench, scope) = followed().await;
+    for name in ["a", "b"] {
+        bench.add(name).await.unwrap();
+    }
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([]);
+    let hooks = [webhook("chat", &receiver)];
+    while_leading(&bench, &hooks, until_stored(&bench, "chat")).await;
+    bench.end("a", ShardState::Finished).await;
+    // The log of a new process begins with what it finds.
+    let (replica, feeder) = Replica::new(bench.catalog().clone(), Strategy::default());
+    let restarted = TaskScope::new();
+    restarted.spawn("replica", feeder.run(restarted.stop_signal()));
+    bench.control.parts.replica = replica;
+    let told = async {
+        receiver.until(1).await;
+        bench.end("b", ShardState::Finished).await;
+        receiver.until(2).await;
+    };
+    while_leading(&bench, &hooks, told).await;
+    let expected = ["changed a Finished resync", "changed b Finished"];
+    assert_eq!(receiver.bodies(), expected);
+    restarted.stop(SOON).await;
+    scope.stop(SOON).await;
+}

@@ -1,0 +1,233 @@
+//! Webhooks: calls by which the leader tells others which resources are added, change or are deleted.
+//!
+//! ```text
+//! feed      finds the events in the changes of the replica, from the stored position on
+//! delivery  sends them in order, again after failures, and stores the position
+//! attempts  pure: when a failed call is made again, and when its event is given up
+//! ```
+//!
+//! Each webhook has a feed and a delivery of its own, with a bounded queue in between, so a receiver that does not answer
+//! holds up no other. While the queue is full the feed reads nothing: the log of the replica keeps the names that change, and each
+//! is told in its last state. An event may be sent more than once, always under the same id.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::future::join_all;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+use super::ResourceView;
+use super::replica::Replica;
+use crawler_model::crawl::UnixMillis;
+use crawler_model::id::{ResourceName, WebhookName};
+use crawler_process::clock::Clock;
+use crawler_store::Revision;
+use crawler_store::catalog::Catalog;
+use crawler_store::election::Leadership;
+
+mod attempts;
+mod delivery;
+mod feed;
+
+use delivery::Delivery;
+use feed::Feed;
+
+/// Largest number of events and marks that wait in the queue of a webhook. Their bytes have a bound of their own.
+const QUEUE: usize = 1_000;
+
+/// A receiver of events, and what it is told.
+#[derive(Clone)]
+pub struct Webhook {
+    /// Name in the config file, under which its position is stored.
+    pub name: WebhookName,
+    /// Events that are sent.
+    pub filter: EventFilter,
+    /// Repetition of failed calls.
+    pub retries: RetrySettings,
+    /// Largest number of bytes of events that wait: setting `max-queued`. One event may wait whatever its size.
+    pub max_queued: u32,
+    /// Way to the receiver.
+    pub sender: Arc<dyn SendWebhook>,
+}
+
+/// Repetition of failed calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetrySettings {
+    /// Number of calls, after which the event is given up: setting `max-attempts`.
+    pub max_attempts: u32,
+    /// Longest wait between two calls: setting `max-retry-wait`.
+    pub max_wait: Duration,
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        Self {
+            max_attempts: 10,
+            max_wait: Duration::from_secs(5 * 60),
+        }
+    }
+}
+
+/// Kind of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// A resource is new.
+    Added,
+    /// The spec, the run or the phase of a resource is another one.
+    Changed,
+    /// A resource is not there any more.
+    Deleted,
+}
+
+impl EventKind {
+    /// All kinds.
+    pub const ALL: [EventKind; 3] = [EventKind::Added, EventKind::Changed, EventKind::Deleted];
+
+    /// Returns the word of the kind in settings and bodies.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EventKind::Added => "added",
+            EventKind::Changed => "changed",
+            EventKind::Deleted => "deleted",
+        }
+    }
+}
+
+impl FromStr for EventKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let meant = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
+        meant.ok_or_else(|| format!("an event is added, changed or deleted, not {text:?}"))
+    }
+}
+
+/// Events that a webhook sends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventFilter {
+    /// Beginning of the names of resources.
+    pub name_prefix: String,
+    /// Kinds of events.
+    pub kinds: Vec<EventKind>,
+    /// Words of phases that a resource is in. If empty, any. A deleted resource has no phase.
+    pub phases: Vec<&'static str>,
+}
+
+impl Default for EventFilter {
+    fn default() -> Self {
+        Self {
+            name_prefix: String::new(),
+            kinds: EventKind::ALL.to_vec(),
+            phases: Vec::new(),
+        }
+    }
+}
+
+impl EventFilter {
+    fn is_about(&self, name: &ResourceName) -> bool {
+        name.as_str().starts_with(&self.name_prefix)
+    }
+
+    fn selects(&self, kind: EventKind, phase: Option<&str>) -> bool {
+        let has_phase = |phase: &str| self.phases.is_empty() || self.phases.contains(&phase);
+        self.kinds.contains(&kind) && phase.is_none_or(has_phase)
+    }
+}
+
+/// Event of a webhook.
+#[derive(Debug, Clone)]
+pub struct WebhookEvent {
+    /// Id by which a receiver recognizes an event that it is sent again.
+    pub id: String,
+    /// Kind of the event.
+    pub kind: EventKind,
+    /// Name of the resource.
+    pub name: ResourceName,
+    /// The resource in its present state, with the numbers that are stored. `None` if it is deleted.
+    pub resource: Option<Box<ResourceView>>,
+    /// True if events before this one may be missing: the webhook was away for longer than changes are known.
+    pub resync: bool,
+    /// Time at which the leader noticed it.
+    pub noticed_at: UnixMillis,
+}
+
+/// Way to the receiver of a webhook. Implemented over HTTP.
+#[async_trait]
+pub trait SendWebhook: Send + Sync + 'static {
+    /// Returns the body that tells of an event. It is written once, and sent unchanged however often.
+    fn body(&self, event: &WebhookEvent) -> Bytes;
+
+    /// Makes one call, which has a deadline. An error means that the receiver may not have taken the event.
+    async fn send(&self, id: &str, body: Bytes) -> Result<(), SendError>;
+}
+
+/// Failure of one call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the receiver did not take the event: {why}")]
+pub struct SendError {
+    /// Fault that was observed; it has no secrets.
+    pub why: String,
+}
+
+/// Event that waits in the queue.
+#[derive(Debug)]
+struct QueuedEvent {
+    id: String,
+    name: ResourceName,
+    body: Bytes,
+    /// Room among the bytes that may wait.
+    _room: OwnedSemaphorePermit,
+}
+
+/// Message of a feed to its delivery.
+#[derive(Debug)]
+enum Queued {
+    Event(QueuedEvent),
+    /// All events up to this position were handed over.
+    Reached(Revision),
+}
+
+/// Sends events for one term of a leader. It returns only if there are no webhooks, and is otherwise cancelled.
+pub(super) async fn run(
+    webhooks: &[Webhook],
+    (catalog, replica): (&Catalog, &Replica),
+    leadership: &Leadership,
+    clock: &dyn Clock,
+) {
+    let each = webhooks.iter().map(|webhook| async move {
+        let delivery = Delivery::new(webhook, catalog, leadership);
+        let position = delivery.position().await;
+        let (sender, receiver) = mpsc::channel(QUEUE);
+        let feed = Feed::new(webhook, replica.clone(), clock, sender);
+        tokio::join!(feed.run(position), delivery.run(receiver));
+    });
+    join_all(each).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_selects_by_beginning_kind_and_phase() {
+        let filter = EventFilter {
+            name_prefix: "team/".to_owned(),
+            kinds: vec![EventKind::Changed],
+            phases: vec!["Failed"],
+        };
+        assert!(filter.is_about(&"team/a".parse().unwrap()));
+        assert!(!filter.is_about(&"team".parse().unwrap()));
+        assert!(filter.selects(EventKind::Changed, Some("Failed")));
+        assert!(!filter.selects(EventKind::Changed, Some("Running")));
+        assert!(!filter.selects(EventKind::Added, Some("Failed")));
+        assert!(!filter.selects(EventKind::Deleted, None));
+        let all = EventFilter::default();
+        assert!(EventKind::ALL.iter().all(|kind| all.selects(*kind, None)));
+        assert_eq!("deleted".parse(), Ok(EventKind::Deleted));
+        let error = "gone".parse::<EventKind>().unwrap_err();
+        assert_eq!(error, "an event is added, changed or deleted, not \"gone\"");
+    }
+}
