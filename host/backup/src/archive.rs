@@ -1,8 +1,8 @@
 //! The folder of an archive, and its files.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -44,6 +44,8 @@ impl Archive {
                 folder: archive.name(),
             });
         }
+        let private = Permissions::from_mode(PRIVATE_FOLDER);
+        std::fs::set_permissions(folder, private).map_err(failed())?;
         builder.create(archive.data()).map_err(failed())?;
         Ok(archive)
     }

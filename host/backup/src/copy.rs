@@ -6,7 +6,8 @@ use std::sync::Arc;
 use futures::TryStreamExt as _;
 use object_store::path::Path as ObjectPath;
 use object_store::{
-    Error as ObjectError, ObjectStore, ObjectStoreExt as _, PutPayload, WriteMultipart,
+    Error as ObjectError, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutPayload,
+    WriteMultipart,
 };
 
 use super::BackupError;
@@ -65,6 +66,46 @@ impl Objects {
             running.add(&piece);
             n_bytes += piece.len() as u64;
             if let Err(error) = sink.take(piece).await {
+                sink.give_up().await;
+                return Err(error);
+            }
+        }
+        sink.finish().await?;
+        Ok((n_bytes, running.digest()))
+    }
+}
+
+impl Objects {
+    /// Reads an object as [`read`](Self::read) does, with a request for each piece, so that no request of a large object takes
+    /// long. Fails if the object has changed since it was listed.
+    pub(super) async fn read_pieces(
+        &self,
+        object: &ObjectMeta,
+        mut sink: PieceSink,
+    ) -> Result<(u64, Digest), BackupError> {
+        let mut running = RunningDigest::default();
+        let mut n_bytes = 0;
+        while n_bytes < object.size {
+            let end = object.size.min(n_bytes + PART as u64);
+            let piece = async {
+                let options = GetOptions {
+                    range: Some((n_bytes..end).into()),
+                    if_match: object.e_tag.clone(),
+                    ..GetOptions::default()
+                };
+                let read = self.store.get_opts(&object.location, options).await?;
+                read.bytes().await
+            };
+            let failed = self.failed("read", &object.location);
+            let taken = match piece.await {
+                Ok(piece) => {
+                    running.add(&piece);
+                    n_bytes += piece.len() as u64;
+                    sink.take(piece).await
+                }
+                Err(error) => Err(failed(error)),
+            };
+            if let Err(error) = taken {
                 sink.give_up().await;
                 return Err(error);
             }

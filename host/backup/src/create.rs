@@ -10,7 +10,7 @@ use super::archive::Archive;
 use super::copy::{COPIES, Objects, PieceSink};
 use super::lines::LineWriter;
 use super::seen::Seen;
-use super::{BackupError, FORMAT, Listed, Manifest, ObjectLine, Progress, RecordLine};
+use super::{BackupError, FORMAT, Listed, Manifest, ObjectLine, Progress, RecordLine, RootKind};
 use crawler_data::DataRoot;
 use crawler_model::crawl::UnixMillis;
 use crawler_store::catalog::Catalog;
@@ -52,6 +52,7 @@ pub async fn create(
         cluster,
         version: made_by.0.to_owned(),
         taken_at: made_by.1,
+        root: RootKind::of(data),
         revision: before.revision.0,
         records,
         objects,
@@ -98,8 +99,13 @@ async fn cluster(catalog: &Catalog) -> Result<String, BackupError> {
 fn check_outside(folder: &Path, data: &DataRoot) -> Result<(), BackupError> {
     let absolute = std::path::absolute(folder);
     let absolute = absolute.map_err(BackupError::file("find", folder))?;
+    // Links and `..` are followed as far as the path is there.
+    let mut there = absolute
+        .ancestors()
+        .filter_map(|path| path.canonicalize().ok());
+    let there = there.next().unwrap_or(absolute);
     match data.folder() {
-        Some(root) if absolute.starts_with(root) => Err(BackupError::Inside {
+        Some(root) if there.starts_with(root) => Err(BackupError::Inside {
             folder: folder.display().to_string(),
             root: root.display().to_string(),
         }),
@@ -162,9 +168,12 @@ async fn copy(
     let changed = || BackupError::Changed {
         what: path.to_string(),
     };
-    let (n_bytes, sha256) = match from.read(path, PieceSink::object(to, path)).await {
+    let (n_bytes, sha256) = match from.read_pieces(object, PieceSink::object(to, path)).await {
         Err(BackupError::Object { source, .. })
-            if matches!(*source, ObjectError::NotFound { .. }) =>
+            if matches!(
+                *source,
+                ObjectError::NotFound { .. } | ObjectError::Precondition { .. }
+            ) =>
         {
             return Err(changed());
         }

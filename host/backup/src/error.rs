@@ -4,7 +4,7 @@ use crawler_data::DataError;
 use crawler_store::StoreError;
 use object_store::Error as ObjectError;
 
-use super::FORMAT;
+use super::{FORMAT, RootKind};
 
 /// Error of a backup, of its verification or of a restore.
 #[derive(Debug, thiserror::Error)]
@@ -104,6 +104,14 @@ pub enum BackupError {
         /// The thing that changed.
         what: String,
     },
+    /// The data root is of another kind than that of the backup.
+    #[error("the backup is of a data root in a {}, and this one is in a {}", .of.as_str(), .here.as_str())]
+    OtherKind {
+        /// Kind of the data root that was copied.
+        of: RootKind,
+        /// Kind of the data root to restore into.
+        here: RootKind,
+    },
     /// A restore needs an empty store.
     #[error("the store is in use: it has {key}")]
     StoreUsed {
@@ -146,6 +154,7 @@ impl BackupError {
             Self::RootUsed { .. } | Self::OtherRestore => {
                 "name a data root that is empty with --data"
             }
+            Self::OtherKind { .. } => "name a data root of the same kind with --data",
             Self::Unknown => "repeat the restore",
         }
     }

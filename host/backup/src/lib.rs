@@ -18,6 +18,7 @@
 //!
 //! Objects are copied in pieces. Records are in memory all together, as they are in each master.
 
+use crawler_data::DataRoot;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::Digest;
 use serde::{Deserialize, Serialize};
@@ -50,12 +51,41 @@ pub struct Manifest {
     pub version: String,
     /// Time at which the archive was begun.
     pub taken_at: UnixMillis,
+    /// Kind of the data root: items are kept in other files in a bucket than in a folder.
+    pub root: RootKind,
     /// Revision of the store at which its keys were read.
     pub revision: u64,
     /// Records of the store.
     pub records: Listed,
     /// Objects of the data root.
     pub objects: Listed,
+}
+
+/// Kind of a data root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RootKind {
+    /// A folder.
+    Folder,
+    /// A prefix of a bucket.
+    Bucket,
+}
+
+impl RootKind {
+    fn of(data: &DataRoot) -> Self {
+        match data.folder() {
+            Some(_) => Self::Folder,
+            None => Self::Bucket,
+        }
+    }
+
+    /// Returns the word for the kind.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Folder => "folder",
+            Self::Bucket => "bucket",
+        }
+    }
 }
 
 /// File of lines, each of which describes one thing of the cluster.

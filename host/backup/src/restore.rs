@@ -10,7 +10,7 @@ use super::archive::Archive;
 use super::copy::{COPIES, Objects, PieceSink};
 use super::lines::lines;
 use super::verify::path_of;
-use super::{BackupError, Manifest, ObjectLine, Progress, RecordLine};
+use super::{BackupError, Manifest, ObjectLine, Progress, RecordLine, RootKind};
 use crawler_data::DataRoot;
 use crawler_store::catalog::Catalog;
 use crawler_store::{Guard, Outcome, StoreError, TXN_BYTES_MAX, TXN_MAX, Txn};
@@ -24,6 +24,14 @@ pub async fn restore(
     progress: Progress<'_>,
 ) -> Result<Manifest, BackupError> {
     let manifest = archive.verify(progress).await?;
+    let here = RootKind::of(data);
+    if manifest.root != here {
+        return Err(BackupError::OtherKind {
+            of: manifest.root,
+            here,
+        });
+    }
+    check_keys(archive, catalog).await?;
     let present = present(catalog).await?;
     let name = name_of(&manifest);
     match data.marked_restore().await? {
@@ -45,7 +53,9 @@ pub async fn restore(
                 let path = object.location.to_string();
                 return Err(BackupError::RootUsed { path });
             }
-            data.mark_restore(&name).await?;
+            if !data.mark_restore(&name).await? {
+                return Err(BackupError::OtherRestore);
+            }
         }
     }
     // From here on a process of a new cluster is refused.
@@ -54,6 +64,19 @@ pub async fn restore(
     write_records(archive, catalog, &present).await?;
     data.unmark_restore().await?;
     Ok(manifest)
+}
+
+/// Checks that all records of the archive are of a cluster, and that none is of a process that runs.
+async fn check_keys(archive: &Archive, catalog: &Catalog) -> Result<(), BackupError> {
+    let (keys, all) = (catalog.keys(), catalog.keys().all());
+    let mut records = pin!(lines::<RecordLine>(archive.records_file()).await?);
+    while let Some(RecordLine { key, .. }) = records.try_next().await? {
+        if !key.starts_with(&all) || keys.is_leased(&key) {
+            let why = format!("{key:?} is no key of a stopped cluster");
+            return Err(archive.damaged(vec![why]));
+        }
+    }
+    Ok(())
 }
 
 /// Returns a name that tells the archive from all others.

@@ -171,17 +171,77 @@ async fn a_folder_that_is_in_use_or_in_the_data_root_is_refused() {
     cluster.back_up().await.unwrap();
     let error = cluster.back_up().await.unwrap_err();
     assert!(matches!(error, BackupError::NotEmpty { .. }), "{error}");
-    let inside = cluster.data.folder().unwrap().join("backup");
-    let made_by = ("1.2.3", 0);
-    let made = create(
-        &cluster.catalog,
-        &cluster.data,
-        &inside,
-        made_by,
-        &|_, _| (),
+    let root = cluster.data.folder().unwrap();
+    let link = cluster.folder.path().join("link");
+    std::os::unix::fs::symlink(root, &link).unwrap();
+    let back = cluster.folder.path().join("link/../data");
+    for inside in [root, &link, &back] {
+        let inside = inside.join("backup");
+        let made = create(
+            &cluster.catalog,
+            &cluster.data,
+            &inside,
+            ("", 0),
+            &|_, _| (),
+        );
+        let error = Box::pin(made).await.unwrap_err();
+        assert!(matches!(error, BackupError::Inside { .. }), "{error}");
+    }
+}
+
+/// Changes the text of a file of an archive, and its digest in the manifest.
+async fn forge(archive: &Path, file: &str, from: &str, to: &str) {
+    let path = archive.join(file);
+    let before = lines::digest(&path).await.expect("read").to_string();
+    let text = std::fs::read_to_string(&path).expect("read");
+    std::fs::write(&path, text.replacen(from, to, 1)).expect("written");
+    let after = lines::digest(&path).await.expect("read").to_string();
+    assert_ne!(before, after, "{file} has no {from}");
+    let manifest = archive.join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).expect("read");
+    std::fs::write(&manifest, text.replace(&before, &after)).expect("written");
+}
+
+#[tokio::test]
+async fn an_archive_with_anything_else_than_a_cluster_is_refused() {
+    for (file, from, to) in [
+        ("records.jsonl", "/crawler/resources/", "/other/"),
+        (
+            "records.jsonl",
+            "/crawler/resources/",
+            "/crawler/nodes/worker/",
+        ),
+        ("objects.jsonl", "frontiers/7/0/fence", "store/log"),
+        ("objects.jsonl", "frontiers/7/0/fence", "../fence"),
+    ] {
+        let cluster = Cluster::with_crawls().await;
+        cluster.back_up().await.unwrap();
+        forge(&cluster.archive(), file, from, to).await;
+        let other = Cluster::empty();
+        let error = other.restore(&cluster.archive()).await.unwrap_err();
+        assert!(
+            matches!(error, BackupError::Damaged { .. }),
+            "{to}: {error}"
+        );
+        assert_eq!(other.records().await, BTreeMap::new(), "{to}");
+        assert_eq!(other.objects().await, BTreeMap::new(), "{to}");
+    }
+}
+
+#[tokio::test]
+async fn a_backup_of_a_bucket_is_not_restored_into_a_folder() {
+    let cluster = Cluster::with_crawls().await;
+    cluster.back_up().await.unwrap();
+    let manifest = cluster.archive().join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace("\"folder\"", "\"bucket\"")).unwrap();
+    let other = Cluster::empty();
+    let error = other.restore(&cluster.archive()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the backup is of a data root in a bucket, and this one is in a folder"
     );
-    let error = Box::pin(made).await.unwrap_err();
-    assert!(matches!(error, BackupError::Inside { .. }), "{error}");
+    assert_eq!(other.records().await, BTreeMap::new());
 }
 
 #[tokio::test]

@@ -90,5 +90,10 @@ async fn check(objects: &Objects, line: &ObjectLine) -> Result<Option<String>, B
 
 /// Returns the path of a line; an error is a fault of the archive.
 pub(super) fn path_of(line: &ObjectLine) -> Result<ObjectPath, String> {
-    ObjectPath::parse(&line.path).map_err(|error| format!("{:?} is no path: {error}", line.path))
+    let path = ObjectPath::parse(&line.path);
+    let path = path.map_err(|error| format!("{:?} is no path: {error}", line.path))?;
+    match crawler_data::is_content(&path) {
+        true => Ok(path),
+        false => Err(format!("{path} is no object of a cluster")),
+    }
 }

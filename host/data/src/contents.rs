@@ -2,13 +2,23 @@
 
 use futures::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
 use object_store::path::Path as ObjectPath;
-use object_store::{Error as ObjectError, ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
+use object_store::{
+    Error as ObjectError, ObjectMeta, ObjectStore as _, ObjectStoreExt as _, PutMode,
+};
 
 use super::probe::PROBES;
 use super::{DataError, DataRoot, STORE};
 
 /// Object that marks a data root whose restore has not finished. It has the name of what is restored.
 const RESTORE: &str = "restore.json";
+
+/// Returns true if an object is of the cluster: not one of the records that `crawler up` keeps in the same folder, no probe,
+/// and not the [mark of a restore](DataRoot::mark_restore).
+pub fn is_content(path: &ObjectPath) -> bool {
+    let first = path.parts().next();
+    let first = first.as_ref().map_or("", |part| part.as_ref());
+    ![STORE, PROBES, RESTORE].contains(&first)
+}
 
 impl DataRoot {
     /// Lists the objects of the cluster. Left out are the records that `crawler up` keeps in the same folder, probes,
@@ -17,20 +27,22 @@ impl DataRoot {
         let root = self.clone();
         let all = self.objects.list(None);
         let all = all.map_err(move |source| root.failed("list", &ObjectPath::from("."), source));
-        let is_kept = |object: &ObjectMeta| {
-            let first = object.location.parts().next();
-            let first = first.as_ref().map_or("", |part| part.as_ref());
-            ![STORE, PROBES, RESTORE].contains(&first)
-        };
-        all.try_filter(move |object| std::future::ready(is_kept(object)))
+        all.try_filter(|object| std::future::ready(is_content(&object.location)))
             .boxed()
     }
 
-    /// Marks the root as one into which something with this name is restored.
-    pub async fn mark_restore(&self, name: &str) -> Result<(), DataError> {
+    /// Marks the root as one into which something with this name is restored. Returns false if it has a mark already.
+    pub async fn mark_restore(&self, name: &str) -> Result<bool, DataError> {
         let path = ObjectPath::from(RESTORE);
-        let put = self.objects.put(&path, name.to_owned().into()).await;
-        put.map(drop).map_err(|e| self.failed("write", &path, e))
+        let options = PutMode::Create.into();
+        let put = self
+            .objects
+            .put_opts(&path, name.to_owned().into(), options);
+        match put.await {
+            Ok(_) => Ok(true),
+            Err(ObjectError::AlreadyExists { .. }) => Ok(false),
+            Err(source) => Err(self.failed("write", &path, source)),
+        }
     }
 
     /// Returns the name of what is being restored into this root; `None` if nothing is.
@@ -77,7 +89,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let root = DataRoot::open(folder.path().to_str().unwrap()).unwrap();
         assert_eq!(root.marked_restore().await.unwrap(), None);
-        root.mark_restore("a").await.unwrap();
+        assert!(root.mark_restore("a").await.unwrap());
+        // Two restores at once do not mix.
+        assert!(!root.mark_restore("b").await.unwrap());
         assert_eq!(root.marked_restore().await.unwrap().as_deref(), Some("a"));
         for _ in 0..2 {
             root.unmark_restore().await.unwrap();

@@ -41,6 +41,7 @@ mod probe;
 mod remote;
 mod removal;
 
+pub use contents::is_content;
 pub use error::DataError;
 pub use files::{FilePieces, KeptFiles};
 pub use place::{Bucket, DataPlace, Provider};

@@ -43,6 +43,15 @@ pub(super) async fn probe(data: &DataRoot) -> Result<(), DataError> {
     }
 }
 
+/// Refuses a data root into which a backup has been restored in part.
+pub(super) async fn check_restored(data: &DataRoot) -> anyhow::Result<()> {
+    if data.marked_restore().await?.is_none() {
+        return Ok(());
+    }
+    let what = "a restore into this data root has not finished";
+    Err(Failure::new(what, "repeat crawler restore with the same backup").into())
+}
+
 /// Returns the folder of the data root of `crawler up`, which also keeps its records there.
 pub(super) fn folder(data: &DataRoot) -> Result<&Path, Failure> {
     data.folder().ok_or_else(|| Failure {

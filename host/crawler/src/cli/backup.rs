@@ -110,7 +110,7 @@ pub fn progress(n_objects: u64, n_bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crawler_backup::Listed;
+    use crawler_backup::{Listed, RootKind};
     use crawler_model::id::Digest;
 
     #[test]
@@ -125,6 +125,7 @@ mod tests {
             cluster: "abc".to_owned(),
             version: "0.1.0".to_owned(),
             taken_at: 1_700_000_000_000,
+            root: RootKind::Folder,
             revision: 7,
             records: listed(1, 9),
             objects: listed(2, 512),

@@ -104,6 +104,7 @@ impl Base {
         let listeners = Listeners::take(ports, &options.requests, tls.server.clone()).await?;
         let data = Arc::new(data_root::open(&options.data, &options.config.data)?);
         data_root::probe(&data).await?;
+        data_root::check_restored(&data).await?;
         let mut scopes = Scopes::default();
         let (store, embedded_failed): (Arc<dyn Store>, _) = match backend {
             Backend::Shared(store) => (store, None),
