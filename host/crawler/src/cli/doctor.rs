@@ -35,13 +35,13 @@ pub struct DoctorOptions {
 pub(super) struct DoctorArgs {
     #[command(flatten)]
     place: PlaceArgs,
-    /// Where HTTP is to listen
+    /// Address of the HTTP listener
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081", value_parser = listen_address)]
     http: SocketAddr,
-    /// Where gRPC is to listen
+    /// Address of the gRPC listener
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9091", value_parser = listen_address)]
     grpc: SocketAddr,
-    /// Where others reach gRPC; its certificate has to be one of this host
+    /// Host at which others reach gRPC; the certificate has to be valid for it
     #[arg(long, value_name = "HOST[:PORT]")]
     advertise: Option<String>,
     /// Print JSON

@@ -26,7 +26,7 @@ pub(super) struct PlaceArgs {
     /// The data root: a folder, or s3://, gs:// or az://BUCKET/PREFIX
     #[arg(long, value_name = "DIR|URL", default_value = "crawler-data")]
     data: String,
-    /// How etcd and the data root are reached [default: crawler.toml if it exists]
+    /// File that tells how etcd and the data root are reached [default: crawler.toml if it exists]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
