@@ -3,6 +3,7 @@
 use std::fs;
 use std::sync::{Arc, Mutex};
 
+use crawler_api::webhooks::SigningKey;
 use crawler_tests::PATIENCE;
 use crawler_tests::process::Home;
 use crawler_tests::until;
@@ -10,6 +11,8 @@ use crawler_tests::web::{Asked, Site, StatusCode};
 use serde_json::Value;
 
 use crate::server::{Server, text};
+
+const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// Id and body of a call.
 type Call = (String, Value);
@@ -23,7 +26,12 @@ fn take(calls: &Mutex<Vec<Call>>, asked: &Asked) -> StatusCode {
             .and_then(|value| value.to_str().ok());
         value.unwrap_or_default().to_owned()
     };
-    assert!(header("webhook-signature").starts_with("v1,"));
+    let key: SigningKey = SECRET.parse().expect("it is a secret");
+    let at = header("webhook-timestamp").parse().expect("it is a number");
+    assert_eq!(
+        header("webhook-signature"),
+        key.sign(&header("webhook-id"), at, &asked.body)
+    );
     let body = serde_json::from_slice(&asked.body).expect("the body is JSON");
     let mut calls = calls.lock().expect("no test panics with it");
     calls.push((header("webhook-id"), body));
@@ -51,8 +59,7 @@ fn a_receiver_is_told_of_resources_and_again_after_a_failure() {
         "[webhook.chat]\nurl = '{url}'\nsecret-file = 'secret'\nallow-networks = ['127.0.0.0/8']\n"
     );
     fs::write(&file, config).unwrap();
-    let secret = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-    fs::write(home.path().join("secret"), secret).unwrap();
+    fs::write(home.path().join("secret"), SECRET).unwrap();
     let file = file.display().to_string();
     let server = Server::start_in(home, &["--config", &file]);
     server.push("puppet", &[]);

@@ -144,6 +144,26 @@ async fn a_reader_that_comes_back_is_told_what_it_missed_or_to_begin_anew() {
 }
 
 #[tokio::test]
+async fn a_record_that_a_later_version_has_written_is_no_deletion() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    let mut events = bench.control.resource_events(query(None));
+    until(&mut events, "complete").await;
+    let key = bench.catalog().keys().resource(&"a".parse().unwrap());
+    bench.write(Txn::new().put(key, "from the future")).await;
+    bench.add("b").await.unwrap();
+    loop {
+        let (words, _) = next(&mut events).await;
+        assert!(words != "deleted a" && words != "heartbeat", "{words}");
+        if words == "added b" {
+            break;
+        }
+    }
+    scope.stop(SOON).await;
+}
+
+#[tokio::test]
 async fn a_watch_tells_only_names_that_the_reader_may_see() {
     let (bench, scope) = followed().await;
     for name in ["other/a", "team/a"] {

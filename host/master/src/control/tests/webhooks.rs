@@ -223,6 +223,24 @@ async fn events_wait_within_their_bound_and_the_rest_is_told_later() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_record_that_a_later_version_has_written_is_no_deletion() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([]);
+    let told = async {
+        until_stored(&bench, "chat").await;
+        let key = bench.catalog().keys().resource(&"a".parse().unwrap());
+        bench.write(Txn::new().put(key, "from the future")).await;
+        bench.add("b").await.unwrap();
+        receiver.until(1).await;
+    };
+    while_leading(&bench, &[webhook("chat", &receiver)], told).await;
+    assert_eq!(receiver.bodies(), ["added b Running"]);
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_next_leader_goes_on_where_the_last_one_ended() {
     let (bench, scope) = followed().await;
     for name in ["a", "b", "c"] {
