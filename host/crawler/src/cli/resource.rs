@@ -68,7 +68,7 @@ pub(super) enum ResourceCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Wait until a crawl is over; success only if it finished, and read a page
+    /// Wait until a crawl is over; success only if it finished, and each root request that was tried gave a page
     #[command(
         after_help = "Examples:\n  crawler resource wait books --timeout 1h && crawler items books\n  crawler resource wait books --fail-on dead=1%,empty=price"
     )]

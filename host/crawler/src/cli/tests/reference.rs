@@ -41,11 +41,14 @@ fn the_book_has_every_command() {
 /// Collects the commands that do something themselves, in the order of the help.
 fn collect<'a>(command: &'a clap::Command, commands: &mut Vec<&'a clap::Command>) {
     for below in command.get_subcommands() {
-        match below.has_subcommands() {
-            _ if below.get_name() == "help" || below.is_hide_set() => {}
-            true => collect(below, commands),
-            false => commands.push(below),
+        if below.get_name() == "help" || below.is_hide_set() {
+            continue;
         }
+        // `crawler backup` does something, and so does `crawler backup verify`.
+        if !below.has_subcommands() || below.is_subcommand_negates_reqs_set() {
+            commands.push(below);
+        }
+        collect(below, commands);
     }
 }
 
