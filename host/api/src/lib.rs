@@ -188,7 +188,7 @@ impl Api {
         })
     }
 
-    /// Checks that the caller may use the names in a spec. Proxies and credentials of workers are in no namespace.
+    /// Checks that the caller may use the names in a spec. Proxies, credentials and declared sinks are in no namespace.
     fn check_spec(&self, request: &SpecRequest) -> Result<(), Problem> {
         self.caller.check_name(request.name.as_str())?;
         if let Some(plugin) = &request.plugin {
@@ -203,11 +203,12 @@ impl Api {
             self.caller.check_name(&target)?;
         }
         let crawl = &request.crawl;
-        let names_access = crawl.proxy.is_some() || crawl.credentials.is_some();
+        let names_sink = !crawl.sink_names().is_only_lines();
+        let names_access = crawl.proxy.is_some() || crawl.credentials.is_some() || names_sink;
         match names_access && !self.caller.grants().covers_all() {
             true => Err(Problem::new(
                 Code::PermissionDenied,
-                "proxies and credentials of the workers are in no namespace",
+                "proxies, credentials and sinks of the workers are in no namespace",
                 "leave them out, or use a token without a namespace",
             )),
             false => Ok(()),

@@ -16,7 +16,7 @@ pub use super::placement::PlacementSpec;
 use super::plugin::{LimitOverrides, PluginRecord};
 pub use super::settings::{
     Agent, ContentTypes, CookieSeed, Cookies, CrawlSettings, CredentialNames, DEFAULT_DELAY,
-    HostPattern, Hours, ProxyChoice, Rates, Robots, SettingError, Unchanged,
+    HostPattern, Hours, ProxyChoice, Rates, Robots, SettingError, SinkName, SinkNames, Unchanged,
 };
 pub use super::shard::{
     FRONTIER_MISSING, LinkTotals, Order, Owner, Redrive, ShardId, ShardRecord, ShardState, Waits,

@@ -20,6 +20,7 @@ mod identity;
 mod list;
 mod pace;
 mod setting;
+mod sinks;
 mod table;
 
 pub use access::{AccessName, CredentialNames, ProxyChoice};
@@ -31,6 +32,8 @@ pub use identity::{Agent, CookieSeed, USUAL_AGENT};
 pub use pace::{Hours, Rate, Rates};
 use setting::Field;
 pub use setting::{Applies, Fallback, Kind, Setting, Value};
+use sinks::MAX_SINKS;
+pub use sinks::{SinkName, SinkNames};
 use table::DAY;
 pub use table::{
     DEFAULT_CONCURRENCY, DEFAULT_DELAY, DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRAWL_DELAY,
@@ -49,6 +52,11 @@ impl CrawlSettings {
         self.scope
             .iter()
             .try_for_each(|pattern| pattern.check("scope"))
+    }
+
+    /// Returns the sinks of the crawl: setting `sink`.
+    pub fn sink_names(&self) -> SinkNames {
+        SinkNames::of(self.sinks.iter().cloned())
     }
 }
 
@@ -152,6 +160,10 @@ mod tests {
         check(
             |s| s.cookie_seeds = vec!["a.test:b=c".parse().unwrap(); 51],
             "setting cookie has 51 entries; at most 50 are allowed",
+        );
+        check(
+            |s| s.sinks = vec![SinkName::lines(); 9],
+            "setting sink has 9 entries; at most 8 are allowed",
         );
         check(|s| s.max_url_length = Some(8_192), "");
         check(|s| s.max_depth = Some(0), "");

@@ -285,6 +285,17 @@ macro_rules! crawl_settings {
                 applies: AtOnce,
                 help: "Bytes of items that wait for their sink, of all shards together, at most 256MiB; with more no page is taken until the sink has caught up",
             }
+            // A change opens the frontier again, which is when the positions of sinks begin and end.
+            sinks: list(SinkName) {
+                name: "sink",
+                takes: "NAME,…",
+                default: Fallback::Words("lines"),
+                range: 0..=MAX_SINKS,
+                example: &["lines"],
+                applies: AtOnce,
+                help: "Sinks that get every item, at most 8: lines, which is the data root, or names of [sink.NAME] of the config files of masters and workers",
+                book: "sinks that get every item, at most 8: `lines`, which is the data root, or [names from `[sink.NAME]`](../guide/sinks.md); one that is added gets the items from then on",
+            }
             // The log of a crawl is in memory while it runs, so that the sizes of all crawls of a worker add up.
             max_log: u64(1_000) {
                 name: "max-log",

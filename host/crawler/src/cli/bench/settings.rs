@@ -20,7 +20,7 @@ const UNBOUNDED: [&str; 7] = [
     "max-disk",
 ];
 /// Settings that name an entry of the config file of workers, which a benchmark does not read.
-const OF_WORKERS: [&str; 2] = ["proxy", "credentials"];
+const OF_WORKERS: [&str; 3] = ["proxy", "credentials", "sink"];
 
 /// Settings that are given.
 #[derive(Debug)]
@@ -145,6 +145,7 @@ mod tests {
             ("--proxy=abroad", "--proxy"),
             ("--proxy=direct", "--proxy"),
             ("--credentials=shop", "--credentials"),
+            ("--sink=db", "--sink"),
         ] {
             let refused = parsed(line).unwrap_err();
             let what =
