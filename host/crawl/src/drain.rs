@@ -1,14 +1,20 @@
-//! Delivery of the outbox to the sink: in order, as fast as the sink takes it, and again after an error.
+//! Delivery of the outbox to the sinks: to each in order, as fast as it takes the items, and again after an error. A
+//! sink that is slow or fails holds back no other.
 //!
-//! If the sink's writes are costly, items gather first, but not while the crawl waits for their delivery.
+//! If the writes of a sink are costly, items gather first, but not while the crawl waits for their delivery.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
+use futures::future::join_all;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::backlog;
 use super::end::CrawlEnd;
 use super::shared::Shared;
+use crawler_model::settings::SinkName;
 use crawler_process::retry::Backoff;
 use crawler_process::stage::Stage;
 use crawler_process::telemetry;
@@ -19,146 +25,229 @@ const BATCH: usize = 2_000;
 /// Time that a cancel-safe write may take after the crawl was told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
-/// Runs until `no_more` is cancelled and the outbox is empty, or the sink is gone for good. Returns true if
-/// all items were delivered.
+/// A sink of a crawl. The frontier was opened for all sinks of the crawl.
+pub struct NamedSink {
+    /// Name under which the frontier keeps its position.
+    pub name: SinkName,
+    /// The sink.
+    pub sink: Box<dyn Sink>,
+}
+
+/// Runs until `no_more` is cancelled and no item waits for any sink, or each sink is gone for good. Returns true if
+/// all sinks have all items.
 ///
 /// After the crawl was told to stop, a failing sink is not tried again, and a cancel-safe write gets [`STOP_GRACE`].
 pub(super) async fn drain(
     shared: &Shared,
-    mut sink: Box<dyn Sink>,
+    sinks: Vec<NamedSink>,
     no_more: &CancellationToken,
     stop: &CancellationToken,
 ) -> bool {
-    let frontier = &shared.parts.frontier;
-    let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
-    let mut has_failed = false;
-    // Number of items, from the next one on, that the sink is known to have.
-    let mut n_known = 0;
-    loop {
-        let gathering = sink.gathering();
-        if !has_failed && n_known == 0 {
-            gather(shared, gathering, no_more).await;
-        }
-        // The flag is read before the outbox: items committed before the end are seen below.
-        let is_last_pass = no_more.is_cancelled();
-        if is_last_pass && let Err(error) = frontier.settle().await {
-            shared.lost_frontier(error);
-            return false;
-        }
-        let max_items = gathering.max_items.max(BATCH).max(n_known as usize);
-        let batch = match Stage::Sink.charged(frontier.outbox(max_items)).await {
-            Ok(batch) => batch,
-            Err(error) => {
-                shared.lost_frontier(error);
-                return false;
-            }
+    let wakes: Vec<Notify> = sinks.iter().map(|_| Notify::new()).collect();
+    let is_gone = &CancellationToken::new();
+    let deliveries = sinks.into_iter().zip(&wakes).map(move |(sink, wake)| {
+        let delivery = SinkDelivery {
+            shared,
+            name: sink.name,
+            wake,
+            no_more,
+            stop,
+            is_gone,
+            n_known: 0,
+            has_failed: false,
         };
-        if batch.items.is_empty() {
-            if is_last_pass {
-                return true;
-            }
-            tokio::select! {
-                biased;
-                () = shared.items.notified() => {}
-                () = frontier.outbox_changed() => {}
-                () = no_more.cancelled() => {}
-            }
-            continue;
-        }
-        let (first, n_given) = (batch.first(), batch.items.len() as u64);
-        let is_cancel_safe = sink.is_cancel_safe();
-        // A crawl that is paused or given away still shows what it had.
-        let given_up = async {
-            stop.cancelled().await;
-            tokio::time::sleep(STOP_GRACE).await;
-        };
-        let written = tokio::select! {
-            biased;
-            written = Stage::Sink.timed(sink.write(first, &batch.items)) => written,
-            () = given_up, if is_cancel_safe => return false,
-        };
-        let error = match written {
-            Ok(written) if written.n_items > n_given => {
-                if n_given < n_known {
-                    shared.end(CrawlEnd::Failed(format!(
-                        "the sink has {} items from number {first} on, and the frontier only {n_given}, as if the frontier had been removed; delete the items of the resource, too",
-                        written.n_items
-                    )));
-                    return false;
-                }
-                n_known = written.n_items;
-                continue;
-            }
-            Ok(written) => {
-                backoff.reset();
-                (has_failed, n_known) = (false, 0);
-                let end = first + written.n_items;
-                let cleared = Stage::Sink.charged(frontier.clear_outbox(end, written.mark));
-                if let Err(error) = cleared.await {
-                    shared.lost_frontier(error);
-                    return false;
-                }
-                shared.progress.notify_one();
-                continue;
-            }
-            Err(SinkError::Closed) => {
-                shared.end(CrawlEnd::Unread);
-                return false;
-            }
-            Err(error @ SinkError::Permanent { .. }) => {
-                let why = telemetry::chain(&error);
-                shared.end(CrawlEnd::Failed(format!(
-                    "items cannot be delivered: {why}"
-                )));
-                return false;
-            }
-            Err(error @ SinkError::Retry { .. }) => error,
-        };
-        let error = telemetry::chain(&error);
-        shared
-            .parts
-            .log
-            .note("error", format!("items wait for their sink: {error}"));
-        tracing::error!(error, "items wait for their sink");
-        has_failed = true;
-        tokio::select! {
-            biased;
-            () = stop.cancelled() => return false,
-            () = tokio::time::sleep(backoff.next_delay()) => {}
-        }
+        delivery.run(sink.sink)
+    });
+    tokio::select! {
+        biased;
+        ended = join_all(deliveries) => ended.into_iter().all(|is_drained| is_drained),
+        never = wake_all(shared, &wakes) => match never {},
     }
 }
 
-/// Waits while items gather for the next write: until there are enough, their time is over, or the crawl waits for
-/// them.
-async fn gather(shared: &Shared, gathering: Gathering, no_more: &CancellationToken) {
-    if gathering.max_wait.is_zero() {
-        return;
-    }
-    let frontier = &shared.parts.frontier;
-    // The crawl must not stop for items that only wait for others.
-    let max_bytes = shared.max_undelivered(&shared.config().settings) / 2;
-    let enough = || {
-        frontier.undelivered_bytes() >= gathering.n_bytes.min(max_bytes)
-            || frontier.n_undelivered() >= gathering.max_items as u64
-    };
-    let mut until: Option<Instant> = None;
-    while !no_more.is_cancelled() && !shared.is_waiting_for_delivery() && !enough() {
-        if until.is_none() && frontier.n_undelivered() > 0 {
-            until = Some(Instant::now() + gathering.max_wait);
-        }
-        let over = async {
-            match until {
-                Some(until) => tokio::time::sleep_until(until).await,
-                None => std::future::pending().await,
-            }
-        };
+/// Tells all deliveries that there may be more items, or that the crawl waits for them.
+async fn wake_all(shared: &Shared, wakes: &[Notify]) -> Infallible {
+    loop {
         tokio::select! {
             biased;
-            () = over => return,
-            () = no_more.cancelled() => {}
             () = shared.items.notified() => {}
-            () = frontier.outbox_changed() => {}
+            () = shared.parts.frontier.outbox_changed() => {}
+        }
+        wakes.iter().for_each(Notify::notify_one);
+    }
+}
+
+/// Delivery to one sink.
+struct SinkDelivery<'a> {
+    shared: &'a Shared,
+    name: SinkName,
+    /// Signals that there may be more items, or that the crawl waits for them.
+    wake: &'a Notify,
+    no_more: &'a CancellationToken,
+    stop: &'a CancellationToken,
+    /// Cancelled once a sink is gone for good. The crawl ends then, and does not wait for others that fail.
+    is_gone: &'a CancellationToken,
+    /// Number of items, from the next one on, that the sink is known to have.
+    n_known: u64,
+    /// True if the last write has failed.
+    has_failed: bool,
+}
+
+impl SinkDelivery<'_> {
+    /// Returns true if all items were delivered.
+    async fn run(mut self, mut sink: Box<dyn Sink>) -> bool {
+        let shared = self.shared;
+        let frontier = &shared.parts.frontier;
+        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
+        loop {
+            let gathering = sink.gathering();
+            if !self.has_failed && self.n_known == 0 {
+                self.gather(gathering).await;
+            }
+            // The flag is read before the outbox: items committed before the end are seen below.
+            let is_last_pass = self.no_more.is_cancelled();
+            if is_last_pass && let Err(error) = frontier.settle().await {
+                shared.lost_frontier(error);
+                return false;
+            }
+            let max_items = gathering.max_items.max(BATCH).max(self.n_known as usize);
+            let batch = match Stage::Sink
+                .charged(frontier.outbox(&self.name, max_items))
+                .await
+            {
+                Ok(batch) => batch,
+                Err(error) => {
+                    shared.lost_frontier(error);
+                    return false;
+                }
+            };
+            if batch.items.is_empty() {
+                if is_last_pass {
+                    return true;
+                }
+                tokio::select! {
+                    biased;
+                    () = self.wake.notified() => {}
+                    () = self.no_more.cancelled() => {}
+                }
+                continue;
+            }
+            let (first, n_given) = (batch.first(), batch.items.len() as u64);
+            let is_cancel_safe = sink.is_cancel_safe();
+            // A crawl that is paused or given away still shows what it had.
+            let stop = self.stop;
+            let given_up = async {
+                stop.cancelled().await;
+                tokio::time::sleep(STOP_GRACE).await;
+            };
+            let written = tokio::select! {
+                biased;
+                written = Stage::Sink.timed(sink.write(first, &batch.items)) => written,
+                () = given_up, if is_cancel_safe => return false,
+            };
+            let error = match written {
+                Ok(written) if written.n_items > n_given => {
+                    if n_given < self.n_known {
+                        self.end(CrawlEnd::Failed(format!(
+                            "{} has {} items from number {first} on, and the frontier only {n_given}, as if the frontier had been removed; delete the items of the resource, too",
+                            self.shown(),
+                            written.n_items
+                        )));
+                        return false;
+                    }
+                    self.n_known = written.n_items;
+                    continue;
+                }
+                Ok(written) => {
+                    backoff.reset();
+                    (self.has_failed, self.n_known) = (false, 0);
+                    let end = first + written.n_items;
+                    let cleared = frontier.clear_outbox(&self.name, end, written.mark);
+                    if let Err(error) = Stage::Sink.charged(cleared).await {
+                        shared.lost_frontier(error);
+                        return false;
+                    }
+                    shared.progress.notify_one();
+                    continue;
+                }
+                Err(SinkError::Closed) => {
+                    self.end(CrawlEnd::Unread);
+                    return false;
+                }
+                Err(error @ SinkError::Permanent { .. }) => {
+                    let why = telemetry::chain(&error);
+                    let to = match self.name.is_lines() {
+                        true => String::new(),
+                        false => format!(" to {}", self.shown()),
+                    };
+                    self.end(CrawlEnd::Failed(format!(
+                        "items cannot be delivered{to}: {why}"
+                    )));
+                    return false;
+                }
+                Err(error @ SinkError::Retry { .. }) => error,
+            };
+            let error = telemetry::chain(&error);
+            let waiting = backlog::waiting_for(&self.name);
+            let line = format!("{waiting}: {error}");
+            shared.parts.log.note("error", line);
+            tracing::error!(sink = %self.name, error, "items wait for their sink");
+            self.has_failed = true;
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled() => return false,
+                () = self.is_gone.cancelled() => return false,
+                () = tokio::time::sleep(backoff.next_delay()) => {}
+            }
+        }
+    }
+
+    /// Ends the crawl because the sink is gone for good.
+    fn end(&self, end: CrawlEnd) {
+        self.shared.end(end);
+        self.is_gone.cancel();
+    }
+
+    /// Returns the sink as messages name it.
+    fn shown(&self) -> String {
+        match self.name.is_lines() {
+            true => "the sink".to_owned(),
+            false => format!("sink {}", self.name),
+        }
+    }
+
+    /// Waits while items gather for the next write: until there are enough, their time is over, or the crawl waits for
+    /// them.
+    async fn gather(&self, gathering: Gathering) {
+        if gathering.max_wait.is_zero() {
+            return;
+        }
+        let (shared, no_more) = (self.shared, self.no_more);
+        // The crawl must not stop for items that only wait for others.
+        let max_bytes = shared.max_undelivered(&shared.config().settings) / 2;
+        let waiting = || shared.parts.frontier.undelivered(&self.name);
+        let enough = || {
+            let waiting = waiting();
+            waiting.n_bytes >= gathering.n_bytes.min(max_bytes)
+                || waiting.n_items >= gathering.max_items as u64
+        };
+        let mut until: Option<Instant> = None;
+        while !no_more.is_cancelled() && !shared.is_waiting_for_delivery() && !enough() {
+            if until.is_none() && waiting().n_items > 0 {
+                until = Some(Instant::now() + gathering.max_wait);
+            }
+            let over = async {
+                match until {
+                    Some(until) => tokio::time::sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = over => return,
+                () = no_more.cancelled() => {}
+                () = self.wake.notified() => {}
+            }
         }
     }
 }

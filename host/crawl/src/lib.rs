@@ -20,6 +20,7 @@
 //! parts       what a crawl is given
 //! peers       the other shards of the resource, and whether this one is idle
 //! permit      whether pages may be fetched
+//! backlog     the bound on items that wait for a slow sink
 //! put_back    the pause of a crawl that uses too much memory
 //! end         how a crawl ends
 //! log         the log of a crawl; what is said of many pages is one line
@@ -30,6 +31,7 @@
 //! ([`CrawlParts`]), may fetch for as long as a [permit](permit::FetchPermit) holds, and hands links for other
 //! shards to a [transport](peers::LinkTransport). `crawler run` uses it as a worker does.
 
+pub mod backlog;
 mod called;
 #[cfg(any(test, feature = "testing"))]
 pub mod doubles;
@@ -57,6 +59,7 @@ mod termination;
 mod unchanged;
 mod verdict;
 
+pub use drain::NamedSink;
 pub use end::CrawlEnd;
 pub use parts::{CrawlConfig, CrawlParts};
-pub use run::run;
+pub use run::{run, run_to};

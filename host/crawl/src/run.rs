@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use super::drain::NamedSink;
 use super::end::CrawlEnd;
 use super::parts::CrawlParts;
 use super::roots::roots_or_put_back;
@@ -19,6 +20,7 @@ use super::{drain, links, pages};
 use crawler_fetch::cookies::CookieJar;
 use crawler_fetch::throttle::Requester;
 use crawler_model::scope::RootHosts;
+use crawler_model::settings::SinkName;
 use crawler_model::statistics::PlanNames;
 use crawler_sink::Sink;
 
@@ -26,10 +28,20 @@ use crawler_sink::Sink;
 /// of the throttle may differ by this much. For a later turn the page is put back.
 const MAX_WAIT: Duration = Duration::from_millis(50);
 
+/// Calls [`run_to`] with one sink, for a frontier that was opened for the sink in the data root alone.
+pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken) -> CrawlEnd {
+    let name = SinkName::lines();
+    Box::pin(run_to(parts, vec![NamedSink { name, sink }], stop)).await
+}
+
 /// Crawls until nothing is left, the crawl fails, or `stop` is cancelled.
 ///
 /// This call is not cancel-safe: pages in flight and undelivered items would be left behind. Use `stop`.
-pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken) -> CrawlEnd {
+pub async fn run_to(
+    parts: CrawlParts,
+    sinks: Vec<NamedSink>,
+    stop: CancellationToken,
+) -> CrawlEnd {
     let root_urls = match roots_or_put_back(&parts, &stop).await {
         Ok(root_urls) => root_urls,
         Err(end) => return end,
@@ -87,7 +99,7 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
     };
     let (end, is_drained, is_handed_over) = tokio::join!(
         pages,
-        drain::drain(&shared, sink, &no_more_items, &cut),
+        drain::drain(&shared, sinks, &no_more_items, &cut),
         links::deliver(&shared, &no_more_items, &gives_up, &cut),
     );
     let is_delivered = is_drained && is_handed_over;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use super::backlog;
 use super::end::CrawlEnd;
 use super::parts::{CrawlConfig, CrawlParts};
 use super::slot::SlotPool;
@@ -172,15 +173,10 @@ impl Shared {
         self.waits_for_delivery.load(Ordering::Relaxed)
     }
 
-    /// Returns the log message about why no page is taken until the sink has caught up, if that is so.
+    /// Returns the log message about why no page is taken until a sink has caught up, if that is so.
     pub(super) fn is_behind(&self, settings: &CrawlSettings) -> Option<String> {
         let max = self.max_undelivered(settings);
-        let n_bytes = self.parts.frontier.undelivered_bytes();
-        (n_bytes >= max).then(|| {
-            format!(
-                "no page is taken until the sink has caught up: {n_bytes} bytes of items wait for it, and --max-undelivered allows {max} here"
-            )
-        })
+        backlog::why_paused(&*self.parts.frontier, settings, max)
     }
 
     /// Returns the log message about the limit of the run that leaves no room for another page, if one is reached.

@@ -4,9 +4,9 @@ use super::shared::Shared;
 use crawler_frontier::{Frontier, FrontierError};
 use crawler_model::crawl::UnixMillis;
 
-/// Returns true if the crawl may end as resting until this moment: nothing is under way, and no link waits
-/// for another shard. A link that is not durable yet counts too, because it would be delivered before the
-/// end, however long that takes.
+/// Returns true if the crawl may end as resting until this moment: nothing is under way, no item waits for a sink, and no
+/// link for another shard. Both would be delivered before the end, however long that takes, and nobody would take pages
+/// meanwhile. A link that is not durable yet counts too.
 pub(super) async fn may_rest(
     shared: &Shared,
     in_flight: u64,
@@ -17,13 +17,13 @@ pub(super) async fn may_rest(
         return Ok(false);
     }
     frontier.settle().await?;
-    Ok(frontier.peers().is_empty())
+    Ok(frontier.peers().is_empty() && frontier.n_undelivered() == 0)
 }
 
-/// Returns true if no item waits for its sink, and no link for another shard.
+/// Returns true if no item waits for any sink, and no link for another shard.
 pub(super) async fn is_all_delivered(frontier: &dyn Frontier) -> Result<bool, FrontierError> {
     frontier.settle().await?;
-    if !frontier.peers().is_empty() || !frontier.outbox(1).await?.items.is_empty() {
+    if !frontier.peers().is_empty() || frontier.n_undelivered() > 0 {
         return Ok(false);
     }
     // The change that has emptied it may be younger than the first settling.

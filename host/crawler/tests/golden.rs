@@ -22,6 +22,7 @@ use crawler_model::frontier::{ContentHash, SinkMark, UrlFilter, UrlState, Valida
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_model::scope::GrowthBounds;
+use crawler_model::settings::SinkName;
 use object_store::local::LocalFileSystem;
 use serde_json::value::RawValue;
 
@@ -49,6 +50,7 @@ async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         now: 1_000_000,
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     };
     frontiers.open(open_options).await.unwrap()
@@ -170,7 +172,10 @@ async fn write(folder: &Path) {
     ];
     frontier.commit(retried).await.unwrap();
     frontier.settle().await.unwrap();
-    frontier.clear_outbox(1, Some(mark())).await.unwrap();
+    frontier
+        .clear_outbox(&SinkName::lines(), 1, Some(mark()))
+        .await
+        .unwrap();
     frontier.close().await.unwrap();
 }
 
@@ -234,7 +239,7 @@ async fn check(folder: &Path) {
             "{path}"
         );
     }
-    let outbox = frontier.outbox(9).await.unwrap();
+    let outbox = frontier.outbox(&SinkName::lines(), 9).await.unwrap();
     let items: Vec<&str> = outbox.items.iter().map(|item| item.item.get()).collect();
     assert_eq!((items, outbox.end), (vec![r#"{"n":1}"#, r#"{"n":2}"#], 3));
 

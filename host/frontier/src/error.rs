@@ -2,6 +2,7 @@
 
 use crawler_model::id::Shard;
 use crawler_model::resource::{FRONTIER_MISSING, ShardId};
+use crawler_model::settings::SinkName;
 
 /// Failure of a frontier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -27,6 +28,12 @@ pub enum FrontierError {
     Unseeded {
         /// Shard of the frontier.
         shard: ShardId,
+    },
+    /// The frontier was opened for other sinks.
+    #[error("the frontier was opened without sink {sink}")]
+    NoSink {
+        /// The sink that was asked for.
+        sink: SinkName,
     },
     /// A frontier that existed is gone.
     #[error(
@@ -107,6 +114,7 @@ impl FrontierError {
             FrontierError::NotInFlight { .. }
             | FrontierError::LinkGap { .. }
             | FrontierError::Unseeded { .. }
+            | FrontierError::NoSink { .. }
             | FrontierError::Closed { .. } => "FrontierClosed",
         }
     }

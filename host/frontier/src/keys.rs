@@ -8,13 +8,15 @@
 //! m b <n mod 16384>                    number n of a batch, with what else every batch changes
 //! m k                                  cookies
 //! m s <fingerprint>                    suspect: a page that had entered its rule
+//! m c <sink>                           first item that the sink does not have, once another sink than lines was named
 //! s <run> <host> <fingerprint>         seen in this run
 //! u <host> <fingerprint>               state of a URL
 //! r <run> <host> <priority> <due> <entry>   ready, or in flight
 //! h <host>                             clock, and a cursor for each priority
 //! n <host>                             name
-//! o <sequence>                         item that no sink has yet
-//! p <key>                              mark of a sink: key and value are its own
+//! o <sequence>                         item that not all sinks have yet
+//! p <key>                              mark of the sink in the data root: key and value are its own
+//! p <sink> / <key>                     mark of another sink
 //! d <run> <host> <fingerprint>         dead letter
 //! c t <run>                            totals
 //! c s <run>                            statistics
@@ -34,6 +36,7 @@ use super::workbench::{HostId, LaneId, QueuePosition};
 use crawler_model::crawl::{Fingerprint, Request};
 use crawler_model::id::{Run, Shard};
 use crawler_model::links::host_hash;
+use crawler_model::settings::SinkName;
 
 /// Number of batch numbers that are kept.
 pub(super) const RING: u64 = 16_384;
@@ -42,6 +45,7 @@ pub(super) const HEAD: &[u8] = b"mh";
 pub(super) const BATCHES: &[u8] = b"mb";
 pub(super) const COOKIES: &[u8] = b"mk";
 pub(super) const SUSPECTS: &[u8] = b"ms";
+pub(super) const CURSORS: &[u8] = b"mc";
 pub(super) const PEERS: &[u8] = b"mx";
 pub(super) const READY: &[u8] = b"r";
 pub(super) const STATES: &[u8] = b"u";
@@ -50,6 +54,8 @@ pub(super) const NAMES: &[u8] = b"n";
 pub(super) const OUTBOX: &[u8] = b"o";
 pub(super) const MARKS: &[u8] = b"p";
 pub(super) const LINES: &[u8] = b"cl";
+/// Byte between the name of a sink and the key of its mark.
+const MARK_END: &[u8] = b"/";
 
 /// Extractor of the segment of a key, which is its kind.
 pub(super) struct Kinds;
@@ -166,8 +172,37 @@ pub(super) fn item(sequence: u64) -> Bytes {
     key(&[OUTBOX, &sequence.to_be_bytes()])
 }
 
-pub(super) fn mark(of_sink: &[u8]) -> Bytes {
-    key(&[MARKS, of_sink])
+pub(super) fn cursor(sink: &SinkName) -> Bytes {
+    key(&[CURSORS, sink.as_str().as_bytes()])
+}
+
+/// Parses the sink of the key of a cursor.
+pub(super) fn parse_cursor(key: &[u8]) -> Option<SinkName> {
+    let name = str::from_utf8(key.get(CURSORS.len()..)?).ok()?;
+    name.parse().ok()
+}
+
+pub(super) fn mark(sink: &SinkName, of_sink: &[u8]) -> Bytes {
+    key(&[&marks_of(sink), of_sink])
+}
+
+/// Returns the prefix of the marks of a sink. Those of the sink in the data root have none of their own, and are the
+/// marks without a slash: their keys are names of files.
+pub(super) fn marks_of(sink: &SinkName) -> Bytes {
+    match sink.is_lines() {
+        true => Bytes::from_static(MARKS),
+        false => key(&[MARKS, sink.as_str().as_bytes(), MARK_END]),
+    }
+}
+
+/// Parses the key that a sink has given a mark. Returns `None` for the mark of another sink.
+pub(super) fn parse_mark(sink: &SinkName, mark: &Bytes) -> Option<Bytes> {
+    let prefix = marks_of(sink);
+    let key = mark
+        .starts_with(&prefix)
+        .then(|| mark.slice(prefix.len()..))?;
+    let is_of_other = sink.is_lines() && key.contains(&MARK_END[0]);
+    (!is_of_other).then_some(key)
 }
 
 pub(super) fn dead_letter(run: Run, host: HostId, fingerprint: Fingerprint) -> Bytes {
@@ -278,6 +313,29 @@ mod tests {
         }
         let behind = ready_behind(Run(1), lane(3), position(0, 2));
         assert!(behind.contains(&keys[2]) && !behind.contains(&keys[3]));
+    }
+
+    #[test]
+    fn marks_and_cursors_are_those_of_their_sinks() {
+        let (lines, db) = (SinkName::lines(), "db".parse().unwrap());
+        let dbs: SinkName = "dbs".parse().unwrap();
+        let of_lines = mark(&lines, b"1-0.jsonl");
+        assert_eq!(of_lines, "p1-0.jsonl", "as earlier versions wrote it");
+        let of_db = mark(&db, b"1-0.jsonl");
+        for (sink, key, expected) in [
+            (&lines, &of_lines, true),
+            (&lines, &of_db, false),
+            (&db, &of_db, true),
+            (&db, &of_lines, false),
+            (&dbs, &of_db, false),
+        ] {
+            let found = parse_mark(sink, key);
+            assert_eq!(found, expected.then(|| "1-0.jsonl".into()), "{sink}");
+        }
+        for sink in [lines, db, dbs] {
+            assert_eq!(parse_cursor(&cursor(&sink)), Some(sink));
+        }
+        assert_eq!(parse_cursor(b"mc"), None);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //!   The number of pages that wait for that is bounded.
 //! - A URL is stored once per run, by its fingerprint, unless it asks to be reloaded. A reload of a URL that
 //!   still waits is ignored, because it will be fetched anyway.
-//! - The outbox returns an item only once it is durable, and keeps it until the sink says that it is durable
+//! - The outbox returns an item only once it is durable, and keeps it until every sink says that it is durable
 //!   there. While the outbox is above its bound, [`Frontier::take`] returns no page.
 //! - A link for another shard of the resource is kept, from the batch of its page on, until that shard has
 //!   stored it. Its numbers there have no gaps from 1 in each run, and by them that shard skips what it has
@@ -62,7 +62,7 @@ pub use error::FrontierError;
 pub use exchange::{LinkBatch, LinkBounds, LinkExchange, LinkPolicy};
 pub use log::LogStore;
 pub use opening::{OpenFrontier, OpenFrontiers, OpenOptions};
-pub use outbox::{ItemOutbox, OutboxBatch};
+pub use outbox::{ItemOutbox, OutboxBatch, Undelivered};
 pub use workbench::{HostFailure, HostStanding, HostUpdate, TakeLimits};
 
 /// Approximate size in bytes of a waiting URL in memory.

@@ -25,6 +25,7 @@ use super::{
 use crawler_model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
+use crawler_model::settings::SinkNames;
 use crawler_model::statistics::Statistics;
 use crawler_process::stage::Stage;
 use outbox::Outbox;
@@ -60,6 +61,8 @@ pub struct MemorySettings {
     pub max_links: usize,
     /// Maximum number of pages in flight.
     pub max_undurable: usize,
+    /// Sinks of the items.
+    pub sinks: SinkNames,
 }
 
 impl Default for MemorySettings {
@@ -70,6 +73,7 @@ impl Default for MemorySettings {
             max_outbox_bytes: 256 << 20,
             max_links: 100_000,
             max_undurable: 512,
+            sinks: SinkNames::default(),
         }
     }
 }
@@ -143,9 +147,13 @@ struct InFlight {
 impl MemoryFrontier {
     /// Creates an empty frontier for one run of one shard.
     pub fn new(settings: MemorySettings) -> Self {
+        let state = State {
+            outbox: Outbox::new(&settings.sinks),
+            ..State::default()
+        };
         Self {
             settings,
-            state: Mutex::default(),
+            state: Mutex::new(state),
             take_changed: Notify::new(),
             links_changed: Notify::new(),
         }

@@ -13,6 +13,7 @@ use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{Digest, Epoch, Run};
 use crawler_model::links::Division;
 use crawler_model::resource::{Redrive, ShardId};
+use crawler_model::settings::SinkNames;
 
 /// Arguments for opening a frontier.
 #[derive(Debug, Clone)]
@@ -39,6 +40,9 @@ pub struct OpenOptions {
     /// Earliest run whose URLs a new run that follows it fetches again, in addition to those that are linked
     /// to. An earlier run is excepted: it may have known hosts that are another shard's by now.
     pub carry: Option<Run>,
+    /// Sinks of the items. One that the frontier does not know gets the items that come from now on; the position of one
+    /// that is not named is forgotten.
+    pub sinks: SinkNames,
     /// Present division of hosts among the shards of the resource, if there was another one before.
     pub division: Option<Division>,
 }

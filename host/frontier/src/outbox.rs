@@ -1,30 +1,58 @@
-//! Items on their way out of a frontier, to their sink.
+//! Items on their way out of a frontier, to their sinks.
+//!
+//! All sinks of a resource get all items, each at its own pace. The position of a sink is the number of the first item
+//! that it does not have. An item leaves the outbox when every sink has it.
 
 use async_trait::async_trait;
 
 use crate::error::FrontierError;
 use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
+use crawler_model::settings::SinkName;
 
-/// Items that are committed and that the sink does not have yet.
+/// Items that are committed and that not all sinks have yet. The sinks are those that the frontier was opened for; a
+/// call for any other fails with [`FrontierError::NoSink`].
 #[async_trait]
 pub trait ItemOutbox: Send + Sync + 'static {
-    /// Returns at most `max` of the oldest durable items of the outbox; they stay there.
-    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError>;
+    /// Returns at most `max` of the oldest durable items that this sink does not have; they stay there.
+    async fn outbox(&self, sink: &SinkName, max: usize) -> Result<OutboxBatch, FrontierError>;
 
-    /// Removes all items before `end`, because the sink has them, and stores in the same batch the sink's
-    /// mark.
-    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError>;
+    /// Moves the position of this sink behind all items before `end`, because it has them, and stores in the same batch
+    /// the sink's mark. Items that all sinks have are removed.
+    async fn clear_outbox(
+        &self,
+        sink: &SinkName,
+        end: u64,
+        mark: Option<SinkMark>,
+    ) -> Result<(), FrontierError>;
 
-    /// Returns the size in bytes of the items that wait for their sink.
+    /// Returns the marks that this sink has left, in this and in earlier openings.
+    async fn marks(&self, sink: &SinkName) -> Result<Vec<SinkMark>, FrontierError>;
+
+    /// Returns the items that wait for this sink; none if the frontier was not opened for it.
+    fn undelivered(&self, sink: &SinkName) -> Undelivered;
+
+    /// Returns the size in bytes of the items that wait for any sink.
     fn undelivered_bytes(&self) -> u64;
 
-    /// Returns the number of items that wait for their sink.
+    /// Returns the number of items that wait for any sink.
     fn n_undelivered(&self) -> u64;
+
+    /// Returns true if so many items wait that no page is taken, whatever the settings of the crawl allow.
+    fn is_outbox_full(&self) -> bool;
 
     /// Waits until [`outbox`](Self::outbox) may return more, because a batch has become durable. For one task
     /// at a time.
     async fn outbox_changed(&self);
+}
+
+/// Items that wait for a sink.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Undelivered {
+    /// Number of the items.
+    pub n_items: u64,
+    /// Their size in bytes.
+    pub n_bytes: u64,
 }
 
 /// Items in the order in which they were committed.

@@ -127,10 +127,10 @@ impl FrontierReader {
     async fn head(&self) -> Result<Option<records::Head>, FrontierError> {
         let head: Option<records::Head> = self.record(keys::HEAD, "head").await?;
         match head {
-            Some(head) if head.format != records::FORMAT => Err(FrontierError::Format {
+            Some(head) if !records::is_known_format(head.format) => Err(FrontierError::Format {
                 shard: self.shard,
                 found: head.format,
-                known: records::FORMAT,
+                known: records::FORMAT_WITH_SINKS,
             }),
             head => Ok(head),
         }

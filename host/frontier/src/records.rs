@@ -14,8 +14,16 @@ mod totals;
 pub(super) use log::Line;
 pub(super) use totals::Totals;
 
-/// Format of the database. Any other format is refused.
+/// Format of a database whose items go to the sink in the data root alone.
 pub(super) const FORMAT: u32 = 1;
+/// Format from the time on that another sink was named: each sink has a position and marks of its own. A program that
+/// does not know it would deliver all items to one sink, and has to refuse the database.
+pub(super) const FORMAT_WITH_SINKS: u32 = 2;
+
+/// Returns true for a format that this program reads.
+pub(super) fn is_known_format(format: u32) -> bool {
+    matches!(format, FORMAT | FORMAT_WITH_SINKS)
+}
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Head {

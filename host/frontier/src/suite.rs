@@ -8,7 +8,7 @@ use std::sync::Arc;
 use object_store::ObjectStore;
 use prost::Message as _;
 
-use super::records::{FORMAT, Head};
+use super::records::{FORMAT_WITH_SINKS, Head};
 use super::{
     Claim, Commit, Committed, Ended, Frontier, FrontierError, HostUpdate, NewRequest, PageResult,
     Take, keys, path_of,
@@ -18,6 +18,7 @@ use crawler_model::frontier::KeptCookies;
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_model::scope::GrowthBounds;
+use crawler_model::settings::SinkName;
 
 mod fencing;
 pub mod hanging;
@@ -28,6 +29,7 @@ mod model;
 mod outcomes;
 mod patterns;
 pub mod requests;
+mod sinks;
 
 pub use fencing::*;
 pub use hosts::*;
@@ -49,6 +51,10 @@ pub use requests::{
     a_request_keeps_its_first_referrer_and_its_statuses,
     links_between_shards_keep_their_referrers_and_statuses,
 };
+pub use sinks::{
+    a_sink_that_is_added_gets_the_items_from_then_on, a_sink_that_is_gone_holds_nothing_back,
+    each_sink_has_a_position_of_its_own, sinks_have_the_same_items_after_any_history,
+};
 
 pub fn new(url: &str) -> NewRequest {
     NewRequest {
@@ -60,7 +66,7 @@ pub fn new(url: &str) -> NewRequest {
 /// Makes a frontier that is not open look as if a later version had written it.
 pub async fn of_another_format(objects: &Arc<dyn ObjectStore>, shard: ShardId) {
     let head = Head {
-        format: FORMAT + 1,
+        format: FORMAT_WITH_SINKS + 1,
         ..Head::default()
     };
     let db = slatedb::Db::builder(path_of(shard), objects.clone())
@@ -336,19 +342,28 @@ pub async fn items_stay_in_the_outbox_in_order_until_cleared(frontier: Arc<dyn F
     frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
     for _ in 0..2 {
-        let batch = frontier.outbox(2).await.unwrap();
+        let batch = frontier.outbox(&SinkName::lines(), 2).await.unwrap();
         let found: Vec<_> = batch.items.iter().map(|item| &item.key).collect();
         assert_eq!((found, batch.end), (vec![&keys[0], &keys[1]], 2));
     }
-    frontier.clear_outbox(2, None).await.unwrap();
-    frontier.clear_outbox(1, None).await.unwrap();
-    let batch = frontier.outbox(9).await.unwrap();
+    frontier
+        .clear_outbox(&SinkName::lines(), 2, None)
+        .await
+        .unwrap();
+    frontier
+        .clear_outbox(&SinkName::lines(), 1, None)
+        .await
+        .unwrap();
+    let batch = frontier.outbox(&SinkName::lines(), 9).await.unwrap();
     assert_eq!(
         (batch.items[0].key.clone(), batch.end),
         (keys[2].clone(), 5)
     );
-    frontier.clear_outbox(batch.end, None).await.unwrap();
-    let batch = frontier.outbox(9).await.unwrap();
+    frontier
+        .clear_outbox(&SinkName::lines(), batch.end, None)
+        .await
+        .unwrap();
+    let batch = frontier.outbox(&SinkName::lines(), 9).await.unwrap();
     assert_eq!((batch.items.len(), batch.end), (0, 5));
     assert_eq!(frontier.counts().items, 5);
 }

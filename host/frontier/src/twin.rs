@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! plain    all that is known of one shard, as plain lists; one value is one durable state
+//! delivery items on their way to the sinks
 //! open     one opening: commits change its own copy of that
 //! shared   what the calls share with the task that makes the copy durable, a moment later
 //! ```
@@ -22,6 +23,7 @@ use crawler_model::id::{Epoch, ResourceId};
 use crawler_model::resource::ShardId;
 use crawler_process::task::{TaskScope, process};
 
+mod delivery;
 mod log;
 mod open;
 mod plain;

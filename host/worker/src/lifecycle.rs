@@ -266,6 +266,7 @@ impl Assigned {
                 delay: settings.delay().unwrap_or(DEFAULT_DELAY),
                 carry: (settings.unchanged() == Unchanged::Skip)
                     .then_some(self.resource.resharded_at),
+                sinks: settings.sink_names(),
                 division: self.resource.division(),
             };
             match self.shard.open(&self.parts.frontiers, as_of).await {

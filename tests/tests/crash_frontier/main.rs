@@ -41,6 +41,7 @@ async fn open(folder: &Path, settings: DurableSettings) -> Arc<DurableFrontier> 
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     };
     Arc::new(Box::pin(frontiers.open(open)).await.unwrap())

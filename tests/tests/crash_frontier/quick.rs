@@ -12,6 +12,7 @@ use crawler_frontier::{
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::id::Run;
 use crawler_model::scope::GrowthBounds;
+use crawler_model::settings::SinkName;
 use crawler_tests::process::Process;
 use crawler_tests::random::Random;
 use crawler_tests::{PATIENCE, child, soak, until};
@@ -170,9 +171,12 @@ fn write(folder: &Path, l0_bytes: usize, is_calm: bool) {
                 Take::WaitUntil(_) | Take::Blocked => {}
                 Take::Empty => panic!("every page leads to more"),
             }
-            let waiting = frontier.outbox(1_000).await.unwrap();
+            let waiting = frontier.outbox(&SinkName::lines(), 1_000).await.unwrap();
             if !waiting.items.is_empty() {
-                frontier.clear_outbox(waiting.end, None).await.unwrap();
+                frontier
+                    .clear_outbox(&SinkName::lines(), waiting.end, None)
+                    .await
+                    .unwrap();
             }
             frontier.settle().await.unwrap();
             n_durable = n_pages;

@@ -88,6 +88,7 @@ async fn steal(root: &Path, shard: ShardId) -> Option<DurableFrontier> {
         now: SystemClock.unix_millis(),
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     };
     match Box::pin(frontiers.open(open)).await {

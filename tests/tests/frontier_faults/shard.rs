@@ -42,6 +42,7 @@ async fn open_options(
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     };
     change(&mut open);

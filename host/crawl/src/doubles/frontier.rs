@@ -11,12 +11,13 @@ use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_frontier::{
     Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, ItemOutbox,
     LinkBatch, LinkBounds, LinkExchange, LinkPolicy, LogStore, NewRequest, OutboxBatch, Take,
-    TakeLimits,
+    TakeLimits, Undelivered,
 };
 use crawler_model::crawl::{Counts, Request};
 use crawler_model::frontier::{KeptCookies, SinkMark, Validators};
 use crawler_model::id::{ResourceId, Shard};
 use crawler_model::resource::{LinkTotals, ShardId};
+use crawler_model::settings::SinkName;
 use crawler_model::statistics::Statistics;
 use crawler_model::status::LogLine;
 
@@ -227,12 +228,25 @@ impl LogStore for FaultyFrontier {
 
 #[async_trait]
 impl ItemOutbox for FaultyFrontier {
-    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
-        self.inner.0.outbox(max).await
+    async fn outbox(&self, sink: &SinkName, max: usize) -> Result<OutboxBatch, FrontierError> {
+        self.inner.0.outbox(sink, max).await
     }
 
-    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
-        self.inner.0.clear_outbox(end, mark).await
+    async fn clear_outbox(
+        &self,
+        sink: &SinkName,
+        end: u64,
+        mark: Option<SinkMark>,
+    ) -> Result<(), FrontierError> {
+        self.inner.0.clear_outbox(sink, end, mark).await
+    }
+
+    async fn marks(&self, sink: &SinkName) -> Result<Vec<SinkMark>, FrontierError> {
+        self.inner.0.marks(sink).await
+    }
+
+    fn undelivered(&self, sink: &SinkName) -> Undelivered {
+        self.inner.0.undelivered(sink)
     }
 
     fn undelivered_bytes(&self) -> u64 {
@@ -241,6 +255,10 @@ impl ItemOutbox for FaultyFrontier {
 
     fn n_undelivered(&self) -> u64 {
         self.inner.0.n_undelivered()
+    }
+
+    fn is_outbox_full(&self) -> bool {
+        self.inner.0.is_outbox_full()
     }
 
     async fn outbox_changed(&self) {

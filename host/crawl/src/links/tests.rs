@@ -186,6 +186,7 @@ async fn open_with(
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     };
     frontiers.open(open_options).await.unwrap()

@@ -31,6 +31,7 @@ use crawler_model::frontier::{DelaySource, Validators};
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::{CrawlSettings, Robots};
+use crawler_model::settings::SinkName;
 use crawler_plugin::{CallConfig, CallFailure, CallOutput, CallReport, KillReport, Rules};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::CrawlMemory;
@@ -40,6 +41,7 @@ mod bench;
 mod files;
 mod memory;
 mod quotas;
+mod sinks;
 mod suspects;
 mod unchanged;
 mod wide;
@@ -497,7 +499,7 @@ async fn f33_a_sink_that_never_takes_an_item_fails_the_crawl() {
     .await;
     let expected = "items cannot be delivered: cannot insert into items: no such table";
     assert_eq!(ended.end, CrawlEnd::Failed(expected.to_owned()));
-    let left = frontier.outbox(9).await.unwrap();
+    let left = frontier.outbox(&SinkName::lines(), 9).await.unwrap();
     assert!(!left.items.is_empty(), "the items are kept");
 }
 

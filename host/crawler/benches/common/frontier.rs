@@ -33,6 +33,7 @@ pub(crate) async fn durable(objects: Arc<dyn ObjectStore>) -> DurableFrontier {
         now: SystemClock.unix_millis(),
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     };
     frontiers.open(open_options).await.expect("it opens")

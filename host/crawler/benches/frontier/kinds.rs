@@ -8,6 +8,7 @@ use std::time::Instant;
 use crawler_frontier::durable::{DurableSettings, Frontiers};
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_frontier::{Frontier, Take};
+use crawler_model::settings::SinkName;
 use object_store::memory::InMemory;
 
 use super::sizes::memory;
@@ -54,8 +55,13 @@ pub(crate) async fn one(kind: &str) {
         };
         let committed = frontier.commit(work::commit(claim, site.fresh(1_000)));
         committed.await.expect("it is open");
-        let batch = frontier.outbox(2_000).await.expect("it is open");
-        let cleared = frontier.clear_outbox(batch.end, None).await;
+        let batch = frontier
+            .outbox(&SinkName::lines(), 2_000)
+            .await
+            .expect("it is open");
+        let cleared = frontier
+            .clear_outbox(&SinkName::lines(), batch.end, None)
+            .await;
         cleared.expect("it is open");
     }
     frontier.settle().await.expect("it is open");

@@ -12,6 +12,7 @@ use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_model::scope::GrowthBounds;
+use crawler_model::settings::SinkName;
 use crawler_process::task::TaskScope;
 use crawler_sink::Sink as _;
 use crawler_sink::lines::LineFiles;
@@ -51,6 +52,7 @@ pub(crate) async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         now: 1,
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     };
     frontiers.open(open_options).await.expect("it opens")
@@ -111,7 +113,10 @@ pub(crate) async fn take(frontier: &DurableFrontier, now: u64) -> Box<Claim> {
 /// Delivers the outbox, as a crawl does.
 pub(crate) async fn deliver(frontier: &DurableFrontier, sink: &mut LineFiles) {
     loop {
-        let batch = frontier.outbox(2_000).await.expect("it is open");
+        let batch = frontier
+            .outbox(&SinkName::lines(), 2_000)
+            .await
+            .expect("it is open");
         if batch.items.is_empty() {
             return;
         }
@@ -119,7 +124,9 @@ pub(crate) async fn deliver(frontier: &DurableFrontier, sink: &mut LineFiles) {
             .write(0, &batch.items)
             .await
             .expect("it can be written");
-        let cleared = frontier.clear_outbox(batch.end, written.mark).await;
+        let cleared = frontier
+            .clear_outbox(&SinkName::lines(), batch.end, written.mark)
+            .await;
         cleared.expect("it is open");
     }
 }
@@ -209,11 +216,16 @@ pub(crate) async fn at_once<F: Future<Output = ()> + Send + 'static>(
 /// Removes the items in the outbox, as a sink would.
 pub(crate) async fn drain(frontier: &DurableFrontier) {
     loop {
-        let batch = frontier.outbox(2_000).await.expect("it is open");
+        let batch = frontier
+            .outbox(&SinkName::lines(), 2_000)
+            .await
+            .expect("it is open");
         if batch.items.is_empty() {
             return;
         }
-        let cleared = frontier.clear_outbox(batch.end, None).await;
+        let cleared = frontier
+            .clear_outbox(&SinkName::lines(), batch.end, None)
+            .await;
         cleared.expect("it is open");
     }
 }

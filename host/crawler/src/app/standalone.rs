@@ -253,6 +253,7 @@ async fn open(
         now,
         delay: settings.delay().unwrap_or(DEFAULT_DELAY),
         carry: (settings.unchanged() == Unchanged::Skip).then_some(Run(1)),
+        sinks: settings.sink_names(),
         division: None,
     };
     let frontier = frontiers.open(open_options.clone()).await?;

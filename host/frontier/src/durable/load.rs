@@ -1,6 +1,6 @@
 //! Reading of a database on opening: whose it is, if it is whole, and what waits.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -15,6 +15,7 @@ use crawler_model::crawl::{Counts, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::id::Digest;
 use crawler_model::links::Division;
+use crawler_model::settings::SinkName;
 
 /// Wait of hosts that an opening causes, in addition to their stored clocks.
 #[derive(Debug, Clone, Copy)]
@@ -177,6 +178,10 @@ impl Inner {
 
     async fn load_outbox(&self, state: &mut State) -> Result<(), FrontierError> {
         let (first, next) = (state.last.outbox_first, state.last.outbox_next);
+        let positions: BTreeMap<SinkName, u64> = match state.head.format {
+            records::FORMAT => [(SinkName::lines(), first)].into(),
+            _ => self.load_cursors().await?,
+        };
         let mut sizes = Vec::new();
         let mut n_bytes = 0;
         let mut found = self.scan(keys::item(first)..keys::item(next)).await?;
@@ -190,8 +195,24 @@ impl Inner {
             return Err(self.damaged(format!("{found} items are left of {expected}")));
         }
         state.last.outbox_bytes = n_bytes;
-        state.outbox.restore(sizes, next);
+        state.outbox.restore(sizes, next, positions);
         Ok(())
+    }
+
+    /// Returns the number of the first item that each sink does not have.
+    async fn load_cursors(&self) -> Result<BTreeMap<SinkName, u64>, FrontierError> {
+        let mut positions = BTreeMap::new();
+        let mut found = self.scan_prefix(keys::CURSORS).await?;
+        while let Some((key, value)) = found.next().await? {
+            let sink = keys::parse_cursor(&key)
+                .ok_or_else(|| self.damaged("the key of a cursor names no sink".to_owned()))?;
+            let cursor: records::Number = self.decode(&value, "cursor")?;
+            positions.insert(sink, cursor.n);
+        }
+        match positions.is_empty() {
+            true => Err(self.damaged("no sink has a cursor".to_owned())),
+            false => Ok(positions),
+        }
     }
 
     /// Queues suspects to be tried alone. Returns the entries of those that were tried often enough.
@@ -242,11 +263,11 @@ fn check_head(head: &records::Head, options: &OpenOptions) -> Result<(), Frontie
         found,
         expected,
     };
-    if head.format != records::FORMAT {
+    if !records::is_known_format(head.format) {
         return Err(FrontierError::Format {
             shard,
             found: head.format,
-            known: records::FORMAT,
+            known: records::FORMAT_WITH_SINKS,
         });
     }
     if head.cluster != options.cluster {

@@ -25,6 +25,7 @@ use crawler_model::crawl::Counts;
 use crawler_model::id::Run;
 use crawler_model::resource::{Redrive, ShardId};
 use crawler_model::scope::GrowthBounds;
+use crawler_model::settings::SinkNames;
 use crawler_process::task::TaskScope;
 
 #[async_trait]
@@ -195,7 +196,7 @@ impl Inner {
                 let maintenance = TaskScope::new();
                 let inner = Arc::new(self);
                 let frontier = DurableFrontier { inner, maintenance };
-                match frontier.begin(poisoned).await {
+                match frontier.begin(poisoned, &options.sinks).await {
                     Ok(()) => {
                         let storage_epoch = frontier.inner.storage_epoch;
                         tracing::debug!(storage_epoch, "the frontier is open");
@@ -223,11 +224,11 @@ impl Inner {
 
 impl DurableFrontier {
     /// Makes the opening durable, gives poisonous pages up, and starts the background work.
-    async fn begin(&self, poisoned: VecDeque<u64>) -> Result<(), FrontierError> {
+    async fn begin(&self, poisoned: VecDeque<u64>, sinks: &SinkNames) -> Result<(), FrontierError> {
         let inner = &self.inner;
         // The clocks come before the head, which says that this is done.
         inner.save_hosts_taken_over().await?;
-        inner.write_head().await?;
+        inner.set_sinks(sinks).await?;
         for entry in poisoned {
             let claim = inner.state().claim_alone(entry);
             let Some(claim) = claim else { continue };

@@ -1,24 +1,26 @@
-//! Items on their way to the sink. They are in the object store from the page's batch on, and the latest of
+//! Items on their way to their sinks. They are in the object store from the page's batch on, and the latest of
 //! them also in memory, so that they are never read back for a sink that keeps up.
 
 use async_trait::async_trait;
+use prost::Message as _;
 use slatedb::WriteBatch;
 
 use super::DurableFrontier;
 use super::inner::Inner;
 use super::state::WINDOW;
-use crate::{FrontierError, ItemOutbox, OutboxBatch, keys, records};
+use crate::{FrontierError, ItemOutbox, OutboxBatch, Undelivered, keys, records};
 use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
+use crawler_model::settings::{SinkName, SinkNames};
 
 #[async_trait]
 impl ItemOutbox for DurableFrontier {
-    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
+    async fn outbox(&self, sink: &SinkName, max: usize) -> Result<OutboxBatch, FrontierError> {
         let inner = &self.inner;
         inner.check()?;
         let (first, found) = {
             let state = inner.state();
-            let first = state.last.outbox_first;
+            let first = state.outbox.position(sink)?;
             (first, state.outbox.from(first, max))
         };
         let items = match found {
@@ -31,7 +33,12 @@ impl ItemOutbox for DurableFrontier {
         })
     }
 
-    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
+    async fn clear_outbox(
+        &self,
+        sink: &SinkName,
+        end: u64,
+        mark: Option<SinkMark>,
+    ) -> Result<(), FrontierError> {
         let inner = &self.inner;
         inner.check()?;
         let guard = inner.writer.lock().await;
@@ -39,18 +46,32 @@ impl ItemOutbox for DurableFrontier {
         {
             let mut state = inner.state();
             let state = &mut *state;
-            let end = end.min(state.last.outbox_next);
-            for sequence in state.last.outbox_first..end {
-                batch.delete(keys::item(sequence));
-            }
-            state.outbox.clear(end, &mut state.last);
+            state.outbox.position(sink)?;
+            state.outbox.advance(sink, end, &mut state.last, &mut batch);
         }
         if let Some(mark) = mark {
-            batch.put(keys::mark(&mark.key), mark.value);
+            batch.put(keys::mark(sink, &mark.key), mark.value);
         }
         inner.write(&guard, batch, 0).await?;
         inner.take_changed.notify_one();
         Ok(())
+    }
+
+    async fn marks(&self, sink: &SinkName) -> Result<Vec<SinkMark>, FrontierError> {
+        let inner = &self.inner;
+        inner.check()?;
+        let mut marks = Vec::new();
+        let mut found = inner.scan_prefix(&keys::marks_of(sink)).await?;
+        while let Some((key, value)) = found.next().await? {
+            let key = keys::parse_mark(sink, &key);
+            marks.extend(key.map(|key| SinkMark { key, value }));
+        }
+        Ok(marks)
+    }
+
+    fn undelivered(&self, sink: &SinkName) -> Undelivered {
+        let state = self.inner.state();
+        state.outbox.undelivered(sink, &state.last)
     }
 
     fn undelivered_bytes(&self) -> u64 {
@@ -62,12 +83,39 @@ impl ItemOutbox for DurableFrontier {
         last.outbox_next - last.outbox_first
     }
 
+    fn is_outbox_full(&self) -> bool {
+        let state = self.inner.state();
+        state.outbox.is_full(&state.last)
+    }
+
     async fn outbox_changed(&self) {
         self.inner.outbox_changed.notified().await;
     }
 }
 
 impl Inner {
+    /// Makes these the sinks of the frontier, and its head record durable with that. Items of a sink that is not among
+    /// them any more are not delivered to it.
+    pub(super) async fn set_sinks(&self, sinks: &SinkNames) -> Result<(), FrontierError> {
+        let guard = self.writer.lock().await;
+        let mut batch = WriteBatch::new();
+        {
+            let mut state = self.state();
+            let state = &mut *state;
+            if !sinks.is_only_lines() {
+                state.head.format = records::FORMAT_WITH_SINKS;
+            }
+            let (head, last) = (&state.head, &mut state.last);
+            for (sink, n) in state.outbox.set_sinks(sinks, head, last, &mut batch) {
+                tracing::warn!(%sink, n, "items are not delivered: the resource has this sink no more");
+            }
+            batch.put(keys::HEAD, state.head.encode_to_vec());
+        }
+        self.write(&guard, batch, 0).await?;
+        drop(guard);
+        self.settle().await
+    }
+
     /// Reads items from the store. The scan begins at `first`, so that it does not pass over delivered items
     /// again.
     async fn read_outbox(

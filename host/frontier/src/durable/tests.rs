@@ -12,6 +12,7 @@ use crate::{Ended, Take};
 use crawler_model::frontier::SinkMark;
 use crawler_model::id::{Digest, Epoch, ResourceId, Shard};
 use crawler_model::resource::ShardId;
+use crawler_model::settings::{SinkName, SinkNames};
 use object_store::ObjectStore;
 use slatedb::Db;
 
@@ -54,6 +55,7 @@ async fn open_options(frontiers: &Arc<Frontiers>, run: u64) -> OpenOptions {
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     }
 }
@@ -144,6 +146,92 @@ openings! {
     hosts_that_were_divided_anew_rest_for_one_delay
     a_root_request_that_is_redriven_is_counted_anew
     the_log_survives_its_opening_and_its_run
+    each_sink_has_a_position_of_its_own
+    a_sink_that_is_added_gets_the_items_from_then_on
+    a_sink_that_is_gone_holds_nothing_back
+}
+
+/// An earlier program knows one sink. It opens a frontier that never had another, and refuses any other.
+#[tokio::test]
+async fn the_format_is_another_once_a_sink_was_named() {
+    let objects = Arc::new(InMemory::new());
+    let format = async |sinks: &[&str]| {
+        let frontiers = frontiers_in(&objects, settings());
+        let sinks = sinks.iter().map(|name| name.parse().unwrap());
+        let open_options = OpenOptions {
+            sinks: SinkNames::of(sinks),
+            ..open_options(&frontiers, 1).await
+        };
+        let frontier = frontiers.open(open_options).await.unwrap();
+        let has_cursors = {
+            let mut found = frontier
+                .inner
+                .scan_prefix(crate::keys::CURSORS)
+                .await
+                .unwrap();
+            found.next().await.unwrap().is_some()
+        };
+        let format = frontier.inner.state().head.format;
+        frontier.close().await.unwrap();
+        (format, has_cursors)
+    };
+    assert_eq!(format(&["lines"]).await, (crate::records::FORMAT, false));
+    let with_sinks = (crate::records::FORMAT_WITH_SINKS, true);
+    assert_eq!(format(&["lines", "db"]).await, with_sinks);
+    // The marks of the other sink are still there.
+    assert_eq!(format(&["lines"]).await, with_sinks);
+}
+
+#[tokio::test]
+async fn sinks_that_keep_up_read_from_memory_while_one_lags() {
+    let objects = Arc::new(InMemory::new());
+    let frontiers = frontiers_in(&objects, settings());
+    let (lines, slow) = (SinkName::lines(), "slow".parse::<SinkName>().unwrap());
+    let open_options = OpenOptions {
+        sinks: SinkNames::of([lines.clone(), slow.clone()]),
+        ..open_options(&frontiers, 1).await
+    };
+    let durable = Arc::new(frontiers.open(open_options).await.unwrap());
+    let frontier: Arc<dyn Frontier> = durable.clone();
+    frontier.seed(urls(&["1", "2", "3", "4"])).await.unwrap();
+    let large = format!("\"{}\"", "x".repeat(3 << 20));
+    let mut keys = Vec::new();
+    for _ in 0..4 {
+        let mut commit = parsed(ready(take(&frontier, 0, 9).await));
+        let mut item = item_of(&commit.claim, 0);
+        item.item = serde_json::value::RawValue::from_string(large.clone()).unwrap();
+        keys.push(item.key.clone());
+        commit.result.items = vec![item];
+        frontier.commit(commit).await.unwrap();
+        frontier.settle().await.unwrap();
+        let first = durable.inner.state().outbox.position(&lines).unwrap();
+        let in_memory = durable.inner.state().outbox.from(first, 9);
+        assert_eq!(in_memory.map(|items| items.len()), Ok(1));
+        frontier
+            .clear_outbox(&lines, first + 1, None)
+            .await
+            .unwrap();
+    }
+    // What fits is limited, and the rest is read back.
+    let mut found = Vec::new();
+    while found.len() < 4 {
+        let batch = frontier.outbox(&slow, 9).await.unwrap();
+        assert!(!batch.items.is_empty());
+        found.extend(batch.items.iter().map(|item| item.key.clone()));
+        frontier.clear_outbox(&slow, batch.end, None).await.unwrap();
+    }
+    assert_eq!(found, keys);
+    assert_eq!(frontier.undelivered_bytes(), 0);
+}
+
+#[tokio::test]
+async fn sinks_have_the_same_items_after_any_history() {
+    for seed in 0..5 {
+        let objects = Arc::new(InMemory::new());
+        let first = frontiers_in(&objects, settings());
+        let two: suite::Two = [first, frontiers_in(&objects, settings())];
+        suite::sinks_have_the_same_items_after_any_history(two, seed).await;
+    }
 }
 
 #[tokio::test]
@@ -202,15 +290,26 @@ async fn f23_a_crash_loses_neither_urls_nor_items_nor_what_was_seen() {
         (1, 3, 1, 10)
     );
     assert_eq!(counts.kept_bytes, 4);
-    assert_eq!(again.outbox(9).await.unwrap().items.len(), 1);
+    assert_eq!(
+        again
+            .outbox(&SinkName::lines(), 9)
+            .await
+            .unwrap()
+            .items
+            .len(),
+        1
+    );
     assert!(again.knows(&new("http://a/4").request).await.unwrap());
     assert_eq!(
         crawl(&again).await,
         ["/2", "/3", "/4"],
         "what was in flight too"
     );
-    let batch = again.outbox(9).await.unwrap();
-    again.clear_outbox(batch.end, None).await.unwrap();
+    let batch = again.outbox(&SinkName::lines(), 9).await.unwrap();
+    again
+        .clear_outbox(&SinkName::lines(), batch.end, None)
+        .await
+        .unwrap();
     again.check_empty().await.unwrap();
     assert_eq!(take(&again, 0, 1).await, Take::Empty);
 }
@@ -338,14 +437,27 @@ async fn items_that_memory_does_not_hold_are_read_back_in_order() {
         key: "file".into(),
         value: "length".into(),
     };
-    frontier.clear_outbox(3, Some(mark.clone())).await.unwrap();
+    frontier
+        .clear_outbox(&SinkName::lines(), 3, Some(mark.clone()))
+        .await
+        .unwrap();
     frontier.settle().await.unwrap();
     let again = reopen(&objects, 1).await;
-    let batch = again.outbox(4).await.unwrap();
+    let batch = again.outbox(&SinkName::lines(), 4).await.unwrap();
     let found: Vec<_> = batch.items.iter().map(|item| item.key.clone()).collect();
     assert_eq!((found.as_slice(), batch.end), (&keys[3..7], 7));
-    again.clear_outbox(10, None).await.unwrap();
-    assert!(again.outbox(4).await.unwrap().items.is_empty());
+    again
+        .clear_outbox(&SinkName::lines(), 10, None)
+        .await
+        .unwrap();
+    assert!(
+        again
+            .outbox(&SinkName::lines(), 4)
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
     let reader = crate::reader::FrontierReader::open(objects, shard()).await;
     assert_eq!(reader.unwrap().unwrap().marks().await.unwrap(), [mark]);
 }
@@ -406,13 +518,24 @@ async fn after_a_commit_that_was_cut_off_nothing_more_is_written() {
     }
     let shard = shard();
     let closed = FrontierError::Closed { shard };
-    assert_eq!(frontier.clear_outbox(1, None).await, Err(closed.clone()));
+    assert_eq!(
+        frontier.clear_outbox(&SinkName::lines(), 1, None).await,
+        Err(closed.clone())
+    );
     assert_eq!(frontier.take(0, 1), Err(closed));
     let again = reopen(&objects, 1).await;
     let counts = again.counts();
     assert_eq!(counts.parsed + counts.due, 2);
     // The sink was not told to have the item, whatever happened to the page.
-    assert_eq!(again.outbox(9).await.unwrap().items.len(), 1);
+    assert_eq!(
+        again
+            .outbox(&SinkName::lines(), 9)
+            .await
+            .unwrap()
+            .items
+            .len(),
+        1
+    );
 }
 
 #[tokio::test]

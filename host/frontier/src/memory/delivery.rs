@@ -5,26 +5,43 @@ use async_trait::async_trait;
 use super::{MemoryFrontier, fingerprinted};
 use crate::{
     FrontierError, ItemOutbox, LinkBatch, LinkBounds, LinkExchange, LinkPolicy, OutboxBatch,
+    Undelivered,
 };
 use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
 use crawler_model::id::{ResourceId, Shard};
 use crawler_model::resource::{LinkTotals, ShardId};
+use crawler_model::settings::SinkName;
 
 #[async_trait]
 impl ItemOutbox for MemoryFrontier {
-    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
+    async fn outbox(&self, sink: &SinkName, max: usize) -> Result<OutboxBatch, FrontierError> {
         let state = self.state();
-        let items: Vec<ItemRecord> = state.outbox.items.iter().take(max).cloned().collect();
+        let first = state.outbox.position(sink)?;
+        let items: Vec<ItemRecord> = state.outbox.from(first).take(max).cloned().collect();
         Ok(OutboxBatch {
-            end: state.outbox.first + items.len() as u64,
+            end: first + items.len() as u64,
             items,
         })
     }
 
-    async fn clear_outbox(&self, end: u64, _mark: Option<SinkMark>) -> Result<(), FrontierError> {
-        self.state().outbox.clear(end);
-        Ok(())
+    async fn clear_outbox(
+        &self,
+        sink: &SinkName,
+        end: u64,
+        _mark: Option<SinkMark>,
+    ) -> Result<(), FrontierError> {
+        self.state().outbox.advance(sink, end)
+    }
+
+    /// Returns nothing: no mark outlives the process, and there is one opening.
+    async fn marks(&self, sink: &SinkName) -> Result<Vec<SinkMark>, FrontierError> {
+        self.state().outbox.position(sink)?;
+        Ok(Vec::new())
+    }
+
+    fn undelivered(&self, sink: &SinkName) -> Undelivered {
+        self.state().outbox.undelivered(sink)
     }
 
     fn undelivered_bytes(&self) -> u64 {
@@ -33,6 +50,12 @@ impl ItemOutbox for MemoryFrontier {
 
     fn n_undelivered(&self) -> u64 {
         self.state().outbox.items.len() as u64
+    }
+
+    fn is_outbox_full(&self) -> bool {
+        let state = self.state();
+        state.outbox.items.len() >= self.settings.max_outbox_items
+            || state.outbox.n_bytes >= self.settings.max_outbox_bytes
     }
 
     async fn outbox_changed(&self) {

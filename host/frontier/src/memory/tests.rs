@@ -7,6 +7,7 @@ use crate::TakeLimits;
 use crate::suite::{self, commit_of, item_of, make_ready, new, parsed, ready, retry, take};
 use crawler_model::crawl::ItemRecord;
 use crawler_model::id::Shard;
+use crawler_model::settings::SinkName;
 
 fn frontier() -> Arc<dyn Frontier> {
     bounded(MemorySettings::default())
@@ -124,7 +125,10 @@ async fn check_full(settings: MemorySettings) {
     commit.result.items = (0..4).map(|n| item_of(&commit.claim, n)).collect();
     frontier.commit(commit).await.unwrap();
     assert_eq!(take(&frontier, 0, 9).await, Take::Blocked);
-    frontier.clear_outbox(2, None).await.unwrap();
+    frontier
+        .clear_outbox(&SinkName::lines(), 2, None)
+        .await
+        .unwrap();
     ready(take(&frontier, 0, 9).await);
 }
 

@@ -29,6 +29,7 @@ async fn frontier() -> Arc<dyn ObjectStore> {
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     };
     let opened = frontiers.open(open_options).await.unwrap();

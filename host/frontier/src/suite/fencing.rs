@@ -11,6 +11,7 @@ use crawler_model::frontier::SinkMark;
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::links::Division;
 use crawler_model::resource::ShardId;
+use crawler_model::settings::SinkName;
 
 /// Handles by which two processes open the same frontiers.
 pub type Two = [Arc<dyn OpenFrontiers>; 2];
@@ -19,7 +20,7 @@ fn shard() -> ShardId {
     ShardId::only(ResourceId(7))
 }
 
-async fn open_options(frontiers: &Arc<dyn OpenFrontiers>) -> OpenOptions {
+pub(super) async fn open_options(frontiers: &Arc<dyn OpenFrontiers>) -> OpenOptions {
     let storage_epoch = frontiers.storage_epoch(shard()).await.unwrap();
     OpenOptions {
         shard: shard(),
@@ -32,6 +33,7 @@ async fn open_options(frontiers: &Arc<dyn OpenFrontiers>) -> OpenOptions {
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     }
 }
@@ -137,8 +139,11 @@ pub async fn what_was_durable_is_there_in_the_next_opening([first, second]: Two)
         key: "file".into(),
         value: "length".into(),
     };
-    let batch = frontier.outbox(2).await.unwrap();
-    frontier.clear_outbox(batch.end, Some(mark)).await.unwrap();
+    let batch = frontier.outbox(&SinkName::lines(), 2).await.unwrap();
+    frontier
+        .clear_outbox(&SinkName::lines(), batch.end, Some(mark))
+        .await
+        .unwrap();
     frontier.settle().await.unwrap();
     let in_flight = ready(frontier.take(0, 9).unwrap());
     assert_eq!(in_flight.request.url.path(), "/3");
@@ -147,7 +152,7 @@ pub async fn what_was_durable_is_there_in_the_next_opening([first, second]: Two)
     assert_eq!(again.roots().unwrap().len(), 3);
     let counts = again.counts();
     assert_eq!((counts.parsed, counts.due, counts.items), (1, 3, 3));
-    let batch = again.outbox(9).await.unwrap();
+    let batch = again.outbox(&SinkName::lines(), 9).await.unwrap();
     assert_eq!((batch.items.len(), batch.end), (1, 3));
     assert_eq!(
         crawl(&again).await,

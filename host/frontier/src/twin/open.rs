@@ -13,19 +13,18 @@ use super::plain::Plain;
 use super::shared::{Shared, State};
 use super::{FrontiersTwin, Writer};
 use crate::{
-    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, ItemOutbox,
-    LinkBatch, LinkBounds, LinkExchange, LinkPolicy, NewRequest, OpenFrontier, OutboxBatch, Take,
-    TakeLimits, URL_BYTES,
+    Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, LinkBatch,
+    LinkBounds, LinkExchange, LinkPolicy, NewRequest, OpenFrontier, Take, TakeLimits, URL_BYTES,
 };
 use crawler_model::crawl::{Counts, Request, UnixMillis};
-use crawler_model::frontier::{KeptCookies, SinkMark};
+use crawler_model::frontier::KeptCookies;
 use crawler_model::id::Shard;
 use crawler_model::resource::{LinkTotals, Redrive};
 use crawler_model::statistics::Statistics;
 use crawler_process::task::TaskScope;
 
-/// Maximum numbers of pages in flight, and of items that wait for their sink.
-const BOUNDS: (usize, usize) = (512, 100_000);
+/// Maximum numbers of pages in flight, and of items that wait for their sinks.
+pub(super) const BOUNDS: (usize, usize) = (512, 100_000);
 
 pub(super) struct Opened {
     pub(super) shared: Arc<Shared>,
@@ -271,50 +270,6 @@ impl Frontier for Opened {
         self.shared.state().is_closed = true;
         self.scope.stop(Duration::from_secs(1)).await;
         settled
-    }
-}
-
-#[async_trait]
-impl ItemOutbox for Opened {
-    async fn outbox(&self, max: usize) -> Result<OutboxBatch, FrontierError> {
-        self.shared.check()?;
-        let state = self.shared.state();
-        let first = state.plain.outbox_first;
-        let n_durable = state.durable_outbox_end.saturating_sub(first);
-        let n = usize::try_from(n_durable).unwrap_or(usize::MAX).min(max);
-        let items: Vec<_> = state.plain.outbox.iter().take(n).cloned().collect();
-        Ok(OutboxBatch {
-            end: first + items.len() as u64,
-            items,
-        })
-    }
-
-    async fn clear_outbox(&self, end: u64, mark: Option<SinkMark>) -> Result<(), FrontierError> {
-        self.shared.check()?;
-        self.shared.change(|state| {
-            let plain = &mut state.plain;
-            while plain.outbox_first < end && plain.outbox.pop_front().is_some() {
-                plain.outbox_first += 1;
-            }
-            if let Some(mark) = mark {
-                plain.marks.insert(mark.key, mark.value);
-            }
-        });
-        Ok(())
-    }
-
-    fn undelivered_bytes(&self) -> u64 {
-        let state = self.shared.state();
-        let items = state.plain.outbox.iter();
-        items.map(|item| item.item.get().len() as u64).sum()
-    }
-
-    fn n_undelivered(&self) -> u64 {
-        self.shared.state().plain.outbox.len() as u64
-    }
-
-    async fn outbox_changed(&self) {
-        self.shared.outbox_changed.notified().await;
     }
 }
 

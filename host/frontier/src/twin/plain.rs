@@ -20,6 +20,7 @@ use crawler_model::links::Division;
 use crawler_model::pattern::{PatternKey, path_pattern};
 use crawler_model::resource::{Redrive, ShardId};
 use crawler_model::scope::{GrowthBounds, HOSTS, PATTERN_URLS};
+use crawler_model::settings::SinkName;
 use crawler_model::statistics::Statistics;
 
 /// State of a URL.
@@ -64,8 +65,12 @@ pub struct Plain {
     next_entry: u64,
     pub outbox: VecDeque<ItemRecord>,
     pub(super) outbox_first: u64,
-    /// Marks of the files of items.
+    /// Number of the first item that each sink does not have.
+    pub(super) positions: BTreeMap<SinkName, u64>,
+    /// Marks of the files of items in the data root.
     pub marks: Marks,
+    /// Marks of the other sinks.
+    pub(super) marks_elsewhere: BTreeMap<SinkName, Marks>,
     pub(super) counts: Counts,
     pub(super) statistics: Statistics,
     /// Lines of the log, by their numbers.
@@ -84,6 +89,7 @@ pub struct Plain {
 impl Plain {
     /// Begins another opening, and another run if that is a later one.
     pub(super) fn open(&mut self, options: &OpenOptions) {
+        self.set_sinks(&options.sinks);
         let has_moved = |division: Division| self.run < division.first_run;
         let is_divided_anew = options.division.is_some_and(has_moved);
         if options.run > self.run {
@@ -95,7 +101,9 @@ impl Plain {
                 next_entry: before.next_entry,
                 outbox: before.outbox,
                 outbox_first: before.outbox_first,
+                positions: before.positions,
                 marks: before.marks,
+                marks_elsewhere: before.marks_elsewhere,
                 cookies: before.cookies,
                 lines: before.lines,
                 has_exact_clocks: before.has_exact_clocks,

@@ -27,6 +27,7 @@ async fn open(twin: &Arc<FrontiersTwin>, shard: u32) -> Arc<dyn Frontier> {
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     };
     twin.clone().open(open).await.unwrap()
@@ -93,6 +94,16 @@ passes! { two() =>
     hosts_that_were_divided_anew_rest_for_one_delay
     a_root_request_that_is_redriven_is_counted_anew
     the_log_survives_its_opening_and_its_run
+    each_sink_has_a_position_of_its_own
+    a_sink_that_is_added_gets_the_items_from_then_on
+    a_sink_that_is_gone_holds_nothing_back
+}
+
+#[tokio::test(start_paused = true)]
+async fn sinks_have_the_same_items_after_any_history() {
+    for seed in 0..50 {
+        suite::sinks_have_the_same_items_after_any_history(two(), seed).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -9,6 +9,7 @@ use crawler_frontier::Frontier;
 use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::suite::{item_of, new, parsed, ready, take};
 use crawler_model::id::{Digest, Epoch, Run};
+use crawler_model::settings::SinkName;
 use crawler_sink::items::{Extent, Extents};
 use crawler_sink::parts::{PartFolders, PartSettings};
 
@@ -53,6 +54,7 @@ impl Bench {
             now: 0,
             delay: Duration::ZERO,
             carry: None,
+            sinks: Default::default(),
             division: None,
         };
         let frontier = Box::pin(frontiers.open(open_options)).await.unwrap();
@@ -62,14 +64,17 @@ impl Bench {
         commit.result.items = (0..3).map(|n| item_of(&commit.claim, n)).collect();
         frontier.commit(commit).await.unwrap();
         frontier.settle().await.unwrap();
-        let batch = frontier.outbox(9).await.unwrap();
+        let batch = frontier.outbox(&SinkName::lines(), 9).await.unwrap();
         let (first, items) = (batch.first(), &batch.items[..n_delivered]);
         let mut sink = self.cleanup.items.open_rest(shard, 0);
         let written = sink.write(first, items).await.unwrap();
         assert_eq!(written.n_items, n_delivered as u64);
         if n_known > 0 {
             let end = first + n_known as u64;
-            frontier.clear_outbox(end, None).await.unwrap();
+            frontier
+                .clear_outbox(&SinkName::lines(), end, None)
+                .await
+                .unwrap();
         }
         frontier.close().await.unwrap();
     }

@@ -67,6 +67,7 @@ impl ControlError {
                 | FrontierError::Closed { .. }
                 | FrontierError::LinkGap { .. }
                 | FrontierError::Unseeded { .. }
+                | FrontierError::NoSink { .. }
                 | FrontierError::NotInFlight { .. } => Code::Unavailable,
                 FrontierError::Missing { .. }
                 | FrontierError::Damaged { .. }

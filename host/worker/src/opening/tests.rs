@@ -30,6 +30,7 @@ fn as_of(epoch: Epoch) -> impl FnOnce(u64, bool) -> OpenOptions {
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     }
 }

@@ -67,7 +67,12 @@ async fn a_crawl_that_is_put_back_keeps_its_pages_and_waits_for_no_sink() {
     assert!(why.contains("--memory"), "{why}");
     assert_eq!((frontier.in_flight(), frontier.counts().due), (0, 1));
     assert_eq!(ended.n_items, 0);
-    let n_items = frontier.outbox(99).await.unwrap().items.len() as u64;
+    let n_items = frontier
+        .outbox(&SinkName::lines(), 99)
+        .await
+        .unwrap()
+        .items
+        .len() as u64;
     assert!(n_items > 0 && n_items == frontier.counts().items);
     memory.note(100 * MIB);
     crawl_memory.free().await;

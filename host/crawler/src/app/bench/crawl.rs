@@ -239,6 +239,7 @@ async fn storage(
         // No earlier process has asked a host.
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     };
     // The futures of the database are large.

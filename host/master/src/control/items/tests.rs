@@ -14,6 +14,7 @@ use crawler_frontier::{Frontier as _, FrontierError, ItemOutbox as _};
 use crawler_model::crawl::ItemKey;
 use crawler_model::id::{Digest, Epoch, Shard};
 use crawler_model::resource::{Deleting, ShardId};
+use crawler_model::settings::SinkName;
 use crawler_sink::Sink as _;
 use crawler_sink::items::{Extent, ItemStore as _};
 use crawler_sink::lines::{LineFiles, LineFolders, LineSettings};
@@ -389,15 +390,19 @@ async fn check_followed_to_the_end(n_readers: usize) {
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     };
     let frontier = Box::pin(frontiers.open(open_options)).await.unwrap();
     assert!(!next(3).await);
-    let batch = frontier.outbox(9).await.unwrap();
+    let batch = frontier.outbox(&SinkName::lines(), 9).await.unwrap();
     let folder = data.items_folder(id).unwrap().join("0");
     let mut files = LineFiles::open(folder, frontier.storage_epoch(), LineSettings::default());
     let mark = files.write(0, &batch.items).await.unwrap().mark;
-    frontier.clear_outbox(batch.end, mark).await.unwrap();
+    frontier
+        .clear_outbox(&SinkName::lines(), batch.end, mark)
+        .await
+        .unwrap();
     assert!(next(3).await);
     let end = tokio::time::timeout(FOLLOW_PAUSE * 20, items.next());
     assert!(end.await.expect("the end").is_none());

@@ -77,6 +77,7 @@ impl TwoShards {
             now: 0,
             delay: Duration::ZERO,
             carry: None,
+            sinks: Default::default(),
             division: None,
         };
         let opened = Box::pin(frontiers.open(open_options)).await.unwrap();

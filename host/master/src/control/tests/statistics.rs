@@ -43,6 +43,7 @@ async fn crawl_as(bench: &Bench, resource: ResourceId, shard: u32, run: u64, obs
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     };
     let opened = Box::pin(frontiers.open(open_options)).await.unwrap();

@@ -22,6 +22,7 @@ use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{Digest, Epoch, Incarnation, ResourceId, Run};
 use crawler_model::node::{CallToken, Node, Role};
 use crawler_model::resource::{Owner, ShardId};
+use crawler_model::settings::SinkName;
 use crawler_model::status::CrawlStatus;
 use crawler_process::clock::Clock;
 use crawler_process::task::TaskScope;
@@ -256,6 +257,7 @@ pub(crate) async fn crawl(data: &DataRoot, shard: ShardId) {
         now: 0,
         delay: Duration::ZERO,
         carry: None,
+        sinks: Default::default(),
         division: None,
     };
     let frontier = Box::pin(frontiers.open(open_options)).await.unwrap();
@@ -266,12 +268,15 @@ pub(crate) async fn crawl(data: &DataRoot, shard: ShardId) {
     commit.result.items = (0..3).map(|n| item_of(&commit.claim, n)).collect();
     frontier.commit(commit).await.unwrap();
     frontier.settle().await.unwrap();
-    let batch = frontier.outbox(9).await.unwrap();
+    let batch = frontier.outbox(&SinkName::lines(), 9).await.unwrap();
     let folder = data.items_folder(shard.resource).unwrap();
     let folder = folder.join(shard.shard.to_string());
     let mut files = LineFiles::open(folder, storage_epoch, LineSettings::default());
     let mark = files.write(0, &batch.items[..2]).await.unwrap().mark;
-    frontier.clear_outbox(batch.end - 1, mark).await.unwrap();
+    frontier
+        .clear_outbox(&SinkName::lines(), batch.end - 1, mark)
+        .await
+        .unwrap();
     files.write(0, &batch.items[2..]).await.unwrap();
     frontier.close().await.unwrap();
 }

@@ -366,6 +366,7 @@ impl Bench {
             now: self.parts.clock.unix_millis(),
             delay: Duration::ZERO,
             carry: None,
+            sinks: Default::default(),
             division: None,
         };
         frontiers.open(open_options).await?.close().await

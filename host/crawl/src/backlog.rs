@@ -1,0 +1,49 @@
+//! The backlog of a slow sink: at its bound, the crawl takes no page until the sink has caught up.
+
+use crawler_frontier::Frontier;
+use crawler_model::resource::CrawlSettings;
+use crawler_model::settings::SinkName;
+
+/// Name of the state of a crawl that takes no page until a sink has caught up.
+pub const SINK_BEHIND: &str = "SinkBehind";
+
+/// Returns why no page is taken until a sink has caught up, if that is so. At most `max_bytes` of items may wait here.
+pub fn why_paused(
+    frontier: &dyn Frontier,
+    settings: &CrawlSettings,
+    max_bytes: u64,
+) -> Option<String> {
+    let n_bytes = frontier.undelivered_bytes();
+    let is_over_size = n_bytes >= max_bytes;
+    if !is_over_size && !frontier.is_outbox_full() {
+        return None;
+    }
+    let sinks = settings.sink_names();
+    let slowest = sinks
+        .iter()
+        .max_by_key(|sink| frontier.undelivered(sink).n_items)?;
+    let sink = match sinks.is_only_lines() {
+        true => "the sink".to_owned(),
+        false => format!("sink {slowest}"),
+    };
+    let why = match is_over_size {
+        true => format!(
+            "{n_bytes} bytes of items wait for it, and --max-undelivered allows {max_bytes} here"
+        ),
+        false => format!(
+            "{} items wait for it, and a frontier keeps no more",
+            frontier.n_undelivered()
+        ),
+    };
+    Some(format!(
+        "no page is taken until {sink} has caught up: {why}"
+    ))
+}
+
+/// Returns the beginning of a message about a sink that does not take items at present.
+pub fn waiting_for(sink: &SinkName) -> String {
+    match sink.is_lines() {
+        true => "items wait for their sink".to_owned(),
+        false => format!("items wait for sink {sink}"),
+    }
+}
