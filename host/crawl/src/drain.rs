@@ -4,8 +4,10 @@
 //! If the writes of a sink are costly, items gather first, but not while the crawl waits for their delivery.
 
 use std::convert::Infallible;
+use std::pin::pin;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use futures::future::join_all;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -22,7 +24,7 @@ use crawler_sink::{Gathering, Sink, SinkError};
 
 /// Number of items of one write. While one write is made durable the next items gather.
 const BATCH: usize = 2_000;
-/// Time that a cancel-safe write may take after the crawl was told to stop.
+/// Time for which items are delivered after the crawl was told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// A sink of a crawl. The frontier was opened for all sinks of the crawl.
@@ -36,7 +38,8 @@ pub struct NamedSink {
 /// Runs until `no_more` is cancelled and no item waits for any sink, or each sink is gone for good. Returns true if
 /// all sinks have all items.
 ///
-/// After the crawl was told to stop, a failing sink is not tried again, and a cancel-safe write gets [`STOP_GRACE`].
+/// After the crawl was told to stop, a failing sink is not tried again, no write begins after [`STOP_GRACE`], and a
+/// cancel-safe one is given up then.
 pub(super) async fn drain(
     shared: &Shared,
     sinks: Vec<NamedSink>,
@@ -99,6 +102,12 @@ impl SinkDelivery<'_> {
         let shared = self.shared;
         let frontier = &shared.parts.frontier;
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
+        // A crawl that is paused or given away still shows what it had, if that does not take long.
+        let stop = self.stop;
+        let mut given_up = pin!(async move {
+            stop.cancelled().await;
+            tokio::time::sleep(STOP_GRACE).await;
+        });
         loop {
             let gathering = sink.gathering();
             if !self.has_failed && self.n_known == 0 {
@@ -134,16 +143,13 @@ impl SinkDelivery<'_> {
             }
             let (first, n_given) = (batch.first(), batch.items.len() as u64);
             let is_cancel_safe = sink.is_cancel_safe();
-            // A crawl that is paused or given away still shows what it had.
-            let stop = self.stop;
-            let given_up = async {
-                stop.cancelled().await;
-                tokio::time::sleep(STOP_GRACE).await;
-            };
+            if given_up.as_mut().now_or_never().is_some() {
+                return false;
+            }
             let written = tokio::select! {
                 biased;
                 written = Stage::Sink.timed(sink.write(first, &batch.items)) => written,
-                () = given_up, if is_cancel_safe => return false,
+                () = &mut given_up, if is_cancel_safe => return false,
             };
             let error = match written {
                 Ok(written) if written.n_items > n_given => {
@@ -167,6 +173,13 @@ impl SinkDelivery<'_> {
                         shared.lost_frontier(error);
                         return false;
                     }
+                    // The sink writes no item before its mark is durable.
+                    if written.n_items == 0
+                        && let Err(error) = frontier.settle().await
+                    {
+                        shared.lost_frontier(error);
+                        return false;
+                    }
                     shared.progress.notify_one();
                     continue;
                 }
@@ -187,6 +200,7 @@ impl SinkDelivery<'_> {
                 }
                 Err(error @ SinkError::Retry { .. }) => error,
             };
+            drop(batch);
             let error = telemetry::chain(&error);
             let waiting = backlog::waiting_for(&self.name);
             let line = format!("{waiting}: {error}");

@@ -57,14 +57,18 @@ mod tests {
     use crate::stream::StreamSink;
     use crawler_model::id::{ResourceId, Run};
     use crawler_model::resource::ShardId;
+    use crawler_model::settings::SinkName;
 
     fn delivery() -> Delivery {
         let spec = r#"{"name":"books","plugin":"books"}"#;
         Delivery {
+            sink: SinkName::lines(),
             shard: ShardId::only(ResourceId(7)),
             run: Run(1),
             storage_epoch: 1,
             spec: serde_json::from_str(spec).unwrap(),
+            schemas: Vec::new(),
+            marks: Vec::new(),
         }
     }
 

@@ -6,7 +6,8 @@
 //! Workers and masters know the traits of this crate and of [`items`] only. Which kinds of sinks a process
 //! has is decided in `app`. Present sinks: [`lines`] (JSON lines in a data root that is a folder), [`parts`] (the same
 //! lines in one that is a bucket), and for the user of `crawler run` [`stream`] (a pipe or file) and [`document`] (a
-//! table or an array in a file).
+//! table or an array in a file). What an operator declares is a [`CheckSink`], such as
+//! [`ExportedLines`](lines::ExportedLines), behind a [`selection`] of items and fields.
 
 use std::error::Error;
 use std::time::Duration;
@@ -16,13 +17,16 @@ use async_trait::async_trait;
 use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
 use crawler_model::id::Run;
+use crawler_model::plugin::Schema;
 use crawler_model::resource::{ResourceSpec, ShardId};
+use crawler_model::settings::SinkName;
 
 pub mod document;
 pub mod items;
 pub mod lazy;
 pub mod lines;
 pub mod parts;
+pub mod selection;
 pub mod shared;
 pub mod stream;
 
@@ -30,8 +34,8 @@ pub mod stream;
 #[async_trait]
 pub trait Sink: Send {
     /// Writes items, the first of which has the number `first` in the outbox. Those that the result counts are durable
-    /// at the destination when this returns; there is at least one, unless none were given. A write without items, at
-    /// the end of a crawl that had none, makes an empty output.
+    /// at the destination when this returns; there is at least one, unless none were given, or a mark has to be durable
+    /// before the items are written. A write without items, at the end of a crawl that had none, makes an empty output.
     async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError>;
 
     /// Returns true if a write may be given up at any moment without leaving a part of its items behind.
@@ -85,9 +89,25 @@ pub trait OpenSinks: Send + Sync + 'static {
     async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError>;
 }
 
-/// Delivery of one shard's items in one life of its frontier.
+/// Sinks that an operator declares, and can have checked before any resource uses them.
+#[async_trait]
+pub trait CheckSink: OpenSinks {
+    /// Reaches the destination, and tries whether items may be written. It leaves nothing behind.
+    async fn check(&self) -> Result<SinkCheck, SinkError>;
+}
+
+/// Result of a check that has found no fault.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SinkCheck {
+    /// Descriptions of what a delivery would create.
+    pub would_create: Vec<String>,
+}
+
+/// Delivery of one shard's items to one sink, in one life of the shard's frontier.
 #[derive(Debug, Clone)]
 pub struct Delivery {
+    /// Name of the sink.
+    pub sink: SinkName,
     /// Id of the shard; it contains the id of the resource.
     pub shard: ShardId,
     /// Run of the crawl. Items of an earlier run may still wait.
@@ -96,6 +116,11 @@ pub struct Delivery {
     pub storage_epoch: u64,
     /// Specification of the resource, with its name.
     pub spec: ResourceSpec,
+    /// Schemas of the items, by kind, as the plugin of the run declares them. Items of an earlier version may still wait.
+    pub schemas: Vec<Schema>,
+    /// Marks that this sink has left in earlier lives of the frontier. Those of the sink in the data root are not among
+    /// them: masters read them.
+    pub marks: Vec<SinkMark>,
 }
 
 /// Reason why a sink did not do its work; its message and source are the sink's own. The caller of a write

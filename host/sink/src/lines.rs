@@ -32,9 +32,11 @@ use mark::LineMark;
 use names::FileId;
 use reader::LineReader;
 
+pub use exported::ExportedLines;
 pub use folders::LineFolders;
 
 mod disk;
+mod exported;
 mod folders;
 mod mark;
 mod names;
@@ -67,6 +69,8 @@ pub struct LineFiles {
     /// File and length that the last answer confirmed. If the caller of a write went away, the write
     /// confirmed nothing, so the next one takes back the bytes that it wrote.
     current: Option<CurrentFile>,
+    /// True if a file has a mark before it has a line.
+    reserves: bool,
     /// Number of writes so far.
     n_writes: u64,
     /// Writer, locked on the blocking threads only: a write whose caller went away goes on there.
@@ -109,8 +113,18 @@ impl LineFiles {
             storage_epoch,
             settings,
             current: None,
+            reserves: false,
             n_writes: 0,
             writer: Arc::default(),
+        }
+    }
+
+    /// Returns these files so that each gets a mark of length 0 before its first line. The first write to a file counts
+    /// no item, and is to be repeated once the mark is durable.
+    pub(super) fn reserving(self) -> Self {
+        Self {
+            reserves: true,
+            ..self
         }
     }
 }
@@ -134,6 +148,7 @@ impl Sink for LineFiles {
             storage_epoch: self.storage_epoch,
             max_file_bytes: self.settings.max_file_bytes,
             current: self.current.clone(),
+            reserves: self.reserves,
         };
         self.n_writes += 1;
         let (nth, writer) = (self.n_writes, Arc::clone(&self.writer));
@@ -155,8 +170,16 @@ impl Sink for LineFiles {
             length: current.length,
             runs: current.runs,
         };
+        let is_reserved_only = current.length == 0;
         self.current = Some(current);
-        Ok(Written::all(items, Some(mark.encode())))
+        Ok(Written {
+            n_items: if is_reserved_only {
+                0
+            } else {
+                items.len() as u64
+            },
+            mark: Some(mark.encode()),
+        })
     }
 }
 
@@ -166,6 +189,7 @@ struct Append {
     storage_epoch: u64,
     max_file_bytes: u64,
     current: Option<CurrentFile>,
+    reserves: bool,
 }
 
 impl Append {
@@ -176,10 +200,11 @@ impl Append {
         (first, last): (Run, Run),
     ) -> Result<CurrentFile, SinkError> {
         let n_bytes = lines.len() as u64;
-        let continued = self
-            .current
-            .as_ref()
-            .filter(|current| current.length + n_bytes <= self.max_file_bytes);
+        // A file that is only reserved has room for any batch.
+        let has_room = |current: &&CurrentFile| {
+            current.length == 0 || current.length + n_bytes <= self.max_file_bytes
+        };
+        let continued = self.current.as_ref().filter(has_room);
         let answered = self.current.as_ref().map(|current| current.n);
         let file = match (continued, open.take()) {
             (Some(current), Some(file)) if file.n == current.n => file,
@@ -198,14 +223,18 @@ impl Append {
             ),
             None => (0, (first, last)),
         };
+        let is_known = continued.is_some_and(|current| current.n == file.n);
         let file = open.insert(file);
         let (n, path) = (file.n, self.path_of(file.n));
         if let Err(error) = cut(&mut file.file, length) {
             *open = None;
             return Err(failed("cut", &path)(error));
         }
-        file.file.write_all(lines).map_err(failed("write", &path))?;
-        file.file.sync_data().map_err(failed("sync", &path))?;
+        let is_reservation = self.reserves && !is_known;
+        if !is_reservation {
+            file.file.write_all(lines).map_err(failed("write", &path))?;
+            file.file.sync_data().map_err(failed("sync", &path))?;
+        }
         if !file.is_named {
             sync_folder(&self.folder)?;
             file.is_named = true;
@@ -214,6 +243,7 @@ impl Append {
             *open = None;
             return Err(failed("write", &path)(error));
         }
+        let n_bytes = if is_reservation { 0 } else { n_bytes };
         Ok(CurrentFile {
             n,
             length: length + n_bytes,

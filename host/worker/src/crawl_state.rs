@@ -1,17 +1,26 @@
 //! Present state of an assignment, for others to see.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
+use crawler_crawl::CrawlConfig;
+use crawler_crawl::backlog::{self, SINK_BEHIND};
+use crawler_crawl::peers::share_of;
 use crawler_crawl::put_back::MEMORY_SHORT;
 use crawler_frontier::Frontier;
 use crawler_model::crawl::Counts;
+use crawler_model::id::Shard;
 use crawler_model::resource::Waits;
+use crawler_model::settings::SinkName;
 use crawler_process::memory::CrawlMemory;
 
 /// Name of the state of a crawl whose frontier is open and whose batches or items do not become durable.
 const STALLED: &str = "StorageUnavailable";
+/// Name of the state of a crawl of which a declared sink takes no items at present.
+const SINK_UNAVAILABLE: &str = "SinkUnavailable";
 
 /// Present state of an assignment. Cheap to clone.
 #[derive(Clone, Default)]
@@ -28,10 +37,19 @@ struct Fields {
     /// the shard's record are known then.
     counts: Option<Counts>,
     waits: Option<Waits>,
-    /// Reason why items were not written at the last try.
-    sink_fault: Option<String>,
+    /// Reasons why items were not written at the last try, by sink.
+    sink_faults: BTreeMap<SinkName, String>,
+    /// Bound on items that wait for their sinks.
+    backlog: Option<BacklogBound>,
     /// Memory of the crawl, which shares that of the process.
     crawl_memory: Option<CrawlMemory>,
+}
+
+/// Settings of a crawl that bound the items that wait for its sinks, and the shard's share of them.
+struct BacklogBound {
+    config: watch::Receiver<CrawlConfig>,
+    shard: Shard,
+    n_shards: NonZeroU32,
 }
 
 impl CrawlState {
@@ -56,10 +74,24 @@ impl CrawlState {
         self.fields().crawl_memory = Some(crawl_memory);
     }
 
+    pub(super) fn set_backlog(
+        &self,
+        config: watch::Receiver<CrawlConfig>,
+        shard: Shard,
+        n_shards: NonZeroU32,
+    ) {
+        self.fields().backlog = Some(BacklogBound {
+            config,
+            shard,
+            n_shards,
+        });
+    }
+
     pub(super) fn opened(&self, frontier: Arc<dyn Frontier>) {
         let mut fields = self.fields();
         fields.frontier = Some(frontier);
-        (fields.waits, fields.sink_fault) = (None, None);
+        fields.waits = None;
+        fields.sink_faults.clear();
         self.changed.notify_one();
     }
 
@@ -68,16 +100,20 @@ impl CrawlState {
         if let Some(frontier) = fields.frontier.take() {
             fields.counts = Some(frontier.counts());
         }
-        (fields.waits, fields.sink_fault) = (waits, None);
+        fields.waits = waits;
+        fields.sink_faults.clear();
         self.changed.notify_one();
     }
 
-    pub(super) fn sink_fault(&self, fault: Option<String>) {
-        let present = &mut self.fields().sink_fault;
-        if present.is_some() != fault.is_some() {
+    pub(super) fn sink_fault(&self, sink: &SinkName, fault: Option<String>) {
+        let faults = &mut self.fields().sink_faults;
+        let is_as_before = match fault {
+            Some(fault) => faults.insert(sink.clone(), fault).is_some(),
+            None => faults.remove(sink).is_none(),
+        };
+        if !is_as_before {
             self.changed.notify_one();
         }
-        *present = fault;
     }
 
     pub(super) fn counts(&self) -> Option<Counts> {
@@ -96,11 +132,11 @@ impl CrawlState {
         let fields = self.fields();
         let frontier = fields.frontier.as_ref();
         let stalled = frontier.and_then(|frontier| frontier.stalled());
-        let stalled = stalled.or_else(|| fields.sink_fault.clone());
         let stalled = stalled.map(|why| Waits {
             condition: STALLED.to_owned(),
             why,
         });
+        let stalled = stalled.or_else(|| fields.sinks_wait());
         let short = || {
             let crawl_memory = fields.crawl_memory.as_ref();
             let why = frontier.and(crawl_memory).and_then(CrawlMemory::short)?;
@@ -108,5 +144,33 @@ impl CrawlState {
             Some(Waits { condition, why })
         };
         stalled.or_else(|| fields.waits.clone()).or_else(short)
+    }
+}
+
+impl Fields {
+    /// Returns why items wait for their sinks, and whether that keeps the crawl from going on.
+    fn sinks_wait(&self) -> Option<Waits> {
+        let behind = self.behind();
+        let condition = match (self.sink_faults.keys().next(), &behind) {
+            (Some(_), _) if self.sink_faults.contains_key(&SinkName::lines()) => STALLED,
+            (Some(_), _) => SINK_UNAVAILABLE,
+            (None, Some(_)) => SINK_BEHIND,
+            (None, None) => return None,
+        };
+        let reasons: Vec<String> = self.sink_faults.values().cloned().chain(behind).collect();
+        Some(Waits {
+            condition: condition.to_owned(),
+            why: reasons.join("; "),
+        })
+    }
+
+    /// Returns why no page is taken until a sink has caught up, if that is so.
+    fn behind(&self) -> Option<String> {
+        let (frontier, bound) = (self.frontier.as_ref()?, self.backlog.as_ref()?);
+        let config = bound.config.borrow();
+        let max = config.settings.max_undelivered();
+        let max = share_of(max, bound.shard, bound.n_shards);
+        let why = backlog::why_paused(&**frontier, &config.settings, max)?;
+        (frontier.counts().due > 0).then_some(why)
     }
 }

@@ -3,6 +3,7 @@
 //! A crawl that cannot go on is not given up: it is shown as waiting, with the name of its state and the reason,
 //! and tried again.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,9 +19,11 @@ use super::receive::Receiver;
 use super::reporting_sink::ReportingSink;
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::peers::PeerShards;
-use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, put_back};
+use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, NamedSink, put_back};
 use crawler_frontier::{FrontierError, OpenFrontier, OpenOptions};
+use crawler_model::plugin::Schema;
 use crawler_model::resource::{DEFAULT_DELAY, PinnedPlugin, ShardState, Unchanged, Waits};
+use crawler_model::settings::SinkNames;
 use crawler_plugin::{PluginError, Rules};
 use crawler_sink::lazy::LazySink;
 use crawler_sink::{Delivery, SinkError};
@@ -47,6 +50,8 @@ pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
         mailbox,
     };
     crawl_state.set_memory(assigned.crawl_memory.clone());
+    let n_shards = assigned.resource.spec.placement.n_shards();
+    crawl_state.set_backlog(assigned.config.clone(), id.shard, n_shards);
     assigned.parts.crawls.enter(id, running);
     tracing::info!("crawl starts");
     let end = assigned.crawl(&mut receiver, &crawl_state, &log).await;
@@ -98,7 +103,7 @@ impl Assigned {
         let mut backoff = new_backoff();
         let mut put_back = put_back::new_backoff();
         loop {
-            let frontier = self.open(pinned, crawl_state, log).await?;
+            let (frontier, sinks) = self.open(pinned, crawl_state, log).await?;
             log.set_bounds(LogBounds::of(&self.config.borrow().settings));
             if let Err(error) = log.attach(frontier.clone()).await {
                 opening::close(&*frontier).await;
@@ -115,7 +120,8 @@ impl Assigned {
             let since = Instant::now();
             let mut settings = self.config.clone();
             settings.mark_unchanged();
-            let crawl = |peers| self.crawl_on(&frontier, rules.clone(), peers, crawl_state, log);
+            let opened = (&frontier, &sinks);
+            let crawl = |peers| self.crawl_on(opened, rules.clone(), peers, crawl_state, log);
             let end = match receiver {
                 Some(receiver) => self.crawl_among(receiver, &*frontier, crawl).await,
                 None => Ok(Some(crawl((None, self.stop.clone())).await)),
@@ -135,6 +141,8 @@ impl Assigned {
                 CrawlEnd::Finished => return Ok(()),
                 CrawlEnd::Failed(reason) => return Err(Stop::Failed(reason)),
                 CrawlEnd::Unread => return Err(Stop::Failed(SinkError::Closed.to_string())),
+                // The resource has other sinks now: the frontier is opened for those.
+                CrawlEnd::Stopped if !self.stop.is_cancelled() => {}
                 CrawlEnd::Stopped => return Err(Stop::Requested),
                 CrawlEnd::Resting { until } => self.idle(receiver, Some(until), settings).await?,
                 CrawlEnd::PutBack(why) => {
@@ -174,22 +182,22 @@ impl Assigned {
         }
     }
 
+    /// Crawls with an open frontier, for as long as the resource has the sinks that it was opened for.
     async fn crawl_on(
         &self,
-        frontier: &Arc<dyn OpenFrontier>,
+        (frontier, sink_names): (&Arc<dyn OpenFrontier>, &SinkNames),
         rules: Arc<dyn Rules>,
         (peers, stop): (Option<PeerShards>, CancellationToken),
         crawl_state: &CrawlState,
         log: &CrawlLog,
     ) -> CrawlEnd {
-        let delivery = Delivery {
-            shard: self.shard.id,
-            run: self.resource.run,
-            storage_epoch: frontier.storage_epoch(),
-            spec: self.resource.spec.clone(),
+        let schemas = &rules.description().schemas;
+        let sinks = self.sinks(&**frontier, sink_names, schemas, crawl_state);
+        let sinks = match sinks.await {
+            Ok(sinks) => sinks,
+            Err(error) => return CrawlEnd::Frontier(error),
         };
-        let sink = LazySink::new(self.parts.sinks.clone(), delivery);
-        let sink = ReportingSink::new(sink, crawl_state.clone());
+        let stop = stop.child_token();
         let parts = CrawlParts {
             resource: self.resource.id,
             run: self.resource.run,
@@ -211,7 +219,46 @@ impl Assigned {
             rest_after: Some(CLOSE_AFTER),
             crawl_memory: self.crawl_memory.clone(),
         };
-        crawler_crawl::run(parts, Box::new(sink), stop).await
+        let config = self.config.clone();
+        tokio::select! {
+            biased;
+            end = crawler_crawl::run_to(parts, sinks, stop.clone()) => end,
+            never = stop_for_other_sinks(config, sink_names, &stop, log) => match never {},
+        }
+    }
+
+    /// Returns the sinks of the crawl. Each is opened when it gets its first items.
+    async fn sinks(
+        &self,
+        frontier: &dyn OpenFrontier,
+        names: &SinkNames,
+        schemas: &[Schema],
+        crawl_state: &CrawlState,
+    ) -> Result<Vec<NamedSink>, FrontierError> {
+        let mut sinks = Vec::new();
+        for name in names.iter() {
+            // Masters read the marks of the sink in the data root; the sink itself does not need them.
+            let marks = match name.is_lines() {
+                true => Vec::new(),
+                false => frontier.marks(name).await?,
+            };
+            let delivery = Delivery {
+                sink: name.clone(),
+                shard: self.shard.id,
+                run: self.resource.run,
+                storage_epoch: frontier.storage_epoch(),
+                spec: self.resource.spec.clone(),
+                schemas: schemas.to_vec(),
+                marks,
+            };
+            let sink = LazySink::new(self.parts.sinks.clone(), delivery);
+            let sink = ReportingSink::new(sink, name.clone(), crawl_state.clone());
+            sinks.push(NamedSink {
+                name: name.clone(),
+                sink: Box::new(sink),
+            });
+        }
+        Ok(sinks)
     }
 
     /// Loads the plugin; waits if this machine, not the plugin, is at fault.
@@ -244,16 +291,17 @@ impl Assigned {
         }
     }
 
-    /// Opens the frontier as its owner; waits for as long as that takes.
+    /// Opens the frontier as its owner, for the present sinks; waits for as long as that takes.
     async fn open(
         &self,
         pinned: &PinnedPlugin,
         crawl_state: &CrawlState,
         log: &CrawlLog,
-    ) -> Result<Arc<dyn OpenFrontier>, Stop> {
+    ) -> Result<(Arc<dyn OpenFrontier>, SinkNames), Stop> {
         let mut backoff = new_backoff();
         loop {
             let settings = self.config.borrow().settings.clone();
+            let sinks = settings.sink_names();
             let as_of = |storage_epoch, created| OpenOptions {
                 shard: self.shard.id,
                 cluster: self.parts.cluster.clone(),
@@ -266,11 +314,11 @@ impl Assigned {
                 delay: settings.delay().unwrap_or(DEFAULT_DELAY),
                 carry: (settings.unchanged() == Unchanged::Skip)
                     .then_some(self.resource.resharded_at),
-                sinks: settings.sink_names(),
+                sinks: sinks.clone(),
                 division: self.resource.division(),
             };
             match self.shard.open(&self.parts.frontiers, as_of).await {
-                Ok(frontier) => return Ok(frontier),
+                Ok(frontier) => return Ok((frontier, sinks)),
                 Err(StepError::Lost) => return Err(Stop::Lost),
                 Err(StepError::Raced) => {}
                 Err(StepError::Store(error)) => self.pause(&mut backoff, &error).await?,
@@ -312,6 +360,24 @@ impl Assigned {
             Ok(()) = settings.changed(), if until.is_some() => Ok(()),
         }
     }
+}
+
+/// Stops a crawl once its resource has other sinks.
+async fn stop_for_other_sinks(
+    mut config: watch::Receiver<CrawlConfig>,
+    sinks: &SinkNames,
+    stop: &CancellationToken,
+    log: &CrawlLog,
+) -> Infallible {
+    let is_other = |config: &CrawlConfig| config.settings.sink_names() != *sinks;
+    if config.wait_for(is_other).await.is_ok() {
+        log.note(
+            "info",
+            "the resource has other sinks: its frontier is opened for them",
+        );
+        stop.cancel();
+    }
+    std::future::pending().await
 }
 
 /// Logs that the crawl cannot be carried out, and returns that.

@@ -3,19 +3,26 @@
 use async_trait::async_trait;
 
 use super::crawl_state::CrawlState;
+use crawler_crawl::backlog::waiting_for;
 use crawler_model::crawl::ItemRecord;
+use crawler_model::settings::SinkName;
 use crawler_process::telemetry;
 use crawler_sink::{Gathering, Sink, SinkError, Written};
 
 /// Sink that shows an error until something was written again.
 pub(super) struct ReportingSink<S> {
     sink: S,
+    name: SinkName,
     crawl_state: CrawlState,
 }
 
 impl<S> ReportingSink<S> {
-    pub(super) fn new(sink: S, crawl_state: CrawlState) -> Self {
-        Self { sink, crawl_state }
+    pub(super) fn new(sink: S, name: SinkName, crawl_state: CrawlState) -> Self {
+        Self {
+            sink,
+            name,
+            crawl_state,
+        }
     }
 }
 
@@ -24,10 +31,11 @@ impl<S: Sink> Sink for ReportingSink<S> {
     async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
         let written = self.sink.write(first, items).await;
         let fault = written.as_ref().err();
-        self.crawl_state.sink_fault(fault.map(|error| {
+        let fault = fault.map(|error| {
             let error = telemetry::chain(error);
-            format!("items wait for their sink: {error}")
-        }));
+            format!("{}: {error}", waiting_for(&self.name))
+        });
+        self.crawl_state.sink_fault(&self.name, fault);
         written
     }
 

@@ -97,6 +97,13 @@ enum Read {
 pub(super) fn checked(options: &RunOptions) -> anyhow::Result<Limits> {
     let limits = Limits::default().with(&options.limits, &LimitOverrides::unlimited())?;
     options.crawl.check()?;
+    if !options.crawl.sink_names().is_only_lines() {
+        return Err(Failure::new(
+            "--sink has no meaning for `crawler run`, whose items go to stdout or to --output",
+            "leave it out, or crawl with `crawler up`",
+        )
+        .into());
+    }
     Ok(limits)
 }
 

@@ -1,4 +1,5 @@
-//! Sinks of this process: the kinds that there are, by name, and the items that can be read back.
+//! Sinks of this process: the one in the data root, those that its config file declares, and the items that can be read
+//! back.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,23 +7,73 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::cli::Failure;
+use crate::config::{SinkConfig, SinkPlace};
 use crawler_data::DataRoot;
 use crawler_model::resource::ResourceSpec;
+use crawler_model::settings::SinkName;
 use crawler_sink::items::ItemStore;
-use crawler_sink::lines::{LineFolders, LineSettings};
+use crawler_sink::lines::{ExportedLines, LineFolders, LineSettings};
 use crawler_sink::parts::{PartFolders, PartSettings};
-use crawler_sink::{Delivery, OpenSinks, Sink, SinkError};
+use crawler_sink::selection::Selection;
+use crawler_sink::{CheckSink, Delivery, OpenSinks, Sink, SinkError};
 
-/// Name of lines in the data root: files in a folder, part objects in a bucket.
-const LINES: &str = "lines";
-
-/// Returns the sinks that the resources of this process can have.
-pub(super) fn sinks(data: &DataRoot, parts: PartSettings) -> Arc<dyn OpenSinks> {
+/// Returns the sinks that resources of this process can have. `place` is the end of a message about one that is not
+/// declared, such as "on worker worker-1".
+pub(super) fn sinks(
+    data: &DataRoot,
+    parts: PartSettings,
+    declared: &[SinkConfig],
+    place: String,
+) -> Arc<dyn OpenSinks> {
     let lines: Arc<dyn OpenSinks> = match data.items_root() {
         Some(folder) => Arc::new(files(folder)),
         None => Arc::new(objects(data, parts)),
     };
-    Arc::new(SinkKinds(BTreeMap::from([(LINES, lines)])))
+    let declared = declared.iter().map(|config| {
+        let selection = config.selection.clone();
+        let sink = declared_sink(config);
+        (config.name.clone(), DeclaredSink { sink, selection })
+    });
+    Arc::new(NamedSinks {
+        lines,
+        declared: declared.collect(),
+        place,
+    })
+}
+
+/// Returns a sink that a config file declares: the one place where its kind is chosen.
+pub(super) fn declared_sink(config: &SinkConfig) -> Arc<dyn CheckSink> {
+    match &config.place {
+        SinkPlace::Folder {
+            folder,
+            max_file_bytes,
+        } => {
+            let settings = LineSettings {
+                max_file_bytes: *max_file_bytes,
+            };
+            Arc::new(ExportedLines::new(folder.clone(), settings))
+        }
+    }
+}
+
+/// Refuses a resource that names a sink which the config file does not declare.
+pub(super) fn check_names(spec: &ResourceSpec, declared: &[SinkConfig]) -> Result<(), Failure> {
+    let names = spec.crawl.sink_names();
+    let is_declared = |name: &&SinkName| declared.iter().any(|sink| sink.name == **name);
+    let mut unknown = names
+        .iter()
+        .filter(|name| !name.is_lines() && !is_declared(name));
+    match unknown.next() {
+        None => Ok(()),
+        Some(name) => Err(Failure::new(
+            format!(
+                "resource {} names sink {name}, which is not declared",
+                spec.name
+            ),
+            format!("add [sink.{name}] to the config file"),
+        )),
+    }
 }
 
 /// Returns the items that masters read and remove.
@@ -41,46 +92,147 @@ fn objects(data: &DataRoot, parts: PartSettings) -> PartFolders {
     PartFolders::new(data.object_store(), data.items_path(), parts)
 }
 
-/// Kinds of sinks by name.
-struct SinkKinds(BTreeMap<&'static str, Arc<dyn OpenSinks>>);
+/// Sinks by name.
+struct NamedSinks {
+    /// Sink in the data root: files in a folder, part objects in a bucket.
+    lines: Arc<dyn OpenSinks>,
+    declared: BTreeMap<SinkName, DeclaredSink>,
+    place: String,
+}
+
+/// A declared sink, and what it gets of the items.
+struct DeclaredSink {
+    sink: Arc<dyn CheckSink>,
+    selection: Selection,
+}
 
 #[async_trait]
-impl OpenSinks for SinkKinds {
+impl OpenSinks for NamedSinks {
     async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError> {
-        let kind = kind_of(&delivery.spec);
-        let Some(sinks) = self.0.get(kind) else {
-            let version = env!("CARGO_PKG_VERSION");
-            // The items wait: the worker that takes the shard over may know the kind.
+        let name = &delivery.sink;
+        if name.is_lines() {
+            return self.lines.open(delivery).await;
+        }
+        let Some(declared) = self.declared.get(name) else {
+            let place = &self.place;
+            // The items wait: the worker that takes the shard over may have it, and so may this one after a restart.
             return Err(SinkError::Retry {
-                message: format!("crawler {version} has no sink {kind}; upgrade this worker"),
+                message: format!(
+                    "sink {name} is not declared {place}; add [sink.{name}] to its config file"
+                ),
                 source: None,
             });
         };
-        sinks.open(delivery).await
+        let unknown = declared.selection.unknown_fields(&delivery.schemas);
+        if !unknown.is_empty() {
+            let fields = unknown.join(", ");
+            tracing::warn!(sink = %name, fields, "no item declares a field that the sink is to get");
+        }
+        let sink = declared.sink.open(delivery).await?;
+        Ok(declared.selection.apply(sink))
     }
-}
-
-/// Returns the kind of sink that a resource asks for. As yet, there is no setting to ask with.
-fn kind_of(_spec: &ResourceSpec) -> &'static str {
-    LINES
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crawler_model::crawl::{ItemKey, ItemRecord};
     use crawler_model::id::{ResourceId, Run};
     use crawler_model::resource::ShardId;
 
-    #[tokio::test]
-    async fn a_kind_of_sink_that_is_not_there_is_named() {
-        let delivery = Delivery {
+    fn delivery(sink: &str) -> Delivery {
+        Delivery {
+            sink: sink.parse().unwrap(),
             shard: ShardId::only(ResourceId(7)),
             run: Run(1),
             storage_epoch: 1,
-            spec: serde_json::from_str(r#"{"name":"books","plugin":"books"}"#).unwrap(),
-        };
-        let opened = SinkKinds(BTreeMap::new()).open(&delivery).await;
-        let error = opened.err().unwrap().to_string();
-        assert!(error.contains(" has no sink lines; "), "{error}");
+            spec: spec("lines"),
+            schemas: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+
+    fn spec(sinks: &str) -> ResourceSpec {
+        let mut spec: ResourceSpec =
+            serde_json::from_str(r#"{"name":"books","plugin":"books"}"#).unwrap();
+        spec.crawl.sinks = sinks.split(',').map(|name| name.parse().unwrap()).collect();
+        spec
+    }
+
+    fn record(kind: &str) -> ItemRecord {
+        ItemRecord {
+            key: ItemKey(format!("key-of-{kind}")),
+            url: "http://a.test/".into(),
+            rule: "page".into(),
+            schema: kind.into(),
+            run: Run(1),
+            fetched_at: 7,
+            item: serde_json::value::RawValue::from_string(r#"{"a":1,"b":2}"#.into()).unwrap(),
+        }
+    }
+
+    fn config(folder: &std::path::Path) -> SinkConfig {
+        let only = vec!["kind=book".parse().unwrap()];
+        let fields = vec!["b=c".parse().unwrap()];
+        SinkConfig {
+            name: "out".parse().unwrap(),
+            place: SinkPlace::Folder {
+                folder: folder.to_owned(),
+                max_file_bytes: 1 << 20,
+            },
+            selection: Selection::new(only, fields).unwrap(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_sink_that_is_not_declared_is_named_with_the_worker() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataRoot::open(folder.path().to_str().unwrap()).unwrap();
+        let place = "on worker w1".to_owned();
+        let sinks = sinks(&data, PartSettings::default(), &[], place);
+        let error = sinks.open(&delivery("out")).await.err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            "sink out is not declared on worker w1; add [sink.out] to its config file"
+        );
+        assert!(sinks.open(&delivery("lines")).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_declared_folder_gets_what_its_table_chooses() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("data")).unwrap();
+        let data = DataRoot::open(folder.path().join("data").to_str().unwrap()).unwrap();
+        let out = folder.path().join("out");
+        std::fs::create_dir(&out).unwrap();
+        let sinks = sinks(
+            &data,
+            PartSettings::default(),
+            &[config(&out)],
+            String::new(),
+        );
+        let mut sink = sinks.open(&delivery("out")).await.unwrap();
+        let items = [record("page"), record("book")];
+        let reserved = sink.write(0, &items).await.unwrap();
+        assert_eq!(reserved.n_items, 0);
+        let written = sink.write(0, &items).await.unwrap();
+        assert_eq!(written.n_items, 2);
+        let text = std::fs::read_to_string(out.join("7/0/1-0.jsonl")).unwrap();
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.contains(r#""item":{"c":2}"#), "{text}");
+        assert!(text.contains("key-of-book"), "{text}");
+    }
+
+    #[test]
+    fn a_resource_names_declared_sinks_only() {
+        let declared = [config(std::path::Path::new("/srv"))];
+        for names in ["lines", "out", "lines,out"] {
+            check_names(&spec(names), &declared).unwrap();
+        }
+        let error = check_names(&spec("lines,gone"), &declared).unwrap_err();
+        assert_eq!(
+            error.what,
+            "resource books names sink gone, which is not declared"
+        );
     }
 }

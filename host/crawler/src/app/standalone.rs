@@ -1,5 +1,5 @@
 //! `crawler worker --cluster=false`: the resources of a config file, crawled once each, without a master and
-//! without a store. Items go to line files in the data root.
+//! without a store. Items go to line files in the data root, or to the sinks that their resources name.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
 use crawler_crawl::put_back;
 use crawler_crawl::spans;
-use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
+use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, NamedSink};
 use crawler_data::DataRoot;
 use crawler_fetch::Fetch;
-use crawler_frontier::Frontier;
 use crawler_frontier::durable::{DurableFrontier, Frontiers, OpenOptions};
+use crawler_frontier::{Frontier, ItemOutbox as _};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{Digest, Epoch, PluginRef, ResourceId, Run};
 use crawler_model::number;
@@ -67,6 +67,9 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         }
         .into());
     }
+    for spec in &config.resources {
+        sinks::check_names(spec, &config.sinks)?;
+    }
     let profiles = TaskScope::new();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let address_policy = parts::address_policy(&options.allow_networks, &options.allow_ports);
@@ -95,7 +98,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     let memory = parts::memory(&options.engine, &fetch, Some(&frontiers), &watches);
     let shared = Shared {
         frontiers,
-        sinks: sinks::sinks(&data, config.data.parts()),
+        sinks: sinks::sinks(&data, config.data.parts(), &config.sinks, "here".to_owned()),
         data,
         fetch,
         clock,
@@ -191,13 +194,25 @@ async fn crawl_once(
     let frontier = Arc::new(frontier);
     let run = frontier.run();
     Span::current().record("run", display(run));
-    let delivery = Delivery {
-        shard,
-        run,
-        storage_epoch: frontier.storage_epoch(),
-        spec: spec.clone(),
-    };
-    let sink = LazySink::new(shared.sinks.clone(), delivery);
+    let mut sinks = Vec::new();
+    for name in spec.crawl.sink_names().iter() {
+        let delivery = Delivery {
+            sink: name.clone(),
+            shard,
+            run,
+            storage_epoch: frontier.storage_epoch(),
+            spec: spec.clone(),
+            schemas: rules.description().schemas.clone(),
+            marks: match name.is_lines() {
+                true => Vec::new(),
+                false => frontier.marks(name).await?,
+            },
+        };
+        sinks.push(NamedSink {
+            name: name.clone(),
+            sink: Box::new(LazySink::new(shared.sinks.clone(), delivery)),
+        });
+    }
     let config = CrawlConfig {
         limits,
         settings: spec.crawl.clone(),
@@ -223,7 +238,7 @@ async fn crawl_once(
         crawl_memory: crawl_memory.clone(),
     };
     tracing::info!(items = shared.data.items_place(id), "crawl starts");
-    let end = crawler_crawl::run(parts, Box::new(sink), stop.clone()).await;
+    let end = crawler_crawl::run_to(parts, sinks, stop.clone()).await;
     let counts = frontier.counts();
     frontier.close().await?;
     tracing::info!(pages = counts.pages(), items = counts.items, "crawl ends");

@@ -15,13 +15,14 @@ use super::declared::Placed;
 use super::fetch::{self, FetchConfig, FetchTable};
 use super::hosts::{self, Addresses, FixedHosts};
 use super::resource;
+use super::sink::{self, SinkConfig, SinkTable};
 use super::source::{self, Source};
 use super::tls::{self, TlsConfig};
 use super::webhook::{self, WebhookConfig, WebhookTable};
 use crawler_model::resource::ResourceSpec;
 use crawler_process::confine::Confinement;
 
-const TOP: [&str; 13] = [
+const TOP: [&str; 14] = [
     "allow-ports",
     "cluster",
     "confinement",
@@ -33,6 +34,7 @@ const TOP: [&str; 13] = [
     "plugin",
     "proxies",
     "resource",
+    "sink",
     "tls",
     "webhook",
 ];
@@ -63,6 +65,8 @@ pub struct FileConfig {
     pub cluster: ClusterConfig,
     /// Receivers of events, for masters.
     pub webhooks: Vec<WebhookConfig>,
+    /// Sinks that resources can name, beside the one in the data root.
+    pub sinks: Vec<SinkConfig>,
     /// Settings of this process for fetching, whatever resources ask for.
     pub fetch: FetchConfig,
     /// Addresses of hosts that replace those of the system's resolver.
@@ -286,6 +290,16 @@ impl Reading {
                     config.webhooks.extend(webhook);
                 }
             }
+            "sink" => {
+                let tables: BTreeMap<String, Spanned<SinkTable>> =
+                    source.take(value).unwrap_or_default();
+                let _checked = source.noted(at, Some(sink::check_number(&tables)));
+                for (name, table) in tables {
+                    let at = table.span().start;
+                    let sink = source.noted(at, Some(table.into_inner().into_config(&name)));
+                    config.sinks.extend(sink);
+                }
+            }
             "plugin" => {
                 for table in tables(source, "plugin", value) {
                     let table = source.table("[[plugin]]", table, &PLUGIN);
@@ -420,6 +434,9 @@ mod tests {
             chat.secret_file(),
             Some(Path::new("/etc/crawler/webhook/chat"))
         );
+        let sink = &config.sinks[0];
+        assert_eq!((sink.name.as_str(), config.sinks.len()), ("books-only", 1));
+        assert_eq!(sink.place.folder(), Some(Path::new("/srv/items")));
         let at = |texts: &[&str]| texts.iter().map(|ip| ip.parse().unwrap()).collect();
         let hosts = [
             ("shop.example".to_owned(), at(&["10.0.0.7"])),

@@ -1,6 +1,7 @@
 //! Makes line files readable without the frontier that knew how much of them counts.
 
 use std::fs::{self, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::super::SinkError;
@@ -71,16 +72,15 @@ fn publish(from: &Path, to: &Path) -> Result<(), SinkError> {
 
 /// Cuts a file to a length. A file that has lost bytes is left unchanged: readers skip a torn line.
 fn cut(path: &Path, length: u64) -> Result<(), SinkError> {
-    let file = OpenOptions::new()
-        .write(true)
-        .open(path)
-        .map_err(failed("open", path))?;
-    let cut = || {
-        if file.metadata()?.len() <= length {
-            return Ok(());
-        }
-        file.set_len(length)?;
-        file.sync_all()
-    };
-    cut().map_err(failed("cut", path))
+    cut_if_longer(path, length).map_err(failed("cut", path))
+}
+
+/// Does the same; the error is that of the system.
+pub(super) fn cut_if_longer(path: &Path, length: u64) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    if file.metadata()?.len() <= length {
+        return Ok(());
+    }
+    file.set_len(length)?;
+    file.sync_all()
 }

@@ -22,6 +22,7 @@ mod memory;
 mod outage;
 mod release;
 mod shards;
+mod sinks;
 mod totals;
 
 use bench::{Bench, assign, parts};

@@ -231,7 +231,12 @@ impl Base {
         let links = Arc::new(GrpcWorkerCalls::new(self.tls.client.clone()));
         let (engine, clock) = (self.engine.clone(), self.clock.clone());
         let limit_ceilings = options.node.limit_ceilings.clone();
-        let part_settings = options.node.config.data.parts();
+        let sinks = sinks::sinks(
+            &data,
+            options.node.config.data.parts(),
+            &options.node.config.sinks,
+            format!("on worker {}", node.id),
+        );
         Ok(Worker {
             service,
             drain: Drain {
@@ -244,7 +249,7 @@ impl Base {
                 registered,
                 catalog,
                 data: DataRoot::clone(&data),
-                sinks: sinks::sinks(&data, part_settings),
+                sinks,
                 plugins: Arc::new(DataPlugins {
                     masters,
                     data,

@@ -14,7 +14,7 @@ use crate::cli::args::OutputArgs;
 use crate::cli::{Failure, table};
 use crate::config::{
     self, CredentialConfig, DEFAULT_FILE, Environment, FETCH_KEYS, FileConfig, ProxyConfig,
-    WebhookConfig,
+    SinkConfig, WebhookConfig,
 };
 
 /// Commands that read the config file.
@@ -134,6 +134,9 @@ fn rows(
         let keys = file.data.keys();
         rows.extend(keys.map(|(key, value)| Row::new(format!("[data] {key}"), value, source)));
     }
+    if has("grpc") {
+        rows.extend(file.sinks.iter().map(|sink| of_sink(sink, source)));
+    }
     if has("allow_networks") {
         rows.extend(of_fetching(&file, source));
     }
@@ -227,6 +230,19 @@ fn of_webhook(webhook: &WebhookConfig, source: &str) -> Row {
     let (origin, place) = (webhook.origin(), webhook.secret.place());
     let value = format!("{}, secret from {place}", origin.ascii_serialization());
     Row::new(format!("[webhook] {}", webhook.name), value, source)
+}
+
+fn of_sink(sink: &SinkConfig, source: &str) -> Row {
+    let selection = &sink.selection;
+    let mut value = sink.place.shown();
+    for condition in selection.only() {
+        value.push_str(&format!(", {condition}"));
+    }
+    let fields: Vec<String> = selection.fields().iter().map(ToString::to_string).collect();
+    if !fields.is_empty() {
+        value.push_str(&format!(", fields {}", fields.join(" ")));
+    }
+    Row::new(format!("[sink] {}", sink.name), value, source)
 }
 
 fn proxy(proxy: &ProxyConfig) -> String {

@@ -200,6 +200,18 @@ impl Bench {
 
     /// Creates a bench whose agent starts after `before` has run.
     pub(super) async fn after(before: impl AsyncFnOnce(&AgentParts, &FaultyStore)) -> Self {
+        Self::made(|_parts| {}, before).await
+    }
+
+    /// Creates a bench whose agent has other parts.
+    pub(super) async fn with_parts(change: impl FnOnce(&mut AgentParts)) -> Self {
+        Self::made(change, async |_parts: &AgentParts, _store: &FaultyStore| {}).await
+    }
+
+    async fn made(
+        change: impl FnOnce(&mut AgentParts),
+        before: impl AsyncFnOnce(&AgentParts, &FaultyStore),
+    ) -> Self {
         let clock = RuntimeClock(Instant::now());
         let site = Arc::new(Site {
             clock,
@@ -226,6 +238,7 @@ impl Bench {
                 .run_until_cancelled(stay_registered(node, registered))
                 .await;
         });
+        change(&mut parts);
         let parts = Arc::new(parts);
         before(&parts, &store).await;
         scope.spawn("agent", run(parts.clone(), scope.stop_signal()));

@@ -1,0 +1,212 @@
+//! Sinks of items that resources can name: the tables `[sink.NAME]` of the config file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use url::Url;
+
+use super::fetch::values::some_bytes;
+use crawler_model::settings::SinkName;
+use crawler_sink::lines::LineSettings;
+use crawler_sink::selection::{Condition, FieldChoice, Selection, SelectionError};
+
+/// Largest number of declared sinks.
+const MAX_SINKS: usize = 32;
+/// Smallest size of a file that may be set: with less there would be a file for each write.
+const MIN_FILE: u64 = 64 << 10;
+
+/// A sink that resources can name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SinkConfig {
+    /// Name by which resources choose it.
+    pub name: SinkName,
+    /// Destination of its items.
+    pub place: SinkPlace,
+    /// Items that it gets, and their fields.
+    pub selection: Selection,
+}
+
+/// Destination of a declared sink.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SinkPlace {
+    /// A folder of this machine, for files of JSON lines.
+    Folder {
+        /// Path of the folder. It exists, or is missing for a while.
+        folder: PathBuf,
+        /// Size in bytes beyond which the next file follows.
+        max_file_bytes: u64,
+    },
+}
+
+impl SinkPlace {
+    /// Returns the kind of the sink, in a word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            SinkPlace::Folder { .. } => "lines",
+        }
+    }
+
+    /// Returns the destination without secrets, as people read it.
+    pub fn shown(&self) -> String {
+        match self {
+            SinkPlace::Folder { folder, .. } => folder.display().to_string(),
+        }
+    }
+
+    /// Returns the folder of this machine that the sink writes to.
+    pub fn folder(&self) -> Option<&Path> {
+        match self {
+            SinkPlace::Folder { folder, .. } => Some(folder),
+        }
+    }
+}
+
+/// Sink in the form of the file.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct SinkTable {
+    url: String,
+    #[serde(default)]
+    only: Vec<String>,
+    #[serde(default)]
+    fields: Vec<String>,
+    max_file: Option<String>,
+}
+
+/// Refuses more sinks than a process has; an error is a sentence for the user.
+pub(super) fn check_number<T>(tables: &BTreeMap<String, T>) -> Result<(), String> {
+    match tables.len() {
+        n if n > MAX_SINKS => Err(format!(
+            "there are {n} sinks; at most {MAX_SINKS} are allowed"
+        )),
+        _ => Ok(()),
+    }
+}
+
+impl SinkTable {
+    /// Parses the table; an error is a sentence for the user.
+    pub(super) fn into_config(self, name: &str) -> Result<SinkConfig, String> {
+        let sink: SinkName = name
+            .parse()
+            .map_err(|why: String| format!("the table sink {why}"))?;
+        if sink.is_lines() {
+            let why = "sink lines is the data root, which every process has; choose another name";
+            return Err(why.to_owned());
+        }
+        let of_sink = |why: String| format!("sink {name}: {why}");
+        let selection = selection(&self.only, &self.fields);
+        Ok(SinkConfig {
+            name: sink,
+            place: place(&self.url, self.max_file).map_err(of_sink)?,
+            selection: selection.map_err(|error| of_sink(error.to_string()))?,
+        })
+    }
+}
+
+fn selection(only: &[String], fields: &[String]) -> Result<Selection, SelectionError> {
+    let only = only.iter().map(|text| text.parse());
+    let only: Vec<Condition> = only.collect::<Result<_, SelectionError>>()?;
+    let fields = fields.iter().map(|text| text.parse());
+    let fields: Vec<FieldChoice> = fields.collect::<Result<_, SelectionError>>()?;
+    Selection::new(only, fields)
+}
+
+/// Parses the URL of a sink. It is not quoted, because it may hold a secret.
+fn place(text: &str, max_file: Option<String>) -> Result<SinkPlace, String> {
+    let url = Url::parse(text).map_err(|error| format!("its url is no URL: {error}"))?;
+    match url.scheme() {
+        "file" => {
+            let is_plain = url.query().is_none() && url.fragment().is_none();
+            let folder = url.to_file_path().ok().filter(|_| is_plain);
+            let default = LineSettings::default().max_file_bytes;
+            let max_file = max_file.map(|text| max_file_bytes(&text)).transpose()?;
+            Ok(SinkPlace::Folder {
+                folder: folder.ok_or("its url is file:///, and the path of a folder")?,
+                max_file_bytes: max_file.unwrap_or(default),
+            })
+        }
+        scheme => Err(format!("its url begins with file:, not with {scheme}:")),
+    }
+}
+
+fn max_file_bytes(text: &str) -> Result<u64, String> {
+    let n_bytes = some_bytes("max-file", text)? as u64;
+    match n_bytes >= MIN_FILE {
+        true => Ok(n_bytes),
+        false => Err(format!("max-file is at least 64KiB, not {text:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(name: &str, toml: &str) -> Result<SinkConfig, String> {
+        let table = toml::from_str::<SinkTable>(toml);
+        let table = table.map_err(|error| error.message().to_owned())?;
+        table.into_config(name)
+    }
+
+    #[test]
+    fn what_is_not_said_is_as_usual() {
+        let config = parse("out", "url = 'file:///srv/new%20items'").unwrap();
+        let folder = Path::new("/srv/new items");
+        assert_eq!(config.name.as_str(), "out");
+        assert_eq!(config.place.folder(), Some(folder));
+        assert_eq!(config.place.shown(), "/srv/new items");
+        assert_eq!(config.selection, Selection::default());
+        let SinkPlace::Folder { max_file_bytes, .. } = config.place;
+        assert_eq!(max_file_bytes, LineSettings::default().max_file_bytes);
+        let text = "url = 'file:///srv'\nonly = ['kind=book']\nfields = ['title', 'price=preis']\nmax-file = '1MiB'";
+        let config = parse("out", text).unwrap();
+        assert_eq!(config.selection.only().len(), 1);
+        assert_eq!(config.selection.fields()[1].to_string(), "price=preis");
+        let SinkPlace::Folder { max_file_bytes, .. } = config.place;
+        assert_eq!(max_file_bytes, 1 << 20);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named_without_the_url() {
+        let folder = "url = 'file:///srv'";
+        let with = |line: &str| format!("{folder}\n{line}");
+        for (text, why) in [
+            (
+                "url = 'T0KEN'".to_owned(),
+                "sink out: its url is no URL: relative URL without a base",
+            ),
+            (
+                "url = 'ftp://user:T0KEN@a.test/'".to_owned(),
+                "sink out: its url begins with file:, not with ftp:",
+            ),
+            (
+                "url = 'file://other.test/srv'".to_owned(),
+                "sink out: its url is file:///, and the path of a folder",
+            ),
+            (
+                "url = 'file:///srv?T0KEN'".to_owned(),
+                "sink out: its url is file:///, and the path of a folder",
+            ),
+            (
+                with("only = ['book']"),
+                "sink out: a condition is kind=NAME, not \"book\"",
+            ),
+            (
+                with("fields = ['a', 'b=a']"),
+                "sink out: two fields would have the name \"a\"",
+            ),
+            (
+                with("max-file = '1'"),
+                "sink out: max-file is at least 64KiB, not \"1\"",
+            ),
+        ] {
+            assert_eq!(parse("out", &text), Err(why.to_owned()), "{text}");
+        }
+        let error = parse("lines", folder).unwrap_err();
+        assert!(error.starts_with("sink lines is the data root"), "{error}");
+        let error = parse("A", folder).unwrap_err();
+        assert!(error.contains("names of sinks"), "{error}");
+        let error = parse("out", &with("password = 'x'")).unwrap_err();
+        assert!(error.contains("unknown field `password`"), "{error}");
+    }
+}

@@ -1,0 +1,112 @@
+//! Tests of crawls whose resource names several sinks, of which a worker may lack one.
+
+use super::bench::settings;
+use super::*;
+use crawler_model::settings::SinkName;
+use crawler_sink::lines::{ExportedLines, LineFolders, LineSettings};
+use crawler_sink::{Delivery, OpenSinks, Sink, SinkError};
+
+/// Sinks of a process that declares a folder, and no other sink.
+struct WithFolder {
+    lines: LineFolders,
+    out: ExportedLines,
+}
+
+#[async_trait]
+impl OpenSinks for WithFolder {
+    async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError> {
+        match delivery.sink.as_str() {
+            "lines" => self.lines.open(delivery).await,
+            "out" => self.out.open(delivery).await,
+            other => Err(SinkError::Retry {
+                message: format!("sink {other} is not declared"),
+                source: None,
+            }),
+        }
+    }
+}
+
+fn named(sinks: &[&str]) -> CrawlSettings {
+    CrawlSettings {
+        sinks: sinks.iter().map(|name| name.parse().unwrap()).collect(),
+        ..settings()
+    }
+}
+
+/// Returns the number of lines that a program sees in the folder of the operator.
+fn n_out(folder: &std::path::Path) -> usize {
+    let files = std::fs::read_dir(folder.join("7/0")).into_iter().flatten();
+    let text = |file: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(file.unwrap().path()).unwrap()
+    };
+    files.map(|file| text(file).lines().count()).sum()
+}
+
+async fn bench(out: &std::path::Path) -> Bench {
+    let folder = out.to_owned();
+    Bench::with_parts(move |parts| {
+        let lines = parts.data.items_root().unwrap();
+        parts.sinks = Arc::new(WithFolder {
+            lines: LineFolders::new(lines, LineSettings::default()),
+            out: ExportedLines::new(folder, LineSettings::default()),
+        });
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_a_worker_lacks_is_told_and_the_others_go_on() {
+    let out = tempfile::tempdir().unwrap();
+    let bench = bench(out.path()).await;
+    let crawl = named(&["lines", "out", "gone"]);
+    bench.assign_with(1, Generation(1), crawl).await;
+    let go_on = async |bench: &Bench| bench.n_items() > 3 && n_out(out.path()) > 3;
+    bench.wait_for("others go on", MINUTE, go_on).await;
+    assert_eq!(bench.waits().as_deref(), Some("SinkUnavailable"));
+    // The resource goes without it: the crawl goes on with the others by itself.
+    bench
+        .assign_with(1, Generation(2), named(&["lines", "out"]))
+        .await;
+    let is_well = async |bench: &Bench| bench.waits().is_none() && bench.is_open();
+    bench.wait_for("it goes on", MINUTE, is_well).await;
+    let n_before = n_out(out.path());
+    let more = async |_: &Bench| n_out(out.path()) > n_before + 3;
+    bench.wait_for("more comes", MINUTE, more).await;
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backlog_pauses_the_crawl_and_names_the_sink() {
+    let out = tempfile::tempdir().unwrap();
+    let bench = bench(out.path()).await;
+    let crawl = CrawlSettings {
+        max_undelivered: Some(1_000),
+        ..named(&["lines", "gone"])
+    };
+    bench.assign_with(1, Generation(1), crawl).await;
+    let is_paused = async |bench: &Bench| {
+        let status = bench.parts.crawls.status(None);
+        let waits = status.into_iter().find_map(|crawl| crawl.waits);
+        waits.is_some_and(|waits| {
+            waits.why.contains("until sink gone has caught up")
+                && waits.why.contains("sink gone is not declared")
+        })
+    };
+    bench.wait_for("it pauses", MINUTE, is_paused).await;
+    bench.pass(SECOND).await;
+    let n_asked = bench.n_asked();
+    bench.pass(MINUTE).await;
+    assert_eq!(bench.n_asked(), n_asked, "no page is taken");
+    let n_items = bench.n_items();
+    assert!(n_items > 0, "{n_items}");
+    // The sink in the data root has all items, and the crawl goes on once it is the only one.
+    let crawl = CrawlSettings {
+        max_undelivered: Some(1_000),
+        ..named(&[SinkName::lines().as_str()])
+    };
+    bench.assign_with(1, Generation(2), crawl).await;
+    let goes_on = async |bench: &Bench| bench.n_asked() > n_asked + 3;
+    bench.wait_for("it goes on", MINUTE, goes_on).await;
+    assert_eq!(bench.waits(), None);
+    bench.stop().await;
+}
