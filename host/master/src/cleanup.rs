@@ -139,6 +139,9 @@ impl DataRootCleanup {
         shard: ShardId,
         by: u64,
     ) -> Result<(), CleanupError> {
+        for (sink, n) in in_time(reader.undelivered_elsewhere()).await? {
+            tracing::warn!(%shard, %sink, n, "items are dropped that wait for another sink than the data root");
+        }
         let marks = in_time(reader.marks()).await?;
         in_time(self.items.settle(shard, marks)).await?;
         let mut rest = self.items.open_rest(shard, by);

@@ -17,6 +17,7 @@ use crawler_frontier::reader::pool::Readers;
 use crawler_model::id::ResourceName;
 use crawler_model::plugin::{LimitOverrides, Limits};
 use crawler_model::resource::{Resource, ResourceSpec, SettingError};
+use crawler_model::settings::{SinkName, SinkNames};
 use crawler_plugin::Admit;
 use crawler_process::clock::Clock;
 use crawler_sink::items::ItemStore;
@@ -57,6 +58,8 @@ pub struct ControlParts {
     pub data: Arc<DataRoot>,
     /// Items at their sinks.
     pub items: Arc<dyn ItemStore>,
+    /// Sinks that the config file declares, beside the one in the data root.
+    pub sinks: Vec<SinkName>,
     /// Check of pushed plugins.
     pub admission: Arc<dyn Admit>,
     /// Issuer of resource ids.
@@ -184,6 +187,31 @@ impl Control {
             return Ok(candidates);
         }
         lists::candidates(&self.parts.catalog, self.parts.strategy).await
+    }
+
+    /// Refuses names of sinks that are not declared here, unless the resource has had them before: workers tell what
+    /// they lack.
+    fn check_sinks(
+        &self,
+        spec: &ResourceSpec,
+        present: Option<&ResourceSpec>,
+    ) -> Result<(), ControlError> {
+        let before = present.map(|spec| spec.crawl.sink_names());
+        let is_known = |name: &SinkName| {
+            let has_had = before.as_ref().is_some_and(|names| names.contains(name));
+            name.is_lines() || has_had || self.parts.sinks.contains(name)
+        };
+        let names = spec.crawl.sink_names();
+        let Some(unknown) = names.iter().find(|name| !is_known(*name)) else {
+            return Ok(());
+        };
+        let declared = SinkNames::of(self.parts.sinks.iter().cloned().chain([SinkName::lines()]));
+        Err(ControlError::Invalid {
+            field: "crawl.sinks",
+            why: format!(
+                "setting sink names {unknown}, which is not declared; there are {declared}; add [sink.{unknown}] to the config files of masters and workers"
+            ),
+        })
     }
 
     /// Refuses values that no interface should have let through, and those above this master's ceilings.

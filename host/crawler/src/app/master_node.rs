@@ -110,6 +110,12 @@ impl MasterNode {
             catalog: for_calls.clone(),
             data: data.clone(),
             items,
+            sinks: options
+                .config
+                .sinks
+                .iter()
+                .map(|sink| sink.name.clone())
+                .collect(),
             admission,
             ids: IdIssuer::new(for_calls.clone(), clock.clone()),
             clock: clock.clone(),

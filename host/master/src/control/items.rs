@@ -16,6 +16,7 @@ use crate::ControlError;
 use crawler_model::crawl::ItemRecord;
 use crawler_model::id::{ResourceId, ResourceName, Run, Shard};
 use crawler_model::resource::Resource;
+use crawler_model::settings::SinkName;
 use crawler_sink::items::{Extents, ReadItems};
 use frontiers::Frontiers;
 
@@ -64,6 +65,7 @@ impl Control {
             (Some(resource), after)
                 if after.is_none_or(|position| position.resource == resource.id) =>
             {
+                self.check_lines(&resource).await?;
                 let run = query.run(name, resource.run)?;
                 if run == resource.run {
                     self.check_kind(&query, &resource).await?;
@@ -97,6 +99,23 @@ impl Control {
             before: after.map_or_else(ItemsBefore::default, |position| position.before.clone()),
         };
         Ok(placed(items, start, query))
+    }
+
+    /// Refuses a resource whose items all go to other sinks. Those that it put into the data root before can be read.
+    async fn check_lines(&self, resource: &Resource) -> Result<(), ControlError> {
+        let sinks = resource.spec.crawl.sink_names();
+        if sinks.contains(&SinkName::lines())
+            || !self.parts.items.shards(resource.id).await?.is_empty()
+        {
+            return Ok(());
+        }
+        Err(ControlError::Invalid {
+            field: "name",
+            why: format!(
+                "the items of resource {} go to sink {sinks}, and not to the data root; read them there, or add lines to its setting sink",
+                resource.spec.name
+            ),
+        })
     }
 
     /// Refuses a kind that no version of the plugin has, unless the present run has such items: they may be of a

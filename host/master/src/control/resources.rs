@@ -78,6 +78,7 @@ impl Control {
     ) -> Result<ResourceView, ControlError> {
         let leadership = self.leadership()?;
         self.check(&spec)?;
+        self.check_sinks(&spec, None)?;
         let catalog = &self.parts.catalog;
         let keys = catalog.keys();
         let _lock = self.decision_lock.lock().await;
@@ -216,6 +217,7 @@ impl Control {
                 ..change(&present.value)?
             };
             self.check(&spec)?;
+            self.check_sinks(&spec, Some(&present.value.spec))?;
             if let Some((field, argument)) = only_by_restart(&present.value.spec, &spec) {
                 let name = name.clone();
                 return Err(ControlError::NeedsRestart {

@@ -41,6 +41,7 @@ impl Control {
                 ..change(&present.value)?
             };
             self.check(&spec)?;
+            self.check_sinks(&spec, Some(&present.value.spec))?;
             let generation = match spec == present.value.spec {
                 true => present.value.generation,
                 false => present.value.generation.next(),

@@ -14,7 +14,6 @@ use crawler_frontier::{Frontier as _, FrontierError, ItemOutbox as _};
 use crawler_model::crawl::ItemKey;
 use crawler_model::id::{Digest, Epoch, Shard};
 use crawler_model::resource::{Deleting, ShardId};
-use crawler_model::settings::SinkName;
 use crawler_sink::Sink as _;
 use crawler_sink::items::{Extent, ItemStore as _};
 use crawler_sink::lines::{LineFiles, LineFolders, LineSettings};

@@ -104,6 +104,7 @@ impl Bench {
             catalog: catalog.clone(),
             items: line_folders(&data),
             data,
+            sinks: vec!["db".parse().unwrap()],
             admission: Arc::new(ByText),
             ids: IdIssuer::new(catalog.clone(), clock.clone()),
             clock,

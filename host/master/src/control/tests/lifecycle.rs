@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::ResourceView;
+use crate::control::items::ItemQuery;
 use crawler_model::id::{NodeId, Run, Shard};
 use crawler_model::resource::{Redrive, ShardId, ShardRecord};
+use crawler_model::settings::SinkName;
 use crawler_store::catalog::encode;
 
 fn name(text: &str) -> ResourceName {
@@ -313,4 +315,34 @@ async fn a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_
         let refused = bench.control.drain_node(&id, undo).await;
         check_refused(refused, Code::NotFound, "there is no worker worker-9");
     }
+}
+
+#[tokio::test]
+async fn a_resource_names_declared_sinks_only() {
+    let bench = bench().await;
+    bench.add("a").await.unwrap();
+    let sinks = |names: &[&str]| {
+        let names: Vec<SinkName> = names.iter().map(|name| name.parse().unwrap()).collect();
+        move |spec: &mut ResourceSpec| spec.crawl.sinks.clone_from(&names)
+    };
+    let known = bench.update("a", sinks(&["lines", "db"])).await.unwrap();
+    assert_eq!(known.resource.spec.crawl.sinks.len(), 2);
+    check_refused(
+        bench.update("a", sinks(&["db", "gone"])).await,
+        Code::InvalidArgument,
+        "setting sink names gone, which is not declared; there are db, lines; add [sink.gone] to the config files of masters and workers",
+    );
+    let mut other = spec("b", "books");
+    sinks(&["gone"])(&mut other);
+    let request = RequestId::random();
+    let added = bench.control.add_resource(other, &request);
+    assert_eq!(added.await.unwrap_err().code(), Code::InvalidArgument);
+    // The items of this one are read where they go.
+    bench.update("a", sinks(&["db"])).await.unwrap();
+    let read = bench.control.items("a", ItemQuery::default()).await;
+    let error = read.err().unwrap().to_string();
+    assert!(
+        error.starts_with("the items of resource a go to sink db, "),
+        "{error}"
+    );
 }
