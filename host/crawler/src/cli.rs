@@ -1,6 +1,6 @@
 //! The command line: arguments parsed into plain options, and the commands that call a master.
 //!
-//! Commands that start parts of the crawler themselves (`up`, `run`, `worker`, `demo`, `bench`, `backup`, `plugin test`) come out of
+//! Commands that start parts of the crawler themselves (`up`, `run`, `worker`, `demo`, `bench`, `backup`, `sink`, `plugin test`) come out of
 //! [`Cli::parse`] as options for `app`; the others run here, through [`run`].
 
 #![expect(clippy::print_stderr, reason = "the command line talks to a person")]
@@ -29,6 +29,7 @@ use self::process_options::{MasterArgs, WorkerArgs};
 pub use self::report::{is_closed_pipe, print_error, print_note, print_waiting, report};
 pub use self::requests::CallOptions;
 use self::shell_files::{CompletionsArgs, ManArgs};
+use self::sink::{SinkCommand, SinkOptions};
 use self::terminal::TerminalArgs;
 pub use self::unmet::{UNMET, Unmet, check_all_roots, check_roots};
 pub use self::wanted_id::WantedId;
@@ -73,6 +74,7 @@ mod report;
 mod requests;
 mod resource;
 mod shell_files;
+pub mod sink;
 mod table;
 mod terminal;
 mod unmet;
@@ -96,6 +98,8 @@ pub enum Command {
     Bench(Box<BenchOptions>),
     /// Checks what a node needs.
     Doctor(Box<DoctorOptions>),
+    /// Lists the declared sinks, or checks one.
+    Sink(SinkOptions),
     /// Takes, checks or restores a backup.
     Backup(BackupOptions),
     /// Runs a command for authors of rules.
@@ -166,6 +170,9 @@ enum Typed {
     Demo(DemoArgs),
     /// Measure a crawl of a made-up web, or of a folder: its speed, and the time of each stage of a page
     Bench(Box<BenchArgs>),
+    /// List the sinks of items that the config file declares, and check them
+    #[command(subcommand)]
+    Sink(SinkCommand),
     /// Check what a node needs: etcd, data root, clock, ports, certificates, token, tools and limits
     Doctor(DoctorArgs),
     /// Copy the records and the data of a stopped cluster into a folder, or check such a copy
@@ -258,6 +265,7 @@ impl Cli {
             Typed::Demo(args) => Command::Demo(args.into_options()),
             Typed::Bench(args) => Command::Bench(Box::new(args.into_options()?)),
             Typed::Doctor(args) => Command::Doctor(Box::new(args.into_options(masters?)?)),
+            Typed::Sink(command) => Command::Sink(command.into_options()?),
             Typed::Backup(args) => Command::Backup(args.into_options()?),
             Typed::Restore(args) => Command::Backup(args.into_options()?),
             Typed::Client(Family::Plugin(PluginCommand::Devtools(command))) => {

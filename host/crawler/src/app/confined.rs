@@ -2,7 +2,7 @@
 //!
 //! | command | reads | writes |
 //! |---|---|---|
-//! | `worker` | files that its config file names, the folders of certificates, and credentials of a bucket | its data root, state folder and temporary folder, and the folder of its log |
+//! | `worker` | files that its config file names, the folders of certificates, and credentials of a bucket | its data root, folders of declared sinks, state folder and temporary folder, and the folder of its log |
 //! | `worker --cluster=false`, `up` | the same, and its plugins with their sources | the same |
 //! | `run` | the same | its state folder, temporary folder, HTTP cache, output, kept files, statistics, and the folder of its log |
 //!
@@ -109,6 +109,7 @@ pub fn confined(mut command: Command, log: Option<&Path>) -> anyhow::Result<Comm
         | Command::Demo(_)
         | Command::Bench(_)
         | Command::Doctor(_)
+        | Command::Sink(_)
         | Command::Backup(_)
         | Command::Devtools(_)
         | Command::Client(_) => {}
@@ -179,11 +180,22 @@ fn access(engine: &EngineOptions, log: Option<&Path>) -> anyhow::Result<PathAcce
     })
 }
 
-/// Allows access to the data root: to its folder, or to the files with the credentials of a bucket.
+/// Allows access to the data root: to its folder, or to the files with the credentials of a bucket. Folders of declared
+/// sinks are written to as well.
 fn allow_data(access: &mut PathAccess, data: &str, config: &FileConfig) -> anyhow::Result<()> {
     match data_root::open(data, &config.data)?.folder() {
         Some(folder) => access.write.push(folder.to_owned()),
         None => access.read.extend(config.data.files()),
+    }
+    for sink in &config.sinks {
+        match sink.place.folder() {
+            Some(folder) if folder.exists() => access.write.push(folder.to_owned()),
+            Some(folder) => {
+                let (sink, folder) = (&sink.name, folder.display());
+                tracing::warn!(%sink, %folder, "the folder of a sink is not there; this process will not write to it");
+            }
+            None => {}
+        }
     }
     Ok(())
 }

@@ -1,0 +1,236 @@
+//! `crawler sink …`: the sinks that the config file of this machine declares.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::args::OutputArgs;
+use super::{Failure, table};
+use crate::config::{self, SinkConfig};
+use crawler_model::settings::SinkName;
+use crawler_model::suggest;
+
+/// Options of `crawler sink`.
+#[derive(Debug)]
+pub struct SinkOptions {
+    /// Declared sinks.
+    pub sinks: Vec<SinkConfig>,
+    /// Sink to check. If `None`, all are listed.
+    pub checked: Option<SinkConfig>,
+    /// True if the answer is printed as JSON.
+    pub is_json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SinkCommand {
+    /// List the sinks that resources can name
+    #[command(
+        after_help = "It reads the config file of this machine and calls no master.\n\nExamples:\n  crawler sink list\n  crawler sink list --config worker.toml -o json"
+    )]
+    List(ListArgs),
+    /// Reach a sink, try whether it takes items, and say what would be created
+    #[command(
+        after_help = "It leaves nothing behind. Run it on the machine of a worker, as the user of the worker.\n\nExamples:\n  crawler sink check books-only\n  crawler sink check books-only --config worker.toml"
+    )]
+    Check(CheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    output: OutputArgs,
+    /// File that declares sinks [default: crawler.toml if it exists]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// Name of the sink
+    #[arg(value_name = "NAME")]
+    name: SinkName,
+    #[command(flatten)]
+    output: OutputArgs,
+    /// File that declares sinks [default: crawler.toml if it exists]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl SinkCommand {
+    pub(super) fn into_options(self) -> anyhow::Result<SinkOptions> {
+        match self {
+            SinkCommand::List(args) => Ok(SinkOptions {
+                sinks: config::load(args.config.as_deref())?.sinks,
+                checked: None,
+                is_json: args.output.is_json(),
+            }),
+            SinkCommand::Check(args) => {
+                let sinks = config::load(args.config.as_deref())?.sinks;
+                let checked = find(&args.name, &sinks)?.clone();
+                Ok(SinkOptions {
+                    sinks,
+                    checked: Some(checked),
+                    is_json: args.output.is_json(),
+                })
+            }
+        }
+    }
+}
+
+/// Returns the declared sink of this name.
+fn find<'a>(name: &SinkName, sinks: &'a [SinkConfig]) -> Result<&'a SinkConfig, Failure> {
+    if name.is_lines() {
+        return Err(Failure::new(
+            "sink lines is the data root, which is not declared",
+            "`crawler doctor` checks the data root",
+        ));
+    }
+    let found = sinks.iter().find(|sink| sink.name == *name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = sinks.iter().map(|sink| sink.name.as_str()).collect();
+        let hint = match names.is_empty() {
+            true => format!("add [sink.{name}] to the config file"),
+            false => suggest::hint(name.as_str(), &names),
+        };
+        Failure::new(format!("sink {name} is not declared"), hint)
+    })
+}
+
+/// A sink as it is listed.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Row {
+    name: String,
+    kind: &'static str,
+    place: String,
+    only: Vec<String>,
+    fields: Vec<String>,
+}
+
+impl Row {
+    /// Returns the row of the sink in the data root, which is always there.
+    fn of_lines() -> Self {
+        Self {
+            name: SinkName::lines().to_string(),
+            kind: "lines",
+            place: "the data root".to_owned(),
+            only: Vec::new(),
+            fields: Vec::new(),
+        }
+    }
+
+    fn of(sink: &SinkConfig) -> Self {
+        let (only, fields) = (sink.selection.only(), sink.selection.fields());
+        Self {
+            name: sink.name.to_string(),
+            kind: sink.place.kind(),
+            place: sink.place.shown(),
+            only: only.iter().map(ToString::to_string).collect(),
+            fields: fields.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    fn cells(self) -> [String; 5] {
+        let all = |texts: Vec<String>| match texts.is_empty() {
+            true => "all".to_owned(),
+            false => table::plain(&texts.join(",")),
+        };
+        [
+            self.name,
+            self.kind.to_owned(),
+            table::plain(&self.place),
+            all(self.only),
+            all(self.fields),
+        ]
+    }
+}
+
+/// Prints the sinks that resources can name.
+pub fn print_list(sinks: &[SinkConfig], is_json: bool) -> anyhow::Result<()> {
+    let rows = std::iter::once(Row::of_lines()).chain(sinks.iter().map(Row::of));
+    if is_json {
+        return table::print_json(&rows.collect::<Vec<Row>>());
+    }
+    let rows: Vec<[String; 5]> = rows.map(Row::cells).collect();
+    table::print(["NAME", "KIND", "PLACE", "ONLY", "FIELDS"], &rows)?;
+    Ok(())
+}
+
+/// Prints that a sink takes items, and what would be created.
+pub fn print_check(
+    sink: &SinkConfig,
+    would_create: &[String],
+    is_json: bool,
+) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Checked<'a> {
+        #[serde(flatten)]
+        sink: Row,
+        would_create: &'a [String],
+    }
+    if is_json {
+        return table::print_json(&Checked {
+            sink: Row::of(sink),
+            would_create,
+        });
+    }
+    let (name, kind) = (&sink.name, sink.place.kind());
+    let place = table::plain(&sink.place.shown());
+    table::print_line(&format!("sink {name} takes items: {kind} in {place}"))?;
+    for created in would_create {
+        let created = table::plain(created);
+        table::print_line(&format!("a crawl would create {created}"))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::SinkPlace;
+    use crawler_sink::selection::Selection;
+
+    fn sink() -> SinkConfig {
+        let only = vec!["kind=book".parse().unwrap()];
+        let fields = vec!["title".parse().unwrap(), "price=preis".parse().unwrap()];
+        SinkConfig {
+            name: "books-only".parse().unwrap(),
+            place: SinkPlace::Folder {
+                folder: "/srv/items".into(),
+                max_file_bytes: 1 << 20,
+            },
+            selection: Selection::new(only, fields).unwrap(),
+        }
+    }
+
+    #[test]
+    fn a_sink_is_listed_with_what_it_gets() {
+        let row = Row::of(&sink()).cells();
+        let expected = [
+            "books-only",
+            "lines",
+            "/srv/items",
+            "kind=book",
+            "title,price=preis",
+        ];
+        assert_eq!(row, expected);
+        let row = Row::of_lines().cells();
+        assert_eq!(row, ["lines", "lines", "the data root", "all", "all"]);
+    }
+
+    #[test]
+    fn a_sink_that_is_not_declared_is_named_with_a_way_out() {
+        let sinks = [sink()];
+        let error = find(&"out".parse().unwrap(), &[]).unwrap_err();
+        assert_eq!(error.hint, "add [sink.out] to the config file");
+        let find = |name: &str| find(&name.parse().unwrap(), &sinks).map(|_| ());
+        find("books-only").unwrap();
+        let error = find("book-only").unwrap_err();
+        assert_eq!(error.what, "sink book-only is not declared");
+        assert_eq!(error.hint, "did you mean \"books-only\"?");
+        let error = find("warehouse").unwrap_err();
+        assert_eq!(error.hint, "there are books-only");
+        let error = find("lines").unwrap_err();
+        assert!(error.what.contains("data root"), "{}", error.what);
+    }
+}
