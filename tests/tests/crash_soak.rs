@@ -3,6 +3,7 @@
 //! the cost of a kill is bounded.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crawler_tests::closure::{Closure, Plan, Visit};
@@ -65,6 +66,10 @@ fn the_crash_soak_loses_nothing_and_repeats_little() {
     let home = Home::new();
     let started = Instant::now();
 
+    let out = home.path().join("out");
+    std::fs::create_dir(&out).expect("the home is new");
+    let declared = format!("[sink.out]\nurl = \"file://{}\"\n", out.display());
+    home.write("crawler.toml", &declared);
     let up = Up::start(&home, &[]);
     up.ok([
         "plugin",
@@ -72,7 +77,16 @@ fn the_crash_soak_loses_nothing_and_repeats_little() {
         &guests::guest("puppet").display().to_string(),
     ]);
     let concurrency = format!("--concurrency={CONCURRENCY}");
-    let add = ["resource", "add", "web", "--plugin=puppet", &concurrency].map(str::to_owned);
+    let sinks = "--sink=lines,out";
+    let add = [
+        "resource",
+        "add",
+        "web",
+        "--plugin=puppet",
+        &concurrency,
+        sinks,
+    ];
+    let add = add.map(str::to_owned);
     up.ok(add.into_iter().chain(closure.arguments()));
     let id = up.resource("web")["spec"]["id"].clone();
 
@@ -133,6 +147,8 @@ fn the_crash_soak_loses_nothing_and_repeats_little() {
     );
     assert_same(&account.asked, &closure.pages(), "pages");
     check_items(&closure, &items);
+    // A program that reads the folder knows no marks, and sees each item once all the same.
+    check_items(&closure, &items_below(&out));
     assert_eq!(account.again_in_one_life, Vec::<String>::new());
     assert!(
         moments.iter().all(|answered| *answered < n_pages),
@@ -168,6 +184,25 @@ fn check_items(closure: &Closure, lines: &str) {
         assert!(found.insert(item), "{again}");
     }
     assert_same(&found, &closure.items(), "items");
+}
+
+/// Returns the items of the records in all files below a folder, each in a line.
+fn items_below(folder: &Path) -> String {
+    let mut items = String::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            items.push_str(&items_below(&path));
+            continue;
+        }
+        let records = std::fs::read_to_string(&path).expect("a file of lines");
+        for record in records.lines() {
+            let record: Value = serde_json::from_str(record).expect("a record");
+            items.push_str(&record["item"].to_string());
+            items.push('\n');
+        }
+    }
+    items
 }
 
 #[track_caller]

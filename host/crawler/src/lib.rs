@@ -18,6 +18,7 @@
 //! | what survives what | `design/survival.md` | [`crawler_frontier::durable`], [`crawler_crawl::permit`], [`crawler_worker::lease_permit`] |
 //! | TLS of listeners and clients | `operate/tls.md` | [`crawler_api::tls`] |
 //! | calls to others when a resource changes | `operate/webhooks.md` | [`crawler_master::webhooks`], [`crawler_api::webhooks`] |
+//! | sinks of items, and what each gets | `guide/sinks.md` | [`crawler_sink`], [`crawler_frontier::ItemOutbox`], [`crawler_crawl::backlog`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
 //! | backups of store and data root | `operate/backup.md` | [`crawler_backup`] |
 //! | files of the data root, kept bodies | `operate/data-root.md`, `guide/files.md` | [`crawler_data`], [`crawler_sink`] |
@@ -70,7 +71,9 @@
 //! | URL states, seen URLs, hosts, patterns and totals over runs | the present run; states of the one before it too, and hosts that may not be asked yet | a sweep when a run begins | none | `a_new_run_begins_anew_and_what_the_last_left_goes`, `states_hosts_and_patterns_of_earlier_runs_go_once_nothing_needs_them` |
 //! | dead letters | the URLs of the present run | the same sweep; `crawler frontier redrive` | `--max-pages` | `dead_letters_are_tried_again_by_reason` |
 //! | a frontier on disk | 32 GiB over all shards, as of a look every 10 s; links beyond are refused | the sweep of a new run, the collector | `--max-disk` | `links_are_refused_and_counted_while_the_frontier_fills_its_disk`, `a_frontier_knows_how_many_bytes_it_has_on_disk` |
-//! | items that wait for their sink | 100 000 a shard, and 256 MiB over all shards | the sink; no page is taken meanwhile | `--max-undelivered` | `no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening`, `no_page_is_taken_until_the_sink_has_caught_up` |
+//! | items that wait for the slowest sink | 100 000 a shard, and 256 MiB over all shards | the sink; no page is taken meanwhile | `--max-undelivered` | `no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening`, `no_page_is_taken_until_the_sink_has_caught_up`, `f33_a_slow_sink_pauses_the_crawl_at_its_bound` |
+//! | positions of sinks in a frontier | 8, one small record each | an opening after the resource has lost the sink | `--sink` | `a_sink_that_is_gone_holds_nothing_back` |
+//! | items in the folder of a declared sink | none; files of 256 MiB each | whoever uses them | `max-file` of `[sink.NAME]` | `a_batch_larger_than_a_file_is_written_into_the_next` |
 //! | links for other shards | those of the present run; 100 000 of a shard may wait | the shard they are for; the same sweep; no page is taken meanwhile | none | `links_of_earlier_runs_go_when_a_run_begins_and_numbers_begin_anew`, `no_page_is_taken_while_too_many_links_wait_before_and_after_an_opening` |
 //! | record of who did what | its setting, and half a megabyte more for each master | the master whose part is full | `--audit-size` | `the_record_stays_within_its_bound` |
 //! | join tokens | 1 000, and 500 nodes each | the next token, if they have expired; whoever revokes them | none | `no_more_join_tokens_are_made_than_are_kept`, `a_record_keeps_no_secret_and_fits_into_the_store` |

@@ -64,6 +64,22 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
             r#"2: c.toml:1: hosts of shop are like shop.example, or *.shop.example for that and all below it, without ports, not "*""#,
         ),
         (
+            "[sink.out]\nurl = 'ftp://a.test/'\n",
+            "2: c.toml:1: sink out: its url begins with file:, not with ftp:",
+        ),
+        (
+            "[sink.out]\nurl = 'file:///srv'\nonly = ['book']\n",
+            r#"2: c.toml:1: sink out: a condition is kind=NAME, not "book""#,
+        ),
+        (
+            "[sink.lines]\nurl = 'file:///srv'\n",
+            "2: c.toml:1: sink lines is the data root, which every process has; choose another name",
+        ),
+        (
+            "[[resource]]\nname = 'a'\nsink = ['A B']\n",
+            r#"2: c.toml:3: setting sink takes names of sinks, which have 1 to 63 characters of a-z, 0-9, -, _ and ., unlike "A B""#,
+        ),
+        (
             "[[resource]]\nname = 'a'\nproxy = 'A B'\n",
             r#"2: c.toml:3: setting proxy takes direct, or a name from [proxies] of the workers' config file, not "A B""#,
         ),
@@ -100,6 +116,10 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
             "1: cannot add resource a: limit memory is 107374182400, above the ceiling of 671088640; the operator can raise it with --limit-ceiling memory=VALUE",
         ),
     ];
+    let started = started.into_iter().chain([(
+        "[[resource]]\nname = 'a'\nsink = ['gone']\n",
+        "1: cannot add resource a: setting sink names gone, which is not declared; there are lines; add [sink.gone] to the config files of masters and workers",
+    )]);
     for (text, expected) in started {
         differences.compare(text, &up(&home, text), expected);
     }
