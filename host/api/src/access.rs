@@ -8,18 +8,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crawler_access::audit::{AuditEntry, AuditLog};
-use crawler_access::gate::{Admission, Gate, Refusal};
+use crawler_access::gate::{Admission, Gate};
 use crawler_master::Code;
 use crawler_model::access::{Grants, Right, Role, TokenId};
+use crawler_model::node::Role as NodeRole;
 
 use super::caller_limits::CallerKey;
+use super::nodes::KnownNodes;
 use super::problem::Problem;
 use super::secret::Secret;
 
+mod admission;
 mod headers;
 pub(crate) mod methods;
 
-use headers::{BEARER, NODE_SCHEME};
+use admission::{admitted, check_node, refused};
 pub(crate) use headers::{Headers, bearer, node};
 
 use methods::{Method, Needs};
@@ -45,6 +48,8 @@ pub enum Access {
         gate: Gate,
         /// Takes refused calls.
         audit: AuditLog,
+        /// Rule by which nodes are known.
+        nodes: KnownNodes,
     },
 }
 
@@ -87,7 +92,7 @@ impl Access {
                 ..Caller::default()
             });
         }
-        let Access::Tokens { gate, audit } = self else {
+        let Access::Tokens { gate, audit, nodes } = self else {
             let authorization = shown
                 .authorization
                 .and_then(|value| str::from_utf8(value).ok());
@@ -104,7 +109,7 @@ impl Access {
             return check_method(&caller, method).map(|()| caller);
         };
         let name = method.map_or("", |method| method.name);
-        let admitted = admitted(gate, method, shown.authorization, address);
+        let admitted = admitted((gate, nodes), method, &shown, address);
         let caller = admitted.inspect_err(|problem| {
             // While the store is away, nobody knows whether it is a stranger.
             if problem.code != Code::Unavailable {
@@ -124,7 +129,11 @@ impl Access {
             method,
             ..caller
         };
-        match check_method(&caller, method) {
+        let checked = match caller.is_through_node {
+            true => check_node(nodes, &shown, name, NodeRole::Master),
+            false => Ok(()),
+        };
+        match checked.and_then(|()| check_method(&caller, method)) {
             Ok(()) => Ok(caller),
             Err(problem) => {
                 audit.record_refused(caller.audit_entry((name, ""), Err(&problem)));
@@ -150,66 +159,6 @@ fn check_method(caller: &Caller, method: Option<&Method>) -> Result<(), Problem>
             caller.check_right(method.name, right)?;
             caller.check_whole_cluster(method.name)
         }
-    }
-}
-
-fn admitted(
-    gate: &Gate,
-    method: Option<&Method>,
-    authorization: Option<&[u8]>,
-    address: Option<SocketAddr>,
-) -> Result<Caller, Problem> {
-    let Some(authorization) = authorization else {
-        return Err(Problem::new(
-            Code::Unauthenticated,
-            "this listener asks for an access token",
-            "show one as `Authorization: Bearer TOKEN`, or keep it with `crawler login`",
-        ));
-    };
-    let shown = str::from_utf8(authorization).unwrap_or_default();
-    let (scheme, text) = shown.split_once(' ').unwrap_or_default();
-    if scheme == NODE_SCHEME {
-        gate.check_node(text).map_err(|refusal| refused(&refusal))?;
-        let is_for_nodes = method.is_some_and(|method| method.name == methods::FOR_NODES);
-        return match is_for_nodes {
-            true => Ok(Caller::node(address)),
-            false => Err(Problem::new(
-                Code::PermissionDenied,
-                "the secret of the nodes does not allow this call",
-                "show an access token",
-            )),
-        };
-    }
-    let text = match scheme.eq_ignore_ascii_case(BEARER) {
-        true => text.trim(),
-        false => "",
-    };
-    let admission = gate.admit(text).map_err(|refusal| refused(&refusal))?;
-    Ok(Caller {
-        grants: Arc::new(admission.grants.clone()),
-        shown: Some(Arc::new(Shown {
-            gate: gate.clone(),
-            admission,
-        })),
-        address,
-        authorization: Some(Secret::new(shown)),
-        ..Caller::default()
-    })
-}
-
-fn refused(refusal: &Refusal) -> Problem {
-    match refusal {
-        Refusal::Unsure => Problem::new(
-            Code::Unavailable,
-            refusal.to_string(),
-            "try again in a moment",
-        )
-        .passes(),
-        Refusal::Invalid | Refusal::Expired(_) | Refusal::Void(_) => Problem::new(
-            Code::Unauthenticated,
-            refusal.to_string(),
-            "ask an administrator for a token: `crawler access token add`",
-        ),
     }
 }
 
@@ -381,61 +330,4 @@ impl std::fmt::Debug for Shown {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_goes_on_to_the_leader_and_is_not_printed() {
-        let shown = Headers {
-            authorization: Some(b"Bearer crawler_secret"),
-            ..Headers::default()
-        };
-        let method = Method::named("AddResource");
-        let caller = Access::Open.caller(method, shown, None).unwrap();
-        let sent = caller.authorization().unwrap();
-        assert_eq!(sent.expose(), "Bearer crawler_secret");
-        assert!(!format!("{caller:?}").contains("crawler_secret"));
-    }
-
-    #[test]
-    fn a_node_that_joins_shows_no_token_and_gets_no_right() {
-        let method = Method::named("JoinCluster");
-        let caller = Access::Open.caller(method, Headers::default(), None);
-        let caller = caller.unwrap();
-        assert!(caller.has_own_proof());
-        assert!(!caller.grants().covers_all());
-        assert_eq!(caller.name(), CANDIDATE);
-    }
-
-    #[test]
-    fn calls_between_nodes_are_not_bounded_by_caller() {
-        let address = Some(([10, 0, 0, 1], 7).into());
-        let key = |method: &str, shown: Headers<'_>| {
-            let caller = Access::Open.caller(Method::named(method), shown, address);
-            caller.unwrap().limit_key()
-        };
-        let own = Headers::default();
-        assert_eq!(
-            key("AddResource", own),
-            Some(CallerKey::of(None, address)),
-            "a client"
-        );
-        let handed_on = Headers {
-            is_handed_on: true,
-            ..own
-        };
-        assert_eq!(key("AddResource", handed_on), None);
-        assert_eq!(key(methods::FOR_NODES, own), None);
-        assert_eq!(Caller::node(address).limit_key(), None);
-    }
-
-    #[test]
-    fn what_is_not_in_the_table_is_refused_and_nobody_has_rights() {
-        let shown = Headers::default();
-        let refused = Access::Open.caller(None, shown, None).unwrap_err();
-        assert_eq!(refused.code, Code::PermissionDenied);
-        let nobody = Caller::default();
-        nobody.check_name("shop").unwrap_err();
-        assert!(!nobody.grants().covers_all());
-    }
-}
+mod tests;

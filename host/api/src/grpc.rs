@@ -15,6 +15,7 @@ use super::access::Access;
 use super::calls::Calls;
 use super::connections::Connections;
 use super::intake::Intake;
+use super::nodes::KnownNodes;
 use super::requests::Requests;
 use super::tls::ServerTls;
 use super::{Api, CALLS_MAX, REQUEST_MAX};
@@ -27,6 +28,7 @@ mod check_access;
 mod master;
 mod node_auth;
 mod origin;
+mod refusals;
 mod token_auth;
 mod upload;
 mod worker;
@@ -34,7 +36,7 @@ mod worker;
 use check_access::CheckAccess;
 use master::Master;
 use node_auth::NodeAuth;
-pub use node_auth::OwnCluster;
+use refusals::Refusals;
 use token_auth::TokenAuth;
 use worker::Worker;
 
@@ -67,8 +69,8 @@ pub struct WorkerService {
     pub call_token: CallToken,
     /// Turns of hosts that the worker shares with others; `None` if it shares none.
     pub turns: Option<Turns>,
-    /// Cluster that the worker belongs to: nodes of others are refused.
-    pub cluster: OwnCluster,
+    /// Rule by which the worker knows the nodes that call it.
+    pub nodes: KnownNodes,
 }
 
 /// Serves until `stop` is cancelled and the calls in hand are done. Streams end as soon as `stop` is
@@ -95,8 +97,8 @@ pub async fn serve(
     };
     let worker = services.worker.map(|service| {
         let node_auth = NodeAuth {
-            cluster: service.cluster,
-            audit,
+            nodes: service.nodes,
+            refusals: Refusals::new(audit),
         };
         let worker = Worker {
             crawls: service.crawls,

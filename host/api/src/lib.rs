@@ -14,6 +14,7 @@
 //! streams      the calls that answer with a stream
 //! tokens       the calls about access tokens
 //! joins        the calls by which nodes get certificates
+//! nodes        nodes that call this process, as their certificates name them
 //! spec         what a caller asks of a resource, as gRPC, HTTP and the command line share it
 //! answer       the messages that calls answer, made of what the master shows
 //! convert      messages that are taken apart: requests, and those between masters and workers
@@ -75,6 +76,7 @@ mod joins;
 mod lifecycle;
 mod lists;
 mod metadata;
+pub mod nodes;
 mod plugins;
 pub mod problem;
 mod push;

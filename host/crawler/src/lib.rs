@@ -105,6 +105,7 @@
 //! | calls that a resource remembers | 16, each of 128 bytes | the next one; the deletion's record keeps them for as long as it is there | none | `a_call_that_is_sent_again_is_carried_out_once` |
 //! | bodies of requests in hand, in memory | 256 MiB, the last eighth for small ones | the answer to a request; further ones are refused | `--request-memory` | `r03_bodies_beyond_the_budget_are_refused_until_it_is_free` |
 //! | connections of clients | 4 096 of each listener | their end; one that sends nothing ends after 10 s | `--connections`, `--stall-timeout` | `r03_connections_beyond_the_cap_are_refused_others_go_on` |
+//! | refused callers of a worker that its log tells apart, in memory | 256 callers, calls and reasons; those beyond share a line a minute | the next one, if the last line about them is a minute old | none | `many_refused_callers_do_not_grow_the_table` |
 //! | callers of a master that are told apart, in memory | 10 000; those beyond share one rate | a look at most every 100 ms, once they have made no call for two seconds | none | `many_addresses_do_not_grow_the_table` |
 //! | files of the log of a process | 8 files of 64 MiB | the next one | `--log-files`, `--log-file-size` | `the_oldest_file_goes_when_there_are_too_many` |
 //! | lines of the log that wait for their file, in memory | 8 MiB; further ones are counted | the thread that writes them | none | `lines_without_room_are_counted_and_the_count_is_a_line` |

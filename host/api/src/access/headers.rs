@@ -7,7 +7,7 @@ pub(super) const BEARER: &str = "Bearer";
 /// Scheme with which a node shows the secret of the nodes.
 pub(super) const NODE_SCHEME: &str = "Node";
 
-/// Headers by which a call is admitted.
+/// Headers by which a call is admitted, and the certificate of its connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Headers<'a> {
     /// `Authorization`.
@@ -16,6 +16,8 @@ pub(crate) struct Headers<'a> {
     pub(crate) node: Option<&'a [u8]>,
     /// True if the call says that a master hands it on.
     pub(crate) is_handed_on: bool,
+    /// Certificate of the connection, in DER.
+    pub(crate) certificate: Option<&'a [u8]>,
 }
 
 /// Returns the value of the header `Authorization` that shows this token.

@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 use super::*;
 use crate::access::Access;
 use crate::client::{Client, ClientError, GrpcWorkerCalls, TlsFault};
-use crate::grpc::{self, OwnCluster, Services, WorkerService};
+use crate::grpc::{self, Services, WorkerService};
 use crate::http;
+use crate::nodes::{KnownNodes, OwnCluster};
 use crate::requests::Requests;
 use crate::tls::testing::{Authority, Files};
 use crate::tls::{ClientTls, Reload};
@@ -58,7 +59,7 @@ impl Server {
                 crawls: Crawls::default(),
                 call_token: call_token(),
                 turns: None,
-                cluster: cluster(),
+                nodes: KnownNodes::new(cluster(), Some(tls)),
             }),
             joined: CancellationToken::new(),
         };

@@ -5,7 +5,6 @@
 //! of calls asks for, and to see the interface itself, by reflection, takes a valid token.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -88,8 +87,10 @@ where
             authorization: value(AUTHORIZATION.as_str()),
             node: value(NODE_SECRET),
             is_handed_on: request.headers().contains_key(FORWARDED),
+            certificate: peer(&request).and_then(|peer| peer.certificate.as_deref()),
         };
-        match self.intake.begin(method, shown, address(&request)) {
+        let address = peer(&request).and_then(|peer| peer.address);
+        match self.intake.begin(method, shown, address) {
             Ok((caller, call)) => {
                 request.extensions_mut().insert(caller);
                 let answer = self.services.call(request);
@@ -113,7 +114,7 @@ fn code(headers: &HeaderMap) -> Code {
     status.map_or(Code::Ok, |status| Code::from_bytes(status.as_bytes()))
 }
 
-/// Returns the address that a request came from.
-fn address<B>(request: &Request<B>) -> Option<SocketAddr> {
-    request.extensions().get::<Peer>()?.address
+/// Returns the client that a request came from.
+fn peer<B>(request: &Request<B>) -> Option<&Peer> {
+    request.extensions().get()
 }

@@ -33,7 +33,7 @@ async fn worker(settings: RequestSettings) -> (SocketAddr, TaskScope) {
             crawls: Crawls::default(),
             call_token: call_token(),
             turns: Some(turns()),
-            cluster: OwnCluster::default(),
+            nodes: KnownNodes::default(),
         }),
         joined: CancellationToken::new(),
     };

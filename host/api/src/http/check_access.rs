@@ -57,13 +57,14 @@ pub(super) async fn check_access(
     next: Next,
 ) -> Result<Response, Problem> {
     let authorization = request.headers().get(AUTHORIZATION);
+    let peer = request.extensions().get::<Peer>();
     let shown = Headers {
         authorization: authorization.map(|value| value.as_bytes()),
         // Masters hand calls on over gRPC.
         node: None,
         is_handed_on: false,
+        certificate: peer.and_then(|peer| peer.certificate.as_deref()),
     };
-    let peer = request.extensions().get::<Peer>();
     let address = peer.and_then(|peer| peer.address);
     let (caller, call) = check.intake.begin(check.method, shown, address)?;
     request.extensions_mut().insert(caller);

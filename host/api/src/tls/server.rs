@@ -39,6 +39,8 @@ enum Showing {
 #[derive(Clone)]
 pub struct ServerTls {
     current: Arc<Current<Configs>>,
+    /// True if the certificate is one of the cluster's own CA.
+    is_of_cluster: bool,
 }
 
 /// Configurations of new connections.
@@ -57,7 +59,10 @@ impl ServerTls {
             authorities: client_ca,
         };
         let current = Arc::new(Current::load(files, required)?);
-        Ok(Self { current })
+        Ok(Self {
+            current,
+            is_of_cluster: false,
+        })
     }
 
     /// Reads the certificate that a node got from the CA of its cluster, and that of the CA. Clients may show a
@@ -68,7 +73,15 @@ impl ServerTls {
             authorities: Some(ca),
         };
         let current = Arc::new(Current::load(files, optional)?);
-        Ok(Self { current })
+        Ok(Self {
+            current,
+            is_of_cluster: true,
+        })
+    }
+
+    /// True if the certificate is one that a node got from the CA of its cluster.
+    pub(crate) fn is_of_cluster(&self) -> bool {
+        self.is_of_cluster
     }
 
     /// Looks at the files, and uses them for new connections if they have changed and are good. This reads

@@ -109,6 +109,14 @@ impl Files {
         ServerTls::load(identity, Some(client_ca)).unwrap()
     }
 
+    /// Returns a listener's side with the certificate that a worker got from this CA.
+    pub(crate) fn node_server(&self, authority: &Authority) -> ServerTls {
+        let issued = authority.issue_to_node("crawler://c1/worker/worker-1");
+        let identity = self.identity("node", &issued);
+        let ca = self.authority("cluster-ca", authority);
+        ServerTls::of_node(identity, ca).unwrap()
+    }
+
     /// Returns a client that trusts this CA, and shows what was issued to it.
     pub(crate) fn client(&self, trusted: &Authority, shown: Option<&Issued>) -> ClientTls {
         let identity = shown.map(|shown| self.identity("client", shown));

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::graceful_drain::GracefulDrain;
 use super::parts;
 use super::registration::{RegisterError, Registration};
-use crawler_api::grpc::OwnCluster;
+use crawler_api::nodes::OwnCluster;
 use crawler_data::{DataError, DataRoot};
 use crawler_model::node::Node;
 use crawler_process::retry::Backoff;

@@ -20,9 +20,19 @@ struct Bench {
 }
 
 impl Bench {
+    /// Starts a worker whose certificates come from a CA of its user.
     async fn start() -> Self {
+        Self::with(Files::mutual_server).await
+    }
+
+    /// Starts a worker with a certificate of the cluster's CA.
+    async fn joined() -> Self {
+        Self::with(Files::node_server).await
+    }
+
+    async fn with(tls: impl FnOnce(&Files, &Authority) -> ServerTls) -> Self {
         let (files, authority) = (Files::new(), Authority::new("ca"));
-        let tls = files.mutual_server(&authority);
+        let tls = tls(&files, &authority);
         Self {
             server: Server::start(&tls, RequestSettings::default()).await,
             files,
@@ -101,6 +111,26 @@ async fn r14_a_node_of_another_cluster_is_refused_whatever_it_knows() {
         let why = bench.apply(&calls).await;
         assert!(why.contains(NOT_HERE), "{why}");
     }
+}
+
+#[tokio::test]
+async fn r14_a_node_that_joined_is_called_with_a_certificate_only() {
+    let bench = Bench::joined().await;
+    let nobody = bench.files.client(&bench.authority, None);
+    let why = bench.server.call(&nobody).await.unwrap_err();
+    assert!(why.contains("this connection shows none"), "{why}");
+    let nameless = bench.calls("https://a.test/");
+    let why = bench.apply(&nameless).await;
+    assert!(why.contains("this connection shows none"), "{why}");
+    let why = bench.ask(&nameless, "worker-3").await;
+    assert!(why.contains("this connection shows none"), "{why}");
+    let master = bench.calls("crawler://c1/master/master-1");
+    bench.server.call_over(&master).await.unwrap();
+    let worker = bench.calls("crawler://c1/worker/worker-2");
+    let why = bench.apply(&worker).await;
+    assert!(why.contains(NOT_HERE), "{why}");
+    let why = bench.server.call_over(&worker).await.unwrap_err();
+    assert!(why.contains("GetStatus is for a master"), "{why}");
 }
 
 #[tokio::test]

@@ -27,7 +27,8 @@ use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
 use crawler_access::ca::Authority;
 use crawler_api::access::Access;
 use crawler_api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
-use crawler_api::grpc::{OwnCluster, WorkerService};
+use crawler_api::grpc::WorkerService;
+use crawler_api::nodes::{KnownNodes, OwnCluster};
 use crawler_data::{DataRoot, STORE};
 use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::HttpFetcher;
@@ -197,7 +198,7 @@ impl Base {
         let service = WorkerService {
             crawls: crawls.clone(),
             call_token: node.call_token.clone(),
-            cluster: self.cluster.clone(),
+            nodes: KnownNodes::new(self.cluster.clone(), self.tls.server.as_ref()),
             turns: shared_turns::begin(
                 &node,
                 &catalog,
@@ -301,6 +302,7 @@ impl Base {
     ) -> Process {
         let scopes = self.scopes;
         let (grpc, http) = (self.listeners.grpc_at, self.listeners.http_at);
+        let known_nodes = KnownNodes::new(self.cluster.clone(), self.tls.server.as_ref());
         let audit = master
             .as_ref()
             .map(|master| master.audit(&scopes.listeners));
@@ -318,6 +320,7 @@ impl Base {
         let guarded = audit.filter(|_| is_needed).map(|audit| Access::Tokens {
             gate: access::gate(exposure, catalog, &self.clock, &scopes.listeners),
             audit,
+            nodes: known_nodes,
         });
         let access = |address| {
             let guarded = guarded

@@ -1,0 +1,183 @@
+//! Tests of callers: with and without tokens, and nodes that show the secret of the nodes.
+
+use std::time::Duration;
+
+use object_store::memory::InMemory;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::nodes::OwnCluster;
+use crate::tls::testing::{Authority, Files};
+use crawler_access::Token;
+use crawler_access::audit::AuditSettings;
+use crawler_access::registry::{self, FirstToken};
+use crawler_process::clock::SystemClock;
+use crawler_process::task::TaskScope;
+use crawler_store::catalog::Catalog;
+use crawler_store::keys::Keys;
+use crawler_store::twin::StoreTwin;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_token_goes_on_to_the_leader_and_is_not_printed() {
+    let shown = Headers {
+        authorization: Some(b"Bearer crawler_secret"),
+        ..Headers::default()
+    };
+    let method = Method::named("AddResource");
+    let caller = Access::Open.caller(method, shown, None).unwrap();
+    let sent = caller.authorization().unwrap();
+    assert_eq!(sent.expose(), "Bearer crawler_secret");
+    assert!(!format!("{caller:?}").contains("crawler_secret"));
+}
+
+#[test]
+fn a_node_that_joins_shows_no_token_and_gets_no_right() {
+    let method = Method::named("JoinCluster");
+    let caller = Access::Open.caller(method, Headers::default(), None);
+    let caller = caller.unwrap();
+    assert!(caller.has_own_proof());
+    assert!(!caller.grants().covers_all());
+    assert_eq!(caller.name(), CANDIDATE);
+}
+
+#[test]
+fn calls_between_nodes_are_not_bounded_by_caller() {
+    let address = Some(([10, 0, 0, 1], 7).into());
+    let key = |method: &str, shown: Headers<'_>| {
+        let caller = Access::Open.caller(Method::named(method), shown, address);
+        caller.unwrap().limit_key()
+    };
+    let own = Headers::default();
+    assert_eq!(
+        key("AddResource", own),
+        Some(CallerKey::of(None, address)),
+        "a client"
+    );
+    let handed_on = Headers {
+        is_handed_on: true,
+        ..own
+    };
+    assert_eq!(key("AddResource", handed_on), None);
+    assert_eq!(key(methods::FOR_NODES, own), None);
+    assert_eq!(Caller::node(address).limit_key(), None);
+}
+
+#[test]
+fn what_is_not_in_the_table_is_refused_and_nobody_has_rights() {
+    let shown = Headers::default();
+    let refused = Access::Open.caller(None, shown, None).unwrap_err();
+    assert_eq!(refused.code, Code::PermissionDenied);
+    let nobody = Caller::default();
+    nobody.check_name("shop").unwrap_err();
+    assert!(!nobody.grants().covers_all());
+}
+
+/// Listener of a master that asks for tokens, and the secret of the nodes.
+struct Guarded {
+    access: Access,
+    secret: String,
+    /// Token of an administrator.
+    token: String,
+    _scope: TaskScope,
+}
+
+impl Guarded {
+    async fn new(nodes: KnownNodes) -> Self {
+        let catalog = Catalog::new(Arc::new(StoreTwin::new()), Keys::default());
+        let secret = registry::node_secret(&catalog).await.unwrap();
+        let token = Token::random();
+        let issued = registry::issue_first(&catalog, &token, 0).await;
+        assert_eq!(issued.unwrap(), FirstToken::Issued);
+        let clock = Arc::new(SystemClock);
+        let scope = TaskScope::new();
+        let (gate, view) = Gate::new(catalog, clock.clone(), scope.stop_signal());
+        scope.spawn("access tokens", view);
+        let known = async {
+            while gate.node_secret().is_none() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, known).await.expect("known");
+        let node = "master-1".parse().unwrap();
+        let objects = Arc::new(InMemory::new());
+        let stop = CancellationToken::new();
+        let (audit, _writes) = AuditLog::new(objects, &node, AuditSettings::default(), clock, stop);
+        Self {
+            access: Access::Tokens { gate, audit, nodes },
+            secret: secret.expose(),
+            token: token.expose(),
+            _scope: scope,
+        }
+    }
+
+    /// Fetches a plugin as workers do, over a connection with this certificate.
+    fn fetch(&self, certificate: Option<&[u8]>) -> Result<Caller, Problem> {
+        let authorization = format!("{} {}", headers::NODE_SCHEME, self.secret);
+        let shown = Headers {
+            authorization: Some(authorization.as_bytes()),
+            certificate,
+            ..Headers::default()
+        };
+        let method = Method::named(methods::FOR_NODES);
+        self.access.caller(method, shown, None)
+    }
+}
+
+#[tokio::test]
+async fn the_secret_of_the_nodes_counts_with_a_certificate_only() {
+    let (files, authority) = (Files::new(), Authority::new("ca"));
+    let cluster = OwnCluster::default();
+    cluster.tell("c1");
+    let plain = Guarded::new(KnownNodes::new(cluster.clone(), None)).await;
+    assert!(plain.fetch(None).unwrap().is_node);
+
+    let tls = files.node_server(&authority);
+    let joined = Guarded::new(KnownNodes::new(cluster, Some(&tls))).await;
+    let refused = joined.fetch(None).unwrap_err();
+    assert_eq!(refused.code, Code::Unauthenticated, "{refused}");
+    let of = |uri: &str| authority.issue_to_node(uri).der;
+    let worker = of("crawler://c1/worker/worker-1");
+    assert!(joined.fetch(Some(&worker)).unwrap().is_node);
+    for other in [
+        "crawler://c1/master/master-1",
+        "crawler://c2/worker/worker-1",
+    ] {
+        let refused = joined.fetch(Some(&of(other))).unwrap_err();
+        assert_eq!(refused.code, Code::PermissionDenied, "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_handed_on_by_a_master_with_its_certificate() {
+    let (files, authority) = (Files::new(), Authority::new("ca"));
+    let cluster = OwnCluster::default();
+    cluster.tell("c1");
+    let tls = files.node_server(&authority);
+    let joined = Guarded::new(KnownNodes::new(cluster, Some(&tls))).await;
+    let authorization = bearer(&joined.token);
+    let add = |secret: Option<&str>, certificate: Option<&[u8]>| {
+        let shown = Headers {
+            authorization: Some(authorization.as_bytes()),
+            node: secret.map(str::as_bytes),
+            certificate,
+            ..Headers::default()
+        };
+        let method = Method::named("AddResource");
+        let caller = joined.access.caller(method, shown, None);
+        caller.map(|caller| caller.is_through_node())
+    };
+    let secret = Some(joined.secret.as_str());
+    let of = |uri: &str| authority.issue_to_node(uri).der;
+    let (master, worker) = (
+        of("crawler://c1/master/master-2"),
+        of("crawler://c1/worker/worker-1"),
+    );
+    assert_eq!(add(secret, Some(&master)), Ok(true));
+    for certificate in [None, Some(worker.as_slice())] {
+        add(secret, certificate).unwrap_err();
+        // A client needs no certificate, whatever it shows.
+        assert_eq!(add(None, certificate), Ok(false));
+    }
+}
