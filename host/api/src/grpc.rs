@@ -21,7 +21,7 @@ use super::tls::ServerTls;
 use super::{Api, CALLS_MAX, REQUEST_MAX};
 use crawler_fetch::turns::Turns;
 use crawler_model::node::CallToken;
-use crawler_worker::Crawls;
+use crawler_worker::{Crawls, ShardOwners};
 
 mod answer;
 mod check_access;
@@ -69,6 +69,8 @@ pub struct WorkerService {
     pub call_token: CallToken,
     /// Turns of hosts that the worker shares with others; `None` if it shares none.
     pub turns: Option<Turns>,
+    /// Owners of shards: a node brings links of its own shards only.
+    pub owners: ShardOwners,
     /// Rule by which the worker knows the nodes that call it.
     pub nodes: KnownNodes,
 }
@@ -106,6 +108,7 @@ pub async fn serve(
             calls: Calls::new("worker"),
             stop: stop.clone(),
             node_auth: node_auth.clone(),
+            owners: service.owners,
         };
         TokenAuth {
             worker: CrawlerWorkerServer::new(worker).max_decoding_message_size(LINKS_MAX),

@@ -113,6 +113,7 @@
 //! | robots.txt of sites, in a worker | 65 536 origins and 64 MiB of rules, each of 500 KiB of file | those used least lately, for new ones | none | `those_used_least_lately_go_when_there_are_too_many_or_they_are_too_large` |
 //! | addresses of names, in a worker | 50 000 names, each for as long as DNS says, from 30 s to 1 h; 10 000 answers that a name does not exist, each for 5 min at most | the next one that is asked for; time | `dns-min-ttl`, `dns-ttl` of `[fetch]` | `the_addresses_of_many_names_are_not_remembered_all` |
 //! | hosts whose turns workers share, in a worker | 100 000 that it owns, and 100 000 that it asks for; further ones get no turn | the end of their delay | none | `hosts_beyond_the_bound_get_no_turn_until_there_is_room`, `hosts_that_are_not_asked_any_more_are_forgotten_and_others_bounded` |
+//! | owners of shards that bring links, in a worker | 10 000 shards | the next one beyond, with all others; they are looked up again | none | `the_owners_of_many_shards_are_not_remembered_all` |
 //! | addresses of own nodes, in a worker | those that were registered in the last hour | a look every 30 seconds | none | `an_address_is_given_up_an_hour_after_its_node_left` |
 //! | workers that were told to drain | one small record each | `crawler node drain --undo` | none | `a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_drain_too` |
 //! | numbers of processes | one small record and lease each | an hour after the process was last there | none | `a_number_is_kept_while_its_process_runs_and_an_hour_longer` |

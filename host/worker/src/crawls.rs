@@ -9,9 +9,10 @@ use tokio::sync::Notify;
 use super::crawl_state::CrawlState;
 use super::links::{LinkDelivery, LinkDeliveryError};
 use super::mailbox::Mailbox;
+use super::shard_owners::ShardOwners;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::peers::MAX_LINKS;
-use crawler_model::id::{Epoch, ResourceId, ResourceName, Run};
+use crawler_model::id::{Epoch, NodeId, ResourceId, ResourceName, Run};
 use crawler_model::resource::ShardId;
 use crawler_model::status::{CrawlStatus, LogLine};
 
@@ -109,6 +110,29 @@ impl Crawls {
     /// Gives links to a shard that is crawled here. Returns the number of the sending shard's last link that
     /// is durable.
     pub async fn deliver(&self, links: LinkDelivery) -> Result<u64, LinkDeliveryError> {
+        let mailbox = self.mailbox(&links)?;
+        mailbox.deliver(links.to, links.from, links.batch).await
+    }
+
+    /// Gives links to a shard that is crawled here, as [`deliver`](Self::deliver) does, if this node owns the shard that
+    /// sends them.
+    pub async fn deliver_of(
+        &self,
+        node: &NodeId,
+        owners: &ShardOwners,
+        links: LinkDelivery,
+    ) -> Result<u64, LinkDeliveryError> {
+        let mailbox = self.mailbox(&links)?;
+        let from = ShardId {
+            resource: links.to.resource,
+            shard: links.from,
+        };
+        owners.check(from, node).await?;
+        mailbox.deliver(links.to, links.from, links.batch).await
+    }
+
+    /// Returns the mailbox for these links, unless they cannot be what they are said to be.
+    fn mailbox(&self, links: &LinkDelivery) -> Result<Mailbox, LinkDeliveryError> {
         let (to, from) = (links.to, links.from);
         let refused = |why: String| Err(LinkDeliveryError::Refused(why));
         let n_links = links.batch.links.len();
@@ -132,13 +156,12 @@ impl Crawls {
             running.mailbox.clone()
         };
         let n_shards = mailbox.as_ref().map_or(1, |mailbox| mailbox.n_shards());
-        let Some(mailbox) = mailbox.filter(|_| from.0.max(to.shard.0) < n_shards) else {
+        let mailbox = mailbox.filter(|_| from.0.max(to.shard.0) < n_shards);
+        mailbox.ok_or_else(|| {
             let resource = to.resource;
-            return refused(format!(
-                "resource {resource} has {n_shards} shards, and no {from}"
-            ));
-        };
-        mailbox.deliver(to, from, links.batch).await
+            let why = format!("resource {resource} has {n_shards} shards, and no {from}");
+            LinkDeliveryError::Refused(why)
+        })
     }
 
     /// Creates the state of a crawl that is not listed yet.

@@ -16,6 +16,7 @@
 //! link_transport  the other shards of a resource, wherever they are crawled
 //! links           links from one worker to another: the call and its answer
 //! mailbox         links that have come and wait
+//! shard_owners    whether a node may bring the links of a shard
 //! peers           the workers that share the turns of hosts
 //! receive         what comes into the frontier, and whether there is anything to do
 //! link_filter     which of these links are followed
@@ -43,8 +44,10 @@ pub mod peers;
 mod receive;
 mod release;
 mod reporting_sink;
+mod shard_owners;
 mod snapshot;
 mod totals;
 
 pub use crawls::Crawls;
 pub use parts::AgentParts;
+pub use shard_owners::ShardOwners;

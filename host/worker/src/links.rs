@@ -37,6 +37,9 @@ pub enum LinkDeliveryError {
     /// The links cannot be taken here, or not now.
     #[error("{0}")]
     NotNow(String),
+    /// The node that brings the links does not own the shard that sends them. It may get it.
+    #[error("{0}")]
+    NotOwner(String),
 }
 
 /// Transport that gives links to another worker.

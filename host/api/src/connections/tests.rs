@@ -20,7 +20,10 @@ use crate::tls::{ClientTls, Reload};
 use crawler_master::WorkerCalls as _;
 use crawler_model::id::Incarnation;
 use crawler_model::node::{CallToken, Node, Role};
-use crawler_worker::Crawls;
+use crawler_store::catalog::Catalog;
+use crawler_store::keys::Keys;
+use crawler_store::twin::StoreTwin;
+use crawler_worker::{Crawls, ShardOwners};
 
 mod nodes;
 
@@ -37,6 +40,11 @@ fn cluster() -> OwnCluster {
     let cluster = OwnCluster::default();
     cluster.tell("c1");
     cluster
+}
+
+/// Returns the owners of shards in a store without shards.
+fn owners() -> ShardOwners {
+    ShardOwners::new(Catalog::new(Arc::new(StoreTwin::new()), Keys::default()))
 }
 
 /// A worker that crawls nothing, with encrypted listeners.
@@ -59,6 +67,7 @@ impl Server {
                 crawls: Crawls::default(),
                 call_token: call_token(),
                 turns: None,
+                owners: owners(),
                 nodes: KnownNodes::new(cluster(), Some(tls)),
             }),
             joined: CancellationToken::new(),

@@ -17,6 +17,9 @@ use crawler_fetch::turns::call::{MAX_ASKS, WorkerProcess};
 use crawler_model::id::Incarnation;
 use crawler_process::task::TaskScope;
 use crawler_process::telemetry::chain;
+use crawler_store::catalog::Catalog;
+use crawler_store::keys::Keys;
+use crawler_store::twin::StoreTwin;
 
 mod reference;
 
@@ -33,6 +36,7 @@ async fn worker(settings: RequestSettings) -> (SocketAddr, TaskScope) {
             crawls: Crawls::default(),
             call_token: call_token(),
             turns: Some(turns()),
+            owners: owners(),
             nodes: KnownNodes::default(),
         }),
         joined: CancellationToken::new(),
@@ -47,6 +51,11 @@ async fn worker(settings: RequestSettings) -> (SocketAddr, TaskScope) {
     );
     scope.spawn("server", async move { served.await.unwrap() });
     (address, scope)
+}
+
+/// Returns the owners of shards in a store without shards.
+fn owners() -> ShardOwners {
+    ShardOwners::new(Catalog::new(Arc::new(StoreTwin::new()), Keys::default()))
 }
 
 fn client(address: SocketAddr) -> CrawlerWorkerClient<Channel> {

@@ -12,11 +12,13 @@ use crate::calls::Calls;
 use crate::convert::crawl::{line_message, status_message};
 use crate::convert::links::links;
 use crate::convert::turns::{answer_message, asks};
+use crate::problem::Problem;
 use crate::spec::resource_name;
 use crawler_fetch::turns::Turns;
+use crawler_master::Code;
 use crawler_model::id::ResourceId;
-use crawler_worker::Crawls;
 use crawler_worker::links::LinkDeliveryError;
+use crawler_worker::{Crawls, ShardOwners};
 
 pub(super) struct Worker {
     pub(super) crawls: Crawls,
@@ -24,6 +26,7 @@ pub(super) struct Worker {
     pub(super) calls: Calls,
     pub(super) stop: CancellationToken,
     pub(super) node_auth: NodeAuth,
+    pub(super) owners: ShardOwners,
 }
 
 #[tonic::async_trait]
@@ -66,12 +69,22 @@ impl CrawlerWorker for Worker {
         request: Request<proto::ApplyLinksRequest>,
     ) -> Answer<proto::ApplyLinksAnswer> {
         let _permit = self.calls.call().map_err(|p| p.to_status())?;
-        let status = |error: LinkDeliveryError| match error {
-            LinkDeliveryError::Refused(why) => Status::invalid_argument(why),
-            LinkDeliveryError::NotNow(why) => Status::unavailable(why),
+        let node = request.extensions().get::<CallingNode>().cloned();
+        let links = links(request.into_inner()).map_err(untaken)?;
+        let delivered = match &node {
+            Some(node) => {
+                let (crawls, owners) = (&self.crawls, &self.owners);
+                crawls.deliver_of(node.id(), owners, links).await
+            }
+            None => self.crawls.deliver(links).await,
         };
-        let links = links(request.into_inner()).map_err(status)?;
-        let last = self.crawls.deliver(links).await.map_err(status)?;
+        let last = delivered.map_err(|error| {
+            if let (LinkDeliveryError::NotOwner(why), Some(node)) = (&error, &node) {
+                let problem = Problem::new(Code::Unavailable, why.as_str(), "").passes();
+                self.node_auth.refused("ApplyLinks", node, problem);
+            }
+            untaken(error)
+        })?;
         Ok(Response::new(proto::ApplyLinksAnswer { last }))
     }
 
@@ -96,5 +109,15 @@ impl CrawlerWorker for Worker {
         let answers = answers.map_err(|error| Status::invalid_argument(error.to_string()))?;
         let answers = answers.into_iter().map(answer_message).collect();
         Ok(Response::new(proto::TakeTurnsAnswer { answers }))
+    }
+}
+
+/// Returns the status of links that were not taken. Only those that nobody would take are not sent again.
+fn untaken(error: LinkDeliveryError) -> Status {
+    match error {
+        LinkDeliveryError::Refused(why) => Status::invalid_argument(why),
+        LinkDeliveryError::NotNow(why) | LinkDeliveryError::NotOwner(why) => {
+            Status::unavailable(why)
+        }
     }
 }

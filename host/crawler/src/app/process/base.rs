@@ -44,7 +44,7 @@ use crawler_store::catalog::Catalog;
 use crawler_store::embedded::{EmbeddedStore, Settings as StoreSettings};
 use crawler_store::keys::Keys;
 use crawler_worker::lease_permit::Registered;
-use crawler_worker::{AgentParts, Crawls, agent};
+use crawler_worker::{AgentParts, Crawls, ShardOwners, agent};
 
 /// Store of a process.
 pub(in crate::app) enum Backend {
@@ -198,6 +198,7 @@ impl Base {
         let service = WorkerService {
             crawls: crawls.clone(),
             call_token: node.call_token.clone(),
+            owners: ShardOwners::new(catalog.clone()),
             nodes: KnownNodes::new(self.cluster.clone(), self.tls.server.as_ref()),
             turns: shared_turns::begin(
                 &node,

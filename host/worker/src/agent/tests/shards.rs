@@ -7,14 +7,17 @@ use super::bench::{Wanted, data_in, stay_registered};
 use super::*;
 use crate::crawls::Crawls;
 use crate::links::{LinkDelivery, LinkDeliveryError, SendLinks};
+use crate::shard_owners::ShardOwners;
 use crawler_crawl::doubles::{Graph, Site, settings, whole};
 use crawler_data::DataRoot;
 use crawler_frontier::{LinkBatch, NewRequest};
 use crawler_model::crawl::{Counts, ItemRecord, Request};
-use crawler_model::id::{ResourceId, Run, Shard};
+use crawler_model::id::{Incarnation, NodeId, ResourceId, Run, Shard};
 use crawler_model::links::shard_of;
 use crawler_model::node::{Node, Role};
-use crawler_model::resource::{DEFAULT_DELAY, LinkTotals, ShardState, Unchanged, is_complete};
+use crawler_model::resource::{
+    DEFAULT_DELAY, LinkTotals, Owner, ShardState, Unchanged, is_complete,
+};
 use crawler_process::memory::Memory;
 use crawler_store::Txn;
 use crawler_store::catalog::encode;
@@ -37,15 +40,20 @@ impl LoadRules for OnlyGraph {
     }
 }
 
-/// Transport of links to the other worker, in this process.
-struct LocalLinks(BTreeMap<&'static str, Crawls>);
+/// Transport of links of one worker to the other, in this process. Each knows by whom it is called.
+struct LocalLinks {
+    own: NodeId,
+    crawls: BTreeMap<&'static str, Crawls>,
+    owners: ShardOwners,
+}
 
 #[async_trait]
 impl SendLinks for LocalLinks {
     async fn send(&self, worker: &Node, links: LinkDelivery) -> Result<u64, LinkDeliveryError> {
         let gone = || LinkDeliveryError::NotNow("nobody is there".to_owned());
-        let crawls = self.0.get(worker.address.as_str()).ok_or_else(gone)?;
-        crawls.deliver(links).await
+        let crawls = self.crawls.get(worker.address.as_str());
+        let crawls = crawls.ok_or_else(gone)?;
+        crawls.deliver_of(&self.own, &self.owners, links).await
     }
 }
 
@@ -61,7 +69,7 @@ impl Pair {
         let (folder, store, first) = parts(Arc::new(OnlyGraph), Arc::new(Site));
         let names = ["worker-1", "worker-2"];
         let crawls = names.map(|name| (name, Crawls::default()));
-        let links = Arc::new(LocalLinks(BTreeMap::from(crawls.clone())));
+        let all = BTreeMap::from(crawls.clone());
         let mut workers = Vec::new();
         for (name, crawls) in crawls {
             let node = Node {
@@ -73,6 +81,11 @@ impl Pair {
             let txn = Txn::new().put(key, encode(&node));
             first.catalog.store().commit(txn).await.unwrap();
             let registered = watch::Sender::new(None);
+            let links = Arc::new(LocalLinks {
+                own: node.id.clone(),
+                crawls: all.clone(),
+                owners: ShardOwners::new(first.catalog.clone()),
+            });
             let parts = Arc::new(AgentParts {
                 node,
                 registered: registered.subscribe(),
@@ -84,7 +97,7 @@ impl Pair {
                 clock: first.clock.clone(),
                 cluster: first.cluster.clone(),
                 frontiers: first.frontiers.clone(),
-                links: links.clone(),
+                links,
                 limit_ceilings: first.limit_ceilings.clone(),
                 memory: Memory::unwatched(),
                 crawls,
@@ -542,5 +555,41 @@ async fn links_that_are_not_for_this_assignment_are_not_taken_and_say_why() {
         matches!(answer, Err(LinkDeliveryError::NotNow(_))),
         "{answer:?}"
     );
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn r14_a_worker_brings_links_of_its_own_shards_only() {
+    let bench = Bench::new().await;
+    let own = one_of_two(&bench).await;
+    bench
+        .wait_for("begun", MINUTE, async |bench| is_open(bench, own))
+        .await;
+    let (catalog, crawls) = (&bench.parts.catalog, &bench.parts.crawls);
+    let owners = ShardOwners::new(catalog.clone());
+    let worker: NodeId = "worker-9".parse().unwrap();
+    let link = given(1 - own, own, 1, "http://site.test/100");
+    let refused = crawls.deliver_of(&worker, &owners, link.clone()).await;
+    assert!(
+        matches!(refused, Err(LinkDeliveryError::NotOwner(_))),
+        "{refused:?}"
+    );
+    // The shard is handed over to that worker, which sends the link again.
+    let handed_over = ShardRecord {
+        owner: Some(Owner {
+            node: worker.clone(),
+            incarnation: Incarnation(9),
+        }),
+        ..ShardRecord::new("books".parse().unwrap())
+    };
+    let key = catalog.keys().shard(ShardId {
+        resource: bench::shard().resource,
+        shard: link.from,
+    });
+    let txn = Txn::new().put(key, encode(&handed_over));
+    catalog.store().commit(txn).await.unwrap();
+    bench.pass(SECOND).await;
+    let taken = crawls.deliver_of(&worker, &owners, link).await;
+    assert_eq!(taken, Ok(1));
     bench.stop().await;
 }
