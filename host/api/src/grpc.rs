@@ -20,11 +20,14 @@ use super::requests::Requests;
 use super::tls::ServerTls;
 use super::{Api, CALLS_MAX, REQUEST_MAX};
 use crawler_fetch::turns::Turns;
+use crawler_model::crawl::REQUEST_BYTES_MAX;
 use crawler_model::node::CallToken;
+use crawler_worker::links::MAX_CALL_BYTES;
 use crawler_worker::{Crawls, ShardOwners};
 
 mod answer;
 mod check_access;
+mod link_count;
 mod master;
 mod node_auth;
 mod origin;
@@ -40,8 +43,9 @@ use refusals::Refusals;
 use token_auth::TokenAuth;
 use worker::Worker;
 
-/// Bytes of a call with links: one link alone may have as many as a rule may ask for at once.
-pub const LINKS_MAX: usize = 20 << 20;
+/// Bytes of a message to a worker, checked before it is decoded. One link alone may have as many as all requests of a call
+/// of a rule, and as many as several links have otherwise with what goes with it.
+pub const LINKS_MAX: usize = REQUEST_BYTES_MAX + MAX_CALL_BYTES;
 /// Time after which a silent connection is pinged, and closed if it does not answer.
 const KEEPALIVE: Duration = Duration::from_secs(20);
 /// Bytes that a client may send ahead of what is read of them, over one connection.

@@ -53,6 +53,10 @@ pub const KEEP_BODY: &str = "keep-body";
 pub const STATE_MAX: usize = 4 << 10;
 /// Largest number of bytes of a URL; a longer one is refused.
 pub const URL_MAX: usize = 8 << 10;
+/// Number of headers that one request of a rule may have.
+pub const HEADERS_MAX: usize = 64;
+/// Bytes of all requests of one call of a rule: URLs, headers, bodies, states, hints.
+pub const REQUEST_BYTES_MAX: usize = 16 << 20;
 
 impl Request {
     /// Returns the request that a redirect leads to.

@@ -20,6 +20,7 @@ use crawler_process::telemetry::chain;
 use crawler_store::catalog::Catalog;
 use crawler_store::keys::Keys;
 use crawler_store::twin::StoreTwin;
+use crawler_worker::links::MAX_LINKS;
 
 mod reference;
 
@@ -137,6 +138,24 @@ async fn r03_messages_beyond_the_budget_are_refused_then_served() {
         let served = client.apply_links(links(1 << 10)).await.unwrap_err();
         assert_eq!(served.message(), "shard 7/1 is not crawled here");
     }
+}
+
+#[tokio::test]
+async fn r03_links_are_bounded_before_they_are_decoded() {
+    let (address, _scope) = worker(RequestSettings::default()).await;
+    let mut client = client(address);
+    let mut many = links(0);
+    many.get_mut().links = vec![proto::ShardLink::default(); MAX_LINKS + 1];
+    let refused = client.apply_links(many).await.unwrap_err();
+    assert_eq!(refused.code(), Code::InvalidArgument, "{refused}");
+    assert_eq!(refused.message(), "more than 500 links at once");
+    let refused = client.apply_links(links(LINKS_MAX)).await.unwrap_err();
+    assert_eq!(refused.code(), Code::OutOfRange, "{refused}");
+    // The largest request of a rule fits with all that goes with it.
+    let mut largest = links(0);
+    largest.get_mut().links[0].body = Some(vec![0; REQUEST_BYTES_MAX]);
+    let served = client.apply_links(largest).await.unwrap_err();
+    assert_eq!(served.message(), "shard 7/1 is not crawled here");
 }
 
 #[tokio::test]

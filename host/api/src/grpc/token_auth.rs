@@ -2,7 +2,8 @@
 //!
 //! A body of links becomes many times larger in memory than it was on the wire, a caller that asks for turns
 //! decides when others crawl, and logs tell what is crawled. Callers that do not know the token of this worker are
-//! therefore refused before any of the body is read. A certificate that names a node is checked first.
+//! therefore refused before any of the body is read. A certificate that names a node is checked first. The links of the
+//! others are counted before they are decoded.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -11,12 +12,17 @@ use std::task::{Context, Poll};
 use futures::future::Either;
 use hyper::{Request, Response};
 use tonic::Status;
+use tonic::body::Body;
 use tonic::server::NamedService;
 use tower::Service;
 
+use super::link_count::CountedLinks;
 use super::node_auth::NodeAuth;
 use crate::metadata::CALL_TOKEN;
 use crawler_model::node::CallToken;
+
+/// End of the path of the call with links.
+const LINKS: &str = "/ApplyLinks";
 
 /// Service of a worker that requires its token.
 #[derive(Clone)]
@@ -30,9 +36,9 @@ impl<S: NamedService> NamedService for TokenAuth<S> {
     const NAME: &'static str = S::NAME;
 }
 
-impl<S, B, R> Service<Request<B>> for TokenAuth<S>
+impl<S, R> Service<Request<Body>> for TokenAuth<S>
 where
-    S: Service<Request<B>, Response = Response<R>, Error = Infallible>,
+    S: Service<Request<Body>, Response = Response<R>, Error = Infallible>,
     R: Default,
 {
     type Response = Response<R>;
@@ -43,7 +49,7 @@ where
         self.worker.poll_ready(cx)
     }
 
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let node = match self.node_auth.caller(&request) {
             Ok(node) => node,
             Err(problem) => return Either::Right(ready(Ok(problem.to_status().into_http()))),
@@ -59,6 +65,10 @@ where
         if let Some(node) = node {
             request.extensions_mut().insert(node);
         }
+        let request = match request.uri().path().ends_with(LINKS) {
+            true => request.map(|body| Body::new(CountedLinks::new(body))),
+            false => request,
+        };
         Either::Left(self.worker.call(request))
     }
 }

@@ -11,15 +11,13 @@ use super::state::{CallEnded, CallKind, CallState};
 use super::texts::up_to;
 use crate::bindings::crawler::rules::output;
 use crate::bindings::crawler::rules::types::{ExtractError, FollowOptions, OutputError, Request};
-use crawler_model::crawl::{Item, Kill};
+use crawler_model::crawl::{Item, Kill, REQUEST_BYTES_MAX};
 use crawler_model::plugin::{Description, LimitName};
 use crawler_process::stage::Stage;
 
 /// Number of refused host calls after which the rule is ended: each one is cheap for the guest and not for
 /// the host.
 const REFUSED_MAX: u32 = 100;
-/// Bytes of all requests of one call: URLs, headers, bodies, states, hints.
-const REQUEST_BYTES_MAX: usize = 16 << 20;
 
 impl output::Host for CallState {
     fn emit(&mut self, schema: u32, json: String) -> wasmtime::Result<Result<(), OutputError>> {

@@ -7,13 +7,11 @@ use super::texts::{named_bytes, up_to};
 use crate::bindings::crawler::rules::types;
 use crate::bindings::crawler::rules::types::OutputError;
 use crawler_model::accept_status::{ACCEPT_STATUS, AcceptStatus};
-use crawler_model::crawl::{KEEP_BODY, Request, STATE_MAX, URL_MAX};
+use crawler_model::crawl::{HEADERS_MAX, KEEP_BODY, Request, STATE_MAX, URL_MAX};
 use crawler_model::plugin::Description;
 
 /// Largest length of a method, in bytes.
 const METHOD_MAX: usize = 32;
-/// Number of headers that one request may have.
-const HEADERS_MAX: usize = 64;
 /// Headers that belong to the connection and not to the request.
 const HOST_HEADERS: [&str; 9] = [
     "connection",
