@@ -25,6 +25,7 @@ mod server;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub use certificates::certificate_facts;
 pub(crate) use certificates::time;
 pub use client::ClientTls;
 pub use current::Reload;

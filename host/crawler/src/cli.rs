@@ -264,7 +264,9 @@ impl Cli {
             }
             Typed::Demo(args) => Command::Demo(args.into_options()),
             Typed::Bench(args) => Command::Bench(Box::new(args.into_options()?)),
-            Typed::Doctor(args) => Command::Doctor(Box::new(args.into_options(masters?)?)),
+            Typed::Doctor(args) => {
+                Command::Doctor(Box::new(args.into_options(environment, masters?)?))
+            }
             Typed::Sink(command) => Command::Sink(command.into_options()?),
             Typed::Backup(args) => Command::Backup(args.into_options()?),
             Typed::Restore(args) => Command::Backup(args.into_options()?),

@@ -15,6 +15,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, Error, RootCertStore};
 
 use super::{IdentityFiles, TlsError, provider};
+use crawler_access::ca::{CaError, CertificateFacts};
 use crawler_model::id::{Digest, RunningDigest};
 use crawler_process::clock::{Clock as _, SystemClock};
 
@@ -146,6 +147,14 @@ impl IdentityFiles {
             .zip(name)
             .is_some_and(|(own, name)| verify_server_name(&own, &name).is_ok()))
     }
+}
+
+/// Returns the facts of all certificates of a file, of which there is at least one.
+pub fn certificate_facts(path: &Path) -> Result<Vec<CertificateFacts>, TlsError> {
+    let chain = chain(path, &read(path)?)?.into_iter();
+    let facts = chain.map(|certificate| CertificateFacts::of_der(&certificate));
+    let facts: Result<_, CaError> = facts.collect();
+    facts.map_err(|error| bad_certificate(path, &error))
 }
 
 /// Parses the certificates of a file, of which there is at least one.

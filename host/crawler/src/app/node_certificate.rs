@@ -320,7 +320,8 @@ fn is_transient(error: &anyhow::Error) -> bool {
     })
 }
 
-fn shown_time(millis: u64) -> String {
+/// Formats a time of a certificate, such as 2031-01-01T00:00:00Z.
+pub(super) fn shown_time(millis: u64) -> String {
     let at = std::time::SystemTime::UNIX_EPOCH + Duration::from_millis(millis);
     humantime::format_rfc3339_seconds(at).to_string()
 }

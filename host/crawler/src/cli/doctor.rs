@@ -1,6 +1,7 @@
 //! `crawler doctor`: its arguments, and what it has found as text and as JSON.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use clap::Args;
 use crawler_proto as proto;
@@ -8,7 +9,9 @@ use serde::Serialize;
 
 use super::args::listen_address;
 use super::place::{ClusterPlace, PlaceArgs};
+use super::process_options::node_folder;
 use super::{CalledMasters, Failure, login, table};
+use crate::config::Environment;
 use crawler_model::number;
 
 /// Options of `crawler doctor`.
@@ -22,6 +25,8 @@ pub struct DoctorOptions {
     pub grpc: SocketAddr,
     /// Host under which other nodes call this one. If `None`, it is that of the gRPC listener.
     pub advertise: Option<String>,
+    /// Folders in which a node may have the certificate that it got from its cluster.
+    pub node_folders: Vec<PathBuf>,
     /// Masters to call.
     pub masters: CalledMasters,
     /// True if findings are printed as JSON.
@@ -44,13 +49,20 @@ pub(super) struct DoctorArgs {
     /// Host at which others reach gRPC; the certificate has to be valid for it
     #[arg(long, value_name = "HOST[:PORT]")]
     advertise: Option<String>,
+    /// State of the node, with the certificate that it got from its cluster [default: that of a master and that of a worker at --grpc]
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 impl DoctorArgs {
-    pub(super) fn into_options(self, masters: CalledMasters) -> anyhow::Result<DoctorOptions> {
+    pub(super) fn into_options(
+        self,
+        environment: &Environment,
+        masters: CalledMasters,
+    ) -> anyhow::Result<DoctorOptions> {
         let host = |address: String| match address.rsplit_once(':') {
             Some((host, port)) if port.parse::<u16>().is_ok() => host.to_owned(),
             _ => address,
@@ -60,6 +72,12 @@ impl DoctorArgs {
             http: self.http,
             grpc: self.grpc,
             advertise: self.advertise.map(host),
+            node_folders: match self.state {
+                Some(state) => vec![node_folder(&state)],
+                None => ["master", "worker"]
+                    .map(|role| node_folder(&environment.state_folder(role, self.grpc.port())))
+                    .into(),
+            },
             masters,
             json: self.json,
         })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -76,12 +76,13 @@ pub struct NodeOptions {
 impl NodeOptions {
     /// Returns the folder that keeps the certificate which the node got from the CA of its cluster.
     pub fn certificate_folder(&self) -> PathBuf {
-        certificate_folder(&self.engine)
+        node_folder(&self.engine.state)
     }
 }
 
-fn certificate_folder(engine: &EngineOptions) -> PathBuf {
-    engine.state.join("node")
+/// Returns the folder of that certificate below the state of a node.
+pub(super) fn node_folder(state: &Path) -> PathBuf {
+    state.join("node")
 }
 
 /// Options of `crawler master`.
@@ -280,7 +281,7 @@ impl NodeArgs {
         );
         let gets_certificate = self.join.is_some()
             || (role == Role::Master && config.cluster.issues())
-            || certificate_folder(&engine).exists();
+            || node_folder(&engine.state).exists();
         let is_encrypted = config.tls.certificate.is_some() || gets_certificate;
         Ok(NodeOptions {
             exposure: self.exposure.into_exposure((http, grpc), is_encrypted)?,

@@ -20,7 +20,7 @@ pub(in crate::app) struct NodeFiles {
 }
 
 impl NodeFiles {
-    pub(super) fn in_folder(folder: PathBuf) -> Self {
+    pub(in crate::app) fn in_folder(folder: PathBuf) -> Self {
         Self { folder }
     }
 
@@ -33,7 +33,7 @@ impl NodeFiles {
     }
 
     /// Returns the file of the certificate, with that of the CA behind it.
-    pub(super) fn certificate(&self) -> PathBuf {
+    pub(in crate::app) fn certificate(&self) -> PathBuf {
         self.folder.join("certificate.pem")
     }
 
@@ -43,12 +43,12 @@ impl NodeFiles {
     }
 
     /// True if the folder exists: this node has or wants a certificate of the CA of its cluster.
-    pub(super) fn folder_exists(&self) -> bool {
+    pub(in crate::app) fn folder_exists(&self) -> bool {
         self.folder.exists()
     }
 
     /// Returns the facts of the present certificate, or `None` if there is none, or not all that belongs to it.
-    pub(super) fn facts(&self) -> anyhow::Result<Option<CertificateFacts>> {
+    pub(in crate::app) fn facts(&self) -> anyhow::Result<Option<CertificateFacts>> {
         let path = self.certificate();
         let is_whole = self.ca().exists() && self.identity().key.exists();
         let Some(pem) = read(&path)?.filter(|_| is_whole) else {
