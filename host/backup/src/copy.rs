@@ -15,8 +15,10 @@ use crawler_model::id::{Digest, RunningDigest};
 
 /// Number of objects that are copied at the same time.
 pub(super) const COPIES: usize = 4;
-/// Number of bytes of one part of a large object. A smaller object is written at once.
+/// Number of bytes of one piece that is read, and of one part of a large object. A smaller object is written at once.
 const PART: usize = 8 << 20;
+/// Largest number of parts of one object that all object stores take.
+const PARTS_MAX: u64 = 10_000;
 /// Number of parts of one object that are written at the same time.
 const PARTS_AT_ONCE: usize = 2;
 
@@ -44,12 +46,13 @@ impl Objects {
         }
     }
 
-    /// Reads an object, and hands its pieces on. Returns its size and its digest.
+    /// Reads an object, and hands its pieces on. Returns its size and its digest, and the receiver: the caller looks at
+    /// the digest before the object that is written counts.
     pub(super) async fn read(
         &self,
         path: &ObjectPath,
         mut sink: PieceSink,
-    ) -> Result<(u64, Digest), BackupError> {
+    ) -> Result<((u64, Digest), PieceSink), BackupError> {
         let read = self.store.get(path).await;
         let mut pieces = read.map_err(self.failed("read", path))?.into_stream();
         let mut running = RunningDigest::default();
@@ -70,14 +73,20 @@ impl Objects {
                 return Err(error);
             }
         }
-        sink.finish().await?;
-        Ok((n_bytes, running.digest()))
+        Ok(((n_bytes, running.digest()), sink))
     }
-}
 
-impl Objects {
-    /// Reads an object as [`read`](Self::read) does, with a request for each piece, so that no request of a large object takes
-    /// long. Fails if the object has changed since it was listed.
+    /// Returns the description of an object; `None` if it is not there.
+    pub(super) async fn find(&self, path: &ObjectPath) -> Result<Option<ObjectMeta>, BackupError> {
+        match self.store.head(path).await {
+            Ok(object) => Ok(Some(object)),
+            Err(ObjectError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failed("read", path)(error)),
+        }
+    }
+
+    /// Reads an object to its end and finishes what is written, with a request for each piece, so that no request of a
+    /// large object takes long. Fails if the object has changed since it was listed.
     pub(super) async fn read_pieces(
         &self,
         object: &ObjectMeta,
@@ -135,17 +144,20 @@ pub(super) enum PieceSink {
 pub(super) struct Writing {
     to: Objects,
     path: ObjectPath,
+    /// Number of bytes of a part.
+    part: usize,
     /// Bytes that wait to be written. They are the whole object unless `upload` is there.
     waiting: Vec<u8>,
     upload: Option<WriteMultipart>,
 }
 
 impl PieceSink {
-    /// Begins to write an object.
-    pub(super) fn object(to: &Objects, path: &ObjectPath) -> Self {
+    /// Begins to write an object of this size.
+    pub(super) fn object(to: &Objects, path: &ObjectPath, n_bytes: u64) -> Self {
         Self::Object(Box::new(Writing {
             to: to.clone(),
             path: path.clone(),
+            part: part_size(n_bytes),
             waiting: Vec::new(),
             upload: None,
         }))
@@ -158,15 +170,16 @@ impl PieceSink {
         }
     }
 
-    async fn finish(self) -> Result<(), BackupError> {
+    /// Ends the object. It is there and durable when this returns.
+    pub(super) async fn finish(self) -> Result<(), BackupError> {
         match self {
             Self::Nowhere => Ok(()),
             Self::Object(writing) => writing.finish().await,
         }
     }
 
-    /// Gives up an upload in parts, so that the object store does not keep them.
-    async fn give_up(self) {
+    /// Gives the object up: nothing of it is there afterwards.
+    pub(super) async fn give_up(self) {
         if let Self::Object(writing) = self
             && let Some(upload) = writing.upload
         {
@@ -186,9 +199,9 @@ impl Writing {
                 return Ok::<(), ObjectError>(());
             }
             self.waiting.extend_from_slice(&piece);
-            if self.waiting.len() > PART {
+            if self.waiting.len() > self.part {
                 let begun = self.to.store.put_multipart(&self.path).await?;
-                let mut upload = WriteMultipart::new_with_chunk_size(begun, PART);
+                let mut upload = WriteMultipart::new_with_chunk_size(begun, self.part);
                 upload.put(std::mem::take(&mut self.waiting).into());
                 self.upload = Some(upload);
             }
@@ -207,5 +220,31 @@ impl Writing {
             }
         };
         written.map(drop).map_err(failed)
+    }
+}
+
+/// Returns the number of bytes of each part of an object of this size. Parts of very large objects are larger, because
+/// object stores take only so many.
+fn part_size(n_bytes: u64) -> usize {
+    let smallest = n_bytes.div_ceil(PARTS_MAX);
+    usize::try_from(smallest).unwrap_or(usize::MAX).max(PART)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_grow_with_the_object_and_stay_within_their_number() {
+        const TIB: u64 = 1 << 40;
+        let largest_of_usual_parts = PARTS_MAX * PART as u64;
+        for n_bytes in [0, 1, TIB / 100, largest_of_usual_parts] {
+            assert_eq!(part_size(n_bytes), PART, "{n_bytes}");
+        }
+        for n_bytes in [largest_of_usual_parts + 1, TIB, 5 * TIB] {
+            let part = part_size(n_bytes) as u64;
+            assert!(part > PART as u64, "{n_bytes}");
+            assert!(n_bytes.div_ceil(part) <= PARTS_MAX, "{n_bytes}");
+        }
     }
 }

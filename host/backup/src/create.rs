@@ -168,7 +168,8 @@ async fn copy(
     let changed = || BackupError::Changed {
         what: path.to_string(),
     };
-    let (n_bytes, sha256) = match from.read_pieces(object, PieceSink::object(to, path)).await {
+    let sink = PieceSink::object(to, path, object.size);
+    let (n_bytes, sha256) = match from.read_pieces(object, sink).await {
         Err(BackupError::Object { source, .. })
             if matches!(
                 *source,

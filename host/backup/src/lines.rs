@@ -77,22 +77,32 @@ impl LineWriter {
 struct LineReader {
     path: PathBuf,
     file: BufReader<File>,
+    running: RunningDigest,
+    /// Digest that the file has to have.
+    sha256: Digest,
 }
 
 impl LineReader {
     /// Opens the file. Its digest is checked before: a line is trusted to be as long as one that was written.
-    async fn open(path: PathBuf) -> Result<Self, BackupError> {
+    async fn open(path: PathBuf, sha256: Digest) -> Result<Self, BackupError> {
         let file = File::open(&path).await;
         let file = BufReader::new(file.map_err(BackupError::file("open", &path))?);
-        Ok(Self { path, file })
+        Ok(Self {
+            path,
+            file,
+            running: RunningDigest::default(),
+            sha256,
+        })
     }
 
-    /// Returns the next line, or `None` at the end.
+    /// Returns the next line, or `None` at the end. Fails at the end if the file is not the one whose digest was checked.
     async fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, BackupError> {
         let mut line = Vec::new();
         let read = self.file.read_until(b'\n', &mut line).await;
-        match read.map_err(BackupError::file("read", &self.path))? {
-            0 => Ok(None),
+        let n_bytes = read.map_err(BackupError::file("read", &self.path))?;
+        self.running.add(&line);
+        match n_bytes {
+            0 => self.check_digest().map(|()| None),
             _ => match serde_json::from_slice(&line) {
                 Ok(line) => Ok(Some(line)),
                 Err(error) => {
@@ -102,13 +112,29 @@ impl LineReader {
             },
         }
     }
+
+    fn check_digest(&mut self) -> Result<(), BackupError> {
+        if std::mem::take(&mut self.running).digest() == self.sha256 {
+            return Ok(());
+        }
+        let folder = self.path.parent().unwrap_or(&self.path);
+        let name = self.path.file_name().unwrap_or_default();
+        Err(BackupError::Damaged {
+            folder: folder.display().to_string(),
+            faults: vec![format!(
+                "{} has changed since it was verified",
+                name.to_string_lossy()
+            )],
+        })
+    }
 }
 
-/// Returns the lines of a file, one after the other.
+/// Returns the lines of a file, one after the other, and an error behind the last one if the file has another digest.
 pub(super) async fn lines<T: DeserializeOwned + Send + 'static>(
     path: PathBuf,
+    sha256: Digest,
 ) -> Result<impl Stream<Item = Result<T, BackupError>> + Send, BackupError> {
-    let reader = LineReader::open(path).await?;
+    let reader = LineReader::open(path, sha256).await?;
     Ok(stream::try_unfold(reader, |mut reader| async move {
         let line = reader.next::<T>().await?;
         Ok::<_, BackupError>(line.map(|line| (line, reader)))

@@ -5,6 +5,7 @@ use std::pin::pin;
 
 use bytes::Bytes;
 use futures::TryStreamExt as _;
+use object_store::path::Path as ObjectPath;
 
 use super::archive::Archive;
 use super::copy::{COPIES, Objects, PieceSink};
@@ -15,8 +16,9 @@ use crawler_data::DataRoot;
 use crawler_store::catalog::Catalog;
 use crawler_store::{Guard, Outcome, StoreError, TXN_BYTES_MAX, TXN_MAX, Txn};
 
-/// Restores an archive into an empty store and an empty data root, or goes on with the same restore that was cut off.
-/// Progress is that of the copy, after that of the verification.
+/// Restores an archive into an empty store and an empty data root, or goes on with the same restore that was cut off:
+/// objects that are there already are compared and not written again. Progress is that of the copy, after that of the
+/// verification. An archive that changes after its verification is noticed before what has changed is written.
 pub async fn restore(
     archive: &Archive,
     catalog: &Catalog,
@@ -31,10 +33,12 @@ pub async fn restore(
             here,
         });
     }
-    check_keys(archive, catalog).await?;
+    let records = records(archive, &manifest, catalog).await?;
     let present = present(catalog).await?;
     let name = name_of(&manifest);
-    match data.marked_restore().await? {
+    let marked = data.marked_restore().await?;
+    let goes_on = marked.is_some();
+    match marked {
         Some(marked) if marked == name => {
             // The id of the cluster is the last record, so all others were written. Nodes may have run since, and
             // nothing is written again.
@@ -42,7 +46,7 @@ pub async fn restore(
                 data.unmark_restore().await?;
                 return Ok(manifest);
             }
-            check_same(archive, present.clone()).await?;
+            check_same(&records, present.clone())?;
         }
         Some(_) => return Err(BackupError::OtherRestore),
         None => {
@@ -60,23 +64,29 @@ pub async fn restore(
     }
     // From here on a process of a new cluster is refused.
     data.bind_cluster(&manifest.cluster).await?;
-    copy_objects(archive, data, progress).await?;
-    write_records(archive, catalog, &present).await?;
+    copy_objects((archive, &manifest), data, goes_on, progress).await?;
+    write_records(records, catalog, &present).await?;
     data.unmark_restore().await?;
     Ok(manifest)
 }
 
-/// Checks that all records of the archive are of a cluster, and that none is of a process that runs.
-async fn check_keys(archive: &Archive, catalog: &Catalog) -> Result<(), BackupError> {
+/// Reads the records of the archive. All of them are of a cluster, and none is of a process that runs.
+async fn records(
+    archive: &Archive,
+    manifest: &Manifest,
+    catalog: &Catalog,
+) -> Result<Vec<RecordLine>, BackupError> {
     let (keys, all) = (catalog.keys(), catalog.keys().all());
-    let mut records = pin!(lines::<RecordLine>(archive.records_file()).await?);
-    while let Some(RecordLine { key, .. }) = records.try_next().await? {
-        if !key.starts_with(&all) || keys.is_leased(&key) {
+    let lines = lines::<RecordLine>(archive.records_file(), manifest.records.sha256).await?;
+    let records: Vec<RecordLine> = lines.try_collect().await?;
+    let is_foreign = |key: &str| !key.starts_with(&all) || keys.is_leased(key);
+    match records.iter().find(|record| is_foreign(&record.key)) {
+        Some(RecordLine { key, .. }) => {
             let why = format!("{key:?} is no key of a stopped cluster");
-            return Err(archive.damaged(vec![why]));
+            Err(archive.damaged(vec![why]))
         }
+        None => Ok(records),
     }
-    Ok(())
 }
 
 /// Returns a name that tells the archive from all others.
@@ -107,12 +117,11 @@ fn is_cluster(present: &HashMap<String, Bytes>, catalog: &Catalog, manifest: &Ma
 }
 
 /// Checks that the store has nothing but records of the archive.
-async fn check_same(
-    archive: &Archive,
+fn check_same(
+    records: &[RecordLine],
     mut present: HashMap<String, Bytes>,
 ) -> Result<(), BackupError> {
-    let mut records = pin!(lines::<RecordLine>(archive.records_file()).await?);
-    while let Some(record) = records.try_next().await? {
+    for record in records {
         let value = present.get(&record.key);
         if value.is_some_and(|value| *value == record.value) {
             present.remove(&record.key);
@@ -124,9 +133,11 @@ async fn check_same(
     }
 }
 
+/// Copies the objects. If an earlier restore `goes_on`, those that it has written are left as they are.
 async fn copy_objects(
-    archive: &Archive,
+    (archive, manifest): (&Archive, &Manifest),
     data: &DataRoot,
+    goes_on: bool,
     progress: Progress<'_>,
 ) -> Result<(), BackupError> {
     let from = archive.objects()?;
@@ -134,18 +145,24 @@ async fn copy_objects(
         store: data.object_store(),
         place: "the data root".to_owned(),
     };
-    let copies = lines::<ObjectLine>(archive.objects_file()).await?;
+    let copies = lines::<ObjectLine>(archive.objects_file(), manifest.objects.sha256).await?;
     let archive = archive.clone();
     let copies = copies.map_ok(move |line| {
         let (from, to, archive) = (from.clone(), to.clone(), archive.clone());
         async move {
-            let damaged = |why: String| archive.damaged(vec![why]);
-            let path = path_of(&line).map_err(damaged)?;
-            let copied = from.read(&path, PieceSink::object(&to, &path)).await?;
-            match copied == (line.n_bytes, line.sha256) {
-                true => Ok(line.n_bytes),
-                false => Err(damaged(format!("{path} has changed since it was verified"))),
+            let path = path_of(&line).map_err(|why| archive.damaged(vec![why]))?;
+            if goes_on && is_there(&to, &path, &line).await? {
+                return Ok(line.n_bytes);
             }
+            let sink = PieceSink::object(&to, &path, line.n_bytes);
+            let (read, sink) = from.read(&path, sink).await?;
+            if read != (line.n_bytes, line.sha256) {
+                sink.give_up().await;
+                let why = format!("{path} has changed since it was verified");
+                return Err(archive.damaged(vec![why]));
+            }
+            sink.finish().await?;
+            Ok(line.n_bytes)
         }
     });
     let mut copies = pin!(copies.try_buffer_unordered(COPIES));
@@ -158,17 +175,27 @@ async fn copy_objects(
     Ok(())
 }
 
+/// Returns true if the object is there with the size and the digest of this line.
+async fn is_there(to: &Objects, path: &ObjectPath, line: &ObjectLine) -> Result<bool, BackupError> {
+    match to.find(path).await? {
+        Some(object) if object.size == line.n_bytes => {
+            let read = to.read_pieces(&object, PieceSink::Nowhere).await?;
+            Ok(read == (line.n_bytes, line.sha256))
+        }
+        Some(_) | None => Ok(false),
+    }
+}
+
 /// Writes the records that are not there yet, and the id of the cluster last.
 async fn write_records(
-    archive: &Archive,
+    records: Vec<RecordLine>,
     catalog: &Catalog,
     present: &HashMap<String, Bytes>,
 ) -> Result<(), BackupError> {
     let last_key = catalog.keys().cluster();
     let mut last = Batch::default();
     let mut batch = Batch::default();
-    let mut records = pin!(lines::<RecordLine>(archive.records_file()).await?);
-    while let Some(record) = records.try_next().await? {
+    for record in records {
         if present.contains_key(&record.key) {
             continue;
         }

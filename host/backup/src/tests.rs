@@ -323,6 +323,79 @@ async fn a_restore_that_was_cut_off_is_repeated() {
 }
 
 #[tokio::test]
+async fn a_repeated_restore_writes_only_what_is_not_there() {
+    use std::os::unix::fs::MetadataExt as _;
+    let cluster = Cluster::with_crawls().await;
+    let manifest = cluster.back_up().await.unwrap();
+    let other = Cluster::empty();
+    let root = other.data.folder().unwrap();
+    let inode = |path: &str| std::fs::metadata(root.join(path)).unwrap().ino();
+    // It was cut off after two objects, and a third has the right size alone.
+    let name = restore::name_of(&manifest);
+    other.data.mark_restore(&name).await.unwrap();
+    for (path, byte, n_bytes) in [
+        ("items/7/0/1.jsonl", 7, LARGE),
+        ("frontiers/7/0/table", 8, 70_000),
+        ("frontiers/7/0/fence", 7, 0),
+    ] {
+        let file = root.join(path);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, vec![byte; n_bytes]).unwrap();
+    }
+    let paths = [
+        "items/7/0/1.jsonl",
+        "frontiers/7/0/fence",
+        "frontiers/7/0/table",
+    ];
+    let before = paths.map(inode);
+    other.restore(&cluster.archive()).await.unwrap();
+    let after = paths.map(inode);
+    assert_eq!(after[..2], before[..2]);
+    assert_ne!(after[2], before[2]);
+    assert_eq!(other.objects().await, cluster.objects().await);
+    assert_eq!(other.data.marked_restore().await.unwrap(), None);
+}
+
+/// Restores an archive that is changed when all of its objects have been verified.
+async fn restore_while_it_changes(archive: &Path, n_objects: u64, change: impl Fn() + Sync) {
+    let other = Cluster::empty();
+    let progress = |n: u64, _: u64| {
+        if n == n_objects {
+            change();
+        }
+    };
+    let of = Archive::at(archive);
+    let restored = Box::pin(restore(&of, &other.catalog, &other.data, &progress)).await;
+    let error = restored.unwrap_err();
+    let message = error.to_string();
+    assert!(
+        message.ends_with("has changed since it was verified"),
+        "{message}"
+    );
+    // Nothing that has changed was written.
+    assert_eq!(other.records().await, BTreeMap::new());
+    let table = "frontiers/7/0/table";
+    assert!(!other.objects().await.contains_key(table));
+}
+
+#[tokio::test]
+async fn a_change_after_the_verification_is_noticed() {
+    for file in ["data/frontiers/7/0/table", "records.jsonl"] {
+        let cluster = Cluster::with_crawls().await;
+        let manifest = cluster.back_up().await.unwrap();
+        let path = cluster.archive().join(file);
+        let change = || {
+            let mut body = std::fs::read(&path).unwrap();
+            // In the list, this is a digit of the last value.
+            let digit = body.len() - 4;
+            body[digit] ^= 1;
+            std::fs::write(&path, body).unwrap();
+        };
+        restore_while_it_changes(&cluster.archive(), manifest.objects.n, change).await;
+    }
+}
+
+#[tokio::test]
 async fn a_store_or_a_data_root_that_is_in_use_is_refused() {
     let cluster = Cluster::with_crawls().await;
     cluster.back_up().await.unwrap();

@@ -28,7 +28,7 @@ impl Archive {
                 return Err(self.damaged(vec![format!("{name} has another digest")]));
             }
         }
-        let faults = self.check_objects(progress).await?;
+        let faults = self.check_objects(&manifest, progress).await?;
         match faults.is_empty() {
             true => Ok(manifest),
             false => Err(self.damaged(faults)),
@@ -36,9 +36,13 @@ impl Archive {
     }
 
     /// Reads all objects, and returns what is wrong with them.
-    async fn check_objects(&self, progress: Progress<'_>) -> Result<Vec<String>, BackupError> {
+    async fn check_objects(
+        &self,
+        manifest: &Manifest,
+        progress: Progress<'_>,
+    ) -> Result<Vec<String>, BackupError> {
         let objects = self.objects()?;
-        let listed = lines::<ObjectLine>(self.objects_file()).await?;
+        let listed = lines::<ObjectLine>(self.objects_file(), manifest.objects.sha256).await?;
         let checks = listed.map_ok(move |line| {
             let objects = objects.clone();
             async move {
@@ -74,8 +78,8 @@ async fn check(objects: &Objects, line: &ObjectLine) -> Result<Option<String>, B
         Err(why) => return Ok(Some(why)),
     };
     Ok(match objects.read(&path, PieceSink::Nowhere).await {
-        Ok(read) if read == (line.n_bytes, line.sha256) => None,
-        Ok((n_bytes, _)) if n_bytes != line.n_bytes => {
+        Ok((read, _)) if read == (line.n_bytes, line.sha256) => None,
+        Ok(((n_bytes, _), _)) if n_bytes != line.n_bytes => {
             Some(format!("{path} has {n_bytes} bytes, not {}", line.n_bytes))
         }
         Ok(_) => Some(format!("{path} has another digest")),
