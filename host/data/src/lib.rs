@@ -45,6 +45,7 @@ pub use contents::is_content;
 pub use error::DataError;
 pub use files::{FilePieces, KeptFiles};
 pub use place::{Bucket, DataPlace, Provider};
+pub use probe::PROBES;
 pub use remote::{AccessKey, RemoteSettings, Secret};
 
 /// Object that tells which cluster the data root belongs to.
@@ -136,7 +137,7 @@ impl DataRoot {
     /// Refuses a root in which two writers of one object do not learn of each other, and a bucket whose clock differs
     /// too much from this machine's.
     pub async fn probe(&self) -> Result<(), DataError> {
-        let path = ObjectPath::from(probe::PROBES);
+        let path = ObjectPath::from(PROBES);
         let is_bucket = self.folder().is_none();
         let before = SystemClock.unix_millis();
         let found = probe::probe(&self.object_store(), is_bucket).await;

@@ -12,7 +12,7 @@ use object_store::{
 use crawler_model::crawl::UnixMillis;
 
 /// Folder of probes. Each is removed when it is done; a kill may leave one.
-pub(super) const PROBES: &str = "probe";
+pub const PROBES: &str = "probe";
 /// Number of writes at once.
 const WRITERS: usize = 8;
 /// Number of races in one of which a writer must be told that it won. The answer to a single winner may be lost.

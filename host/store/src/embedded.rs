@@ -51,6 +51,15 @@ pub struct EmbeddedStore {
 }
 
 impl EmbeddedStore {
+    /// Returns the id of the process that has used this folder last; `None` if there was none. It may have ended. The
+    /// folder is only looked at, so no other process notices.
+    pub fn last_holder(folder: &Path) -> Result<Option<u32>, StoreError> {
+        lock::last_holder(folder).map_err(|source| StoreError::Folder {
+            folder: folder.display().to_string(),
+            source,
+        })
+    }
+
     /// Opens the store of this folder, which is created if missing. This reads the whole log, so call it at
     /// start, not while requests wait, and within a tokio runtime.
     pub fn open(folder: &Path, settings: Settings) -> Result<Self, StoreError> {

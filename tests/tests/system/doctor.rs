@@ -29,6 +29,7 @@ fn a_server_that_runs_is_healthy() {
         assert_eq!(result, "ok", "{check}: {found}");
     }
     let (_, found) = finding(&ended, "grpc port");
+    assert!(found.contains("is held by crawler up, process "), "{found}");
     assert!(found.ends_with("(crawler)"), "{found}");
     let lines = server.ok(&["doctor", "--http=:0", &grpc]);
     assert!(lines.starts_with("store "), "{lines}");
@@ -36,6 +37,18 @@ fn a_server_that_runs_is_healthy() {
     let probes = server.home.path().join("crawler-data/probe");
     let left = std::fs::read_dir(&probes).into_iter().flatten().count();
     assert_eq!(left, 0);
+}
+
+#[test]
+fn a_port_of_a_crawler_elsewhere_is_not_free() {
+    let other = Server::start();
+    let home = Home::new();
+    let grpc = format!("--grpc={}", other.grpc());
+    let ended = home.run(["doctor", "--json", "--http=:0", &grpc]);
+    assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
+    let (result, found) = finding(&ended, "grpc port");
+    assert_eq!(result, "failed");
+    assert!(found.ends_with("which is no node of this cluster"), "{found}");
 }
 
 #[test]

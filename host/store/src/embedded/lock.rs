@@ -7,6 +7,9 @@ use std::path::Path;
 
 use super::StoreError;
 
+/// File that is locked. It has the id of the process that has used the folder last.
+const FILE: &str = "lock";
+
 /// Creates the folder if missing and locks it for as long as the returned file is open.
 pub(super) fn acquire(folder: &Path) -> Result<File, StoreError> {
     let unusable = |source| StoreError::Folder {
@@ -35,13 +38,23 @@ fn open(folder: &Path) -> io::Result<File> {
         .write(true)
         .create(true)
         .truncate(false)
-        .open(folder.join("lock"))
+        .open(folder.join(FILE))
 }
 
 fn write_holder(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     writeln!(file, "{}", std::process::id())
+}
+
+/// Returns the process that has used the folder last; `None` if there was none, or if it has not written its id yet. It
+/// may have ended. The lock is not touched.
+pub(super) fn last_holder(folder: &Path) -> io::Result<Option<u32>> {
+    match std::fs::read_to_string(folder.join(FILE)) {
+        Ok(text) => Ok(text.trim().parse().ok()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Returns the process id in the file, or "unknown": the holder may not have written it yet.

@@ -120,6 +120,15 @@ async fn a_second_opening_is_told_who_has_the_folder() {
 }
 
 #[tokio::test]
+async fn the_last_process_of_a_folder_is_known_without_its_lock() {
+    let folder = tempfile::tempdir().unwrap();
+    let last = || EmbeddedStore::last_holder(folder.path()).unwrap();
+    assert_eq!(last(), None);
+    let _store = open(&folder);
+    assert_eq!(last(), Some(std::process::id()));
+}
+
+#[tokio::test]
 async fn a_folder_that_cannot_be_one_is_named_with_the_way_out() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");

@@ -1,17 +1,18 @@
 //! The data root, and the clock of whoever keeps it.
 
-use std::fs::TryLockError;
-use std::io;
+use std::fs::{self, TryLockError};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use tempfile::NamedTempFile;
 
+use super::cluster::{self, Cluster};
 use crate::app::data_root;
-use crate::cli::doctor::Finding;
+use crate::cli::doctor::{Finding, Verdict};
 use crate::cli::place::ClusterPlace;
-use crawler_data::{DataError, DataPlace};
+use crawler_data::{DataError, DataPlace, PROBES};
 use crawler_process::clock::{Clock as _, SystemClock};
 use crawler_process::task::blocking;
 
@@ -27,18 +28,90 @@ const SKEW_MAX: Duration = Duration::from_secs(30);
 /// Folders of a data root that have to be in one file system: files are moved between them.
 const FOLDERS: [&str; 5] = ["files", "frontiers", "items", "plugins", "store"];
 
-/// Checks that the data root can be used. In a folder, a file without a name is written; in a bucket, and in a folder
-/// that is a data root already, objects below `probe/`, which are removed.
+/// Checks that the data root can be used, and that it is that of the cluster. In a folder that exists, a file and objects
+/// below `probe/` are written and removed; so are objects in a bucket.
 pub(super) async fn check(place: &ClusterPlace) -> Finding {
-    let folder = match place.data.parse::<DataPlace>() {
-        Ok(DataPlace::Folder(folder)) => folder,
-        Ok(DataPlace::Bucket(_)) => return probed(place, "conditional writes are kept").await,
+    let (found, is_root) = match place.data.parse::<DataPlace>() {
+        Ok(DataPlace::Folder(folder)) => match blocking(move || check_folder(&folder)).await {
+            Ok(checked) => checked,
+            Err(error) => return Finding::failed(CHECK, error.to_string(), ADVICE),
+        },
+        Ok(DataPlace::Bucket(_)) => (Finding::ok(CHECK, "conditional writes are kept"), true),
         Err(error) => return Finding::of_error(CHECK, &error.into()),
     };
-    match blocking(move || check_folder(&folder)).await {
-        Ok((finding, true)) if finding.advice.is_empty() => probed(place, &finding.found).await,
-        Ok((finding, _)) => finding,
-        Err(error) => Finding::failed(CHECK, error.to_string(), ADVICE),
+    if found.result == Verdict::Failed {
+        return found;
+    }
+    let checked = match is_root && found.result == Verdict::Ok {
+        true => probed(place, &found.found).await,
+        false => found,
+    };
+    if checked.result == Verdict::Failed {
+        return checked;
+    }
+    match compared(place, is_root).await {
+        Ok(Some(other)) => other,
+        Ok(None) => checked,
+        Err(error) => Finding::of_error(CHECK, &error),
+    }
+}
+
+/// Compares the data root with the cluster of etcd. Returns what is wrong, if anything is.
+async fn compared(place: &ClusterPlace, is_root: bool) -> anyhow::Result<Option<Finding>> {
+    // Without etcd, the records of the cluster are in the data root itself.
+    let Some(etcd) = &place.etcd else {
+        return Ok(None);
+    };
+    let of_root = match is_root {
+        true => {
+            let data = data_root::open(&place.data, &place.config.data)?;
+            data.cluster().await?
+        }
+        false => None,
+    };
+    // The check of the store tells why it cannot be asked.
+    let cluster = cluster::look(etcd).await.ok();
+    Ok(of_clusters(
+        &place.data,
+        of_root.as_deref(),
+        cluster.as_ref(),
+    ))
+}
+
+/// Returns what is wrong with a data root of one cluster and a store of another. A store that is not known does not answer.
+fn of_clusters(root: &str, of_root: Option<&str>, store: Option<&Cluster>) -> Option<Finding> {
+    const OTHER: &str =
+        "name the etcd of this data root with --etcd, or the data root of this etcd with --data";
+    let Some(store) = store else {
+        let found = format!(
+            "{root} is no data root yet, and etcd does not tell if its cluster has one elsewhere"
+        );
+        let advice = "look at the check of the store";
+        return of_root
+            .is_none()
+            .then(|| Finding::warning(CHECK, found, advice));
+    };
+    match (of_root, &store.id) {
+        (None, None) => None,
+        (Some(found), Some(id)) if found == id => None,
+        (Some(found), Some(id)) => {
+            let found = format!("{root} belongs to cluster {found}, and etcd to cluster {id}");
+            Some(Finding::failed(CHECK, found, OTHER))
+        }
+        (Some(found), None) => {
+            let found = format!("{root} belongs to cluster {found}, and etcd has no cluster yet");
+            Some(Finding::failed(CHECK, found, OTHER))
+        }
+        (None, Some(id)) if store.is_used => {
+            let found = format!("{root} is no data root yet, and cluster {id} has one elsewhere");
+            let advice = "mount the data root of the other nodes here, or name it with --data";
+            Some(Finding::failed(CHECK, found, advice))
+        }
+        (None, Some(id)) => {
+            let found = format!("{root} is no data root yet; cluster {id} may have one elsewhere");
+            let advice = "if it has, mount it here or name it with --data; otherwise the first start makes one";
+            Some(Finding::warning(CHECK, found, advice))
+        }
     }
 }
 
@@ -70,8 +143,7 @@ fn check_folder(folder: &Path) -> (Finding, bool) {
         let found = format!("{name} does not exist; the first start makes it");
         return (Finding::ok(CHECK, found), false);
     }
-    let tried = NamedTempFile::new_in(folder).and_then(|file| locks(&file));
-    match tried {
+    match locks_in(folder) {
         Ok(true) => {}
         Ok(false) => {
             let found = format!("two processes can lock one file in {name} at the same time");
@@ -114,6 +186,30 @@ fn of_space(name: &str, free: u64) -> Finding {
         free if free < SOME_SPACE => Finding::warning(CHECK, found, "free some space"),
         _ => Finding::ok(CHECK, found),
     }
+}
+
+/// Returns true if a lock of a file in this folder keeps others out. The file is where the remains of a check that was
+/// killed are swept.
+fn locks_in(folder: &Path) -> io::Result<bool> {
+    let probes = folder.join(PROBES);
+    let is_new = match fs::create_dir(&probes) {
+        Ok(()) => true,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
+        Err(error) => return Err(error),
+    };
+    let locks = NamedTempFile::new_in(&probes).and_then(|file| {
+        let locks = locks(&file)?;
+        file.close()?;
+        Ok(locks)
+    });
+    if is_new {
+        match fs::remove_dir(&probes) {
+            // A node that starts probes there too.
+            Err(error) if error.kind() != ErrorKind::DirectoryNotEmpty => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    locks
 }
 
 /// Returns true if a lock of this file keeps others out.
@@ -204,7 +300,6 @@ fn of_skew(skew: Duration) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::doctor::Verdict;
 
     #[test]
     fn a_folder_is_checked_and_stays_as_it_was() {
@@ -212,15 +307,57 @@ mod tests {
         let (finding, is_root) = check_folder(folder.path());
         assert_ne!(finding.result, Verdict::Failed, "{finding:?}");
         assert!(!is_root);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         let skew = skew(folder.path()).unwrap().unwrap();
         assert_eq!(of_skew(skew).result, Verdict::Ok);
         let (missing, _) = check_folder(&folder.path().join("x"));
         assert_eq!(missing.result, Verdict::Ok);
         let file = folder.path().join("file");
-        std::fs::write(&file, "").unwrap();
+        fs::write(&file, "").unwrap();
         let (finding, _) = check_folder(&file);
         assert_eq!(finding.result, Verdict::Failed, "{finding:?}");
+    }
+
+    #[test]
+    fn probes_of_a_node_that_starts_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let probe = folder.path().join("probe/0123");
+        fs::create_dir(probe.parent().unwrap()).unwrap();
+        fs::write(&probe, "").unwrap();
+        assert!(locks_in(folder.path()).unwrap());
+        let left = fs::read_dir(probe.parent().unwrap()).unwrap();
+        assert_eq!(
+            left.map(|entry| entry.unwrap().path()).collect::<Vec<_>>(),
+            [probe]
+        );
+    }
+
+    #[test]
+    fn a_root_has_to_be_that_of_the_cluster() {
+        let cluster = |id: Option<&str>, is_used| Cluster {
+            id: id.map(str::to_owned),
+            is_used,
+            ..Cluster::default()
+        };
+        let [none, unused, used] = [
+            cluster(None, false),
+            cluster(Some("a"), false),
+            cluster(Some("a"), true),
+        ];
+        for (of_root, store, expected) in [
+            (None, Some(&none), None),
+            (Some("a"), Some(&used), None),
+            (Some("a"), None, None),
+            (None, Some(&used), Some(Verdict::Failed)),
+            (Some("b"), Some(&used), Some(Verdict::Failed)),
+            (Some("b"), Some(&none), Some(Verdict::Failed)),
+            (None, Some(&unused), Some(Verdict::Warning)),
+            (None, None, Some(Verdict::Warning)),
+        ] {
+            let found = of_clusters("/mnt/x", of_root, store);
+            let result = found.as_ref().map(|finding| finding.result);
+            assert_eq!(result, expected, "{of_root:?} {store:?}: {found:?}");
+        }
     }
 
     #[test]

@@ -3,9 +3,12 @@
 use std::fs;
 use std::net::SocketAddr;
 
+use super::cluster;
 use crate::app::listeners;
 use crate::cli::doctor::Finding;
-use crawler_process::task::blocking;
+use crate::cli::place::ClusterPlace;
+use crawler_data::{DataPlace, STORE};
+use crawler_store::embedded::EmbeddedStore;
 
 /// Process that has a port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,38 +18,91 @@ struct Holder {
     name: String,
 }
 
-/// Checks that a port is free, or that another `crawler` has it.
-pub(super) async fn check(name: &'static str, flag: &'static str, address: SocketAddr) -> Finding {
-    let found = blocking(move || {
-        let taken = listeners::check_port(address, flag).err();
-        let holder = taken.as_ref().and_then(|_| holder(address.port()));
-        (taken, holder)
-    });
-    match found.await {
-        Ok((None, _)) => Finding::ok(name, format!("{address} is free")),
-        Ok((Some(error), None)) => Finding::of_error(name, &error),
-        Ok((Some(_), Some(holder))) => of_holder(name, flag, address, &holder),
-        Err(error) => Finding::of_error(name, &error.into()),
-    }
+/// Owner of a port that is taken, as the store of this cluster tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Owner {
+    /// A node of this cluster, or its `crawler up`.
+    Own(String),
+    /// Nobody of this cluster.
+    Stranger,
+    /// The store does not tell.
+    Unknown,
 }
 
-fn of_holder(
+/// Checks that a port is free, or that a node of this cluster has it.
+pub(super) async fn check(
     name: &'static str,
     flag: &'static str,
     address: SocketAddr,
-    holder: &Holder,
+    place: &ClusterPlace,
 ) -> Finding {
-    let found = format!(
-        "{address} is held by process {} ({})",
-        holder.process, holder.name
-    );
-    match holder.name == "crawler" {
-        true => Finding::ok(name, found),
-        false => Finding::failed(
-            name,
-            found,
-            format!("stop it, or choose another address with {flag}"),
-        ),
+    let Err(error) = listeners::check_port(address, flag) else {
+        return Finding::ok(name, format!("{address} is free"));
+    };
+    let holder = holder(address.port());
+    let owner = owner(address, holder.as_ref(), place).await;
+    let held_by = match &holder {
+        Some(Holder { process, name }) => format!("process {process} ({name})"),
+        None => "another process".to_owned(),
+    };
+    match (&holder, &owner) {
+        // It may not even be held: this machine may not have the address.
+        (None, Owner::Stranger | Owner::Unknown) => Finding::of_error(name, &error),
+        _ => {
+            let holder = holder.as_ref();
+            let may_be_crawler = holder.is_none_or(|holder| holder.name == "crawler");
+            of_owner((name, flag), address, (&held_by, may_be_crawler), &owner)
+        }
+    }
+}
+
+/// Returns who of this cluster has the port.
+async fn owner(address: SocketAddr, holder: Option<&Holder>, place: &ClusterPlace) -> Owner {
+    if let Some(etcd) = &place.etcd {
+        // The check of the store tells why it cannot be asked.
+        let Ok(cluster) = cluster::look(etcd).await else {
+            return Owner::Unknown;
+        };
+        return match cluster.node_at(address).await {
+            Some(node) => Owner::Own(node.id.to_string()),
+            None => Owner::Stranger,
+        };
+    }
+    let Ok(DataPlace::Folder(folder)) = place.data.parse() else {
+        return Owner::Stranger;
+    };
+    match EmbeddedStore::last_holder(&folder.join(STORE)) {
+        Ok(Some(process)) if holder.is_some_and(|holder| holder.process == process) => {
+            Owner::Own("crawler up".to_owned())
+        }
+        Ok(_) => Owner::Stranger,
+        Err(_) => Owner::Unknown,
+    }
+}
+
+/// Returns the finding about a port that is taken.
+fn of_owner(
+    (name, flag): (&'static str, &'static str),
+    address: SocketAddr,
+    (held_by, may_be_crawler): (&str, bool),
+    owner: &Owner,
+) -> Finding {
+    let advice = format!("stop it, or choose another address with {flag}");
+    match owner {
+        _ if !may_be_crawler => {
+            Finding::failed(name, format!("{address} is held by {held_by}"), advice)
+        }
+        Owner::Own(own) => Finding::ok(name, format!("{address} is held by {own}, {held_by}")),
+        Owner::Stranger => {
+            let found = format!("{address} is held by {held_by}, which is no node of this cluster");
+            Finding::failed(name, found, advice)
+        }
+        Owner::Unknown => {
+            let found = format!(
+                "{address} is held by {held_by}; the store does not tell if it is a node of this cluster"
+            );
+            Finding::warning(name, found, "look at the check of the store")
+        }
     }
 }
 
@@ -92,8 +148,12 @@ fn listening(table: &str, port: u16) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::cli::doctor::Verdict;
+    use crate::config::FileConfig;
+    use crawler_store::embedded::Settings;
 
     const TABLE: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
    0: 0100007F:2383 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 12345 1 0
@@ -106,11 +166,21 @@ mod tests {
         assert_eq!(listening(TABLE, 9090), Vec::<String>::new());
     }
 
+    /// Returns a place without etcd whose data root is this folder.
+    fn place(data: &Path) -> ClusterPlace {
+        ClusterPlace {
+            data: data.display().to_string(),
+            etcd: None,
+            config: FileConfig::default(),
+        }
+    }
+
     #[tokio::test]
     async fn a_port_of_another_program_is_told_with_its_process() {
+        let folder = tempfile::tempdir().unwrap();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let taken = check("http port", "--http", address).await;
+        let taken = check("http port", "--http", address, &place(folder.path())).await;
         assert_eq!(taken.result, Verdict::Failed);
         if cfg!(target_os = "linux") {
             let own = format!("process {} (", std::process::id());
@@ -119,16 +189,50 @@ mod tests {
         assert!(taken.found.contains(&address.to_string()), "{taken:?}");
     }
 
-    #[test]
-    fn a_port_of_a_crawler_is_well() {
-        let holder = Holder {
-            process: 7,
+    #[tokio::test]
+    async fn a_crawler_up_is_known_by_the_store_of_its_data_root() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let holder = |process| Holder {
+            process,
             name: "crawler".to_owned(),
         };
+        let own = holder(std::process::id());
         let address = "127.0.0.1:9091".parse().unwrap();
-        let found = of_holder("grpc port", "--grpc", address, &holder);
-        assert_eq!(found.result, Verdict::Ok);
-        let expected = "127.0.0.1:9091 is held by process 7 (crawler)";
-        assert_eq!(found.found, expected);
+        let fresh = owner(address, Some(&own), &place(root)).await;
+        assert_eq!(fresh, Owner::Stranger);
+        let _store = EmbeddedStore::open(&root.join(STORE), Settings::default()).unwrap();
+        let running = owner(address, Some(&own), &place(root)).await;
+        assert_eq!(running, Owner::Own("crawler up".to_owned()));
+        let other = owner(address, Some(&holder(1)), &place(root)).await;
+        assert_eq!(other, Owner::Stranger);
+    }
+
+    #[test]
+    fn only_a_node_of_the_cluster_may_have_the_port() {
+        let address = "127.0.0.1:9091".parse().unwrap();
+        let crawler = ("process 7 (crawler)", true);
+        let other = ("process 8 (nginx)", false);
+        let own = Owner::Own("worker-1".to_owned());
+        for (holder, owner, result, found) in [
+            (crawler, &own, Verdict::Ok, "worker-1, process 7 (crawler)"),
+            (
+                crawler,
+                &Owner::Stranger,
+                Verdict::Failed,
+                "process 7 (crawler), which is no node of this cluster",
+            ),
+            (
+                crawler,
+                &Owner::Unknown,
+                Verdict::Warning,
+                "process 7 (crawler); the store does not tell if it is a node of this cluster",
+            ),
+            (other, &own, Verdict::Failed, "process 8 (nginx)"),
+        ] {
+            let finding = of_owner(("grpc port", "--grpc"), address, holder, owner);
+            let expected = format!("127.0.0.1:9091 is held by {found}");
+            assert_eq!((finding.result, finding.found), (result, expected));
+        }
     }
 }
