@@ -48,7 +48,10 @@ fn a_port_of_a_crawler_elsewhere_is_not_free() {
     assert_eq!(ended.code, Some(1), "{}{}", ended.stdout, ended.stderr);
     let (result, found) = finding(&ended, "grpc port");
     assert_eq!(result, "failed");
-    assert!(found.ends_with("which is no node of this cluster"), "{found}");
+    assert!(
+        found.ends_with("which is no node of this cluster"),
+        "{found}"
+    );
 }
 
 #[test]
