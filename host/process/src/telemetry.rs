@@ -18,6 +18,7 @@ mod fields;
 mod file;
 mod json;
 mod lines;
+mod panics;
 pub mod profile;
 mod rotation;
 #[cfg(any(test, feature = "testing"))]
@@ -124,7 +125,8 @@ impl Log {
     }
 }
 
-/// Starts logging. It is called once, by main. Lines for a file wait until [`Log::start`].
+/// Starts logging. It is called once, by main. Lines for a file wait until [`Log::start`]. The file gets the panics of the
+/// process too, which are told on stderr in any case.
 pub fn init(settings: &Settings, default_filter: &str) -> Result<Log, LogError> {
     let filter = settings.filter.as_deref().unwrap_or(default_filter);
     let filter = EnvFilter::try_new(filter).map_err(|e| LogError::Filter {
@@ -152,6 +154,9 @@ pub fn init(settings: &Settings, default_filter: &str) -> Result<Log, LogError> 
     };
     let started = dispatch.try_init();
     started.map_err(|e| LogError::Started { why: e.to_string() })?;
+    if writer.is_some() {
+        panics::log_panics();
+    }
     Ok(Log { writer })
 }
 
