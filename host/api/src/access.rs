@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crawler_access::audit::{AuditEntry, AuditLog};
+use crawler_access::ca::CertificateFacts;
 use crawler_access::gate::{Admission, Gate};
 use crawler_master::Code;
 use crawler_model::access::{Grants, Right, Role, TokenId};
@@ -63,8 +64,8 @@ pub(crate) struct Caller {
     is_node: bool,
     /// True if a master that knows the secret of the nodes has handed the call on.
     is_through_node: bool,
-    /// True if a node makes the call, as far as a listener can tell that asks for no token.
-    is_said_of_node: bool,
+    /// True if the listener asks for no token, and a node makes the call by its certificate.
+    is_certified_node: bool,
     /// Value of the header `Authorization`, with which the call is handed on to the leader.
     authorization: Option<Secret>,
     method: Option<&'static Method>,
@@ -101,8 +102,7 @@ impl Access {
                 address,
                 // The leader may ask for a token.
                 authorization: authorization.map(Secret::new),
-                is_said_of_node: shown.is_handed_on
-                    || method.is_some_and(|method| method.name == methods::FOR_NODES),
+                is_certified_node: is_call_of_node(method, &shown),
                 method,
                 ..Caller::default()
             };
@@ -143,6 +143,18 @@ impl Access {
     }
 }
 
+/// Returns true if the call is one that nodes make, and the certificate of its connection names a node that makes it. What
+/// the call says of itself proves nothing.
+fn is_call_of_node(method: Option<&Method>, shown: &Headers<'_>) -> bool {
+    let is_for_nodes = method.is_some_and(|method| method.name == methods::FOR_NODES);
+    if !is_for_nodes && !shown.is_handed_on {
+        return false;
+    }
+    let facts = shown.certificate.map(CertificateFacts::of_der);
+    let node = facts.and_then(Result::ok).and_then(|facts| facts.node());
+    node.is_some_and(|node| is_for_nodes || node.role == NodeRole::Master)
+}
+
 /// Checks that a caller may make a call. Names in it are checked where they are known.
 fn check_method(caller: &Caller, method: Option<&Method>) -> Result<(), Problem> {
     let Some(method) = method else {
@@ -179,7 +191,7 @@ impl Caller {
     /// Returns the key by which the calls of this caller are bounded; `None` for calls between nodes, which have
     /// bounds of their own.
     pub(crate) fn limit_key(&self) -> Option<CallerKey> {
-        if self.is_node || self.is_through_node || self.is_said_of_node {
+        if self.is_node || self.is_through_node || self.is_certified_node {
             return None;
         }
         let subject = self.admission().map(|admission| &admission.subject);

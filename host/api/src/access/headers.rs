@@ -16,7 +16,7 @@ pub(crate) struct Headers<'a> {
     pub(crate) node: Option<&'a [u8]>,
     /// True if the call says that a master hands it on.
     pub(crate) is_handed_on: bool,
-    /// Certificate of the connection, in DER.
+    /// Certificate of the connection, in DER, for which a CA of this listener vouches; `None` if it asks for none.
     pub(crate) certificate: Option<&'a [u8]>,
 }
 

@@ -43,24 +43,37 @@ fn a_node_that_joins_shows_no_token_and_gets_no_right() {
 }
 
 #[test]
-fn calls_between_nodes_are_not_bounded_by_caller() {
-    let address = Some(([10, 0, 0, 1], 7).into());
-    let key = |method: &str, shown: Headers<'_>| {
-        let caller = Access::Open.caller(Method::named(method), shown, address);
-        caller.unwrap().limit_key()
-    };
-    let own = Headers::default();
-    assert_eq!(
-        key("AddResource", own),
-        Some(CallerKey::of(None, address)),
-        "a client"
+fn only_calls_of_certified_nodes_are_not_bounded_by_caller() {
+    let authority = Authority::new("of a cluster");
+    let der = |uri| authority.issue_to_node(uri).der;
+    let (master, worker) = (
+        der("crawler://0f/master/master-1"),
+        der("crawler://0f/worker/worker-1"),
     );
-    let handed_on = Headers {
-        is_handed_on: true,
-        ..own
-    };
-    assert_eq!(key("AddResource", handed_on), None);
-    assert_eq!(key(methods::FOR_NODES, own), None);
+    let client = authority.issue().der;
+    let address = Some(([10, 0, 0, 1], 7).into());
+    let bounded = Some(CallerKey::of(None, address));
+    for (method, is_handed_on, certificate, expected) in [
+        ("AddResource", false, None, &bounded),
+        ("AddResource", true, None, &bounded),
+        ("AddResource", true, Some(&client), &bounded),
+        ("AddResource", true, Some(&worker), &bounded),
+        ("AddResource", false, Some(&master), &bounded),
+        ("AddResource", true, Some(&master), &None),
+        (methods::FOR_NODES, false, None, &bounded),
+        (methods::FOR_NODES, false, Some(&client), &bounded),
+        (methods::FOR_NODES, false, Some(&worker), &None),
+        (methods::FOR_NODES, false, Some(&master), &None),
+    ] {
+        let shown = Headers {
+            is_handed_on,
+            certificate: certificate.map(Vec::as_slice),
+            ..Headers::default()
+        };
+        let caller = Access::Open.caller(Method::named(method), shown, address);
+        let key = caller.unwrap().limit_key();
+        assert_eq!(key, *expected, "{method} {is_handed_on}");
+    }
     assert_eq!(Caller::node(address).limit_key(), None);
 }
 

@@ -60,7 +60,7 @@ pub(super) async fn check_access(
     let peer = request.extensions().get::<Peer>();
     let shown = Headers {
         authorization: authorization.map(|value| value.as_bytes()),
-        // Masters hand calls on over gRPC.
+        // Nodes call over gRPC.
         node: None,
         is_handed_on: false,
         certificate: peer.and_then(|peer| peer.certificate.as_deref()),
