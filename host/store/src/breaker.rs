@@ -18,11 +18,11 @@ pub use store::BreakerStore;
 /// Settings of a circuit breaker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BreakerSettings {
-    /// Failures in a row that open the circuit.
+    /// Failures in a row that open the circuit: setting `store-failures`.
     pub failures: u32,
-    /// Time from an opening to the next probe.
+    /// Time from an opening to the next probe: setting `store-pause`.
     pub pause: Duration,
-    /// Time for the answer to a probe: all other calls fail meanwhile.
+    /// Time for the answer to a probe: setting `store-probe-timeout`. All other calls fail meanwhile.
     pub probe_timeout: Duration,
 }
 

@@ -62,6 +62,9 @@ fn the_book_tells_the_defaults_of_settings() {
             ("--api-rate", number(calls.limits.rate.into())),
             ("--api-concurrency", number(calls.limits.concurrency.into())),
             ("--api-streams", number(calls.limits.streams.into())),
+            ("--store-failures", calls.breaker.failures.to_string()),
+            ("--store-pause", time(calls.breaker.pause)),
+            ("--store-probe-timeout", time(calls.breaker.probe_timeout)),
         ],
     );
     check(

@@ -22,7 +22,7 @@ use crawler_plugin::Admit;
 use crawler_process::clock::Clock;
 use crawler_process::task::TaskScope;
 use crawler_sink::items::ItemStore;
-use crawler_store::breaker::{BreakerSettings, BreakerStore};
+use crawler_store::breaker::BreakerStore;
 use crawler_store::catalog::Catalog;
 use crawler_store::election::{Election, Leadership};
 use crawler_store::ids::IdIssuer;
@@ -103,7 +103,7 @@ impl MasterNode {
         let strategy = placement.strategy;
         let (replica, feeder) = Replica::new(catalog.clone(), strategy);
         // Callers wait for their answers. All other parts go on trying by themselves.
-        let breaker = BreakerStore::new(catalog.store().clone(), BreakerSettings::default());
+        let breaker = BreakerStore::new(catalog.store().clone(), calls.breaker);
         let for_calls = Catalog::new(Arc::new(breaker), catalog.keys().clone());
         let control = Arc::new(Control::new(ControlParts {
             election_status,

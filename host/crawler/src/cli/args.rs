@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
@@ -177,6 +179,14 @@ pub(super) fn label(text: &str) -> Result<(String, String), String> {
 /// Parses a time such as `1s` or `250ms`, in milliseconds.
 pub(super) fn millis(text: &str) -> Result<u64, String> {
     parse_millis(text).ok_or_else(|| "write a time like 250ms or 1s".to_owned())
+}
+
+/// Parses a time for which calls do without the store, or wait for it.
+pub(super) fn store_time(text: &str) -> Result<Duration, String> {
+    const BOUNDS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3_600);
+    let time = humantime::parse_duration(text).ok();
+    let time = time.filter(|time| BOUNDS.contains(time));
+    time.ok_or_else(|| "write a time from 1ms to 1h, such as 5s".to_owned())
 }
 
 /// Parses a size such as `64MiB` or `4096`, in bytes.

@@ -5,10 +5,11 @@ use std::time::Duration;
 use clap::Args;
 
 use super::Failure;
-use super::args::size;
+use super::args::{size, store_time};
 use crawler_api::CallerLimits;
 use crawler_api::requests::RequestSettings;
 use crawler_frontier::reader::pool::DEFAULT_READERS;
+use crawler_store::breaker::BreakerSettings;
 
 /// Default number of plugins that are pushed at once; `--uploads` shows it.
 const DEFAULT_UPLOADS: u32 = 4;
@@ -24,6 +25,8 @@ pub struct CallOptions {
     pub frontier_readers: usize,
     /// Bounds on the calls of each caller.
     pub limits: CallerLimits,
+    /// Time at which calls fail at once because the store is away, and until which.
+    pub breaker: BreakerSettings,
 }
 
 impl Default for CallOptions {
@@ -32,6 +35,7 @@ impl Default for CallOptions {
             uploads: DEFAULT_UPLOADS as usize,
             frontier_readers: DEFAULT_READERS,
             limits: CallerLimits::default(),
+            breaker: BreakerSettings::default(),
         }
     }
 }
@@ -68,6 +72,15 @@ pub(super) struct CallArgs {
     /// again. 0 allows any number
     #[arg(long, value_name = "N", default_value_t = CallerLimits::default().streams, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     api_streams: u32,
+    /// Calls in a row that the store has not answered, after which further ones fail at once
+    #[arg(long, value_name = "N", default_value_t = BreakerSettings::default().failures, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    store_failures: u32,
+    /// How long calls fail at once before one of them asks the store again
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = store_time)]
+    store_pause: Duration,
+    /// How long that call waits for the store, while all others fail
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = store_time)]
+    store_probe_timeout: Duration,
 }
 
 impl RequestArgs {
@@ -108,6 +121,11 @@ impl CallArgs {
                 rate: self.api_rate,
                 concurrency: self.api_concurrency,
                 streams: self.api_streams,
+            },
+            breaker: BreakerSettings {
+                failures: self.store_failures,
+                pause: self.store_pause,
+                probe_timeout: self.store_probe_timeout,
             },
         }
     }

@@ -1,6 +1,7 @@
 //! Tests of command lines and their options, and of messages about invalid ones.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::*;
 use crate::cli::engine::EngineOptions;
@@ -15,6 +16,7 @@ use crawler_model::plugin::LimitName;
 use crawler_model::resource::{CrawlSettings, Robots, Unchanged};
 use crawler_process::confine::Confinement;
 use crawler_process::telemetry::chain;
+use crawler_store::breaker::BreakerSettings;
 
 mod reference;
 
@@ -163,6 +165,17 @@ fn up_takes_ports_of_this_machine_and_fills_in_defaults() {
     assert_eq!(options.engine.pool_instances, 64);
     assert_eq!(options.requests, RequestSettings::default());
     assert_eq!(options.calls, CallOptions::default());
+    let impatient = up("up --store-failures=1 --store-pause=2s --store-probe-timeout=100ms");
+    let expected = BreakerSettings {
+        failures: 1,
+        pause: Duration::from_secs(2),
+        probe_timeout: Duration::from_millis(100),
+    };
+    assert_eq!(impatient.calls.breaker, expected);
+    for refused in ["up --store-pause=0s", "up --store-probe-timeout=2h"] {
+        check_refused(refused, "write a time from 1ms to 1h, such as 5s");
+    }
+    check_refused("up --store-failures=0", "0 is not in 1..=1000000");
     assert_eq!(options.engine.memory, None);
     assert_eq!(up("up --memory 2GiB").engine.memory, Some(2 << 30));
     check_refused("up --memory 100MiB", "a process needs at least 128MiB");

@@ -100,7 +100,12 @@ impl BreakerStore {
         drop(circuit);
         match change {
             Some(Change::Opened) => {
-                tracing::warn!(why, "calls fail at once until the store answers again");
+                let setting = "--store-failures";
+                tracing::warn!(
+                    why,
+                    setting,
+                    "calls fail at once until the store answers again"
+                );
             }
             Some(Change::Closed) => tracing::info!("the store answers calls again"),
             None => {}
