@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use async_trait::async_trait;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use wasmtime::component::Linker;
 
 use super::admission::{self, Compiled, checks};
@@ -23,12 +24,14 @@ use crawler_model::id::Digest;
 use crawler_process::task::spawn_blocking;
 
 mod budget;
+mod counts;
 mod loaded;
 mod settings;
 pub(crate) mod setup;
 mod ticker;
 
 use budget::Budget;
+pub use counts::{EngineCounts, EngineUse};
 pub use loaded::Plugin;
 pub use settings::{EngineSettings, POOL_INSTANCES};
 pub(crate) use setup::{
@@ -49,6 +52,7 @@ struct Shared {
     settings: EngineSettings,
     cache: Option<Cache>,
     calls: Budget,
+    counts: EngineCounts,
     compiles: Semaphore,
     loaded: Mutex<HashMap<Digest, Arc<tokio::sync::Mutex<Weak<Plugin>>>>>,
     _ticker: Ticker,
@@ -93,6 +97,7 @@ impl Engine {
         Ok(Self {
             shared: Arc::new(Shared {
                 calls: Budget::new(settings.pool_instances, settings.call_memory),
+                counts: EngineCounts::default(),
                 compiles: Semaphore::new(settings.n_compiling.max(1)),
                 wasmtime,
                 linker,
@@ -139,6 +144,31 @@ impl Engine {
         Ok(plugin)
     }
 
+    /// Returns the counts of the engine since its start.
+    pub fn counts(&self) -> &EngineCounts {
+        &self.shared.counts
+    }
+
+    /// Returns how much of the engine is in use.
+    pub fn present_use(&self) -> EngineUse {
+        let (calls, max_calls) = self.shared.calls.slots();
+        let (memory, max_memory) = self.shared.calls.bytes();
+        let loaded = self.shared.loaded.lock();
+        let loaded = loaded.unwrap_or_else(PoisonError::into_inner);
+        // A slot that is locked belongs to a plugin that is being loaded.
+        let ready = loaded.values().filter(|slot| {
+            let plugin = slot.try_lock();
+            plugin.is_ok_and(|plugin| plugin.strong_count() > 0)
+        });
+        EngineUse {
+            calls,
+            max_calls,
+            memory,
+            max_memory,
+            plugins: ready.count() as u64,
+        }
+    }
+
     fn slot(&self, digest: Digest) -> Arc<tokio::sync::Mutex<Weak<Plugin>>> {
         let loaded = self.shared.loaded.lock();
         let mut loaded = loaded.unwrap_or_else(PoisonError::into_inner);
@@ -167,6 +197,9 @@ impl Engine {
             if let Err(error) = &plugin {
                 tracing::warn!(%digest, %error, "compiled plugin cannot be loaded: compiling it again");
                 cache.forget(digest);
+            }
+            if plugin.is_ok() {
+                engine.shared.counts.loads.add("cache", 1);
             }
             Ok(plugin.ok())
         })
@@ -218,6 +251,7 @@ impl Engine {
         })
         .await?;
         if let Some(frame) = cached {
+            self.shared.counts.loads.add("cache", 1);
             return Ok((interface, Compiled::from_frame(frame)?));
         }
         let _permit = self
@@ -226,9 +260,12 @@ impl Engine {
             .acquire()
             .await
             .expect("the semaphore is never closed");
+        let begun = Instant::now();
         let frame =
             admission::child::compile(&self.shared.settings, self.shared.memory_mode, bytes)
                 .await?;
+        self.shared.counts.loads.add("compiled", 1);
+        self.shared.counts.compiles.add(begun.elapsed());
         let compiled = Compiled::from_frame(frame.clone())?;
         let engine = self.clone();
         blocking("keep the compiled plugin", move || {

@@ -1,12 +1,15 @@
-//! Parts that every process of the crawler has: clock, rights, tasks, retries, rates, memory, stages and log.
+//! Parts that every process of the crawler has: clock, rights, tasks, retries, rates, memory, stages, counts and
+//! log.
 //!
 //! Nothing here knows what a crawl is. The modules do not depend on each other, except that the log tells its
-//! lines' time by the clock, and that the memory is made free by a task.
+//! lines' time by the clock, that the memory is made free by a task, and
+//! that it is counted how often a crawl is put back.
 
 pub mod clock;
 pub mod confine;
 pub mod limiter;
 pub mod memory;
+pub mod metrics;
 pub mod retry;
 pub mod stage;
 pub mod task;

@@ -39,6 +39,7 @@ pub use account::{Account, MemoryReservation};
 pub use crawl_memory::CrawlMemory;
 pub use watermarks::{Advice, Watermarks};
 
+use crate::metrics::Count;
 use usage::CrawlUsage;
 use watermarks::WatermarkWatch;
 
@@ -60,6 +61,21 @@ struct Shared {
     is_short: AtomicBool,
     state: Mutex<State>,
     caches: Mutex<Vec<Cache>>,
+    /// Number of times that a crawl was put back.
+    n_put_back: Count,
+}
+
+/// Use of the memory at one moment, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// Bytes in use at the last sample.
+    pub resident: u64,
+    /// Bytes that the process may use. If `None`, nobody watches.
+    pub allowed: Option<u64>,
+    /// True while no page is taken.
+    pub is_short: bool,
+    /// Number of times that a crawl was put back.
+    pub n_put_back: u64,
 }
 
 #[derive(Default)]
@@ -123,8 +139,8 @@ impl Memory {
             }
             (true, true) | (false, false) => {}
         }
-        if advice.puts_back {
-            put_back_largest(&usages, resident, allowed);
+        if advice.puts_back && put_back_largest(&usages, resident, allowed) {
+            self.shared.n_put_back.add(1);
         }
         for usage in &usages {
             usage.pass(advice.is_short);
@@ -133,6 +149,17 @@ impl Memory {
             usages.iter().for_each(|usage| usage.wake());
         }
         advice
+    }
+
+    /// Returns how the memory is used, as of the last sample.
+    pub fn present_use(&self) -> MemoryUse {
+        let state = self.state();
+        MemoryUse {
+            resident: state.resident,
+            allowed: state.watch.as_ref().map(|watch| watch.marks().hard),
+            is_short: self.is_short(),
+            n_put_back: self.shared.n_put_back.read(),
+        }
     }
 
     /// Makes caches smaller, and returns free memory to the operating system.
@@ -199,8 +226,8 @@ impl std::fmt::Debug for Memory {
 }
 
 /// Tells the crawl that uses most that it is put back. A crawl that uses nothing, or is put back already,
-/// would free nothing.
-fn put_back_largest(usages: &[Arc<CrawlUsage>], resident: u64, allowed: u64) {
+/// would free nothing. Returns false if there is no other.
+fn put_back_largest(usages: &[Arc<CrawlUsage>], resident: u64, allowed: u64) -> bool {
     let used = usages
         .iter()
         .filter(|usage| !usage.is_put_back())
@@ -209,12 +236,13 @@ fn put_back_largest(usages: &[Arc<CrawlUsage>], resident: u64, allowed: u64) {
         .filter(|(bytes, _)| *bytes > 0)
         .max_by_key(|(bytes, _)| *bytes)
     else {
-        return;
+        return false;
     };
     let (resident, allowed, bytes) = (mib(resident), mib(allowed), mib(bytes));
     largest.put_back(format!(
         "put back: this worker uses {resident} of the {allowed} that --memory allows, and this crawl has {bytes} in use, more than any other; nothing is lost, and it goes on with fewer pages at once when memory is free; raise --memory of the worker, or lower --concurrency, --max-file, --limit memory or --limit body of the resource"
     ));
+    true
 }
 
 fn mib(bytes: u64) -> String {

@@ -11,6 +11,8 @@ const UNIT: u64 = 1 << 20;
 /// Room for the calls of one engine.
 pub(super) struct Budget {
     slots: Semaphore,
+    /// Number of slots in all.
+    all_slots: u64,
     memory: Semaphore,
     /// Number of units in all.
     all: u64,
@@ -39,6 +41,7 @@ impl Budget {
         let all = (bytes / UNIT).clamp(1, u64::from(u32::MAX));
         Self {
             slots: Semaphore::new(n_calls.max(1) as usize),
+            all_slots: n_calls.max(1).into(),
             memory: Semaphore::new(usize::try_from(all).unwrap_or(usize::MAX >> 3)),
             all,
         }
@@ -58,6 +61,19 @@ impl Budget {
             _memory: memory.expect("the semaphore is never closed"),
             _slot: slot.expect("the semaphore is never closed"),
         })
+    }
+
+    /// Returns the slots that are taken, and all of them.
+    pub(super) fn slots(&self) -> (u64, u64) {
+        let n_free = self.slots.available_permits() as u64;
+        (self.all_slots.saturating_sub(n_free), self.all_slots)
+    }
+
+    /// Returns the bytes that are taken, and all of them.
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        let n_free = self.memory.available_permits() as u64;
+        let n_taken = self.all.saturating_sub(n_free);
+        (n_taken * UNIT, self.all * UNIT)
     }
 }
 
@@ -81,6 +97,8 @@ mod tests {
         drop(small);
         assert!(enter(41).is_none());
         let _next = enter(40).expect("there is room").unwrap();
+        assert_eq!(budget.bytes(), (100 * MIB, 100 * MIB));
+        assert_eq!(budget.slots(), (2, 64));
         drop(large);
         assert!(enter(60).is_some());
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use crawler_schema::JsonSchema;
 use sha2::Digest as _;
+use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 
 use super::Engine;
@@ -88,11 +89,18 @@ impl Plugin {
         now: UnixMillis,
         seed: [u8; 32],
     ) -> CallReport {
+        let counts = self.engine.counts();
         let granted = config.limits.of_plugin(&self.description);
+        let asked = Instant::now();
         let room = match self.engine.shared.calls.enter(granted.memory).await {
             Ok(room) => room,
-            Err(refused) => return no_room(&refused),
+            Err(refused) => {
+                let report = no_room(&refused);
+                counts.note(&report, asked.elapsed());
+                return report;
+            }
         };
+        let waited = asked.elapsed();
         let call = Call {
             kind,
             description: Some(Arc::clone(&self.description)),
@@ -104,6 +112,7 @@ impl Plugin {
         };
         let report = instance::run(&self.linked, call, rule).await;
         drop(room);
+        counts.note(&report, waited);
         report
     }
 }
