@@ -11,7 +11,7 @@
 //! when a page is tried again.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ use crawler_model::crawl::{Page, UnixMillis, is_same_host};
 use crawler_model::frontier::DelaySource;
 use crawler_model::page::PageText;
 use crawler_model::resource::DEFAULT_DELAY;
-use crawler_model::settings::{AccessName, USUAL_AGENT};
+use crawler_model::settings::AccessName;
 use crawler_process::clock::Clock;
 use crawler_process::stage::Stage;
 use failed::within;
@@ -45,6 +45,7 @@ use sent::{OPEN_FILES_WAIT, Sent};
 mod body;
 mod cached;
 mod client;
+mod counts;
 mod failed;
 #[cfg(feature = "fuzz")]
 #[doc(hidden)]
@@ -63,6 +64,7 @@ mod sent;
 mod settings;
 
 pub use client::SetupError;
+pub use counts::FetchCounts;
 pub(crate) use head::OF_CODING;
 pub use host_signal::retry_after;
 pub use settings::{FetchSettings, ProxySettings};
@@ -84,6 +86,7 @@ pub struct HttpFetcher {
     cache: Option<HttpCache>,
     /// True once a site outside the operator's networks was asked without a contact in the user agent.
     is_nameless: AtomicBool,
+    counts: FetchCounts,
 }
 
 impl std::fmt::Debug for HttpFetcher {
@@ -126,26 +129,13 @@ impl HttpFetcher {
             clock,
             cache: None,
             is_nameless: AtomicBool::new(false),
+            counts: FetchCounts::default(),
         })
     }
 
     /// Forgets the robots.txt of the sites that were asked least recently, to free memory.
     pub fn shrink(&self) {
         self.robots.shrink();
-    }
-
-    /// Warns once a process that the user agent has no contact: the owners of a site should know whom to ask
-    /// about a crawl.
-    fn want_contact(&self, url: &Url) {
-        let is_usual = self.settings.user_agent == USUAL_AGENT;
-        if is_usual
-            && !self.resolver.is_inside(url)
-            && !self.is_nameless.swap(true, Ordering::Relaxed)
-        {
-            tracing::warn!(
-                "sites see {USUAL_AGENT:?} and cannot tell whom to ask about it; set contact of [fetch] in the config file"
-            );
-        }
     }
 
     /// Performs one exchange once its host has its turn. Names behind proxies are judged here, because no
@@ -227,7 +217,7 @@ impl Fetch for HttpFetcher {
                     Ok(pace) => self.send(&hop, max_body, &pace, requester).await,
                     Err(failure) => failure.into(),
                 };
-                request_log::log_outcome(&sent.outcome, begun);
+                self.note_outcome(&sent.outcome, begun);
                 sent
             };
             let sent = request.instrument(request_log::span(&hop)).await;

@@ -73,6 +73,12 @@ impl Throttle {
         }
     }
 
+    /// Returns the number of hosts that are known.
+    pub(super) fn n_hosts(&self) -> usize {
+        let hosts = self.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        hosts.by_name.len()
+    }
+
     /// Returns true if requests to one address are spaced.
     pub(super) fn spaces_addresses(&self) -> bool {
         self.settings.address_rate.is_some()

@@ -31,6 +31,7 @@
 //! maintenance   in the background: reads URLs in, hears what is durable, forgets idle hosts
 //! outbox        items on their way out
 //! disk          how many bytes it has there
+//! counts        what all frontiers of the process have written, for metrics
 //! suspects      pages that may have ended the process
 //! root          the same for calls of `root`
 //! sweep         what earlier runs have left
@@ -44,6 +45,7 @@
 //! frontier is opened again and read anew. A commit that is dropped while it waits for the guard may still be
 //! made by the task that holds it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -66,6 +68,7 @@ mod blocks;
 mod cached_tables;
 mod candidates;
 mod clock;
+mod counts;
 mod disk;
 mod disk_cache;
 mod frontiers;
@@ -95,6 +98,7 @@ mod tests;
 mod writer;
 
 pub use super::OpenOptions;
+pub use counts::FrontierCounts;
 pub use disk_cache::DiskCache;
 pub use frontiers::{Frontiers, LastFault, segments};
 use inner::Inner;
@@ -213,6 +217,10 @@ impl Frontier for DurableFrontier {
 
     fn statistics(&self) -> Statistics {
         self.inner.state().statistics.statistics()
+    }
+
+    fn statuses(&self) -> BTreeMap<u16, u64> {
+        self.inner.state().statistics.statuses()
     }
 
     fn in_flight(&self) -> usize {

@@ -20,6 +20,7 @@
 //! Backends: [`durable`], on an object store, which survives any crash, and [`memory`], which is bounded and
 //! gone with the process.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -169,6 +170,11 @@ pub trait Frontier: ItemOutbox + LinkExchange + LogStore {
 
     /// Returns the statistics of this run. Those of the last second may be lost in a crash, unlike counts.
     fn statistics(&self) -> Statistics;
+
+    /// Returns the attempts that ended a page in this run, by the status of the answer, as the statistics have them.
+    fn statuses(&self) -> BTreeMap<u16, u64> {
+        self.statistics().statuses
+    }
 
     /// Returns the number of pages that are taken and neither committed nor given back.
     fn in_flight(&self) -> usize;

@@ -135,7 +135,7 @@ impl HttpFetcher {
                     let sent = within(limit, "timeout", sent.map(Ok)).await;
                     sent.unwrap_or_else(|slow| Sent::nothing(slow, 0))
                 };
-                request_log::log_outcome(&sent.outcome, begun);
+                self.note_outcome(&sent.outcome, begun);
                 sent
             };
             let sent = request.instrument(request_log::span(&hop)).await;

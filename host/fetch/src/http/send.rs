@@ -1,10 +1,12 @@
 //! Sending of one hop when its host has its turn.
 
 use std::pin::pin;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use tokio::time::Instant;
+use url::Url;
 
 use super::hop::{Exchange, Hop, Outcome};
 use super::sent::{OPEN_FILES_WAIT, Sent};
@@ -15,6 +17,7 @@ use crate::throttle::{Address, MAX_WAIT, Pace, Paused, Permit, Requester, Shared
 use crate::turns::call::LEASE;
 use crate::turns::{TurnInUse, Turns};
 use crawler_model::crawl::clock_of;
+use crawler_model::settings::USUAL_AGENT;
 use crawler_process::stage::Stage;
 
 /// A host that may be asked now.
@@ -132,6 +135,20 @@ impl HttpFetcher {
             outcome,
             host_ready_at: after(now, host_delay.time.max(pause)),
             delay_by: host_delay.by,
+        }
+    }
+
+    /// Warns once a process that the user agent has no contact: the owners of a site should know whom to ask
+    /// about a crawl.
+    fn want_contact(&self, url: &Url) {
+        let is_usual = self.settings.user_agent == USUAL_AGENT;
+        if is_usual
+            && !self.resolver.is_inside(url)
+            && !self.is_nameless.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(
+                "sites see {USUAL_AGENT:?} and cannot tell whom to ask about it; set contact of [fetch] in the config file"
+            );
         }
     }
 

@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::blocks::Blocks;
 use super::cached_tables::CachedTables;
+use super::counts::FrontierCounts;
 use super::disk_cache::DiskCache;
 use super::memory_budget::MemoryBudget;
 use super::settings::DurableSettings;
@@ -30,6 +31,8 @@ pub struct Frontiers {
     pub(super) seen: SeenCache,
     pub(super) last_fault: LastFault,
     pub(super) n_opened: AtomicUsize,
+    /// Counts of the work of all frontiers.
+    pub(super) counts: FrontierCounts,
     /// Number that tells this process from earlier ones; never 0.
     pub(super) process: u64,
     /// Permit to try a page alone, so that an end of the process counts against one page only.
@@ -53,6 +56,7 @@ impl Frontiers {
             settings,
             last_fault: Arc::new(|| None),
             n_opened: AtomicUsize::new(1),
+            counts: FrontierCounts::default(),
             process: rand::random::<u64>() | 1,
             alone: Arc::new(Semaphore::new(1)),
             memory_budget: Arc::default(),
@@ -60,6 +64,11 @@ impl Frontiers {
             #[cfg(test)]
             clock_ahead: 0,
         }
+    }
+
+    /// Returns the counts of the work of all frontiers.
+    pub fn counts(&self) -> &FrontierCounts {
+        &self.counts
     }
 
     /// Frees memory while it is short: drops caches that can be read again, and keeps no more URLs in memory

@@ -97,6 +97,7 @@ impl Frontiers {
             clock.go_on_from(u64::try_from(manifest.last_l0_clock_tick()).unwrap_or(0));
         }
         let id = self.n_opened.fetch_add(1, Ordering::Relaxed) as u64;
+        self.counts.opened.add(1);
         let build = Db::builder(path_of(shard), self.objects.clone())
             .with_settings(
                 self.settings

@@ -18,6 +18,7 @@ use crate::{Claim, FrontierError, Take, keys};
 use crawler_model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crawler_model::frontier::{KeptCookies, Validators};
 use crawler_model::id::{Run, Shard};
+use crawler_process::metrics::Durations;
 
 mod commit;
 mod host_update;
@@ -379,11 +380,12 @@ impl State {
     }
 
     /// Marks everything up to this sequence number as durable. Returns true if that changes anything.
-    pub(super) fn is_durable_to(&mut self, sequence: u64) -> bool {
+    pub(super) fn is_durable_to(&mut self, sequence: u64, took: &Durations) -> bool {
         let mut has_changed = false;
         while let Some(first) = self.undurable.front()
             && first.sequence <= sequence
         {
+            took.add(first.since.elapsed());
             self.n_undurable -= first.n_pages;
             self.outbox.durable_next = first.outbox_next;
             self.peers.durable_to(&first.links_next);

@@ -63,8 +63,11 @@ impl Inner {
         };
         let written = self.in_time("write", Box::pin(write)).await;
         break_on_drop.is_armed = false;
+        let counts = &self.frontiers.counts;
         match written {
             Ok(handle) => {
+                counts.batches.add(1);
+                counts.pages.add(n_pages as u64);
                 let sequence = handle.seqnum();
                 self.state().undurable.push_back(Written {
                     sequence,
@@ -80,6 +83,7 @@ impl Inner {
                 Ok(sequence)
             }
             Err(error) => {
+                counts.failures.add(1);
                 self.broken(error.clone());
                 Err(error)
             }
@@ -91,7 +95,8 @@ impl Inner {
     }
 
     pub(super) fn heard_durable(&self, sequence: u64) {
-        if self.state().is_durable_to(sequence) {
+        let durable = &self.frontiers.counts.durable;
+        if self.state().is_durable_to(sequence, durable) {
             let storage_epoch = self.storage_epoch;
             tracing::debug!(storage_epoch, sequence, "batches are durable");
             self.notify();

@@ -48,6 +48,11 @@ impl StatisticsRecord {
         self.statistics.clone()
     }
 
+    /// Returns the attempts that ended a page, by the status of the answer.
+    pub(in crate::durable) fn statuses(&self) -> BTreeMap<u16, u64> {
+        self.statistics.statuses.clone()
+    }
+
     /// Adds an attempt at a page.
     pub(super) fn note(&mut self, commit: &Commit) {
         commit.note_in(&mut self.statistics);
