@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
+use super::meters::{Load, Meters, Seen};
 use crawler_crawl::CrawlConfig;
 use crawler_crawl::backlog::{self, SINK_BEHIND};
 use crawler_crawl::peers::share_of;
 use crawler_crawl::put_back::MEMORY_SHORT;
 use crawler_frontier::Frontier;
 use crawler_model::crawl::Counts;
-use crawler_model::id::Shard;
+use crawler_model::id::{ResourceName, Shard};
 use crawler_model::resource::Waits;
 use crawler_model::settings::SinkName;
 use crawler_process::memory::CrawlMemory;
@@ -27,6 +28,8 @@ const SINK_UNAVAILABLE: &str = "SinkUnavailable";
 pub(super) struct CrawlState {
     shared: Arc<Mutex<Fields>>,
     changed: Arc<Notify>,
+    /// Counts of the process, and the resource that the crawl counts for.
+    meters: Option<(Arc<Meters>, ResourceName)>,
 }
 
 #[derive(Default)]
@@ -37,6 +40,8 @@ struct Fields {
     /// the shard's record are known then.
     counts: Option<Counts>,
     waits: Option<Waits>,
+    /// Totals of the frontier that the counts of the process have. `None` while it is not open.
+    seen: Option<Seen>,
     /// Reasons why items were not written at the last try, by sink.
     sink_faults: BTreeMap<SinkName, String>,
     /// Bound on items that wait for their sinks.
@@ -53,11 +58,13 @@ struct BacklogBound {
 }
 
 impl CrawlState {
-    /// Creates the state of an assignment that has not begun. Changes of it are told through `changed`.
-    pub(super) fn new(changed: Arc<Notify>) -> Self {
+    /// Creates the state of an assignment of a resource that has not begun. Changes of it are told through `changed`, and
+    /// what its frontier grows by is added to `meters`.
+    pub(super) fn new(changed: Arc<Notify>, meters: Arc<Meters>, name: ResourceName) -> Self {
         Self {
             shared: Arc::default(),
             changed,
+            meters: Some((meters, name)),
         }
     }
 
@@ -89,6 +96,8 @@ impl CrawlState {
 
     pub(super) fn opened(&self, frontier: Arc<dyn Frontier>) {
         let mut fields = self.fields();
+        // What earlier owners of the shard did is not counted here.
+        fields.seen = Some(Seen::of(&*frontier));
         fields.frontier = Some(frontier);
         fields.waits = None;
         fields.sink_faults.clear();
@@ -98,6 +107,8 @@ impl CrawlState {
     pub(super) fn closed(&self, waits: Option<Waits>) {
         let mut fields = self.fields();
         if let Some(frontier) = fields.frontier.take() {
+            self.count(&mut fields, &*frontier);
+            fields.seen = None;
             fields.counts = Some(frontier.counts());
         }
         fields.waits = waits;
@@ -120,6 +131,41 @@ impl CrawlState {
         let fields = self.fields();
         let present = fields.frontier.as_ref().map(|frontier| frontier.counts());
         present.or_else(|| fields.counts.clone())
+    }
+
+    /// Returns the load of the crawl for metrics, and why it cannot go on. What its frontier has grown by is counted.
+    pub(super) fn measure(&self) -> (Load, Option<Waits>) {
+        let waits = self.waits();
+        let mut fields = self.fields();
+        let frontier = fields.frontier.clone();
+        let load = match &frontier {
+            Some(frontier) => {
+                self.count(&mut fields, &**frontier);
+                Load::of(Some(&**frontier), &frontier.counts(), waits.is_some())
+            }
+            None => {
+                let counts = fields.counts.clone().unwrap_or_default();
+                Load::of(None, &counts, waits.is_some())
+            }
+        };
+        (load, waits)
+    }
+
+    /// Returns the counts of the process, if the crawl counts for a resource.
+    pub(super) fn meters(&self) -> Option<&Meters> {
+        self.meters.as_ref().map(|(meters, _)| &**meters)
+    }
+
+    /// Adds what the frontier has grown by to the counts of the process.
+    fn count(&self, fields: &mut Fields, frontier: &dyn Frontier) {
+        let Some((meters, name)) = &self.meters else {
+            return;
+        };
+        if let Some(before) = &mut fields.seen {
+            let now = Seen::of(frontier);
+            meters.add(name, before, &now);
+            *before = now;
+        }
     }
 
     pub(super) fn in_flight(&self) -> usize {

@@ -9,12 +9,14 @@ use tokio::sync::Notify;
 use super::crawl_state::CrawlState;
 use super::links::{LinkDelivery, LinkDeliveryError};
 use super::mailbox::Mailbox;
+use super::meters::{Load, Meters, ResourceRow, SinkCounts};
 use super::shard_owners::ShardOwners;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::peers::MAX_LINKS;
 use crawler_model::id::{Epoch, NodeId, ResourceId, ResourceName, Run};
 use crawler_model::resource::ShardId;
 use crawler_model::status::{CrawlStatus, LogLine};
+use crawler_process::metrics::add_word;
 
 /// Maximum number of log lines that are shown with a crawl's counts.
 const LAST_ERRORS: usize = 5;
@@ -29,6 +31,16 @@ pub struct Crawls {
     shared: Arc<Mutex<CrawlTable>>,
     /// Signals that a crawl has begun or ended, or waits, or goes on.
     pub(super) changed: Arc<Notify>,
+    meters: Arc<Meters>,
+}
+
+/// Crawls of this process for its metrics.
+#[derive(Debug, Clone, Default)]
+pub struct CrawlMetrics {
+    /// Rows of the resources; the last one is that of all without a row of their own.
+    pub resources: Vec<ResourceRow>,
+    /// Numbers of crawls that cannot go on, by condition.
+    pub waiting: BTreeMap<String, u64>,
 }
 
 #[derive(Default)]
@@ -67,6 +79,42 @@ pub(super) struct Running {
 }
 
 impl Crawls {
+    /// Creates a list without crawls, whose metrics tell so many resources apart.
+    pub fn telling_apart(n_resources: usize) -> Self {
+        Self {
+            meters: Arc::new(Meters::telling_apart(n_resources)),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the crawls and what this process has done for each resource, for its metrics.
+    pub fn metrics(&self) -> CrawlMetrics {
+        let known = self.known();
+        let running = known.running.values();
+        let running: Vec<_> = running
+            .map(|crawl| (crawl.name.clone(), crawl.crawl_state.clone()))
+            .collect();
+        drop(known);
+        let mut loads: BTreeMap<ResourceName, Load> = BTreeMap::new();
+        let mut waiting = BTreeMap::new();
+        for (name, crawl_state) in running {
+            let (load, waits) = crawl_state.measure();
+            loads.entry(name).or_default().add(&load);
+            if let Some(waits) = waits {
+                add_word(&mut waiting, &waits.condition, 1);
+            }
+        }
+        CrawlMetrics {
+            resources: self.meters.read(loads),
+            waiting,
+        }
+    }
+
+    /// Returns the counts of the deliveries of items since the start of the process.
+    pub fn sink_counts(&self) -> &SinkCounts {
+        &self.meters.sinks
+    }
+
     fn known(&self) -> MutexGuard<'_, CrawlTable> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -164,9 +212,9 @@ impl Crawls {
         })
     }
 
-    /// Creates the state of a crawl that is not listed yet.
-    pub(super) fn crawl_state(&self) -> CrawlState {
-        CrawlState::new(self.changed.clone())
+    /// Creates the state of a crawl of a resource that is not listed yet.
+    pub(super) fn crawl_state(&self, name: &ResourceName) -> CrawlState {
+        CrawlState::new(self.changed.clone(), self.meters.clone(), name.clone())
     }
 
     /// Waits until a crawl has begun or ended, or waits, or goes on. For one task at a time.

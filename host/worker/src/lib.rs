@@ -22,6 +22,7 @@
 //! link_filter     which of these links are followed
 //! reporting_sink  what is wrong with the sink, as others see it
 //! totals          what all crawls come to, in the store
+//! meters          what this process has done for each resource, for metrics
 //! ```
 //!
 //! The crawl itself is the crate [`crawler_crawl`], which knows neither store nor master.
@@ -38,6 +39,7 @@ mod link_transport;
 pub mod links;
 mod mailbox;
 mod memory_wait;
+mod meters;
 mod opening;
 mod parts;
 pub mod peers;
@@ -48,6 +50,7 @@ mod shard_owners;
 mod snapshot;
 mod totals;
 
-pub use crawls::Crawls;
+pub use crawls::{CrawlMetrics, Crawls};
+pub use meters::{DEFAULT_RESOURCES, Load, ResourceRow, SinkCounts, Tally};
 pub use parts::AgentParts;
 pub use shard_owners::ShardOwners;

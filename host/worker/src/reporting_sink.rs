@@ -1,6 +1,7 @@
-//! A sink whose faults are shown in the status of the crawl.
+//! A sink whose faults are shown in the status of the crawl, and whose writes are counted.
 
 use async_trait::async_trait;
+use tokio::time::Instant;
 
 use super::crawl_state::CrawlState;
 use crawler_crawl::backlog::waiting_for;
@@ -29,7 +30,22 @@ impl<S> ReportingSink<S> {
 #[async_trait]
 impl<S: Sink> Sink for ReportingSink<S> {
     async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
+        let begun = Instant::now();
         let written = self.sink.write(first, items).await;
+        if let Some(meters) = self.crawl_state.meters() {
+            let counts = &meters.sinks;
+            counts.durations.add(begun.elapsed());
+            let result = match &written {
+                Ok(written) => {
+                    counts.items.add(written.n_items.min(items.len() as u64));
+                    "ok"
+                }
+                Err(SinkError::Retry { .. }) => "retry",
+                Err(SinkError::Permanent { .. }) => "permanent",
+                Err(SinkError::Closed) => "closed",
+            };
+            counts.writes.add(result, 1);
+        }
         let fault = written.as_ref().err();
         let fault = fault.map(|error| {
             let error = telemetry::chain(error);
