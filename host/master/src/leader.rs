@@ -63,6 +63,7 @@ impl Leader {
                 continue;
             };
             tracing::info!("this master leads");
+            self.reconcile.counts.terms.add(1);
             tokio::select! {
                 biased;
                 () = stop.cancelled() => return,

@@ -12,6 +12,7 @@
 //! lists            what calls list from the store
 //! phase            pure: where a resource stands
 //! placement        pure: which worker takes which shard, and why not the others
+//! metrics          counts and the present state, for metrics
 //! missing_workers  pure: how long what is on a missing worker waits for it
 //! revocations      pure: how long an owner is waited for that is to give a shard back
 //! balance          pure: when loads are levelled out, and by which moves
@@ -39,6 +40,7 @@ pub mod explain;
 pub mod housekeeping;
 pub mod leader;
 mod lists;
+pub mod metrics;
 mod missing_workers;
 pub mod node_watch;
 mod observed;

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::WorkerCalls;
 use super::cleanup::DataCleanup;
+use super::metrics::LeaderCounts;
 use super::observed::Observed;
 use super::replica::Replica;
 use crawler_process::clock::Clock;
@@ -67,6 +68,8 @@ pub struct ReconcileParts {
     pub placement: PlacementSettings,
     /// Time for which a silent worker still counts as present.
     pub lease_ttl: Duration,
+    /// Counts of what the loops do.
+    pub counts: Arc<LeaderCounts>,
 }
 
 /// Result of a pass.
@@ -179,6 +182,7 @@ impl Reconciler {
         history: &mut TermHistory,
     ) -> Result<Pass, StoreError> {
         let now = Instant::now();
+        let counts = &self.parts.counts;
         for worker in history.observe(observed, now) {
             tracing::warn!(%worker, "what a missing worker has waits a lease time for it");
         }
@@ -205,19 +209,24 @@ impl Reconciler {
                 Action::Unassign(worker, id) => self.unassign(observed, worker, *id).await,
             };
             match done {
-                Ok(true) => {}
+                Ok(true) => counts.done.add(action.kind(), 1),
                 // A record that it depends on has changed, or the outcome is unknown.
-                Ok(false) => pass.lost.push(action),
+                Ok(false) => {
+                    counts.lost.add(action.kind(), 1);
+                    pass.lost.push(action);
+                }
                 Err(error) if error.is_transient() || matches!(error, StoreError::Deposed) => {
                     return Err(error);
                 }
                 // The error concerns this record alone.
                 Err(error) => {
+                    counts.failed.add(action.kind(), 1);
                     let error = telemetry::chain(&error);
                     tracing::error!(error, ?action, "something cannot be made as it should be");
                 }
             }
         }
+        counts.passes.add(now.elapsed());
         Ok(pass)
     }
 

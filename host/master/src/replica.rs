@@ -159,6 +159,11 @@ impl Replica {
         present.is_some_and(|present| present.n_of_workers != since.n_of_workers)
     }
 
+    /// Returns the present state, or `None` if nothing has been read yet.
+    pub(super) fn latest(&self) -> Option<Arc<Observed>> {
+        self.present.borrow().clone()
+    }
+
     /// Returns the workers with their loads, or `None` if nothing has been read yet.
     pub(super) fn candidates(&self) -> Option<Candidates> {
         let present = self.present.borrow();

@@ -22,6 +22,7 @@ pub mod changes;
 #[cfg(any(test, feature = "testing"))]
 #[allow(missing_docs, clippy::unwrap_used, reason = "code of tests")]
 pub mod conformance;
+pub mod counting_store;
 pub mod election;
 pub mod embedded;
 mod entry;

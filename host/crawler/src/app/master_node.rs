@@ -12,6 +12,7 @@ use crawler_master::WorkerCalls;
 use crawler_master::cleanup::DataCleanup;
 use crawler_master::control::{Control, ControlParts};
 use crawler_master::leader::{self, Leader};
+use crawler_master::metrics::MasterMetrics;
 use crawler_master::node_watch;
 use crawler_master::reconcile::{DeletionSettings, ReconcileParts};
 use crawler_master::replica::{Feeder, Replica};
@@ -137,6 +138,7 @@ impl MasterNode {
             replica,
             placement,
             lease_ttl: options.lease_ttl,
+            counts: Arc::default(),
         };
         let leader = Leader {
             reconcile,
@@ -158,6 +160,14 @@ impl MasterNode {
             election,
             feeder,
             leader,
+        }
+    }
+
+    /// Returns the parts that the metrics of this master are read from.
+    pub(super) fn metrics(&self) -> MasterMetrics {
+        MasterMetrics {
+            replica: self.leader.reconcile.replica.clone(),
+            counts: self.leader.reconcile.counts.clone(),
         }
     }
 

@@ -23,6 +23,11 @@ pub(crate) struct Deletions {
 }
 
 impl Deletions {
+    /// Returns the number of deletions.
+    pub(crate) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
     /// Returns the record of one deletion.
     pub(crate) fn get(&self, id: ResourceId) -> Option<&Arc<Versioned<Deleting>>> {
         self.by_id.get(&id)

@@ -38,6 +38,21 @@ pub(super) enum Action {
     Unassign(NodeId, ShardId),
 }
 
+impl Action {
+    /// Returns the word for the kind of the action, by which it is counted.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Pin(..) => "pin",
+            Self::Assign(..) => "assign",
+            Self::Revoke(..) => "revoke",
+            Self::Free(..) => "free",
+            Self::Vacate(..) => "vacate",
+            Self::Finish(..) => "finish",
+            Self::Unassign(..) => "unassign",
+        }
+    }
+}
+
 /// Actions that are due now, and the time of the next look even if nothing changes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {

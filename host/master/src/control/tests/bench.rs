@@ -225,6 +225,7 @@ impl Bench {
                 ..PlacementSettings::default()
             },
             lease_ttl: std::time::Duration::from_secs(10),
+            counts: Arc::default(),
         };
         let leadership = self.control.leadership().unwrap();
         Reconciler { parts, leadership }

@@ -102,6 +102,7 @@ impl Bench {
             replica: Replica::new(catalog.clone(), Strategy::default()).0,
             placement: PlacementSettings::default(),
             lease_ttl: Duration::from_secs(10),
+            counts: Arc::default(),
         };
         let reconciler = Reconciler { parts, leadership };
         Self {
