@@ -24,7 +24,7 @@ mod headers;
 pub(crate) mod methods;
 
 use admission::{admitted, check_node, refused};
-pub(crate) use headers::{Headers, bearer, node};
+pub(crate) use headers::{Headers, bearer, node, shown_token};
 
 use methods::{Method, Needs};
 

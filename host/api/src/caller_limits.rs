@@ -17,6 +17,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use tokio::time::Instant;
 
+use super::call_counts::CallCounts;
 use super::problem::{Problem, Reason};
 use crawler_master::Code;
 use crawler_model::access::Subject;
@@ -93,7 +94,11 @@ impl fmt::Display for CallerKey {
 
 /// Counter of the calls of all callers. Clones share it.
 #[derive(Debug, Clone)]
-pub(crate) struct CallerLimiter(Arc<Mutex<Table>>);
+pub(crate) struct CallerLimiter {
+    table: Arc<Mutex<Table>>,
+    /// Counts of the calls that have ended, for metrics.
+    counts: Arc<CallCounts>,
+}
 
 /// Call in hand, which counts until this is dropped.
 #[derive(Debug)]
@@ -112,7 +117,15 @@ pub(crate) struct OpenStream {
 impl CallerLimiter {
     /// Creates a counter with no call in hand.
     pub(crate) fn new(limits: CallerLimits) -> Self {
-        Self(Arc::new(Mutex::new(Table::new(limits))))
+        Self {
+            table: Arc::new(Mutex::new(Table::new(limits))),
+            counts: Arc::default(),
+        }
+    }
+
+    /// Returns the counts of the calls that have ended.
+    pub(crate) fn counts(&self) -> Arc<CallCounts> {
+        self.counts.clone()
     }
 
     /// Begins a call of this caller, unless that would be more than it may make.
@@ -146,7 +159,7 @@ impl CallerLimiter {
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::HeaderMap;
 use axum::middleware;
 use axum::routing::get;
 use tokio::net::TcpListener;
@@ -34,6 +35,7 @@ mod frontier;
 mod handlers;
 mod lifecycle;
 mod local;
+mod metrics;
 mod misses;
 mod openapi;
 mod params;
@@ -44,20 +46,23 @@ mod routes;
 mod server;
 mod tokens;
 
+pub use metrics::{Metrics, MetricsAccess, Scrape};
+
 /// Serves until `stop` is cancelled and the calls in hand are done. Streams end as soon as `stop` is
-/// cancelled. With `tls`, connections are encrypted.
+/// cancelled. The metrics of the process are told too, if there are any. With `tls`, connections are encrypted.
 pub async fn serve(
     listener: TcpListener,
     master: Option<Api>,
     access: Access,
+    metrics: Option<Metrics>,
     requests: Requests,
     tls: Option<ServerTls>,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let is_local = listener.local_addr()?.ip().is_loopback();
     let router = match master {
-        Some(api) => router(api, &access),
-        None => worker_router(),
+        Some(api) => router(api, &access, metrics),
+        None => worker_router(metrics),
     };
     let router = match is_local {
         true => router.layer(middleware::from_fn(local::only)),
@@ -69,19 +74,31 @@ pub async fn serve(
 }
 
 /// Returns the routes of a process without a master.
-fn worker_router() -> Router {
-    Router::new()
+fn worker_router(metrics: Option<Metrics>) -> Router {
+    let router = Router::new()
         .route("/healthz", get(healthz))
-        .fallback(no_master)
+        .fallback(no_master);
+    let Some(metrics) = metrics else {
+        return router;
+    };
+    let answer = move |headers: HeaderMap| async move { metrics.answer_of_worker(&headers).await };
+    router.route("/metrics", get(answer))
 }
 
 /// Returns all routes of a master.
-pub(crate) fn router(api: Api, access: &Access) -> Router {
+pub(crate) fn router(api: Api, access: &Access, metrics: Option<Metrics>) -> Router {
     let paths: Arc<[&str]> = routes::paths().into();
     let unknown_path = |request: Request| async move { misses::path(&paths, request.uri().path()) };
     let check = Check::of_document(access.clone(), api.limiter());
     let check = middleware::from_fn_with_state(check, check_access);
-    let calls = routes::router(access, &api.limiter())
+    let mut calls = routes::router(access, &api.limiter());
+    if let Some(metrics) = metrics {
+        let check = Check::of_metrics(access.clone(), api.limiter());
+        let check = middleware::from_fn_with_state(check, check_access);
+        let answer = move || async move { metrics.answer().await };
+        calls = calls.route("/metrics", get(answer).route_layer(check));
+    }
+    let calls = calls
         .route("/healthz", get(healthz))
         .route("/docs", get(openapi::serve_page))
         .route(

@@ -3,15 +3,17 @@
 //! Both forms of the calls come through here before anything of a body is read. A call ends when its answer is there,
 //! or, if that is a stream, when the stream is open; open streams are bounded where they are opened. Every call of a client is a line of its own target: at `info`
 //! if it was carried out or refused, at `warn` if it was let in and this side failed. The line has neither tokens nor
-//! bodies.
+//! bodies. The calls of a master are counted, too.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use tokio::time::Instant;
 use tonic::Code;
 
 use super::access::methods::Method;
 use super::access::{Access, Caller, Headers};
+use super::call_counts::CallCounts;
 use super::caller_limits::{CallerLimiter, InHand};
 use super::problem::Problem;
 
@@ -45,6 +47,8 @@ struct CallLine {
     subject: Option<String>,
     address: Option<SocketAddr>,
     began: Instant,
+    /// Counts of the calls of a master. `None` on a process that answers nodes only.
+    counts: Option<Arc<CallCounts>>,
 }
 
 impl Intake {
@@ -60,6 +64,7 @@ impl Intake {
             subject: None,
             address,
             began: Instant::now(),
+            counts: self.limiter.as_ref().map(CallerLimiter::counts),
         };
         let begun = self.access.caller(method, shown, address);
         let begun = begun.and_then(|caller| {
@@ -113,8 +118,12 @@ impl CallLine {
         } = self;
         let subject = subject.as_deref();
         let address = self.address.map(tracing::field::display);
-        let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let took = began.elapsed();
+        let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let result = name(code);
+        if let Some(counts) = &self.counts {
+            counts.note(method, result, took);
+        }
         match is_let_in && is_failure(code) {
             true => {
                 tracing::warn!(target: TARGET, method, subject, address, duration_ms, result, "call failed");
@@ -224,6 +233,20 @@ mod tests {
                 format!(r#"INFO call method="AddResource" {who} duration_ms=0 result="CANCELLED""#),
                 r#"INFO call method="unknown" address=10.0.0.1:7 duration_ms=0 result="PERMISSION_DENIED""#
                     .to_owned(),
+            ]
+        );
+        let counts = intake.limiter.as_ref().unwrap().counts().read();
+        let counts = counts.into_iter().map(|read| {
+            let results: Vec<_> = read.results.into_iter().collect();
+            (read.method, results, read.durations.n())
+        });
+        assert_eq!(
+            counts.collect::<Vec<_>>(),
+            [
+                ("AddResource", vec![("CANCELLED", 1)], 1),
+                ("GetResource", vec![("NOT_FOUND", 1), ("UNAVAILABLE", 1)], 2),
+                ("ListNodes", vec![("OK", 1)], 1),
+                ("unknown", vec![("PERMISSION_DENIED", 1)], 1),
             ]
         );
     }

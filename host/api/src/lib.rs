@@ -9,6 +9,7 @@
 //! bounds       how long calls may take, how many there may be, and how large they are
 //! calls        how many calls and uploads there are at once
 //! caller_limits how many calls each caller makes, a second and at once
+//! call_counts  how many calls have ended, and how, for metrics
 //! intake       the way into every call: its caller, the caller's bounds, its line in the log
 //! access       whether a caller has to show a token, and what it may do
 //! streams      the calls that answer with a stream
@@ -61,6 +62,7 @@ use crawler_store::catalog::Catalog;
 pub mod access;
 mod answer;
 mod bounds;
+mod call_counts;
 mod caller_limits;
 mod calls;
 pub mod client;
@@ -91,6 +93,7 @@ pub mod webhooks;
 pub use self::bounds::{
     CALL_DEADLINE, CALLS_MAX, PAGE_MAX, PIECE_MAX, REQUEST_MAX, STREAMS_MAX, UPLOAD_DEADLINE,
 };
+pub use self::call_counts::{CallCounts, MethodRead};
 pub use self::caller_limits::CallerLimits;
 pub use self::connections::Peer;
 pub use self::convert::crawl::totals;
@@ -160,6 +163,11 @@ impl Api {
             caller,
             ..self.clone()
         }
+    }
+
+    /// Returns the counts of the calls of clients that have ended.
+    pub fn call_counts(&self) -> Arc<CallCounts> {
+        self.limiter.counts()
     }
 
     /// Returns the counter of the calls of each caller, which both listeners share.

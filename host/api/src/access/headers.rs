@@ -25,6 +25,12 @@ pub(crate) fn bearer(token: &str) -> String {
     format!("{BEARER} {token}")
 }
 
+/// Returns the token that a value of the header `Authorization` shows.
+pub(crate) fn shown_token(authorization: &[u8]) -> Option<&str> {
+    let (scheme, token) = str::from_utf8(authorization).ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case(BEARER).then(|| token.trim())
+}
+
 /// Returns the value of the header `Authorization` with which a node shows the secret of the nodes.
 pub(crate) fn node(secret: &NodeSecret) -> String {
     format!("{NODE_SCHEME} {}", secret.expose())

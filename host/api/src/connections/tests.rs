@@ -81,7 +81,15 @@ impl Server {
             stop.clone(),
         );
         scope.spawn("grpc", async move { served.await.unwrap() });
-        let served = http::serve(http, None, Access::Open, requests, Some(tls.clone()), stop);
+        let served = http::serve(
+            http,
+            None,
+            Access::Open,
+            None,
+            requests,
+            Some(tls.clone()),
+            stop,
+        );
         scope.spawn("http", async move { served.await.unwrap() });
         Self {
             grpc: addresses[0],

@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tonic::Code;
 
+use super::metrics::READS_METRICS;
 use super::openapi::DESCRIBES;
 use crate::access::methods::Method;
 use crate::access::{Access, Caller, Headers};
@@ -39,13 +40,22 @@ impl Check {
 
     /// Creates the check in front of the OpenAPI document.
     pub(super) fn of_document(access: Access, limiter: CallerLimiter) -> Self {
+        Self::in_front_of(&DESCRIBES, access, limiter)
+    }
+
+    /// Creates the check in front of the metrics of the process.
+    pub(super) fn of_metrics(access: Access, limiter: CallerLimiter) -> Self {
+        Self::in_front_of(&READS_METRICS, access, limiter)
+    }
+
+    fn in_front_of(method: &'static Method, access: Access, limiter: CallerLimiter) -> Self {
         let intake = Intake {
             access,
             limiter: Some(limiter),
         };
         Self {
             intake,
-            method: Some(&DESCRIBES),
+            method: Some(method),
         }
     }
 }

@@ -114,6 +114,7 @@ mod tests {
             http,
             None,
             Access::Open,
+            None,
             requests.clone(),
             None,
             stop.clone(),

@@ -68,7 +68,7 @@ pub(super) fn router(access: &Access, limiter: &CallerLimiter) -> Router<Api> {
 pub(super) fn paths() -> Vec<&'static str> {
     let routes = tables().into_iter().flat_map(|(_, routes)| routes);
     let mut paths: Vec<_> = routes.map(|route| route.path).collect();
-    paths.extend(["/docs", "/healthz", "/openapi.json"]);
+    paths.extend(["/docs", "/healthz", "/metrics", "/openapi.json"]);
     paths.sort_unstable();
     paths.dedup();
     paths

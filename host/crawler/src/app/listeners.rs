@@ -96,6 +96,7 @@ impl Listeners {
             http,
             master.clone(),
             access(self.http_at),
+            None,
             requests.clone(),
             tls.clone(),
             stop.clone(),
