@@ -24,6 +24,7 @@ mod identity;
 mod listeners;
 mod master_node;
 mod membership;
+mod metrics;
 mod node_certificate;
 mod node_tls;
 mod open_files;

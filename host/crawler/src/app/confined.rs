@@ -92,6 +92,7 @@ pub fn confined(mut command: Command, log: Option<&Path>) -> anyhow::Result<Comm
                 let mut access = access(&node.engine, log)?;
                 let files = node.etcd.files().chain(node.config.fetch.files());
                 let files = files.chain(node.join.as_deref());
+                let files = files.chain(node.metrics.token_file.as_deref());
                 access.read.extend(files.map(Path::to_owned));
                 access.read.extend(node.config.tls.folders());
                 allow_data(&mut access, &node.data, &node.config)?;

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::open_files;
 use crawler_api::access::Access;
 use crawler_api::grpc::WorkerService;
+use crawler_api::http::Metrics;
 use crawler_api::requests::{RequestSettings, Requests};
 use crawler_api::tls::ServerTls;
 use crawler_api::{Api, grpc, http};
@@ -76,13 +77,14 @@ impl Listeners {
         all.iter().flatten().map(SocketAddr::to_string).collect()
     }
 
-    /// Serves until `scope` is stopped. `access` tells who may call the listener at an address, and `joined` is cancelled
-    /// when the process belongs to the cluster.
+    /// Serves until `scope` is stopped. `access` tells who may call the listener at an address, `metrics` are told over HTTP,
+    /// and `joined` is cancelled when the process belongs to the cluster.
     pub(super) fn open(
         self,
         master: Option<Api>,
         worker: Option<WorkerService>,
         access: impl Fn(SocketAddr) -> Access,
+        metrics: Option<Metrics>,
         joined: CancellationToken,
         scope: &TaskScope,
     ) {
@@ -96,7 +98,7 @@ impl Listeners {
             http,
             master.clone(),
             access(self.http_at),
-            None,
+            metrics,
             requests.clone(),
             tls.clone(),
             stop.clone(),

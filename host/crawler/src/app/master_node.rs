@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::metrics;
 use crate::cli::MasterOptions;
 use crawler_access::audit::{AuditLog, AuditSettings};
 use crawler_access::ca::Authority;
@@ -163,11 +164,16 @@ impl MasterNode {
         }
     }
 
-    /// Returns the parts that the metrics of this master are read from.
-    pub(super) fn metrics(&self) -> MasterMetrics {
-        MasterMetrics {
-            replica: self.leader.reconcile.replica.clone(),
-            counts: self.leader.reconcile.counts.clone(),
+    /// Returns the parts that the metrics of this master and of its calls are read from.
+    pub(super) fn metrics(&self, api: &Api) -> metrics::Master {
+        let reconcile = &self.leader.reconcile;
+        metrics::Master {
+            parts: MasterMetrics {
+                replica: reconcile.replica.clone(),
+                counts: reconcile.counts.clone(),
+            },
+            election_status: self.control.election_status().clone(),
+            calls: api.call_counts(),
         }
     }
 

@@ -13,11 +13,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::graceful_drain::GracefulDrain;
 use super::identity::Identity;
+use super::master_node;
 use super::registration::is_id_taken;
 use super::supervisor::Supervisor;
+use crawler_master::control::Control;
 use crawler_model::id::NodeId;
 use crawler_process::task::TaskScope;
 use crawler_store::catalog::Catalog;
+use crawler_worker::{AgentParts, agent};
 
 mod base;
 
@@ -147,6 +150,21 @@ impl Process {
         self.scopes.membership.stop(STOP_GRACE).await;
         self.scopes.listeners.stop(STOP_GRACE).await;
     }
+}
+
+/// Runs the agent of a worker until `stop`. If the process has a master too, this waits until it leads.
+async fn run_agent(parts: AgentParts, master: Option<Arc<Control>>, stop: CancellationToken) {
+    // The process may have been stopped while it joined.
+    if stop.is_cancelled() {
+        return;
+    }
+    if let Some(control) = master {
+        let leads = master_node::until_leading(&control);
+        if stop.run_until_cancelled(leads).await.is_none() {
+            return;
+        }
+    }
+    agent::run(Arc::new(parts), stop).await;
 }
 
 #[cfg(test)]

@@ -69,6 +69,7 @@ fn options(up: &UpOptions) -> anyhow::Result<(MasterOptions, ClusterWorkerOption
         config: up.config.clone(),
         engine: up.engine.clone(),
         requests: up.requests.clone(),
+        metrics: up.metrics.clone(),
         lease_ttl: up.lease_ttl,
         limit_ceilings: up.limit_ceilings.clone(),
         frontier_min_age: up.frontier_min_age,

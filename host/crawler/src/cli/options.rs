@@ -20,6 +20,7 @@ use super::exposure::{Exposure, ExposureArgs, TokenArgs};
 use super::fail_on::{self, FailOn};
 use super::failure::Failure;
 use super::items_file::ItemsFile;
+use super::metrics::{MetricsArgs, MetricsOptions};
 use super::requests::{CallArgs, CallOptions, RequestArgs};
 use crate::config::{self, Environment, FetchConfig, FileConfig, FixedHosts};
 use crawler_api::requests::RequestSettings;
@@ -64,6 +65,8 @@ pub struct UpOptions {
     pub requests: RequestSettings,
     /// Bounds on the calls that clients make at once.
     pub calls: CallOptions,
+    /// Options for the metrics of the process.
+    pub metrics: MetricsOptions,
     /// Time for which a silent node counts as there.
     pub lease_ttl: Duration,
     /// Time for which frontiers of deleted resources stay, and at most replaced files of other frontiers.
@@ -165,6 +168,8 @@ pub(super) struct UpArgs {
     #[command(flatten)]
     calls: CallArgs,
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
@@ -265,6 +270,7 @@ impl UpOptions {
             engine: EngineOptions::in_folder(folder.join("state")),
             requests: RequestSettings::default(),
             calls: CallOptions::default(),
+            metrics: MetricsOptions::default(),
             lease_ttl: DEFAULT_LEASE_TTL,
             frontier_min_age: DEFAULT_FRONTIER_MIN_AGE,
         }
@@ -286,6 +292,7 @@ impl UpArgs {
             exposure: self.tokens.into_exposure(exposure),
             requests: self.requests.into_settings(largest)?,
             calls: self.calls.into_options(),
+            metrics: self.metrics.into_options(),
             allow_ports: self.networks.ports(&config),
             advertise: advertised(self.advertise.as_deref(), self.grpc)?,
             engine: self.engine.into_options(

@@ -15,6 +15,7 @@ use super::checks::{
 };
 use super::engine::{EngineArgs, EngineOptions};
 use super::exposure::{Exposure, ExposureArgs, TokenArgs};
+use super::metrics::{MetricsArgs, MetricsOptions};
 use super::options::{NO_PORT, NetworkArgs};
 use super::requests::{CallArgs, CallOptions, RequestArgs};
 use super::wanted_id::{WantedId, wanted_id};
@@ -65,6 +66,8 @@ pub struct NodeOptions {
     pub engine: EngineOptions,
     /// Bounds on the requests of clients.
     pub requests: RequestSettings,
+    /// Options for the metrics of the process.
+    pub metrics: MetricsOptions,
     /// Time for which a silent node counts as there.
     pub lease_ttl: Duration,
     /// Largest limits that a resource may ask for.
@@ -184,6 +187,8 @@ struct NodeArgs {
     #[command(flatten)]
     requests: RequestArgs,
     #[command(flatten)]
+    metrics: MetricsArgs,
+    #[command(flatten)]
     engine: EngineArgs,
 }
 
@@ -253,6 +258,10 @@ pub(super) struct WorkerArgs {
     /// on or off: whether the delay of a host is kept over all workers, or by each alone; the same on all workers
     #[arg(long, value_name = "WORD", default_value = "on", value_parser = on_or_off, action = clap::ArgAction::Set)]
     shared_turns: bool,
+    /// File with a token that /metrics asks for if --http is an address that other machines reach; without one it answers
+    /// nobody there
+    #[arg(long, value_name = "FILE", conflicts_with = "no_metrics")]
+    metrics_token: Option<PathBuf>,
     #[command(flatten)]
     networks: NetworkArgs,
     #[command(flatten)]
@@ -286,6 +295,7 @@ impl NodeArgs {
         Ok(NodeOptions {
             exposure: self.exposure.into_exposure((http, grpc), is_encrypted)?,
             requests: self.requests.into_settings(largest)?,
+            metrics: self.metrics.into_options(),
             id: wanted_id(role, self.id.as_deref())?,
             http,
             grpc,
@@ -360,7 +370,8 @@ impl WorkerArgs {
             })));
         }
         let listen = (self.http, self.grpc);
-        let node = self.node.into_options(Role::Worker, listen, environment)?;
+        let mut node = self.node.into_options(Role::Worker, listen, environment)?;
+        node.metrics.token_file = self.metrics_token;
         Ok(WorkerOptions::Cluster(Box::new(ClusterWorkerOptions {
             allow_ports: self.networks.ports(&node.config),
             node,

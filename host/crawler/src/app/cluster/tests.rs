@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::*;
 use crate::cli::engine::EngineOptions;
 use crate::cli::exposure::Exposure;
-use crate::cli::{CallOptions, WantedId};
+use crate::cli::{CallOptions, MetricsOptions, WantedId};
 use crate::config::{EtcdConfig, FileConfig};
 use crawler_api::requests::RequestSettings;
 use crawler_master::reconcile::PlacementSettings;
@@ -54,6 +54,7 @@ pub(in crate::app) fn options(folder: &Path, id: &str) -> NodeOptions {
         config: FileConfig::default(),
         engine: EngineOptions::in_folder(folder.join(id)),
         requests: RequestSettings::default(),
+        metrics: MetricsOptions::default(),
         lease_ttl: TTL,
         limit_ceilings: LimitOverrides::default(),
         frontier_min_age: Duration::from_secs(60),

@@ -10,18 +10,18 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Drain, Process, STOP_GRACE, Scopes};
+use super::{Drain, Process, STOP_GRACE, Scopes, run_agent};
 use crate::app::graceful_drain::GracefulDrain;
 use crate::app::identity::Identity;
 use crate::app::listeners::Listeners;
-use crate::app::master_node::{self, MasterNode, MasterParts};
+use crate::app::master_node::{MasterNode, MasterParts};
 use crate::app::membership::{Member, Membership};
 use crate::app::node_certificate::{Prepared, Renewal};
 use crate::app::node_tls::NodeTls;
 use crate::app::parts::{self, DataPlugins};
 use crate::app::registration::Registration;
 use crate::app::stop::spawn_until_stopped;
-use crate::app::{access, data_root, own_nodes, shared_turns, sinks};
+use crate::app::{access, data_root, metrics, own_nodes, shared_turns, sinks};
 use crate::cli::exposure::Exposure;
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
 use crawler_access::ca::Authority;
@@ -33,7 +33,6 @@ use crawler_data::{DataRoot, STORE};
 use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::HttpFetcher;
 use crawler_frontier::durable::DurableSettings;
-use crawler_master::control::Control;
 use crawler_model::node::{Node, Role};
 use crawler_plugin::FetchBytes;
 use crawler_plugin::engine::Engine;
@@ -41,10 +40,11 @@ use crawler_process::clock::Clock;
 use crawler_process::task::TaskScope;
 use crawler_store::Store;
 use crawler_store::catalog::Catalog;
+use crawler_store::counting_store::CountingStore;
 use crawler_store::embedded::{EmbeddedStore, Settings as StoreSettings};
 use crawler_store::keys::Keys;
 use crawler_worker::lease_permit::Registered;
-use crawler_worker::{AgentParts, Crawls, ShardOwners, agent};
+use crawler_worker::{AgentParts, Crawls, ShardOwners};
 
 /// Store of a process.
 pub(in crate::app) enum Backend {
@@ -68,6 +68,7 @@ pub(in crate::app) struct Base {
     clock: Arc<dyn Clock>,
     lease_ttl: Duration,
     exposure: Exposure,
+    metrics: metrics::Sources,
     scopes: Scopes,
     /// Nodes that were made.
     members: Vec<Member>,
@@ -118,6 +119,8 @@ impl Base {
                 (Arc::new(store), Some(failed))
             }
         };
+        let store = Arc::new(CountingStore::new(store));
+        let store_counts = store.counts();
         let catalog = Catalog::new(store, Keys::default());
         if embedded_failed.is_some() {
             // Nothing has to be waited for, so a data root of another cluster is refused before anything begins.
@@ -125,6 +128,9 @@ impl Base {
             data.bind_cluster(&cluster).await?;
         }
         let engine = parts::engine(&options.engine).await?;
+        let is_reached = options.exposure.asks_for_tokens(listeners.http_at);
+        let sources = metrics::Process::new(&*clock, store_counts, &engine);
+        let metrics = metrics::Sources::new(&options.metrics, is_reached, sources)?;
         let kept = certified.map(|certified| (certified.identity, certified.renewal));
         let (identity, renewal) = kept.unzip();
         Ok(Self {
@@ -138,6 +144,7 @@ impl Base {
             clock,
             lease_ttl: options.lease_ttl,
             exposure: options.exposure.clone(),
+            metrics,
             scopes,
             members: Vec::new(),
             identities: Vec::new(),
@@ -194,7 +201,7 @@ impl Base {
             drain: drain.clone(),
         });
         let (catalog, data, scopes) = (self.catalog.clone(), self.data.clone(), &self.scopes);
-        let crawls = Crawls::default();
+        let crawls = Crawls::telling_apart(options.node.metrics.resources);
         let service = WorkerService {
             crawls: crawls.clone(),
             call_token: node.call_token.clone(),
@@ -222,6 +229,12 @@ impl Base {
         let cache = data_root::disk_cache(&data, config, &engine.state);
         let frontiers = parts::frontiers(&data, frontiers, cache);
         let memory = parts::memory(engine, &fetch, Some(&frontiers), &scopes.work);
+        self.metrics.worker = Some(metrics::Worker {
+            crawls: crawls.clone(),
+            fetch: fetch.clone(),
+            frontiers: frontiers.clone(),
+            memory: memory.clone(),
+        });
         // The master of an embedded store is in this process, and has the same data root.
         let is_apart = self.embedded_failed.is_none();
         let masters = is_apart.then(|| {
@@ -330,8 +343,13 @@ impl Base {
             guarded.unwrap_or_default()
         };
         let joined = CancellationToken::new();
+        let mut metrics = self.metrics;
+        let of_master = master.as_ref().zip(api.as_ref());
+        metrics.master = of_master.map(|(master, api)| master.metrics(api));
+        let (leases, metrics) = (metrics.leases(), metrics.open());
+        let (told, scope) = (joined.clone(), &scopes.listeners);
         self.listeners
-            .open(api, service, access, joined.clone(), &scopes.listeners);
+            .open(api, service, access, metrics, told, scope);
         for (identity, member) in self.identities.iter().zip(&self.members) {
             identity.keep(member.node.role, &self.catalog, &scopes.membership);
         }
@@ -347,6 +365,10 @@ impl Base {
         let (election, work) = (scopes.election.clone(), scopes.work.clone());
         let has_joined = joined.clone();
         let begin = move |cluster, registrations: &[Registration]| {
+            let held = registrations.iter();
+            let held = held.map(|r| (r.role().to_string(), r.registered()));
+            // Nodes register anew under the same registration.
+            leases.get_or_init(|| held.collect());
             let control = master.map(|master| {
                 let control = master.control.clone();
                 master.contend(&election);
@@ -375,19 +397,4 @@ impl Base {
             store_failed: self.embedded_failed.unwrap_or_default(),
         }
     }
-}
-
-/// Runs the agent of a worker until `stop`. If the process has a master too, this waits until it leads.
-async fn run_agent(parts: AgentParts, master: Option<Arc<Control>>, stop: CancellationToken) {
-    // The process may have been stopped while it joined.
-    if stop.is_cancelled() {
-        return;
-    }
-    if let Some(control) = master {
-        let leads = master_node::until_leading(&control);
-        if stop.run_until_cancelled(leads).await.is_none() {
-            return;
-        }
-    }
-    agent::run(Arc::new(parts), stop).await;
 }
