@@ -40,6 +40,7 @@ pub mod nginx;
 pub mod parts;
 pub mod peers;
 pub mod process;
+pub mod prometheus;
 pub mod proxy;
 pub mod python;
 pub mod random;

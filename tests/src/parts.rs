@@ -3,7 +3,7 @@
 //! own, have names too.
 
 /// Parts that the tests of `tests/run` need. `.ci/run` demands all of them.
-pub const OF_TESTS: [&str; 27] = [
+pub const OF_TESTS: [&str; 28] = [
     "by-hand",
     "cargo-deny",
     "componentize-py",
@@ -20,6 +20,7 @@ pub const OF_TESTS: [&str; 27] = [
     "node",
     "openssl",
     "parsel",
+    "prometheus",
     "protego",
     "python3",
     "python3-doc",

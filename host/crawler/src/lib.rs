@@ -20,6 +20,7 @@
 //! | calls to others when a resource changes | `operate/webhooks.md` | [`crawler_master::webhooks`], [`crawler_api::webhooks`] |
 //! | sinks of items, and what each gets | `guide/sinks.md` | [`crawler_sink`], [`crawler_frontier::ItemOutbox`], [`crawler_crawl::backlog`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
+//! | metrics, alerts and dashboards | `operate/metrics.md` | [`app`], [`crawler_process::metrics`] |
 //! | backups of store and data root | `operate/backup.md` | [`crawler_backup`] |
 //! | files of the data root, kept bodies | `operate/data-root.md`, `guide/files.md` | [`crawler_data`], [`crawler_sink`] |
 //! | settings, and what an update changes | `reference/settings.md` | [`crawler_model::settings`], [`config`] |
@@ -40,7 +41,7 @@
 //! L3  crawl                       one run of one shard; without a store
 //! L3  access | backup             over store and data root; never each other
 //! L2  store | plugin | fetch | frontier | sink | data      siblings never depend on each other
-//! L1  process                     clock, confine, task, retry, limiter, memory, stage, telemetry
+//! L1  process                     clock, confine, task, retry, limiter, memory, metrics, stage, telemetry
 //! L0  model                       nouns; no IO
 //! ```
 //!
@@ -107,6 +108,7 @@
 //! | connections of clients | 4 096 of each listener | their end; one that sends nothing ends after 10 s | `--connections`, `--stall-timeout` | `r03_connections_beyond_the_cap_are_refused_others_go_on` |
 //! | refused callers of a worker that its log tells apart, in memory | 256 callers, calls and reasons; those beyond share a line a minute | the next one, if the last line about them is a minute old | none | `many_refused_callers_do_not_grow_the_table` |
 //! | callers of a master that are told apart, in memory | 10 000; those beyond share one rate | a look at most every 100 ms, once they have made no call for two seconds | none | `many_addresses_do_not_grow_the_table` |
+//! | rows of resources in the metrics of a worker, in memory | 1 000, each with at most 64 words for each kind of count | the next resource that needs the place; all others share one row | `--metrics-resources` | `rows_never_shrink_and_their_sum_is_that_of_the_process`, `words_beyond_the_bound_are_counted_as_others` |
 //! | files of the log of a process | 8 files of 64 MiB | the next one | `--log-files`, `--log-file-size` | `the_oldest_file_goes_when_there_are_too_many` |
 //! | lines of the log that wait for their file, in memory | 8 MiB; further ones are counted | the thread that writes them | none | `lines_without_room_are_counted_and_the_count_is_a_line` |
 //! | frontiers that are read for clients | 32 | the end of a read; further ones wait | `--frontier-readers` | `r03_reads_of_frontiers_wait_for_one_of_few_readers` |

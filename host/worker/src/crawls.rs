@@ -305,6 +305,20 @@ mod tests {
     }
 
     #[test]
+    fn metrics_have_rows_for_so_many_resources_and_one_for_the_rest() {
+        let crawls = Crawls::telling_apart(10);
+        for n in 0..25 {
+            let id = ShardId::only(ResourceId(n));
+            crawls.enter(id, running(&format!("crawl-{n}")));
+        }
+        let rows = crawls.metrics().resources;
+        assert_eq!(rows.len(), 11);
+        let n_crawls = rows.iter().map(|row| row.load.crawls);
+        assert_eq!(n_crawls.sum::<u64>(), 25);
+        assert_eq!(rows.last().map(|row| row.load.crawls), Some(15));
+    }
+
+    #[test]
     fn logs_of_crawls_that_run_stay_and_of_those_that_are_over_the_latest() {
         let crawls = Crawls::default();
         let id = |n: u64| ShardId::only(ResourceId(n));

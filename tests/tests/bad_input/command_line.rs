@@ -36,6 +36,10 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
             format!("2: invalid value '0' for '--log-file-size <SIZE>': write a size like 64MiB or 4096{USAGE}"),
         ),
         (
+            "up --metrics-resources many",
+            format!("2: invalid value 'many' for '--metrics-resources <N>': invalid digit found in string{USAGE}"),
+        ),
+        (
             "up --api-rate many",
             format!("2: invalid value 'many' for '--api-rate <N>': invalid digit found in string{USAGE}"),
         ),

@@ -15,6 +15,7 @@ use serde_json::Value;
 mod chart;
 mod compose;
 mod image;
+mod monitoring;
 mod notify;
 mod package;
 mod units;

@@ -23,6 +23,7 @@ mod languages;
 mod life;
 mod load;
 mod masters;
+mod metrics;
 mod names;
 mod nodes;
 mod openapi;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crawler::cli::CallOptions;
+use crawler::cli::{CallOptions, MetricsOptions};
 use crawler_api::requests::RequestSettings;
 use crawler_model::plugin::{Limits, format_bytes as bytes};
 use crawler_tests::repository;
@@ -50,6 +50,7 @@ fn check(chapter: &str, heading: &str, defaults: &[(&str, String)]) {
 #[test]
 fn the_book_tells_the_defaults_of_settings() {
     let (requests, calls) = (RequestSettings::default(), CallOptions::default());
+    let metrics = MetricsOptions::default();
     check(
         LIMITS,
         "of a process",
@@ -65,6 +66,7 @@ fn the_book_tells_the_defaults_of_settings() {
             ("--store-failures", calls.breaker.failures.to_string()),
             ("--store-pause", time(calls.breaker.pause)),
             ("--store-probe-timeout", time(calls.breaker.probe_timeout)),
+            ("--metrics-resources", number(metrics.resources as u64)),
         ],
     );
     check(
