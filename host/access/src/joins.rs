@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ca::CaDigest;
 use super::node::NodePattern;
+use super::revoked_nodes;
 use super::token::SecretHash;
 use crawler_model::access::TokenId;
 use crawler_model::crawl::UnixMillis;
@@ -107,6 +108,14 @@ pub enum JoinError {
     /// The token is of another cluster, or of an earlier CA.
     #[error("join token {0} is for another cluster")]
     OtherCluster(TokenId),
+    /// The certificates of the node were revoked after the token was made.
+    #[error("join token {token} was made before the certificates of {node} were revoked")]
+    Revoked {
+        /// Id of the token.
+        token: TokenId,
+        /// Node that wants to join.
+        node: NodeId,
+    },
     /// The token has expired.
     #[error("join token {0} has expired")]
     Expired(TokenId),
@@ -238,6 +247,7 @@ pub async fn redeem(
     now: UnixMillis,
 ) -> Result<(), JoinError> {
     let key = catalog.keys().join_token(token.id());
+    let void_before = revoked_nodes::void_before(catalog, &candidate.id).await?;
     loop {
         let present = catalog.read::<JoinRecord>(&key).await?;
         let Versioned {
@@ -245,11 +255,16 @@ pub async fn redeem(
             revision,
             ..
         } = present.ok_or(JoinError::Invalid)?;
+        let is_token = record.hash.is(&token.hash());
+        if is_token && revoked_nodes::is_before(record.issued_at, void_before) {
+            let (token, node) = (token.id().clone(), candidate.id.clone());
+            return Err(JoinError::Revoked { token, node });
+        }
         let joined = Joined {
             id: candidate.id.clone(),
             key: candidate.key,
         };
-        let has_joined = record.hash.is(&token.hash())
+        let has_joined = is_token
             && token.ca() == ca
             && record.role == candidate.role
             && record.joined.contains(&joined);

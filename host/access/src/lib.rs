@@ -9,6 +9,7 @@
 //! node      nodes as certificates and join tokens name them
 //! ca        the cluster's own CA, which issues the certificates of nodes
 //! joins     join tokens, each of which buys nodes a certificate
+//! revoked_nodes  nodes whose certificates are void
 //! ```
 //!
 //! The rights of a token are [`crawler_model::access::Grants`]. The crate of the calls decides which right a call
@@ -21,6 +22,7 @@ pub mod joins;
 pub mod node;
 mod record;
 pub mod registry;
+pub mod revoked_nodes;
 mod token;
 
 pub use record::TokenRecord;

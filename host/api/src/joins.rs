@@ -10,13 +10,15 @@ use std::time::Duration;
 use crawler_proto as proto;
 
 use super::problem::Problem;
-use super::spec::invalid;
+use super::spec::{invalid, node_id};
 use super::{Api, CALL_DEADLINE};
 use crawler_access::ca::{CaError, CertificateFacts, ClusterCa, Issued, NodeRequest};
 use crawler_access::joins::{self, Candidate, JoinError, JoinRecord, JoinToken, NewJoinToken};
 use crawler_access::node::{Host, NodeName, NodePattern, parse_role};
+use crawler_access::revoked_nodes::{self, RevokeNodeError};
 use crawler_master::Code;
 use crawler_model::access::TokenId;
+use crawler_model::crawl::UnixMillis;
 use crawler_model::node::Role;
 use crawler_process::telemetry::chain;
 
@@ -98,6 +100,7 @@ impl Api {
                 role: candidate.role,
                 id: candidate.id,
             };
+            let now = self.issue_time(&node, now).await?;
             let issued = ca.issue(&node, &[host], &request, now);
             let issued = issued.map_err(|error| unissued(&error))?;
             let by = format!("join token {}", token.id());
@@ -134,6 +137,11 @@ impl Api {
             if node.cluster != ca.cluster() {
                 return Err(unissued(&CaError::Foreign));
             }
+            let void_before = self.void_before(node).await?;
+            if facts.issued_at() < void_before {
+                let detail = format!("the certificate of {} was revoked", node.id);
+                return Err(Problem::new(Code::PermissionDenied, detail, REJOIN));
+            }
             let request = NodeRequest::parse(&request.request);
             let request = request.map_err(|e| Problem::from(invalid("request", e)))?;
             let named = request.check_hosts(&facts.hosts);
@@ -154,6 +162,32 @@ impl Api {
         let name = name.unwrap_or_default();
         let renewed = self.recorded("RenewCertificate", &name, call, |(_, said)| said.clone());
         renewed.await.map(|(certificate, _)| certificate)
+    }
+
+    /// Makes the certificates of a node void that it has now.
+    pub(crate) async fn revoke_node(&self, id: &str) -> Result<(), Problem> {
+        let call = async {
+            let id = node_id(id)?;
+            let now = self.parts.clock.unix_millis();
+            let revoked = revoked_nodes::revoke(&self.parts.catalog, &id, now).await;
+            revoked.map_err(|error| unrevoked(&error))
+        };
+        let call = self.within(CALL_DEADLINE, call);
+        let revoked = self.recorded("RevokeNode", id, call, |at| {
+            format!("certificates from before {at}")
+        });
+        revoked.await.map(drop)
+    }
+
+    /// Returns the time before which the certificates of a node are void.
+    async fn void_before(&self, node: &NodeName) -> Result<UnixMillis, Problem> {
+        let read = revoked_nodes::void_before(&self.parts.catalog, &node.id).await;
+        read.map_err(|error| refused(error.into()))
+    }
+
+    /// Returns the time at which a certificate of a node is issued: now, unless it would be void at once.
+    async fn issue_time(&self, node: &NodeName, now: UnixMillis) -> Result<UnixMillis, Problem> {
+        Ok(self.void_before(node).await?.max(now))
     }
 
     async fn cluster_ca(&self) -> Result<&ClusterCa, Problem> {
@@ -278,6 +312,7 @@ fn refused(error: JoinError) -> Problem {
         JoinError::Invalid
         | JoinError::OtherCluster(_)
         | JoinError::Expired(_)
+        | JoinError::Revoked { .. }
         | JoinError::Used(_) => (
             Code::PermissionDenied,
             "make another one with `crawler node join-token add`",
@@ -292,6 +327,17 @@ fn refused(error: JoinError) -> Problem {
         JoinError::Store(_) => (Code::Unavailable, "try again"),
     };
     Problem::new(code, chain(&error), hint)
+}
+
+fn unrevoked(error: &RevokeNodeError) -> Problem {
+    let (code, hint) = match error {
+        RevokeNodeError::Full => (
+            Code::FailedPrecondition,
+            "make a new CA: Certificates of nodes, in the book",
+        ),
+        RevokeNodeError::Store(_) => (Code::Unavailable, "try again"),
+    };
+    Problem::new(code, chain(error), hint)
 }
 
 fn unissued(error: &CaError) -> Problem {

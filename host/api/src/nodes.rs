@@ -10,7 +10,9 @@ use super::problem::Problem;
 use super::tls::ServerTls;
 use crawler_access::ca::CertificateFacts;
 use crawler_access::node::NodeName;
+use crawler_access::revoked_nodes::RevokedNodes;
 use crawler_master::Code;
+use crawler_model::crawl::UnixMillis;
 use crawler_model::node::Role;
 
 /// Way out for a node that shows no certificate of the cluster's CA.
@@ -40,6 +42,8 @@ pub struct KnownNodes {
     cluster: OwnCluster,
     /// True if nodes have to show certificates of the cluster's CA.
     need_certificates: bool,
+    /// Certificates that are void.
+    revoked: RevokedNodes,
 }
 
 impl KnownNodes {
@@ -48,7 +52,19 @@ impl KnownNodes {
         Self {
             cluster,
             need_certificates: tls.is_some_and(ServerTls::is_of_cluster),
+            revoked: RevokedNodes::default(),
         }
+    }
+
+    /// True if nodes have to show certificates of the cluster's CA.
+    pub fn need_certificates(&self) -> bool {
+        self.need_certificates
+    }
+
+    /// Returns the same rule, by which certificates are void that were revoked.
+    #[must_use]
+    pub fn without(self, revoked: RevokedNodes) -> Self {
+        Self { revoked, ..self }
     }
 
     /// Checks that the certificate of a connection, in DER, allows its caller to make a call that is for nodes of this
@@ -59,13 +75,14 @@ impl KnownNodes {
         call: &str,
         role: Option<Role>,
     ) -> Result<Option<NodeName>, RefusedNode> {
-        let Some(node) = named(certificate) else {
+        let Some((node, issued_at)) = named(certificate) else {
             return match self.need_certificates {
                 true => Err(RefusedNode::new(None, nameless(call))),
                 false => Ok(None),
             };
         };
-        match self.check_node(&node, call, role) {
+        let checked = self.check_node(&node, call, role);
+        match checked.and_then(|()| self.check_revoked(&node, issued_at)) {
             Ok(()) => Ok(Some(node)),
             Err(problem) => Err(RefusedNode::new(Some(node), problem)),
         }
@@ -84,6 +101,18 @@ impl KnownNodes {
         match role.filter(|role| *role != node.role) {
             Some(role) => Err(not_for(node, &format!("{call} is for a {role}"), OWN)),
             None => Ok(()),
+        }
+    }
+
+    fn check_revoked(&self, node: &NodeName, issued_at: UnixMillis) -> Result<(), Problem> {
+        match self.revoked.is_void(&node.id, issued_at) {
+            Some(false) => Ok(()),
+            Some(true) => Err(not_for(node, "it was revoked", JOIN)),
+            None => {
+                let why = "this process does not know yet which certificates were revoked";
+                let problem = Problem::new(Code::Unavailable, why, "try again in a moment");
+                Err(problem.passes())
+            }
         }
     }
 }
@@ -111,9 +140,10 @@ pub(crate) fn calls_as(node: &NodeName, sender: &str) -> Problem {
     not_for(node, &format!("it calls as {sender}"), OWN)
 }
 
-/// Returns the node that a certificate in DER names.
-fn named(certificate: Option<&[u8]>) -> Option<NodeName> {
-    CertificateFacts::of_der(certificate?).ok()?.node()
+/// Returns the node that a certificate in DER names, and when it was issued.
+fn named(certificate: Option<&[u8]>) -> Option<(NodeName, UnixMillis)> {
+    let facts = CertificateFacts::of_der(certificate?).ok()?;
+    Some((facts.node()?, facts.issued_at()))
 }
 
 fn nameless(call: &str) -> Problem {
@@ -134,10 +164,18 @@ fn not_for(node: &NodeName, why: &str, hint: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::tls::testing::{Authority, Files};
+    use crawler_access::revoked_nodes;
+    use crawler_process::task::TaskScope;
+    use crawler_store::catalog::Catalog;
+    use crawler_store::keys::Keys;
+    use crawler_store::twin::StoreTwin;
 
     const CALL: &str = "GetStatus";
+    const PATIENCE: Duration = Duration::from_secs(20);
 
     /// Returns the rule of a process with a certificate of the cluster's CA, or with another one.
     fn rule(need_certificates: bool) -> KnownNodes {
@@ -147,6 +185,7 @@ mod tests {
         KnownNodes {
             cluster,
             need_certificates,
+            revoked: RevokedNodes::default(),
         }
     }
 
@@ -206,6 +245,43 @@ mod tests {
             assert!(problem.detail.starts_with("GetStatus is for nodes"));
             assert!(problem.hint.contains("--join"), "{}", problem.hint);
         }
+    }
+
+    #[tokio::test]
+    async fn a_certificate_that_was_revoked_admits_nobody() {
+        let catalog = Catalog::new(Arc::new(StoreTwin::new()), Keys::default());
+        let scope = TaskScope::new();
+        let (revoked, task) = RevokedNodes::new(catalog.clone(), scope.stop_signal());
+        let rule = rule(true).without(revoked);
+        let shown = certificate("crawler://c1/worker/worker-1");
+        let check = || rule.check(Some(&shown), CALL, Some(Role::Worker));
+        let early = check().unwrap_err();
+        assert!(early.problem.is_passing, "{early:?}");
+        scope.spawn("revoked nodes", task);
+        let becomes = async |code: Option<Code>| {
+            let becomes = async {
+                while check().err().map(|refused| refused.problem.code) != code {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, becomes)
+                .await
+                .expect("known")
+        };
+        becomes(None).await;
+        // The certificate was made in 1975.
+        let id = "worker-1".parse().unwrap();
+        revoked_nodes::revoke(&catalog, &id, 1_800_000_000_000)
+            .await
+            .unwrap();
+        becomes(Some(Code::PermissionDenied)).await;
+        let refused = check().unwrap_err();
+        assert!(
+            refused.problem.detail.ends_with("it was revoked"),
+            "{refused:?}"
+        );
+        let other = certificate("crawler://c1/worker/worker-2");
+        rule.check(Some(&other), CALL, Some(Role::Worker)).unwrap();
     }
 
     #[test]

@@ -37,11 +37,7 @@ pub async fn run(parts: CrawlParts, sink: Box<dyn Sink>, stop: CancellationToken
 /// Crawls until nothing is left, the crawl fails, or `stop` is cancelled.
 ///
 /// This call is not cancel-safe: pages in flight and undelivered items would be left behind. Use `stop`.
-pub async fn run_to(
-    parts: CrawlParts,
-    sinks: Vec<NamedSink>,
-    stop: CancellationToken,
-) -> CrawlEnd {
+pub async fn run_to(parts: CrawlParts, sinks: Vec<NamedSink>, stop: CancellationToken) -> CrawlEnd {
     let root_urls = match roots_or_put_back(&parts, &stop).await {
         Ok(root_urls) => root_urls,
         Err(end) => return end,

@@ -23,6 +23,7 @@
 //! | metrics, alerts and dashboards | `operate/metrics.md` | [`app`], [`crawler_process::metrics`] |
 //! | backups of store and data root | `operate/backup.md` | [`crawler_backup`] |
 //! | files of the data root, kept bodies | `operate/data-root.md`, `guide/files.md` | [`crawler_data`], [`crawler_sink`] |
+//! | archives of crawls, and crawls of archives | `guide/archives.md` | [`crawler_archive`], [`crawler_fetch::tape`] |
 //! | settings, and what an update changes | `reference/settings.md` | [`crawler_model::settings`], [`config`] |
 //! | calls | `reference/http.md`, `reference/grpc.md`, `reference/cli.md` | [`crawler_api`], [`cli`] |
 //! | the sandbox, and what is behind it | `design/way-of-a-crawl.md`, `reference/limits.md` | [`crawler_plugin`], [`crawler_extract`], [`crawler_process::confine`] |
@@ -40,7 +41,7 @@
 //! L4  master | worker | devtools  never each other
 //! L3  crawl                       one run of one shard; without a store
 //! L3  access | backup             over store and data root; never each other
-//! L2  store | plugin | fetch | frontier | sink | data      siblings never depend on each other
+//! L2  store | plugin | fetch | frontier | sink | data | archive      siblings never depend on each other
 //! L1  process                     clock, confine, task, retry, limiter, memory, metrics, stage, telemetry
 //! L0  model                       nouns; no IO
 //! ```
@@ -78,11 +79,14 @@
 //! | links for other shards | those of the present run; 100 000 of a shard may wait | the shard they are for; the same sweep; no page is taken meanwhile | none | `links_of_earlier_runs_go_when_a_run_begins_and_numbers_begin_anew`, `no_page_is_taken_while_too_many_links_wait_before_and_after_an_opening` |
 //! | record of who did what | its setting, and half a megabyte more for each master | the master whose part is full | `--audit-size` | `the_record_stays_within_its_bound` |
 //! | join tokens | 1 000, and 500 nodes each | the next token, if they have expired; whoever revokes them | none | `no_more_join_tokens_are_made_than_are_kept`, `a_record_keeps_no_secret_and_fits_into_the_store` |
+//! | revoked certificates of nodes | 10 000 nodes | the next revocation beyond, those that are a month old | none | `no_more_revocations_are_kept_than_are_of_use` |
 //! | access tokens | 10 000 | whoever revokes them | none | `no_more_tokens_are_made_than_are_kept` |
 //! | changes of resources, for those who watch them | 10 000; readers that are further behind begin anew | the next change | none | `the_log_of_changes_has_a_bound_and_tells_how_far_it_reaches` |
 //! | events that wait for a webhook | 4 MiB and 1 000; no more are read meanwhile, and a resource that changes again is told once | the receiver; an event is given up after 10 calls | `max-queued`, `max-attempts` of `[webhook.NAME]` | `events_wait_within_their_bound_and_the_rest_is_told_later`, `a_failed_call_is_made_again_and_given_up_at_its_bound` |
 //! | items | none: they are what is crawled for | `crawler resource delete --purge` | none | `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
 //! | kept files | 10 GiB in a run over all shards, each of 64 MiB; pages with further ones are given up | `crawler resource delete --purge` | `--max-kept`, `--max-file` | `files_beyond_the_quota_are_given_up_and_told_once`, `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
+//! | archives | none: they are what is asked for; files of 1 GiB, and one for each opening of a frontier that brings pages | `crawler resource delete --purge` | `--archive`, `--archive-size` | `a_file_is_followed_by_the_next_at_its_size`, `the_archive_of_a_resource_survives_a_kill_and_goes_with_a_purge` |
+//! | index of archives, in `crawler run --from-archive` | 2 000 000 answers; more are refused | the end of the run | `--frontier-urls` | `more_answers_than_are_allowed_are_refused_by_the_option` |
 //! | line files | 256 MiB each, and one for each opening of a frontier that brings items | with the items; what does not count, with the frontier | none | `a_file_is_followed_by_the_next_at_its_bound_and_none_is_written_over`, `files_that_were_cut_to_their_marks_are_read_without_them` |
 //! | replaced files of a frontier | logs 10 min and tables 1 h, but no sooner than 15 min after a compaction has replaced them; compactions 1 h, manifests 24 h; none longer than the setting and the time until the next look | the owner's collector | `--frontier-min-age` | `what_a_compaction_has_replaced_goes_at_its_age`, `a_short_age_holds_for_all_files` |
 //! | pages of a shard in flight, and those that are not durable yet | 512 together; 2 048 if the data root is in a bucket | the next write to the data root; no further page is taken meanwhile | none | `no_more_pages_are_taken_than_may_be_lost` |

@@ -252,6 +252,16 @@ impl Keys {
         format!("{}{subject}", self.void_before_all())
     }
 
+    /// Prefix of all times before which the certificates of a node are void.
+    pub fn void_nodes(&self) -> String {
+        format!("{}void-nodes/", self.access())
+    }
+
+    /// Key of the time before which the certificates of this node are void.
+    pub fn void_node(&self, node: &NodeId) -> String {
+        format!("{}{node}", self.void_nodes())
+    }
+
     /// Returns the subject of a key, or `None` if masters do not base decisions on it.
     pub fn subject(&self, key: &str) -> Option<Subject> {
         let rest = key.strip_prefix(&self.prefix)?.strip_prefix('/')?;

@@ -111,7 +111,7 @@ fn a_join_token_buys_a_worker_a_certificate_and_no_more() {
 
     // Of two workers, one can use a token for one of them.
     admin.token("any", &[]);
-    let _second = cluster.worker("2", &["--join=any"]);
+    let mut second = cluster.worker("2", &["--join=any"]);
     let spent = refused(&cluster, "3", "any");
     assert!(spent.stderr.contains("has been used"), "{}", spent.stderr);
     admin.token("other", &["--nodes=worker-9"]);
@@ -155,6 +155,17 @@ fn a_join_token_buys_a_worker_a_certificate_and_no_more() {
     assert_eq!(wrong.code, Some(1));
     assert!(wrong.stderr.contains("does not open"), "{}", wrong.stderr);
 
+    // A worker whose certificates were revoked comes back with nothing from before.
+    second.process.kill();
+    admin.ok(&["node", "revoke", "worker-2"]);
+    for (join, why) in [(None, "was revoked"), (Some("any"), "were revoked")] {
+        let mut arguments = cluster.arguments("worker", "2");
+        arguments.extend(join.map(|file| format!("--join={file}")));
+        let ended = home.run(arguments);
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        assert!(ended.stderr.contains(why), "{}", ended.stderr);
+    }
+
     // What was issued and refused is recorded, without secrets.
     let entries = until("the record of who did what", PATIENCE, || {
         let audit = admin.ok(&["access", "audit", "-o", "json"]);
@@ -169,6 +180,7 @@ fn a_join_token_buys_a_worker_a_certificate_and_no_more() {
             && is_there("JoinCluster", "worker-2", "OK")
             && is_there("RenewCertificate", "master-1", "OK")
             && is_there("IssueJoinToken", "worker-1", "OK")
+            && is_there("RevokeNode", "worker-2", "OK")
             && entries
                 .iter()
                 .any(|entry| entry["result"] == "PERMISSION_DENIED");

@@ -149,6 +149,8 @@ fn a_resource_is_changed_paused_and_deleted_at_its_own_path() {
     assert_ne!(at(Method::POST, "/resume", None)["phase"], "Paused");
     let drained = server.http(Method::POST, "/crawler/node/worker-1/drain?undo", None);
     assert_eq!(drained.status, 200, "{drained:?}");
+    let revoked = server.http(Method::POST, "/crawler/node/worker-1/revoke", None);
+    assert_eq!(revoked.status, 200, "{revoked:?}");
     gate.open();
     let finished = server.finished("books");
     let id = finished["spec"]["id"].as_str().expect("it has an id");

@@ -7,7 +7,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::parse_x509_pem;
 
-use super::{CaDigest, CaError};
+use super::{CaDigest, CaError, EARLIER};
 use crate::node::{Host, NodeName};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{Digest, NodeId};
@@ -77,6 +77,12 @@ impl CertificateFacts {
     pub fn is_of(&self, role: Role, id: &NodeId) -> bool {
         self.node()
             .is_some_and(|node| node.role == role && node.id == *id)
+    }
+
+    /// Returns the time at which the CA of a cluster has issued it.
+    pub fn issued_at(&self) -> UnixMillis {
+        let earlier = u64::try_from(EARLIER.as_millis()).unwrap_or(u64::MAX);
+        self.not_before.saturating_add(earlier)
     }
 
     /// True if it is valid at this time.

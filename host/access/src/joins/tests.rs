@@ -89,11 +89,30 @@ async fn a_lost_answer_costs_no_second_use() {
 }
 
 #[tokio::test]
+async fn a_token_from_before_a_revocation_buys_that_node_nothing() {
+    let catalog = cluster().await;
+    let token = issued(&catalog, "worker-*", 3).await;
+    let [first, second] = ["worker-1", "worker-2"].map(|id| candidate(id, id.as_bytes()));
+    redeem(&catalog, ca(), &token, &first, NOW).await.unwrap();
+    let later = NOW + 5_000;
+    revoked_nodes::revoke(&catalog, &first.id, later)
+        .await
+        .unwrap();
+    // Not even with the key with which it has joined.
+    let error = refused(&catalog, &token, &first).await;
+    assert!(matches!(error, JoinError::Revoked { .. }), "{error}");
+    redeem(&catalog, ca(), &token, &second, NOW).await.unwrap();
+    let next = issue(&catalog, ca(), new("worker-1", 1), later).await;
+    let next = next.unwrap().0;
+    redeem(&catalog, ca(), &next, &first, later).await.unwrap();
+}
+
+#[tokio::test]
 async fn of_two_nodes_that_race_one_wins() {
     let store = Arc::new(RacingStore::new(Arc::new(StoreTwin::new())));
     let catalog = Catalog::new(store.clone(), Keys::default());
     let token = issued(&catalog, "worker-*", 1).await;
-    // The other node's use is recorded between the read and the write of this one.
+    // The other node's use is recorded between the read of the token, the second one, and the write of this node.
     let mut taken = list(&catalog).await.unwrap().remove(0).1;
     taken.uses_left = 0;
     taken.joined.push(Joined {
@@ -101,7 +120,7 @@ async fn of_two_nodes_that_race_one_wins() {
         key: Digest::of(b"two"),
     });
     let key = catalog.keys().join_token(token.id());
-    store.race_after(Read::Get, 1, Txn::new().put(key, encode(&taken)));
+    store.race_after(Read::Get, 2, Txn::new().put(key, encode(&taken)));
     let one = candidate("worker-1", b"one");
     let error = refused(&catalog, &token, &one).await;
     assert!(store.has_raced());

@@ -35,7 +35,7 @@ const fn method(name: &'static str, needs: Needs) -> Method {
 }
 
 /// All calls, in the order of the .proto file.
-pub(crate) const METHODS: [Method; 37] = {
+pub(crate) const METHODS: [Method; 38] = {
     use Needs::{AnyName, Right as Has, WholeCluster};
     use Right::{Administer, Operate, Publish, Read};
     [
@@ -74,6 +74,7 @@ pub(crate) const METHODS: [Method; 37] = {
         method("IssueJoinToken", WholeCluster(Administer)),
         method("ListJoinTokens", WholeCluster(Administer)),
         method("RevokeJoinToken", WholeCluster(Administer)),
+        method("RevokeNode", WholeCluster(Administer)),
         method("JoinCluster", Needs::OwnProof),
         method("RenewCertificate", Needs::OwnProof),
     ]

@@ -118,4 +118,14 @@ impl Client {
         })
         .await
     }
+
+    /// Makes the certificates of a node void that it has now.
+    pub async fn revoke_node(&self, id: &NodeId) -> Result<(), ClientError> {
+        let message = proto::RevokeNodeRequest { id: id.to_string() };
+        self.change(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.revoke_node(message).await }
+        })
+        .await
+    }
 }

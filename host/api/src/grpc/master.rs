@@ -359,6 +359,11 @@ impl CrawlerMaster for Master {
         answer(api.revoke_join_token(&request.into_inner().id)).await
     }
 
+    async fn revoke_node(&self, request: Request<proto::RevokeNodeRequest>) -> Answer<()> {
+        let api = self.api(&request);
+        answer(api.revoke_node(&request.into_inner().id)).await
+    }
+
     async fn join_cluster(
         &self,
         request: Request<proto::JoinClusterRequest>,

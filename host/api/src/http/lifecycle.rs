@@ -1,6 +1,7 @@
 //! The calls that decide whether a resource is crawled, and by whom.
 
 use axum::extract::Request;
+use serde_json::json;
 
 use super::body;
 use super::params;
@@ -34,4 +35,11 @@ pub(super) async fn drain(api: Api, id: PathPart, params: Params, request: Reque
     let undo = flag(&known(params, &params::DRAIN)?, "undo")?;
     body::nothing(&optional_body(request).await?)?;
     answer(api.drain_node(&origin, &id, undo).await)
+}
+
+pub(super) async fn revoke(api: Api, id: PathPart, params: Params, request: Request) -> Answer {
+    known(params, &[])?;
+    body::nothing(&optional_body(request).await?)?;
+    api.revoke_node(&part(id)?).await?;
+    answer(Ok(json!({})))
 }

@@ -12,10 +12,13 @@ use anyhow::Context as _;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::process::geteuid;
 
+use super::node_tls::NodeTls;
 use crate::cli::exposure::Exposure;
 use crawler_access::Token;
 use crawler_access::gate::Gate;
 use crawler_access::registry::{self, FirstToken};
+use crawler_access::revoked_nodes::RevokedNodes;
+use crawler_api::nodes::{KnownNodes, OwnCluster};
 use crawler_process::clock::Clock;
 use crawler_process::retry::Backoff;
 use crawler_process::task::TaskScope;
@@ -42,6 +45,22 @@ pub(super) fn gate(
         stop.run_until_cancelled(prepared).await;
     });
     gate
+}
+
+/// Returns the rule by which a process knows the nodes that call it. Revocations are followed until `scope` is stopped.
+pub(super) fn known_nodes(
+    cluster: &OwnCluster,
+    tls: &NodeTls,
+    catalog: &Catalog,
+    scope: &TaskScope,
+) -> KnownNodes {
+    let nodes = KnownNodes::new(cluster.clone(), tls.server.as_ref());
+    if !nodes.need_certificates() {
+        return nodes;
+    }
+    let (revoked, follow) = RevokedNodes::new(catalog.clone(), scope.stop_signal());
+    scope.spawn("revoked nodes", follow);
+    nodes.without(revoked)
 }
 
 /// Makes the secret of the nodes, and the first token if it is wanted. Tries again while the store does not answer.

@@ -25,6 +25,7 @@ use crawler_access::ca::{
     SEALING_KEY_MIN, SealingKey, ca_digest,
 };
 use crawler_access::node::{Host, NodeName};
+use crawler_access::revoked_nodes;
 use crawler_api::client::NodeCertificate;
 use crawler_model::id::NodeId;
 use crawler_model::node::Role;
@@ -43,6 +44,8 @@ pub(super) use renewal::Renewal;
 
 /// Pauses between two tries, at first and at the most.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
+/// Time that a node which starts has to learn from the store that its certificate was revoked.
+const STORE_PATIENCE: Duration = Duration::from_secs(5);
 /// Largest file that is read as a sealing key.
 const SEALING_KEY_MAX: usize = 4_096;
 
@@ -128,12 +131,13 @@ pub(super) async fn obtain(
         catalog,
         clock,
     };
-    let fault = match applicant.fault_of_present()? {
-        None => {
-            applicant
-                .fault_of_ca(own_ca, options.join.as_deref())
-                .await?
-        }
+    let token = options.join.as_deref();
+    let fault = match applicant.fault_of_revocation().await? {
+        None => applicant.fault_of_present()?,
+        fault => fault,
+    };
+    let fault = match fault {
+        None => applicant.fault_of_ca(own_ca, token).await?,
         fault => fault,
     };
     match (&fault, own_ca, &options.join) {
@@ -195,6 +199,35 @@ impl Applicant<'_> {
         Ok(Some(format!("the certificate in {path} {fault}")))
     }
 
+    /// Returns the reason why a certificate is of no use that was revoked. Its private key is removed, because others may
+    /// have it: the node makes another one.
+    async fn fault_of_revocation(&self) -> anyhow::Result<Option<String>> {
+        let Some(facts) = self.files.facts()? else {
+            return Ok(None);
+        };
+        let read = async {
+            loop {
+                match revoked_nodes::void_before(self.catalog, self.id).await {
+                    Err(error) if error.is_transient() => tokio::time::sleep(PAUSES.0).await,
+                    read => return read,
+                }
+            }
+        };
+        let void_before = match tokio::time::timeout(STORE_PATIENCE, read).await {
+            Ok(Ok(void_before)) => void_before,
+            // It starts without the store, too, and without the right to read this.
+            Ok(Err(StoreError::Denied { .. })) | Err(_) => return Ok(None),
+            Ok(Err(error)) => return Err(error.into()),
+        };
+        if facts.issued_at() >= void_before {
+            return Ok(None);
+        }
+        self.files.remove_key()?;
+        let path = self.files.certificate();
+        let path = path.display();
+        Ok(Some(format!("the certificate in {path} was revoked")))
+    }
+
     /// Returns the reason why a certificate that is good in itself is of no use any more: the cluster has another CA
     /// now, as the CA of this master or the join token tells. A master whose key does not open the CA must not start.
     async fn fault_of_ca(
@@ -243,7 +276,9 @@ impl Applicant<'_> {
 
     async fn try_issue_own(&self, authority: &Authority) -> anyhow::Result<()> {
         self.ca_of(authority).await?;
-        let now = self.clock.unix_millis();
+        // It must not be void at once.
+        let void_before = revoked_nodes::void_before(self.catalog, self.id).await?;
+        let now = self.clock.unix_millis().max(void_before);
         let name = (self.role, self.id);
         let (issued, ca) = issue(authority, name, &self.host, self.files, now).await?;
         self.files.write(&issued.chain, &ca)

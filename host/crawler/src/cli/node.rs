@@ -40,6 +40,14 @@ pub(super) enum NodeCommand {
     /// Tell who is there, and then who joins, leaves or changes, until Ctrl-C
     #[command(after_help = "Example:\n  crawler node watch")]
     Watch(OutputArgs),
+    /// Make the certificates of a node void that it got from its cluster until now
+    #[command(
+        after_help = "Stop the node first. It joins again with a join token that is made afterwards.\n\nExample:\n  crawler node revoke worker-1"
+    )]
+    Revoke {
+        /// The master or worker
+        id: NodeId,
+    },
     /// Make, list and revoke join tokens, each of which buys nodes certificates for TLS
     #[command(subcommand)]
     JoinToken(JoinTokenCommand),
@@ -68,6 +76,11 @@ pub(super) async fn run(command: NodeCommand, masters: CalledMasters) -> anyhow:
         NodeCommand::Watch(output) => return watch(&output, masters.connect().await?).await,
         NodeCommand::JoinToken(command) => {
             return join_token::run(command, masters.connect().await?).await;
+        }
+        NodeCommand::Revoke { id } => {
+            masters.connect().await?.revoke_node(&id).await?;
+            let said = format!("the certificates that {id} has had until now are void");
+            return Ok(table::print_line(&said)?);
         }
         NodeCommand::Drain { id, undo } => {
             let proto::DrainNodeResponse { load, others } =

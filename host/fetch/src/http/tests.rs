@@ -9,7 +9,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::charset;
 use crate::throttle::{Requester, ThrottleSettings};
+use crawler_model::crawl::{Page, UnixMillis};
 use crawler_model::frontier::{DelaySource, Validators};
 use crawler_model::settings::{DEFAULT_MAX_CRAWL_DELAY, DEFAULT_MAX_URL_LENGTH, Robots};
 use crawler_process::memory::Account;

@@ -14,10 +14,11 @@ const DEMO: &str =
 const CONTAINERS: &str = "it needs containers; tests/deploy checks the files without starting them";
 const KUBERNETES: &str =
     "it needs a cluster of Kubernetes; tests/deploy renders the chart and checks what comes out";
+const NODES: &str = "machines of the reader's own; tests/tests/cluster/joining.rs starts such ones";
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
-const EXCUSES: [(&str, &str, &str); 33] = [
+const EXCUSES: [(&str, &str, &str); 39] = [
     (
         "host/docs/src/operate/logs.md",
         "$ crawler worker --log-file /var/log/crawler/worker.log --log-format json",
@@ -35,13 +36,39 @@ const EXCUSES: [(&str, &str, &str); 33] = [
     ),
     (
         "host/docs/src/operate/nodes.md",
-        "$ openssl rand -out /etc/crawler/sealing.key 32",
-        "machines of the reader's own; tests/tests/cluster/joining.rs starts such ones",
+        "$ export CRAWLER_MASTER=https://10.0.0.1:9091 CRAWLER_CA=/var/lib/crawler/node/ca.pem",
+        NODES,
     ),
     (
         "host/docs/src/operate/nodes.md",
         "crawler worker --id 1 --etcd http://10.0.0.1:2379 --data /mnt/crawler --grpc 10.0.0.2:9090 --http 10.0.0.2:8080 --join join-token",
-        "machines of the reader's own; tests/tests/cluster/joining.rs starts such ones",
+        NODES,
+    ),
+    (
+        MANY_MACHINES,
+        "$ openssl rand -out /etc/crawler/sealing.key 32",
+        NODES,
+    ),
+    (
+        MANY_MACHINES,
+        "$ crawler master --id 2 --etcd $ETCD --data s3://team-crawls/production --state /var/lib/crawler \\",
+        NODES,
+    ),
+    (
+        MANY_MACHINES,
+        "$ export CRAWLER_CA=/var/lib/crawler/node/ca.pem",
+        NODES,
+    ),
+    (MANY_MACHINES, "$ N=1 IP=10.0.0.11", NODES),
+    (
+        "host/docs/src/guide/sinks.md",
+        "$ crawler sink check books-only",
+        "a sink and a crawl of the reader's own; tests/crash_soak.rs crawls to such a sink",
+    ),
+    (
+        "host/docs/src/guide/sinks.md",
+        "$ crawler resource update books --sink lines,books-only",
+        "a sink and a crawl of the reader's own; tests/crash_soak.rs crawls to such a sink",
     ),
     ("README.md", "$ rustup target add wasm32-wasip2", RELEASE),
     ("README.md", "$ cargo run --release -- demo", DEMO),

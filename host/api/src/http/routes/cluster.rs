@@ -36,6 +36,19 @@ pub(super) fn nodes() -> Vec<Route> {
                 errors: &[(404, "")],
             },
         ),
+        Route::new(
+            Method::POST,
+            "/crawler/node/{id}/revoke",
+            "RevokeNode",
+            lifecycle::revoke,
+            RouteDocs {
+                takes: Body::Optional(NO_FIELDS),
+                gives: &[Content::Empty],
+                body: "none, or `{}`",
+                answer: "`{}`",
+                ..RouteDocs::default()
+            },
+        ),
     ]
 }
 

@@ -221,6 +221,8 @@ pub(super) struct Kept {
     pub(super) gathering: Gathering,
     /// Time that a write takes.
     pub(super) write_time: Duration,
+    /// Largest number of items that a write takes.
+    pub(super) n_at_once: Option<usize>,
     /// Signals that a write has begun.
     pub(super) began: Arc<Notify>,
     /// Number of items that an earlier owner has written, from the first one on.
@@ -243,6 +245,8 @@ impl Sink for Kept {
             let source = std::io::Error::other("disk full");
             return Err(SinkError::of_file("write", "x", source));
         }
+        let n_taken = self.n_at_once.unwrap_or(usize::MAX).min(items.len());
+        let items = &items[..n_taken];
         self.began.notify_one();
         tokio::time::sleep(self.write_time).await;
         self.items.lock().unwrap().extend_from_slice(items);

@@ -91,6 +91,16 @@ impl NodeFiles {
         Ok(key)
     }
 
+    /// Removes the private key. The certificate is of no use without it.
+    pub(super) fn remove_key(&self) -> anyhow::Result<()> {
+        let path = self.identity().key;
+        let removed = match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => File::open(&self.folder).and_then(|folder| folder.sync_all()),
+        };
+        removed.with_context(|| format!("cannot remove {}", path.display()))
+    }
+
     /// Puts a certificate and that of its CA in the place of those before.
     pub(super) fn write(&self, chain: &str, ca: &str) -> anyhow::Result<()> {
         // The certificate comes last: a folder with one has all that belongs to it.

@@ -14,6 +14,7 @@ use super::{check_answer, issue, shown_time};
 use crawler_access::audit::{AuditEntry, AuditLog};
 use crawler_access::ca::{Authority, CertificateFacts};
 use crawler_access::node::Host;
+use crawler_access::revoked_nodes;
 use crawler_api::client::{Client, NodeCertificate};
 use crawler_api::tls::ClientTls;
 use crawler_model::crawl::UnixMillis;
@@ -90,6 +91,13 @@ impl Renewal {
         let shown = |error: anyhow::Error| format!("{error:#}");
         let (role, id) = &self.name;
         if let Some(authority) = &self.authority {
+            let void_before = revoked_nodes::void_before(&self.catalog, id).await;
+            let void_before = void_before.map_err(|e| e.to_string())?;
+            let present = self.files.facts().map_err(shown)?;
+            if present.is_some_and(|facts| facts.issued_at() < void_before) {
+                // Others may have its key.
+                return Err("it was revoked; start this node again".to_owned());
+            }
             let now = self.clock.unix_millis();
             let issued = issue(authority, (*role, id), &self.host, &self.files, now).await;
             let (issued, ca) = issued.map_err(shown)?;

@@ -93,6 +93,32 @@ async fn a_certificate_of_another_ca_or_for_another_key_is_replaced() {
 }
 
 #[tokio::test]
+async fn a_node_whose_certificate_was_revoked_makes_another_key() {
+    let (folder, catalog) = (tempfile::tempdir().unwrap(), cluster());
+    let options = options(folder.path(), "master-1");
+    let start = async || {
+        let certified = start(&options, &catalog, Role::Master, Duration::ZERO).await;
+        certified.unwrap().expect("it gets one")
+    };
+    let key = |certified: &Certified| {
+        let key = certified.files.present_key().unwrap();
+        key.expect("it is there").digest()
+    };
+    let first = start().await;
+    let before = key(&first);
+    let id = "master-1".parse().unwrap();
+    let now = SystemClock.unix_millis();
+    let void_before = revoked_nodes::revoke(&catalog, &id, now).await.unwrap();
+    let second = start().await;
+    assert!(second.renewal.is_new);
+    assert_ne!(key(&second), before);
+    let facts = second.files.facts().unwrap().expect("it is there");
+    assert!(facts.issued_at() >= void_before);
+    NodeTls::load(&options.config.tls, Some(&second.files)).unwrap();
+    assert!(!start().await.renewal.is_new);
+}
+
+#[tokio::test]
 async fn a_master_whose_key_does_not_open_the_ca_does_not_start_with_a_valid_certificate() {
     let (folder, catalog) = (tempfile::tempdir().unwrap(), cluster());
     let options = options(folder.path(), "master-1");

@@ -59,6 +59,8 @@ pub(in crate::app) struct Base {
     tls: NodeTls,
     /// Cluster of this process, once it is known.
     cluster: OwnCluster,
+    /// Rule by which the nodes that call this process are known.
+    known_nodes: KnownNodes,
     listeners: Listeners,
     data: Arc<DataRoot>,
     catalog: Catalog,
@@ -131,11 +133,14 @@ impl Base {
         let is_reached = options.exposure.asks_for_tokens(listeners.http_at);
         let sources = metrics::Process::new(&*clock, store_counts, &engine);
         let metrics = metrics::Sources::new(&options.metrics, is_reached, sources)?;
+        let cluster = OwnCluster::default();
+        let known_nodes = access::known_nodes(&cluster, &tls, &catalog, &scopes.listeners);
         let kept = certified.map(|certified| (certified.identity, certified.renewal));
         let (identity, renewal) = kept.unzip();
         Ok(Self {
             tls,
-            cluster: OwnCluster::default(),
+            cluster,
+            known_nodes,
             listeners,
             data,
             catalog,
@@ -206,7 +211,7 @@ impl Base {
             crawls: crawls.clone(),
             call_token: node.call_token.clone(),
             owners: ShardOwners::new(catalog.clone()),
-            nodes: KnownNodes::new(self.cluster.clone(), self.tls.server.as_ref()),
+            nodes: self.known_nodes.clone(),
             turns: shared_turns::begin(
                 &node,
                 &catalog,
@@ -316,7 +321,6 @@ impl Base {
     ) -> Process {
         let scopes = self.scopes;
         let (grpc, http) = (self.listeners.grpc_at, self.listeners.http_at);
-        let known_nodes = KnownNodes::new(self.cluster.clone(), self.tls.server.as_ref());
         let audit = master
             .as_ref()
             .map(|master| master.audit(&scopes.listeners));
@@ -334,7 +338,7 @@ impl Base {
         let guarded = audit.filter(|_| is_needed).map(|audit| Access::Tokens {
             gate: access::gate(exposure, catalog, &self.clock, &scopes.listeners),
             audit,
-            nodes: known_nodes,
+            nodes: self.known_nodes,
         });
         let access = |address| {
             let guarded = guarded
