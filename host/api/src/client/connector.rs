@@ -23,6 +23,7 @@ use super::tls_fault::TlsFault;
 use super::transport::CONNECT_DEADLINE;
 use crate::tls::{ClientTls, HTTP2};
 use crawler_access::ca::CertificateFacts;
+use crawler_access::revoked_nodes::RevokedNodes;
 use crawler_model::id::NodeId;
 use crawler_model::node::Role;
 
@@ -48,12 +49,19 @@ pub(super) enum Callee {
 }
 
 impl Callee {
-    /// Refuses a certificate in DER that names another node.
-    fn check(&self, certificate: &[u8]) -> Result<(), TlsFault> {
-        let facts = CertificateFacts::of_der(certificate);
-        let Some(node) = facts.ok().and_then(|facts| facts.node()) else {
+    /// Refuses a certificate in DER that names another node, or that was revoked. A client that does not know yet what was
+    /// revoked goes on.
+    fn check(&self, certificate: &[u8], revoked: &RevokedNodes) -> Result<(), TlsFault> {
+        let Ok(facts) = CertificateFacts::of_der(certificate) else {
             return Ok(());
         };
+        let Some(node) = facts.node() else {
+            return Ok(());
+        };
+        if revoked.is_void(&node.id, facts.issued_at()) == Some(true) {
+            let found = node.id.to_string();
+            return Err(TlsFault::Revoked { found });
+        }
         let is_meant = match self {
             Callee::Node => true,
             Callee::Master => node.role == Role::Master,
@@ -126,6 +134,7 @@ async fn open<E: Into<BoxError>>(
         Ok(stream) => stream.into_inner(),
         Err(error) => return Err(error.into()),
     };
+    let revoked = tls.revoked().clone();
     let config = crawler_process::task::blocking(move || tls.config()).await?;
     let config = config.map_err(TlsFault::Own)?;
     let name = server_name(&uri)?;
@@ -136,7 +145,7 @@ async fn open<E: Into<BoxError>>(
         return Err(TlsFault::NoHttp2.into());
     }
     if let Some(certificate) = session.peer_certificates().and_then(<[_]>::first) {
-        callee.check(certificate)?;
+        callee.check(certificate, &revoked)?;
     }
     // A server judges the certificate of its client only after the handshake of the client is done.
     let first = tokio::time::timeout(FIRST_BYTES, stream.fill_buf()).await;
@@ -157,8 +166,15 @@ fn server_name(uri: &Uri) -> Result<ServerName<'static>, BoxError> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::tls::testing::Authority;
+    use crawler_access::revoked_nodes;
+    use crawler_process::task::TaskScope;
+    use crawler_store::catalog::Catalog;
+    use crawler_store::keys::Keys;
+    use crawler_store::twin::StoreTwin;
 
     #[test]
     fn a_certificate_that_names_another_node_is_refused() {
@@ -166,19 +182,51 @@ mod tests {
         let worker = authority.issue_to_node("crawler://0f/worker/worker-1").der;
         let master = authority.issue_to_node("crawler://0f/master/master-1").der;
         let callee = |id: &str| Callee::Worker(id.parse().unwrap());
-        Callee::Node.check(&worker).unwrap();
-        Callee::Master.check(&master).unwrap();
-        callee("worker-1").check(&worker).unwrap();
+        let none = RevokedNodes::default();
+        Callee::Node.check(&worker, &none).unwrap();
+        Callee::Master.check(&master, &none).unwrap();
+        callee("worker-1").check(&worker, &none).unwrap();
         for (callee, certificate) in [
             (Callee::Master, &worker),
             (callee("worker-2"), &worker),
             (callee("master-1"), &master),
         ] {
-            let refused = callee.check(certificate).unwrap_err();
+            let refused = callee.check(certificate, &none).unwrap_err();
             let is_other = matches!(refused, TlsFault::OtherNode { .. });
             assert!(is_other, "{callee:?}: {refused}");
         }
         // One that its user has made names no node.
-        Callee::Master.check(&authority.issue().der).unwrap();
+        Callee::Master.check(&authority.issue().der, &none).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_server_whose_certificate_was_revoked_is_refused() {
+        let catalog = Catalog::new(Arc::new(StoreTwin::new()), Keys::default());
+        let id = "worker-1".parse().unwrap();
+        revoked_nodes::revoke(&catalog, &id, 1_800_000_000_000)
+            .await
+            .unwrap();
+        let scope = TaskScope::new();
+        let (revoked, task) = RevokedNodes::new(catalog, scope.stop_signal());
+        let authority = Authority::new("cluster");
+        let [first, second] = ["worker-1", "worker-2"]
+            .map(|id| authority.issue_to_node(&format!("crawler://0f/worker/{id}")));
+        let check = |shown: &[u8]| Callee::Node.check(shown, &revoked);
+        check(&first.der).unwrap();
+        scope.spawn("revoked nodes", task);
+        let known = async {
+            while check(&first.der).is_ok() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), known)
+            .await
+            .expect("known");
+        let refused = check(&first.der).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "its certificate is that of worker-1, and was revoked"
+        );
+        check(&second.der).unwrap();
     }
 }

@@ -52,6 +52,12 @@ pub enum TlsFault {
         /// Words for the node that is called.
         wanted: String,
     },
+    /// The certificate of the server was revoked.
+    #[error("its certificate is that of {found}, and was revoked")]
+    Revoked {
+        /// Id of the node that the certificate names.
+        found: String,
+    },
     /// The server does not speak TLS.
     #[error("it does not speak TLS")]
     NoTls,
@@ -191,6 +197,7 @@ impl TlsFault {
             TlsFault::Expired { .. } => "renew it; the server reads it again by itself",
             TlsFault::NotYetValid { .. } => "set the clocks",
             TlsFault::OtherNode { .. } => "call the process by its own address",
+            TlsFault::Revoked { .. } => "start the node again with --join FILE",
             TlsFault::IsCa => "let the CA issue one for the server",
             TlsFault::NoHttp2 => "name the address of --grpc",
             _ => "",

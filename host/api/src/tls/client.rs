@@ -15,12 +15,15 @@ use super::current::Current;
 use super::pinned::PinnedCa;
 use super::{HTTP2, IdentityFiles, TlsError, provider};
 use crawler_access::ca::CaDigest;
+use crawler_access::revoked_nodes::RevokedNodes;
 
 /// Certificates of a client: the CAs that it trusts, and the certificate that it shows. Clones share them. The
 /// default has none and calls plain servers only.
 #[derive(Clone, Default)]
 pub struct ClientTls {
     certificates: Source,
+    /// Certificates of servers that are void.
+    revoked: RevokedNodes,
 }
 
 /// Origin of the configuration of a client.
@@ -70,6 +73,7 @@ impl ClientTls {
         config.alpn_protocols = vec![HTTP2.to_vec()];
         Self {
             certificates: Source::Fixed(Arc::new(config)),
+            revoked: RevokedNodes::default(),
         }
     }
 
@@ -77,7 +81,19 @@ impl ClientTls {
         let current = Current::load(files, config)?;
         Ok(Self {
             certificates: Source::Files(Arc::new(current)),
+            revoked: RevokedNodes::default(),
         })
+    }
+
+    /// Returns the same certificates, with which no server is called whose certificate was revoked.
+    #[must_use]
+    pub fn without(self, revoked: RevokedNodes) -> Self {
+        Self { revoked, ..self }
+    }
+
+    /// Returns the certificates of servers that are void.
+    pub(crate) fn revoked(&self) -> &RevokedNodes {
+        &self.revoked
     }
 
     /// Returns the configuration of a new connection, with the files as they are now. If they have changed and

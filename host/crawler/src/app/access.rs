@@ -47,10 +47,11 @@ pub(super) fn gate(
     gate
 }
 
-/// Returns the rule by which a process knows the nodes that call it. Revocations are followed until `scope` is stopped.
+/// Returns the rule by which a process knows the nodes that call it. If they have certificates of the cluster's CA, it
+/// follows which of them are revoked until `scope` is stopped, and calls no node with such a certificate either.
 pub(super) fn known_nodes(
     cluster: &OwnCluster,
-    tls: &NodeTls,
+    tls: &mut NodeTls,
     catalog: &Catalog,
     scope: &TaskScope,
 ) -> KnownNodes {
@@ -60,6 +61,7 @@ pub(super) fn known_nodes(
     }
     let (revoked, follow) = RevokedNodes::new(catalog.clone(), scope.stop_signal());
     scope.spawn("revoked nodes", follow);
+    tls.client = std::mem::take(&mut tls.client).without(revoked.clone());
     nodes.without(revoked)
 }
 

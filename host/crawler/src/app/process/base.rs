@@ -103,7 +103,7 @@ impl Base {
         }: Prepared,
     ) -> anyhow::Result<Self> {
         let own = certified.as_ref().map(|certified| &certified.files);
-        let tls = NodeTls::load(&options.config.tls, own)?;
+        let mut tls = NodeTls::load(&options.config.tls, own)?;
         let ports = (options.grpc, options.http, options.pprof);
         let listeners = Listeners::take(ports, &options.requests, tls.server.clone()).await?;
         let data = Arc::new(data_root::open(&options.data, &options.config.data)?);
@@ -134,7 +134,7 @@ impl Base {
         let sources = metrics::Process::new(&*clock, store_counts, &engine);
         let metrics = metrics::Sources::new(&options.metrics, is_reached, sources)?;
         let cluster = OwnCluster::default();
-        let known_nodes = access::known_nodes(&cluster, &tls, &catalog, &scopes.listeners);
+        let known_nodes = access::known_nodes(&cluster, &mut tls, &catalog, &scopes.listeners);
         let kept = certified.map(|certified| (certified.identity, certified.renewal));
         let (identity, renewal) = kept.unzip();
         Ok(Self {
@@ -351,7 +351,7 @@ impl Base {
         let of_master = master.as_ref().zip(api.as_ref());
         metrics.master = of_master.map(|(master, api)| master.metrics(api));
         let (leases, metrics) = (metrics.leases(), metrics.open());
-        let (told, scope) = (joined.clone(), &scopes.listeners);
+        let (told, has_joined, scope) = (joined.clone(), joined.clone(), &scopes.listeners);
         self.listeners
             .open(api, service, access, metrics, told, scope);
         for (identity, member) in self.identities.iter().zip(&self.members) {
@@ -367,28 +367,24 @@ impl Base {
         };
         let (drain, agent) = worker.map(|worker| (worker.drain, worker.agent)).unzip();
         let (election, work) = (scopes.election.clone(), scopes.work.clone());
-        let has_joined = joined.clone();
         let begin = move |cluster, registrations: &[Registration]| {
-            let held = registrations.iter();
-            let held = held.map(|r| (r.role().to_string(), r.registered()));
+            let held = |r: &Registration| (r.role().to_string(), r.registered());
             // Nodes register anew under the same registration.
-            leases.get_or_init(|| held.collect());
+            leases.get_or_init(|| registrations.iter().map(held).collect());
             let control = master.map(|master| {
                 let control = master.control.clone();
                 master.contend(&election);
                 control
             });
             let worker = registrations.iter().find(|r| r.role() == Role::Worker);
-            if let (Some(agent), Some(registration)) = (agent, worker) {
-                let parts = agent(cluster, registration.registered());
+            if let (Some(agent), Some(worker)) = (agent, worker) {
+                let parts = agent(cluster, worker.registered());
                 work.spawn("agent", run_agent(parts, control, work.stop_signal()));
             }
             has_joined.cancel();
         };
         let ended = scopes.election.clone();
-        let end = async move {
-            ended.stop(STOP_GRACE).await;
-        };
+        let end = async move { drop(ended.stop(STOP_GRACE).await) };
         Process {
             grpc,
             http,
