@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn certificates_of_the_same_second_are_void_and_later_ones_are_not() {
+    async fn certificates_up_to_the_second_of_a_revocation_are_void() {
         let catalog = catalog();
         assert_eq!(void_before(&catalog, &node(1)).await.unwrap(), 0);
         let at = revoke(&catalog, &node(1), NOW).await.unwrap();

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_certificate_of_a_node_only_a_process_without_one_is_called() {
+    fn a_caller_without_a_certificate_reaches_plain_processes_only() {
         let nameless = certificate("https://a.test/");
         for shown in [None, Some(nameless.as_slice())] {
             let checked = rule(false).check(shown, CALL, Some(Role::Master));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_with_a_certificate_of_the_cluster_asks_nodes_for_theirs() {
+    fn a_listener_of_the_cluster_asks_nodes_for_certificates() {
         let (files, authority) = (Files::new(), Authority::new("ca"));
         let joined = files.node_server(&authority);
         for (tls, needs) in [

@@ -48,7 +48,15 @@ async fn pages_that_end_at_once_share_a_batch_and_store_a_link_once() {
     let again = reopen(&objects, 1).await;
     let counts = again.counts();
     assert_eq!((counts.parsed, counts.due, counts.items), (3, 4, 3));
-    assert_eq!(again.outbox(&SinkName::lines(), 9).await.unwrap().items.len(), 3);
+    assert_eq!(
+        again
+            .outbox(&SinkName::lines(), 9)
+            .await
+            .unwrap()
+            .items
+            .len(),
+        3
+    );
     let mut paths = crawl(&again).await;
     paths.sort();
     assert_eq!(paths, ["/own-0", "/own-1", "/own-2", "/shared"]);

@@ -228,7 +228,10 @@ async fn no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening()
     }
     let frontier: Arc<dyn Frontier> = durable;
     assert_eq!(frontier.take(0, 1).unwrap(), Take::Blocked);
-    frontier.clear_outbox(&SinkName::lines(), 1, None).await.unwrap();
+    frontier
+        .clear_outbox(&SinkName::lines(), 1, None)
+        .await
+        .unwrap();
     ready(next(&frontier, 0).await);
 }
 
@@ -249,10 +252,26 @@ async fn items_are_given_once_they_are_durable_and_not_before() {
         let mut commit = parsed(ready(next(&frontier, 0).await));
         commit.result.items = vec![item_of(&commit.claim, 0)];
         frontier.commit(commit).await.unwrap();
-        assert_eq!(frontier.outbox(&SinkName::lines(), 9).await.unwrap().items.len(), n_durable);
+        assert_eq!(
+            frontier
+                .outbox(&SinkName::lines(), 9)
+                .await
+                .unwrap()
+                .items
+                .len(),
+            n_durable
+        );
         frontier.settle().await.unwrap();
         frontier.outbox_changed().await;
-        assert_eq!(frontier.outbox(&SinkName::lines(), 9).await.unwrap().items.len(), n_durable + 1);
+        assert_eq!(
+            frontier
+                .outbox(&SinkName::lines(), 9)
+                .await
+                .unwrap()
+                .items
+                .len(),
+            n_durable + 1
+        );
     }
 }
 
@@ -362,9 +381,19 @@ async fn items_that_are_read_back_are_bounded_by_their_bytes_too() {
         assert_eq!(batch.items.len(), n);
         n_read += n as u64;
         assert_eq!(batch.end, n_read);
-        again.clear_outbox(&SinkName::lines(), batch.end, None).await.unwrap();
+        again
+            .clear_outbox(&SinkName::lines(), batch.end, None)
+            .await
+            .unwrap();
     }
-    assert!(again.outbox(&SinkName::lines(), 1).await.unwrap().items.is_empty());
+    assert!(
+        again
+            .outbox(&SinkName::lines(), 1)
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -391,7 +420,15 @@ async fn a_page_larger_than_what_may_wait_to_be_written_is_committed_whole() {
     }
     frontier.settle().await.unwrap();
     let again = reopen(&objects, 1).await;
-    assert_eq!(again.outbox(&SinkName::lines(), 100).await.unwrap().items.len(), 12);
+    assert_eq!(
+        again
+            .outbox(&SinkName::lines(), 100)
+            .await
+            .unwrap()
+            .items
+            .len(),
+        12
+    );
 }
 
 #[tokio::test]
@@ -427,7 +464,10 @@ async fn a_frontier_knows_how_many_bytes_it_has_on_disk() {
     frontier.settle().await.unwrap();
     until(before + 1_000).await;
     let end = frontier.outbox(&SinkName::lines(), 9).await.unwrap().end;
-    frontier.clear_outbox(&SinkName::lines(), end, None).await.unwrap();
+    frontier
+        .clear_outbox(&SinkName::lines(), end, None)
+        .await
+        .unwrap();
     assert_eq!(frontier.undelivered_bytes(), 0);
 }
 

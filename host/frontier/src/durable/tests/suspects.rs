@@ -326,7 +326,10 @@ async fn pages_that_are_recorded_at_once_share_a_flush() {
                 key: "mark".into(),
                 value: "1".into(),
             };
-            frontier.clear_outbox(&SinkName::lines(), 0, Some(mark)).await.unwrap();
+            frontier
+                .clear_outbox(&SinkName::lines(), 0, Some(mark))
+                .await
+                .unwrap();
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
