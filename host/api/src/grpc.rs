@@ -27,7 +27,6 @@ use crawler_worker::{Crawls, ShardOwners};
 
 mod answer;
 mod check_access;
-mod link_count;
 mod master;
 mod node_auth;
 mod origin;
@@ -35,6 +34,7 @@ mod refusals;
 mod token_auth;
 mod upload;
 mod worker;
+mod worker_body;
 
 use check_access::CheckAccess;
 use master::Master;

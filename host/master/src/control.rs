@@ -202,7 +202,7 @@ impl Control {
             name.is_lines() || has_had || self.parts.sinks.contains(name)
         };
         let names = spec.crawl.sink_names();
-        let Some(unknown) = names.iter().find(|name| !is_known(*name)) else {
+        let Some(unknown) = names.iter().find(|name| !is_known(name)) else {
             return Ok(());
         };
         let declared = SinkNames::of(self.parts.sinks.iter().cloned().chain([SinkName::lines()]));

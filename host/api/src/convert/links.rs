@@ -8,7 +8,7 @@ use crawler_model::accept_status::AcceptStatus;
 use crawler_model::crawl::{REFERRER_MAX, Request, STATE_MAX, URL_MAX};
 use crawler_model::id::{Epoch, ResourceId, Run, Shard};
 use crawler_model::resource::ShardId;
-use crawler_worker::links::{LinkDelivery, LinkDeliveryError, MAX_CALL_BYTES, MAX_LINKS};
+use crawler_worker::links::{LinkDelivery, LinkDeliveryError, MAX_CALL_BYTES};
 
 pub(crate) fn links_message(links: LinkDelivery) -> proto::ApplyLinksRequest {
     proto::ApplyLinksRequest {
@@ -43,7 +43,8 @@ fn link_message(NewRequest { request, depth }: NewRequest) -> proto::ShardLink {
     }
 }
 
-/// Parses links that another shard sends. A call with more than it may bring is refused before any of them is parsed.
+/// Parses links that another shard sends. A call with more bytes than it may bring is refused before any of them is parsed.
+/// Their number was checked before the message was decoded.
 pub(crate) fn links(request: proto::ApplyLinksRequest) -> Result<LinkDelivery, LinkDeliveryError> {
     check_size(&request)?;
     let links = request.links.into_iter().map(link);
@@ -63,12 +64,7 @@ pub(crate) fn links(request: proto::ApplyLinksRequest) -> Result<LinkDelivery, L
 }
 
 fn check_size(request: &proto::ApplyLinksRequest) -> Result<(), LinkDeliveryError> {
-    let n_links = request.links.len();
-    if n_links > MAX_LINKS {
-        let why = format!("{n_links} links at once, at most {MAX_LINKS}");
-        return Err(LinkDeliveryError::Refused(why));
-    }
-    let n_bytes = request.encoded_len();
+    let (n_links, n_bytes) = (request.links.len(), request.encoded_len());
     // One link may be as large as a message.
     if n_links > 1 && n_bytes > MAX_CALL_BYTES {
         let why = format!("{n_links} links of {n_bytes} bytes, at most {MAX_CALL_BYTES}");
@@ -126,6 +122,7 @@ fn link(link: proto::ShardLink) -> Result<NewRequest, LinkDeliveryError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crawler_worker::links::MAX_LINKS;
 
     fn given() -> LinkDelivery {
         let form = Request {
@@ -164,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn r03_a_call_with_more_links_or_bytes_than_it_may_have_is_refused() {
+    fn r03_a_call_with_more_bytes_than_it_may_have_is_refused() {
         let message = |n_links: usize, n_bytes: usize| {
             let mut message = links_message(given());
             let mut link = message.links.remove(0);
@@ -175,8 +172,6 @@ mod tests {
         links(message(0, 0)).unwrap();
         links(message(MAX_LINKS, 1_000)).unwrap();
         links(message(1, MAX_CALL_BYTES)).unwrap();
-        let refused = links(message(MAX_LINKS + 1, 0)).unwrap_err();
-        assert_eq!(refused.to_string(), "501 links at once, at most 500");
         let refused = links(message(2, MAX_CALL_BYTES / 2)).unwrap_err();
         let why = refused.to_string();
         assert!(why.ends_with("bytes, at most 4194304"), "{why}");

@@ -2,8 +2,8 @@
 //!
 //! A body of links becomes many times larger in memory than it was on the wire, a caller that asks for turns
 //! decides when others crawl, and logs tell what is crawled. Callers that do not know the token of this worker are
-//! therefore refused before any of the body is read. A certificate that names a node is checked first. The links of the
-//! others are counted before they are decoded.
+//! therefore refused before any of the body is read. A certificate that names a node is checked first. The bodies of the
+//! others are bounded before they are decoded.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -16,13 +16,10 @@ use tonic::body::Body;
 use tonic::server::NamedService;
 use tower::Service;
 
-use super::link_count::CountedLinks;
 use super::node_auth::NodeAuth;
+use super::worker_body::{Bound, CheckedBody};
 use crate::metadata::CALL_TOKEN;
 use crawler_model::node::CallToken;
-
-/// End of the path of the call with links.
-const LINKS: &str = "/ApplyLinks";
 
 /// Service of a worker that requires its token.
 #[derive(Clone)]
@@ -65,10 +62,8 @@ where
         if let Some(node) = node {
             request.extensions_mut().insert(node);
         }
-        let request = match request.uri().path().ends_with(LINKS) {
-            true => request.map(|body| Body::new(CountedLinks::new(body))),
-            false => request,
-        };
+        let bound = Bound::at(request.uri().path());
+        let request = request.map(|body| Body::new(CheckedBody::new(bound, body)));
         Either::Left(self.worker.call(request))
     }
 }
