@@ -12,6 +12,7 @@ use crawler_access::ca::CertificateFacts;
 use crawler_access::gate::{Admission, Gate};
 use crawler_master::Code;
 use crawler_model::access::{Grants, Right, Role, TokenId};
+use crawler_model::id::NodeId;
 use crawler_model::node::Role as NodeRole;
 
 use super::caller_limits::CallerKey;
@@ -23,7 +24,7 @@ mod admission;
 mod headers;
 pub(crate) mod methods;
 
-use admission::{admitted, check_node, refused};
+use admission::{admitted, master_of, refused};
 pub(crate) use headers::{Headers, bearer, node, shown_token};
 
 use methods::{Method, Needs};
@@ -62,13 +63,24 @@ pub(crate) struct Caller {
     /// Address of the connection, if the listener knows it.
     pub(crate) address: Option<SocketAddr>,
     is_node: bool,
-    /// True if a master that knows the secret of the nodes has handed the call on.
-    is_through_node: bool,
+    through: Through,
     /// True if the listener asks for no token, and a node makes the call by its certificate.
     is_certified_node: bool,
     /// Value of the header `Authorization`, with which the call is handed on to the leader.
     authorization: Option<Secret>,
     method: Option<&'static Method>,
+}
+
+/// Master that has handed a call on, as far as the listener can tell.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Through {
+    /// None has, or it does not prove that it is one.
+    #[default]
+    Nobody,
+    /// The one that the call names, if any. The listener asks nobody who they are.
+    AsTold,
+    /// One that knows the secret of the nodes, with the id that its certificate tells. `None` if it needs no certificate.
+    Master(Option<NodeId>),
 }
 
 /// Token that a caller has shown.
@@ -102,6 +114,7 @@ impl Access {
                 address,
                 // The leader may ask for a token.
                 authorization: authorization.map(Secret::new),
+                through: Through::AsTold,
                 is_certified_node: is_call_of_node(method, &shown),
                 method,
                 ..Caller::default()
@@ -123,17 +136,14 @@ impl Access {
                 });
             }
         })?;
-        let node = shown.node.and_then(|value| str::from_utf8(value).ok());
         let caller = Caller {
-            is_through_node: node.is_some_and(|secret| gate.check_node(secret).is_ok()),
+            // The token of the caller counts, whoever hands the call on.
+            through: master_of((gate, nodes), &shown, name)
+                .map_or(Through::Nobody, Through::Master),
             method,
             ..caller
         };
-        let checked = match caller.is_through_node {
-            true => check_node(nodes, &shown, name, NodeRole::Master),
-            false => Ok(()),
-        };
-        match checked.and_then(|()| check_method(&caller, method)) {
+        match check_method(&caller, method) {
             Ok(()) => Ok(caller),
             Err(problem) => {
                 audit.record_refused(caller.audit_entry((name, ""), Err(&problem)));
@@ -191,7 +201,7 @@ impl Caller {
     /// Returns the key by which the calls of this caller are bounded; `None` for calls between nodes, which have
     /// bounds of their own.
     pub(crate) fn limit_key(&self) -> Option<CallerKey> {
-        if self.is_node || self.is_through_node || self.is_certified_node {
+        if self.is_node || self.is_through_node() || self.is_certified_node {
             return None;
         }
         let subject = self.admission().map(|admission| &admission.subject);
@@ -234,9 +244,18 @@ impl Caller {
         Some(Secret::new(secret.expose()))
     }
 
-    /// True if a master that knows the secret of the nodes has handed the call on.
+    /// True if a master that knows the secret of the nodes, and has the certificate that it needs, has handed the call on.
     pub(crate) fn is_through_node(&self) -> bool {
-        self.is_through_node
+        matches!(self.through, Through::Master(_))
+    }
+
+    /// Returns the master that has handed the call on, of a call that names this one.
+    pub(crate) fn through(&self, told: NodeId) -> Option<NodeId> {
+        match &self.through {
+            Through::Nobody => None,
+            Through::AsTold | Through::Master(None) => Some(told),
+            Through::Master(Some(id)) => Some(id.clone()),
+        }
     }
 
     /// True if the call itself has to prove who makes it: nobody knows the caller before.

@@ -37,7 +37,9 @@ const STORE_PATIENCE: Duration = Duration::from_secs(3);
 pub(crate) struct Origin {
     /// Id of the request; the same however often the call is sent.
     pub(crate) request: RequestId,
-    /// Master that forwarded the call, as the call itself says. If `None`, a client sent it.
+    /// True if the call itself says that a master forwarded it: it is not forwarded again.
+    pub(crate) is_forwarded: bool,
+    /// Master that forwarded the call, for the log and the record. `None` if none did, or if it is not proved.
     pub(crate) through: Option<NodeId>,
 }
 
@@ -46,6 +48,7 @@ impl Origin {
     pub(crate) fn client(request: Option<RequestId>) -> Self {
         Self {
             request: request.unwrap_or_else(RequestId::random),
+            is_forwarded: false,
             through: None,
         }
     }
@@ -81,7 +84,7 @@ impl Forwarder {
 
     /// Begins a call that changes something. Its outcome is logged and recorded, even if the caller goes away
     /// meanwhile. A forwarded call is recorded twice: where it arrived, with the address of the caller, and by the
-    /// leader. Whether it was forwarded is told by the call itself.
+    /// leader.
     pub(super) fn begin<'a>(
         &'a self,
         (origin, caller): (&'a Origin, &'a Caller),
@@ -124,7 +127,7 @@ impl Forwarder {
             let present = election_status.borrow_and_update().clone();
             let tried = match (present.leadership(), &present.leader) {
                 (Some(_), _) => own().await,
-                (None, Some(leader)) if present.own.is_none() && origin.through.is_none() => {
+                (None, Some(leader)) if present.own.is_none() && !origin.is_forwarded => {
                     tokio::select! {
                         tried = self.ask(leader, (origin, caller), &theirs) => tried,
                         // A leader that does not answer may have lost the lead meanwhile.
@@ -141,7 +144,7 @@ impl Forwarder {
                 Some(_) => STORE_PATIENCE,
                 None => CALL_DEADLINE.saturating_sub(RESERVE),
             };
-            if origin.through.is_some() || started.elapsed() > patience {
+            if origin.is_forwarded || started.elapsed() > patience {
                 return Err(problem);
             }
             let changed = tokio::time::timeout(PAUSE, election_status.changed()).await;

@@ -136,10 +136,16 @@ impl Api {
             self.check_push(&push)?;
             // A master that hands a push on has had the bytes. Others may know a digest only.
             if !self.caller.grants().covers_all() && !self.caller.is_through_node() {
+                let hint = match origin.is_forwarded {
+                    true => {
+                        "push the plugin to the leader, or let the master that was called join the cluster: it shows no certificate of a master"
+                    }
+                    false => "push the plugin",
+                };
                 return Err(Problem::new(
                     Code::PermissionDenied,
                     "only masters record plugins by their digest for a token of a namespace",
-                    "push the plugin",
+                    hint,
                 ));
             }
             let digest: Digest = digest.parse().map_err(|e| spec::invalid("digest", e))?;

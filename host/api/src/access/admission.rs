@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crawler_access::gate::{Gate, Refusal};
 use crawler_master::Code;
+use crawler_model::id::NodeId;
 use crawler_model::node::Role;
 
 use super::headers::{BEARER, Headers, NODE_SCHEME};
@@ -17,15 +18,17 @@ use crate::nodes::KnownNodes;
 use crate::problem::Problem;
 use crate::secret::Secret;
 
-/// Checks the certificate of a node that has shown the secret of the nodes, which whoever reads the store knows.
-pub(super) fn check_node(
-    nodes: &KnownNodes,
+/// Returns the id of the master that shows the secret of the nodes, and the certificate that it needs: whoever reads the
+/// store knows the secret. The id is `None` if no certificate tells it, and the whole if there is no such master.
+pub(super) fn master_of(
+    (gate, nodes): (&Gate, &KnownNodes),
     shown: &Headers<'_>,
     call: &str,
-    role: Role,
-) -> Result<(), Problem> {
-    let checked = nodes.check(shown.certificate, call, Some(role));
-    checked.map(drop).map_err(|refused| *refused.problem)
+) -> Option<Option<NodeId>> {
+    let secret = str::from_utf8(shown.node?).ok()?;
+    gate.check_node(secret).ok()?;
+    let master = nodes.check(shown.certificate, call, Some(Role::Master));
+    Some(master.ok()?.map(|master| master.id))
 }
 
 /// Returns the caller that shows these headers.
@@ -48,8 +51,10 @@ pub(super) fn admitted(
         gate.check_node(text).map_err(|refusal| refused(&refusal))?;
         let is_for_nodes = method.is_some_and(|method| method.name == methods::FOR_NODES);
         return match is_for_nodes {
-            true => check_node(nodes, headers, methods::FOR_NODES, Role::Worker)
-                .map(|()| Caller::node(address)),
+            true => nodes
+                .check(headers.certificate, methods::FOR_NODES, Some(Role::Worker))
+                .map(|_worker| Caller::node(address))
+                .map_err(|refused| *refused.problem),
             false => Err(Problem::new(
                 Code::PermissionDenied,
                 "the secret of the nodes does not allow this call",

@@ -163,13 +163,14 @@ async fn the_secret_of_the_nodes_counts_with_a_certificate_only() {
 }
 
 #[tokio::test]
-async fn a_call_is_handed_on_by_a_master_with_its_certificate() {
+async fn a_call_counts_as_handed_on_by_certified_masters_only() {
     let (files, authority) = (Files::new(), Authority::new("ca"));
     let cluster = OwnCluster::default();
     cluster.tell("c1");
     let tls = files.node_server(&authority);
     let joined = Guarded::new(KnownNodes::new(cluster, Some(&tls))).await;
     let authorization = bearer(&joined.token);
+    let address = Some(([10, 0, 0, 1], 7).into());
     let add = |secret: Option<&str>, certificate: Option<&[u8]>| {
         let shown = Headers {
             authorization: Some(authorization.as_bytes()),
@@ -178,8 +179,12 @@ async fn a_call_is_handed_on_by_a_master_with_its_certificate() {
             ..Headers::default()
         };
         let method = Method::named("AddResource");
-        let caller = joined.access.caller(method, shown, None);
-        caller.map(|caller| caller.is_through_node())
+        let caller = joined.access.caller(method, shown, address).unwrap();
+        assert_eq!(caller.name(), "admin");
+        let through = caller.through("master-9".parse().unwrap());
+        assert_eq!(caller.is_through_node(), through.is_some());
+        assert_eq!(caller.limit_key().is_none(), through.is_some());
+        through.map(|master| master.to_string())
     };
     let secret = Some(joined.secret.as_str());
     let of = |uri: &str| authority.issue_to_node(uri).der;
@@ -187,10 +192,36 @@ async fn a_call_is_handed_on_by_a_master_with_its_certificate() {
         of("crawler://c1/master/master-2"),
         of("crawler://c1/worker/worker-1"),
     );
-    assert_eq!(add(secret, Some(&master)), Ok(true));
+    // The certificate tells which master it is, and not the call.
+    let through = add(secret, Some(&master));
+    assert_eq!(through.as_deref(), Some("master-2"));
+    // All others are clients with a valid token, whatever they show beside it.
     for certificate in [None, Some(worker.as_slice())] {
-        add(secret, certificate).unwrap_err();
-        // A client needs no certificate, whatever it shows.
-        assert_eq!(add(None, certificate), Ok(false));
+        assert_eq!(add(secret, certificate), None);
     }
+    for certificate in [None, Some(worker.as_slice()), Some(master.as_slice())] {
+        assert_eq!(add(None, certificate), None);
+    }
+}
+
+#[tokio::test]
+async fn a_call_names_its_master_where_no_certificate_does() {
+    let plain = Guarded::new(KnownNodes::default()).await;
+    let authorization = bearer(&plain.token);
+    let through = |access: &Access, secret: Option<&str>| {
+        let shown = Headers {
+            authorization: Some(authorization.as_bytes()),
+            node: secret.map(str::as_bytes),
+            ..Headers::default()
+        };
+        let method = Method::named("AddResource");
+        let caller = access.caller(method, shown, None).unwrap();
+        let through = caller.through("master-9".parse().unwrap());
+        through.map(|master| master.to_string())
+    };
+    let told = Some("master-9".to_owned());
+    assert_eq!(through(&plain.access, Some(&plain.secret)), told);
+    assert_eq!(through(&plain.access, Some("another")), None);
+    assert_eq!(through(&plain.access, None), None);
+    assert_eq!(through(&Access::Open, None), told);
 }
