@@ -23,7 +23,6 @@
 //! | metrics, alerts and dashboards | `operate/metrics.md` | [`app`], [`crawler_process::metrics`] |
 //! | backups of store and data root | `operate/backup.md` | [`crawler_backup`] |
 //! | files of the data root, kept bodies | `operate/data-root.md`, `guide/files.md` | [`crawler_data`], [`crawler_sink`] |
-//! | archives of crawls, and crawls of archives | `guide/archives.md` | [`crawler_archive`], [`crawler_fetch::tape`] |
 //! | settings, and what an update changes | `reference/settings.md` | [`crawler_model::settings`], [`config`] |
 //! | calls | `reference/http.md`, `reference/grpc.md`, `reference/cli.md` | [`crawler_api`], [`cli`] |
 //! | the sandbox, and what is behind it | `design/way-of-a-crawl.md`, `reference/limits.md` | [`crawler_plugin`], [`crawler_extract`], [`crawler_process::confine`] |
@@ -41,7 +40,7 @@
 //! L4  master | worker | devtools  never each other
 //! L3  crawl                       one run of one shard; without a store
 //! L3  access | backup             over store and data root; never each other
-//! L2  store | plugin | fetch | frontier | sink | data | archive      siblings never depend on each other
+//! L2  store | plugin | fetch | frontier | sink | data      siblings never depend on each other
 //! L1  process                     clock, confine, task, retry, limiter, memory, metrics, stage, telemetry
 //! L0  model                       nouns; no IO
 //! ```
@@ -81,13 +80,10 @@
 //! | join tokens | 1 000, and 500 nodes each | the next token, if they have expired; whoever revokes them | none | `no_more_join_tokens_are_made_than_are_kept`, `a_record_keeps_no_secret_and_fits_into_the_store` |
 //! | revoked certificates of nodes | 10 000 nodes | the next revocation beyond, those that are a month old | none | `no_more_revocations_are_kept_than_are_of_use` |
 //! | access tokens | 10 000 | whoever revokes them | none | `no_more_tokens_are_made_than_are_kept` |
-//! | changes of resources, for those who watch them and for webhooks | one of each of as many resources as are there, and 10 000 at least; readers that are further behind begin anew | the next change | none | `the_log_of_changes_has_a_bound_and_tells_how_far_it_reaches`, `the_log_has_room_for_all_resources_that_are_there` |
+//! | changes of resources, for those who watch them | 10 000; readers that are further behind begin anew | the next change | none | `the_log_of_changes_has_a_bound_and_tells_how_far_it_reaches` |
 //! | events that wait for a webhook | 4 MiB and 1 000; no more are read meanwhile, and a resource that changes again is told once | the receiver; an event is given up after 10 calls | `max-queued`, `max-attempts` of `[webhook.NAME]` | `events_wait_within_their_bound_and_the_rest_is_told_later`, `a_failed_call_is_made_again_and_given_up_at_its_bound` |
-//! | positions of webhooks | 30 days after a leader last had the webhook | the leader, every hour | none | `a_position_goes_when_no_leader_has_had_its_webhook_for_long` |
 //! | items | none: they are what is crawled for | `crawler resource delete --purge` | none | `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
 //! | kept files | 10 GiB in a run over all shards, each of 64 MiB; pages with further ones are given up | `crawler resource delete --purge` | `--max-kept`, `--max-file` | `files_beyond_the_quota_are_given_up_and_told_once`, `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
-//! | archives | none: they are what is asked for; files of 1 GiB, and one for each opening of a frontier that brings pages | `crawler resource delete --purge` | `--archive`, `--archive-size` | `a_file_is_followed_by_the_next_at_its_size`, `the_archive_of_a_resource_survives_a_kill_and_goes_with_a_purge` |
-//! | index of archives, in `crawler run --from-archive` | 2 000 000 answers; more are refused | the end of the run | `--frontier-urls` | `more_answers_than_are_allowed_are_refused_by_the_option` |
 //! | line files | 256 MiB each, and one for each opening of a frontier that brings items | with the items; what does not count, with the frontier | none | `a_file_is_followed_by_the_next_at_its_bound_and_none_is_written_over`, `files_that_were_cut_to_their_marks_are_read_without_them` |
 //! | replaced files of a frontier | logs 10 min and tables 1 h, but no sooner than 15 min after a compaction has replaced them; compactions 1 h, manifests 24 h; none longer than the setting and the time until the next look | the owner's collector | `--frontier-min-age` | `what_a_compaction_has_replaced_goes_at_its_age`, `a_short_age_holds_for_all_files` |
 //! | pages of a shard in flight, and those that are not durable yet | 512 together; 2 048 if the data root is in a bucket | the next write to the data root; no further page is taken meanwhile | none | `no_more_pages_are_taken_than_may_be_lost` |
@@ -120,7 +116,7 @@
 //! | robots.txt of sites, in a worker | 65 536 origins and 64 MiB of rules, each of 500 KiB of file | those used least lately, for new ones | none | `those_used_least_lately_go_when_there_are_too_many_or_they_are_too_large` |
 //! | addresses of names, in a worker | 50 000 names, each for as long as DNS says, from 30 s to 1 h; 10 000 answers that a name does not exist, each for 5 min at most | the next one that is asked for; time | `dns-min-ttl`, `dns-ttl` of `[fetch]` | `the_addresses_of_many_names_are_not_remembered_all` |
 //! | hosts whose turns workers share, in a worker | 100 000 that it owns, and 100 000 that it asks for; further ones get no turn | the end of their delay | none | `hosts_beyond_the_bound_get_no_turn_until_there_is_room`, `hosts_that_are_not_asked_any_more_are_forgotten_and_others_bounded` |
-//! | owners of shards that bring links, in a worker | 10 000 shards | the next one beyond, with all others; they are looked up again | none | `the_owners_of_many_shards_are_not_remembered_all` |
+//! | owners of shards that bring links, with each assignment of a worker | one for each shard of the resource | the end of the assignment | none | `owners_are_remembered_by_shard_and_not_by_caller` |
 //! | addresses of own nodes, in a worker | those that were registered in the last hour | a look every 30 seconds | none | `an_address_is_given_up_an_hour_after_its_node_left` |
 //! | workers that were told to drain | one small record each | `crawler node drain --undo` | none | `a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_drain_too` |
 //! | numbers of processes | one small record and lease each | an hour after the process was last there | none | `a_number_is_kept_while_its_process_runs_and_an_hour_longer` |

@@ -175,7 +175,7 @@ impl Crawls {
             resource: links.to.resource,
             shard: links.from,
         };
-        owners.check(from, node).await?;
+        owners.check(&mailbox.owners, from, node).await?;
         mailbox.deliver(links.to, links.from, links.batch).await
     }
 

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use tokio::sync::{mpsc, oneshot};
 
 use super::links::{LINK_DELIVERY_DEADLINE, LinkDeliveryError};
+use super::shard_owners::KnownOwners;
 use crawler_frontier::LinkBatch;
 use crawler_model::id::Shard;
 use crawler_model::resource::ShardId;
@@ -18,6 +19,8 @@ pub(super) const MAX_WAITING: usize = 64;
 pub(super) struct Mailbox {
     n_shards: NonZeroU32,
     pub(super) incoming: mpsc::Sender<Incoming>,
+    /// Owners of the shards that send links.
+    pub(super) owners: KnownOwners,
 }
 
 /// One call with links.
@@ -37,6 +40,7 @@ impl Mailbox {
         let mailbox = Self {
             n_shards,
             incoming: sender,
+            owners: KnownOwners::default(),
         };
         (mailbox, incoming)
     }
