@@ -48,6 +48,10 @@ use worker::Worker;
 pub const LINKS_MAX: usize = REQUEST_BYTES_MAX + MAX_CALL_BYTES;
 /// Time after which a silent connection is pinged, and closed if it does not answer.
 const KEEPALIVE: Duration = Duration::from_secs(20);
+/// Time after which an encrypted connection takes no further calls, so that its client opens another one. Otherwise a node
+/// whose connection lasts would show the certificate of the day on which it was opened. A certificate of a day is
+/// renewed 8 hours before its end.
+const ENCRYPTED_AGE: Duration = Duration::from_secs(60 * 60);
 /// Bytes that a client may send ahead of what is read of them, over one connection.
 const WINDOW: u32 = 64 << 10;
 /// Name under which the health service tells whether the process belongs to the cluster.
@@ -141,9 +145,13 @@ pub async fn serve(
     };
     let sound = "the descriptors are generated from the .proto files by the build";
     let stall_timeout = requests.settings.stall_timeout;
+    let mut server = tonic::transport::Server::builder();
+    if tls.is_some() {
+        server = server.max_connection_age(ENCRYPTED_AGE);
+    }
     let connections = Connections::of_grpc(listener, &requests.settings, tls);
     let incoming = connections.incoming(stall_timeout);
-    let served = tonic::transport::Server::builder()
+    let served = server
         .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(KEEPALIVE))
         .max_concurrent_streams(CALLS_MAX as u32)

@@ -4,7 +4,9 @@
 //! trusts that CA, and could have got one. The secrets that nodes find in the store are asked for as well, and do not
 //! count alone. Other processes know nodes by these secrets, and judge a certificate only if it names a node.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use super::problem::Problem;
 use super::tls::ServerTls;
@@ -14,11 +16,17 @@ use crawler_access::revoked_nodes::RevokedNodes;
 use crawler_master::Code;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::node::Role;
+use crawler_process::clock::{Clock, SystemClock};
 
+/// Time after its end for which a certificate still counts: the clocks of two machines differ.
+const LATE: Duration = Duration::from_secs(5 * 60);
 /// Way out for a node that shows no certificate of the cluster's CA.
 const JOIN: &str = "make a join token with `crawler node join-token add`, start the node with --join FILE, and name no other certificate in its [tls]";
 /// Way out for a node that shows the certificate of another one.
 const OWN: &str = "give each node the certificate of its own role and id";
+
+/// Way out for a node whose certificate is over.
+const RENEW: &str = "let the node renew its certificate: its log says why it has not; start it again with --join FILE if the one in its folder has expired, and compare the clocks";
 
 /// Id of the cluster of a process, once the process has found it in the store. Clones share it.
 #[derive(Debug, Clone, Default)]
@@ -36,7 +44,7 @@ impl OwnCluster {
 }
 
 /// Rule by which a process knows the nodes that call it. The default knows them by secrets of the store.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone)]
 pub struct KnownNodes {
     /// Cluster that nodes have to belong to.
     cluster: OwnCluster,
@@ -44,6 +52,27 @@ pub struct KnownNodes {
     need_certificates: bool,
     /// Certificates that are void.
     revoked: RevokedNodes,
+    clock: Arc<dyn Clock>,
+}
+
+impl Default for KnownNodes {
+    fn default() -> Self {
+        Self {
+            cluster: OwnCluster::default(),
+            need_certificates: false,
+            revoked: RevokedNodes::default(),
+            clock: Arc::new(SystemClock),
+        }
+    }
+}
+
+impl fmt::Debug for KnownNodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KnownNodes")
+            .field("cluster", &self.cluster)
+            .field("need_certificates", &self.need_certificates)
+            .finish_non_exhaustive()
+    }
 }
 
 impl KnownNodes {
@@ -52,7 +81,7 @@ impl KnownNodes {
         Self {
             cluster,
             need_certificates: tls.is_some_and(ServerTls::is_of_cluster),
-            revoked: RevokedNodes::default(),
+            ..Self::default()
         }
     }
 
@@ -75,14 +104,15 @@ impl KnownNodes {
         call: &str,
         role: Option<Role>,
     ) -> Result<Option<NodeName>, RefusedNode> {
-        let Some((node, issued_at)) = named(certificate) else {
+        let Some((node, facts)) = named(certificate) else {
             return match self.need_certificates {
                 true => Err(RefusedNode::new(None, nameless(call))),
                 false => Ok(None),
             };
         };
         let checked = self.check_node(&node, call, role);
-        match checked.and_then(|()| self.check_revoked(&node, issued_at)) {
+        let checked = checked.and_then(|()| self.check_end(&node, facts.not_after));
+        match checked.and_then(|()| self.check_revoked(&node, facts.issued_at())) {
             Ok(()) => Ok(Some(node)),
             Err(problem) => Err(RefusedNode::new(Some(node), problem)),
         }
@@ -101,6 +131,15 @@ impl KnownNodes {
         match role.filter(|role| *role != node.role) {
             Some(role) => Err(not_for(node, &format!("{call} is for a {role}"), OWN)),
             None => Ok(()),
+        }
+    }
+
+    /// Checks that a certificate has not expired since the connection was opened.
+    fn check_end(&self, node: &NodeName, not_after: UnixMillis) -> Result<(), Problem> {
+        let late = u64::try_from(LATE.as_millis()).unwrap_or(u64::MAX);
+        match self.clock.unix_millis() > not_after.saturating_add(late) {
+            true => Err(not_for(node, "it has expired", RENEW)),
+            false => Ok(()),
         }
     }
 
@@ -140,10 +179,10 @@ pub(crate) fn calls_as(node: &NodeName, sender: &str) -> Problem {
     not_for(node, &format!("it calls as {sender}"), OWN)
 }
 
-/// Returns the node that a certificate in DER names, and when it was issued.
-fn named(certificate: Option<&[u8]>) -> Option<(NodeName, UnixMillis)> {
+/// Returns the node that a certificate in DER names, and all that the certificate states.
+fn named(certificate: Option<&[u8]>) -> Option<(NodeName, CertificateFacts)> {
     let facts = CertificateFacts::of_der(certificate?).ok()?;
-    Some((facts.node()?, facts.issued_at()))
+    Some((facts.node()?, facts))
 }
 
 fn nameless(call: &str) -> Problem {
@@ -164,8 +203,6 @@ fn not_for(node: &NodeName, why: &str, hint: &str) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::tls::testing::{Authority, Files};
     use crawler_access::revoked_nodes;
@@ -185,7 +222,21 @@ mod tests {
         KnownNodes {
             cluster,
             need_certificates,
-            revoked: RevokedNodes::default(),
+            ..KnownNodes::default()
+        }
+    }
+
+    /// Clock that stands still.
+    struct At(UnixMillis);
+
+    impl Clock for At {
+        fn unix_nanos(&self) -> u64 {
+            self.0.saturating_mul(1_000_000)
+        }
+
+        // The certificates of tests are valid for longer than nanoseconds reach.
+        fn unix_millis(&self) -> UnixMillis {
+            self.0
         }
     }
 
@@ -223,6 +274,29 @@ mod tests {
         check(master, Role::Worker, Some("GetStatus is for a worker"));
         let other = "crawler://c2/worker/worker-1";
         check(other, Role::Worker, Some("a node of another cluster"));
+    }
+
+    #[test]
+    fn a_connection_does_not_outlive_the_certificate_of_its_node() {
+        let shown = certificate("crawler://c1/worker/worker-1");
+        let end = CertificateFacts::of_der(&shown).unwrap().not_after;
+        let late = end + 5 * 60 * 1_000;
+        for need_certificates in [false, true] {
+            let check = |now| {
+                let clock = Arc::new(At(now));
+                let rule = KnownNodes {
+                    clock,
+                    ..rule(need_certificates)
+                };
+                rule.check(Some(&shown), CALL, Some(Role::Worker))
+            };
+            check(end).unwrap();
+            check(late).unwrap();
+            let problem = check(late + 1).unwrap_err().problem;
+            assert_eq!(problem.code, Code::PermissionDenied);
+            assert!(problem.detail.ends_with("it has expired"), "{problem}");
+            assert!(problem.hint.contains("renew"), "{}", problem.hint);
+        }
     }
 
     #[test]
