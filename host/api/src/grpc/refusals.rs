@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::Peer;
+use crate::caller_limits::CallerKey;
 use crate::problem::Problem;
 use crawler_access::audit::{AuditEntry, AuditLog};
 use crawler_access::node::NodeName;
@@ -41,7 +41,7 @@ enum Who {
     /// Node that a certificate names, by its URI.
     Node(String),
     /// Machine of a caller without such a certificate.
-    Machine(Option<IpAddr>),
+    Machine(CallerKey),
 }
 
 /// Refused calls that had a line.
@@ -84,8 +84,8 @@ impl Refusals {
             });
             return problem;
         }
-        let machine = peer.address.map(|address| address.ip());
-        let who = uri.clone().map_or(Who::Machine(machine), Who::Node);
+        let machine = || Who::Machine(CallerKey::of(None, peer.address));
+        let who = uri.clone().map_or_else(machine, Who::Node);
         let kind = (who, call, problem.code_name());
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let times = lines.count(kind, Instant::now());
@@ -142,6 +142,8 @@ impl fmt::Debug for Refusals {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
     use super::*;
     use crawler_master::Code;
     use crawler_process::telemetry::testing::Log;
@@ -151,7 +153,7 @@ mod tests {
     fn machine(n: usize) -> (Who, &'static str, &'static str) {
         let address = IpAddr::from(u32::try_from(n).unwrap().to_be_bytes());
         (
-            Who::Machine(Some(address)),
+            Who::Machine(CallerKey::Address(address)),
             "GetStatus",
             "PERMISSION_DENIED",
         )
@@ -185,6 +187,27 @@ mod tests {
         let last = &lines[3];
         assert!(last.contains("times=11"), "{last}");
         assert!(last.contains("worker-1") && last.contains("it is no master"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn all_addresses_of_a_site_are_one_refused_caller() {
+        let (log, _guard) = Log::of_this_thread("warn");
+        let refusals = Refusals::default();
+        let refuse = |address: u128| {
+            let peer = Peer {
+                address: Some(SocketAddr::from((Ipv6Addr::from_bits(address), 7))),
+                ..Peer::default()
+            };
+            let problem = Problem::new(Code::Unauthenticated, "it shows none", "");
+            refusals.refused("GetStatus", (None, &peer), problem);
+        };
+        let site = 0x2001_0db8_0000_0007_u128 << 64;
+        for n in 0..1_000 {
+            refuse(site + n);
+        }
+        assert_eq!(log.lines().len(), 1);
+        refuse(site + (1 << 64));
+        assert_eq!(log.lines().len(), 2);
     }
 
     #[tokio::test(start_paused = true)]
