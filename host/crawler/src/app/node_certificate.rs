@@ -117,7 +117,7 @@ pub(super) async fn obtain(
 ) -> anyhow::Result<Option<Certified>> {
     let own_ca = authority.filter(|authority| authority.issues());
     let files = NodeFiles::in_folder(options.certificate_folder());
-    let is_wanted = own_ca.is_some() || options.join.is_some() || files.folder_exists();
+    let is_wanted = own_ca.is_some() || options.join.is_some() || files.folder_exists()?;
     if options.config.tls.certificate.is_some() || !is_wanted {
         return Ok(None);
     }

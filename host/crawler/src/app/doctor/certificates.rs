@@ -1,7 +1,8 @@
 //! Checks of certificates: those of the table `[tls]`, and the one that a node got from the CA of its cluster.
 //!
-//! Where `[tls]` names a certificate, that of the cluster is not used. The finding is the worst that was found of any file.
+//! The certificate of the cluster is not used where `[tls]` names another one. The finding is the worst that was found of any file.
 
+use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use crawler_access::ca::CertificateFacts;
 use crawler_api::tls::{IdentityFiles, TlsError, certificate_facts};
 use crawler_model::crawl::UnixMillis;
 use crawler_process::clock::{Clock as _, SystemClock};
+use crawler_process::telemetry;
 
 const CHECK: &str = "certificates";
 
@@ -36,9 +38,13 @@ fn all(options: &DoctorOptions, now: UnixMillis) -> Vec<Finding> {
         Some(identity) => findings.push(of_identity(&identity, options)),
         None => {
             let folders = options.node_folders.iter().cloned();
-            let nodes = folders.map(NodeFiles::in_folder);
-            let nodes = nodes.filter(NodeFiles::folder_exists);
-            findings.extend(nodes.map(|files| of_node(&files, options, now)));
+            for files in folders.map(NodeFiles::in_folder) {
+                match files.folder_exists() {
+                    Ok(true) => findings.push(of_node(&files, options, now)),
+                    Ok(false) => {}
+                    Err(error) => findings.push(unreadable(&error)),
+                }
+            }
         }
     }
     if findings.is_empty() {
@@ -130,7 +136,7 @@ fn of_node(files: &NodeFiles, options: &DoctorOptions, now: UnixMillis) -> Findi
             let found = format!("there is no {}, or not all with it", folder.display());
             return Finding::warning(CHECK, found, JOIN);
         }
-        Err(error) => return Finding::of_error(CHECK, &error),
+        Err(error) => return unreadable(&error),
     };
     let (certificate, ca) = (files.certificate(), files.ca());
     let (file, end) = (certificate.display(), shown_time(facts.not_after));
@@ -159,6 +165,20 @@ fn of_node(files: &NodeFiles, options: &DoctorOptions, now: UnixMillis) -> Findi
             ..found
         },
         _ => of_host(&identity, options),
+    }
+}
+
+/// Returns the finding for files of a node that cannot be read. Only the user of the node may read them.
+fn unreadable(error: &anyhow::Error) -> Finding {
+    let mut causes = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>());
+    match causes.any(|cause| cause.kind() == ErrorKind::PermissionDenied) {
+        true => {
+            let found = telemetry::chain(error.as_ref());
+            Finding::failed(CHECK, found, "run doctor as the user of the node")
+        }
+        false => Finding::of_error(CHECK, error),
     }
 }
 
@@ -255,6 +275,18 @@ mod tests {
         joined.check(2102, Verdict::Failed, "expired at 2101-01-01");
         std::fs::remove_file(joined.home.path().join("node/key.pem")).unwrap();
         joined.check(2060, Verdict::Warning, "there is no ");
+    }
+
+    #[test]
+    fn a_node_whose_files_cannot_be_read_is_not_told_to_join() {
+        let denied = io::Error::from(ErrorKind::PermissionDenied);
+        let found = unreadable(&anyhow::Error::from(denied).context("cannot look for node"));
+        assert_eq!(found.result, Verdict::Failed);
+        assert_eq!(found.advice, "run doctor as the user of the node");
+        // Nobody can tell what is below a file.
+        let mut joined = Joined::new();
+        joined.options.node_folders = vec![joined.ca().join("node")];
+        joined.check(2060, Verdict::Failed, "cannot look for");
     }
 
     #[test]

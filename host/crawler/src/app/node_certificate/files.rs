@@ -43,14 +43,14 @@ impl NodeFiles {
     }
 
     /// True if the folder exists: this node has or wants a certificate of the CA of its cluster.
-    pub(in crate::app) fn folder_exists(&self) -> bool {
-        self.folder.exists()
+    pub(in crate::app) fn folder_exists(&self) -> anyhow::Result<bool> {
+        exists(&self.folder)
     }
 
     /// Returns the facts of the present certificate, or `None` if there is none, or not all that belongs to it.
     pub(in crate::app) fn facts(&self) -> anyhow::Result<Option<CertificateFacts>> {
         let path = self.certificate();
-        let is_whole = self.ca().exists() && self.identity().key.exists();
+        let is_whole = exists(&self.ca())? && exists(&self.identity().key)?;
         let Some(pem) = read(&path)?.filter(|_| is_whole) else {
             return Ok(None);
         };
@@ -137,6 +137,12 @@ impl NodeFiles {
     }
 }
 
+/// True if there is such a file or folder. It is an error if this user may not know.
+fn exists(path: &Path) -> anyhow::Result<bool> {
+    let exists = path.try_exists();
+    exists.with_context(|| format!("cannot look for {}", path.display()))
+}
+
 /// Returns the text of a file, or `None` if there is none.
 fn read(path: &Path) -> anyhow::Result<Option<String>> {
     match std::fs::read_to_string(path) {
@@ -161,7 +167,7 @@ mod tests {
     fn files_of_a_node_are_for_its_user_only() {
         let home = tempfile::tempdir().unwrap();
         let files = NodeFiles::in_folder(home.path().join("node"));
-        assert!(!files.folder_exists());
+        assert!(!files.folder_exists().unwrap());
         let key = files.key().unwrap();
         files.write("chain", "ca").unwrap();
         let identity = files.identity();
