@@ -27,6 +27,7 @@ use crawler_access::ca::{
 use crawler_access::node::{Host, NodeName};
 use crawler_access::revoked_nodes;
 use crawler_api::client::NodeCertificate;
+use crawler_api::tls::certificate_facts;
 use crawler_model::id::NodeId;
 use crawler_model::node::Role;
 use crawler_process::clock::Clock;
@@ -118,7 +119,17 @@ pub(super) async fn obtain(
     let own_ca = authority.filter(|authority| authority.issues());
     let files = NodeFiles::in_folder(options.certificate_folder());
     let is_wanted = own_ca.is_some() || options.join.is_some() || files.folder_exists()?;
-    if options.config.tls.certificate.is_some() || !is_wanted {
+    if let Some(file) = &options.config.tls.certificate {
+        if own_ca.is_some() && !names_master(file) {
+            let file = file.display();
+            tracing::warn!(
+                %file,
+                "the certificate in [tls] names no master, so nodes that have joined take no calls of this one; take it out, and this master issues its own"
+            );
+        }
+        return Ok(None);
+    }
+    if !is_wanted {
         return Ok(None);
     }
     let identity = Identity::find(role, &options.id, &options.engine.state, catalog).await?;
@@ -169,6 +180,13 @@ pub(super) async fn obtain(
         files,
         renewal,
     }))
+}
+
+/// True if a file has the certificate of a master. One that cannot be read ends the process elsewhere.
+fn names_master(file: &Path) -> bool {
+    let facts = certificate_facts(file).unwrap_or_default();
+    let node = facts.first().and_then(CertificateFacts::node);
+    facts.is_empty() || node.is_some_and(|node| node.role == Role::Master)
 }
 
 impl Applicant<'_> {

@@ -6,6 +6,7 @@ use super::*;
 use crate::app::cluster::tests::options;
 use crate::app::node_tls::NodeTls;
 use crawler_process::clock::SystemClock;
+use crawler_process::telemetry::testing::Log;
 use crawler_store::keys::Keys;
 use crawler_store::twin::StoreTwin;
 
@@ -67,6 +68,24 @@ async fn a_master_with_the_ca_issues_its_own_certificate_and_keeps_it() {
     let moved = start(&moved, 25).await;
     let facts = moved.files.facts().unwrap().expect("it is there");
     assert_eq!(facts.hosts, ["node-1.example".parse::<Host>().unwrap()]);
+}
+
+#[tokio::test]
+async fn a_certificate_of_tls_should_name_a_master_with_the_ca() {
+    let (folder, catalog) = (tempfile::tempdir().unwrap(), cluster());
+    let mut options = options(folder.path(), "master-1");
+    let issued = start(&options, &catalog, Role::Master, Duration::ZERO).await;
+    let files = issued.unwrap().expect("it gets one").files;
+    let (log, _guard) = Log::of_this_thread("warn");
+    // The certificate of a CA names no node.
+    for (file, n_warnings) in [(files.certificate(), 0), (files.ca(), 1)] {
+        options.config.tls.certificate = Some(file);
+        let started = start(&options, &catalog, Role::Master, Duration::ZERO).await;
+        assert!(started.unwrap().is_none());
+        let lines = log.lines();
+        let warnings = lines.iter().filter(|line| line.contains("names no master"));
+        assert_eq!(warnings.count(), n_warnings);
+    }
 }
 
 #[tokio::test]
