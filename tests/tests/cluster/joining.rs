@@ -1,5 +1,6 @@
 //! Nodes that get their certificates from the CA of their cluster.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -9,6 +10,7 @@ use crawler_tests::process::{Ended, Process};
 use crawler_tests::{PATIENCE, guests, until};
 use serde_json::Value;
 
+use crate::shards::{N_HOSTS, N_PAGES, host, hosts};
 use crate::{chains, goes_on, one_at_a_time};
 
 /// Administrator of a cluster, who calls its master over TLS.
@@ -53,6 +55,41 @@ fn refused(cluster: &Cluster, id: &str, file: &str) -> Ended {
     ended
 }
 
+/// Crawls in two shards, one on each of two workers, which give each other links over TLS.
+#[track_caller]
+fn crosses_shards(cluster: &Cluster, admin: &Admin<'_>) {
+    cluster.registered("worker", 2);
+    // Both workers are free, so each gets a shard.
+    admin.ok(&["resource", "delete", "books"]);
+    until("the end of books", PATIENCE, || {
+        cluster.owners().is_empty().then_some(())
+    });
+    let web = hosts();
+    let port = web.url("/").port().expect("a free one");
+    let start = format!("start=http://{}:{port}/0", host(0));
+    admin.ok(&[
+        "resource",
+        "add",
+        "parts",
+        "--plugin=puppet",
+        "--delay=50ms",
+        "--max-depth=1000",
+        "--scope=*.test",
+        "--shards=2",
+        "--param",
+        &start,
+    ]);
+    let both = BTreeSet::from(["worker-1", "worker-2"].map(str::to_owned));
+    until("a shard on each worker", PATIENCE, || {
+        let owners = cluster.owners().into_iter().map(|(_, owner)| owner);
+        (owners.collect::<BTreeSet<_>>() == both).then_some(())
+    });
+    until("the pages of all hosts", PATIENCE, || {
+        let items = admin.ok(&["items", "parts"]);
+        (items.lines().count() == N_HOSTS * N_PAGES).then_some(())
+    });
+}
+
 #[test]
 fn a_join_token_buys_a_worker_a_certificate_and_no_more() {
     let _turn = one_at_a_time();
@@ -61,7 +98,11 @@ fn a_join_token_buys_a_worker_a_certificate_and_no_more() {
     };
     let home = &cluster.home;
     home.write("sealing.key", &"0123456789abcdef".repeat(2));
-    home.write("crawler.toml", "[cluster]\nsealing-key = \"sealing.key\"\n");
+    let names: String = (0..N_HOSTS)
+        .map(|n| format!("\"{}\" = \"127.0.0.1\"\n", host(n)))
+        .collect();
+    let config = format!("[cluster]\nsealing-key = \"sealing.key\"\n[hosts]\n{names}");
+    home.write("crawler.toml", &config);
     // The first master issues its own certificate.
     let master = cluster.master("1", &[]);
     cluster.registered("master", 1);
@@ -112,6 +153,7 @@ fn a_join_token_buys_a_worker_a_certificate_and_no_more() {
     // Of two workers, one can use a token for one of them.
     admin.token("any", &[]);
     let mut second = cluster.worker("2", &["--join=any"]);
+    crosses_shards(&cluster, &admin);
     let spent = refused(&cluster, "3", "any");
     assert!(spent.stderr.contains("has been used"), "{}", spent.stderr);
     admin.token("other", &["--nodes=worker-9"]);

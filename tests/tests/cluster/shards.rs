@@ -12,19 +12,19 @@ use serde_json::Value;
 use crate::{add_endless, chains, goes_on, one_at_a_time, phase, three_masters, two_workers};
 
 /// Number of hosts of the web: names of one server, which workers know from their config file.
-const N_HOSTS: usize = 64;
+pub(crate) const N_HOSTS: usize = 64;
 /// Number of pages of each host.
-const N_PAGES: usize = 5;
+pub(crate) const N_PAGES: usize = 5;
 /// Delay between two requests to one host.
 const DELAY: Duration = Duration::from_millis(50);
 
-fn host(n: usize) -> String {
+pub(crate) fn host(n: usize) -> String {
     format!("h{}.test", n % N_HOSTS)
 }
 
 /// Opens 64 hosts whose pages lead to each other: each page to the next of its host, to the first of the next
 /// host, and to one of a host far away.
-fn hosts() -> Web {
+pub(crate) fn hosts() -> Web {
     let page = async |asked: Asked| {
         let (name, port) = name_and_port(&asked.headers);
         let of_name = name
