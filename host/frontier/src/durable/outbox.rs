@@ -131,13 +131,14 @@ impl Inner {
         let range = keys::item(first)..keys::item(until);
         let mut found = self.scan(range).await?;
         let mut n_bytes = 0;
-        // The size of what is read is limited to that of the window in memory.
+        // The size of what is read is limited to that of the window in memory, and counted as there: what was returned
+        // from memory is returned from the store as well.
         while items.len() < max
             && n_bytes < WINDOW
             && let Some((_, value)) = found.next().await?
         {
-            n_bytes += value.len();
             let record: records::Item = self.decode(&value, "item")?;
+            n_bytes += record.json.len();
             let item = serde_json::from_slice(&record.json);
             items.push(item.map_err(|e| self.damaged(format!("an item is not JSON: {e}")))?);
         }

@@ -26,6 +26,7 @@ mod peers;
 mod refused;
 mod reopening;
 mod runs;
+mod sinks;
 mod statistics;
 mod suspects;
 mod sweep;

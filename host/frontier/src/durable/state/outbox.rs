@@ -174,11 +174,12 @@ impl Outbox {
     }
 
     /// Returns durable items from `first` on, if they are in memory. The error holds the number up to which
-    /// the store has to be read.
+    /// the store has to be read: that of all durable items. A sink whose items have left memory gets no fewer of them
+    /// than before, because it may have to compare them with what it has.
     pub(in crate::durable) fn from(&self, first: u64, max: usize) -> Result<Vec<ItemRecord>, u64> {
         let window_end = self.window_first + self.window.len() as u64;
         if first < self.window_first || first >= window_end {
-            // A sink that lags behind gets as many items as another try before. The window moves on meanwhile.
+            return Err(self.durable_next);
             return Err(self.durable_next);
         }
         let skipped = (first - self.window_first) as usize;
