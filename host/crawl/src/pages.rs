@@ -249,7 +249,13 @@ impl<'a> Pages<'a> {
             Blocked::Busy => self.wait(None).await,
             Blocked::Until(until) => match may_rest(self.shared, snapshot.in_flight, until).await {
                 Ok(true) => return Some(CrawlEnd::Resting { until }),
-                Ok(false) => self.wait(Some(until)).await,
+                Ok(false) => {
+                    // Items do not gather while their delivery is all that keeps the crawl from resting.
+                    let would_rest = snapshot.in_flight == 0 && self.shared.may_rest(until);
+                    self.shared.wait_for_delivery(would_rest);
+                    self.wait(Some(until)).await;
+                    self.shared.wait_for_delivery(false);
+                }
                 Err(error) => return Some(CrawlEnd::Frontier(error)),
             },
             Blocked::NothingLeft => return self.nothing_left(snapshot).await,

@@ -236,3 +236,26 @@ async fn a_stop_does_not_wait_for_a_slow_backlog() {
     );
     assert!(items(&slow).len() < 5);
 }
+
+#[tokio::test(start_paused = true)]
+async fn items_do_not_gather_while_they_keep_the_crawl_from_resting() {
+    let sink = Kept {
+        gathering: Gathering {
+            max_items: 1_000,
+            n_bytes: 1 << 20,
+            max_wait: Duration::from_secs(3_600),
+        },
+        ..Kept::default()
+    };
+    let settings = CrawlSettings {
+        max_retry_wait_ms: Some(2 * 60 * 60_000),
+        max_attempts: Some(2),
+        ..CrawlSettings::default()
+    };
+    let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
+    let (stop, rest) = (CancellationToken::new(), Rest::after(1));
+    let ended = crawl_or_rest(frontier, &["/later", "/b"], settings, sink, stop, rest).await;
+    let is_resting = matches!(ended.end, CrawlEnd::Resting { .. });
+    assert!(is_resting, "{:?}", ended.end);
+    assert_eq!(ended.n_items, 1);
+}
