@@ -4,10 +4,8 @@
 //! If the writes of a sink are costly, items gather first, but not while the crawl waits for their delivery.
 
 use std::convert::Infallible;
-use std::pin::pin;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use futures::future::join_all;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -48,6 +46,7 @@ pub(super) async fn drain(
 ) -> bool {
     let wakes: Vec<Notify> = sinks.iter().map(|_| Notify::new()).collect();
     let is_gone = &CancellationToken::new();
+    let is_over = &CancellationToken::new();
     let deliveries = sinks.into_iter().zip(&wakes).map(move |(sink, wake)| {
         let delivery = SinkDelivery {
             shared,
@@ -56,8 +55,9 @@ pub(super) async fn drain(
             no_more,
             stop,
             is_gone,
+            is_over,
             n_known: 0,
-            has_failed: false,
+            last_error: None,
         };
         delivery.run(sink.sink)
     });
@@ -65,7 +65,16 @@ pub(super) async fn drain(
         biased;
         ended = join_all(deliveries) => ended.into_iter().all(|is_drained| is_drained),
         never = wake_all(shared, &wakes) => match never {},
+        never = end_grace(stop, is_over) => match never {},
     }
+}
+
+/// Cancels `is_over` once the time after a stop is over.
+async fn end_grace(stop: &CancellationToken, is_over: &CancellationToken) -> Infallible {
+    stop.cancelled().await;
+    tokio::time::sleep(STOP_GRACE).await;
+    is_over.cancel();
+    std::future::pending().await
 }
 
 /// Tells all deliveries that there may be more items, or that the crawl waits for them.
@@ -90,10 +99,13 @@ struct SinkDelivery<'a> {
     stop: &'a CancellationToken,
     /// Cancelled once a sink is gone for good. The crawl ends then, and does not wait for others that fail.
     is_gone: &'a CancellationToken,
+    /// Cancelled once the time after a stop is over. A crawl that is paused or given away still shows what it had, if that
+    /// does not take longer.
+    is_over: &'a CancellationToken,
     /// Number of items, from the next one on, that the sink is known to have.
     n_known: u64,
-    /// True if the last write has failed.
-    has_failed: bool,
+    /// Error of the last write, if it has failed. The log of the crawl has it.
+    last_error: Option<String>,
 }
 
 impl SinkDelivery<'_> {
@@ -102,15 +114,9 @@ impl SinkDelivery<'_> {
         let shared = self.shared;
         let frontier = &shared.parts.frontier;
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
-        // A crawl that is paused or given away still shows what it had, if that does not take long.
-        let stop = self.stop;
-        let mut given_up = pin!(async move {
-            stop.cancelled().await;
-            tokio::time::sleep(STOP_GRACE).await;
-        });
         loop {
             let gathering = sink.gathering();
-            if !self.has_failed && self.n_known == 0 {
+            if self.last_error.is_none() && self.n_known == 0 {
                 self.gather(gathering).await;
             }
             // The flag is read before the outbox: items committed before the end are seen below.
@@ -143,13 +149,14 @@ impl SinkDelivery<'_> {
             }
             let (first, n_given) = (batch.first(), batch.items.len() as u64);
             let is_cancel_safe = sink.is_cancel_safe();
-            if given_up.as_mut().now_or_never().is_some() {
-                return false;
+            if self.is_over.is_cancelled() {
+                return self.give_up();
             }
+            let is_over = self.is_over;
             let written = tokio::select! {
                 biased;
                 written = Stage::Sink.timed(sink.write(first, &batch.items)) => written,
-                () = &mut given_up, if is_cancel_safe => return false,
+                () = is_over.cancelled(), if is_cancel_safe => return self.give_up(),
             };
             let error = match written {
                 Ok(written) if written.n_items > n_given => {
@@ -166,7 +173,7 @@ impl SinkDelivery<'_> {
                 }
                 Ok(written) => {
                     backoff.reset();
-                    (self.has_failed, self.n_known) = (false, 0);
+                    (self.last_error, self.n_known) = (None, 0);
                     let end = first + written.n_items;
                     let cleared = frontier.clear_outbox(&self.name, end, written.mark);
                     if let Err(error) = Stage::Sink.charged(cleared).await {
@@ -203,10 +210,13 @@ impl SinkDelivery<'_> {
             drop(batch);
             let error = telemetry::chain(&error);
             let waiting = backlog::waiting_for(&self.name);
-            let line = format!("{waiting}: {error}");
-            shared.parts.log.note("error", line);
-            tracing::error!(sink = %self.name, error, "items wait for their sink");
-            self.has_failed = true;
+            let is_new = self.last_error.as_ref() != Some(&error);
+            if is_new {
+                let line = format!("{waiting}: {error}");
+                shared.parts.log.note("error", line);
+            }
+            tracing::error!(sink = %self.name, error, is_new, "items wait for their sink");
+            self.last_error = Some(error);
             tokio::select! {
                 biased;
                 () = self.stop.cancelled() => return false,
@@ -214,6 +224,14 @@ impl SinkDelivery<'_> {
                 () = tokio::time::sleep(backoff.next_delay()) => {}
             }
         }
+    }
+
+    /// Leaves the items that the sink does not have to the next opening, because a stop waits no longer.
+    fn give_up(&self) -> bool {
+        let waiting = self.shared.parts.frontier.undelivered(&self.name);
+        let n = waiting.n_items;
+        tracing::warn!(sink = %self.name, n, "the crawl stops before its sink has all items");
+        false
     }
 
     /// Ends the crawl because the sink is gone for good.

@@ -36,9 +36,12 @@ impl Sink for LazySink {
         sink.write(first, items).await
     }
 
+    /// Returns what the opened sink says. The first write, which opens it, may be given up if the sink is a declared one:
+    /// its destination may hang as early as that.
     fn is_cancel_safe(&self) -> bool {
         let opened = self.opened.as_ref();
-        opened.is_some_and(|sink| sink.is_cancel_safe())
+        let is_declared = !self.delivery.sink.is_lines();
+        opened.map_or(is_declared, |sink| sink.is_cancel_safe())
     }
 
     /// Returns the bounds of the opened sink. Items do not gather for the first write, which opens it.
@@ -88,6 +91,23 @@ mod tests {
                 }),
                 _ => Ok(Box::new(StreamSink::new(Vec::new(), "memory"))),
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_opening_of_a_declared_sink_may_be_given_up() {
+        let declared = Delivery {
+            sink: "out".parse().unwrap(),
+            ..delivery()
+        };
+        for (delivery, is_safe) in [(declared, true), (delivery(), false)] {
+            let mut sink = LazySink::new(Arc::new(ThirdTry::default()), delivery);
+            assert_eq!(sink.is_cancel_safe(), is_safe);
+            for n in 1..=3 {
+                let written = sink.write(0, &[record(n, "{}")]).await;
+                assert_eq!(written.is_ok(), n == 3);
+            }
+            assert!(!sink.is_cancel_safe(), "the sink itself knows");
         }
     }
 

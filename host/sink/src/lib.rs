@@ -38,7 +38,8 @@ pub trait Sink: Send {
     /// before the items are written. A write without items, at the end of a crawl that had none, makes an empty output.
     async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError>;
 
-    /// Returns true if a write may be given up at any moment without leaving a part of its items behind.
+    /// Returns true if a write may be given up at any moment: it leaves no part of its items behind, or the next opening
+    /// of the sink removes that part.
     fn is_cancel_safe(&self) -> bool {
         false
     }
@@ -89,7 +90,8 @@ pub trait OpenSinks: Send + Sync + 'static {
     async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError>;
 }
 
-/// Sinks that an operator declares, and can have checked before any resource uses them.
+/// Sinks that an operator declares, and can have checked before any resource uses them. Opening one of them, and its
+/// first write, may be given up at any moment: see [`Sink::is_cancel_safe`].
 #[async_trait]
 pub trait CheckSink: OpenSinks {
     /// Reaches the destination, and tries whether items may be written. It leaves nothing behind.

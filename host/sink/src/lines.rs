@@ -181,6 +181,11 @@ impl Sink for LineFiles {
             mark: Some(mark.encode()),
         })
     }
+
+    /// Returns true if the next opening cuts off what a write has left, so that readers without marks see no part of it.
+    fn is_cancel_safe(&self) -> bool {
+        self.reserves
+    }
 }
 
 /// A batch on its way into the files.

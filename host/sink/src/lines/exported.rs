@@ -85,6 +85,10 @@ async fn cut_to_marks(folder: &Path, marks: Vec<SinkMark>) -> Result<(), SinkErr
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use futures::FutureExt as _;
+
     use super::super::tests::record;
     use super::*;
     use crate::Written;
@@ -186,6 +190,31 @@ mod tests {
         let mut fourth = bench.open(12).await;
         bench.write(&mut fourth, &records(6..8)).await;
         assert_eq!(bench.read(), keys(0..8));
+    }
+
+    #[tokio::test]
+    async fn a_write_that_is_given_up_is_cut_off_at_the_next_opening() {
+        let mut bench = Bench::new(1 << 20);
+        let mut first = bench.open(1).await;
+        bench.write(&mut first, &records(0..1)).await;
+        assert!(first.is_cancel_safe());
+        let given_up = records(1..3);
+        let _nothing_comes_of_it = first.write(0, &given_up).now_or_never();
+        let n_lines = || {
+            let text = fs::read_to_string(bench.path("1-0.jsonl")).unwrap();
+            text.matches('\n').count()
+        };
+        let written = async {
+            while n_lines() < 3 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let written = tokio::time::timeout(Duration::from_secs(20), written);
+        written.await.expect("the thread goes on with it");
+        let mut second = bench.open(2).await;
+        assert_eq!(bench.read(), keys(0..1));
+        bench.write(&mut second, &given_up).await;
+        assert_eq!(bench.read(), keys(0..3));
     }
 
     #[tokio::test]

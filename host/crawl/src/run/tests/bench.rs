@@ -223,6 +223,8 @@ pub(super) struct Kept {
     pub(super) write_time: Duration,
     /// Largest number of items that a write takes.
     pub(super) n_at_once: Option<usize>,
+    /// True if a write must not be given up.
+    pub(super) is_cut_unsafe: bool,
     /// Signals that a write has begun.
     pub(super) began: Arc<Notify>,
     /// Number of items that an earlier owner has written, from the first one on.
@@ -259,7 +261,7 @@ impl Sink for Kept {
     }
 
     fn is_cancel_safe(&self) -> bool {
-        true
+        !self.is_cut_unsafe
     }
 
     fn gathering(&self) -> Gathering {

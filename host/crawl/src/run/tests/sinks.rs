@@ -259,3 +259,45 @@ async fn items_do_not_gather_while_they_keep_the_crawl_from_resting() {
     assert!(is_resting, "{:?}", ended.end);
     assert_eq!(ended.n_items, 1);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_waits_for_a_write_that_must_not_be_given_up() {
+    let slow = Kept {
+        write_time: Duration::from_secs(60),
+        is_cut_unsafe: true,
+        ..Kept::default()
+    };
+    let crawl = Crawl::new(&[("lines", &slow)], CrawlSettings::default());
+    let (frontier, stop) = (crawl.frontier.clone(), CancellationToken::new());
+    let began = slow.began.clone();
+    let run = crawl.run(stop.clone());
+    let stopped = async {
+        began.notified().await;
+        stop.cancel();
+        Instant::now()
+    };
+    let (_end, stopped) = tokio::join!(run, stopped);
+    // The time after the stop is over by then: no other write begins.
+    let took = stopped.elapsed();
+    assert!((59..61).contains(&took.as_secs()), "{took:?}");
+    let n_items = items(&slow).len() as u64;
+    assert!(n_items > 0);
+    let waiting = frontier.undelivered(&SinkName::lines());
+    assert_eq!(waiting.n_items + n_items, frontier.counts().items);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_of_a_sink_is_told_once_until_it_changes() {
+    let (good, bad) = (Kept::default(), Kept::default());
+    bad.n_failures.store(5, Ordering::Relaxed);
+    let crawl = Crawl::new(&[("lines", &good), ("db", &bad)], CrawlSettings::default());
+    let log = crawl.log.clone();
+    let end = crawl.run(CancellationToken::new()).await;
+    assert_eq!(end, CrawlEnd::Finished);
+    assert_eq!(bad.n_failures.load(Ordering::Relaxed), 0);
+    let lines = log.last_errors(100);
+    let told = lines
+        .iter()
+        .filter(|line| line.message.starts_with("items wait for sink db: "));
+    assert_eq!(told.count(), 1, "{lines:?}");
+}
