@@ -13,7 +13,7 @@ use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{Digest, Epoch, Run};
 use crawler_model::links::Division;
 use crawler_model::resource::{Redrive, ShardId};
-use crawler_model::settings::SinkNames;
+use crawler_model::settings::{SinkName, SinkNames};
 
 /// Arguments for opening a frontier.
 #[derive(Debug, Clone)]
@@ -66,6 +66,10 @@ pub trait OpenFrontiers: Send + Sync + 'static {
 pub trait OpenFrontier: Frontier {
     /// Returns the writer epoch under this opening.
     fn storage_epoch(&self) -> u64;
+
+    /// Returns the sinks that this opening has removed although they did not have all items, with the number of items that
+    /// waited for each. Those items are dropped.
+    fn dropped(&self) -> Vec<(SinkName, u64)>;
 
     /// Tries dead letters again and returns their number.
     async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError>;

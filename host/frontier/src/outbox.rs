@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use crate::error::FrontierError;
 use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
-use crawler_model::settings::SinkName;
+use crawler_model::settings::{SinkName, SinkNames};
 
 /// Items that are committed and that not all sinks have yet. The sinks are those that the frontier was opened for; a
 /// call for any other fails with [`FrontierError::NoSink`].
@@ -37,6 +37,9 @@ pub trait ItemOutbox: Send + Sync + 'static {
 
     /// Returns the number of items that wait for any sink.
     fn n_undelivered(&self) -> u64;
+
+    /// Returns the sinks that the frontier was opened for. The settings of the crawl may name others already.
+    fn sinks(&self) -> SinkNames;
 
     /// Returns true if so many items wait that no page is taken, whatever the settings of the crawl allow.
     fn is_outbox_full(&self) -> bool;

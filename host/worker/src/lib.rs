@@ -20,6 +20,7 @@
 //! peers           the workers that share the turns of hosts
 //! receive         what comes into the frontier, and whether there is anything to do
 //! link_filter     which of these links are followed
+//! sinks           the sinks of a crawl, and the items of those that its resource no longer has
 //! reporting_sink  what is wrong with the sink, as others see it
 //! totals          what all crawls come to, in the store
 //! meters          what this process has done for each resource, for metrics
@@ -47,6 +48,7 @@ mod receive;
 mod release;
 mod reporting_sink;
 mod shard_owners;
+mod sinks;
 mod snapshot;
 mod totals;
 

@@ -3,7 +3,6 @@
 //! A crawl that cannot go on is not given up: it is shown as waiting, with the name of its state and the reason,
 //! and tried again.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,17 +15,15 @@ use super::crawl_state::CrawlState;
 use super::crawls::Running;
 use super::opening::{self, StepError};
 use super::receive::Receiver;
-use super::reporting_sink::ReportingSink;
+use super::sinks;
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::peers::PeerShards;
-use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, NamedSink, put_back};
+use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, put_back};
 use crawler_frontier::{FrontierError, OpenFrontier, OpenOptions};
-use crawler_model::plugin::Schema;
 use crawler_model::resource::{DEFAULT_DELAY, PinnedPlugin, ShardState, Unchanged, Waits};
 use crawler_model::settings::SinkNames;
 use crawler_plugin::{PluginError, Rules};
-use crawler_sink::lazy::LazySink;
-use crawler_sink::{Delivery, SinkError};
+use crawler_sink::SinkError;
 
 /// Crawls what was assigned, records how it ended, and returns that.
 pub(super) async fn run(assigned: &Assigned) -> Result<(), Stop> {
@@ -105,6 +102,8 @@ impl Assigned {
         loop {
             let (frontier, sinks) = self.open(pinned, crawl_state, log).await?;
             log.set_bounds(LogBounds::of(&self.config.borrow().settings));
+            // If the log cannot be attached, the next opening knows nothing of it any more.
+            sinks::note_dropped(&*frontier, log);
             if let Err(error) = log.attach(frontier.clone()).await {
                 opening::close(&*frontier).await;
                 self.wait(&mut backoff, &waits_for(&error), crawl_state, log)
@@ -223,42 +222,8 @@ impl Assigned {
         tokio::select! {
             biased;
             end = crawler_crawl::run_to(parts, sinks, stop.clone()) => end,
-            never = stop_for_other_sinks(config, sink_names, &stop, log) => match never {},
+            never = sinks::stop_for_others(config, sink_names, &stop, log) => match never {},
         }
-    }
-
-    /// Returns the sinks of the crawl. Each is opened when it gets its first items.
-    async fn sinks(
-        &self,
-        frontier: &dyn OpenFrontier,
-        names: &SinkNames,
-        schemas: &[Schema],
-        crawl_state: &CrawlState,
-    ) -> Result<Vec<NamedSink>, FrontierError> {
-        let mut sinks = Vec::new();
-        for name in names.iter() {
-            // Masters read the marks of the sink in the data root; the sink itself does not need them.
-            let marks = match name.is_lines() {
-                true => Vec::new(),
-                false => frontier.marks(name).await?,
-            };
-            let delivery = Delivery {
-                sink: name.clone(),
-                shard: self.shard.id,
-                run: self.resource.run,
-                storage_epoch: frontier.storage_epoch(),
-                spec: self.resource.spec.clone(),
-                schemas: schemas.to_vec(),
-                marks,
-            };
-            let sink = LazySink::new(self.parts.sinks.clone(), delivery);
-            let sink = ReportingSink::new(sink, name.clone(), crawl_state.clone());
-            sinks.push(NamedSink {
-                name: name.clone(),
-                sink: Box::new(sink),
-            });
-        }
-        Ok(sinks)
     }
 
     /// Loads the plugin; waits if this machine, not the plugin, is at fault.
@@ -360,24 +325,6 @@ impl Assigned {
             Ok(()) = settings.changed(), if until.is_some() => Ok(()),
         }
     }
-}
-
-/// Stops a crawl once its resource has other sinks.
-async fn stop_for_other_sinks(
-    mut config: watch::Receiver<CrawlConfig>,
-    sinks: &SinkNames,
-    stop: &CancellationToken,
-    log: &CrawlLog,
-) -> Infallible {
-    let is_other = |config: &CrawlConfig| config.settings.sink_names() != *sinks;
-    if config.wait_for(is_other).await.is_ok() {
-        log.note(
-            "info",
-            "the resource has other sinks: its frontier is opened for them",
-        );
-        stop.cancel();
-    }
-    std::future::pending().await
 }
 
 /// Logs that the crawl cannot be carried out, and returns that.

@@ -17,7 +17,7 @@ use crawler_model::crawl::{Counts, Request};
 use crawler_model::frontier::{KeptCookies, SinkMark, Validators};
 use crawler_model::id::{ResourceId, Shard};
 use crawler_model::resource::{LinkTotals, ShardId};
-use crawler_model::settings::SinkName;
+use crawler_model::settings::{SinkName, SinkNames};
 use crawler_model::statistics::Statistics;
 use crawler_model::status::LogLine;
 
@@ -255,6 +255,10 @@ impl ItemOutbox for FaultyFrontier {
 
     fn n_undelivered(&self) -> u64 {
         self.inner.0.n_undelivered()
+    }
+
+    fn sinks(&self) -> SinkNames {
+        self.inner.0.sinks()
     }
 
     fn is_outbox_full(&self) -> bool {

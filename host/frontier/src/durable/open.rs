@@ -25,7 +25,7 @@ use crawler_model::crawl::Counts;
 use crawler_model::id::Run;
 use crawler_model::resource::{Redrive, ShardId};
 use crawler_model::scope::GrowthBounds;
-use crawler_model::settings::SinkNames;
+use crawler_model::settings::{SinkName, SinkNames};
 use crawler_process::task::TaskScope;
 
 #[async_trait]
@@ -47,6 +47,10 @@ impl OpenFrontiers for Frontiers {
 impl OpenFrontier for DurableFrontier {
     fn storage_epoch(&self) -> u64 {
         DurableFrontier::storage_epoch(self)
+    }
+
+    fn dropped(&self) -> Vec<(SinkName, u64)> {
+        self.inner.state().outbox.dropped.clone()
     }
 
     async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {

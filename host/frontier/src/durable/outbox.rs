@@ -83,6 +83,10 @@ impl ItemOutbox for DurableFrontier {
         last.outbox_next - last.outbox_first
     }
 
+    fn sinks(&self) -> SinkNames {
+        self.inner.state().outbox.sinks()
+    }
+
     fn is_outbox_full(&self) -> bool {
         let state = self.inner.state();
         state.outbox.is_full(&state.last)
@@ -94,8 +98,8 @@ impl ItemOutbox for DurableFrontier {
 }
 
 impl Inner {
-    /// Makes these the sinks of the frontier, and its head record durable with that. Items of a sink that is not among
-    /// them any more are not delivered to it.
+    /// Makes these the sinks of the frontier, and its head record durable with that. Items that wait for a sink that is
+    /// no longer among them are not delivered to it.
     pub(super) async fn set_sinks(&self, sinks: &SinkNames) -> Result<(), FrontierError> {
         let guard = self.writer.lock().await;
         let mut batch = WriteBatch::new();
@@ -107,7 +111,7 @@ impl Inner {
             }
             let (head, last) = (&state.head, &mut state.last);
             for (sink, n) in state.outbox.set_sinks(sinks, head, last, &mut batch) {
-                tracing::warn!(%sink, n, "items are not delivered: the resource has this sink no more");
+                tracing::warn!(%sink, n, "items are not delivered: the resource no longer has this sink");
             }
             batch.put(keys::HEAD, state.head.encode_to_vec());
         }

@@ -11,7 +11,7 @@ use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
 use crawler_model::id::{ResourceId, Shard};
 use crawler_model::resource::{LinkTotals, ShardId};
-use crawler_model::settings::SinkName;
+use crawler_model::settings::{SinkName, SinkNames};
 
 #[async_trait]
 impl ItemOutbox for MemoryFrontier {
@@ -50,6 +50,10 @@ impl ItemOutbox for MemoryFrontier {
 
     fn n_undelivered(&self) -> u64 {
         self.state().outbox.items.len() as u64
+    }
+
+    fn sinks(&self) -> SinkNames {
+        self.state().outbox.sinks()
     }
 
     fn is_outbox_full(&self) -> bool {

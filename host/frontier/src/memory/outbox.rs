@@ -50,6 +50,10 @@ impl Outbox {
         self.items.iter().skip((position - self.first) as usize)
     }
 
+    pub(super) fn sinks(&self) -> SinkNames {
+        SinkNames::of(self.positions.keys().cloned())
+    }
+
     pub(super) fn undelivered(&self, sink: &SinkName) -> Undelivered {
         let Ok(position) = self.position(sink) else {
             return Undelivered::default();

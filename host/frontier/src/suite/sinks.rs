@@ -90,6 +90,7 @@ pub async fn each_sink_has_a_position_of_its_own([first, second]: Two) {
         frontier.undelivered_bytes()
     );
     assert_eq!(frontier.n_undelivered(), 3);
+    assert_eq!(frontier.sinks(), SinkNames::of([db.clone(), lines.clone()]));
     let again = open(&second, &["db", "lines"]).await;
     assert_eq!(keys_of(&again, "lines").await, []);
     assert_eq!(keys_of(&again, "db").await, keys[2..]);
@@ -130,7 +131,9 @@ pub async fn a_sink_that_is_gone_holds_nothing_back([first, second]: Two) {
     let cleared = frontier.clear_outbox(&db, 1, Some(mark("file", "1")));
     cleared.await.unwrap();
     frontier.settle().await.unwrap();
+    assert!(frontier.dropped().is_empty());
     let again = open(&second, &["lines"]).await;
+    assert_eq!(again.dropped(), [(sink("db"), 2)]);
     assert_eq!((again.n_undelivered(), again.undelivered_bytes()), (0, 0));
     let error = again.outbox(&sink("db"), 9).await.unwrap_err();
     assert_eq!(error, FrontierError::NoSink { sink: sink("db") });
@@ -140,6 +143,7 @@ pub async fn a_sink_that_is_gone_holds_nothing_back([first, second]: Two) {
     assert_eq!(keys_of(&again, "lines").await, after);
     // It comes back with the marks of what it has, and behind the items of meanwhile.
     let back = open(&first, &["db", "lines"]).await;
+    assert!(back.dropped().is_empty());
     assert_eq!(keys_of(&back, "db").await, []);
     assert_eq!(keys_of(&back, "lines").await, after);
     assert_eq!(back.marks(&sink("db")).await.unwrap(), [mark("file", "1")]);

@@ -14,12 +14,21 @@ impl Plain {
         if self.positions.is_empty() {
             self.positions.insert(SinkName::lines(), self.outbox_first);
         }
-        self.positions.retain(|sink, _| sinks.contains(sink));
         let end = self.outbox_end();
+        let gone = self.positions.iter();
+        let gone = gone.filter(|(sink, position)| !sinks.contains(sink) && **position < end);
+        let gone = gone.map(|(sink, position)| (sink.clone(), end - position));
+        self.dropped = gone.collect();
+        self.positions.retain(|sink, _| sinks.contains(sink));
         for sink in sinks.iter() {
             self.positions.entry(sink.clone()).or_insert(end);
         }
         self.trim();
+    }
+
+    /// Returns the number of the next item.
+    pub(super) fn outbox_end(&self) -> u64 {
+        self.outbox_first + self.outbox.len() as u64
     }
 
     /// Returns the number of the first item that a sink does not have.
@@ -121,6 +130,10 @@ impl ItemOutbox for Opened {
 
     fn n_undelivered(&self) -> u64 {
         self.shared.state().plain.outbox.len() as u64
+    }
+
+    fn sinks(&self) -> SinkNames {
+        SinkNames::of(self.shared.state().plain.positions.keys().cloned())
     }
 
     fn is_outbox_full(&self) -> bool {

@@ -20,6 +20,7 @@ use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::id::Shard;
 use crawler_model::resource::{LinkTotals, Redrive};
+use crawler_model::settings::SinkName;
 use crawler_model::statistics::Statistics;
 use crawler_process::task::TaskScope;
 
@@ -320,6 +321,10 @@ impl LinkExchange for Opened {
 impl OpenFrontier for Opened {
     fn storage_epoch(&self) -> u64 {
         self.shared.writer.storage_epoch
+    }
+
+    fn dropped(&self) -> Vec<(SinkName, u64)> {
+        self.shared.state().plain.dropped.clone()
     }
 
     async fn redrive(&self, order: &Redrive) -> Result<u64, FrontierError> {

@@ -67,6 +67,8 @@ pub struct Plain {
     pub(super) outbox_first: u64,
     /// Number of the first item that each sink does not have.
     pub(super) positions: BTreeMap<SinkName, u64>,
+    /// Sinks that the last opening has removed, with the number of items that waited for each.
+    pub(super) dropped: Vec<(SinkName, u64)>,
     /// Marks of the files of items in the data root.
     pub marks: Marks,
     /// Marks of the other sinks.
@@ -102,6 +104,7 @@ impl Plain {
                 outbox: before.outbox,
                 outbox_first: before.outbox_first,
                 positions: before.positions,
+                dropped: before.dropped,
                 marks: before.marks,
                 marks_elsewhere: before.marks_elsewhere,
                 cookies: before.cookies,
@@ -130,10 +133,6 @@ impl Plain {
                 self.held_until = self.held_until.max(earliest);
             }
         }
-    }
-
-    pub(super) fn outbox_end(&self) -> u64 {
-        self.outbox_first + self.outbox.len() as u64
     }
 
     pub(super) fn seed(&mut self, roots: Vec<Url>, requests: Vec<NewRequest>) -> Committed {

@@ -26,6 +26,8 @@ pub(in crate::durable) struct Outbox {
     pub(in crate::durable) durable_next: u64,
     /// Position of each sink; there is at least one.
     cursors: BTreeMap<SinkName, Cursor>,
+    /// Sinks that this opening has removed, with the number of items that waited for each.
+    pub(in crate::durable) dropped: Vec<(SinkName, u64)>,
     /// True if positions have records of their own. Otherwise the first item of the outbox is that of the only sink.
     has_records: bool,
     max_items: usize,
@@ -50,6 +52,7 @@ impl Outbox {
             window_bytes: 0,
             durable_next: 0,
             cursors: [(SinkName::lines(), Cursor::default())].into(),
+            dropped: Vec::new(),
             has_records: false,
             max_items: settings.max_outbox_items,
             max_bytes: settings.max_outbox_bytes,
@@ -79,15 +82,15 @@ impl Outbox {
         self.durable_next = next;
     }
 
-    /// Makes these the only sinks: one that is new begins behind the present items. Returns those that are none any more
-    /// and did not have all items, with the number of items.
+    /// Makes these the only sinks: one that is new begins behind the present items. Returns the removed sinks that did not
+    /// have all items, with the number of items.
     pub(in crate::durable) fn set_sinks(
         &mut self,
         sinks: &SinkNames,
         head: &records::Head,
         last: &mut records::Batch,
         batch: &mut WriteBatch,
-    ) -> Vec<(SinkName, u64)> {
+    ) -> &[(SinkName, u64)] {
         let next = last.outbox_next;
         let mut gone: Vec<(SinkName, Cursor)> = Vec::new();
         self.cursors.retain(|sink, cursor| {
@@ -114,7 +117,8 @@ impl Outbox {
         let waited = gone
             .into_iter()
             .map(|(sink, cursor)| (sink, next - cursor.next));
-        waited.filter(|(_, n)| *n > 0).collect()
+        self.dropped = waited.filter(|(_, n)| *n > 0).collect();
+        &self.dropped
     }
 
     /// Returns the number of the first item that a sink does not have.
@@ -122,6 +126,11 @@ impl Outbox {
         let cursor = self.cursors.get(sink);
         let position = cursor.map(|cursor| cursor.next);
         position.ok_or_else(|| FrontierError::NoSink { sink: sink.clone() })
+    }
+
+    /// Returns the sinks.
+    pub(in crate::durable) fn sinks(&self) -> SinkNames {
+        SinkNames::of(self.cursors.keys().cloned())
     }
 
     /// Returns the items that wait for a sink.
@@ -179,7 +188,6 @@ impl Outbox {
     pub(in crate::durable) fn from(&self, first: u64, max: usize) -> Result<Vec<ItemRecord>, u64> {
         let window_end = self.window_first + self.window.len() as u64;
         if first < self.window_first || first >= window_end {
-            return Err(self.durable_next);
             return Err(self.durable_next);
         }
         let skipped = (first - self.window_first) as usize;

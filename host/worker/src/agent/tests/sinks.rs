@@ -3,8 +3,10 @@
 use super::bench::settings;
 use super::*;
 use crawler_model::settings::SinkName;
+use crawler_model::status::LogLine;
 use crawler_sink::lines::{ExportedLines, LineFolders, LineSettings};
 use crawler_sink::{Delivery, OpenSinks, Sink, SinkError};
+use futures::StreamExt as _;
 
 /// Sinks of a process that declares a folder, and no other sink.
 struct WithFolder {
@@ -42,6 +44,13 @@ fn n_out(folder: &std::path::Path) -> usize {
     files.map(|file| text(file).lines().count()).sum()
 }
 
+/// Returns true if a line of the crawl's log begins like this.
+async fn is_told(bench: &Bench, text: &str) -> bool {
+    let lines = bench.parts.crawls.logs(bench::shard().resource, false);
+    let lines: Vec<LogLine> = lines.collect().await;
+    lines.iter().any(|line| line.message.starts_with(text))
+}
+
 async fn bench(out: &std::path::Path) -> Bench {
     let folder = out.to_owned();
     Bench::with_parts(move |parts| {
@@ -69,6 +78,9 @@ async fn a_sink_that_a_worker_lacks_is_told_and_the_others_go_on() {
         .await;
     let is_well = async |bench: &Bench| bench.waits().is_none() && bench.is_open();
     bench.wait_for("it goes on", MINUTE, is_well).await;
+    let dropped = "the resource no longer has sink gone: ";
+    let is_dropped = async |bench: &Bench| is_told(bench, dropped).await;
+    bench.wait_for("it is told", MINUTE, is_dropped).await;
     let n_before = n_out(out.path());
     let more = async |_: &Bench| n_out(out.path()) > n_before + 3;
     bench.wait_for("more comes", MINUTE, more).await;
