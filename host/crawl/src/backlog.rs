@@ -1,24 +1,20 @@
 //! The backlog of a slow sink: at its bound, the crawl takes no page until the sink has caught up.
 
 use crawler_frontier::Frontier;
-use crawler_model::resource::CrawlSettings;
 use crawler_model::settings::SinkName;
 
 /// Name of the state of a crawl that takes no page until a sink has caught up.
 pub const SINK_BEHIND: &str = "SinkBehind";
 
 /// Returns why no page is taken until a sink has caught up, if that is so. At most `max_bytes` of items may wait here.
-pub fn why_paused(
-    frontier: &dyn Frontier,
-    settings: &CrawlSettings,
-    max_bytes: u64,
-) -> Option<String> {
+/// The slowest sink is one of those that the frontier was opened for: the settings may have lost it already.
+pub fn why_paused(frontier: &dyn Frontier, max_bytes: u64) -> Option<String> {
     let n_bytes = frontier.undelivered_bytes();
     let is_over_size = n_bytes >= max_bytes;
     if !is_over_size && !frontier.is_outbox_full() {
         return None;
     }
-    let sinks = settings.sink_names();
+    let sinks = frontier.sinks();
     let slowest = sinks
         .iter()
         .max_by_key(|sink| frontier.undelivered(sink).n_items)?;

@@ -176,7 +176,7 @@ impl Shared {
     /// Returns the log message about why no page is taken until a sink has caught up, if that is so.
     pub(super) fn is_behind(&self, settings: &CrawlSettings) -> Option<String> {
         let max = self.max_undelivered(settings);
-        backlog::why_paused(&*self.parts.frontier, settings, max)
+        backlog::why_paused(&*self.parts.frontier, max)
     }
 
     /// Returns the log message about the limit of the run that leaves no room for another page, if one is reached.

@@ -216,7 +216,7 @@ impl Fields {
         let config = bound.config.borrow();
         let max = config.settings.max_undelivered();
         let max = share_of(max, bound.shard, bound.n_shards);
-        let why = backlog::why_paused(&**frontier, &config.settings, max)?;
+        let why = backlog::why_paused(&**frontier, max)?;
         (frontier.counts().due > 0).then_some(why)
     }
 }

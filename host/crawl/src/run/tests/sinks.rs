@@ -146,7 +146,13 @@ async fn f33_a_slow_sink_pauses_the_crawl_at_its_bound() {
         concurrency: Some(1),
         ..CrawlSettings::default()
     };
-    let crawl = Crawl::new(&[("lines", &good), ("slow", &slow)], settings);
+    let mut crawl = Crawl::new(&[("lines", &good), ("slow", &slow)], settings.clone());
+    // The resource has lost the slow sink, and the frontier is not opened without it yet.
+    let config = CrawlConfig {
+        limits: Limits::default(),
+        settings,
+    };
+    crawl.parts.config = watch::channel(config).1;
     let log = crawl.log.clone();
     let run = crawl.run(CancellationToken::new());
     let look = async {
