@@ -20,7 +20,7 @@ use crawler_process::memory::CrawlMemory;
 
 /// Name of the state of a crawl whose frontier is open and whose batches or items do not become durable.
 const STALLED: &str = "StorageUnavailable";
-/// Name of the state of a crawl of which a declared sink takes no items at present.
+/// Name of the state of a crawl that cannot go on, or not end, because a declared sink takes no items at present.
 const SINK_UNAVAILABLE: &str = "SinkUnavailable";
 
 /// Present state of an assignment. Cheap to clone.
@@ -194,20 +194,28 @@ impl CrawlState {
 }
 
 impl Fields {
-    /// Returns why items wait for their sinks, and whether that keeps the crawl from going on.
+    /// Returns why items wait for their sinks, if the crawl waits for that. It does not while it goes on although a
+    /// declared sink fails; its log tells the fault.
     fn sinks_wait(&self) -> Option<Waits> {
         let behind = self.behind();
+        let is_held = behind.is_some() || self.has_no_page();
         let condition = match (self.sink_faults.keys().next(), &behind) {
             (Some(_), _) if self.sink_faults.contains_key(&SinkName::lines()) => STALLED,
-            (Some(_), _) => SINK_UNAVAILABLE,
-            (None, Some(_)) => SINK_BEHIND,
-            (None, None) => return None,
+            (Some(_), _) if is_held => SINK_UNAVAILABLE,
+            (_, Some(_)) => SINK_BEHIND,
+            (_, None) => return None,
         };
         let reasons: Vec<String> = self.sink_faults.values().cloned().chain(behind).collect();
         Some(Waits {
             condition: condition.to_owned(),
             why: reasons.join("; "),
         })
+    }
+
+    /// Returns true if the frontier is open and has no page to fetch: all that is left is the delivery.
+    fn has_no_page(&self) -> bool {
+        let frontier = self.frontier.as_ref();
+        frontier.is_some_and(|frontier| frontier.counts().due == 0)
     }
 
     /// Returns why no page is taken until a sink has caught up, if that is so.

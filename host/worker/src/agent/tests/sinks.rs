@@ -71,7 +71,9 @@ async fn a_sink_that_a_worker_lacks_is_told_and_the_others_go_on() {
     bench.assign_with(1, Generation(1), crawl).await;
     let go_on = async |bench: &Bench| bench.n_items() > 3 && n_out(out.path()) > 3;
     bench.wait_for("others go on", MINUTE, go_on).await;
-    assert_eq!(bench.waits().as_deref(), Some("SinkUnavailable"));
+    assert_eq!(bench.waits(), None, "a crawl that goes on does not wait");
+    let fault = "items wait for sink gone: sink gone is not declared";
+    assert!(is_told(&bench, fault).await);
     // The resource goes without it: the crawl goes on with the others by itself.
     bench
         .assign_with(1, Generation(2), named(&["lines", "out"]))
@@ -100,7 +102,8 @@ async fn a_backlog_pauses_the_crawl_and_names_the_sink() {
         let status = bench.parts.crawls.status(None);
         let waits = status.into_iter().find_map(|crawl| crawl.waits);
         waits.is_some_and(|waits| {
-            waits.why.contains("until sink gone has caught up")
+            waits.condition == "SinkUnavailable"
+                && waits.why.contains("until sink gone has caught up")
                 && waits.why.contains("sink gone is not declared")
         })
     };
@@ -120,5 +123,21 @@ async fn a_backlog_pauses_the_crawl_and_names_the_sink() {
     let goes_on = async |bench: &Bench| bench.n_asked() > n_asked + 3;
     bench.wait_for("it goes on", MINUTE, goes_on).await;
     assert_eq!(bench.waits(), None);
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crawl_that_waits_only_for_a_sink_that_fails_is_shown() {
+    let out = tempfile::tempdir().unwrap();
+    let bench = bench(out.path()).await;
+    let crawl = CrawlSettings {
+        max_depth: Some(2),
+        ..named(&["lines", "gone"])
+    };
+    bench.assign_with(1, Generation(1), crawl).await;
+    let is_shown = async |bench: &Bench| bench.waits().as_deref() == Some("SinkUnavailable");
+    bench.wait_for("it is shown", MINUTE, is_shown).await;
+    let has_all = async |bench: &Bench| bench.n_items() == bench.n_asked();
+    bench.wait_for("the other has all", MINUTE, has_all).await;
     bench.stop().await;
 }
