@@ -75,12 +75,32 @@ fn cut(path: &Path, length: u64) -> Result<(), SinkError> {
     cut_if_longer(path, length).map_err(failed("cut", path))
 }
 
-/// Does the same; the error is that of the system.
+/// Cuts a file to a length; returns the error of the system. A file that is not longer is not opened: somebody may have
+/// made it read-only.
 pub(super) fn cut_if_longer(path: &Path, length: u64) -> io::Result<()> {
-    let file = OpenOptions::new().write(true).open(path)?;
-    if file.metadata()?.len() <= length {
+    if fs::metadata(path)?.len() <= length {
         return Ok(());
     }
+    let file = OpenOptions::new().write(true).open(path)?;
     file.set_len(length)?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_file_that_is_too_long_is_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("1-0.jsonl");
+        fs::write(&path, "12345").unwrap();
+        for (length, left) in [(9, "12345"), (5, "12345"), (3, "123")] {
+            cut_if_longer(&path, length).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), left);
+        }
+        // Nobody, not even root, can open a folder for writing.
+        cut_if_longer(folder.path(), u64::MAX).unwrap();
+        cut_if_longer(&folder.path().join("gone"), 9).unwrap_err();
+    }
 }
