@@ -88,6 +88,12 @@ pub trait OpenSinks: Send + Sync + 'static {
     /// Opens the sink of a shard, as its resource wants it. An error counts as one of a write, which is tried
     /// again. A sink is dropped when the delivery ends; there is no call that closes it.
     async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError>;
+
+    /// Returns warnings about a delivery that works, but perhaps not as somebody means it. The log of the crawl is told
+    /// them at each opening of its frontier.
+    fn warnings(&self, _delivery: &Delivery) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Sinks that an operator declares, and can have checked before any resource uses them. Opening one of them, and its

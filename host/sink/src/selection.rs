@@ -127,6 +127,16 @@ impl Selection {
         names.filter(is_unknown).cloned().collect()
     }
 
+    /// Returns the kinds of items that conditions name and a plugin does not have.
+    pub fn unknown_kinds(&self, schemas: &[Schema]) -> Vec<String> {
+        if schemas.is_empty() {
+            return Vec::new();
+        }
+        let is_unknown = |kind: &&String| !schemas.iter().any(|schema| schema.name == **kind);
+        let kinds = self.only.iter().map(|Condition::Kind(kind)| kind);
+        kinds.filter(is_unknown).cloned().collect()
+    }
+
     /// Returns the sink behind this selection.
     pub fn apply(&self, sink: Box<dyn Sink>) -> Box<dyn Sink> {
         if *self == Self::default() {
@@ -135,6 +145,7 @@ impl Selection {
         Box::new(SelectingSink {
             sink,
             selection: self.clone(),
+            has_warned: false,
         })
     }
 
@@ -143,28 +154,24 @@ impl Selection {
         self.only.is_empty() || self.only.iter().any(is_met)
     }
 
-    /// Returns an item as the sink gets it. Fields that the item does not have are left out.
-    fn project(&self, record: &ItemRecord) -> Result<ItemRecord, SinkError> {
+    /// Returns an item as the sink gets it, or `None` if it is no object, so that it has no fields to choose. Fields that the
+    /// item does not have are left out.
+    fn project(&self, record: &ItemRecord) -> Option<ItemRecord> {
         if self.fields.is_empty() {
-            return Ok(record.clone());
+            return Some(record.clone());
         }
-        let failed = |source: serde_json::Error| SinkError::Permanent {
-            message: format!("cannot take the fields of an item of {}", record.url),
-            source: Some(source.into()),
-        };
-        let fields: BTreeMap<String, &RawValue> =
-            serde_json::from_str(record.item.get()).map_err(failed)?;
+        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(record.item.get()).ok()?;
         let mut json = String::from("{");
         for choice in &self.fields {
             if let Some(value) = fields.get(&choice.from) {
                 let comma = if json.len() > 1 { "," } else { "" };
-                let name = serde_json::to_string(&choice.to).map_err(failed)?;
+                let name = serde_json::Value::from(choice.to.as_str());
                 json.push_str(&format!("{comma}{name}:{}", value.get()));
             }
         }
         json.push('}');
-        Ok(ItemRecord {
-            item: RawValue::from_string(json).map_err(failed)?,
+        Some(ItemRecord {
+            item: RawValue::from_string(json).ok()?,
             ..record.clone()
         })
     }
@@ -181,6 +188,25 @@ fn declared_fields(schema: &Schema) -> Option<BTreeSet<String>> {
 struct SelectingSink {
     sink: Box<dyn Sink>,
     selection: Selection,
+    /// True if the log was told that an item is no object.
+    has_warned: bool,
+}
+
+impl SelectingSink {
+    /// Returns an item as the sink gets it. One that is no object stays as it is, because no later try could do better.
+    fn project(&mut self, record: &ItemRecord) -> ItemRecord {
+        if let Some(projected) = self.selection.project(record) {
+            return projected;
+        }
+        if !std::mem::replace(&mut self.has_warned, true) {
+            let url = &record.url;
+            tracing::warn!(
+                url,
+                "an item is no object; it goes to the sink without a choice of fields"
+            );
+        }
+        record.clone()
+    }
 }
 
 #[async_trait]
@@ -193,8 +219,8 @@ impl Sink for SelectingSink {
             return Ok(Written::all(items, None));
         };
         let first = first + *head as u64;
-        let projected = taken.into_iter().map(|item| self.selection.project(item));
-        let projected: Vec<ItemRecord> = projected.collect::<Result<_, _>>()?;
+        let projected = taken.into_iter().map(|item| self.project(item));
+        let projected: Vec<ItemRecord> = projected.collect();
         let written = self.sink.write(first, &projected).await?;
         let n_taken = places.len() as u64;
         let n_items = match written.n_items {
@@ -304,12 +330,20 @@ mod tests {
         let nothing = selection(&[], &["gone"]).unwrap();
         let (_, got) = write(&nothing, &["page"], 9).await;
         assert_eq!(got[0].1, ["{}"]);
-        let mut sink = chosen.apply(Box::new(Few {
-            max: 1,
+    }
+
+    #[tokio::test]
+    async fn an_item_that_is_no_object_passes_as_it_is() {
+        let chosen = selection(&[], &["n"]).unwrap();
+        let few = Few {
+            max: 9,
             got: Arc::default(),
-        }));
-        let error = sink.write(0, &[record(0, "[1]")]).await.unwrap_err();
-        assert!(matches!(error, SinkError::Permanent { .. }), "{error:?}");
+        };
+        let mut sink = chosen.apply(Box::new(few.clone()));
+        let items = [record(0, "[1]"), record(1, r#"{"n": 2, "m": 3}"#)];
+        let written = sink.write(0, &items).await.unwrap();
+        assert_eq!(written.n_items, 2);
+        assert_eq!(few.got.lock().unwrap()[0].1, ["[1]", r#"{"n":2}"#]);
     }
 
     #[test]
@@ -330,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_no_chosen_kind_declares_are_told() {
+    fn fields_and_kinds_that_nothing_declares_are_told() {
         let schema = |name: &str, json: &str| Schema {
             name: name.to_owned(),
             json_schema: json.to_owned(),
@@ -345,5 +379,9 @@ mod tests {
         assert_eq!(all.unknown_fields(&[book, page]), ["gone"]);
         assert!(all.unknown_fields(&declared).is_empty());
         assert!(all.unknown_fields(&[]).is_empty());
+        let misspelt = selection(&["kind=bok", "kind=book"], &[]).unwrap();
+        assert_eq!(misspelt.unknown_kinds(&declared), ["bok"]);
+        assert!(all.unknown_kinds(&declared).is_empty());
+        assert!(misspelt.unknown_kinds(&[]).is_empty());
     }
 }

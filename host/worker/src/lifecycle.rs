@@ -191,7 +191,7 @@ impl Assigned {
         log: &CrawlLog,
     ) -> CrawlEnd {
         let schemas = &rules.description().schemas;
-        let sinks = self.sinks(&**frontier, sink_names, schemas, crawl_state);
+        let sinks = self.sinks(&**frontier, sink_names, schemas, crawl_state, log);
         let sinks = match sinks.await {
             Ok(sinks) => sinks,
             Err(error) => return CrawlEnd::Frontier(error),

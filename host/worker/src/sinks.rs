@@ -18,13 +18,15 @@ use crawler_sink::Delivery;
 use crawler_sink::lazy::LazySink;
 
 impl Assigned {
-    /// Returns the sinks of the crawl. Each is opened when it gets its first items.
+    /// Returns the sinks of the crawl, and tells its log of those that may not do what is meant. Each is opened when it
+    /// gets its first items.
     pub(super) async fn sinks(
         &self,
         frontier: &dyn OpenFrontier,
         names: &SinkNames,
         schemas: &[Schema],
         crawl_state: &CrawlState,
+        log: &CrawlLog,
     ) -> Result<Vec<NamedSink>, FrontierError> {
         let mut sinks = Vec::new();
         for name in names.iter() {
@@ -42,6 +44,9 @@ impl Assigned {
                 schemas: schemas.to_vec(),
                 marks,
             };
+            for warning in self.parts.sinks.warnings(&delivery) {
+                log.note("warn", warning);
+            }
             let sink = LazySink::new(self.parts.sinks.clone(), delivery);
             let sink = ReportingSink::new(sink, name.clone(), crawl_state.clone());
             sinks.push(NamedSink {

@@ -123,13 +123,26 @@ impl OpenSinks for NamedSinks {
                 source: None,
             });
         };
-        let unknown = declared.selection.unknown_fields(&delivery.schemas);
-        if !unknown.is_empty() {
-            let fields = unknown.join(", ");
-            tracing::warn!(sink = %name, fields, "no item declares a field that the sink is to get");
-        }
         let sink = declared.sink.open(delivery).await?;
         Ok(declared.selection.apply(sink))
+    }
+
+    fn warnings(&self, delivery: &Delivery) -> Vec<String> {
+        let name = &delivery.sink;
+        let Some(declared) = self.declared.get(name) else {
+            return Vec::new();
+        };
+        let kinds = declared.selection.unknown_kinds(&delivery.schemas);
+        let fields = declared.selection.unknown_fields(&delivery.schemas);
+        let of_kinds = (!kinds.is_empty()).then(|| {
+            let kinds = kinds.join(", ");
+            format!("sink {name}: the plugin has no kind of items that `only` names: {kinds}")
+        });
+        let of_fields = (!fields.is_empty()).then(|| {
+            let fields = fields.join(", ");
+            format!("sink {name}: no item declares a field that `fields` names: {fields}")
+        });
+        of_kinds.into_iter().chain(of_fields).collect()
     }
 }
 
@@ -138,6 +151,7 @@ mod tests {
     use super::*;
     use crawler_model::crawl::{ItemKey, ItemRecord};
     use crawler_model::id::{ResourceId, Run};
+    use crawler_model::plugin::Schema;
     use crawler_model::resource::ShardId;
 
     fn delivery(sink: &str) -> Delivery {
@@ -221,6 +235,30 @@ mod tests {
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(text.contains(r#""item":{"c":2}"#), "{text}");
         assert!(text.contains("key-of-book"), "{text}");
+    }
+
+    #[test]
+    fn unknown_kinds_and_fields_are_warned_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = DataRoot::open(folder.path().to_str().unwrap()).unwrap();
+        let config = config(folder.path());
+        let sinks = sinks(&data, PartSettings::default(), &[config], String::new());
+        let warnings = |sink: &str, kind: &str| {
+            let schema = Schema {
+                name: kind.to_owned(),
+                json_schema: r#"{"properties":{"title":{}}}"#.to_owned(),
+            };
+            sinks.warnings(&Delivery {
+                schemas: vec![schema],
+                ..delivery(sink)
+            })
+        };
+        let of_kinds = "sink out: the plugin has no kind of items that `only` names: book";
+        assert_eq!(warnings("out", "page"), [of_kinds]);
+        let of_fields = "sink out: no item declares a field that `fields` names: b";
+        assert_eq!(warnings("out", "book"), [of_fields]);
+        assert!(warnings("lines", "page").is_empty());
+        assert!(sinks.warnings(&delivery("out")).is_empty());
     }
 
     #[test]

@@ -208,6 +208,10 @@ async fn crawl_once(
                 false => frontier.marks(name).await?,
             },
         };
+        for warning in shared.sinks.warnings(&delivery) {
+            tracing::warn!(warning, "a sink may not get what is meant");
+            log.note("warn", warning);
+        }
         sinks.push(NamedSink {
             name: name.clone(),
             sink: Box::new(LazySink::new(shared.sinks.clone(), delivery)),
