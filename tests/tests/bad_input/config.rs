@@ -65,7 +65,15 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         ),
         (
             "[sink.out]\nurl = 'ftp://a.test/'\n",
-            "2: c.toml:1: sink out: its url begins with file:, not with ftp:",
+            "2: c.toml:1: sink out: its url begins with file:///, not with ftp:",
+        ),
+        (
+            "[sink.a]\nurl = 'file:///srv'\n[sink.b]\nurl = 'file:///srv/'\n",
+            "2: c.toml:3: sink b: its folder is that of sink a; each needs one of its own",
+        ),
+        (
+            "[sink.A]\nurl = 'file:///srv'\n",
+            "2: c.toml:1: [sink.A]: a name of a sink has 1 to 63 characters of a-z, 0-9, -, _ and .",
         ),
         (
             "[sink.out]\nurl = 'file:///srv'\nonly = ['book']\n",

@@ -20,7 +20,7 @@ use anyhow::Context as _;
 
 use super::node_tls::NodeTls;
 use super::stop::{Interrupted, Signals};
-use super::{access as app_access, data_root, listeners, parts, run};
+use super::{access as app_access, data_root, listeners, parts, run, sinks};
 use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{Command, WorkerOptions};
@@ -184,7 +184,9 @@ fn access(engine: &EngineOptions, log: Option<&Path>) -> anyhow::Result<PathAcce
 /// Allows access to the data root: to its folder, or to the files with the credentials of a bucket. Folders of declared
 /// sinks are written to as well.
 fn allow_data(access: &mut PathAccess, data: &str, config: &FileConfig) -> anyhow::Result<()> {
-    match data_root::open(data, &config.data)?.folder() {
+    let data = data_root::open(data, &config.data)?;
+    sinks::check_folders(&data, &config.sinks)?;
+    match data.folder() {
         Some(folder) => access.write.push(folder.to_owned()),
         None => access.read.extend(config.data.files()),
     }

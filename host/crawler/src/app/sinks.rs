@@ -2,7 +2,7 @@
 //! back.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -19,13 +19,14 @@ use crawler_sink::selection::Selection;
 use crawler_sink::{CheckSink, Delivery, OpenSinks, Sink, SinkError};
 
 /// Returns the sinks that resources of this process can have. `place` is the end of a message about one that is not
-/// declared, such as "on worker worker-1".
+/// declared, such as "on worker worker-1". Refuses a folder in the data root or above it.
 pub(super) fn sinks(
     data: &DataRoot,
     parts: PartSettings,
     declared: &[SinkConfig],
     place: String,
-) -> Arc<dyn OpenSinks> {
+) -> Result<Arc<dyn OpenSinks>, Failure> {
+    check_folders(data, declared)?;
     let lines: Arc<dyn OpenSinks> = match data.items_root() {
         Some(folder) => Arc::new(files(folder)),
         None => Arc::new(objects(data, parts)),
@@ -35,11 +36,45 @@ pub(super) fn sinks(
         let sink = declared_sink(config);
         (config.name.clone(), DeclaredSink { sink, selection })
     });
-    Arc::new(NamedSinks {
+    Ok(Arc::new(NamedSinks {
         lines,
         declared: declared.collect(),
         place,
-    })
+    }))
+}
+
+/// Refuses a declared folder in the data root or above it: each would take files of the other for its own.
+pub(super) fn check_folders(data: &DataRoot, declared: &[SinkConfig]) -> Result<(), Failure> {
+    let Some(root) = data.folder() else {
+        return Ok(());
+    };
+    let (shown, root) = (root.display(), real(root));
+    for sink in declared {
+        let Some(folder) = sink.place.folder() else {
+            continue;
+        };
+        let real = real(folder);
+        if real.starts_with(&root) || root.starts_with(&real) {
+            let (name, folder) = (&sink.name, folder.display());
+            return Err(Failure::new(
+                format!("folder {folder} of sink {name} is in the data root {shown}, or above it"),
+                format!("name another folder in url of [sink.{name}]"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the path without links, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let of_part = |part: &Path| {
+        let rest = path.strip_prefix(part).ok()?;
+        Some(part.canonicalize().ok()?.join(rest))
+    };
+    path.ancestors()
+        .find_map(of_part)
+        .unwrap_or_else(|| path.clone())
 }
 
 /// Returns a sink that a config file declares: the one place where its kind is chosen.
@@ -185,7 +220,7 @@ mod tests {
         }
     }
 
-    fn config(folder: &std::path::Path) -> SinkConfig {
+    fn config(folder: &Path) -> SinkConfig {
         let only = vec!["kind=book".parse().unwrap()];
         let fields = vec!["b=c".parse().unwrap()];
         SinkConfig {
@@ -203,7 +238,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let data = DataRoot::open(folder.path().to_str().unwrap()).unwrap();
         let place = "on worker w1".to_owned();
-        let sinks = sinks(&data, PartSettings::default(), &[], place);
+        let sinks = sinks(&data, PartSettings::default(), &[], place).unwrap();
         let error = sinks.open(&delivery("out")).await.err().unwrap();
         assert_eq!(
             error.to_string(),
@@ -224,7 +259,8 @@ mod tests {
             PartSettings::default(),
             &[config(&out)],
             String::new(),
-        );
+        )
+        .unwrap();
         let mut sink = sinks.open(&delivery("out")).await.unwrap();
         let items = [record("page"), record("book")];
         let reserved = sink.write(0, &items).await.unwrap();
@@ -238,11 +274,31 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_in_the_data_root_or_above_it_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("data");
+        std::fs::create_dir_all(root.join("items")).unwrap();
+        std::os::unix::fs::symlink(&root, folder.path().join("link")).unwrap();
+        let data = DataRoot::open(root.to_str().unwrap()).unwrap();
+        let check = |path: &str| check_folders(&data, &[config(&folder.path().join(path))]);
+        for path in ["data", "data/items", "data/gone", "", "link", "link/items"] {
+            let error = check(path).unwrap_err();
+            assert!(
+                error.what.contains(" of sink out is in the data root "),
+                "{path}"
+            );
+        }
+        for path in ["data-2", "gone"] {
+            check(path).unwrap();
+        }
+    }
+
+    #[test]
     fn unknown_kinds_and_fields_are_warned_of() {
         let folder = tempfile::tempdir().unwrap();
         let data = DataRoot::open(folder.path().to_str().unwrap()).unwrap();
-        let config = config(folder.path());
-        let sinks = sinks(&data, PartSettings::default(), &[config], String::new());
+        let config = config(Path::new("/srv/out"));
+        let sinks = sinks(&data, PartSettings::default(), &[config], String::new()).unwrap();
         let warnings = |sink: &str, kind: &str| {
             let schema = Schema {
                 name: kind.to_owned(),
@@ -263,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_resource_names_declared_sinks_only() {
-        let declared = [config(std::path::Path::new("/srv"))];
+        let declared = [config(Path::new("/srv"))];
         for names in ["lines", "out", "lines,out"] {
             check_names(&spec(names), &declared).unwrap();
         }

@@ -296,8 +296,9 @@ impl Reading {
                 let _checked = source.noted(at, Some(sink::check_number(&tables)));
                 for (name, table) in tables {
                     let at = table.span().start;
-                    let sink = source.noted(at, Some(table.into_inner().into_config(&name)));
-                    config.sinks.extend(sink);
+                    let sink = table.into_inner().into_config(&name);
+                    let sink = sink.and_then(|sink| sink::check_folder(&config.sinks, sink));
+                    config.sinks.extend(source.noted(at, Some(sink)));
                 }
             }
             "plugin" => {

@@ -87,9 +87,7 @@ pub(super) fn check_number<T>(tables: &BTreeMap<String, T>) -> Result<(), String
 impl SinkTable {
     /// Parses the table; an error is a sentence for the user.
     pub(super) fn into_config(self, name: &str) -> Result<SinkConfig, String> {
-        let sink: SinkName = name
-            .parse()
-            .map_err(|why: String| format!("the table sink {why}"))?;
+        let sink: SinkName = name.parse().map_err(|_: String| misnamed(name))?;
         if sink.is_lines() {
             let why = "sink lines is the data root, which every process has; choose another name";
             return Err(why.to_owned());
@@ -101,6 +99,28 @@ impl SinkTable {
             place: place(&self.url, self.max_file).map_err(of_sink)?,
             selection: selection.map_err(|error| of_sink(error.to_string()))?,
         })
+    }
+}
+
+/// Returns the message about a table whose name no sink can have.
+fn misnamed(name: &str) -> String {
+    let max = SinkName::MAX_BYTES;
+    let shown = &name[..name.floor_char_boundary(max + 1)];
+    format!("[sink.{shown}]: a name of a sink has 1 to {max} characters of a-z, 0-9, -, _ and .")
+}
+
+/// Refuses a sink with the folder of another one: neither would know which files are its own.
+pub(super) fn check_folder(others: &[SinkConfig], sink: SinkConfig) -> Result<SinkConfig, String> {
+    let folder = sink.place.folder();
+    let other = others
+        .iter()
+        .find(|other| folder.is_some() && other.place.folder() == folder);
+    match other {
+        None => Ok(sink),
+        Some(other) => Err(format!(
+            "sink {}: its folder is that of sink {}; each needs one of its own",
+            sink.name, other.name
+        )),
     }
 }
 
@@ -117,16 +137,21 @@ fn place(text: &str, max_file: Option<String>) -> Result<SinkPlace, String> {
     let url = Url::parse(text).map_err(|error| format!("its url is no URL: {error}"))?;
     match url.scheme() {
         "file" => {
-            let is_plain = url.query().is_none() && url.fragment().is_none();
+            let has_path = text.starts_with("file:///");
+            let is_plain = has_path && url.query().is_none() && url.fragment().is_none();
             let folder = url.to_file_path().ok().filter(|_| is_plain);
+            let folder = folder.ok_or("its url is file:///, and the path of a folder")?;
+            if folder.parent().is_none() {
+                return Err("its url names /; name a folder in it".to_owned());
+            }
             let default = LineSettings::default().max_file_bytes;
             let max_file = max_file.map(|text| max_file_bytes(&text)).transpose()?;
             Ok(SinkPlace::Folder {
-                folder: folder.ok_or("its url is file:///, and the path of a folder")?,
+                folder,
                 max_file_bytes: max_file.unwrap_or(default),
             })
         }
-        scheme => Err(format!("its url begins with file:, not with {scheme}:")),
+        scheme => Err(format!("its url begins with file:///, not with {scheme}:")),
     }
 }
 
@@ -177,7 +202,19 @@ mod tests {
             ),
             (
                 "url = 'ftp://user:T0KEN@a.test/'".to_owned(),
-                "sink out: its url begins with file:, not with ftp:",
+                "sink out: its url begins with file:///, not with ftp:",
+            ),
+            (
+                "url = 'file:srv'".to_owned(),
+                "sink out: its url is file:///, and the path of a folder",
+            ),
+            (
+                "url = 'file:/srv'".to_owned(),
+                "sink out: its url is file:///, and the path of a folder",
+            ),
+            (
+                "url = 'file:///srv/..'".to_owned(),
+                "sink out: its url names /; name a folder in it",
             ),
             (
                 "url = 'file://other.test/srv'".to_owned(),
@@ -205,8 +242,18 @@ mod tests {
         let error = parse("lines", folder).unwrap_err();
         assert!(error.starts_with("sink lines is the data root"), "{error}");
         let error = parse("A", folder).unwrap_err();
-        assert!(error.contains("names of sinks"), "{error}");
+        let why = "[sink.A]: a name of a sink has 1 to 63 characters of a-z, 0-9, -, _ and .";
+        assert_eq!(error, why);
         let error = parse("out", &with("password = 'x'")).unwrap_err();
         assert!(error.contains("unknown field `password`"), "{error}");
+    }
+    #[test]
+    fn each_sink_needs_a_folder_of_its_own() {
+        let parse = |name: &str, url: &str| parse(name, &format!("url = '{url}'")).unwrap();
+        let others = [parse("a", "file:///srv/a"), parse("b", "file:///srv/b")];
+        check_folder(&others, parse("c", "file:///srv/a/c")).unwrap();
+        let error = check_folder(&others, parse("c", "file:///srv//b/")).unwrap_err();
+        let why = "sink c: its folder is that of sink b; each needs one of its own";
+        assert_eq!(error, why);
     }
 }

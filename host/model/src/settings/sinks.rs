@@ -18,6 +18,9 @@ const LINES: &str = "lines";
 pub struct SinkName(Arc<str>);
 
 impl SinkName {
+    /// Largest number of bytes of a name.
+    pub const MAX_BYTES: usize = MAX_NAME;
+
     /// Returns the name of the sink in the data root, whose items `crawler items` reads.
     pub fn lines() -> Self {
         Self(LINES.into())

@@ -256,7 +256,7 @@ impl Base {
             options.node.config.data.parts(),
             &options.node.config.sinks,
             format!("on worker {}", node.id),
-        );
+        )?;
         Ok(Worker {
             service,
             drain: Drain {
