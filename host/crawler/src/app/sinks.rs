@@ -150,7 +150,7 @@ impl OpenSinks for NamedSinks {
         }
         let Some(declared) = self.declared.get(name) else {
             let place = &self.place;
-            // The items wait: the worker that takes the shard over may have it, and so may this one after a restart.
+            // The items wait: this worker may have the sink after a restart, and so may another one that gets the shard.
             return Err(SinkError::Retry {
                 message: format!(
                     "sink {name} is not declared {place}; add [sink.{name}] to its config file"
