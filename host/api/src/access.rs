@@ -8,7 +8,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crawler_access::audit::{AuditEntry, AuditLog};
-use crawler_access::ca::CertificateFacts;
 use crawler_access::gate::{Admission, Gate};
 use crawler_master::Code;
 use crawler_model::access::{Grants, Right, Role, TokenId};
@@ -39,11 +38,10 @@ const CANDIDATE: &str = "a node with a join token or a certificate";
 const NODE: &str = "a node of the cluster";
 
 /// Rule by which the listeners of a process decide who may call.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub enum Access {
-    /// Whoever reaches a listener may do everything.
-    #[default]
-    Open,
+    /// Whoever reaches a listener may do everything. Nodes that are known by this rule have bounds of their own.
+    Open(KnownNodes),
     /// A caller has to show a token.
     Tokens {
         /// Admits callers.
@@ -89,6 +87,12 @@ struct Shown {
     admission: Admission,
 }
 
+impl Default for Access {
+    fn default() -> Self {
+        Self::Open(KnownNodes::default())
+    }
+}
+
 impl Access {
     /// Returns the caller that shows these headers, if it has the right to the method. Refused calls are recorded.
     pub(crate) fn caller(
@@ -105,21 +109,24 @@ impl Access {
                 ..Caller::default()
             });
         }
-        let Access::Tokens { gate, audit, nodes } = self else {
-            let authorization = shown
-                .authorization
-                .and_then(|value| str::from_utf8(value).ok());
-            let caller = Caller {
-                grants: Arc::new(Grants::all()),
-                address,
-                // The leader may ask for a token.
-                authorization: authorization.map(Secret::new),
-                through: Through::AsTold,
-                is_certified_node: is_call_of_node(method, &shown),
-                method,
-                ..Caller::default()
-            };
-            return check_method(&caller, method).map(|()| caller);
+        let (gate, audit, nodes) = match self {
+            Access::Tokens { gate, audit, nodes } => (gate, audit, nodes),
+            Access::Open(nodes) => {
+                let authorization = shown
+                    .authorization
+                    .and_then(|value| str::from_utf8(value).ok());
+                let caller = Caller {
+                    grants: Arc::new(Grants::all()),
+                    address,
+                    // The leader may ask for a token.
+                    authorization: authorization.map(Secret::new),
+                    through: Through::AsTold,
+                    is_certified_node: is_call_of_node(nodes, method, &shown),
+                    method,
+                    ..Caller::default()
+                };
+                return check_method(&caller, method).map(|()| caller);
+            }
         };
         let name = method.map_or("", |method| method.name);
         let admitted = admitted((gate, nodes), method, &shown, address);
@@ -153,16 +160,19 @@ impl Access {
     }
 }
 
-/// Returns true if the call is one that nodes make, and the certificate of its connection names a node that makes it. What
-/// the call says of itself proves nothing.
-fn is_call_of_node(method: Option<&Method>, shown: &Headers<'_>) -> bool {
-    let is_for_nodes = method.is_some_and(|method| method.name == methods::FOR_NODES);
-    if !is_for_nodes && !shown.is_handed_on {
+/// Returns true if the call is one that nodes make, and the certificate of its connection is a valid one of a node of the
+/// cluster that makes it. What the call says of itself proves nothing.
+fn is_call_of_node(nodes: &KnownNodes, method: Option<&Method>, shown: &Headers<'_>) -> bool {
+    let Some(method) = method else {
         return false;
-    }
-    let facts = shown.certificate.map(CertificateFacts::of_der);
-    let node = facts.and_then(Result::ok).and_then(|facts| facts.node());
-    node.is_some_and(|node| is_for_nodes || node.role == NodeRole::Master)
+    };
+    let role = match (method.name == methods::FOR_NODES, shown.is_handed_on) {
+        (true, _) => NodeRole::Worker,
+        (false, true) => NodeRole::Master,
+        (false, false) => return false,
+    };
+    let node = nodes.check(shown.certificate, method.name, Some(role));
+    node.is_ok_and(|node| node.is_some())
 }
 
 /// Checks that a caller may make a call. Names in it are checked where they are known.

@@ -103,7 +103,7 @@ pub async fn serve(
     }
     let audit = match &access {
         Access::Tokens { audit, .. } => Some(audit.clone()),
-        Access::Open => None,
+        Access::Open(_) => None,
     };
     let worker = services.worker.map(|service| {
         let node_auth = NodeAuth {

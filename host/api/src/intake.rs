@@ -182,7 +182,7 @@ mod tests {
 
     fn intake(concurrency: u32) -> Intake {
         Intake {
-            access: Access::Open,
+            access: Access::default(),
             limiter: Some(CallerLimiter::new(CallerLimits {
                 rate: 0,
                 concurrency,

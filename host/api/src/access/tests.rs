@@ -11,6 +11,7 @@ use crate::tls::testing::{Authority, Files};
 use crawler_access::Token;
 use crawler_access::audit::AuditSettings;
 use crawler_access::registry::{self, FirstToken};
+use crawler_access::revoked_nodes::{self, RevokedNodes};
 use crawler_process::clock::SystemClock;
 use crawler_process::task::TaskScope;
 use crawler_store::catalog::Catalog;
@@ -26,7 +27,7 @@ fn a_token_goes_on_to_the_leader_and_is_not_printed() {
         ..Headers::default()
     };
     let method = Method::named("AddResource");
-    let caller = Access::Open.caller(method, shown, None).unwrap();
+    let caller = Access::default().caller(method, shown, None).unwrap();
     let sent = caller.authorization().unwrap();
     assert_eq!(sent.expose(), "Bearer crawler_secret");
     assert!(!format!("{caller:?}").contains("crawler_secret"));
@@ -35,7 +36,7 @@ fn a_token_goes_on_to_the_leader_and_is_not_printed() {
 #[test]
 fn a_node_that_joins_shows_no_token_and_gets_no_right() {
     let method = Method::named("JoinCluster");
-    let caller = Access::Open.caller(method, Headers::default(), None);
+    let caller = Access::default().caller(method, Headers::default(), None);
     let caller = caller.unwrap();
     assert!(caller.has_own_proof());
     assert!(!caller.grants().covers_all());
@@ -51,6 +52,9 @@ fn only_calls_of_certified_nodes_are_not_bounded_by_caller() {
         der("crawler://0f/worker/worker-1"),
     );
     let client = authority.issue().der;
+    let cluster = OwnCluster::default();
+    cluster.tell("0f");
+    let access = Access::Open(KnownNodes::new(cluster, None));
     let address = Some(([10, 0, 0, 1], 7).into());
     let bounded = Some(CallerKey::of(None, address));
     for (method, is_handed_on, certificate, expected) in [
@@ -63,24 +67,81 @@ fn only_calls_of_certified_nodes_are_not_bounded_by_caller() {
         (methods::FOR_NODES, false, None, &bounded),
         (methods::FOR_NODES, false, Some(&client), &bounded),
         (methods::FOR_NODES, false, Some(&worker), &None),
-        (methods::FOR_NODES, false, Some(&master), &None),
+        (methods::FOR_NODES, false, Some(&master), &bounded),
     ] {
         let shown = Headers {
             is_handed_on,
             certificate: certificate.map(Vec::as_slice),
             ..Headers::default()
         };
-        let caller = Access::Open.caller(Method::named(method), shown, address);
+        let caller = access.caller(Method::named(method), shown, address);
         let key = caller.unwrap().limit_key();
         assert_eq!(key, *expected, "{method} {is_handed_on}");
     }
     assert_eq!(Caller::node(address).limit_key(), None);
 }
 
+#[tokio::test]
+async fn a_node_that_is_not_valid_is_bounded_as_others_are() {
+    let catalog = Catalog::new(Arc::new(StoreTwin::new()), Keys::default());
+    let authority = Authority::new("of a cluster");
+    // The certificates were made in 1975.
+    for id in ["master-2", "worker-2"] {
+        let id = id.parse().unwrap();
+        let revoked = revoked_nodes::revoke(&catalog, &id, 1_800_000_000_000).await;
+        revoked.unwrap();
+    }
+    let scope = TaskScope::new();
+    let (revoked, follow) = RevokedNodes::new(catalog, scope.stop_signal());
+    scope.spawn("revoked nodes", follow);
+    let cluster = OwnCluster::default();
+    cluster.tell("0f");
+    let access = Access::Open(KnownNodes::new(cluster, None).without(revoked));
+    let is_bounded = |method: &str, certificate: &[u8]| {
+        let shown = Headers {
+            is_handed_on: method != methods::FOR_NODES,
+            certificate: Some(certificate),
+            ..Headers::default()
+        };
+        let caller = access.caller(Method::named(method), shown, None);
+        caller.unwrap().limit_key().is_some()
+    };
+    for (method, valid, others) in [
+        (
+            "AddResource",
+            "crawler://0f/master/master-1",
+            [
+                "crawler://0f/master/master-2",
+                "crawler://0e/master/master-1",
+            ],
+        ),
+        (
+            methods::FOR_NODES,
+            "crawler://0f/worker/worker-1",
+            [
+                "crawler://0f/worker/worker-2",
+                "crawler://0e/worker/worker-1",
+            ],
+        ),
+    ] {
+        let valid = authority.issue_to_node(valid).der;
+        let known = async {
+            while is_bounded(method, &valid) {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, known).await.expect("known");
+        for other in others {
+            let shown = authority.issue_to_node(other).der;
+            assert!(is_bounded(method, &shown), "{method} {other}");
+        }
+    }
+}
+
 #[test]
 fn what_is_not_in_the_table_is_refused_and_nobody_has_rights() {
     let shown = Headers::default();
-    let refused = Access::Open.caller(None, shown, None).unwrap_err();
+    let refused = Access::default().caller(None, shown, None).unwrap_err();
     assert_eq!(refused.code, Code::PermissionDenied);
     let nobody = Caller::default();
     nobody.check_name("shop").unwrap_err();
@@ -223,5 +284,5 @@ async fn a_call_names_its_master_where_no_certificate_does() {
     assert_eq!(through(&plain.access, Some(&plain.secret)), told);
     assert_eq!(through(&plain.access, Some("another")), None);
     assert_eq!(through(&plain.access, None), None);
-    assert_eq!(through(&Access::Open, None), told);
+    assert_eq!(through(&Access::default(), None), told);
 }

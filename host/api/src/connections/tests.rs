@@ -75,7 +75,7 @@ impl Server {
         let served = grpc::serve(
             grpc,
             services,
-            Access::Open,
+            Access::default(),
             requests.clone(),
             Some(tls.clone()),
             stop.clone(),
@@ -84,7 +84,7 @@ impl Server {
         let served = http::serve(
             http,
             None,
-            Access::Open,
+            Access::default(),
             None,
             requests,
             Some(tls.clone()),
@@ -246,7 +246,7 @@ async fn a_server_of_another_protocol_is_told_from_a_wrong_one() {
     let served = grpc::serve(
         plain,
         Services::default(),
-        Access::Open,
+        Access::default(),
         requests,
         None,
         stop,

@@ -45,7 +45,7 @@ async fn worker(settings: RequestSettings) -> (SocketAddr, TaskScope) {
     let served = serve(
         listener,
         services,
-        Access::Open,
+        Access::default(),
         Requests::new(settings),
         None,
         scope.stop_signal(),

@@ -113,7 +113,7 @@ mod tests {
         let http = http::serve(
             http,
             None,
-            Access::Open,
+            Access::default(),
             None,
             requests.clone(),
             None,

@@ -179,6 +179,6 @@ mod tests {
     fn the_list_makes_a_router() {
         // A path that stands twice with one method would panic.
         let limiter = CallerLimiter::new(CallerLimits::default());
-        let _router = router(&Access::Open, &limiter);
+        let _router = router(&Access::default(), &limiter);
     }
 }

@@ -335,16 +335,16 @@ impl Base {
         // A worker answers nodes only, which show its own token.
         let asks = [grpc, http].map(|address| exposure.asks_for_tokens(address));
         let is_needed = asks.contains(&true) || exposure.first_token.is_some();
+        let nodes = self.known_nodes;
         let guarded = audit.filter(|_| is_needed).map(|audit| Access::Tokens {
             gate: access::gate(exposure, catalog, &self.clock, &scopes.listeners),
             audit,
-            nodes: self.known_nodes,
+            nodes: nodes.clone(),
         });
         let access = |address| {
-            let guarded = guarded
-                .clone()
-                .filter(|_| exposure.asks_for_tokens(address));
-            guarded.unwrap_or_default()
+            let guarded = guarded.clone();
+            let guarded = guarded.filter(|_| exposure.asks_for_tokens(address));
+            guarded.unwrap_or_else(|| Access::Open(nodes.clone()))
         };
         let joined = CancellationToken::new();
         let mut metrics = self.metrics;

@@ -43,7 +43,7 @@ async fn a_listener_and_a_client_admit_each_other() {
     let served = grpc::serve(
         listener,
         Services::default(),
-        Access::Open,
+        Access::default(),
         Requests::new(RequestSettings::default()),
         Some(tls),
         scope.stop_signal(),
