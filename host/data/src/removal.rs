@@ -69,8 +69,7 @@ impl DataRoot {
         Ok(n)
     }
 
-    /// Deletes files of writes that were cut off more than an hour ago; returns how many. At
-    /// the top of a folder, temporary files go in the same way, and nothing else is looked at. A bucket never lists an
+    /// Deletes files of writes that were cut off more than an hour ago; returns how many. A bucket never lists an
     /// incomplete object, so only probes are deleted there.
     pub async fn sweep(&self, now: UnixMillis) -> Result<usize, DataError> {
         let before = Duration::from_millis(now).saturating_sub(STAGING_AGE);
@@ -84,7 +83,7 @@ impl DataRoot {
                 let is_left = |name: &str| folder == PROBES || is_staging(name);
                 n += sweep(&root.join(folder), &is_left, before)?;
             }
-            Ok(n + sweep_top(&root, before)?)
+            Ok(n)
         });
         let failed = |error| self.failed("sweep", &ObjectPath::default(), root_error(error));
         swept.await.map_err(failed)
@@ -118,30 +117,10 @@ pub(super) fn is_staging(name: &str) -> bool {
 }
 
 /// Returns true for the name of a temporary file: a process was killed before it removed its own. On most file systems
-/// they have no name at all.
+/// they have no name at all. Whose it is cannot be told, so it stays.
 pub(super) fn is_temporary(name: &str) -> bool {
     let random = name.strip_prefix(".tmp");
     random.is_some_and(|r| r.len() == 6 && r.bytes().all(|byte| byte.is_ascii_alphanumeric()))
-}
-
-/// Removes the temporary files in a folder itself that were last written before that moment.
-fn sweep_top(root: &Path, before: SystemTime) -> io::Result<usize> {
-    let mut n = 0;
-    for entry in entries(root)? {
-        let name = entry.file_name().and_then(|name| name.to_str());
-        if !name.is_some_and(is_temporary) {
-            continue;
-        }
-        match fs::symlink_metadata(&entry) {
-            Ok(metadata) if metadata.is_file() && metadata.modified()? < before => {
-                gone_is_fine(fs::remove_file(&entry))?;
-                n += 1;
-            }
-            Ok(_) => {}
-            Err(error) => gone_is_fine(Err(error))?,
-        }
-    }
-    Ok(n)
 }
 
 /// Removes files with such names that were last written before that moment, at any depth.
