@@ -1,6 +1,6 @@
 //! Restores a backup.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::pin::pin;
 
 use bytes::Bytes;
@@ -47,6 +47,7 @@ pub async fn restore(
                 return Ok(manifest);
             }
             check_same(&records, present.clone())?;
+            check_list((archive, &manifest), paths(data).await?).await?;
         }
         Some(_) => return Err(BackupError::OtherRestore),
         None => {
@@ -57,6 +58,7 @@ pub async fn restore(
                 let path = object.location.to_string();
                 return Err(BackupError::RootUsed { path });
             }
+            check_list((archive, &manifest), HashSet::new()).await?;
             if !data.mark_restore(&name).await? {
                 return Err(BackupError::OtherRestore);
             }
@@ -129,6 +131,30 @@ fn check_same(
     }
     match present.into_keys().min() {
         Some(key) => Err(BackupError::StoreUsed { key }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the paths of all objects of the data root.
+async fn paths(data: &DataRoot) -> Result<HashSet<String>, BackupError> {
+    let paths = data.contents().map_ok(|object| object.location.to_string());
+    Ok(paths.try_collect().await?)
+}
+
+/// Checks the whole list of objects before any of them is written: it is the one that was verified, and these paths, which
+/// are in the data root, are in it.
+async fn check_list(
+    (archive, manifest): (&Archive, &Manifest),
+    mut present: HashSet<String>,
+) -> Result<(), BackupError> {
+    let listed = lines::<ObjectLine>(archive.objects_file(), manifest.objects.sha256).await?;
+    let mut listed = pin!(listed);
+    while let Some(line) = listed.try_next().await? {
+        let path = path_of(&line).map_err(|why| archive.damaged(vec![why]))?;
+        present.remove(AsRef::<str>::as_ref(&path));
+    }
+    match present.into_iter().min() {
+        Some(path) => Err(BackupError::RootUsed { path }),
         None => Ok(()),
     }
 }

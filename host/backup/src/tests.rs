@@ -357,7 +357,11 @@ async fn a_repeated_restore_writes_only_what_is_not_there() {
 }
 
 /// Restores an archive that is changed when all of its objects have been verified.
-async fn restore_while_it_changes(archive: &Path, n_objects: u64, change: impl Fn() + Sync) {
+async fn restore_while_it_changes(
+    archive: &Path,
+    n_objects: u64,
+    change: impl Fn() + Sync,
+) -> Cluster {
     let other = Cluster::empty();
     let progress = |n: u64, _: u64| {
         if n == n_objects {
@@ -376,6 +380,7 @@ async fn restore_while_it_changes(archive: &Path, n_objects: u64, change: impl F
     assert_eq!(other.records().await, BTreeMap::new());
     let table = "frontiers/7/0/table";
     assert!(!other.objects().await.contains_key(table));
+    other
 }
 
 #[tokio::test]
@@ -393,6 +398,42 @@ async fn a_change_after_the_verification_is_noticed() {
         };
         restore_while_it_changes(&cluster.archive(), manifest.objects.n, change).await;
     }
+}
+
+#[tokio::test]
+async fn a_list_that_changes_is_noticed_before_any_object() {
+    let cluster = Cluster::with_crawls().await;
+    let manifest = cluster.back_up().await.unwrap();
+    let list = cluster.archive().join("objects.jsonl");
+    let change = || {
+        let text = std::fs::read_to_string(&list).unwrap();
+        // The list has the same objects in another order.
+        let mut lines: Vec<&str> = text.lines().collect();
+        lines.reverse();
+        std::fs::write(&list, lines.join("\n") + "\n").unwrap();
+    };
+    let other = restore_while_it_changes(&cluster.archive(), manifest.objects.n, change).await;
+    assert_eq!(other.objects().await, BTreeMap::new());
+    assert_eq!(other.data.marked_restore().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_repeated_restore_refuses_other_objects() {
+    let cluster = Cluster::with_crawls().await;
+    let manifest = cluster.back_up().await.unwrap();
+    let other = Cluster::empty();
+    let name = restore::name_of(&manifest);
+    other.data.mark_restore(&name).await.unwrap();
+    let foreign = "items/9/0/1.jsonl";
+    let put = other.data.object_store();
+    put.put(&foreign.into(), "x".into()).await.unwrap();
+    let error = other.restore(&cluster.archive()).await.unwrap_err();
+    assert!(
+        matches!(&error, BackupError::RootUsed { path } if path == foreign),
+        "{error}"
+    );
+    assert_eq!(other.records().await, BTreeMap::new());
+    assert_eq!(other.objects().await.len(), 1);
 }
 
 #[tokio::test]
