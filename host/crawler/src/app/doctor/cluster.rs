@@ -57,26 +57,50 @@ impl Cluster {
     /// Returns the node that listens at an address of this machine.
     pub(super) async fn node_at(&self, address: SocketAddr) -> Option<&Node> {
         let found = self.nodes.iter().map(|node| async move {
-            let found = [&node.address, &node.http].map(|published| is_of(published, address));
-            join_all(found).await.contains(&true).then_some(node)
+            let found = published(node, address.port()).await;
+            let mut found = found.into_iter().flatten();
+            let is_there = found.any(|found| match address.ip().is_unspecified() {
+                true => is_local(found),
+                false => found == address,
+            });
+            is_there.then_some(node)
+        });
+        join_all(found).await.into_iter().flatten().next()
+    }
+
+    /// Returns a node that publishes this port, with whatever address.
+    pub(super) async fn node_with_port(&self, port: u16) -> Option<&Node> {
+        let found = self.nodes.iter().map(|node| async move {
+            let found = published(node, port).await;
+            (!found.is_empty()).then_some(node)
         });
         join_all(found).await.into_iter().flatten().next()
     }
 }
 
-/// Returns true if a published address, which may have a name, is that of a listener.
-async fn is_of(published: &str, listener: SocketAddr) -> bool {
-    let port = published.rsplit_once(':').map(|(_, port)| port);
-    if port != Some(listener.port().to_string().as_str()) {
-        return false;
+/// Returns what a node publishes with this port: for gRPC and for HTTP, the addresses that are found. Left out is what leads
+/// to the loopback of another machine.
+async fn published(node: &Node, port: u16) -> Vec<Vec<SocketAddr>> {
+    let end = format!(":{port}");
+    let mut all = Vec::new();
+    for published in [&node.address, &node.http] {
+        if !published.ends_with(&end) {
+            continue;
+        }
+        let found = addresses(published).await;
+        let is_loopback = found.iter().any(|found| found.ip().is_loopback());
+        if is_loopback && !addresses(&node.address).await.into_iter().any(is_local) {
+            continue;
+        }
+        all.push(found);
     }
-    // A name that is not known is no name of this machine.
+    all
+}
+
+/// Returns the addresses of a published one, which may have a name. A name that is not known has none.
+async fn addresses(published: &str) -> Vec<SocketAddr> {
     let found = tokio::net::lookup_host(published).await;
-    let mut addresses = found.into_iter().flatten();
-    addresses.any(|found| match listener.ip().is_unspecified() {
-        true => is_local(found),
-        false => found == listener,
-    })
+    found.into_iter().flatten().collect()
 }
 
 /// Returns true if this machine has the address.
@@ -125,8 +149,10 @@ mod tests {
     async fn a_node_is_found_at_the_addresses_that_it_publishes() {
         // This address is no machine's.
         let elsewhere = node("192.0.2.1:9092", "192.0.2.1:8082");
+        let with_loopback = node("192.0.2.1:9093", "127.0.0.1:8083");
+        let here = node("localhost:9091", "127.0.0.1:8081");
         let cluster = Cluster {
-            nodes: vec![elsewhere, node("localhost:9091", "127.0.0.1:8081")],
+            nodes: vec![elsewhere, with_loopback, here],
             ..Cluster::default()
         };
         for (address, is_found) in [
@@ -135,10 +161,16 @@ mod tests {
             ("127.0.0.1:8081", true),
             ("0.0.0.0:9092", false),
             ("127.0.0.2:8081", false),
+            ("127.0.0.1:8083", false),
+            ("0.0.0.0:8083", false),
             ("127.0.0.1:9090", false),
         ] {
             let found = cluster.node_at(address.parse().unwrap()).await;
             assert_eq!(found.is_some(), is_found, "{address}");
+        }
+        for (port, is_found) in [(9092, true), (9093, true), (8083, false), (9094, false)] {
+            let found = cluster.node_with_port(port).await;
+            assert_eq!(found.is_some(), is_found, "{port}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::SocketAddr;
 
-use super::cluster;
+use super::cluster::{self, Cluster};
 use crate::app::listeners;
 use crate::cli::doctor::Finding;
 use crate::cli::place::ClusterPlace;
@@ -23,6 +23,8 @@ struct Holder {
 enum Owner {
     /// A node of this cluster, or its `crawler up`.
     Own(String),
+    /// A node of this cluster may have it, which publishes the port with another address.
+    Perhaps(String),
     /// Nobody of this cluster.
     Stranger,
     /// The store does not tell.
@@ -47,7 +49,9 @@ pub(super) async fn check(
     };
     match (&holder, &owner) {
         // It may not even be held: this machine may not have the address.
-        (None, Owner::Stranger | Owner::Unknown) => Finding::of_error(name, &error),
+        (None, Owner::Perhaps(_) | Owner::Stranger | Owner::Unknown) => {
+            Finding::of_error(name, &error)
+        }
         _ => {
             let holder = holder.as_ref();
             let may_be_crawler = holder.is_none_or(|holder| holder.name == "crawler");
@@ -63,10 +67,7 @@ async fn owner(address: SocketAddr, holder: Option<&Holder>, place: &ClusterPlac
         let Ok(cluster) = cluster::look(etcd).await else {
             return Owner::Unknown;
         };
-        return match cluster.node_at(address).await {
-            Some(node) => Owner::Own(node.id.to_string()),
-            None => Owner::Stranger,
-        };
+        return of_cluster(&cluster, address).await;
     }
     let Ok(DataPlace::Folder(folder)) = place.data.parse() else {
         return Owner::Stranger;
@@ -77,6 +78,18 @@ async fn owner(address: SocketAddr, holder: Option<&Holder>, place: &ClusterPlac
         }
         Ok(_) => Owner::Stranger,
         Err(_) => Owner::Unknown,
+    }
+}
+
+/// Returns which node of a cluster has the port.
+async fn of_cluster(cluster: &Cluster, address: SocketAddr) -> Owner {
+    if let Some(node) = cluster.node_at(address).await {
+        return Owner::Own(node.id.to_string());
+    }
+    // A node that listens at all addresses publishes only one of them.
+    match cluster.node_with_port(address.port()).await {
+        Some(node) => Owner::Perhaps(node.id.to_string()),
+        None => Owner::Stranger,
     }
 }
 
@@ -93,6 +106,13 @@ fn of_owner(
             Finding::failed(name, format!("{address} is held by {held_by}"), advice)
         }
         Owner::Own(own) => Finding::ok(name, format!("{address} is held by {own}, {held_by}")),
+        Owner::Perhaps(node) => {
+            let found = format!(
+                "{address} is held by {held_by}; {node} of this cluster publishes the port with another address"
+            );
+            let advice = format!("if it is not this node, {advice}");
+            Finding::warning(name, found, advice)
+        }
         Owner::Stranger => {
             let found = format!("{address} is held by {held_by}, which is no node of this cluster");
             Finding::failed(name, found, advice)
@@ -151,8 +171,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::app::parts;
     use crate::cli::doctor::Verdict;
     use crate::config::FileConfig;
+    use crawler_model::node::Role;
+    use crawler_process::clock::SystemClock;
     use crawler_store::embedded::Settings;
 
     const TABLE: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -208,12 +231,36 @@ mod tests {
         assert_eq!(other, Owner::Stranger);
     }
 
+    #[tokio::test]
+    async fn a_node_that_publishes_another_address_may_have_the_port() {
+        let id = "worker-1".parse().unwrap();
+        let http = "127.0.0.1:8081".parse().unwrap();
+        // A node that listens at 0.0.0.0:9091.
+        let published = "192.0.2.1:9091".to_owned();
+        let node = parts::node(Role::Worker, id, published, http, &SystemClock);
+        let cluster = Cluster {
+            nodes: vec![node],
+            ..Cluster::default()
+        };
+        for (address, expected) in [
+            ("192.0.2.1:9091", Owner::Own("worker-1".to_owned())),
+            ("127.0.0.1:9091", Owner::Perhaps("worker-1".to_owned())),
+            // This is the loopback of the machine of the node.
+            ("127.0.0.1:8081", Owner::Stranger),
+            ("127.0.0.1:9092", Owner::Stranger),
+        ] {
+            let owner = of_cluster(&cluster, address.parse().unwrap()).await;
+            assert_eq!(owner, expected, "{address}");
+        }
+    }
+
     #[test]
     fn only_a_node_of_the_cluster_may_have_the_port() {
         let address = "127.0.0.1:9091".parse().unwrap();
         let crawler = ("process 7 (crawler)", true);
         let other = ("process 8 (nginx)", false);
         let own = Owner::Own("worker-1".to_owned());
+        let perhaps = Owner::Perhaps("worker-1".to_owned());
         for (holder, owner, result, found) in [
             (crawler, &own, Verdict::Ok, "worker-1, process 7 (crawler)"),
             (
@@ -228,6 +275,13 @@ mod tests {
                 Verdict::Warning,
                 "process 7 (crawler); the store does not tell if it is a node of this cluster",
             ),
+            (
+                crawler,
+                &perhaps,
+                Verdict::Warning,
+                "process 7 (crawler); worker-1 of this cluster publishes the port with another address",
+            ),
+            (other, &perhaps, Verdict::Failed, "process 8 (nginx)"),
             (other, &own, Verdict::Failed, "process 8 (nginx)"),
         ] {
             let finding = of_owner(("grpc port", "--grpc"), address, holder, owner);
