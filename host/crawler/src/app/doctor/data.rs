@@ -25,6 +25,8 @@ const LITTLE_SPACE: u64 = 1 << 30;
 const SOME_SPACE: u64 = 10 << 30;
 /// Difference of clocks from which ages of files are wrong.
 const SKEW_MAX: Duration = Duration::from_secs(30);
+/// Number of times that a file is made in a folder which another check removes at the same moment.
+const TRIES: usize = 100;
 /// Folders of a data root that have to be in one file system: files are moved between them.
 const FOLDERS: [&str; 5] = ["files", "frontiers", "items", "plugins", "store"];
 
@@ -160,20 +162,17 @@ fn check_folder(folder: &Path) -> (Finding, bool) {
         let advice = "keep the whole data root in one: files are moved within it";
         return (Finding::failed(CHECK, found, advice), false);
     }
-    let free = match rustix::fs::statvfs(folder) {
-        Ok(found) => found.f_bavail.saturating_mul(found.f_frsize),
+    let space = match rustix::fs::statvfs(folder) {
+        Ok(found) => {
+            let free = found.f_bavail.saturating_mul(found.f_frsize);
+            of_space(&name.to_string(), free)
+        }
         Err(error) => {
             let found = format!("cannot ask for the free space of {name}: {error}");
-            return (
-                Finding::warning(CHECK, found, "look at its file system"),
-                false,
-            );
+            Finding::warning(CHECK, found, "look at its file system")
         }
     };
-    (
-        of_space(&name.to_string(), free),
-        folder.join("items").is_dir(),
-    )
+    (space, folder.join("items").is_dir())
 }
 
 fn of_space(name: &str, free: u64) -> Finding {
@@ -192,20 +191,34 @@ fn of_space(name: &str, free: u64) -> Finding {
 /// killed are swept.
 fn locks_in(folder: &Path) -> io::Result<bool> {
     let probes = folder.join(PROBES);
-    let is_new = match fs::create_dir(&probes) {
+    for _ in 1..TRIES {
+        match try_locks_in(&probes) {
+            // Another check has made the folder, and has removed it meanwhile.
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            tried => return tried,
+        }
+    }
+    try_locks_in(&probes)
+}
+
+/// Makes a file in the folder of probes, and returns true if its lock keeps others out. A folder that was not there is
+/// removed again.
+fn try_locks_in(probes: &Path) -> io::Result<bool> {
+    let is_new = match fs::create_dir(probes) {
         Ok(()) => true,
         Err(error) if error.kind() == ErrorKind::AlreadyExists => false,
         Err(error) => return Err(error),
     };
-    let locks = NamedTempFile::new_in(&probes).and_then(|file| {
+    let locks = NamedTempFile::new_in(probes).and_then(|file| {
         let locks = locks(&file)?;
         file.close()?;
         Ok(locks)
     });
     if is_new {
-        match fs::remove_dir(&probes) {
-            // A node that starts probes there too.
-            Err(error) if error.kind() != ErrorKind::DirectoryNotEmpty => return Err(error),
+        // A node that starts probes there too, and another check may have removed the folder.
+        let is_fine = |kind| matches!(kind, ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound);
+        match fs::remove_dir(probes) {
+            Err(error) if !is_fine(error.kind()) => return Err(error),
             Ok(()) | Err(_) => {}
         }
     }
@@ -330,6 +343,21 @@ mod tests {
             left.map(|entry| entry.unwrap().path()).collect::<Vec<_>>(),
             [probe]
         );
+    }
+
+    #[test]
+    fn several_checks_at_once_do_not_disturb_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let check = || {
+            for _ in 0..200 {
+                assert!(locks_in(folder.path()).unwrap());
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(check);
+            }
+        });
     }
 
     #[test]
