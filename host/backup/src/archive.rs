@@ -102,6 +102,7 @@ impl Archive {
         Ok(Objects {
             store: Arc::new(opened.with_fsync(true)),
             place: self.name(),
+            is_bucket: false,
         })
     }
 

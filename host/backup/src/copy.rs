@@ -28,6 +28,8 @@ pub(super) struct Objects {
     pub(super) store: Arc<dyn ObjectStore>,
     /// Name of the side, for messages.
     pub(super) place: String,
+    /// True if it is a bucket, which takes only so many parts of one object.
+    pub(super) is_bucket: bool,
 }
 
 impl Objects {
@@ -157,7 +159,10 @@ impl PieceSink {
         Self::Object(Box::new(Writing {
             to: to.clone(),
             path: path.clone(),
-            part: part_size(n_bytes),
+            part: match to.is_bucket {
+                true => part_size(n_bytes),
+                false => PART,
+            },
             waiting: Vec::new(),
             upload: None,
         }))
@@ -223,7 +228,7 @@ impl Writing {
     }
 }
 
-/// Returns the number of bytes of each part of an object of this size. Parts of very large objects are larger, because
+/// Returns the number of bytes of each part of an object of this size in a bucket. Parts of very large objects are larger, because
 /// object stores take only so many.
 fn part_size(n_bytes: u64) -> usize {
     let smallest = n_bytes.div_ceil(PARTS_MAX);
@@ -233,6 +238,24 @@ fn part_size(n_bytes: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use object_store::memory::InMemory;
+
+    #[test]
+    fn only_a_bucket_gets_larger_parts() {
+        let n_bytes = 2 * PARTS_MAX * PART as u64;
+        for (is_bucket, expected) in [(true, 2 * PART), (false, PART)] {
+            let to = Objects {
+                store: Arc::new(InMemory::new()),
+                place: "a test".to_owned(),
+                is_bucket,
+            };
+            let sink = PieceSink::object(&to, &ObjectPath::from("a"), n_bytes);
+            let PieceSink::Object(writing) = sink else {
+                panic!("an object is written")
+            };
+            assert_eq!(writing.part, expected, "{is_bucket}");
+        }
+    }
 
     #[test]
     fn parts_grow_with_the_object_and_stay_within_their_number() {

@@ -135,6 +135,7 @@ async fn copy_objects(
     let from = Objects {
         store: data.object_store(),
         place: "the data root".to_owned(),
+        is_bucket: data.folder().is_none(),
     };
     let to = archive.objects()?;
     let mut lines = LineWriter::create(archive.objects_file()).await?;

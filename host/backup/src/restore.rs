@@ -170,6 +170,7 @@ async fn copy_objects(
     let to = Objects {
         store: data.object_store(),
         place: "the data root".to_owned(),
+        is_bucket: data.folder().is_none(),
     };
     let copies = lines::<ObjectLine>(archive.objects_file(), manifest.objects.sha256).await?;
     let archive = archive.clone();
