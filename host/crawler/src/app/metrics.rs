@@ -128,11 +128,10 @@ impl Collector for Sources {
 
 /// Returns the rule for the callers of a worker's metrics.
 fn access_of_worker(options: &MetricsOptions, is_reached: bool) -> anyhow::Result<MetricsAccess> {
-    // A file that cannot be used is told even where nobody needs it yet.
     let token = options.token_file.as_deref().map(token).transpose()?;
     Ok(match (is_reached, token) {
-        (false, _) => MetricsAccess::Open,
-        (true, Some(token)) => MetricsAccess::Token(token),
+        (_, Some(token)) => MetricsAccess::Token(token),
+        (false, None) => MetricsAccess::Open,
         (true, None) => MetricsAccess::Closed,
     })
 }

@@ -13,7 +13,7 @@ pub struct MetricsOptions {
     pub is_on: bool,
     /// Number of resources that are told apart.
     pub resources: usize,
-    /// File with the token that a worker asks for where other machines reach it.
+    /// File with the token that a worker asks for.
     pub token_file: Option<PathBuf>,
 }
 

@@ -258,8 +258,8 @@ pub(super) struct WorkerArgs {
     /// on or off: whether the delay of a host is kept over all workers, or by each alone; the same on all workers
     #[arg(long, value_name = "WORD", default_value = "on", value_parser = on_or_off, action = clap::ArgAction::Set)]
     shared_turns: bool,
-    /// File with a token that /metrics asks for if --http is an address that other machines reach; without one it answers
-    /// nobody there
+    /// File with a token that /metrics asks for; without one it answers nobody if --http is an address that other machines
+    /// reach
     #[arg(long, value_name = "FILE", conflicts_with = "no_metrics")]
     metrics_token: Option<PathBuf>,
     #[command(flatten)]

@@ -158,9 +158,15 @@ fn a_worker_takes_the_token_of_its_metrics_from_a_file() {
     }
     fs::write(&file, "0123456789abcdef\n").unwrap();
     let expected = MetricsAccess::Token(Digest::of(b"0123456789abcdef"));
-    assert_eq!(access_of_worker(&options, true).unwrap(), expected);
-    let open = access_of_worker(&options, false).unwrap();
-    assert_eq!(open, MetricsAccess::Open, "nobody else reaches it");
-    let without = access_of_worker(&MetricsOptions::default(), true).unwrap();
-    assert_eq!(without, MetricsAccess::Closed);
+    for is_reached in [true, false] {
+        let access = access_of_worker(&options, is_reached).unwrap();
+        assert_eq!(access, expected, "a token that is given is asked for");
+    }
+    let without = |is_reached| access_of_worker(&MetricsOptions::default(), is_reached).unwrap();
+    assert_eq!(without(true), MetricsAccess::Closed);
+    assert_eq!(
+        without(false),
+        MetricsAccess::Open,
+        "nobody else reaches it"
+    );
 }
