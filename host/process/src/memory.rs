@@ -68,8 +68,6 @@ struct Shared {
 /// Use of the memory at one moment, for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// Bytes in use at the last sample.
-    pub resident: u64,
     /// Bytes that the process may use. If `None`, nobody watches.
     pub allowed: Option<u64>,
     /// True while no page is taken.
@@ -155,7 +153,6 @@ impl Memory {
     pub fn present_use(&self) -> MemoryUse {
         let state = self.state();
         MemoryUse {
-            resident: state.resident,
             allowed: state.watch.as_ref().map(|watch| watch.marks().hard),
             is_short: self.is_short(),
             n_put_back: self.shared.n_put_back.read(),
