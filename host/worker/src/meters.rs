@@ -4,11 +4,11 @@
 //! Metrics are about one process and only grow. So what a frontier's totals have grown by since they were seen last is
 //! added to the counts of its resource: at each reading, and when the frontier is closed. A page costs nothing here.
 //!
-//! At most so many resources are told apart as `--metrics-resources` says; all others share one row, and so the sum of the
-//! rows is always that of the process. A resource keeps its row after its crawls have left, until another needs the
-//! place. If there is no free place, one of which more than twice as many pages are known gets the place of the smallest.
-//! What was counted in the row of the others stays there, and a row that has gone starts again at zero: no row ever
-//! shrinks while it is there.
+//! At most so many resources are told apart as `--metrics-resources` says; all others share one row. A resource keeps its
+//! row after its crawls have left, until another needs the place. If there is no free place, one of which more than twice
+//! as many pages are known gets the place of the smallest. What was counted in the row of the others stays there, and a
+//! row that has gone starts again at zero: no row ever shrinks while it is there. What a row has grown by since the last
+//! reading goes to the others with it, so that the growth of all rows together is always that of the process.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -58,8 +58,6 @@ pub struct Load {
     pub in_flight: u64,
     /// URLs that wait to be fetched.
     pub due: u64,
-    /// Hosts that have, or had, a URL.
-    pub hosts: u64,
     /// Hosts that may be asked once their clocks allow it, and have URLs in memory.
     pub ready_hosts: u64,
     /// Items that wait for their sink.
@@ -112,8 +110,16 @@ pub(super) struct Meters {
 
 #[derive(Debug, Default)]
 struct Rows {
-    by_name: BTreeMap<ResourceName, Tally>,
+    by_name: BTreeMap<ResourceName, Row>,
     others: Tally,
+}
+
+/// Counts of a resource that is told apart.
+#[derive(Debug, Default)]
+struct Row {
+    tally: Tally,
+    /// Counts at the last reading.
+    told: Tally,
 }
 
 impl Default for Meters {
@@ -136,10 +142,10 @@ impl Meters {
     pub(super) fn add(&self, name: &ResourceName, before: &Seen, now: &Seen) {
         let mut rows = self.rows();
         if rows.by_name.len() < self.max && !rows.by_name.contains_key(name) {
-            rows.by_name.insert(name.clone(), Tally::default());
+            rows.by_name.insert(name.clone(), Row::default());
         }
         let rows = &mut *rows;
-        let tally = rows.by_name.get_mut(name);
+        let tally = rows.by_name.get_mut(name).map(|row| &mut row.tally);
         tally.unwrap_or(&mut rows.others).add_since(before, now);
     }
 
@@ -147,10 +153,13 @@ impl Meters {
     pub(super) fn read(&self, mut loads: BTreeMap<ResourceName, Load>) -> Vec<ResourceRow> {
         let mut rows = self.rows();
         rows.give_places(&loads, self.max);
-        let own = rows.by_name.iter().map(|(name, tally)| ResourceRow {
-            name: Some(name.clone()),
-            tally: tally.clone(),
-            load: loads.remove(name).unwrap_or_default(),
+        let own = rows.by_name.iter_mut().map(|(name, row)| {
+            row.told.clone_from(&row.tally);
+            ResourceRow {
+                name: Some(name.clone()),
+                tally: row.tally.clone(),
+                load: loads.remove(name).unwrap_or_default(),
+            }
         });
         let mut read: Vec<_> = own.collect();
         let mut rest = Load::default();
@@ -177,9 +186,13 @@ impl Rows {
             return;
         }
         without.sort_unstable_by(|one, other| other.cmp(one));
-        // `None` is smaller than any number: resources that have left go first.
-        let size = |name: &ResourceName| loads.get(name).map(|load| load.pages);
-        let with = self.by_name.keys().map(|name| (size(name), name.clone()));
+        // `None` is smaller than any number: resources that have left go first. A new run begins with no pages, and does
+        // not make a large resource small.
+        let with = self.by_name.iter().map(|(name, row)| {
+            let load = loads.get(name);
+            let size = load.map(|load| load.pages.max(row.tally.n_pages()));
+            (size, name.clone())
+        });
         let mut with: Vec<_> = with.collect();
         with.sort_unstable();
         let mut smallest = with.into_iter();
@@ -191,9 +204,11 @@ impl Rows {
                 let Some((_, goes)) = goes else {
                     return;
                 };
-                self.by_name.remove(&goes);
+                if let Some(row) = self.by_name.remove(&goes) {
+                    self.others.add_grown(&row.told, &row.tally);
+                }
             }
-            self.by_name.insert(name.clone(), Tally::default());
+            self.by_name.insert(name.clone(), Row::default());
         }
     }
 }
@@ -237,6 +252,22 @@ impl Tally {
         self.bytes += new.bytes.saturating_sub(old.bytes);
         self.kept_bytes += new.kept_bytes.saturating_sub(old.kept_bytes);
     }
+
+    /// Adds what another tally has grown by.
+    fn add_grown(&mut self, before: &Self, now: &Self) {
+        add_grown(&mut self.pages, &before.pages, &now.pages);
+        add_grown(&mut self.statuses, &before.statuses, &now.statuses);
+        add_grown(&mut self.refused, &before.refused, &now.refused);
+        add_grown(&mut self.dead, &before.dead, &now.dead);
+        self.retries += now.retries.saturating_sub(before.retries);
+        self.items += now.items.saturating_sub(before.items);
+        self.bytes += now.bytes.saturating_sub(before.bytes);
+        self.kept_bytes += now.kept_bytes.saturating_sub(before.kept_bytes);
+    }
+
+    fn n_pages(&self) -> u64 {
+        self.pages.values().sum()
+    }
 }
 
 impl Load {
@@ -246,7 +277,6 @@ impl Load {
             crawls: 1,
             waiting: is_waiting.into(),
             due: counts.due,
-            hosts: counts.hosts,
             pages: counts.pages(),
             ..Self::default()
         };
@@ -269,7 +299,6 @@ impl Load {
         self.waiting += other.waiting;
         self.in_flight += other.in_flight;
         self.due += other.due;
-        self.hosts += other.hosts;
         self.ready_hosts += other.ready_hosts;
         self.undelivered_items += other.undelivered_items;
         self.undelivered_bytes += other.undelivered_bytes;
@@ -297,6 +326,8 @@ fn add_word_unless_zero(sums: &mut BTreeMap<String, u64>, word: &str, n: u64) {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use super::*;
     use crawler_model::crawl::Done;
 
@@ -369,26 +400,83 @@ mod tests {
         assert_eq!(tally.items, 2);
     }
 
+    /// Reader that adds up what the rows have grown by from one reading to the next. A row that was not there at the
+    /// reading before has grown from zero.
+    #[derive(Default)]
+    struct Reader {
+        last: BTreeMap<String, u64>,
+        sum: u64,
+    }
+
+    impl Reader {
+        fn read(&mut self, meters: &Meters, loads: &[(&str, u64)]) -> Vec<(String, u64)> {
+            let rows = items(meters, loads);
+            for (name, items) in &rows {
+                let before = self.last.get(name).copied().unwrap_or_default();
+                assert!(*items >= before, "row {name:?} has shrunk");
+                self.sum += items - before;
+            }
+            self.last = rows.iter().cloned().collect();
+            rows
+        }
+    }
+
     #[test]
     fn rows_never_shrink_and_their_sum_is_that_of_the_process() {
         let meters = Meters::telling_apart(2);
-        let grow = |name: &str| meters.add(&self::name(name), &seen(0, 0), &seen(1, 1));
+        let mut reader = Reader::default();
+        let n_grown = Cell::new(0);
+        let grow = |name: &str| {
+            meters.add(&self::name(name), &seen(0, 0), &seen(1, 1));
+            n_grown.set(n_grown.get() + 1);
+        };
         for name in ["a", "b", "c"] {
             grow(name);
         }
         let all = [("a", 10), ("b", 10), ("c", 20)];
         let expected = [row("a", 1), row("b", 1), row("", 1)];
-        assert_eq!(items(&meters, &all), expected, "twice as many is not more");
+        let read = reader.read(&meters, &all);
+        assert_eq!(read, expected, "twice as many is not more");
         grow("c");
-        assert_eq!(items(&meters, &all)[2], row("", 2));
-        // One that is much larger gets a place, and starts at zero.
+        assert_eq!(reader.read(&meters, &all)[2], row("", 2));
+        // One that is much larger gets a place, and starts at zero. What nobody has read of the row before goes to the
+        // others.
+        grow("a");
         let large = [("a", 10), ("b", 11), ("c", 30)];
-        let expected = [row("b", 1), row("c", 0), row("", 2)];
-        assert_eq!(items(&meters, &large), expected);
+        let expected = [row("b", 1), row("c", 0), row("", 3)];
+        assert_eq!(reader.read(&meters, &large), expected);
         grow("a");
         grow("c");
-        let expected = [row("b", 1), row("c", 1), row("", 3)];
-        assert_eq!(items(&meters, &large), expected);
+        let expected = [row("b", 1), row("c", 1), row("", 4)];
+        assert_eq!(reader.read(&meters, &large), expected);
+        assert_eq!(reader.sum, n_grown.get());
+    }
+
+    #[test]
+    fn a_row_that_comes_and_goes_unread_is_one_of_the_others() {
+        let meters = Meters::telling_apart(1);
+        let (mut before, mut now) = (seen(5, 0), seen(7, 3));
+        before.counts.retries = 1;
+        now.counts.retries = 5;
+        (now.counts.bytes, now.counts.kept_bytes) = (100, 10);
+        now.counts.refuse("out-of-scope", 4);
+        now.counts.end_dead("timeout");
+        let mut expected = Tally::default();
+        expected.add_since(&before, &now);
+        meters.add(&name("a"), &before, &now);
+        let rows = meters.read([(name("b"), load(1))].into());
+        assert_eq!(rows[0].tally, Tally::default(), "row of b");
+        assert_eq!(rows[1].tally, expected, "row of the others");
+    }
+
+    #[test]
+    fn a_new_run_does_not_take_the_row_of_a_large_resource() {
+        let meters = Meters::telling_apart(1);
+        meters.add(&name("a"), &seen(0, 0), &seen(100, 100));
+        let begun_anew = [("a", 0), ("b", 200)];
+        assert_eq!(items(&meters, &begun_anew), [row("a", 100), row("", 0)]);
+        let larger = [("a", 0), ("b", 201)];
+        assert_eq!(items(&meters, &larger), [row("b", 0), row("", 0)]);
     }
 
     #[test]
