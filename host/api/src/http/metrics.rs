@@ -5,7 +5,7 @@
 //! other machines reach it, it asks for a token that is in a file of its own.
 //!
 //! The text is made by one task at a time, on a thread for blocking work. Callers that come meanwhile wait for it, and
-//! callers that come right after it get the same text, so that many of them cost little more than one.
+//! callers that come right after it was made get the same text, so that many of them cost little more than one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -98,17 +98,19 @@ impl Metrics {
     /// Returns the text, made anew unless it was made a moment ago.
     async fn text(&self) -> Result<Bytes, Problem> {
         let mut last = self.last.clone().lock_owned().await;
-        let now = Instant::now();
-        if let Some((made, text)) = &*last
-            && now.duration_since(*made) < FRESH
+        if let Some((made_at, text)) = &*last
+            && made_at.elapsed() < FRESH
         {
             return Ok(text.clone());
         }
+        // It may be megabytes, and is not kept beside the next one.
+        *last = None;
         let source = self.source.clone();
         // The lock goes along: callers that go away do not make another text begin beside this one.
         let made = spawn_blocking(move || {
             let text = Bytes::from(source.scrape()?);
-            *last = Some((now, text.clone()));
+            // The time is that of its end: callers that waited for a slow one share it.
+            *last = Some((Instant::now(), text.clone()));
             Ok::<_, fmt::Error>(text)
         });
         let internal = |why: String| Problem::new(Code::Internal, why, "");
@@ -148,6 +150,7 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::mpsc;
 
     use axum::http::HeaderValue;
 
@@ -177,6 +180,38 @@ mod tests {
         assert_eq!(both, (first.clone(), first));
         tokio::time::advance(FRESH).await;
         assert_eq!(text(&metrics).await, "asked_total 2\n# EOF\n");
+    }
+
+    /// Waits for a message before each text.
+    struct Slow {
+        counting: Counting,
+        gate: std::sync::Mutex<mpsc::Receiver<()>>,
+    }
+
+    impl Scrape for Slow {
+        fn scrape(&self) -> Result<String, fmt::Error> {
+            self.gate.lock().unwrap().recv().unwrap();
+            self.counting.scrape()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn callers_that_wait_for_a_slow_text_share_it() {
+        let (open, gate) = mpsc::sync_channel(1);
+        let slow = Slow {
+            counting: Counting::default(),
+            gate: std::sync::Mutex::new(gate),
+        };
+        let metrics = Metrics::new(Arc::new(slow), MetricsAccess::Open);
+        let opens = async {
+            tokio::time::advance(FRESH).await;
+            open.send(()).unwrap();
+            // A second text would find no message, and fail.
+            drop(open);
+        };
+        let (first, second, ()) = tokio::join!(text(&metrics), text(&metrics), opens);
+        assert_eq!(first, "asked_total 1\n# EOF\n");
+        assert_eq!(second, first);
     }
 
     #[tokio::test]
