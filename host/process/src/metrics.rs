@@ -37,6 +37,13 @@ impl Count {
 pub struct WordCounts(Mutex<BTreeMap<String, u64>>);
 
 impl WordCounts {
+    /// Creates counts that have these words from the start, with 0. A reader of metrics sees the first event of a word only
+    /// if it has read the word before.
+    pub fn starting_with<'w>(words: impl IntoIterator<Item = &'w str>) -> Self {
+        let words = words.into_iter().map(|word| (word.to_owned(), 0));
+        Self(Mutex::new(words.collect()))
+    }
+
     /// Adds to the count of a word. A word that is known costs no allocation.
     pub fn add(&self, word: &str, n: u64) {
         add_word(&mut self.lock(), word, n);
@@ -135,6 +142,14 @@ mod tests {
         assert_eq!(read["first"], 5);
         assert_eq!(read.values().sum::<u64>(), 5 + 7 + 1_000);
         assert_eq!(read[OTHERS], 7 + 1_000 - (WORDS_MAX as u64 - 1));
+    }
+
+    #[test]
+    fn known_words_are_there_before_their_first_event() {
+        let counts = WordCounts::starting_with(["ok", "error"]);
+        counts.add("ok", 2);
+        let expected = [("error".to_owned(), 0), ("ok".to_owned(), 2)];
+        assert_eq!(counts.read(), expected.into());
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub const CALLS: [&str; 7] = [
 ];
 
 /// Counts of the calls of one kind.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CallCounts {
     /// Calls by their result: `ok`; for a transaction also `lost`, if a guard did not hold, and `unknown`; `error` for one
     /// without an answer, and `dropped` for one that nobody waited for to its end.
@@ -27,7 +27,7 @@ pub struct CallCounts {
 }
 
 /// Counts of the calls to a store since the start of the process.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct StoreCounts {
     /// Counts by the kind of call: those of [`CALLS`].
     pub calls: [CallCounts; CALLS.len()],
@@ -56,6 +56,27 @@ struct Ongoing<'a> {
     counts: &'a CallCounts,
     begun: Instant,
     has_ended: bool,
+}
+
+impl CallCounts {
+    fn of(call: &str) -> Self {
+        let results: &[&str] = match call {
+            "commit" => &["ok", "lost", "unknown", "error", "dropped"],
+            _ => &["ok", "error", "dropped"],
+        };
+        Self {
+            results: WordCounts::starting_with(results.iter().copied()),
+            durations: Durations::default(),
+        }
+    }
+}
+
+impl Default for StoreCounts {
+    fn default() -> Self {
+        Self {
+            calls: CALLS.map(CallCounts::of),
+        }
+    }
 }
 
 impl CountingStore {
@@ -204,9 +225,11 @@ mod tests {
             let results = results.into_iter().map(|(word, n)| format!("{word} {n}"));
             results.collect::<Vec<_>>().join(" ")
         };
-        assert_eq!(read(Call::Get), "ok 1");
-        assert_eq!(read(Call::Commit), "lost 1 ok 1");
-        assert_eq!(read(Call::List), "", "it was never begun");
-        assert_eq!(read(Call::Renew), "error 1");
+        assert_eq!(read(Call::Get), "dropped 0 error 0 ok 1");
+        let commits = "dropped 0 error 0 lost 1 ok 1 unknown 0";
+        assert_eq!(read(Call::Commit), commits);
+        let lists = "dropped 0 error 0 ok 0";
+        assert_eq!(read(Call::List), lists, "it was never begun");
+        assert_eq!(read(Call::Renew), "dropped 0 error 1 ok 0");
     }
 }

@@ -82,7 +82,7 @@ pub struct ResourceRow {
 }
 
 /// Counts of the deliveries of items to sinks.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SinkCounts {
     /// Writes by their result: `ok`, `retry`, `permanent` or `closed`.
     pub writes: WordCounts,
@@ -120,6 +120,16 @@ struct Row {
     tally: Tally,
     /// Counts at the last reading.
     told: Tally,
+}
+
+impl Default for SinkCounts {
+    fn default() -> Self {
+        Self {
+            writes: WordCounts::starting_with(["ok", "retry", "permanent", "closed"]),
+            items: Count::default(),
+            durations: Durations::default(),
+        }
+    }
 }
 
 impl Default for Meters {

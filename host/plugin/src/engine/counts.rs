@@ -3,14 +3,28 @@
 use std::time::Duration;
 
 use crate::{CallFailure, CallReport};
+use crawler_model::crawl::Kill;
 use crawler_process::metrics::{Count, Durations, WordCounts};
 
+/// Kinds of calls that the host ended.
+const KILLS: [Kill; 9] = [
+    Kill::Trapped,
+    Kill::StackOverflow,
+    Kill::OutOfFuel,
+    Kill::OutOfCpu,
+    Kill::OutOfTime,
+    Kill::OutOfMemory,
+    Kill::OverBudget,
+    Kill::Denied,
+    Kill::NoRoom,
+];
+
 /// Counts of an engine since its start.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct EngineCounts {
     /// Calls of rules by their result: `ok`, `rule-error` or `killed`.
     pub calls: WordCounts,
-    /// Calls that the host ended, by the kind of the [`Kill`](crawler_model::crawl::Kill).
+    /// Calls that the host ended, by the kind of the [`Kill`].
     pub kills: WordCounts,
     /// Fuel that calls have used.
     pub fuel: Count,
@@ -37,6 +51,20 @@ pub struct EngineUse {
     pub max_memory: u64,
     /// Number of plugins that are ready to run.
     pub plugins: u64,
+}
+
+impl Default for EngineCounts {
+    fn default() -> Self {
+        Self {
+            calls: WordCounts::starting_with(["ok", "rule-error", "killed"]),
+            kills: WordCounts::starting_with(KILLS.map(Kill::as_str)),
+            fuel: Count::default(),
+            durations: Durations::default(),
+            waits: Durations::default(),
+            loads: WordCounts::starting_with(["cache", "compiled"]),
+            compiles: Durations::default(),
+        }
+    }
 }
 
 impl EngineCounts {
