@@ -83,7 +83,7 @@ impl Inner {
                 Ok(sequence)
             }
             Err(error) => {
-                counts.failures.add(1);
+                counts.not_taken(&error);
                 self.broken(error.clone());
                 Err(error)
             }

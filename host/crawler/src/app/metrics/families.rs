@@ -178,7 +178,7 @@ families! {
     OPENINGS: Worker Counter "crawler_frontier_openings" []
         "Openings of frontiers";
     BATCHES: Worker Counter "crawler_frontier_batches" ["result"]
-        "Batches that were handed to frontiers' databases: `ok` or `failed`";
+        "Batches that were handed to frontiers' databases: `ok`, `failed`, or `closed` if the frontier was closed or has another owner";
     BATCH_PAGES: Worker Counter "crawler_frontier_batch_pages" []
         "Ends of pages in these batches";
     DURABLE: Worker Histogram "crawler_frontier_durable_duration_seconds" []

@@ -67,6 +67,7 @@ impl Worker {
         let results = [
             (vec!["ok"], counts.batches.read()),
             (vec!["failed"], counts.failures.read()),
+            (vec!["closed"], counts.closed.read()),
         ];
         writer.numbers(&f::BATCHES, results)?;
         writer.number(&f::BATCH_PAGES, counts.pages.read())?;
