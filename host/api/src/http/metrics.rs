@@ -1,8 +1,8 @@
 //! `GET /metrics`: the metrics of this process, as text of OpenMetrics, for Prometheus.
 //!
 //! The metrics are those of the process that is asked, and of no other. Names of resources of all namespaces are in them, so
-//! a master that asks for tokens tells them to readers of the whole cluster only. A worker knows no access tokens: where
-//! other machines reach it, it asks for a token that is in a file of its own.
+//! a master that asks for tokens tells them to readers of the whole cluster only. A worker knows no access tokens: it
+//! asks for a token that is in a file of its own, and without that file answers nobody where other machines reach it.
 //!
 //! The text is made by one task at a time, on a thread for blocking work. Callers that come meanwhile wait for it, and
 //! callers that come right after it was made get the same text, so that many of them cost little more than one.
