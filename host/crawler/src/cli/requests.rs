@@ -75,10 +75,10 @@ pub(super) struct CallArgs {
     /// Calls in a row that the store has not answered, after which further ones fail at once
     #[arg(long, value_name = "N", default_value_t = BreakerSettings::default().failures, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     store_failures: u32,
-    /// How long calls fail at once before one of them asks the store again
+    /// Time for which calls fail at once before one of them asks the store again
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = store_time)]
     store_pause: Duration,
-    /// How long that call waits for the store, while all others fail
+    /// Time for which that call waits for the store, while all others fail
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = store_time)]
     store_probe_timeout: Duration,
 }
