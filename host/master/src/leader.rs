@@ -10,6 +10,7 @@ use super::control::Control;
 use super::housekeeping::{self, Compaction};
 use super::reconcile::{ReconcileParts, Reconciler};
 use super::webhooks::{self, Webhook};
+use crawler_process::task::TaskScope;
 use crawler_store::election::{ElectionStatus, Leadership};
 
 /// Logs the leader whenever it is another master than before.
@@ -64,18 +65,39 @@ impl Leader {
             };
             tracing::info!("this master leads");
             self.reconcile.counts.terms.add(1);
+            let sending = self.start_webhooks(&leadership, &stop);
+            let has_failed = sending.failed();
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return,
+                () = stop.cancelled() => {}
                 () = leadership.lost().cancelled() => {
                     tracing::warn!("this master leads no longer");
                 }
+                () = has_failed.cancelled() => panic!("a task of a webhook has panicked"),
                 () = self.term(&leadership, &stop) => {}
             }
+            // In the next term, or in that of another master, nobody else sends events.
+            sending.stop(webhooks::STOP_GRACE).await;
         }
     }
 
-    /// Does the duties of one term. Ends only if it is cancelled or `stop` comes.
+    fn start_webhooks(&self, leadership: &Leadership, stop: &CancellationToken) -> TaskScope {
+        let ReconcileParts {
+            catalog,
+            clock,
+            replica,
+            ..
+        } = &self.reconcile;
+        let term = webhooks::Term {
+            catalog: catalog.clone(),
+            replica: replica.clone(),
+            leadership: leadership.clone(),
+            clock: clock.clone(),
+        };
+        webhooks::start(&self.webhooks, &term, stop)
+    }
+
+    /// Does the other duties of one term. Ends only if it is cancelled or `stop` comes.
     async fn term(&self, leadership: &Leadership, stop: &CancellationToken) {
         let ReconcileParts {
             catalog,
@@ -88,10 +110,7 @@ impl Leader {
             parts: self.reconcile.clone(),
             leadership: leadership.clone(),
         };
-        let records = (catalog, replica);
-        let webhooks = webhooks::run(&self.webhooks, records, leadership, &**clock);
         tokio::join!(
-            Box::pin(webhooks),
             reconciler.run(stop.clone()),
             housekeeping::sweep(&**cleanup, &**clock, &self.control),
             housekeeping::compact(catalog, replica, self.compaction),

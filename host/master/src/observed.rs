@@ -13,14 +13,16 @@ use crawler_store::catalog::{Catalog, Versioned};
 use crawler_store::keys::{Keys, Subject};
 use crawler_store::{Entry, Revision, StoreError};
 
+mod changes;
 mod deletions;
 mod reading;
 mod resource_log;
 
+pub(super) use changes::ResourceState;
 use deletions::Deletions;
 use reading::{Reading, decoded, record};
-pub(super) use resource_log::Change;
 use resource_log::ResourceLog;
+pub(super) use resource_log::{Change, Ended};
 
 type AssignmentMap = OrdMap<(NodeId, ShardId), Option<Arc<Versioned<Assignment>>>>;
 
@@ -58,6 +60,10 @@ pub(super) struct Observed {
     pub(super) deletions: Deletions,
     /// Resources that changed last.
     pub(super) log: ResourceLog,
+    /// State of each resource whose record decodes, or did when it was read last.
+    pub(super) states: OrdMap<ResourceName, ResourceState>,
+    /// Resources whose state changed last.
+    pub(super) state_log: ResourceLog,
     /// The workers with their loads.
     pub(super) candidates: Candidates,
 }
@@ -101,12 +107,12 @@ impl Observed {
         if revision < before.revision {
             // The store was set back: a record with the same revision may differ from the known one.
             let mut observed = Box::pin(Self::read_over(catalog, strategy, Arc::default())).await?;
-            observed.begin_log_anew(&before);
+            observed.begin_logs_anew(&before);
             return Ok(observed);
         }
         observed.revision = revision;
         observed.settled = revision;
-        observed.continue_log(&before);
+        observed.continue_logs(&before);
         // The records that were read may differ from those that were followed.
         observed.n_changes += before.n_changes;
         observed.n_of_workers += before.n_of_workers;
@@ -157,20 +163,20 @@ impl Observed {
                 }
             }
             Subject::Resource(name) => {
-                if let Some(at) = at {
-                    let is_new = !self.resources.contains_key(&name);
-                    self.log.note(at, &name, is_new);
-                }
+                let is_new = !self.resources.contains_key(&name);
                 let known = before.and_then(|before| before.resources.get(&name));
                 match record(entry, known) {
                     Some(resource) => {
                         self.unreadable_resources.remove(&name);
-                        self.resources.insert(name, resource);
+                        self.resources.insert(name.clone(), resource);
                     }
                     None => {
                         self.resources.remove(&name);
-                        self.unreadable_resources.insert(name);
+                        self.unreadable_resources.insert(name.clone());
                     }
+                }
+                if let Some(at) = at {
+                    self.note(at, &name, is_new);
                 }
             }
             Subject::Shard(id) => {
@@ -225,9 +231,9 @@ impl Observed {
             }
             Subject::Plugin => drop(self.plugins.remove(key)),
             Subject::Resource(name) => {
-                self.log.note(revision, &name, false);
                 self.resources.remove(&name);
                 self.unreadable_resources.remove(&name);
+                self.note(revision, &name, false);
             }
             Subject::Shard(id) => {
                 self.unreadable.remove(&id);
@@ -251,9 +257,8 @@ impl Observed {
         at: Option<Revision>,
     ) {
         let named = shard.as_ref().or_else(|| self.shards.get(&id));
-        if let (Some(at), Some(named)) = (at, named) {
-            self.log.note(at, &named.value.resource, false);
-        }
+        let name = at.and(named);
+        let name = name.map(|named| named.value.resource.clone());
         if let Some(owner) = shard.as_ref().and_then(|shard| crawling(&shard.value)) {
             *self.owners.entry(owner.clone()).or_default() += 1;
         }
@@ -275,6 +280,9 @@ impl Observed {
             if *n == 0 {
                 self.owners.remove(owner);
             }
+        }
+        if let (Some(at), Some(name)) = (at, name) {
+            self.note(at, &name, false);
         }
     }
 

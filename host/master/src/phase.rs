@@ -14,6 +14,32 @@ pub(super) fn phase(
     shards: &[&ShardRecord],
     candidates: &Candidates,
 ) -> Phase {
+    phase_with(resource, shards, candidates, || {
+        let placement_request = PlacementRequest::of(ShardId::only(resource.id), resource);
+        match place(&placement_request, candidates) {
+            Ok(node) => Ok(node.id.clone()),
+            Err(unplaceable) => Err(unplaceable.to_string()),
+        }
+    })
+}
+
+/// Returns the word of the phase. It takes less time than the phase, because no worker is chosen for the reason.
+pub(super) fn phase_word(
+    resource: &Resource,
+    shards: &[&ShardRecord],
+    candidates: &Candidates,
+) -> &'static str {
+    phase_with(resource, shards, candidates, || Err(String::new())).as_str()
+}
+
+/// Returns the phase. `then` returns the worker that takes a waiting shard, or the reason why none does; only reasons
+/// depend on it.
+fn phase_with(
+    resource: &Resource,
+    shards: &[&ShardRecord],
+    candidates: &Candidates,
+    then: impl Fn() -> Result<NodeId, String>,
+) -> Phase {
     if resource.pinned.is_none() {
         let why = format!("plugin {} is not pushed yet", resource.spec.plugin);
         return match resource.paused {
@@ -48,11 +74,6 @@ pub(super) fn phase(
             owners => format!("{} bring it to an end", owners.join(", ")),
         });
     }
-    let placement_request = PlacementRequest::of(ShardId::only(resource.id), resource);
-    let then = || match place(&placement_request, candidates) {
-        Ok(node) => Ok(node.id.clone()),
-        Err(unplaceable) => Err(unplaceable.to_string()),
-    };
     let is_over = is_complete(shards.iter().copied());
     let mut unfinished = owned.clone().filter(|_| !is_over);
     if let Some((owner, is_back)) = unfinished.find_map(|shard| missing(shard, candidates)) {

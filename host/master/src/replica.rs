@@ -86,6 +86,20 @@ impl Replica {
         self.once(|present| present.log.last() != number).await
     }
 
+    /// Returns the state once resources have changed since the change with this number of the log, or once it includes all
+    /// writes up to a revision.
+    pub(super) async fn after_change_or_settled(
+        &mut self,
+        number: u64,
+        revision: Option<Revision>,
+    ) -> Arc<Observed> {
+        self.once(|present| {
+            let is_settled = revision.is_some_and(|revision| present.settled >= revision);
+            is_settled || present.log.last() != number
+        })
+        .await
+    }
+
     /// Acts as if the store could not be followed.
     #[cfg(test)]
     pub(super) fn lose(&self) {

@@ -1,14 +1,18 @@
 //! Webhooks: calls by which the leader tells others which resources are added, change or are deleted.
 //!
 //! ```text
-//! feed      finds the events in the changes of the replica, from the stored position on
-//! delivery  sends them in order, again after failures, and stores the position
-//! attempts  pure: when a failed call is made again, and when its event is given up
+//! feed       finds the events in the log of states of the replica, from the stored position on
+//! known      pure: the resources that a receiver knows of
+//! delivery   sends events in order, again after failures
+//! attempts   pure: when a failed call is made again, and when its event is given up
+//! position   pure: which events were sent
+//! positions  stores that
 //! ```
 //!
-//! Each webhook has a feed and a delivery of its own, with a bounded queue in between, so a receiver that does not answer
-//! holds up no other. While the queue is full the feed reads nothing: the log of the replica keeps the names that change, and each
-//! is told in its last state. An event may be sent more than once, always under the same id.
+//! Each webhook has a task of its own, with a feed, a delivery and a bounded queue in between, so a receiver that does not
+//! answer holds up no other. While the queue is full the feed reads nothing: the log of the replica keeps the names that
+//! change, and each is told in its last state. An event may be sent more than once. Its id follows from the change itself,
+//! so it is the same whoever sends it.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -16,27 +20,34 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures::future::join_all;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use super::ResourceView;
 use super::replica::Replica;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{ResourceName, WebhookName};
 use crawler_process::clock::Clock;
-use crawler_store::Revision;
+use crawler_process::task::TaskScope;
 use crawler_store::catalog::Catalog;
 use crawler_store::election::Leadership;
 
 mod attempts;
 mod delivery;
 mod feed;
+mod known;
+mod position;
+mod positions;
 
 use delivery::Delivery;
 use feed::Feed;
+use position::Position;
+use positions::Positions;
 
 /// Largest number of events and marks that wait in the queue of a webhook. Their bytes have a bound of their own.
 const QUEUE: usize = 1_000;
+/// Time that webhooks have at the end of a term, for the calls in hand and for their positions.
+pub(super) const STOP_GRACE: Duration = Duration::from_secs(5);
 
 /// A receiver of events, and what it is told.
 #[derive(Clone)]
@@ -178,6 +189,10 @@ struct QueuedEvent {
     id: String,
     name: ResourceName,
     body: Bytes,
+    /// Position of the webhook before the event is sent.
+    before: Position,
+    /// Position once it is sent.
+    after: Position,
     /// Room among the bytes that may wait.
     _room: OwnedSemaphorePermit,
 }
@@ -187,24 +202,57 @@ struct QueuedEvent {
 enum Queued {
     Event(QueuedEvent),
     /// All events up to this position were handed over.
-    Reached(Revision),
+    Reached(Position),
 }
 
-/// Sends events for one term of a leader. It returns only if there are no webhooks, and is otherwise cancelled.
-pub(super) async fn run(
-    webhooks: &[Webhook],
-    (catalog, replica): (&Catalog, &Replica),
-    leadership: &Leadership,
-    clock: &dyn Clock,
-) {
-    let each = webhooks.iter().map(|webhook| async move {
-        let delivery = Delivery::new(webhook, catalog, leadership);
-        let position = delivery.position().await;
-        let (sender, receiver) = mpsc::channel(QUEUE);
-        let feed = Feed::new(webhook, replica.clone(), clock, sender);
-        tokio::join!(feed.run(position), delivery.run(receiver));
-    });
-    join_all(each).await;
+/// Parts that webhooks work with in one term of a leader.
+#[derive(Clone)]
+pub(super) struct Term {
+    /// The records in the store.
+    pub(super) catalog: Catalog,
+    /// Replica of the state.
+    pub(super) replica: Replica,
+    /// Leadership under which positions are stored.
+    pub(super) leadership: Leadership,
+    /// Times of events.
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// Starts to send events, in a task for each webhook. The tasks end when the scope, or `stop`, does.
+pub(super) fn start(webhooks: &[Webhook], term: &Term, stop: &CancellationToken) -> TaskScope {
+    let scope = TaskScope::under(stop);
+    for webhook in webhooks {
+        let task = send_events(webhook.clone(), term.clone(), scope.stop_signal());
+        scope.spawn(format!("webhook {}", webhook.name), task);
+    }
+    scope
+}
+
+async fn send_events(webhook: Webhook, term: Term, stop: CancellationToken) {
+    let Term {
+        catalog,
+        replica,
+        leadership,
+        clock,
+    } = term;
+    let positions = Positions {
+        catalog,
+        leadership,
+        clock: Arc::clone(&clock),
+    };
+    let position = stop.run_until_cancelled(positions.read(&webhook.name));
+    let Some(position) = position.await else {
+        return;
+    };
+    let (sender, receiver) = mpsc::channel(QUEUE);
+    let feed = Feed::new(webhook.clone(), replica, clock, sender);
+    let delivery = Delivery::new(webhook, positions, position.as_ref(), stop);
+    tokio::select! {
+        biased;
+        () = delivery.run(receiver) => {}
+        // Without a delivery there is nobody to hand events to.
+        () = feed.run(position) => {}
+    }
 }
 
 #[cfg(test)]

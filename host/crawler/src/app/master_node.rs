@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use super::metrics;
 use crate::cli::MasterOptions;
 use crawler_access::audit::{AuditLog, AuditSettings};
@@ -207,12 +209,19 @@ impl MasterNode {
         scope.spawn("node watch", node_watch);
         scope.spawn("replica", self.feeder.run(stop.clone()));
         let election_status = self.control.election_status().clone();
-        scope.spawn("leader", self.leader.run(stop.clone()));
+        // The lead is given away once the duties have ended, whose last writes need it.
+        let election_stop = CancellationToken::new();
+        let duties_end = election_stop.clone().drop_guard();
+        let duties = Box::pin(self.leader.run(stop.clone()));
+        scope.spawn("leader", async move {
+            let _duties_end = duties_end;
+            duties.await;
+        });
         scope.spawn(
             "log of the leader",
-            leader::log_changes(election_status, stop.clone()),
+            leader::log_changes(election_status, stop),
         );
-        scope.spawn("election", self.election.run(stop));
+        scope.spawn("election", self.election.run(election_stop));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Resources that were deleted and whose data is not removed yet. Most of them wait for the age of their
 //! frontiers, often in large numbers: those that are due are found without looking at the others.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
@@ -31,6 +32,13 @@ impl Deletions {
     /// Returns the record of one deletion.
     pub(crate) fn get(&self, id: ResourceId) -> Option<&Arc<Versioned<Deleting>>> {
         self.by_id.get(&id)
+    }
+
+    /// Returns the deletion whose id follows this one, or the first of all.
+    pub(crate) fn after(&self, id: Option<ResourceId>) -> Option<&Versioned<Deleting>> {
+        let first = id.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut later = self.by_id.range((first, Bound::Unbounded));
+        later.next().map(|(_, deleting)| &**deleting)
     }
 
     /// Returns the deletions whose owners may still write, and those that nobody has written to since
@@ -116,6 +124,9 @@ mod tests {
         check(&deletions, Some(700), &[1, 2, 4, 3], None);
         deletions.set(ResourceId(1), record(1, Some(100)));
         deletions.set(ResourceId(2), None);
+        let after = |id: Option<u64>| deletions.after(id.map(ResourceId)).map(|d| d.value.id.0);
+        let found = [None, Some(1), Some(4)].map(after);
+        assert_eq!(found, [Some(1), Some(3), None]);
         check(&deletions, Some(500), &[1, 4], Some(700));
         assert_eq!(deletions.n_changes, 6);
     }

@@ -1,27 +1,27 @@
-//! Log of the resources that changed last: which, and at which write. All who watch resources read it, each from the
-//! change that it knows, so nothing is kept for a reader that is slow. The log has a bound: a reader that is too far behind
-//! has to begin anew.
-
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+//! Log of the resources that changed last: which, and at which write. All readers share it, each from the change that it
+//! knows, so nothing is kept for a reader that is slow. The log has a bound: a reader that is too far behind has to begin
+//! anew.
+//!
+//! A master that reads all records anew notes what differs, and goes on. It does not know what came and went in between, so
+//! a reader whose revision is from between the two states has to begin anew: a gap.
 
 use imbl::OrdMap;
 
-use super::Observed;
-use crawler_model::id::{NodeId, ResourceName};
-use crawler_model::resource::{ShardId, ShardRecord};
+use crawler_model::id::{ResourceId, ResourceName};
 use crawler_store::Revision;
-use crawler_store::catalog::Versioned;
 
-/// Largest number of resources in the log. A name has 128 bytes at most, so these are 5 MiB or less.
-const NAMES_MAX: usize = 10_000;
+/// Number of resources that the log has room for if fewer are there. A name has 128 bytes at most, so these are 5 MiB or
+/// less.
+const NAMES_MIN: usize = 10_000;
+/// Largest number of gaps, which are as many as reads of all records. A log that reaches back for a week has so many.
+const GAPS_MAX: usize = 1_000;
 
 /// Last change of each resource. Changes have numbers, which a master counts for itself: a reader of this master goes on
 /// from a number, and misses nothing even if the writes of one revision arrive one after the other. Cheap to clone,
 /// whatever its size.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResourceLog {
-    /// Changes by their numbers.
+    /// Changes by their numbers. No revision is smaller than that of the change before.
     changes: OrdMap<u64, Change>,
     /// Numbers of the changes, by the names of the resources.
     numbers: OrdMap<ResourceName, u64>,
@@ -29,8 +29,10 @@ pub(crate) struct ResourceLog {
     last: u64,
     /// Number up to which changes were dropped.
     dropped: u64,
-    /// Revision from which on the log has every change.
+    /// Revision from which on the log has every change, but for the gaps.
     since: Revision,
+    /// First and last revision of each gap, both exclusive.
+    gaps: OrdMap<Revision, Revision>,
 }
 
 /// Last change of a resource.
@@ -42,26 +44,58 @@ pub(crate) struct Change {
     pub(crate) added: u64,
     /// Revision of the write.
     pub(crate) revision: Revision,
+    /// The resource that is not there any more. Only a log of states has it.
+    pub(crate) ended: Option<Ended>,
+}
+
+/// Kind of a change.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum News {
+    /// The resource is new.
+    Added,
+    /// The resource, or what it depends on, is another one.
+    Changed,
+    /// The resource is not there any more.
+    Ended(Ended),
+}
+
+/// Resource that is not there any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ended {
+    /// Id of this life of the name.
+    pub(crate) id: ResourceId,
+    /// Revision at which it began.
+    pub(crate) created: Revision,
 }
 
 impl ResourceLog {
-    /// Takes note that a resource, one of its shards, or its worker has changed.
-    pub(super) fn note(&mut self, revision: Revision, name: &ResourceName, is_new: bool) {
+    /// Takes note of a change while `n_resources` are there, for as many of which the log has room.
+    pub(super) fn note(
+        &mut self,
+        revision: Revision,
+        name: &ResourceName,
+        news: News,
+        n_resources: usize,
+    ) {
         self.last += 1;
         let earlier = self.numbers.insert(name.clone(), self.last);
         let earlier = earlier.and_then(|number| self.changes.remove(&number));
-        let added = match earlier {
-            _ if is_new => self.last,
-            Some(earlier) => earlier.added,
-            None => 0,
+        let added = match (news, earlier) {
+            (News::Added, _) => self.last,
+            (News::Changed | News::Ended(_), Some(earlier)) => earlier.added,
+            (News::Changed | News::Ended(_), None) => 0,
         };
         let change = Change {
             name: name.clone(),
             added,
             revision,
+            ended: match news {
+                News::Ended(ended) => Some(ended),
+                News::Added | News::Changed => None,
+            },
         };
         self.changes.insert(self.last, change);
-        while self.changes.len() > NAMES_MAX
+        while self.changes.len() > n_resources.max(NAMES_MIN)
             && let Some((number, _)) = self.changes.get_min()
         {
             let number = *number;
@@ -74,9 +108,47 @@ impl ResourceLog {
         }
     }
 
+    /// Begins with a state of which it is not known how it came about.
+    pub(super) fn begin(revision: Revision) -> Self {
+        Self {
+            since: revision,
+            ..Self::default()
+        }
+    }
+
+    /// Begins after the store was set back to this revision: all readers of the earlier log begin anew too.
+    pub(super) fn begin_again(&self, revision: Revision) -> Self {
+        let last = self.last + 1;
+        Self {
+            last,
+            dropped: last,
+            ..Self::begin(revision)
+        }
+    }
+
+    /// Takes note that all records were read anew: of what was written after `before`, only the outcome at `now` is known.
+    pub(super) fn note_gap(&mut self, before: Revision, now: Revision) {
+        if now.0.saturating_sub(before.0) < 2 {
+            return;
+        }
+        self.gaps.insert(before, now);
+        while self.gaps.len() > GAPS_MAX
+            && let Some((oldest, end)) = self.gaps.get_min().copied()
+        {
+            self.gaps.remove(&oldest);
+            self.since = self.since.max(end);
+        }
+    }
+
     /// Returns the number of the last change.
     pub(crate) fn last(&self) -> u64 {
         self.last
+    }
+
+    /// Returns the revision of the last change.
+    pub(crate) fn newest(&self) -> Option<Revision> {
+        let newest = self.changes.get_max();
+        newest.map(|(_, change)| change.revision)
     }
 
     /// Returns true if the log has every change since the one with this number.
@@ -86,13 +158,30 @@ impl ResourceLog {
 
     /// Returns the number from which on a reader goes on that knows all writes up to this revision, or `None` if the log
     /// does not have every change since then.
-    fn number_at(&self, revision: Revision) -> Option<u64> {
-        if revision < self.since {
+    pub(super) fn number_at(&self, revision: Revision) -> Option<u64> {
+        let gap = self.gaps.get_prev(&revision);
+        let is_within = gap.is_some_and(|(before, now)| *before < revision && revision < *now);
+        if revision < self.since || is_within {
             return None;
         }
         let mut newest_first = self.changes.iter().rev();
         let known = newest_first.find(|(_, change)| change.revision <= revision);
         Some(known.map_or(self.dropped, |(number, _)| *number))
+    }
+
+    /// Returns the first change that follows a number, and its own number.
+    pub(crate) fn next(&self, number: u64) -> Option<(u64, &Change)> {
+        let mut following = self.changes.range(number.saturating_add(1)..);
+        following.next().map(|(number, change)| (*number, change))
+    }
+
+    /// Returns true if the changes that follow a number and have this revision come in the order of their names, all of
+    /// which are behind `name`.
+    pub(crate) fn is_in_order(&self, number: u64, revision: Revision, name: &ResourceName) -> bool {
+        let following = self.changes.range(number.saturating_add(1)..);
+        let same = following.take_while(|(_, change)| change.revision == revision);
+        let names = same.map(|(_, change)| &change.name);
+        std::iter::once(name).chain(names).is_sorted()
     }
 
     /// Returns at most `max` changes that follow a number, the oldest first, and the number up to which these are all.
@@ -111,85 +200,6 @@ impl ResourceLog {
     }
 }
 
-impl Observed {
-    /// Returns the number in the log from which on a reader goes on that knows all writes up to a revision. Returns `None` if
-    /// it has to begin anew.
-    pub(crate) fn goes_on_from(&self, revision: Revision) -> Option<u64> {
-        // A store that was set back has other records at the same revision.
-        let is_known = revision <= self.revision;
-        self.log.number_at(revision).filter(|_| is_known)
-    }
-
-    /// Takes note that a worker has come, gone or changed: the resources that it crawls may be in another phase.
-    pub(super) fn note_shards_on(&mut self, worker: &NodeId, revision: Revision) {
-        let shards = self.shards_on(worker);
-        let names = shards.filter_map(|id| Some(self.shards.get(&id)?.value.resource.clone()));
-        let names: BTreeSet<ResourceName> = names.collect();
-        for name in &names {
-            self.log.note(revision, name, false);
-        }
-    }
-
-    /// Continues the log of an earlier state, after all records have been read: what differs has changed in between.
-    pub(super) fn continue_log(&mut self, before: &Self) {
-        self.log = before.log.clone();
-        // A resource that came and went in between differs nowhere, so who was away meanwhile begins anew.
-        self.log.since = self.revision;
-        if before.revision == Revision::default() {
-            return;
-        }
-        let mut names = BTreeMap::new();
-        for (name, resource) in &self.resources {
-            let known = before.resources.get(name).map(|known| known.revision);
-            if known != Some(resource.revision) {
-                names.insert(name.clone(), known.is_none());
-            }
-        }
-        let is_gone = |name: &&ResourceName| !self.resources.contains_key(*name);
-        for name in before.resources.keys().filter(is_gone) {
-            names.insert(name.clone(), false);
-        }
-        let of_shards = |these: &OrdMap<ShardId, Arc<Versioned<ShardRecord>>>, others: &Self| {
-            let changed = these.iter().filter(|(id, shard)| {
-                let other = others.shards.get(*id).map(|other| other.revision);
-                other != Some(shard.revision)
-            });
-            let names = changed.map(|(_, shard)| shard.value.resource.clone());
-            names.collect::<Vec<ResourceName>>()
-        };
-        let mut of_changed = of_shards(&self.shards, before);
-        of_changed.append(&mut of_shards(&before.shards, self));
-        for name in of_changed {
-            names.entry(name).or_insert(false);
-        }
-        let revision = self.revision;
-        for (name, is_new) in &names {
-            self.log.note(revision, name, *is_new);
-        }
-        let mut workers = BTreeSet::new();
-        for (id, node) in self.workers.iter().chain(&before.workers) {
-            let (now, then) = (self.workers.get(id), before.workers.get(id));
-            if now != then {
-                workers.insert(node.id.clone());
-            }
-        }
-        for worker in &workers {
-            self.note_shards_on(worker, revision);
-        }
-    }
-
-    /// Ends what readers of an earlier state know, after the store was set back: all of them begin anew.
-    pub(super) fn begin_log_anew(&mut self, before: &Self) {
-        let last = before.log.last + 1;
-        self.log = ResourceLog {
-            last,
-            dropped: last,
-            since: self.revision,
-            ..ResourceLog::default()
-        };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,11 +215,11 @@ mod tests {
     #[test]
     fn changes_follow_a_number_and_each_name_once() {
         let mut log = ResourceLog::default();
-        log.note(Revision(5), &name(1), true);
+        log.note(Revision(5), &name(1), News::Added, 0);
         // A reader looks while the write of revision 5 is only known in part.
         let seen = log.last();
-        log.note(Revision(5), &name(2), true);
-        log.note(Revision(7), &name(1), false);
+        log.note(Revision(5), &name(2), News::Added, 0);
+        log.note(Revision(7), &name(1), News::Changed, 0);
         let (changes, end) = log.after(seen, 10);
         assert_eq!(names(&changes), [name(2), name(1)]);
         assert_eq!(end, log.last());
@@ -222,12 +232,9 @@ mod tests {
 
     #[test]
     fn a_reader_goes_on_from_a_revision_of_any_master() {
-        let mut log = ResourceLog {
-            since: Revision(4),
-            ..ResourceLog::default()
-        };
+        let mut log = ResourceLog::begin(Revision(4));
         for (revision, n) in [(5, 1), (5, 2), (7, 3)] {
-            log.note(Revision(revision), &name(n), false);
+            log.note(Revision(revision), &name(n), News::Changed, 0);
         }
         let missed = |revision| {
             let number = log.number_at(Revision(revision))?;
@@ -240,21 +247,64 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_from_within_a_gap_begins_anew() {
+        let mut log = ResourceLog::begin(Revision(4));
+        log.note(Revision(6), &name(1), News::Changed, 0);
+        // All records are read anew at revision 9, when all writes up to 6 are known.
+        log.note_gap(Revision(6), Revision(9));
+        log.note(Revision(9), &name(2), News::Changed, 0);
+        let found = [5, 6, 7, 8, 9].map(|revision| log.number_at(Revision(revision)));
+        assert_eq!(found, [Some(0), Some(1), None, None, Some(2)]);
+        // Nothing can have been missed between two revisions that follow each other.
+        log.note_gap(Revision(9), Revision(10));
+        for n in 0..GAPS_MAX as u64 {
+            assert_eq!(log.number_at(Revision(6)), Some(1), "with {n} further gaps");
+            log.note_gap(Revision(10 * n + 20), Revision(10 * n + 25));
+        }
+        assert_eq!(log.gaps.len(), GAPS_MAX);
+        assert_eq!(log.number_at(Revision(6)), None, "the oldest gap is gone");
+        assert_eq!(log.number_at(Revision(9)), Some(2));
+    }
+
+    #[test]
+    fn names_of_one_write_are_in_order_or_not() {
+        let mut log = ResourceLog::default();
+        for n in [1, 2, 4, 3] {
+            log.note(Revision(5), &name(n), News::Changed, 0);
+        }
+        log.note(Revision(6), &name(0), News::Changed, 0);
+        let is_in_order = |number, n| log.is_in_order(number, Revision(5), &name(n));
+        assert!(!is_in_order(1, 1) && !is_in_order(3, 4));
+        assert!(is_in_order(4, 3), "only those of the same write count");
+    }
+
+    #[test]
     fn the_log_of_changes_has_a_bound_and_tells_how_far_it_reaches() {
         let mut log = ResourceLog::default();
-        for n in 0..NAMES_MAX + 10 {
-            log.note(Revision(n as u64 + 1), &name(n), true);
+        for n in 0..NAMES_MIN + 10 {
+            log.note(Revision(n as u64 + 1), &name(n), News::Added, n);
         }
         // Many changes of one resource take the place of one.
-        for n in 0..NAMES_MAX {
-            log.note(Revision((NAMES_MAX + n) as u64), &name(NAMES_MAX), false);
+        for n in 0..NAMES_MIN {
+            let revision = Revision((NAMES_MIN + 10 + n) as u64);
+            log.note(revision, &name(NAMES_MIN), News::Changed, NAMES_MIN);
         }
-        assert_eq!(log.changes.len(), NAMES_MAX);
-        assert_eq!(log.numbers.len(), NAMES_MAX);
+        assert_eq!(log.changes.len(), NAMES_MIN);
+        assert_eq!(log.numbers.len(), NAMES_MIN);
         assert!(!log.reaches_back_to(9));
         assert!(log.reaches_back_to(10));
         assert_eq!(log.number_at(Revision(9)), None);
         assert_eq!(log.number_at(Revision(10)), Some(10));
-        assert_eq!(log.after(10, usize::MAX).0.len(), NAMES_MAX);
+        assert_eq!(log.after(10, usize::MAX).0.len(), NAMES_MIN);
+    }
+
+    #[test]
+    fn the_log_has_room_for_all_resources_that_are_there() {
+        let mut log = ResourceLog::default();
+        let n_resources = NAMES_MIN + 10;
+        for n in 0..n_resources {
+            log.note(Revision(1), &name(n), News::Changed, n_resources);
+        }
+        assert_eq!(log.after(0, usize::MAX).0.len(), n_resources);
     }
 }

@@ -9,7 +9,9 @@ use super::*;
 use crate::placement::testing::{assignment, resource, worker};
 use crawler_model::id::{NodeId, ResourceId};
 use crawler_model::node::{Draining, Role};
-use crawler_model::resource::{Deleting, Owner, PlacementSpec, ShardId, ShardRecord, ShardState};
+use crawler_model::resource::{
+    Deleting, Owner, PlacementSpec, Resource, ShardId, ShardRecord, ShardState,
+};
 use crawler_process::task::TaskScope;
 use crawler_store::Txn;
 use crawler_store::catalog::encode;
@@ -160,6 +162,43 @@ async fn what_is_read_anew_is_what_would_be_read_and_shares_what_has_not_changed
             before = Arc::new(over);
         }
     }
+}
+
+#[tokio::test]
+async fn what_differs_when_all_is_read_anew_is_a_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = catalog(&folder);
+    let [gone, stays, new] = [1, 2, 3].map(|id| resource(id, PlacementSpec::default()));
+    let key = |resource: &Resource| catalog.keys().resource(&resource.spec.name);
+    for resource in [&gone, &stays] {
+        let txn = Txn::new().put(key(resource), encode(resource));
+        catalog.store().commit(txn).await.unwrap();
+    }
+    let strategy = Strategy::LeastLoad;
+    let before = Arc::new(Observed::read(&catalog, strategy).await.unwrap());
+    for txn in [
+        Txn::new().delete(key(&gone)),
+        Txn::new().put(key(&new), encode(&new)),
+    ] {
+        catalog.store().commit(txn).await.unwrap();
+    }
+    let read = Observed::read_over(&catalog, strategy, before.clone()).await;
+    let read = read.unwrap();
+    for (log, log_before) in [
+        (&read.log, &before.log),
+        (&read.state_log, &before.state_log),
+    ] {
+        let (changes, _) = log.after(log_before.last(), usize::MAX);
+        let names: Vec<_> = changes.iter().map(|change| &change.name).collect();
+        assert_eq!(names, [&gone.spec.name, &new.spec.name]);
+    }
+    let (changes, _) = read.state_log.after(0, usize::MAX);
+    let ended = changes[0].ended.map(|ended| ended.id);
+    assert_eq!((ended, changes[1].ended), (Some(gone.id), None));
+    // A reader of the state before goes on; one from in between may know what neither state has.
+    let Revision(known) = before.settled;
+    let numbers = [known, known + 1, known + 2].map(|n| read.states_go_on_from(Revision(n)));
+    assert_eq!(numbers, [Some(0), None, Some(2)]);
 }
 
 #[tokio::test]

@@ -1,114 +1,121 @@
 //! Delivery of events to one receiver, one after the other, and the position up to which that is done.
 //!
-//! The position is stored a while after it was reached, so events that were told last are told again after a change of the
-//! leader; their ids stay.
+//! The position moves with each event. It is stored a while after it was reached, at once when a call fails, because the
+//! event may then be repeated for long, and when the term ends. A leader that is cut off leaves an older position, so the
+//! next one sends the events after it again; their ids stay.
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::attempts::Attempts;
+use super::position::Position;
+use super::positions::Positions;
 use super::{Queued, QueuedEvent, Webhook};
-use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
-use crawler_store::catalog::{Catalog, encode};
-use crawler_store::election::Leadership;
-use crawler_store::{Outcome, Revision, StoreError, Txn};
 
-/// Shortest time between two writes of a position.
+/// Shortest time between two writes of a position while nothing fails.
 const SAVE_PAUSE: Duration = Duration::from_secs(5);
-
-/// Position of a webhook, as the store keeps it.
-#[derive(Debug, Serialize, Deserialize)]
-struct Position {
-    /// Revision of the store up to which all events were sent or given up.
-    revision: u64,
-}
+/// Time that the call in hand has when the process stops.
+const SEND_GRACE: Duration = Duration::from_secs(2);
 
 /// Sender of the events of one webhook, for one term of the leader.
-pub(super) struct Delivery<'a> {
-    webhook: &'a Webhook,
-    catalog: &'a Catalog,
-    leadership: &'a Leadership,
+pub(super) struct Delivery {
+    webhook: Webhook,
+    positions: Positions,
+    stop: CancellationToken,
+    /// Position up to which all is sent.
+    reached: Position,
+    /// True if the store has this position.
+    is_stored: bool,
+    /// Time from which on it may be stored again.
+    next_save: Instant,
     /// Number of events that were given up in this term.
     n_dropped: u64,
 }
 
-impl<'a> Delivery<'a> {
+/// End of the efforts for an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effort {
+    /// The event was sent or given up.
+    Done,
+    /// The term ends before that.
+    Stopped,
+}
+
+impl Delivery {
+    /// Creates a delivery that goes on from a stored position.
     pub(super) fn new(
-        webhook: &'a Webhook,
-        catalog: &'a Catalog,
-        leadership: &'a Leadership,
+        webhook: Webhook,
+        positions: Positions,
+        stored: Option<&Position>,
+        stop: CancellationToken,
     ) -> Self {
         Self {
             webhook,
-            catalog,
-            leadership,
+            positions,
+            stop,
+            reached: stored.cloned().unwrap_or_default(),
+            is_stored: true,
+            next_save: Instant::now(),
             n_dropped: 0,
         }
     }
 
-    /// Returns the stored position; `None` if this webhook has none. Errors of the store are waited out.
-    pub(super) async fn position(&self) -> Option<Revision> {
-        let key = self.catalog.keys().webhook_position(&self.webhook.name);
-        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
-        loop {
-            let error = match self.catalog.read::<Position>(&key).await {
-                Ok(position) => return position.map(|found| Revision(found.value.revision)),
-                // Without a position the webhook would be silent about what it has missed.
-                Err(StoreError::Record { why, .. }) => {
-                    tracing::error!(webhook = %self.webhook.name, why, "the position of a webhook does not decode");
-                    return Some(Revision(0));
-                }
-                Err(error) => telemetry::chain(&error),
-            };
-            tracing::warn!(webhook = %self.webhook.name, error, "the position of a webhook cannot be read");
-            tokio::time::sleep(backoff.next_delay()).await;
-        }
-    }
-
-    /// Sends what is queued, for ever. It ends if the feed does.
+    /// Sends what is queued until the term ends, and stores the position then.
     pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Queued>) {
-        let mut reached = None;
-        let mut next_save = Instant::now();
+        let stop = self.stop.clone();
         loop {
-            // A position waits for its time, unless an event comes first.
-            let queued = match reached {
-                Some(_) => tokio::time::timeout_at(next_save, queue.recv()).await,
-                None => Ok(queue.recv().await),
+            let queued = tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                queued = queue.recv() => queued,
+                () = tokio::time::sleep_until(self.next_save), if !self.is_stored => {
+                    self.save().await;
+                    continue;
+                }
             };
             match queued {
-                Ok(Some(Queued::Event(event))) => self.deliver(event).await,
-                Ok(Some(Queued::Reached(position))) => reached = Some(position),
-                Ok(None) => return,
-                Err(_elapsed) => {}
-            }
-            if let Some(position) = reached
-                && Instant::now() >= next_save
-            {
-                if self.save(position).await {
-                    reached = None;
+                Some(Queued::Event(event)) => {
+                    self.reach(event.before.clone());
+                    if self.deliver(&event).await == Effort::Stopped {
+                        break;
+                    }
+                    self.reach(event.after);
                 }
-                next_save = Instant::now() + SAVE_PAUSE;
+                Some(Queued::Reached(position)) => self.reach(position),
+                None => break,
             }
+            if Instant::now() >= self.next_save {
+                self.save().await;
+            }
+        }
+        if self.positions.leadership.is_held() {
+            self.save().await;
         }
     }
 
     /// Sends an event until the receiver takes it, or gives it up.
-    async fn deliver(&mut self, event: QueuedEvent) {
-        let name = &self.webhook.name;
+    async fn deliver(&mut self, event: &QueuedEvent) -> Effort {
+        let name = self.webhook.name.clone();
+        let stop = self.stop.clone();
         let mut attempts = Attempts::new(self.webhook.retries);
         loop {
-            if !self.leadership.is_held() {
-                // Another master sends it. This term is about to be cancelled.
-                return std::future::pending().await;
+            if !self.positions.leadership.is_held() {
+                // Another master sends it.
+                return Effort::Stopped;
             }
             let sent = self.webhook.sender.send(&event.id, event.body.clone());
-            let Err(error) = sent.await else {
+            let sent = tokio::select! {
+                biased;
+                sent = sent => sent,
+                () = self.cut() => return Effort::Stopped,
+            };
+            let Err(error) = sent else {
                 tracing::debug!(webhook = %name, id = event.id, resource = %event.name, "event sent");
-                return;
+                return Effort::Done;
             };
             let error = telemetry::chain(&error);
             let wait = attempts.failed();
@@ -120,7 +127,7 @@ impl<'a> Delivery<'a> {
                     webhook = %name, id = event.id, resource = %event.name, error, attempts = n, dropped,
                     "an event was given up after as many attempts as max-attempts of the webhook allows"
                 );
-                return;
+                return Effort::Done;
             };
             let wait_ms = wait.as_millis();
             // One line for each event that has trouble; further failures differ in nothing.
@@ -132,24 +139,39 @@ impl<'a> Delivery<'a> {
                     tracing::debug!(webhook = %name, id = event.id, error, attempts = n, wait_ms, "an event will be sent again");
                 }
             }
-            tokio::time::sleep(wait).await;
+            let next_attempt = Instant::now() + wait;
+            // What was sent before is not to be sent again because this event takes long.
+            self.save().await;
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Effort::Stopped,
+                () = tokio::time::sleep_until(next_attempt) => {}
+            }
         }
     }
 
-    /// Stores a position. Returns false if that is to be tried again.
-    async fn save(&self, position: Revision) -> bool {
-        let key = self.catalog.keys().webhook_position(&self.webhook.name);
-        let record = Position {
-            revision: position.0,
-        };
-        let txn = Txn::new().put(key, encode(&record));
-        let store = &**self.catalog.store();
-        let error = match self.leadership.commit(store, txn).await {
-            Ok(Outcome::Done(_)) => return true,
-            Ok(Outcome::Lost(_) | Outcome::Unknown) => "the outcome is not known".to_owned(),
-            Err(error) => telemetry::chain(&error),
-        };
-        tracing::warn!(webhook = %self.webhook.name, error, "the position of a webhook is not stored yet");
-        false
+    /// Waits until a call is to be cut off: at once when another master leads, and after a while when the process stops.
+    async fn cut(&self) {
+        self.stop.cancelled().await;
+        if self.positions.leadership.is_held() {
+            tokio::time::sleep(SEND_GRACE).await;
+        }
+    }
+
+    fn reach(&mut self, position: Position) {
+        if self.reached != position {
+            self.reached = position;
+            self.is_stored = false;
+        }
+    }
+
+    /// Stores the position, if it has moved since it was stored.
+    async fn save(&mut self) {
+        if self.is_stored {
+            return;
+        }
+        let saved = self.positions.save(&self.webhook.name, &self.reached);
+        self.is_stored = saved.await;
+        self.next_save = Instant::now() + SAVE_PAUSE;
     }
 }

@@ -143,6 +143,31 @@ async fn a_reader_that_comes_back_is_told_what_it_missed_or_to_begin_anew() {
     scope.stop(SOON).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_reader_goes_on_after_all_records_were_read_anew() {
+    let (bench, scope) = followed().await;
+    for name in ["a", "b"] {
+        bench.add(name).await.unwrap();
+    }
+    caught_up(&bench).await;
+    let mut events = bench.control.resource_events(query(None));
+    let version = until(&mut events, "complete").await;
+    drop(events);
+    bench.delete("b").await.unwrap();
+    caught_up(&bench).await;
+    let mut replica = bench.control.parts.replica.clone();
+    let n_changes = replica.after(None).await.n_changes;
+    replica.doubt();
+    let read_anew = replica.after(Some(n_changes));
+    let read_anew = tokio::time::timeout(SOON, read_anew).await;
+    read_anew.expect("all records are read anew");
+    let mut events = bench.control.resource_events(query(version));
+    for expected in ["deleted b", "complete"] {
+        assert_eq!(next(&mut events).await.0, expected);
+    }
+    scope.stop(SOON).await;
+}
+
 #[tokio::test]
 async fn a_record_that_a_later_version_has_written_is_no_deletion() {
     let (bench, scope) = followed().await;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use tokio_util::sync::CancellationToken;
 
 use super::watching::{SOON, caught_up, followed};
 use super::*;
@@ -14,7 +15,7 @@ use crate::replica::Replica;
 use crate::webhooks::{
     self, EventFilter, RetrySettings, SendError, SendWebhook, Webhook, WebhookEvent,
 };
-use crawler_process::clock::SystemClock;
+use crawler_model::node::Role as NodeRole;
 use crawler_process::task::TaskScope;
 
 /// Longest wait for events; with repeated calls it takes minutes of the paused clock.
@@ -23,6 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(60 * 60);
 /// Reaction to a call.
 #[derive(Debug, Clone, Copy)]
 enum Reply {
+    Taken,
     Refused,
     Never,
 }
@@ -76,7 +78,7 @@ impl SendWebhook for Receiver {
         self.heard.lock().unwrap().push((id.to_owned(), body));
         let reply = self.replies.lock().unwrap().pop_front();
         match reply {
-            None => Ok(()),
+            None | Some(Reply::Taken) => Ok(()),
             Some(Reply::Refused) => Err(SendError {
                 why: "status 500".to_owned(),
             }),
@@ -95,15 +97,24 @@ fn webhook(name: &str, receiver: &Arc<Receiver>) -> Webhook {
     }
 }
 
-/// Sends events as the leader does, until what is waited for is there.
+/// Begins a term of a leader.
+fn lead(bench: &Bench, webhooks: &[Webhook]) -> TaskScope {
+    let parts = &bench.control.parts;
+    let term = webhooks::Term {
+        catalog: bench.catalog().clone(),
+        replica: parts.replica.clone(),
+        leadership: bench.control.leadership().unwrap(),
+        clock: parts.clock.clone(),
+    };
+    webhooks::start(webhooks, &term, &CancellationToken::new())
+}
+
+/// Sends events as a leader does, until what is waited for is there. The leader is then cut off.
 async fn while_leading(bench: &Bench, webhooks: &[Webhook], waited: impl Future<Output = ()>) {
-    let leadership = bench.control.leadership().unwrap();
-    let records = (bench.catalog(), &bench.control.parts.replica);
-    tokio::select! {
-        biased;
-        () = webhooks::run(webhooks, records, &leadership, &SystemClock) => panic!("it goes on"),
-        in_time = tokio::time::timeout(PATIENCE, waited) => in_time.expect("in time"),
-    }
+    let term = lead(bench, webhooks);
+    let in_time = tokio::time::timeout(PATIENCE, waited).await;
+    in_time.expect("in time");
+    assert!(!term.failed().is_cancelled());
 }
 
 /// Waits until the position of a webhook has passed the last write of a resource or a shard.
@@ -266,9 +277,157 @@ async fn the_next_leader_goes_on_where_the_last_one_ended() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_position_moves_with_each_event_while_another_is_retried() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    let taken_and_refused = [Reply::Taken, Reply::Refused, Reply::Refused];
+    let receiver = Receiver::replying(taken_and_refused);
+    let hooks = [webhook("chat", &receiver)];
+    let told = async {
+        until_stored(&bench, "chat").await;
+        for name in ["b", "c", "d"] {
+            bench.add(name).await.unwrap();
+        }
+        receiver.until(3).await;
+    };
+    while_leading(&bench, &hooks, told).await;
+    while_leading(&bench, &hooks, receiver.until(5)).await;
+    let expected = ["b", "c", "c", "c", "d"].map(|name| format!("added {name} Running"));
+    assert_eq!(receiver.bodies(), expected, "b is not sent again");
+    let heard = receiver.heard();
+    assert_eq!(heard[1].0, heard[3].0, "the next leader uses the same id");
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_position_moves_within_one_write_that_concerns_many() {
+    let (bench, scope) = followed().await;
+    let (catalog, keys) = (bench.catalog(), bench.catalog().keys());
+    let [first, second] = ["worker-1", "worker-2"].map(|id| id.parse().unwrap());
+    let unregistered = |id| Txn::new().delete(keys.node(NodeRole::Worker, id));
+    bench.write(unregistered(&second)).await;
+    for name in ["a", "b", "c"] {
+        bench.add(name).await.unwrap();
+    }
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([Reply::Taken, Reply::Refused, Reply::Refused]);
+    let hooks = [webhook("chat", &receiver)];
+    let told = async {
+        until_stored(&bench, "chat").await;
+        bench.write(unregistered(&first)).await;
+        // With a later write it is known that the one before has no further changes.
+        let later = Txn::new().put(catalog.keys().status(&first), "{}");
+        bench.write(later).await;
+        receiver.until(3).await;
+    };
+    while_leading(&bench, &hooks, told).await;
+    while_leading(&bench, &hooks, receiver.until(5)).await;
+    let expected = ["a", "b", "b", "b", "c"].map(|name| format!("changed {name} Pending"));
+    assert_eq!(receiver.bodies(), expected, "a is not sent again");
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_has_its_id_however_changes_fall_together() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([]);
+    let hooks = [webhook("chat", &receiver)];
+    let told = async {
+        until_stored(&bench, "chat").await;
+        bench.end("a", ShardState::Finished).await;
+        receiver.until(1).await;
+    };
+    // This leader is cut off before it stores the position.
+    while_leading(&bench, &hooks, told).await;
+    bench.record("a", |shard| shard.counts.items = 7).await;
+    caught_up(&bench).await;
+    while_leading(&bench, &hooks, receiver.until(2)).await;
+    let heard = receiver.heard();
+    assert_eq!(heard[0], heard[1], "numbers are no part of it");
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_comes_back_is_another_event() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([]);
+    let told = async {
+        until_stored(&bench, "chat").await;
+        let states = [
+            ShardState::Finished,
+            ShardState::Assigned,
+            ShardState::Finished,
+        ];
+        for (n, state) in states.into_iter().enumerate() {
+            bench.end("a", state).await;
+            receiver.until(n + 1).await;
+        }
+    };
+    while_leading(&bench, &[webhook("chat", &receiver)], told).await;
+    let heard = receiver.heard();
+    assert_eq!(heard[0].1, heard[2].1);
+    assert_ne!(heard[0].0, heard[2].0);
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_stops_stores_the_position_first() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    // The call in hand is cut off.
+    let receiver = Receiver::replying([Reply::Taken, Reply::Never]);
+    let hooks = [webhook("chat", &receiver)];
+    let term = lead(&bench, &hooks);
+    let told = async {
+        until_stored(&bench, "chat").await;
+        bench.add("b").await.unwrap();
+        bench.add("c").await.unwrap();
+        receiver.until(2).await;
+    };
+    let in_time = tokio::time::timeout(PATIENCE, told).await;
+    in_time.expect("in time");
+    assert_eq!(term.stop(webhooks::STOP_GRACE).await, [""; 0]);
+    while_leading(&bench, &hooks, receiver.until(3)).await;
+    let expected = ["b", "c", "c"].map(|name| format!("added {name} Running"));
+    assert_eq!(receiver.bodies(), expected);
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_came_and_went_while_events_waited_is_not_told() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([Reply::Refused]);
+    let mut hook = webhook("chat", &receiver);
+    hook.max_queued = 1;
+    let told = async {
+        until_stored(&bench, "chat").await;
+        bench.add("b").await.unwrap();
+        bench.add("c").await.unwrap();
+        bench.add("d").await.unwrap();
+        receiver.until(1).await;
+        bench.delete("d").await.unwrap();
+        caught_up(&bench).await;
+        bench.add("e").await.unwrap();
+        receiver.until(4).await;
+    };
+    while_leading(&bench, &[hook], told).await;
+    let expected = ["b", "b", "c", "e"].map(|name| format!("added {name} Running"));
+    assert_eq!(receiver.bodies(), expected);
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn after_a_restart_what_was_written_since_is_sent_with_a_mark() {
     let (mut bench, scope) = followed().await;
-    for name in ["a", "b"] {
+    for name in ["a", "b", "c"] {
         bench.add(name).await.unwrap();
     }
     caught_up(&bench).await;
@@ -276,18 +435,23 @@ async fn after_a_restart_what_was_written_since_is_sent_with_a_mark() {
     let hooks = [webhook("chat", &receiver)];
     while_leading(&bench, &hooks, until_stored(&bench, "chat")).await;
     bench.end("a", ShardState::Finished).await;
+    bench.delete("c").await.unwrap();
     // The log of a new process begins with what it finds.
     let (replica, feeder) = Replica::new(bench.catalog().clone(), Strategy::default());
     let restarted = TaskScope::new();
     restarted.spawn("replica", feeder.run(restarted.stop_signal()));
     bench.control.parts.replica = replica;
     let told = async {
-        receiver.until(1).await;
-        bench.end("b", ShardState::Finished).await;
         receiver.until(2).await;
+        bench.end("b", ShardState::Finished).await;
+        receiver.until(3).await;
     };
     while_leading(&bench, &hooks, told).await;
-    let expected = ["changed a Finished resync", "changed b Finished"];
+    let expected = [
+        "deleted c - resync",
+        "changed a Finished resync",
+        "changed b Finished",
+    ];
     assert_eq!(receiver.bodies(), expected);
     restarted.stop(SOON).await;
     scope.stop(SOON).await;
