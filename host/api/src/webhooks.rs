@@ -2,7 +2,8 @@
 //!
 //! Each call is a POST of JSON with three headers: `webhook-id`, by which a receiver recognizes an event that it has already,
 //! `webhook-timestamp`, the time of the call in seconds since 1970, and `webhook-signature`. Every status from 200 to 299
-//! means that the receiver has taken the event. Redirects are not followed.
+//! means that the receiver has taken the event. Redirects are not followed. `Retry-After` of an answer asks for a wait before
+//! the next call.
 
 use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
@@ -12,7 +13,8 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::answer;
-use crawler_fetch::http::post::{PostClient, PostError};
+use crawler_fetch::http::post::{PostAnswer, PostClient, PostError};
+use crawler_fetch::http::retry_after;
 use crawler_master::webhooks::{SendError, SendWebhook, WebhookEvent};
 use crawler_process::clock::Clock;
 use crawler_proto as proto;
@@ -77,10 +79,13 @@ impl SendWebhook for HttpWebhook {
             ("webhook-timestamp", timestamp.to_string()),
             ("webhook-signature", signature),
         ];
-        let why = match self.client.post(headers, body, self.timeout).await {
-            Ok(200..=299) => return Ok(()),
-            Ok(status @ 300..=399) => format!("status {status}, and redirects are not followed"),
-            Ok(status) => format!("status {status}"),
+        let answer = self.client.post(headers, body, self.timeout).await;
+        let why = match &answer {
+            Ok(PostAnswer { status, .. }) => match status {
+                200..=299 => return Ok(()),
+                300..=399 => format!("status {status}, and redirects are not followed"),
+                status => format!("status {status}"),
+            },
             Err(error @ PostError::Address { .. }) => {
                 format!("{error}; allow-networks of the webhook can allow it")
             }
@@ -89,7 +94,12 @@ impl SendWebhook for HttpWebhook {
             }
             Err(error @ PostError::Failed(_)) => error.to_string(),
         };
-        Err(SendError { why })
+        let asked = answer.ok().and_then(|answer| answer.retry_after);
+        let now = self.clock.unix_millis();
+        Err(SendError {
+            why,
+            retry_after: asked.and_then(|text| retry_after(&text, now)),
+        })
     }
 }
 

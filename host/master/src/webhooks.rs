@@ -69,7 +69,7 @@ pub struct Webhook {
 pub struct RetrySettings {
     /// Number of calls, after which the event is given up: setting `max-attempts`.
     pub max_attempts: u32,
-    /// Longest wait between two calls: setting `max-retry-wait`.
+    /// Longest wait between two calls, also if the receiver asks for one: setting `max-retry-wait`.
     pub max_wait: Duration,
 }
 
@@ -181,6 +181,8 @@ pub trait SendWebhook: Send + Sync + 'static {
 pub struct SendError {
     /// Fault that was observed; it has no secrets.
     pub why: String,
+    /// Wait before the next call that the receiver asks for.
+    pub retry_after: Option<Duration>,
 }
 
 /// Event that waits in the queue.

@@ -24,7 +24,7 @@ impl Clock for Noon {
     }
 }
 
-/// Receiver that notes requests, and answers each with this status; none: never.
+/// Receiver that notes requests, and answers each with this status and headers; none: never.
 struct Receiver {
     address: SocketAddr,
     heard: Arc<Mutex<Vec<String>>>,
@@ -167,6 +167,24 @@ async fn only_a_status_of_success_means_that_the_event_was_taken() {
         let (receiver, failed) = outcome(Some(status), PATIENCE).await;
         assert_eq!(failed.as_deref(), why, "{status}");
         assert_eq!(receiver.heard().len(), 1, "{status}: one call is made");
+    }
+}
+
+#[tokio::test]
+async fn a_wait_that_the_receiver_asks_for_is_told() {
+    // The clock of the webhook stands still at 15:02:10.
+    for (asked, seconds) in [
+        ("120", Some(120)),
+        ("Thu, 25 Feb 2021 15:03:10 GMT", Some(60)),
+        ("soon", None),
+    ] {
+        let status = format!("503 Busy\r\nRetry-After: {asked}");
+        let receiver = Receiver::answering(Some(status.leak())).await;
+        let webhook = receiver.webhook(LOOPBACK, PATIENCE);
+        let error = webhook.send("msg_1", Bytes::new()).await.unwrap_err();
+        assert_eq!(error.why, "status 503");
+        let expected = seconds.map(Duration::from_secs);
+        assert_eq!(error.retry_after, expected, "{asked}");
     }
 }
 

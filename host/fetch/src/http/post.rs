@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ipnet::IpNet;
 use reqwest::Client;
+use reqwest::header::RETRY_AFTER;
 use url::Url;
 
 use super::failed::in_client;
@@ -24,6 +25,15 @@ pub struct PostClient {
     address_policy: Arc<AddressPolicy>,
     resolver: FilteringResolver,
     settings: FetchSettings,
+}
+
+/// Answer to a call. Its body is not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostAnswer {
+    /// Status.
+    pub status: u16,
+    /// Value of `Retry-After`, if there is one: see [`retry_after`](super::retry_after).
+    pub retry_after: Option<String>,
 }
 
 /// Reason why a call was not answered.
@@ -67,13 +77,13 @@ impl PostClient {
         })
     }
 
-    /// Posts a body with these headers, and returns the status of the answer. The body of the answer is not read.
+    /// Posts a body with these headers, and returns the answer.
     pub async fn post(
         &self,
         headers: Vec<(&'static str, String)>,
         body: Bytes,
         limit: Duration,
-    ) -> Result<u16, PostError> {
+    ) -> Result<PostAnswer, PostError> {
         self.check()?;
         let _port = self.resolver.announce_port(&self.url, true);
         let request = self.client.post(self.url.clone()).body(body);
@@ -81,7 +91,14 @@ impl PostClient {
             request.header(name, value)
         });
         match tokio::time::timeout(limit, request.send()).await {
-            Ok(Ok(answer)) => Ok(answer.status().as_u16()),
+            Ok(Ok(answer)) => {
+                let retry_after = answer.headers().get(RETRY_AFTER);
+                let retry_after = retry_after.and_then(|value| value.to_str().ok());
+                Ok(PostAnswer {
+                    status: answer.status().as_u16(),
+                    retry_after: retry_after.map(str::to_owned),
+                })
+            }
             Ok(Err(error)) => Err(PostError::of(in_client(error, &self.settings))),
             Err(_elapsed) => Err(PostError::Timeout { limit }),
         }

@@ -23,9 +23,12 @@ impl Attempts {
         }
     }
 
-    /// Counts a failed call. Returns the wait before the next one; `None` if the event is given up.
-    pub(super) fn failed(&mut self) -> Option<Duration> {
-        let wait = delay_after(FIRST_WAIT, self.settings.max_wait, self.n_failures);
+    /// Counts a failed call, after which the receiver may ask for a wait. Returns the wait before the next call; `None` if
+    /// the event is given up.
+    pub(super) fn failed(&mut self, asked: Option<Duration>) -> Option<Duration> {
+        let RetrySettings { max_wait, .. } = self.settings;
+        let wait = delay_after(FIRST_WAIT, max_wait, self.n_failures);
+        let wait = wait.max(asked.unwrap_or_default().min(max_wait));
         self.n_failures += 1;
         (self.n_failures < self.settings.max_attempts).then_some(wait)
     }
@@ -48,11 +51,24 @@ mod tests {
         });
         for step in [1, 2, 4, 5, 5] {
             let step = Duration::from_secs(step);
-            let wait = attempts.failed().expect("there are attempts left");
+            let wait = attempts.failed(None).expect("there are attempts left");
             assert!(wait >= step / 2 && wait <= step, "{wait:?} of {step:?}");
         }
-        assert_eq!(attempts.failed(), None);
+        assert_eq!(attempts.failed(None), None);
         assert_eq!(attempts.n_failures(), 6);
+    }
+
+    #[test]
+    fn a_receiver_may_ask_for_a_longer_wait_up_to_the_bound() {
+        let mut attempts = Attempts::new(RetrySettings {
+            max_attempts: 6,
+            max_wait: Duration::from_secs(60),
+        });
+        let mut failed = |seconds| attempts.failed(Some(Duration::from_secs(seconds)));
+        assert_eq!(failed(30), Some(Duration::from_secs(30)));
+        assert_eq!(failed(u64::MAX), Some(Duration::from_secs(60)));
+        let own = failed(0).expect("there are attempts left");
+        assert!(own >= Duration::from_secs(2), "it asks for none: {own:?}");
     }
 
     #[test]
@@ -61,6 +77,6 @@ mod tests {
             max_attempts: 1,
             ..RetrySettings::default()
         };
-        assert_eq!(Attempts::new(settings).failed(), None);
+        assert_eq!(Attempts::new(settings).failed(None), None);
     }
 }

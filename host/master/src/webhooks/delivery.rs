@@ -117,8 +117,8 @@ impl Delivery {
                 tracing::debug!(webhook = %name, id = event.id, resource = %event.name, "event sent");
                 return Effort::Done;
             };
+            let wait = attempts.failed(error.retry_after);
             let error = telemetry::chain(&error);
-            let wait = attempts.failed();
             let n = attempts.n_failures();
             let Some(wait) = wait else {
                 self.n_dropped += 1;

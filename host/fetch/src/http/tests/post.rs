@@ -3,7 +3,7 @@
 use ipnet::IpNet;
 
 use super::*;
-use crate::http::post::{PostClient, PostError};
+use crate::http::post::{PostAnswer, PostClient, PostError};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -19,7 +19,7 @@ fn client(url: Url, allow_networks: &[&str]) -> PostClient {
     PostClient::new(url, networks, settings).unwrap()
 }
 
-async fn post(client: &PostClient, limit: Duration) -> Result<u16, PostError> {
+async fn post(client: &PostClient, limit: Duration) -> Result<PostAnswer, PostError> {
     let headers = vec![("webhook-id", "msg_1".to_owned())];
     client.post(headers, "{}".into(), limit).await
 }
@@ -29,8 +29,8 @@ async fn a_body_is_posted_once_and_a_redirect_is_an_answer() {
     let location = ["location: http://127.0.0.1:1/"];
     let web = Web::saying(answer("302 Found", &location, b"")).await;
     let url = web.url("/hook?x=1");
-    let status = post(&client(url, &["127.0.0.0/8"]), LIMIT).await.unwrap();
-    assert_eq!(status, 302);
+    let answer = post(&client(url, &["127.0.0.0/8"]), LIMIT).await.unwrap();
+    assert_eq!((answer.status, answer.retry_after), (302, None));
     let heard = web.heard();
     assert_eq!(heard.len(), 1);
     assert!(
@@ -59,7 +59,18 @@ async fn private_addresses_are_refused_by_number_and_by_name_unless_allowed() {
     }
     let named = format!("http://hooks.test:{}/", web.address.port());
     let allowed = client(named.parse().unwrap(), &["127.0.0.0/8"]);
-    assert_eq!(post(&allowed, LIMIT).await.unwrap(), 204);
+    assert_eq!(post(&allowed, LIMIT).await.unwrap().status, 204);
+}
+
+#[tokio::test]
+async fn the_wait_that_a_receiver_asks_for_is_returned() {
+    let web = Web::saying(answer("503 Busy", &["Retry-After: 90"], b"")).await;
+    let answer = post(&client(web.url("/"), &["127.0.0.0/8"]), LIMIT).await;
+    let expected = PostAnswer {
+        status: 503,
+        retry_after: Some("90".to_owned()),
+    };
+    assert_eq!(answer.unwrap(), expected);
 }
 
 #[tokio::test]

@@ -26,8 +26,13 @@ const PATIENCE: Duration = Duration::from_secs(60 * 60);
 enum Reply {
     Taken,
     Refused,
+    /// Refused with a wish for a long wait.
+    Busy,
     Never,
 }
+
+/// Wait that a busy receiver asks for.
+const BUSY_WAIT: Duration = Duration::from_secs(200);
 
 /// Receiver that notes what it is sent, and takes it if there is no other reaction left.
 #[derive(Default)]
@@ -81,6 +86,11 @@ impl SendWebhook for Receiver {
             None | Some(Reply::Taken) => Ok(()),
             Some(Reply::Refused) => Err(SendError {
                 why: "status 500".to_owned(),
+                retry_after: None,
+            }),
+            Some(Reply::Busy) => Err(SendError {
+                why: "status 503".to_owned(),
+                retry_after: Some(BUSY_WAIT),
             }),
             Some(Reply::Never) => std::future::pending().await,
         }
@@ -186,6 +196,23 @@ async fn a_failed_call_is_made_again_and_given_up_at_its_bound() {
         assert!(same.iter().all(|call| *call == same[0]), "{same:?}");
     }
     assert_ne!(heard[0].0, heard[3].0, "events have ids of their own");
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_receiver_is_left_alone_for_as_long_as_it_asks() {
+    let (bench, scope) = followed().await;
+    let receiver = Receiver::replying([Reply::Busy]);
+    let told = async {
+        until_stored(&bench, "chat").await;
+        bench.add("a").await.unwrap();
+        receiver.until(1).await;
+        let busy_since = tokio::time::Instant::now();
+        receiver.until(2).await;
+        // The first call was noticed a moment late.
+        assert!(busy_since.elapsed() + Duration::from_secs(1) > BUSY_WAIT);
+    };
+    while_leading(&bench, &[webhook("chat", &receiver)], told).await;
     scope.stop(SOON).await;
 }
 
