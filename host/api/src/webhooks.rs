@@ -1,7 +1,7 @@
 //! Webhooks over HTTP, by the Standard Webhooks specification (<https://www.standardwebhooks.com>, 1.0.0).
 //!
 //! Each call is a POST of JSON with three headers: `webhook-id`, by which a receiver recognizes an event that it has already,
-//! `webhook-timestamp`, the time of the call in seconds since 1970, and `webhook-signature`. Every status from 200 to 299
+//! `webhook-timestamp`, the time of the call in seconds since 1970, and `webhook-signature`, which has a signature of each key. Every status from 200 to 299
 //! means that the receiver has taken the event. Redirects are not followed. `Retry-After` of an answer asks for a wait before
 //! the next call.
 
@@ -27,8 +27,8 @@ pub use signature::{SigningKey, SigningKeyError};
 pub struct HttpWebhook {
     /// Client that posts to the URL of the receiver.
     pub client: PostClient,
-    /// Key that the receiver verifies calls with.
-    pub key: SigningKey,
+    /// Keys that the receiver may verify calls with: each call has a signature of every one.
+    pub keys: Vec<SigningKey>,
     /// Longest time for an answer: setting `timeout` of the webhook.
     pub timeout: Duration,
     /// Clock of the times of calls.
@@ -72,12 +72,13 @@ impl SendWebhook for HttpWebhook {
 
     async fn send(&self, id: &str, body: Bytes) -> Result<(), SendError> {
         let timestamp = self.clock.unix_millis() / 1_000;
-        let signature = self.key.sign(id, timestamp, &body);
+        let signatures = self.keys.iter().map(|key| key.sign(id, timestamp, &body));
+        let signatures: Vec<String> = signatures.collect();
         let headers = vec![
             ("content-type", "application/json".to_owned()),
             ("webhook-id", id.to_owned()),
             ("webhook-timestamp", timestamp.to_string()),
-            ("webhook-signature", signature),
+            ("webhook-signature", signatures.join(" ")),
         ];
         let answer = self.client.post(headers, body, self.timeout).await;
         let why = match &answer {

@@ -70,7 +70,7 @@ impl Receiver {
         let client = PostClient::new(url, networks.collect(), FetchSettings::default());
         HttpWebhook {
             client: client.unwrap(),
-            key: SECRET.parse().unwrap(),
+            keys: vec![SECRET.parse().unwrap()],
             timeout,
             clock: Arc::new(Noon),
         }
@@ -131,7 +131,7 @@ async fn a_call_has_id_time_and_signature_and_tells_the_resource() {
     let (head, sent) = heard[0].split_once("\r\n\r\n").unwrap();
     assert_eq!(sent.as_bytes(), &body[..]);
     assert!(head.starts_with("POST /hook HTTP/1.1\r\n"), "{head}");
-    let signature = webhook.key.sign("msg_1", 1_614_265_330, &body);
+    let signature = webhook.keys[0].sign("msg_1", 1_614_265_330, &body);
     for line in [
         "content-type: application/json".to_owned(),
         "webhook-id: msg_1".to_owned(),
@@ -151,6 +151,22 @@ async fn a_call_has_id_time_and_signature_and_tells_the_resource() {
     let deleted: Value = serde_json::from_slice(&webhook.body(&event(None))).unwrap();
     assert_eq!(deleted["type"], "resource.deleted");
     assert_eq!(deleted["data"]["resource"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_call_has_a_signature_of_each_key() {
+    let receiver = Receiver::answering(Some("200 OK")).await;
+    let mut webhook = receiver.webhook(LOOPBACK, PATIENCE);
+    let previous = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".parse();
+    webhook.keys.push(previous.unwrap());
+    webhook.send("msg_1", Bytes::new()).await.unwrap();
+    let heard = receiver.heard();
+    let mut lines = heard[0].lines();
+    let found = lines.find_map(|line| line.strip_prefix("webhook-signature: "));
+    let found: Vec<&str> = found.unwrap().split(' ').collect();
+    let keys = webhook.keys.iter();
+    let expected = keys.map(|key| key.sign("msg_1", 1_614_265_330, b""));
+    assert_eq!(found, expected.collect::<Vec<String>>());
 }
 
 #[tokio::test]

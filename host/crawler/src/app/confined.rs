@@ -137,7 +137,7 @@ fn confine_server(
     access.read.extend(config.fetch.files().map(Path::to_owned));
     access.read.extend(config.tls.folders());
     let secrets = config.webhooks.iter();
-    let secrets = secrets.filter_map(WebhookConfig::secret_file);
+    let secrets = secrets.flat_map(WebhookConfig::secret_files);
     access.read.extend(secrets.map(Path::to_owned));
     for plugin in &config.plugins {
         access.read.push(plugin.path.clone());

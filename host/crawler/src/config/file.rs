@@ -431,10 +431,8 @@ mod tests {
         assert_eq!(config.cluster, cluster);
         let chat = &config.webhooks[0];
         assert_eq!((chat.name.as_str(), config.webhooks.len()), ("chat", 1));
-        assert_eq!(
-            chat.secret_file(),
-            Some(Path::new("/etc/crawler/webhook/chat"))
-        );
+        let files: Vec<&Path> = chat.secret_files().collect();
+        assert_eq!(files, [Path::new("/etc/crawler/webhook/chat")]);
         let sink = &config.sinks[0];
         assert_eq!((sink.name.as_str(), config.sinks.len()), ("books-only", 1));
         assert_eq!(sink.place.folder(), Some(Path::new("/srv/items")));

@@ -39,6 +39,8 @@ pub struct WebhookConfig {
     pub url: Url,
     /// Secret that calls are signed with.
     pub secret: SecretRef,
+    /// Secret that calls are signed with too, for receivers that do not have the other one yet.
+    pub previous_secret: Option<SecretRef>,
     /// Events that are sent.
     pub filter: EventFilter,
     /// Repetition of failed calls.
@@ -57,9 +59,14 @@ impl WebhookConfig {
         self.url.origin()
     }
 
-    /// Returns the file that holds the secret.
-    pub fn secret_file(&self) -> Option<&Path> {
-        self.secret.file()
+    /// Returns the secrets that calls are signed with.
+    pub fn secrets(&self) -> impl Iterator<Item = &SecretRef> {
+        std::iter::once(&self.secret).chain(&self.previous_secret)
+    }
+
+    /// Returns the files that hold the secrets.
+    pub fn secret_files(&self) -> impl Iterator<Item = &Path> {
+        self.secrets().filter_map(SecretRef::file)
     }
 }
 
@@ -80,6 +87,8 @@ pub(super) struct WebhookTable {
     url: String,
     secret_file: Option<PathBuf>,
     secret_env: Option<String>,
+    previous_secret_file: Option<PathBuf>,
+    previous_secret_env: Option<String>,
     events: Option<Vec<String>>,
     #[serde(default)]
     phases: Vec<String>,
@@ -113,6 +122,8 @@ impl WebhookTable {
                 "webhook {name} has secret-file or secret-env, by which receivers verify its calls"
             )
         })?;
+        let (file, variable) = (self.previous_secret_file, self.previous_secret_env);
+        let previous_secret = SecretRef::of("previous-secret", file, variable, folder)?;
         let phases = self.phases.iter().map(|text| phase(text));
         let phases: Vec<&'static str> = phases.collect::<Result<_, _>>()?;
         let kinds = match self.events {
@@ -133,6 +144,7 @@ impl WebhookTable {
             url: url(name, &self.url, &self.allow_networks)?,
             name: webhook_name,
             secret,
+            previous_secret,
             filter: EventFilter {
                 name_prefix: self.prefix,
                 kinds,
@@ -227,6 +239,7 @@ mod tests {
     fn what_is_not_said_is_as_usual() {
         let config = parse("url = 'https://hooks.example/x'\nsecret-file = 's'").unwrap();
         assert_eq!(config.secret, SecretRef::File("/etc/s".into()));
+        assert_eq!(config.previous_secret, None);
         assert_eq!(config.filter, EventFilter::default());
         assert_eq!(config.retries, RetrySettings::default());
         assert_eq!((config.timeout, config.max_queued), (TIMEOUT, MAX_QUEUED));
@@ -243,6 +256,12 @@ mod tests {
         assert!(debug.contains("http://10.1.2.3:8080"), "{debug}");
         let secret = parse("url = 'https://hooks.example/T0KEN'\nsecret-env = 'S'").unwrap();
         assert!(!format!("{secret:?}").contains("T0KEN"));
+        let two = "url = 'https://hooks.example/'\nsecret-env = 'S'\nprevious-secret-file = 'old'";
+        let config = parse(two).unwrap();
+        let secrets: Vec<String> = config.secrets().map(SecretRef::place).collect();
+        assert_eq!(secrets, ["variable S", "/etc/old"]);
+        let files: Vec<&Path> = config.secret_files().collect();
+        assert_eq!(files, [Path::new("/etc/old")]);
     }
 
     #[test]
@@ -269,6 +288,10 @@ mod tests {
             (
                 format!("url = 'https://user:pw@hooks.example/'\n{secret}"),
                 "url of webhook chat: the request cannot be sent: the URL holds a user name or password",
+            ),
+            (
+                with("previous-secret-file = 'a'\nprevious-secret-env = 'A'"),
+                "previous-secret-file and previous-secret-env exclude each other",
             ),
             (
                 with("events = []"),

@@ -48,9 +48,12 @@ fn webhook(
     settings: FetchSettings,
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<Webhook> {
-    let secret = config.secret.read().map_err(|why| anyhow!(why))?;
-    let key = secret.parse::<SigningKey>();
-    let key = key.with_context(|| config.secret.place())?;
+    let keys = config.secrets().map(|secret| {
+        let text = secret.read().map_err(|why| anyhow!(why))?;
+        let key = text.parse::<SigningKey>();
+        key.with_context(|| secret.place())
+    });
+    let keys = keys.collect::<anyhow::Result<_>>()?;
     let client = PostClient::new(config.url.clone(), config.allow_networks.clone(), settings)?;
     Ok(Webhook {
         name: config.name.clone(),
@@ -59,7 +62,7 @@ fn webhook(
         max_queued: config.max_queued,
         sender: Arc::new(HttpWebhook {
             client,
-            key,
+            keys,
             timeout: config.timeout,
             clock: clock.clone(),
         }),
@@ -97,6 +100,17 @@ mod tests {
         );
         assert!(!refused.contains("hunter2"), "{refused}");
         std::fs::write(&secret, "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n").unwrap();
+        assert_eq!(made().unwrap(), 1);
+        // The secret before it counts as well.
+        let previous = folder.path().join("previous");
+        let line = "previous-secret-file = 'previous'\n";
+        std::fs::write(&path, format!("{text}{line}")).unwrap();
+        std::fs::write(&previous, "hunter3\n").unwrap();
+        let refused = format!("{:#}", made().unwrap_err());
+        let place = previous.display().to_string();
+        assert!(refused.contains(&place), "{refused}");
+        assert!(!refused.contains("hunter3"), "{refused}");
+        std::fs::copy(&secret, &previous).unwrap();
         assert_eq!(made().unwrap(), 1);
     }
 }

@@ -14,7 +14,7 @@ use crate::cli::args::OutputArgs;
 use crate::cli::{Failure, table};
 use crate::config::{
     self, CredentialConfig, DEFAULT_FILE, Environment, FETCH_KEYS, FileConfig, ProxyConfig,
-    SinkConfig, WebhookConfig,
+    SecretRef, SinkConfig, WebhookConfig,
 };
 
 /// Commands that read the config file.
@@ -227,8 +227,9 @@ fn of_fetching(file: &FileConfig, source: &str) -> Vec<Row> {
 
 /// Returns the row of a webhook. The path of its URL may be a secret.
 fn of_webhook(webhook: &WebhookConfig, source: &str) -> Row {
-    let (origin, place) = (webhook.origin(), webhook.secret.place());
-    let value = format!("{}, secret from {place}", origin.ascii_serialization());
+    let origin = webhook.origin().ascii_serialization();
+    let places: Vec<String> = webhook.secrets().map(SecretRef::place).collect();
+    let value = format!("{origin}, secret from {}", places.join(" and "));
     Row::new(format!("[webhook] {}", webhook.name), value, source)
 }
 
@@ -315,7 +316,7 @@ mod tests {
             [proxies]\nabroad = [{ url = 'http://p.test:1', user = 'ann', password-env = 'PW' }]\n\
             [credentials.shop]\nhosts = ['shop.test']\ntoken-file = '/t'\n\
             [tls]\ncertificate = '/c.pem'\nkey = '/k.pem'\n\
-            [webhook.chat]\nurl = 'https://hooks.test/T0KEN'\nsecret-env = 'S'\n\
+            [webhook.chat]\nurl = 'https://hooks.test/T0KEN'\nsecret-env = 'S'\nprevious-secret-env = 'O'\n\
             [[resource]]\nname = 'books'\n";
         std::fs::write(&path, text).unwrap();
         let file = path.display().to_string();
@@ -358,7 +359,7 @@ mod tests {
         check(
             &rows,
             "[webhook] chat",
-            "https://hooks.test, secret from variable S",
+            "https://hooks.test, secret from variable S and variable O",
             &file,
         );
         check(&rows, "[[resource]]", "books", &file);
