@@ -8,16 +8,18 @@ use crawler_master::control::resource_watch::WatchQuery;
 /// Version of a reader that knows nothing.
 const NOTHING: &str = "0";
 
-/// Versions of the events of one question: a reader that asks for other names, or may see others, begins anew.
+/// Versions of the events of one question to one store: a reader that asks for other names, may see others, or has read from
+/// a store that was restored since, begins anew.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventVersions {
     question: u64,
 }
 
 impl EventVersions {
-    /// Returns the versions of events that answer this query.
-    pub(crate) fn of(query: &WatchQuery) -> Self {
+    /// Returns the versions of events that answer this query from the store with this id.
+    pub(crate) fn of(query: &WatchQuery, store_id: &str) -> Self {
         let mut hasher = DefaultHasher::new();
+        store_id.hash(&mut hasher);
         query.name_prefix.hash(&mut hasher);
         for namespace in &query.grants.namespaces {
             namespace.as_str().hash(&mut hasher);
@@ -70,13 +72,16 @@ mod tests {
             },
             ..WatchQuery::default()
         };
-        let versions = EventVersions::of(&query("a", &["team"]));
+        let versions = EventVersions::of(&query("a", &["team"]), "one");
         let text = versions.text(7);
         assert_eq!(versions.parse(&text).unwrap(), Some(7));
         for other in [query("b", &["team"]), query("a", &["team", "other"])] {
-            let parsed = EventVersions::of(&other).parse(&text);
+            let parsed = EventVersions::of(&other, "one").parse(&text);
             assert_eq!(parsed.unwrap(), None, "{other:?}");
         }
+        // A backup was restored into another store.
+        let restored = EventVersions::of(&query("a", &["team"]), "two");
+        assert_eq!(restored.parse(&text).unwrap(), None);
         for nothing in ["", &versions.text(0)] {
             assert_eq!(versions.parse(nothing).unwrap(), None);
         }

@@ -97,7 +97,7 @@ impl Api {
                 after: None,
                 grants: self.caller.grants().clone(),
             };
-            let versions = EventVersions::of(&query);
+            let versions = EventVersions::of(&query, self.control.store_id().await?);
             query.after = versions.parse(&request.after)?;
             let events = self.control.resource_events(query);
             let events = events.map_ok(move |event| answer::resource_event(event, versions));

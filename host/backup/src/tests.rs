@@ -129,7 +129,7 @@ async fn a_restored_cluster_has_the_same_records_and_objects() {
 }
 
 #[tokio::test]
-async fn keys_under_leases_and_positions_of_webhooks_are_left_out() {
+async fn keys_under_leases_and_those_of_this_store_are_left_out() {
     let cluster = Cluster::with_crawls().await;
     let store = cluster.catalog.store();
     let lease = store.grant_lease(Duration::from_secs(60)).await.unwrap();
@@ -139,6 +139,8 @@ async fn keys_under_leases_and_positions_of_webhooks_are_left_out() {
     let webhook = "chat".parse().unwrap();
     let position = cluster.catalog.keys().webhook_position(&webhook);
     cluster.put_record(&position, "7").await;
+    let store_id = cluster.catalog.keys().store_id();
+    cluster.put_record(&store_id, "one").await;
     assert_eq!(cluster.back_up().await.unwrap().records.n, 301);
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 
 use super::lists;
 use super::placement::{Candidates, Strategy};
@@ -24,6 +24,7 @@ use crawler_sink::items::ItemStore;
 use crawler_store::catalog::{Catalog, Versioned};
 use crawler_store::election::{ElectionStatus, Leadership};
 use crawler_store::ids::IdIssuer;
+use crawler_store::store_id::store_id;
 use crawler_store::{Outcome, Revision, StoreError, Txn};
 
 mod deletion;
@@ -91,6 +92,8 @@ pub struct Control {
     decided: AtomicU64,
     /// Readers of frontiers, shared by all calls.
     readers: Arc<Readers>,
+    /// Id of the store, once it was read.
+    store_id: OnceCell<String>,
 }
 
 impl Control {
@@ -102,12 +105,21 @@ impl Control {
             parts,
             decision_lock: tokio::sync::Mutex::new(()),
             decided: AtomicU64::new(0),
+            store_id: OnceCell::new(),
         }
     }
 
     /// Largest number of bytes of a pushed plugin.
     pub fn max_plugin_size(&self) -> u64 {
         self.parts.max_plugin_size
+    }
+
+    /// Returns the id of the store. Revisions of another store mean nothing.
+    pub async fn store_id(&self) -> Result<&str, ControlError> {
+        let read = self
+            .store_id
+            .get_or_try_init(|| store_id(&self.parts.catalog));
+        Ok(read.await?)
     }
 
     /// State of the election, as this master sees it.

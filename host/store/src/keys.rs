@@ -55,6 +55,11 @@ impl Keys {
         format!("{}/cluster", self.prefix)
     }
 
+    /// Key of the id of the store.
+    pub fn store_id(&self) -> String {
+        format!("{}/store-id", self.prefix)
+    }
+
     /// Prefix of all masters that lead or are ready to lead.
     pub fn election(&self) -> String {
         format!("{}/election/", self.prefix)
@@ -395,7 +400,13 @@ mod tests {
             assert_eq!(keys.subject(&key), Some(subject), "{key}");
         }
         let master = keys.node(Role::Master, &"master-1".parse().unwrap());
-        for key in [keys.cluster(), keys.ids(), keys.status(&worker), master] {
+        for key in [
+            keys.cluster(),
+            keys.store_id(),
+            keys.ids(),
+            keys.status(&worker),
+            master,
+        ] {
             assert_eq!(keys.subject(&key), None, "{key}");
         }
     }

@@ -34,6 +34,7 @@ pub mod lease;
 #[cfg(any(test, feature = "testing"))]
 #[allow(missing_docs, clippy::unwrap_used, reason = "code of tests")]
 pub mod racing_store;
+pub mod store_id;
 #[cfg(any(test, feature = "testing"))]
 #[allow(missing_docs, clippy::unwrap_used, reason = "code of tests")]
 pub mod twin;
