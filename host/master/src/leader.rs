@@ -10,7 +10,6 @@ use super::control::Control;
 use super::housekeeping::{self, Compaction};
 use super::reconcile::{ReconcileParts, Reconciler};
 use super::webhooks::{self, Webhook};
-use crawler_process::task::TaskScope;
 use crawler_store::election::{ElectionStatus, Leadership};
 
 /// Logs the leader whenever it is another master than before.
@@ -65,7 +64,8 @@ impl Leader {
             };
             tracing::info!("this master leads");
             self.reconcile.counts.terms.add(1);
-            let sending = self.start_webhooks(&leadership, &stop);
+            let webhooks_term = self.webhooks_term(&leadership);
+            let sending = webhooks::start(&self.webhooks, &webhooks_term, &stop);
             let has_failed = sending.failed();
             tokio::select! {
                 biased;
@@ -74,31 +74,35 @@ impl Leader {
                     tracing::warn!("this master leads no longer");
                 }
                 () = has_failed.cancelled() => panic!("a task of a webhook has panicked"),
-                () = self.term(&leadership, &stop) => {}
+                () = self.term(&leadership, &webhooks_term, &stop) => {}
             }
             // In the next term, or in that of another master, nobody else sends events.
             sending.stop(webhooks::STOP_GRACE).await;
         }
     }
 
-    fn start_webhooks(&self, leadership: &Leadership, stop: &CancellationToken) -> TaskScope {
+    fn webhooks_term(&self, leadership: &Leadership) -> webhooks::Term {
         let ReconcileParts {
             catalog,
             clock,
             replica,
             ..
         } = &self.reconcile;
-        let term = webhooks::Term {
+        webhooks::Term {
             catalog: catalog.clone(),
             replica: replica.clone(),
             leadership: leadership.clone(),
             clock: clock.clone(),
-        };
-        webhooks::start(&self.webhooks, &term, stop)
+        }
     }
 
     /// Does the other duties of one term. Ends only if it is cancelled or `stop` comes.
-    async fn term(&self, leadership: &Leadership, stop: &CancellationToken) {
+    async fn term(
+        &self,
+        leadership: &Leadership,
+        webhooks_term: &webhooks::Term,
+        stop: &CancellationToken,
+    ) {
         let ReconcileParts {
             catalog,
             cleanup,
@@ -114,6 +118,7 @@ impl Leader {
             reconciler.run(stop.clone()),
             housekeeping::sweep(&**cleanup, &**clock, &self.control),
             housekeeping::compact(catalog, replica, self.compaction),
+            webhooks::look_after_positions(&self.webhooks, webhooks_term),
         );
     }
 }

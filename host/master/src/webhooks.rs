@@ -6,7 +6,7 @@
 //! delivery   sends events in order, again after failures
 //! attempts   pure: when a failed call is made again, and when its event is given up
 //! position   pure: which events were sent
-//! positions  stores that
+//! positions  stores that, and removes what no webhook needs any more
 //! ```
 //!
 //! Each webhook has a task of its own, with a feed, a delivery and a bounded queue in between, so a receiver that does not
@@ -230,24 +230,30 @@ pub(super) fn start(webhooks: &[Webhook], term: &Term, stop: &CancellationToken)
     scope
 }
 
+/// Removes the positions of webhooks that no leader has any more. It is cancelled at the end of a term.
+pub(super) async fn look_after_positions(webhooks: &[Webhook], term: &Term) {
+    let own = webhooks.iter().map(|webhook| &webhook.name).collect();
+    term.positions().look_after(&own).await;
+}
+
+impl Term {
+    fn positions(&self) -> Positions {
+        Positions {
+            catalog: self.catalog.clone(),
+            leadership: self.leadership.clone(),
+            clock: Arc::clone(&self.clock),
+        }
+    }
+}
+
 async fn send_events(webhook: Webhook, term: Term, stop: CancellationToken) {
-    let Term {
-        catalog,
-        replica,
-        leadership,
-        clock,
-    } = term;
-    let positions = Positions {
-        catalog,
-        leadership,
-        clock: Arc::clone(&clock),
-    };
+    let positions = term.positions();
     let position = stop.run_until_cancelled(positions.read(&webhook.name));
     let Some(position) = position.await else {
         return;
     };
     let (sender, receiver) = mpsc::channel(QUEUE);
-    let feed = Feed::new(webhook.clone(), replica, clock, sender);
+    let feed = Feed::new(webhook.clone(), term.replica, term.clock, sender);
     let delivery = Delivery::new(webhook, positions, position.as_ref(), stop);
     tokio::select! {
         biased;

@@ -1,5 +1,9 @@
-//! Positions of webhooks in the store.
+//! Positions of webhooks in the store, and their end.
+//!
+//! A webhook that is taken out of the config file leaves a position. Masters may have other files for a while, so the
+//! position goes only when no leader has had the webhook for long.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +17,14 @@ use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
 use crawler_store::catalog::{Catalog, encode};
 use crawler_store::election::Leadership;
-use crawler_store::{Outcome, StoreError, Txn};
+use crawler_store::{Guard, Outcome, StoreError, Txn};
 
+/// Time for which a position is kept that no leader has a webhook for.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Age from which on the position of a webhook that has nothing to tell is stored anew.
+const RENEWED: Duration = Duration::from_secs(24 * 60 * 60);
+/// Time between two looks at all positions.
+const LOOK_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Longest time for one write of a position.
 const SAVE_TIME: Duration = Duration::from_secs(2);
 
@@ -74,5 +84,134 @@ impl Positions {
         };
         tracing::warn!(%webhook, error, "the position of a webhook is not stored yet");
         false
+    }
+
+    /// Looks after the positions of all webhooks, again and again. This leader has those with the given names.
+    pub(super) async fn look_after(&self, own: &BTreeSet<&WebhookName>) {
+        loop {
+            tokio::time::sleep(LOOK_INTERVAL).await;
+            if let Err(error) = self.look(own).await {
+                let error = telemetry::chain(&error);
+                tracing::warn!(error, "the positions of webhooks cannot be looked after");
+            }
+        }
+    }
+
+    async fn look(&self, own: &BTreeSet<&WebhookName>) -> Result<(), StoreError> {
+        let prefix = self.catalog.keys().webhook_positions();
+        let own: BTreeSet<&str> = own.iter().map(|name| name.as_str()).collect();
+        for (key, found) in self.catalog.scan::<Record>(&prefix).await?.records {
+            let name = key.strip_prefix(&prefix).unwrap_or_default().to_owned();
+            let now = self.clock.unix_millis();
+            let is_own = own.contains(name.as_str());
+            let fate = Fate::of(is_own, found.value.seen_at, now);
+            // Whoever has stored the position meanwhile has the webhook.
+            let txn = Txn::new().guard(Guard::RevisionIs(key.clone(), found.revision));
+            let txn = match fate {
+                Fate::Stays => continue,
+                Fate::Renewed => {
+                    let record = Record {
+                        seen_at: now,
+                        ..found.value
+                    };
+                    txn.put(key, encode(&record))
+                }
+                Fate::Goes => txn.delete(key),
+            };
+            let store = &**self.catalog.store();
+            let outcome = self.leadership.commit(store, txn).await?;
+            if fate == Fate::Goes && matches!(outcome, Outcome::Done(_)) {
+                tracing::info!(
+                    webhook = name,
+                    "removed the position of a webhook that no leader has had for long"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Future of a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It stays as it is.
+    Stays,
+    /// It is stored anew, with the present time.
+    Renewed,
+    /// It is removed.
+    Goes,
+}
+
+impl Fate {
+    /// Returns the fate of a position, given whether this leader has the webhook and when a leader last had it.
+    fn of(is_own: bool, seen_at: UnixMillis, now: UnixMillis) -> Self {
+        let age = Duration::from_millis(now.saturating_sub(seen_at));
+        match is_own {
+            true if age >= RENEWED => Fate::Renewed,
+            true => Fate::Stays,
+            // An earlier version has stored it, so its age counts from now on.
+            false if seen_at == 0 => Fate::Renewed,
+            false if age >= KEPT => Fate::Goes,
+            false => Fate::Stays,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crawler_store::Revision;
+    use crawler_store::election::take_lead;
+    use crawler_store::keys::Keys;
+    use crawler_store::twin::StoreTwin;
+
+    const DAY: u64 = 24 * 60 * 60;
+
+    /// Clock that is set by hand, in seconds.
+    #[derive(Default)]
+    struct SetClock(AtomicU64);
+
+    impl Clock for SetClock {
+        fn unix_nanos(&self) -> u64 {
+            self.0.load(Ordering::Relaxed) * 1_000_000_000
+        }
+    }
+
+    #[tokio::test]
+    async fn a_position_goes_when_no_leader_has_had_its_webhook_for_long() {
+        let catalog = Catalog::new(Arc::new(StoreTwin::new()), Keys::default());
+        let election_status = take_lead(&catalog).await;
+        let leadership = election_status.borrow().leadership().cloned();
+        let clock = Arc::<SetClock>::default();
+        let positions = Positions {
+            catalog: catalog.clone(),
+            leadership: leadership.unwrap(),
+            clock: clock.clone(),
+        };
+        let [own, gone, old] = ["own", "gone", "old"].map(|name| name.parse().unwrap());
+        clock.0.store(DAY, Ordering::Relaxed);
+        let position = Position::at(Revision(7));
+        for name in [&own, &gone] {
+            assert!(positions.save(name, &position).await);
+        }
+        let key = catalog.keys().webhook_position(&old);
+        let of_earlier_version = Txn::new().put(key, r#"{"revision":7}"#);
+        catalog.store().commit(of_earlier_version).await.unwrap();
+        for (day, there) in [
+            (2, [true, true, true]),
+            (30, [true, true, true]),
+            (31, [true, false, true]),
+            (32, [true, false, false]),
+        ] {
+            clock.0.store(day * DAY, Ordering::Relaxed);
+            positions.look(&[&own].into()).await.unwrap();
+            for (name, is_there) in [&own, &gone, &old].into_iter().zip(there) {
+                let expected = is_there.then_some(&position);
+                let found = positions.read(name).await;
+                assert_eq!(found.as_ref(), expected, "{name} on day {day}");
+            }
+        }
     }
 }
