@@ -13,6 +13,7 @@ use serde_json::Value;
 use crate::server::{Server, text};
 
 const SECRET: &str = "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const PREVIOUS_SECRET: &str = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// Id and body of a call.
 type Call = (String, Value);
@@ -26,12 +27,12 @@ fn take(calls: &Mutex<Vec<Call>>, asked: &Asked) -> StatusCode {
             .and_then(|value| value.to_str().ok());
         value.unwrap_or_default().to_owned()
     };
-    let key: SigningKey = SECRET.parse().expect("it is a secret");
     let at = header("webhook-timestamp").parse().expect("it is a number");
-    assert_eq!(
-        header("webhook-signature"),
+    let signatures = [SECRET, PREVIOUS_SECRET].map(|secret| {
+        let key: SigningKey = secret.parse().expect("it is a secret");
         key.sign(&header("webhook-id"), at, &asked.body)
-    );
+    });
+    assert_eq!(header("webhook-signature"), signatures.join(" "));
     let body = serde_json::from_slice(&asked.body).expect("the body is JSON");
     let mut calls = calls.lock().expect("no test panics with it");
     calls.push((header("webhook-id"), body));
@@ -56,10 +57,12 @@ fn a_receiver_is_told_of_resources_and_again_after_a_failure() {
     let file = home.path().join("hooks.toml");
     let url = web.url("/hook");
     let config = format!(
-        "[webhook.chat]\nurl = '{url}'\nsecret-file = 'secret'\nallow-networks = ['127.0.0.0/8']\n"
+        "[webhook.chat]\nurl = '{url}'\nsecret-file = 'secret'\nprevious-secret-file = 'previous'\n\
+            allow-networks = ['127.0.0.0/8']\n"
     );
     fs::write(&file, config).unwrap();
     fs::write(home.path().join("secret"), SECRET).unwrap();
+    fs::write(home.path().join("previous"), PREVIOUS_SECRET).unwrap();
     let file = file.display().to_string();
     let server = Server::start_in(home, &["--config", &file]);
     server.push("puppet", &[]);
