@@ -22,7 +22,7 @@ pub(super) use changes::ResourceState;
 use deletions::Deletions;
 use reading::{Reading, decoded, record};
 use resource_log::ResourceLog;
-pub(super) use resource_log::{Change, Ended};
+pub(super) use resource_log::{Change, ChangeKind};
 
 type AssignmentMap = OrdMap<(NodeId, ShardId), Option<Arc<Versioned<Assignment>>>>;
 

@@ -251,7 +251,8 @@ impl Feeder {
         }
     }
 
-    fn publish(&self, observed: &Observed) {
+    /// Makes this the present state.
+    pub(super) fn publish(&self, observed: &Observed) {
         let present = Arc::new(observed.clone());
         self.present.send_replace(Some(present));
     }

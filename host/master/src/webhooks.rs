@@ -2,7 +2,6 @@
 //!
 //! ```text
 //! feed       finds the events in the log of states of the replica, from the stored position on
-//! known      pure: the resources that a receiver knows of
 //! delivery   sends events in order, again after failures
 //! attempts   pure: when a failed call is made again, and when its event is given up
 //! position   pure: which events were sent
@@ -35,7 +34,6 @@ use crawler_store::election::Leadership;
 mod attempts;
 mod delivery;
 mod feed;
-mod known;
 mod position;
 mod positions;
 
@@ -191,9 +189,7 @@ struct QueuedEvent {
     id: String,
     name: ResourceName,
     body: Bytes,
-    /// Position of the webhook before the event is sent.
-    before: Position,
-    /// Position once it is sent.
+    /// Position of the webhook once the event is sent.
     after: Position,
     /// Room among the bytes that may wait.
     _room: OwnedSemaphorePermit,
@@ -246,20 +242,21 @@ impl Term {
     }
 }
 
-async fn send_events(webhook: Webhook, term: Term, stop: CancellationToken) {
+async fn send_events(webhook: Webhook, mut term: Term, stop: CancellationToken) {
     let positions = term.positions();
-    let position = stop.run_until_cancelled(positions.read(&webhook.name));
-    let Some(position) = position.await else {
+    let position = positions.begin(&webhook.name, &mut term.replica);
+    let Some(position) = stop.run_until_cancelled(position).await else {
         return;
     };
     let (sender, receiver) = mpsc::channel(QUEUE);
-    let feed = Feed::new(webhook.clone(), term.replica, term.clock, sender);
-    let delivery = Delivery::new(webhook, positions, position.as_ref(), stop);
+    let (replica, clock) = (term.replica, term.clock);
+    let feed = Feed::new(webhook.clone(), (replica, clock), position.clone(), sender);
+    let delivery = Delivery::new(webhook, positions, position, stop);
     tokio::select! {
         biased;
         () = delivery.run(receiver) => {}
         // Without a delivery there is nobody to hand events to.
-        () = feed.run(position) => {}
+        () = feed.run() => {}
     }
 }
 

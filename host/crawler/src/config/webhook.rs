@@ -17,7 +17,7 @@ use crawler_master::webhooks::{EventFilter, EventKind, RetrySettings};
 use crawler_model::id::{IdError, WebhookName};
 use crawler_model::resource::Phase;
 
-/// Largest number of webhooks: each remembers a little of every resource.
+/// Largest number of webhooks: each has a task and a queue of its own, and looks at every change.
 const MAX_WEBHOOKS: usize = 32;
 /// Time that a receiver has for its answer, unless the file sets another one.
 const TIMEOUT: Duration = Duration::from_secs(10);

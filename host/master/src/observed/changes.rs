@@ -2,15 +2,17 @@
 //!
 //! The state of a resource is another one when its spec, its run or its phase is; numbers of pages are no part of it. Each
 //! state has the revision of the write since which it holds. Masters that have followed the same writes know the same
-//! revision, so a state has one name for all of them. A master that begins takes the last write of the records instead.
+//! revision, so a state has one name for all of them. A master that begins takes the last write of the records instead, or
+//! the present revision if a worker has the resource: the phase may be another one because the worker has come or gone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::Observed;
-use super::resource_log::{Ended, News, ResourceLog};
+use super::resource_log::{ChangeKind, ResourceLog};
+use super::{Observed, crawling};
 use crate::phase::phase_word;
 use crawler_model::id::{Generation, NodeId, ResourceId, ResourceName, Run};
 use crawler_model::resource::{Resource, ShardId, ShardRecord};
@@ -52,45 +54,60 @@ impl Observed {
         log.number_at(revision).filter(|_| is_known)
     }
 
-    /// Returns the revision of the last write of a resource or of one of its shards.
-    pub(crate) fn written_at(&self, resource: &Versioned<Resource>) -> Revision {
-        let shards = self.shards_of(resource.value.id);
-        let shards = shards.map(|(_, shard)| shard.revision);
-        shards.fold(resource.revision, Revision::max)
+    /// Returns the name that follows another one, or the first of all, among those of resources and of deletions.
+    pub(crate) fn name_after(&self, name: Option<&ResourceName>) -> Option<ResourceName> {
+        let first = name.cloned().map_or(Bound::Unbounded, Bound::Excluded);
+        let mut resources = self.resources.range((first, Bound::Unbounded));
+        let resource = resources.next().map(|(name, _)| name.clone());
+        let deleted = self.deletions.name_after(name);
+        resource.into_iter().chain(deleted).min()
     }
 
     /// Takes note that a resource, one of its shards, or its worker has changed.
     pub(super) fn note(&mut self, revision: Revision, name: &ResourceName, is_new: bool) {
-        let news = match is_new {
-            true => News::Added,
-            false => News::Changed,
-        };
-        let n_resources = self.resources.len();
-        self.log.note(revision, name, news, n_resources);
-        self.note_state(revision, revision, name);
+        self.log.note(revision, name, is_new, self.resources.len());
+        let before = Revision(revision.0.saturating_sub(1));
+        self.note_state((before, revision), revision, name);
     }
 
-    /// Takes note of a resource's state, if it is another one than before. It holds since the second revision.
-    fn note_state(&mut self, revision: Revision, since: Revision, name: &ResourceName) {
-        let news = match self.resources.get(name) {
-            Some(resource) => {
-                let state = self.state_of(resource, since);
-                let known = self.states.get(name).copied();
-                if known.is_some_and(|known| state.is_same(known)) {
-                    return;
-                }
-                self.states.insert(name.clone(), state);
-                News::Changed
-            }
+    /// Takes note of a resource's state, if it is another one than before. All writes up to `before` were known, and what
+    /// differs since then is noted at `now`. The state holds since `since`.
+    fn note_state(
+        &mut self,
+        (before, now): (Revision, Revision),
+        since: Revision,
+        name: &ResourceName,
+    ) {
+        let known = self.states.get(name).copied();
+        let state = match self.resources.get(name) {
+            Some(resource) => Some(self.state_of(resource, since)),
             // Its crawl goes on, and a master that can read the record tells of it.
             None if self.unreadable_resources.contains(name) => return,
-            None => match self.states.remove(name) {
-                Some(ResourceState { id, created, .. }) => News::Ended(Ended { id, created }),
-                None => return,
-            },
+            None => None,
         };
         let n_resources = self.resources.len();
-        self.state_log.note(revision, name, news, n_resources);
+        let mut note = |kind| self.state_log.note_state(now, name, kind, n_resources);
+        if let Some(known) = known
+            && state.is_none_or(|state| state.id != known.id)
+        {
+            note(ChangeKind::Ended(known.id));
+        }
+        match (state, known) {
+            (Some(state), Some(known)) if state.is_same(known) => {}
+            (Some(state), _) => {
+                let is_new = state.created > before;
+                if is_new {
+                    note(ChangeKind::Began);
+                }
+                if !is_new || state.since > state.created {
+                    note(ChangeKind::Changed);
+                }
+                self.states.insert(name.clone(), state);
+            }
+            (None, _) => {
+                self.states.remove(name);
+            }
+        }
     }
 
     fn state_of(&self, resource: &Versioned<Resource>, since: Revision) -> ResourceState {
@@ -105,6 +122,22 @@ impl Observed {
             run: record.run,
             phase: phase_word(record, &shards, &self.candidates),
             since,
+        }
+    }
+
+    /// Returns the revision of the last write of a resource or of one of its shards.
+    fn written_at(&self, resource: &Versioned<Resource>) -> Revision {
+        let shards = self.shards_of(resource.value.id);
+        let shards = shards.map(|(_, shard)| shard.revision);
+        shards.fold(resource.revision, Revision::max)
+    }
+
+    /// Returns the revision since which the state of a resource certainly holds, if it is not known how it came about.
+    fn certain_since(&self, resource: &Versioned<Resource>) -> Revision {
+        let mut shards = self.shards_of(resource.value.id);
+        match shards.any(|(_, shard)| crawling(&shard.value).is_some()) {
+            true => self.revision,
+            false => self.written_at(resource),
         }
     }
 
@@ -125,7 +158,7 @@ impl Observed {
             self.log = ResourceLog::begin(revision);
             self.state_log = ResourceLog::begin(revision);
             let states = self.resources.iter().map(|(name, resource)| {
-                let since = self.written_at(resource);
+                let since = self.certain_since(resource);
                 (name.clone(), self.state_of(resource, since))
             });
             self.states = states.collect();
@@ -138,16 +171,13 @@ impl Observed {
         self.log.note_gap(before.settled, revision);
         self.state_log.note_gap(before.settled, revision);
         for (name, is_new) in &self.differing(before) {
-            let news = match is_new {
-                true => News::Added,
-                false => News::Changed,
-            };
-            self.log.note(revision, name, news, self.resources.len());
+            self.log.note(revision, name, *is_new, self.resources.len());
             let written_at = self.resources.get(name);
             let written_at = written_at.map(|resource| self.written_at(resource));
             // A record that is gone has no write that tells when.
             let since = written_at.filter(|written_at| *written_at > before.settled);
-            self.note_state(revision, since.unwrap_or(revision), name);
+            let since = since.unwrap_or(revision);
+            self.note_state((before.settled, revision), since, name);
         }
         let mut workers = BTreeSet::new();
         for (id, node) in self.workers.iter().chain(&before.workers) {

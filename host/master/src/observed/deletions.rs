@@ -7,7 +7,7 @@ use std::sync::Arc;
 use imbl::{OrdMap, OrdSet};
 
 use crawler_model::crawl::UnixMillis;
-use crawler_model::id::ResourceId;
+use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::resource::Deleting;
 use crawler_store::catalog::Versioned;
 
@@ -17,6 +17,8 @@ pub(crate) struct Deletions {
     /// Number of changes so far.
     pub(crate) n_changes: u64,
     by_id: OrdMap<ResourceId, Arc<Versioned<Deleting>>>,
+    /// The same by the names of the resources.
+    by_name: OrdSet<(ResourceName, ResourceId)>,
     /// Deletions whose owners may still write.
     stopping: OrdSet<ResourceId>,
     /// Deletions without writers, by the time since which nobody writes.
@@ -34,11 +36,25 @@ impl Deletions {
         self.by_id.get(&id)
     }
 
-    /// Returns the deletion whose id follows this one, or the first of all.
-    pub(crate) fn after(&self, id: Option<ResourceId>) -> Option<&Versioned<Deleting>> {
-        let first = id.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut later = self.by_id.range((first, Bound::Unbounded));
-        later.next().map(|(_, deleting)| &**deleting)
+    /// Returns the deletions of resources of this name.
+    pub(crate) fn of_name(
+        &self,
+        name: &ResourceName,
+    ) -> impl Iterator<Item = &Versioned<Deleting>> {
+        let first = (name.clone(), ResourceId(0));
+        let last = (name.clone(), ResourceId(u64::MAX));
+        let ids = self.by_name.range(first..=last).map(|(_, id)| id);
+        ids.filter_map(|id| self.by_id.get(id))
+            .map(|known| &**known)
+    }
+
+    /// Returns the name that follows another one, or the first of all.
+    pub(crate) fn name_after(&self, name: Option<&ResourceName>) -> Option<ResourceName> {
+        let first = name.map_or(Bound::Unbounded, |name| {
+            Bound::Excluded((name.clone(), ResourceId(u64::MAX)))
+        });
+        let mut later = self.by_name.range((first, Bound::Unbounded));
+        later.next().map(|(name, _)| name.clone())
     }
 
     /// Returns the deletions whose owners may still write, and those that nobody has written to since
@@ -69,6 +85,12 @@ impl Deletions {
             Some(record) => self.by_id.insert(id, Arc::clone(record)),
             None => self.by_id.remove(&id),
         };
+        if let Some(before) = &before {
+            self.by_name.remove(&(before.value.name.clone(), id));
+        }
+        if let Some(record) = &record {
+            self.by_name.insert((record.value.name.clone(), id));
+        }
         match before.map(|before| before.value.stopped_at) {
             Some(Some(at)) => drop(self.stopped.remove(&(at, id))),
             Some(None) => drop(self.stopping.remove(&id)),
@@ -124,10 +146,34 @@ mod tests {
         check(&deletions, Some(700), &[1, 2, 4, 3], None);
         deletions.set(ResourceId(1), record(1, Some(100)));
         deletions.set(ResourceId(2), None);
-        let after = |id: Option<u64>| deletions.after(id.map(ResourceId)).map(|d| d.value.id.0);
-        let found = [None, Some(1), Some(4)].map(after);
-        assert_eq!(found, [Some(1), Some(3), None]);
         check(&deletions, Some(500), &[1, 4], Some(700));
         assert_eq!(deletions.n_changes, 6);
+    }
+
+    #[test]
+    fn they_are_found_by_the_names_of_the_resources() {
+        let mut deletions = Deletions::default();
+        for (id, name) in [(3, "a"), (1, "b"), (2, "a")] {
+            let named = Deleting {
+                name: name.parse().unwrap(),
+                ..record(id, None).unwrap().value.clone()
+            };
+            let record = Versioned {
+                value: named,
+                revision: Revision(id),
+                created: Revision(id),
+            };
+            deletions.set(ResourceId(id), Some(Arc::new(record)));
+        }
+        let [a, b] = ["a", "b"].map(|name| name.parse::<ResourceName>().unwrap());
+        let of_a = |deletions: &Deletions| -> Vec<u64> {
+            let of_name = deletions.of_name(&a);
+            of_name.map(|deleting| deleting.value.id.0).collect()
+        };
+        assert_eq!(of_a(&deletions), [2, 3]);
+        let names = [None, Some(&a), Some(&b)].map(|name| deletions.name_after(name));
+        assert_eq!(names, [Some(a.clone()), Some(b), None]);
+        deletions.set(ResourceId(2), None);
+        assert_eq!(of_a(&deletions), [3]);
     }
 }

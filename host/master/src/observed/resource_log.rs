@@ -10,21 +10,21 @@ use imbl::OrdMap;
 use crawler_model::id::{ResourceId, ResourceName};
 use crawler_store::Revision;
 
-/// Number of resources that the log has room for if fewer are there. A name has 128 bytes at most, so these are 5 MiB or
-/// less.
-const NAMES_MIN: usize = 10_000;
+/// Number of changes that the log has room for if fewer resources are there. A name has 128 bytes at most, so these are
+/// 5 MiB or less.
+const CHANGES_MIN: usize = 10_000;
 /// Largest number of gaps, which are as many as reads of all records. A log that reaches back for a week has so many.
 const GAPS_MAX: usize = 1_000;
 
-/// Last change of each resource. Changes have numbers, which a master counts for itself: a reader of this master goes on
-/// from a number, and misses nothing even if the writes of one revision arrive one after the other. Cheap to clone,
-/// whatever its size.
+/// Last changes of resources. Changes have numbers, which a master counts for itself: a reader of this master goes on from a
+/// number, and misses nothing even if the writes of one revision arrive one after the other. Cheap to clone, whatever its
+/// size.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResourceLog {
     /// Changes by their numbers. No revision is smaller than that of the change before.
     changes: OrdMap<u64, Change>,
-    /// Numbers of the changes, by the names of the resources.
-    numbers: OrdMap<ResourceName, u64>,
+    /// Numbers of the changes, by the names of the resources and the places that the changes take up.
+    numbers: OrdMap<(ResourceName, Place), u64>,
     /// Number of the last change.
     last: u64,
     /// Number up to which changes were dropped.
@@ -35,72 +35,111 @@ pub(crate) struct ResourceLog {
     gaps: OrdMap<Revision, Revision>,
 }
 
-/// Last change of a resource.
+/// Change of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Change {
     /// Name of the resource.
     pub(crate) name: ResourceName,
-    /// Number of the change that brought the resource, or 0 if the log does not know it.
+    /// Number of the change that brought the resource, or 0 if the log does not know it. A log of states has `kind` instead.
     pub(crate) added: u64,
     /// Revision of the write.
     pub(crate) revision: Revision,
-    /// The resource that is not there any more. Only a log of states has it.
-    pub(crate) ended: Option<Ended>,
+    /// Kind of the change. In a log of all changes it is always the same.
+    pub(crate) kind: ChangeKind,
 }
 
-/// Kind of a change.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum News {
-    /// The resource is new.
-    Added,
-    /// The resource, or what it depends on, is another one.
-    Changed,
-    /// The resource is not there any more.
-    Ended(Ended),
-}
-
-/// Resource that is not there any more.
+/// Kind of a change of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ended {
-    /// Id of this life of the name.
-    pub(crate) id: ResourceId,
-    /// Revision at which it began.
-    pub(crate) created: Revision,
+pub(crate) enum ChangeKind {
+    /// The resource is new.
+    Began,
+    /// The resource is in another state than the one that it began with.
+    Changed,
+    /// The resource is not there any more. This was its id.
+    Ended(ResourceId),
+}
+
+/// Place in the log. A name has at most one change in each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Beginning,
+    LastChange,
+    End,
+}
+
+impl ChangeKind {
+    fn place(self) -> Place {
+        match self {
+            ChangeKind::Began => Place::Beginning,
+            ChangeKind::Changed => Place::LastChange,
+            ChangeKind::Ended(_) => Place::End,
+        }
+    }
 }
 
 impl ResourceLog {
-    /// Takes note of a change while `n_resources` are there, for as many of which the log has room.
+    /// Takes note of a change in a log of all changes, while `n_resources` are there. The last one of each name stays.
     pub(super) fn note(
         &mut self,
         revision: Revision,
         name: &ResourceName,
-        news: News,
+        is_new: bool,
         n_resources: usize,
     ) {
-        self.last += 1;
-        let earlier = self.numbers.insert(name.clone(), self.last);
-        let earlier = earlier.and_then(|number| self.changes.remove(&number));
-        let added = match (news, earlier) {
-            (News::Added, _) => self.last,
-            (News::Changed | News::Ended(_), Some(earlier)) => earlier.added,
-            (News::Changed | News::Ended(_), None) => 0,
+        let earlier = self.numbers.get(&(name.clone(), Place::LastChange));
+        let earlier = earlier.and_then(|number| self.changes.get(number));
+        let added = match (is_new, earlier) {
+            (true, _) => self.last + 1,
+            (false, Some(earlier)) => earlier.added,
+            (false, None) => 0,
         };
         let change = Change {
             name: name.clone(),
             added,
             revision,
-            ended: match news {
-                News::Ended(ended) => Some(ended),
-                News::Added | News::Changed => None,
-            },
+            kind: ChangeKind::Changed,
         };
+        self.push(change, n_resources);
+    }
+
+    /// Takes note of a change in a log of states, while `n_resources` are there. The last one of each kind stays, and the end
+    /// of a resource takes the place of its other changes.
+    pub(super) fn note_state(
+        &mut self,
+        revision: Revision,
+        name: &ResourceName,
+        kind: ChangeKind,
+        n_resources: usize,
+    ) {
+        if let ChangeKind::Ended(_) = kind {
+            for place in [Place::Beginning, Place::LastChange] {
+                if let Some(number) = self.numbers.remove(&(name.clone(), place)) {
+                    self.changes.remove(&number);
+                }
+            }
+        }
+        let change = Change {
+            name: name.clone(),
+            added: 0,
+            revision,
+            kind,
+        };
+        self.push(change, n_resources);
+    }
+
+    fn push(&mut self, change: Change, n_resources: usize) {
+        self.last += 1;
+        let key = (change.name.clone(), change.kind.place());
+        if let Some(earlier) = self.numbers.insert(key, self.last) {
+            self.changes.remove(&earlier);
+        }
         self.changes.insert(self.last, change);
-        while self.changes.len() > n_resources.max(NAMES_MIN)
+        while self.changes.len() > n_resources.max(CHANGES_MIN)
             && let Some((number, _)) = self.changes.get_min()
         {
             let number = *number;
             if let Some(oldest) = self.changes.remove(&number) {
-                self.numbers.remove(&oldest.name);
+                self.numbers.remove(&(oldest.name, oldest.kind.place()));
                 self.dropped = number;
                 // Others of the same write may be gone too.
                 self.since = self.since.max(oldest.revision);
@@ -175,6 +214,19 @@ impl ResourceLog {
         following.next().map(|(number, change)| (*number, change))
     }
 
+    /// Returns true if the state of this name has a change in the log that is not its beginning.
+    pub(crate) fn has_change(&self, name: &ResourceName) -> bool {
+        let key = (name.clone(), Place::LastChange);
+        self.numbers.contains_key(&key)
+    }
+
+    /// Returns true if the changes of this revision were noted when all records were read anew, after a gap.
+    pub(crate) fn is_after_gap(&self, revision: Revision) -> bool {
+        let before = Revision(revision.0.saturating_sub(1));
+        let gap = self.gaps.get_prev(&before);
+        gap.is_some_and(|(_, now)| *now == revision)
+    }
+
     /// Returns true if the changes that follow a number and have this revision come in the order of their names, all of
     /// which are behind `name`.
     pub(crate) fn is_in_order(&self, number: u64, revision: Revision, name: &ResourceName) -> bool {
@@ -215,11 +267,11 @@ mod tests {
     #[test]
     fn changes_follow_a_number_and_each_name_once() {
         let mut log = ResourceLog::default();
-        log.note(Revision(5), &name(1), News::Added, 0);
+        log.note(Revision(5), &name(1), true, 0);
         // A reader looks while the write of revision 5 is only known in part.
         let seen = log.last();
-        log.note(Revision(5), &name(2), News::Added, 0);
-        log.note(Revision(7), &name(1), News::Changed, 0);
+        log.note(Revision(5), &name(2), true, 0);
+        log.note(Revision(7), &name(1), false, 0);
         let (changes, end) = log.after(seen, 10);
         assert_eq!(names(&changes), [name(2), name(1)]);
         assert_eq!(end, log.last());
@@ -234,7 +286,7 @@ mod tests {
     fn a_reader_goes_on_from_a_revision_of_any_master() {
         let mut log = ResourceLog::begin(Revision(4));
         for (revision, n) in [(5, 1), (5, 2), (7, 3)] {
-            log.note(Revision(revision), &name(n), News::Changed, 0);
+            log.note(Revision(revision), &name(n), false, 0);
         }
         let missed = |revision| {
             let number = log.number_at(Revision(revision))?;
@@ -249,12 +301,14 @@ mod tests {
     #[test]
     fn a_reader_from_within_a_gap_begins_anew() {
         let mut log = ResourceLog::begin(Revision(4));
-        log.note(Revision(6), &name(1), News::Changed, 0);
+        log.note(Revision(6), &name(1), false, 0);
         // All records are read anew at revision 9, when all writes up to 6 are known.
         log.note_gap(Revision(6), Revision(9));
-        log.note(Revision(9), &name(2), News::Changed, 0);
+        log.note(Revision(9), &name(2), false, 0);
         let found = [5, 6, 7, 8, 9].map(|revision| log.number_at(Revision(revision)));
         assert_eq!(found, [Some(0), Some(1), None, None, Some(2)]);
+        let is_after_gap = [6, 8, 9, 10].map(|revision| log.is_after_gap(Revision(revision)));
+        assert_eq!(is_after_gap, [false, false, true, false]);
         // Nothing can have been missed between two revisions that follow each other.
         log.note_gap(Revision(9), Revision(10));
         for n in 0..GAPS_MAX as u64 {
@@ -270,40 +324,64 @@ mod tests {
     fn names_of_one_write_are_in_order_or_not() {
         let mut log = ResourceLog::default();
         for n in [1, 2, 4, 3] {
-            log.note(Revision(5), &name(n), News::Changed, 0);
+            log.note(Revision(5), &name(n), false, 0);
         }
-        log.note(Revision(6), &name(0), News::Changed, 0);
+        log.note(Revision(6), &name(0), false, 0);
         let is_in_order = |number, n| log.is_in_order(number, Revision(5), &name(n));
         assert!(!is_in_order(1, 1) && !is_in_order(3, 4));
         assert!(is_in_order(4, 3), "only those of the same write count");
     }
 
     #[test]
+    fn a_state_has_a_beginning_a_last_change_and_an_end() {
+        let mut log = ResourceLog::default();
+        let kinds = |log: &ResourceLog| -> Vec<ChangeKind> {
+            let (changes, _) = log.after(0, usize::MAX);
+            changes.iter().map(|change| change.kind).collect()
+        };
+        let (began, changed) = (ChangeKind::Began, ChangeKind::Changed);
+        for (revision, kind) in [(5, began), (6, changed), (7, changed)] {
+            log.note_state(Revision(revision), &name(1), kind, 0);
+        }
+        assert_eq!(kinds(&log), [began, changed]);
+        assert!(log.has_change(&name(1)) && !log.has_change(&name(2)));
+        let [first, second] = [1, 2].map(|id| ChangeKind::Ended(ResourceId(id)));
+        log.note_state(Revision(8), &name(1), first, 0);
+        assert_eq!(kinds(&log), [first]);
+        // The name is given to another resource.
+        log.note_state(Revision(9), &name(1), began, 0);
+        assert_eq!(kinds(&log), [first, began]);
+        log.note_state(Revision(9), &name(1), second, 0);
+        assert_eq!(kinds(&log), [second]);
+        assert_eq!(log.numbers.len(), log.changes.len());
+    }
+
+    #[test]
     fn the_log_of_changes_has_a_bound_and_tells_how_far_it_reaches() {
         let mut log = ResourceLog::default();
-        for n in 0..NAMES_MIN + 10 {
-            log.note(Revision(n as u64 + 1), &name(n), News::Added, n);
+        for n in 0..CHANGES_MIN + 10 {
+            log.note(Revision(n as u64 + 1), &name(n), true, n);
         }
         // Many changes of one resource take the place of one.
-        for n in 0..NAMES_MIN {
-            let revision = Revision((NAMES_MIN + 10 + n) as u64);
-            log.note(revision, &name(NAMES_MIN), News::Changed, NAMES_MIN);
+        for n in 0..CHANGES_MIN {
+            let revision = Revision((CHANGES_MIN + 10 + n) as u64);
+            log.note(revision, &name(CHANGES_MIN), false, CHANGES_MIN);
         }
-        assert_eq!(log.changes.len(), NAMES_MIN);
-        assert_eq!(log.numbers.len(), NAMES_MIN);
+        assert_eq!(log.changes.len(), CHANGES_MIN);
+        assert_eq!(log.numbers.len(), CHANGES_MIN);
         assert!(!log.reaches_back_to(9));
         assert!(log.reaches_back_to(10));
         assert_eq!(log.number_at(Revision(9)), None);
         assert_eq!(log.number_at(Revision(10)), Some(10));
-        assert_eq!(log.after(10, usize::MAX).0.len(), NAMES_MIN);
+        assert_eq!(log.after(10, usize::MAX).0.len(), CHANGES_MIN);
     }
 
     #[test]
     fn the_log_has_room_for_all_resources_that_are_there() {
         let mut log = ResourceLog::default();
-        let n_resources = NAMES_MIN + 10;
+        let n_resources = CHANGES_MIN + 10;
         for n in 0..n_resources {
-            log.note(Revision(1), &name(n), News::Changed, n_resources);
+            log.note(Revision(1), &name(n), false, n_resources);
         }
         assert_eq!(log.after(0, usize::MAX).0.len(), n_resources);
     }

@@ -50,14 +50,14 @@ impl Delivery {
     pub(super) fn new(
         webhook: Webhook,
         positions: Positions,
-        stored: Option<&Position>,
+        stored: Position,
         stop: CancellationToken,
     ) -> Self {
         Self {
             webhook,
             positions,
             stop,
-            reached: stored.cloned().unwrap_or_default(),
+            reached: stored,
             is_stored: true,
             next_save: Instant::now(),
             n_dropped: 0,
@@ -79,7 +79,6 @@ impl Delivery {
             };
             match queued {
                 Some(Queued::Event(event)) => {
-                    self.reach(event.before.clone());
                     if self.deliver(&event).await == Effort::Stopped {
                         break;
                     }

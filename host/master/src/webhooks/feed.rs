@@ -1,21 +1,21 @@
 //! Feed of a webhook: finds its events in the log of states of the replica.
 //!
-//! Each change of that log is an event. It is told in the state that the resource has when its turn comes, so of several
-//! changes that wait the last one is told. After a change of the leader the log tells what has changed since the stored
-//! position. If it does not reach back so far, resources whose records were written since are told, with a mark, and before
-//! them those that were deleted since and whose data is not removed yet.
+//! Each change of that log is one event, whose kind is that of the change: nothing has to be known of what the receiver was
+//! told. The event has the state that the resource has when its turn comes, so of several changes that wait the last one is
+//! told. After a change of the leader the log tells what has changed since the stored position. If it does not reach back so
+//! far, a pass over all resources takes its place.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::coop::consume_budget;
 
-use super::known::Known;
 use super::position::Position;
 use super::{EventKind, Queued, QueuedEvent, Webhook, WebhookEvent};
 use crate::control::resource_watch::observed_view;
-use crate::observed::{Change, Observed, ResourceState};
+use crate::observed::{Change, ChangeKind, Observed, ResourceState};
 use crate::replica::Replica;
 use crawler_model::id::{Digest, ResourceId, ResourceName};
 use crawler_process::clock::Clock;
@@ -25,8 +25,6 @@ mod resync;
 
 /// Shortest time between two looks for changes.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Time that a new leader waits to see the position that an earlier one has stored.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Reader of changes for one webhook.
 pub(super) struct Feed {
@@ -36,23 +34,27 @@ pub(super) struct Feed {
     queue: mpsc::Sender<Queued>,
     /// Room for the bytes of events that wait.
     room: Arc<Semaphore>,
-    /// Number of the change in the log of states up to which changes were looked at.
-    seen: u64,
+    /// Number of the change in the log of states up to which changes were looked at; `None` if the log does not tell all that
+    /// has changed since the position.
+    seen: Option<u64>,
     /// Position once all that was handed over is sent.
     reached: Position,
-    known: Known,
     /// The last write that was judged, and whether its changes are in the order of their names.
     order: Option<(Revision, bool)>,
+    /// Resources that were told as new in a state whose own change is still to come, with the ids of these events. Without
+    /// this the state would be told twice.
+    told_early: BTreeMap<ResourceName, String>,
 }
 
 /// The delivery takes no events any more.
 struct Closed;
 
 impl Feed {
+    /// Creates a feed that goes on from this position.
     pub(super) fn new(
         webhook: Webhook,
-        replica: Replica,
-        clock: Arc<dyn Clock>,
+        (replica, clock): (Replica, Arc<dyn Clock>),
+        position: Position,
         queue: mpsc::Sender<Queued>,
     ) -> Self {
         Self {
@@ -61,40 +63,19 @@ impl Feed {
             replica,
             clock,
             queue,
-            seen: 0,
-            reached: Position::default(),
-            known: Known::default(),
+            seen: None,
+            reached: position,
             order: None,
+            told_early: BTreeMap::new(),
         }
     }
 
-    /// Hands events over from this position on; without one, from now on. It ends when the delivery does.
-    pub(super) async fn run(mut self, position: Option<Position>) {
-        if self.open(position).await.is_ok() {
-            while self.step().await.is_ok() {}
-        }
-    }
-
-    async fn open(&mut self, position: Option<Position>) -> Result<(), Closed> {
-        if let Some(position) = &position {
-            let reached = self.replica.reaches(position.revision());
-            // A position from before the store was set back is never reached.
-            let _is_in_time = tokio::time::timeout(PATIENCE, reached).await;
-        }
-        // A state that is behind the store would look like a store that was set back.
-        while !self.replica.is_followed() {
-            tokio::time::sleep(PAUSE).await;
-        }
+    /// Hands events over. It ends when the delivery does.
+    pub(super) async fn run(mut self) {
         let observed = self.replica.after(None).await;
-        let is_new = position.is_none();
-        self.reached = position.unwrap_or_else(|| Position::at(observed.settled));
-        self.known = Known::at(self.reached.clone());
-        self.seen = match observed.states_go_on_from(self.reached.revision()) {
-            _ if is_new => observed.state_log.last(),
-            Some(number) => number,
-            None => return self.resync().await,
-        };
-        Ok(())
+        self.seen = observed.states_go_on_from(self.reached.revision());
+        drop(observed);
+        while self.step().await.is_ok() {}
     }
 
     /// Hands the next change over, or waits for it.
@@ -102,25 +83,25 @@ impl Feed {
         // A filter may pass over many changes, between which nothing is waited for.
         consume_budget().await;
         let observed = self.replica.after(None).await;
-        if !observed.state_log.reaches_back_to(self.seen) {
+        let is_known = |seen: &u64| observed.state_log.reaches_back_to(*seen);
+        let Some(seen) = self.seen.filter(is_known) else {
             drop(observed);
             return self.resync().await;
-        }
-        let Some((number, change)) = observed.state_log.next(self.seen) else {
+        };
+        let Some((number, change)) = observed.state_log.next(seen) else {
             return self.pause(observed).await;
         };
         let event = self.event_of(&observed, change);
-        self.seen = number;
+        self.seen = Some(number);
         // All changes of earlier writes were handed over.
         self.reached
             .advance(Position::before(change.revision, None));
-        let before = self.reached.clone();
         let after = self.position_after(&observed, number, change);
         self.reached.advance(after);
         // A receiver that is slow keeps no old state in memory.
         drop(observed);
         match event {
-            Some(event) => self.hand_over(event, before).await,
+            Some(event) => self.hand_over(event).await,
             None => Ok(()),
         }
     }
@@ -131,7 +112,6 @@ impl Feed {
         let newest = observed.state_log.newest();
         drop(observed);
         self.reached.advance(Position::at(settled));
-        self.known.settle(self.reached.clone());
         let reached = Queued::Reached(self.reached.clone());
         self.queue.send(reached).await.map_err(|_| Closed)?;
         tokio::time::sleep(PAUSE).await;
@@ -145,32 +125,38 @@ impl Feed {
 
     /// Returns the event of a change. Returns `None` if the receiver was sent it already, or does not want it.
     fn event_of(&mut self, observed: &Observed, change: &Change) -> Option<WebhookEvent> {
-        let name = &change.name;
-        if !self.webhook.filter.is_about(name) || self.reached.includes(name, change.revision) {
+        let Change { name, revision, .. } = change;
+        let told_early = self.told_early.remove(name);
+        if !self.webhook.filter.is_about(name) || self.reached.includes(name, *revision) {
             return None;
         }
-        let Some(ended) = change.ended else {
-            return self.present(observed, name, false);
-        };
-        if !self.known.end(name, ended) {
-            return None;
+        // What came between two reads of all records is not known.
+        let resync = observed.state_log.is_after_gap(*revision);
+        match change.kind {
+            ChangeKind::Began => {
+                let event = self.present(observed, name, (EventKind::Added, resync))?;
+                if observed.state_log.has_change(name) {
+                    self.told_early.insert(name.clone(), event.id.clone());
+                }
+                Some(event)
+            }
+            ChangeKind::Changed => {
+                let event = self.present(observed, name, (EventKind::Changed, resync))?;
+                (told_early.as_ref() != Some(&event.id)).then_some(event)
+            }
+            ChangeKind::Ended(id) => self.end(name, id, resync),
         }
-        self.end(name, ended.id, false)
     }
 
     /// Returns the event of a resource that is there.
     fn present(
-        &mut self,
+        &self,
         observed: &Observed,
         name: &ResourceName,
-        resync: bool,
+        (kind, resync): (EventKind, bool),
     ) -> Option<WebhookEvent> {
         let resource = observed.resources.get(name)?;
         let state = observed.states.get(name)?;
-        let kind = match self.known.add(name, state.id, state.created) {
-            true => EventKind::Added,
-            false => EventKind::Changed,
-        };
         let is_wanted = self.webhook.filter.selects(kind, Some(state.phase));
         is_wanted.then(|| WebhookEvent {
             id: id_of_state(name, state),
@@ -207,6 +193,10 @@ impl Feed {
         if next.revision != *revision || *revision > observed.settled {
             return Position::before(next.revision, None);
         }
+        // A name may have two changes in one write.
+        if next.name == *name {
+            return Position::before(*revision, None);
+        }
         let is_in_order = match self.order {
             Some((judged, is_in_order)) if judged == *revision => is_in_order,
             Some(_) | None => log.is_in_order(number, *revision, name),
@@ -215,8 +205,8 @@ impl Feed {
         Position::before(*revision, is_in_order.then_some(name))
     }
 
-    /// Puts an event into the queue once there is room. The position before it is given.
-    async fn hand_over(&self, event: WebhookEvent, before: Position) -> Result<(), Closed> {
+    /// Puts an event into the queue once there is room.
+    async fn hand_over(&self, event: WebhookEvent) -> Result<(), Closed> {
         let body = self.webhook.sender.body(&event);
         let max = self.webhook.max_queued;
         let n_bytes = u32::try_from(body.len()).unwrap_or(u32::MAX).min(max);
@@ -225,7 +215,6 @@ impl Feed {
             id: event.id,
             name: event.name,
             body,
-            before,
             after: self.reached.clone(),
             _room: room.expect("the semaphore is never closed"),
         };

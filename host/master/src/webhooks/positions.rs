@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::position::Position;
+use crate::replica::Replica;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::WebhookName;
 use crawler_process::clock::Clock;
@@ -17,7 +18,7 @@ use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
 use crawler_store::catalog::{Catalog, encode};
 use crawler_store::election::Leadership;
-use crawler_store::{Guard, Outcome, StoreError, Txn};
+use crawler_store::{Guard, Outcome, Revision, StoreError, Txn};
 
 /// Time for which a position is kept that no leader has a webhook for.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -47,17 +48,39 @@ struct Record {
 }
 
 impl Positions {
-    /// Returns the stored position of a webhook, or `None` if it has none. Errors of the store are waited out.
-    pub(super) async fn read(&self, webhook: &WebhookName) -> Option<Position> {
+    /// Returns the position from which on a webhook goes on, once the replica has all that was written before it was stored.
+    /// A webhook that has none begins with what happens from now on; its position is stored before it tells anything.
+    pub(super) async fn begin(&self, webhook: &WebhookName, replica: &mut Replica) -> Position {
+        let Some((position, stored_at)) = self.read(webhook).await else {
+            let position = Position::at(replica.after(None).await.revision);
+            let mut backoff = store_backoff();
+            while !self.save(webhook, &position).await {
+                tokio::time::sleep(backoff.next_delay()).await;
+            }
+            return position;
+        };
+        if position.revision() >= stored_at {
+            tracing::error!(%webhook, "the position of a webhook is of another store; all resources are sent");
+            return Position::default();
+        }
+        // A state that is behind would look like that of a store that was set back.
+        replica.reaches(stored_at).await;
+        position
+    }
+
+    /// Returns the stored position of a webhook and the revision of its write, or `None` if it has none. Errors of the store
+    /// are waited out.
+    async fn read(&self, webhook: &WebhookName) -> Option<(Position, Revision)> {
         let key = self.catalog.keys().webhook_position(webhook);
-        let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(5));
+        let mut backoff = store_backoff();
         loop {
             let error = match self.catalog.read::<Record>(&key).await {
-                Ok(record) => return record.map(|found| found.value.position),
+                Ok(record) => return record.map(|found| (found.value.position, found.revision)),
                 // Without a position the webhook would be silent about what it has missed.
                 Err(StoreError::Record { why, .. }) => {
                     tracing::error!(%webhook, why, "the position of a webhook does not decode");
-                    return Some(Position::default());
+                    let first_write = Revision(1);
+                    return Some((Position::default(), first_write));
                 }
                 Err(error) => telemetry::chain(&error),
             };
@@ -131,6 +154,10 @@ impl Positions {
     }
 }
 
+fn store_backoff() -> Backoff {
+    Backoff::new(Duration::from_millis(100), Duration::from_secs(5))
+}
+
 /// Future of a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
@@ -162,7 +189,6 @@ mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
-    use crawler_store::Revision;
     use crawler_store::election::take_lead;
     use crawler_store::keys::Keys;
     use crawler_store::twin::StoreTwin;
@@ -210,7 +236,8 @@ mod tests {
             for (name, is_there) in [&own, &gone, &old].into_iter().zip(there) {
                 let expected = is_there.then_some(&position);
                 let found = positions.read(name).await;
-                assert_eq!(found.as_ref(), expected, "{name} on day {day}");
+                let found = found.as_ref().map(|(position, _)| position);
+                assert_eq!(found, expected, "{name} on day {day}");
             }
         }
     }

@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::watching::{SOON, caught_up, followed};
 use super::*;
+use crate::observed::Observed;
 use crate::replica::Replica;
 use crate::webhooks::{
-    self, EventFilter, RetrySettings, SendError, SendWebhook, Webhook, WebhookEvent,
+    self, EventFilter, EventKind, RetrySettings, SendError, SendWebhook, Webhook, WebhookEvent,
 };
 use crawler_model::node::Role as NodeRole;
 use crawler_process::task::TaskScope;
@@ -427,7 +428,7 @@ async fn a_leader_that_stops_stores_the_position_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_came_and_went_while_events_waited_is_not_told() {
+async fn what_came_and_went_while_events_waited_is_told_once() {
     let (bench, scope) = followed().await;
     bench.add("a").await.unwrap();
     caught_up(&bench).await;
@@ -443,16 +444,92 @@ async fn what_came_and_went_while_events_waited_is_not_told() {
         bench.delete("d").await.unwrap();
         caught_up(&bench).await;
         bench.add("e").await.unwrap();
-        receiver.until(4).await;
+        receiver.until(5).await;
     };
     while_leading(&bench, &[hook], told).await;
-    let expected = ["b", "b", "c", "e"].map(|name| format!("added {name} Running"));
+    let expected = [
+        "added b Running",
+        "added b Running",
+        "added c Running",
+        "deleted d -",
+        "added e Running",
+    ];
     assert_eq!(receiver.bodies(), expected);
     scope.stop(SOON).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn after_a_restart_what_was_written_since_is_sent_with_a_mark() {
+async fn the_end_of_what_the_last_leader_has_told_is_told() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([]);
+    let hooks = [webhook("chat", &receiver)];
+    let told = async {
+        until_stored(&bench, "chat").await;
+        bench.add("b").await.unwrap();
+        receiver.until(1).await;
+    };
+    // This leader is cut off before it stores the position.
+    while_leading(&bench, &hooks, told).await;
+    bench.delete("b").await.unwrap();
+    caught_up(&bench).await;
+    while_leading(&bench, &hooks, receiver.until(2)).await;
+    assert_eq!(receiver.bodies(), ["added b Running", "deleted b -"]);
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_changed_before_it_was_told_is_told_to_each_filter() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    let receivers = [(); 3].map(|()| Receiver::replying([]));
+    let mut hooks = ["new", "changed", "all"].map(|name| webhook(name, &receivers[0]));
+    let kinds = [
+        vec![EventKind::Added],
+        vec![EventKind::Changed],
+        EventKind::ALL.to_vec(),
+    ];
+    for ((hook, receiver), kinds) in hooks.iter_mut().zip(&receivers).zip(kinds) {
+        hook.sender = receiver.clone();
+        hook.filter.kinds = kinds;
+    }
+    let stored = async {
+        for hook in &hooks {
+            until_stored(&bench, hook.name.as_str()).await;
+        }
+    };
+    while_leading(&bench, &hooks, stored).await;
+    bench.add("b").await.unwrap();
+    bench.end("b", ShardState::Finished).await;
+    caught_up(&bench).await;
+    let told = async {
+        for receiver in &receivers {
+            receiver.until(1).await;
+        }
+        bench.delete("b").await.unwrap();
+        receivers[2].until(2).await;
+    };
+    while_leading(&bench, &hooks, told).await;
+    let told = receivers.map(|receiver| receiver.bodies());
+    assert_eq!(told[0], ["added b Finished"]);
+    assert_eq!(told[1], ["changed b Finished"]);
+    assert_eq!(told[2], ["added b Finished", "deleted b -"]);
+    scope.stop(SOON).await;
+}
+
+/// Gives the master a replica of a new process, whose log begins with what it finds.
+fn restart(bench: &mut Bench) -> TaskScope {
+    let (replica, feeder) = Replica::new(bench.catalog().clone(), Strategy::default());
+    let restarted = TaskScope::new();
+    restarted.spawn("replica", feeder.run(restarted.stop_signal()));
+    bench.control.parts.replica = replica;
+    restarted
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_what_may_have_changed_is_sent_with_a_mark() {
     let (mut bench, scope) = followed().await;
     for name in ["a", "b", "c"] {
         bench.add(name).await.unwrap();
@@ -463,23 +540,161 @@ async fn after_a_restart_what_was_written_since_is_sent_with_a_mark() {
     while_leading(&bench, &hooks, until_stored(&bench, "chat")).await;
     bench.end("a", ShardState::Finished).await;
     bench.delete("c").await.unwrap();
-    // The log of a new process begins with what it finds.
-    let (replica, feeder) = Replica::new(bench.catalog().clone(), Strategy::default());
-    let restarted = TaskScope::new();
-    restarted.spawn("replica", feeder.run(restarted.stop_signal()));
-    bench.control.parts.replica = replica;
+    let restarted = restart(&mut bench);
     let told = async {
-        receiver.until(2).await;
-        bench.end("b", ShardState::Finished).await;
         receiver.until(3).await;
+        bench.end("b", ShardState::Finished).await;
+        receiver.until(4).await;
     };
     while_leading(&bench, &hooks, told).await;
     let expected = [
-        "deleted c - resync",
         "changed a Finished resync",
+        // Its worker may have been away.
+        "changed b Running resync",
+        "deleted c - resync",
         "changed b Finished",
     ];
     assert_eq!(receiver.bodies(), expected);
     restarted.stop(SOON).await;
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_the_loss_of_a_worker_is_told() {
+    let (mut bench, scope) = followed().await;
+    let keys = bench.catalog().keys().clone();
+    let unregistered = |id: &str| {
+        let id = id.parse().unwrap();
+        Txn::new().delete(keys.node(NodeRole::Worker, &id))
+    };
+    bench.write(unregistered("worker-2")).await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([]);
+    let hooks = [webhook("chat", &receiver)];
+    while_leading(&bench, &hooks, until_stored(&bench, "chat")).await;
+    // No record of the resource is written.
+    bench.write(unregistered("worker-1")).await;
+    let restarted = restart(&mut bench);
+    while_leading(&bench, &hooks, receiver.until(1)).await;
+    assert_eq!(receiver.bodies(), ["changed a Pending resync"]);
+    restarted.stop(SOON).await;
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_the_position_moves_with_each_deletion() {
+    let (mut bench, scope) = followed().await;
+    for name in ["a", "b", "c"] {
+        bench.add(name).await.unwrap();
+    }
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([Reply::Taken, Reply::Refused]);
+    let mut hook = webhook("chat", &receiver);
+    hook.filter.kinds = vec![EventKind::Deleted];
+    let hooks = [hook];
+    while_leading(&bench, &hooks, until_stored(&bench, "chat")).await;
+    for name in ["c", "b", "a"] {
+        bench.delete(name).await.unwrap();
+    }
+    let restarted = restart(&mut bench);
+    // The position is stored because the second call fails.
+    let told = async {
+        receiver.until(2).await;
+        let position = bench.catalog().keys().webhook_position(&hooks[0].name);
+        loop {
+            let record = bench.catalog().store().get(&position).await.unwrap();
+            let record = record.map(|entry| entry.value).unwrap_or_default();
+            if String::from_utf8_lossy(&record).contains("ahead") {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    while_leading(&bench, &hooks, told).await;
+    let n_calls = receiver.heard().len();
+    while_leading(&bench, &hooks, receiver.until(n_calls + 2)).await;
+    let told = receiver.bodies().split_off(n_calls);
+    assert_eq!(told, ["deleted b - resync", "deleted c - resync"]);
+    restarted.stop(SOON).await;
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_write_that_is_not_settled_at_a_restart_is_told() {
+    let (mut bench, scope) = followed().await;
+    for name in ["a", "b"] {
+        bench.add(name).await.unwrap();
+    }
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([]);
+    let mut hook = webhook("chat", &receiver);
+    hook.filter.kinds = vec![EventKind::Deleted];
+    let hooks = [hook];
+    while_leading(&bench, &hooks, until_stored(&bench, "chat")).await;
+    bench.end("a", ShardState::Finished).await;
+    let restarted = restart(&mut bench);
+    caught_up(&bench).await;
+    // The replica has the deletion as its last write, of which further parts may be on their way.
+    bench.delete("b").await.unwrap();
+    caught_up(&bench).await;
+    while_leading(&bench, &hooks, receiver.until(1)).await;
+    assert_eq!(receiver.bodies(), ["deleted b -"]);
+    restarted.stop(SOON).await;
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_second_read_of_all_records_finds_has_a_mark() {
+    let mut bench = bench().await;
+    bench.add("a").await.unwrap();
+    // Nothing is followed between the two reads.
+    let strategy = Strategy::default();
+    let (replica, feeder) = Replica::new(bench.catalog().clone(), strategy);
+    let first = Observed::read(bench.catalog(), strategy).await.unwrap();
+    feeder.publish(&first);
+    bench.control.parts.replica = replica;
+    let receiver = Receiver::replying([]);
+    let hooks = [webhook("chat", &receiver)];
+    let told = async {
+        until_stored(&bench, "chat").await;
+        bench.add("b").await.unwrap();
+        bench.end("a", ShardState::Finished).await;
+        let second = Observed::read_over(bench.catalog(), strategy, Arc::new(first));
+        feeder.publish(&second.await.unwrap());
+        receiver.until(2).await;
+    };
+    while_leading(&bench, &hooks, told).await;
+    let expected = ["changed a Finished resync", "added b Running resync"];
+    assert_eq!(receiver.bodies(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_is_behind_is_no_store_that_was_set_back() {
+    let (mut bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    let replica = bench.control.parts.replica.clone();
+    let follows = restart(&mut bench);
+    caught_up(&bench).await;
+    follows.stop(SOON).await;
+    let behind = std::mem::replace(&mut bench.control.parts.replica, replica.clone());
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([]);
+    let hooks = [webhook("chat", &receiver)];
+    let told = async {
+        until_stored(&bench, "chat").await;
+        bench.add("b").await.unwrap();
+        receiver.until(1).await;
+        until_stored(&bench, "chat").await;
+    };
+    while_leading(&bench, &hooks, told).await;
+    bench.control.parts.replica = behind;
+    while_leading(&bench, &hooks, tokio::time::sleep(SOON)).await;
+    assert_eq!(receiver.bodies(), ["added b Running"]);
+    bench.control.parts.replica = replica;
+    bench.end("a", ShardState::Finished).await;
+    while_leading(&bench, &hooks, receiver.until(2)).await;
+    let expected = ["added b Running", "changed a Finished"];
+    assert_eq!(receiver.bodies(), expected);
     scope.stop(SOON).await;
 }

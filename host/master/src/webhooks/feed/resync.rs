@@ -1,33 +1,32 @@
-//! Events for a receiver of which it is not known what it has missed: a pass over all resources.
-
-use std::ops::Bound;
+//! Events for a receiver of which it is not known what it has missed: a pass over all names.
 
 use tokio::task::coop::consume_budget;
 
-use super::{Closed, Feed};
-use crate::webhooks::known::Known;
+use super::{Closed, EventKind, Feed, WebhookEvent};
+use crate::observed::Observed;
 use crate::webhooks::position::Position;
-use crawler_model::id::{ResourceId, ResourceName};
+use crawler_model::id::ResourceName;
 use crawler_store::Revision;
 
 impl Feed {
-    /// Tells of the deletions since the position that are still known, and then of all resources whose records were written
-    /// since, in the order of names. The position moves with each name.
+    /// Passes over the names of resources and of deletions whose records are still there, in their order. It tells of each
+    /// end and each state since the position. The position moves with each name.
     pub(super) async fn resync(&mut self) -> Result<(), Closed> {
         tracing::warn!(
             webhook = %self.webhook.name,
-            "changes since the last event of a webhook are not all known; resources that were written since are sent"
+            "changes since the last event of a webhook are not all known; resources whose state may have changed are sent"
         );
+        self.told_early.clear();
+        self.order = None;
         let observed = self.replica.after(None).await;
-        // What changes during the pass is told after it.
-        let (number, until) = (observed.state_log.last(), observed.settled);
+        // The log tells what changes after this revision, also those changes that are noted already.
+        let until = observed.settled;
+        let number = observed.states_go_on_from(until);
         if self.reached.revision() > observed.revision {
             // The store was set back: nothing of what is there was told.
             self.reached = Position::default();
-            self.known = Known::default();
         }
         drop(observed);
-        self.tell_ends(until).await?;
         let mut last = None;
         while let Some(name) = self.pass(last.as_ref(), until).await? {
             last = Some(name);
@@ -37,36 +36,7 @@ impl Feed {
         Ok(())
     }
 
-    /// Tells of the deletions up to a revision whose records are still there, because the data is not removed yet.
-    async fn tell_ends(&mut self, until: Revision) -> Result<(), Closed> {
-        let mut last: Option<ResourceId> = None;
-        loop {
-            consume_budget().await;
-            let observed = self.replica.after(None).await;
-            let Some(deleting) = observed.deletions.after(last) else {
-                return Ok(());
-            };
-            let (id, name) = (deleting.value.id, &deleting.value.name);
-            last = Some(id);
-            let is_later = deleting.created > until;
-            let is_there = observed.resources.contains_key(name)
-                || observed.unreadable_resources.contains(name);
-            if is_later
-                || is_there
-                || !self.webhook.filter.is_about(name)
-                || self.reached.includes(name, deleting.created)
-            {
-                continue;
-            }
-            let event = self.end(name, id, true);
-            drop(observed);
-            if let Some(event) = event {
-                self.hand_over(event, self.reached.clone()).await?;
-            }
-        }
-    }
-
-    /// Tells of the resource that follows a name. Returns its name, or `None` if it was the last one.
+    /// Tells of the name that follows another one. Returns it, or `None` if there is none.
     async fn pass(
         &mut self,
         last: Option<&ResourceName>,
@@ -74,26 +44,61 @@ impl Feed {
     ) -> Result<Option<ResourceName>, Closed> {
         consume_budget().await;
         let observed = self.replica.after(None).await;
-        let first = match last {
-            Some(last) => Bound::Excluded(last.clone()),
-            None => Bound::Unbounded,
-        };
-        let mut following = observed.resources.range((first, Bound::Unbounded));
-        let Some((name, resource)) = following.next() else {
+        let Some(name) = observed.name_after(last) else {
             return Ok(None);
         };
-        let name = name.clone();
-        let is_missed = !self.reached.includes(&name, observed.written_at(resource));
-        let event = match is_missed && self.webhook.filter.is_about(&name) {
-            true => self.present(&observed, &name, true),
-            false => None,
+        let (end, state) = match self.webhook.filter.is_about(&name) {
+            true => (
+                self.missed_end(&observed, &name, until),
+                self.missed_state(&observed, &name),
+            ),
+            false => (None, None),
         };
-        let before = self.reached.clone();
-        self.reached.pass(&name, until);
         drop(observed);
-        if let Some(event) = event {
-            self.hand_over(event, before).await?;
+        // The last event of a name takes the position past it.
+        match (end, state) {
+            (Some(end), Some(state)) => {
+                self.hand_over(end).await?;
+                self.reached.pass(&name, until);
+                self.hand_over(state).await?;
+            }
+            (event, None) | (None, event) => {
+                self.reached.pass(&name, until);
+                if let Some(event) = event {
+                    self.hand_over(event).await?;
+                }
+            }
         }
         Ok(Some(name))
+    }
+
+    /// Returns the event of the last resource of a name that was deleted since the position, up to a revision. Its record is
+    /// there until the data is removed.
+    fn missed_end(
+        &self,
+        observed: &Observed,
+        name: &ResourceName,
+        until: Revision,
+    ) -> Option<WebhookEvent> {
+        let ends = observed.deletions.of_name(name);
+        let missed = ends.filter(|deleting| {
+            deleting.created <= until && !self.reached.includes(name, deleting.created)
+        });
+        let last = missed.max_by_key(|deleting| deleting.created)?;
+        self.end(name, last.value.id, true)
+    }
+
+    /// Returns the event of a resource that may be in another state since the position.
+    fn missed_state(&self, observed: &Observed, name: &ResourceName) -> Option<WebhookEvent> {
+        let state = observed.states.get(name)?;
+        if self.reached.includes(name, state.since) {
+            return None;
+        }
+        let is_new = !self.reached.includes(name, state.created);
+        let present = |kind| self.present(observed, name, (kind, true));
+        let added = is_new.then(|| present(EventKind::Added)).flatten();
+        // A webhook without `added` is told of the state all the same, unless the resource began with it.
+        let has_changed = !is_new || state.since > state.created;
+        added.or_else(|| has_changed.then(|| present(EventKind::Changed)).flatten())
     }
 }
