@@ -66,14 +66,12 @@ impl Leader {
             self.reconcile.counts.terms.add(1);
             let webhooks_term = self.webhooks_term(&leadership);
             let sending = webhooks::start(&self.webhooks, &webhooks_term, &stop);
-            let has_failed = sending.failed();
             tokio::select! {
                 biased;
                 () = stop.cancelled() => {}
                 () = leadership.lost().cancelled() => {
                     tracing::warn!("this master leads no longer");
                 }
-                () = has_failed.cancelled() => panic!("a task of a webhook has panicked"),
                 () = self.term(&leadership, &webhooks_term, &stop) => {}
             }
             // In the next term, or in that of another master, nobody else sends events.

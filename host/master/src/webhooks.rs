@@ -13,12 +13,14 @@
 //! change, and each is told in its last state. An event may be sent more than once. Its id follows from the change itself,
 //! so it is the same whoever sends it.
 
+use std::panic::AssertUnwindSafe;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures::FutureExt as _;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +29,7 @@ use super::replica::Replica;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{ResourceName, WebhookName};
 use crawler_process::clock::Clock;
+use crawler_process::retry::Backoff;
 use crawler_process::task::TaskScope;
 use crawler_store::catalog::Catalog;
 use crawler_store::election::Leadership;
@@ -44,8 +47,12 @@ use positions::Positions;
 
 /// Largest number of events and marks that wait in the queue of a webhook. Their bytes have a bound of their own.
 const QUEUE: usize = 1_000;
-/// Time that webhooks have at the end of a term, for the calls in hand and for their positions.
-pub(super) const STOP_GRACE: Duration = Duration::from_secs(5);
+/// Time that webhooks have at the end of a term to store their positions. The lead is held meanwhile.
+pub(super) const STOP_GRACE: Duration = Duration::from_secs(1);
+/// Wait after the first panic of a webhook in a term; it doubles with each further one.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// The longest wait after a panic.
+const MAX_WAIT: Duration = Duration::from_secs(5 * 60);
 
 /// A receiver of events, and what it is told.
 #[derive(Clone)]
@@ -220,7 +227,7 @@ pub(super) struct Term {
 pub(super) fn start(webhooks: &[Webhook], term: &Term, stop: &CancellationToken) -> TaskScope {
     let scope = TaskScope::under(stop);
     for webhook in webhooks {
-        let task = send_events(webhook.clone(), term.clone(), scope.stop_signal());
+        let task = keep_sending(webhook.clone(), term.clone(), scope.stop_signal());
         scope.spawn(format!("webhook {}", webhook.name), task);
     }
     scope
@@ -238,6 +245,24 @@ impl Term {
             catalog: self.catalog.clone(),
             leadership: self.leadership.clone(),
             clock: Arc::clone(&self.clock),
+        }
+    }
+}
+
+/// Sends the events of a webhook. A panic is a fault of this webhook alone: it goes on from its stored position.
+async fn keep_sending(webhook: Webhook, term: Term, stop: CancellationToken) {
+    let mut backoff = Backoff::new(FIRST_WAIT, MAX_WAIT);
+    loop {
+        let sending = send_events(webhook.clone(), term.clone(), stop.clone());
+        if AssertUnwindSafe(sending).catch_unwind().await.is_ok() {
+            return;
+        }
+        let wait = backoff.next_delay();
+        let wait_ms = wait.as_millis();
+        tracing::error!(webhook = %webhook.name, wait_ms, "a webhook has panicked and goes on after a wait");
+        let waited = stop.run_until_cancelled(tokio::time::sleep(wait)).await;
+        if waited.is_none() {
+            return;
         }
     }
 }

@@ -18,8 +18,6 @@ use crawler_process::telemetry;
 
 /// Shortest time between two writes of a position while nothing fails.
 const SAVE_PAUSE: Duration = Duration::from_secs(5);
-/// Time that the call in hand has when the process stops.
-const SEND_GRACE: Duration = Duration::from_secs(2);
 
 /// Sender of the events of one webhook, for one term of the leader.
 pub(super) struct Delivery {
@@ -110,7 +108,8 @@ impl Delivery {
             let sent = tokio::select! {
                 biased;
                 sent = sent => sent,
-                () = self.cut() => return Effort::Stopped,
+                // A receiver that hangs is not to hold up the next leader, which sends the event again.
+                () = stop.cancelled() => return Effort::Stopped,
             };
             let Err(error) = sent else {
                 tracing::debug!(webhook = %name, id = event.id, resource = %event.name, "event sent");
@@ -146,14 +145,6 @@ impl Delivery {
                 () = stop.cancelled() => return Effort::Stopped,
                 () = tokio::time::sleep_until(next_attempt) => {}
             }
-        }
-    }
-
-    /// Waits until a call is to be cut off: at once when another master leads, and after a while when the process stops.
-    async fn cut(&self) {
-        self.stop.cancelled().await;
-        if self.positions.leadership.is_held() {
-            tokio::time::sleep(SEND_GRACE).await;
         }
     }
 

@@ -30,6 +30,7 @@ enum Reply {
     /// Refused with a wish for a long wait.
     Busy,
     Never,
+    Panic,
 }
 
 /// Wait that a busy receiver asks for.
@@ -94,6 +95,7 @@ impl SendWebhook for Receiver {
                 retry_after: Some(BUSY_WAIT),
             }),
             Some(Reply::Never) => std::future::pending().await,
+            Some(Reply::Panic) => panic!("on purpose"),
         }
     }
 }
@@ -420,10 +422,39 @@ async fn a_leader_that_stops_stores_the_position_first() {
     };
     let in_time = tokio::time::timeout(PATIENCE, told).await;
     in_time.expect("in time");
+    let stopped_at = tokio::time::Instant::now();
     assert_eq!(term.stop(webhooks::STOP_GRACE).await, [""; 0]);
+    let time = stopped_at.elapsed();
+    assert!(
+        time < webhooks::STOP_GRACE,
+        "the lead was held for {time:?}"
+    );
     while_leading(&bench, &hooks, receiver.until(3)).await;
     let expected = ["b", "c", "c"].map(|name| format!("added {name} Running"));
     assert_eq!(receiver.bodies(), expected);
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_webhook_that_panics_goes_on_and_ends_nothing_else() {
+    let (bench, scope) = followed().await;
+    let faulty = Receiver::replying([Reply::Taken, Reply::Panic, Reply::Panic]);
+    let other = Receiver::replying([]);
+    let hooks = [webhook("faulty", &faulty), webhook("other", &other)];
+    let told = async {
+        until_stored(&bench, "faulty").await;
+        until_stored(&bench, "other").await;
+        bench.add("a").await.unwrap();
+        faulty.until(1).await;
+        until_stored(&bench, "faulty").await;
+        bench.add("b").await.unwrap();
+        faulty.until(4).await;
+        other.until(2).await;
+    };
+    while_leading(&bench, &hooks, told).await;
+    let expected = ["a", "b", "b", "b"].map(|name| format!("added {name} Running"));
+    assert_eq!(faulty.bodies(), expected);
+    assert_eq!(other.bodies().len(), 2);
     scope.stop(SOON).await;
 }
 
