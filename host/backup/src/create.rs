@@ -61,9 +61,7 @@ pub async fn create(
     Ok(manifest)
 }
 
-/// Lists all keys that are not under leases; an error if nodes are there. Positions of webhooks are left out: they are
-/// revisions, and those of the store that a backup is restored into are others. So is the id of the store, by which other
-/// readers are told that.
+/// Lists all keys that are not under leases and that mean something in another store too; an error if nodes are there.
 async fn look(catalog: &Catalog) -> Result<Listing, BackupError> {
     let keys = catalog.keys();
     let listed = catalog.store().list(&keys.all()).await;
@@ -80,11 +78,9 @@ async fn look(catalog: &Catalog) -> Result<Listing, BackupError> {
     if !nodes.is_empty() {
         return Err(BackupError::Running { nodes });
     }
-    let (positions, store_id) = (keys.webhook_positions(), keys.store_id());
-    listing.entries.retain(|entry| {
-        let is_of_this_store = entry.key.starts_with(&positions) || entry.key == store_id;
-        !keys.is_leased(&entry.key) && !is_of_this_store
-    });
+    listing
+        .entries
+        .retain(|entry| !keys.is_leased(&entry.key) && !keys.is_of_this_store(&entry.key));
     Ok(listing)
 }
 

@@ -72,7 +72,8 @@ pub async fn restore(
     Ok(manifest)
 }
 
-/// Reads the records of the archive. All of them are of a cluster, and none is of a process that runs.
+/// Reads the records of the archive. All of them are of a cluster, and none is of a process that runs. Those that mean nothing
+/// in another store are passed over: backups of earlier versions have some.
 async fn records(
     archive: &Archive,
     manifest: &Manifest,
@@ -80,14 +81,17 @@ async fn records(
 ) -> Result<Vec<RecordLine>, BackupError> {
     let (keys, all) = (catalog.keys(), catalog.keys().all());
     let lines = lines::<RecordLine>(archive.records_file(), manifest.records.sha256).await?;
-    let records: Vec<RecordLine> = lines.try_collect().await?;
+    let mut records: Vec<RecordLine> = lines.try_collect().await?;
     let is_foreign = |key: &str| !key.starts_with(&all) || keys.is_leased(key);
     match records.iter().find(|record| is_foreign(&record.key)) {
         Some(RecordLine { key, .. }) => {
             let why = format!("{key:?} is no key of a stopped cluster");
             Err(archive.damaged(vec![why]))
         }
-        None => Ok(records),
+        None => {
+            records.retain(|record| !keys.is_of_this_store(&record.key));
+            Ok(records)
+        }
     }
 }
 

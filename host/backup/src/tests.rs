@@ -231,6 +231,23 @@ async fn an_archive_with_anything_else_than_a_cluster_is_refused() {
 }
 
 #[tokio::test]
+async fn records_that_hold_for_one_store_are_not_restored() {
+    for (from, to) in [
+        ("/crawler/resources/crawl-0", "/crawler/store-id"),
+        ("/crawler/resources/crawl-0", "/crawler/webhooks/chat"),
+    ] {
+        let cluster = Cluster::with_crawls().await;
+        cluster.back_up().await.unwrap();
+        forge(&cluster.archive(), "records.jsonl", from, to).await;
+        let other = Cluster::empty();
+        other.restore(&cluster.archive()).await.unwrap();
+        let mut expected = cluster.records().await;
+        expected.remove(from);
+        assert_eq!(other.records().await, expected, "{to}");
+    }
+}
+
+#[tokio::test]
 async fn a_backup_of_a_bucket_is_not_restored_into_a_folder() {
     let cluster = Cluster::with_crawls().await;
     cluster.back_up().await.unwrap();

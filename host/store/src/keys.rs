@@ -294,6 +294,12 @@ impl Keys {
         leased.any(|prefix| key.starts_with(prefix))
     }
 
+    /// Returns true if a key means something in this store alone, and nothing in one that a backup is restored into: the id of
+    /// the store, and the positions of webhooks, which are revisions.
+    pub fn is_of_this_store(&self, key: &str) -> bool {
+        key == self.store_id() || key.starts_with(&self.webhook_positions())
+    }
+
     /// Key of the mark below which no id is issued again.
     pub fn ids(&self) -> String {
         format!("{}/ids", self.prefix)
@@ -432,6 +438,11 @@ mod tests {
             assignment,
         ] {
             assert!(!keys.is_leased(&stays), "{stays}");
+            assert!(!keys.is_of_this_store(&stays), "{stays}");
+        }
+        let position = keys.webhook_position(&"chat".parse().unwrap());
+        for of_this_store in [keys.store_id(), position] {
+            assert!(keys.is_of_this_store(&of_this_store), "{of_this_store}");
         }
     }
 
