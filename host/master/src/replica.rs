@@ -219,8 +219,7 @@ impl Feeder {
         let mut observed = read.await?;
         let from = observed.revision;
         let mut watch = self.catalog.store().watch(&keys.all(), from).await?;
-        self.publish(&observed);
-        self.is_followed.store(true, Ordering::Relaxed);
+        self.follow_from(&observed);
         backoff.reset();
         let read_at = Instant::now();
         loop {
@@ -251,8 +250,14 @@ impl Feeder {
         }
     }
 
+    /// Makes this the present state, from which on the store is followed.
+    pub(super) fn follow_from(&self, observed: &Observed) {
+        self.is_followed.store(true, Ordering::Relaxed);
+        self.publish(observed);
+    }
+
     /// Makes this the present state.
-    pub(super) fn publish(&self, observed: &Observed) {
+    fn publish(&self, observed: &Observed) {
         let present = Arc::new(observed.clone());
         self.present.send_replace(Some(present));
     }

@@ -227,6 +227,18 @@ impl ResourceLog {
         gap.is_some_and(|(_, now)| *now == revision)
     }
 
+    /// Returns the revision up to which a reader knows all writes that has every change before those of this revision. A gap
+    /// that ends here may hold writes of any revision within it. Revision 0 stands for one that is not known any more.
+    pub(crate) fn certain_before(&self, revision: Revision) -> Revision {
+        let before = Revision(revision.0.saturating_sub(1));
+        match self.gaps.get_prev(&before) {
+            Some((before_gap, now)) if *now == revision => *before_gap,
+            // The gap that ended here may be among those that were dropped.
+            Some(_) | None if revision <= self.since => Revision::default(),
+            Some(_) | None => before,
+        }
+    }
+
     /// Returns true if the changes that follow a number and have this revision come in the order of their names, all of
     /// which are behind `name`.
     pub(crate) fn is_in_order(&self, number: u64, revision: Revision, name: &ResourceName) -> bool {
@@ -309,6 +321,8 @@ mod tests {
         assert_eq!(found, [Some(0), Some(1), None, None, Some(2)]);
         let is_after_gap = [6, 8, 9, 10].map(|revision| log.is_after_gap(Revision(revision)));
         assert_eq!(is_after_gap, [false, false, true, false]);
+        let certain = [4, 6, 9, 10].map(|revision| log.certain_before(Revision(revision)).0);
+        assert_eq!(certain, [0, 5, 6, 9]);
         // Nothing can have been missed between two revisions that follow each other.
         log.note_gap(Revision(9), Revision(10));
         for n in 0..GAPS_MAX as u64 {
@@ -317,6 +331,7 @@ mod tests {
         }
         assert_eq!(log.gaps.len(), GAPS_MAX);
         assert_eq!(log.number_at(Revision(6)), None, "the oldest gap is gone");
+        assert_eq!(log.certain_before(Revision(9)), Revision(0));
         assert_eq!(log.number_at(Revision(9)), Some(2));
     }
 

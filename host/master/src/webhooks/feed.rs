@@ -94,8 +94,8 @@ impl Feed {
         let event = self.event_of(&observed, change);
         self.seen = Some(number);
         // All changes of earlier writes were handed over.
-        self.reached
-            .advance(Position::before(change.revision, None));
+        let certain = observed.state_log.certain_before(change.revision);
+        self.reached.advance(Position::at(certain));
         let after = self.position_after(&observed, number, change);
         self.reached.advance(after);
         // A receiver that is slow keeps no old state in memory.
@@ -191,18 +191,22 @@ impl Feed {
         let Change { revision, name, .. } = change;
         // Further changes of a write that is not settled may be on their way.
         if next.revision != *revision || *revision > observed.settled {
-            return Position::before(next.revision, None);
+            return Position::at(log.certain_before(next.revision));
         }
+        let before = Position::at(log.certain_before(*revision));
         // A name may have two changes in one write.
         if next.name == *name {
-            return Position::before(*revision, None);
+            return before;
         }
         let is_in_order = match self.order {
             Some((judged, is_in_order)) if judged == *revision => is_in_order,
             Some(_) | None => log.is_in_order(number, *revision, name),
         };
         self.order = Some((*revision, is_in_order));
-        Position::before(*revision, is_in_order.then_some(name))
+        match is_in_order {
+            true => before.with_names_up_to(name, *revision),
+            false => before,
+        }
     }
 
     /// Puts an event into the queue once there is room.

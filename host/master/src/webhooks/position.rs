@@ -36,17 +36,13 @@ impl Position {
         }
     }
 
-    /// Returns the position of a receiver that was sent all events before a revision and, if there is a name, those of this
-    /// revision for names up to it.
-    pub(super) fn before(revision: Revision, name: Option<&ResourceName>) -> Self {
-        let ahead = name.map(|name| Ahead {
+    /// Returns this position for a receiver that, for names up to this one, was sent all events up to a later revision.
+    pub(super) fn with_names_up_to(self, name: &ResourceName, revision: Revision) -> Self {
+        let ahead = Some(Ahead {
             name: name.clone(),
             revision: revision.0,
         });
-        Self {
-            revision: revision.0.saturating_sub(1),
-            ahead,
-        }
+        Self { ahead, ..self }
     }
 
     /// Returns the revision up to which the events of all names were sent.
@@ -97,12 +93,11 @@ mod tests {
 
     #[test]
     fn names_of_one_write_are_included_up_to_the_last_one() {
-        let position = Position::before(Revision(8), Some(&name("m")));
+        let position = Position::at(Revision(7)).with_names_up_to(&name("m"), Revision(8));
         assert!(includes(&position, "z", 7) && includes(&position, "m", 8));
         assert!(!includes(&position, "n", 8) && !includes(&position, "a", 9));
-        let position = Position::before(Revision(8), None);
+        let position = Position::at(Revision(7));
         assert!(includes(&position, "a", 7) && !includes(&position, "a", 8));
-        assert_eq!(position, Position::at(Revision(7)));
     }
 
     #[test]
@@ -114,12 +109,15 @@ mod tests {
         }
         assert!(includes(&position, "b", 20) && !includes(&position, "c", 6));
         // The next leader knows the changes since the position.
-        position.advance(Position::before(Revision(9), Some(&name("k"))));
+        let further = |base, text| {
+            Position::at(Revision(base)).with_names_up_to(&name(text), Revision(base + 1))
+        };
+        position.advance(further(8, "k"));
         assert!(includes(&position, "b", 20) && includes(&position, "c", 8));
         position.advance(Position::at(Revision(20)));
         assert_eq!(position, Position::at(Revision(20)));
-        position.advance(Position::before(Revision(21), Some(&name("k"))));
-        position.advance(Position::before(Revision(21), Some(&name("l"))));
+        position.advance(further(20, "k"));
+        position.advance(further(20, "l"));
         assert!(includes(&position, "l", 21) && !includes(&position, "m", 21));
     }
 

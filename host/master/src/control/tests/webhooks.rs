@@ -683,7 +683,7 @@ async fn what_a_second_read_of_all_records_finds_has_a_mark() {
     let strategy = Strategy::default();
     let (replica, feeder) = Replica::new(bench.catalog().clone(), strategy);
     let first = Observed::read(bench.catalog(), strategy).await.unwrap();
-    feeder.publish(&first);
+    feeder.follow_from(&first);
     bench.control.parts.replica = replica;
     let receiver = Receiver::replying([]);
     let hooks = [webhook("chat", &receiver)];
@@ -692,12 +692,54 @@ async fn what_a_second_read_of_all_records_finds_has_a_mark() {
         bench.add("b").await.unwrap();
         bench.end("a", ShardState::Finished).await;
         let second = Observed::read_over(bench.catalog(), strategy, Arc::new(first));
-        feeder.publish(&second.await.unwrap());
+        feeder.follow_from(&second.await.unwrap());
         receiver.until(2).await;
     };
     while_leading(&bench, &hooks, told).await;
     let expected = ["changed a Finished resync", "added b Running resync"];
     assert_eq!(receiver.bodies(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_leader_leaves_of_a_second_read_is_told() {
+    for follows in [true, false] {
+        let (mut bench, scope) = followed().await;
+        for name in ["a", "b", "c"] {
+            bench.add(name).await.unwrap();
+        }
+        caught_up(&bench).await;
+        let strategy = Strategy::default();
+        let (replica, feeder) = Replica::new(bench.catalog().clone(), strategy);
+        let first = Observed::read(bench.catalog(), strategy).await.unwrap();
+        feeder.follow_from(&first);
+        let follower = std::mem::replace(&mut bench.control.parts.replica, replica);
+        let receiver = Receiver::replying([Reply::Taken, Reply::Refused, Reply::Refused]);
+        let hooks = [webhook("chat", &receiver)];
+        while_leading(&bench, &hooks, until_stored(&bench, "chat")).await;
+        // Nothing is followed between this read and the first one.
+        for name in ["b", "a", "c"] {
+            bench.end(name, ShardState::Finished).await;
+        }
+        let read = Observed::read_over(bench.catalog(), strategy, Arc::new(first));
+        let second = read.await.unwrap();
+        feeder.follow_from(&second);
+        // The leader is cut off behind the first name.
+        while_leading(&bench, &hooks, receiver.until(3)).await;
+        let expected = ["a", "b", "b"].map(|name| format!("changed {name} Finished resync"));
+        assert_eq!(receiver.bodies(), expected);
+        if follows {
+            bench.control.parts.replica = follower;
+            caught_up(&bench).await;
+        } else {
+            let read = Observed::read_over(bench.catalog(), strategy, Arc::new(second));
+            feeder.follow_from(&read.await.unwrap());
+        }
+        while_leading(&bench, &hooks, receiver.until(5)).await;
+        let mark = if follows { "" } else { " resync" };
+        let expected = ["b", "c"].map(|name| format!("changed {name} Finished{mark}"));
+        assert_eq!(receiver.bodies().split_off(3), expected);
+        scope.stop(SOON).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]
