@@ -172,10 +172,11 @@ impl Observed {
         self.state_log.note_gap(before.settled, revision);
         for (name, is_new) in &self.differing(before) {
             self.log.note(revision, name, *is_new, self.resources.len());
-            let written_at = self.resources.get(name);
-            let written_at = written_at.map(|resource| self.written_at(resource));
+            let resource = self.resources.get(name);
+            // A worker may have been lost after the last write.
+            let since = resource.map(|resource| self.certain_since(resource));
             // A record that is gone has no write that tells when.
-            let since = written_at.filter(|written_at| *written_at > before.settled);
+            let since = since.filter(|since| *since > before.settled);
             let since = since.unwrap_or(revision);
             self.note_state((before.settled, revision), since, name);
         }

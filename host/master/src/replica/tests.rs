@@ -204,6 +204,48 @@ async fn what_differs_when_all_is_read_anew_is_a_change() {
 }
 
 #[tokio::test]
+async fn a_state_is_no_older_than_the_loss_of_its_worker() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = catalog(&folder);
+    let keys = catalog.keys();
+    let resource = resource(1, PlacementSpec::default());
+    let name = &resource.spec.name;
+    let node = worker(worker_id(1).as_str(), 10, &[]);
+    let shard = ShardId::only(resource.id);
+    let record = ShardRecord {
+        state: ShardState::Assigned,
+        owner: Some(Owner {
+            node: node.id.clone(),
+            incarnation: node.incarnation,
+        }),
+        ..ShardRecord::new(name.clone())
+    };
+    let crawled = Txn::new()
+        .put(keys.node(Role::Worker, &node.id), encode(&node))
+        .put(keys.resource(name), encode(&resource))
+        .put(keys.shard(shard), encode(&record))
+        .put(
+            keys.assignment(&node.id, shard),
+            encode(&assignment(&resource)),
+        );
+    catalog.store().commit(crawled).await.unwrap();
+    let strategy = Strategy::LeastLoad;
+    let before = Arc::new(Observed::read(&catalog, strategy).await.unwrap());
+    // Nothing is followed between the two reads.
+    for txn in [
+        Txn::new().put(keys.shard(shard), encode(&record)),
+        Txn::new().delete(keys.node(Role::Worker, &node.id)),
+    ] {
+        catalog.store().commit(txn).await.unwrap();
+    }
+    let read = Observed::read_over(&catalog, strategy, before.clone()).await;
+    let read = read.unwrap();
+    let (then, now) = (&before.states[name], &read.states[name]);
+    assert_ne!(now.phase, then.phase);
+    assert_eq!(now.since, read.revision);
+}
+
+#[tokio::test]
 async fn a_replica_has_what_was_written_before_and_after_it_began() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = catalog(&folder);
