@@ -15,7 +15,7 @@ use super::resource_log::{ChangeKind, ResourceLog};
 use super::{Observed, crawling};
 use crate::phase::phase_word;
 use crawler_model::id::{Generation, NodeId, ResourceId, ResourceName, Run};
-use crawler_model::resource::{Resource, ShardId, ShardRecord};
+use crawler_model::resource::{Deleting, Resource, ShardId, ShardRecord};
 use crawler_store::Revision;
 use crawler_store::catalog::Versioned;
 
@@ -167,10 +167,25 @@ impl Observed {
         self.log = before.log.clone();
         self.state_log = before.state_log.clone();
         self.states = before.states.clone();
-        // A resource that came and went in between differs nowhere.
+        // A resource that came and went in between differs nowhere. Its deletion may be there.
         self.log.note_gap(before.settled, revision);
         self.state_log.note_gap(before.settled, revision);
-        for (name, is_new) in &self.differing(before) {
+        let mut differing = self.differing(before);
+        let mut ends = BTreeMap::<ResourceName, Vec<ResourceId>>::new();
+        for deleting in self.deletions.since(&before.deletions) {
+            let Deleting { name, id, .. } = &deleting.value;
+            differing.entry(name.clone()).or_insert(false);
+            ends.entry(name.clone()).or_default().push(*id);
+            // The log keeps the last end of a name, which may be that of a later resource.
+            if before.states.get(name).is_some_and(|known| known.id == *id) {
+                self.states.remove(name);
+            }
+        }
+        for (name, is_new) in &differing {
+            for id in ends.remove(name).unwrap_or_default() {
+                let (end, n_resources) = (ChangeKind::Ended(id), self.resources.len());
+                self.state_log.note_state(revision, name, end, n_resources);
+            }
             self.log.note(revision, name, *is_new, self.resources.len());
             let resource = self.resources.get(name);
             // A worker may have been lost after the last write.

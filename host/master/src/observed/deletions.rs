@@ -48,6 +48,15 @@ impl Deletions {
             .map(|known| &**known)
     }
 
+    /// Returns the deletions that an earlier state does not have, in the order in which they began.
+    pub(super) fn since(&self, before: &Self) -> Vec<&Versioned<Deleting>> {
+        let new = self.by_id.iter();
+        let new = new.filter(|(id, _)| !before.by_id.contains_key(*id));
+        let mut new: Vec<&Versioned<Deleting>> = new.map(|(_, deleting)| &**deleting).collect();
+        new.sort_by_key(|deleting| deleting.created);
+        new
+    }
+
     /// Returns the name that follows another one, or the first of all.
     pub(crate) fn name_after(&self, name: Option<&ResourceName>) -> Option<ResourceName> {
         let first = name.map_or(Bound::Unbounded, |name| {

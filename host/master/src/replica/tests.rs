@@ -204,6 +204,68 @@ async fn what_differs_when_all_is_read_anew_is_a_change() {
 }
 
 #[tokio::test]
+async fn what_came_and_went_between_two_reads_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = catalog(&folder);
+    let keys = catalog.keys();
+    let [earlier, known, brief, twice, mut again] =
+        [1, 2, 3, 4, 5].map(|id| resource(id, PlacementSpec::default()));
+    again.spec.name = twice.spec.name.clone();
+    let deleted = |resource: &Resource| {
+        let deleting = Deleting {
+            name: resource.spec.name.clone(),
+            id: resource.id,
+            requests: Vec::new(),
+            owners: Vec::new(),
+            deleted_at: 1,
+            purge: false,
+            stopped_at: None,
+            items_cut: false,
+            rest: None,
+        };
+        Txn::new()
+            .delete(keys.resource(&resource.spec.name))
+            .put(keys.deleting(resource.id), encode(&deleting))
+    };
+    let added =
+        |resource: &Resource| Txn::new().put(keys.resource(&resource.spec.name), encode(resource));
+    for txn in [
+        added(&earlier),
+        deleted(&earlier),
+        added(&known),
+        added(&twice),
+    ] {
+        catalog.store().commit(txn).await.unwrap();
+    }
+    let strategy = Strategy::LeastLoad;
+    let before = Arc::new(Observed::read(&catalog, strategy).await.unwrap());
+    for txn in [
+        deleted(&known),
+        added(&brief),
+        deleted(&brief),
+        deleted(&twice),
+        added(&again),
+        deleted(&again),
+    ] {
+        catalog.store().commit(txn).await.unwrap();
+    }
+    let read = Observed::read_over(&catalog, strategy, before).await;
+    let read = read.unwrap();
+    let names = [&known, &brief, &again].map(|resource| &resource.spec.name);
+    let (changes, _) = read.log.after(0, usize::MAX);
+    let found: Vec<_> = changes.iter().map(|change| &change.name).collect();
+    assert_eq!(found, names);
+    let (changes, _) = read.state_log.after(0, usize::MAX);
+    let ends: Vec<_> = changes
+        .iter()
+        .map(|change| (&change.name, change.kind))
+        .collect();
+    let ids = [known.id, brief.id, again.id].map(ChangeKind::Ended);
+    let last_ends: Vec<_> = names.into_iter().zip(ids).collect();
+    assert_eq!(ends, last_ends);
+}
+
+#[tokio::test]
 async fn a_state_is_no_older_than_the_loss_of_its_worker() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = catalog(&folder);
