@@ -269,13 +269,18 @@ async fn keep_sending(webhook: Webhook, term: Term, stop: CancellationToken) {
 
 async fn send_events(webhook: Webhook, mut term: Term, stop: CancellationToken) {
     let positions = term.positions();
-    let position = positions.begin(&webhook.name, &mut term.replica);
-    let Some(position) = stop.run_until_cancelled(position).await else {
+    let beginning = async {
+        let store_id = positions.store_id(&webhook.name).await;
+        let position = positions.begin(&webhook.name, &mut term.replica).await;
+        (store_id, position)
+    };
+    let Some((store_id, position)) = stop.run_until_cancelled(beginning).await else {
         return;
     };
     let (sender, receiver) = mpsc::channel(QUEUE);
     let (replica, clock) = (term.replica, term.clock);
-    let feed = Feed::new(webhook.clone(), (replica, clock), position.clone(), sender);
+    let webhook_of_store = (webhook.clone(), store_id);
+    let feed = Feed::new(webhook_of_store, (replica, clock), position.clone(), sender);
     let delivery = Delivery::new(webhook, positions, position, stop);
     tokio::select! {
         biased;

@@ -29,6 +29,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Reader of changes for one webhook.
 pub(super) struct Feed {
     webhook: Webhook,
+    /// Id of the store that events are of.
+    store_id: String,
     replica: Replica,
     clock: Arc<dyn Clock>,
     queue: mpsc::Sender<Queued>,
@@ -50,9 +52,9 @@ pub(super) struct Feed {
 struct Closed;
 
 impl Feed {
-    /// Creates a feed that goes on from this position.
+    /// Creates a feed that goes on from this position in the store with this id.
     pub(super) fn new(
-        webhook: Webhook,
+        (webhook, store_id): (Webhook, String),
         (replica, clock): (Replica, Arc<dyn Clock>),
         position: Position,
         queue: mpsc::Sender<Queued>,
@@ -60,6 +62,7 @@ impl Feed {
         Self {
             room: Arc::new(Semaphore::new(webhook.max_queued as usize)),
             webhook,
+            store_id,
             replica,
             clock,
             queue,
@@ -144,7 +147,12 @@ impl Feed {
                 let event = self.present(observed, name, (EventKind::Changed, resync))?;
                 (told_early.as_ref() != Some(&event.id)).then_some(event)
             }
-            ChangeKind::Ended(id) => self.end(name, id, resync),
+            ChangeKind::Ended(id) => {
+                // What was found by a read of all records has another revision than its write.
+                let deleting = observed.deletions.get(id);
+                let at = deleting.map_or(*revision, |deleting| deleting.created);
+                self.end(name, (id, at), resync)
+            }
         }
     }
 
@@ -159,7 +167,7 @@ impl Feed {
         let state = observed.states.get(name)?;
         let is_wanted = self.webhook.filter.selects(kind, Some(state.phase));
         is_wanted.then(|| WebhookEvent {
-            id: id_of_state(name, state),
+            id: id_of_state(&self.store_id, name, state),
             kind,
             name: name.clone(),
             resource: Some(Box::new(observed_view(observed, resource))),
@@ -168,12 +176,17 @@ impl Feed {
         })
     }
 
-    /// Returns the event of a resource that is not there any more.
-    fn end(&self, name: &ResourceName, id: ResourceId, resync: bool) -> Option<WebhookEvent> {
+    /// Returns the event of a resource that is not there any more, since the write at a revision.
+    fn end(
+        &self,
+        name: &ResourceName,
+        (id, at): (ResourceId, Revision),
+        resync: bool,
+    ) -> Option<WebhookEvent> {
         let kind = EventKind::Deleted;
         let is_wanted = self.webhook.filter.selects(kind, None);
         is_wanted.then(|| WebhookEvent {
-            id: id_of_end(name, id),
+            id: id_of_end(&self.store_id, name, (id, at)),
             kind,
             name: name.clone(),
             resource: None,
@@ -228,7 +241,7 @@ impl Feed {
 }
 
 /// Returns the id of the event that a resource is in a state. Masters that have followed the same writes give it the same one.
-fn id_of_state(name: &ResourceName, state: &ResourceState) -> String {
+fn id_of_state(store_id: &str, name: &ResourceName, state: &ResourceState) -> String {
     let ResourceState {
         id,
         generation,
@@ -239,13 +252,15 @@ fn id_of_state(name: &ResourceName, state: &ResourceState) -> String {
     } = state;
     let since = since.0;
     event_id(&format!(
-        "{name}\n{id}\n{generation}\n{run}\n{phase}\n{since}"
+        "{store_id}\n{name}\n{id}\n{generation}\n{run}\n{phase}\n{since}"
     ))
 }
 
-/// Returns the id of the event that a resource is not there any more, which happens once.
-fn id_of_end(name: &ResourceName, id: ResourceId) -> String {
-    event_id(&format!("{name}\n{id}\ndeleted"))
+/// Returns the id of the event that a resource is not there any more, which happens once. After a restore, resources have
+/// the ids again that they had in another store.
+fn id_of_end(store_id: &str, name: &ResourceName, (id, at): (ResourceId, Revision)) -> String {
+    let at = at.0;
+    event_id(&format!("{store_id}\n{name}\n{id}\n{at}\ndeleted"))
 }
 
 fn event_id(text: &str) -> String {
@@ -253,4 +268,30 @@ fn event_id(text: &str) -> String {
     let digest = Digest::of(text.as_bytes()).to_string();
     let digest: String = digest.chars().take(32).collect();
     format!("msg_{digest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawler_model::id::{Generation, Run};
+
+    #[test]
+    fn ids_of_events_do_not_come_back_after_a_restore() {
+        let name: ResourceName = "a".parse().unwrap();
+        let id = ResourceId(1);
+        let end = |store_id, at| id_of_end(store_id, &name, (id, Revision(at)));
+        assert_eq!(end("one", 5), end("one", 5));
+        assert_ne!(end("one", 5), end("two", 5));
+        assert_ne!(end("one", 5), end("one", 6));
+        let state = ResourceState {
+            id,
+            created: Revision(4),
+            generation: Generation(1),
+            run: Run(1),
+            phase: "Running",
+            since: Revision(5),
+        };
+        let [one, two] = ["one", "two"].map(|store_id| id_of_state(store_id, &name, &state));
+        assert_ne!(one, two);
+    }
 }

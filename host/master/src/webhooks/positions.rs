@@ -18,6 +18,7 @@ use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
 use crawler_store::catalog::{Catalog, encode};
 use crawler_store::election::Leadership;
+use crawler_store::store_id::store_id;
 use crawler_store::{Guard, Outcome, Revision, StoreError, Txn};
 
 /// Time for which a position is kept that no leader has a webhook for.
@@ -66,6 +67,19 @@ impl Positions {
         // A state that is behind would look like that of a store that was set back.
         replica.reaches(stored_at).await;
         position
+    }
+
+    /// Returns the id of the store. Errors of the store are waited out.
+    pub(super) async fn store_id(&self, webhook: &WebhookName) -> String {
+        let mut backoff = store_backoff();
+        loop {
+            let error = match store_id(&self.catalog).await {
+                Ok(id) => return id,
+                Err(error) => telemetry::chain(&error),
+            };
+            tracing::warn!(%webhook, error, "the id of the store cannot be read for a webhook");
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
     }
 
     /// Returns the stored position of a webhook and the revision of its write, or `None` if it has none. Errors of the store

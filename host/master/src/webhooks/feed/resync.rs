@@ -85,7 +85,7 @@ impl Feed {
             deleting.created <= until && !self.reached.includes(name, deleting.created)
         });
         let last = missed.max_by_key(|deleting| deleting.created)?;
-        self.end(name, last.value.id, true)
+        self.end(name, (last.value.id, last.created), true)
     }
 
     /// Returns the event of a resource that may be in another state since the position.
