@@ -100,6 +100,11 @@ impl Replica {
         .await
     }
 
+    /// Returns the state once it includes all writes up to a revision.
+    pub(super) async fn settled(&mut self, revision: Revision) -> Arc<Observed> {
+        self.once(|present| present.settled >= revision).await
+    }
+
     /// Acts as if the store could not be followed.
     #[cfg(test)]
     pub(super) fn lose(&self) {

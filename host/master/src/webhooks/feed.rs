@@ -25,6 +25,8 @@ mod resync;
 
 /// Shortest time between two looks for changes.
 const PAUSE: Duration = Duration::from_millis(200);
+/// Longest wait for the rest of a write. If nothing else is written, nothing tells that a write is complete.
+const SETTLE_TIME: Duration = Duration::from_secs(1);
 
 /// Reader of changes for one webhook.
 pub(super) struct Feed {
@@ -41,6 +43,8 @@ pub(super) struct Feed {
     seen: Option<u64>,
     /// Position once all that was handed over is sent.
     reached: Position,
+    /// The last write whose rest was waited for.
+    waited_for: Option<Revision>,
     /// The last write that was judged, and whether its changes are in the order of their names.
     order: Option<(Revision, bool)>,
     /// Resources that were told as new in a state whose own change is still to come, with the ids of these events. Without
@@ -68,6 +72,7 @@ impl Feed {
             queue,
             seen: None,
             reached: position,
+            waited_for: None,
             order: None,
             told_early: BTreeMap::new(),
         }
@@ -94,6 +99,12 @@ impl Feed {
         let Some((number, change)) = observed.state_log.next(seen) else {
             return self.pause(observed).await;
         };
+        let revision = change.revision;
+        if revision > observed.settled && self.waited_for != Some(revision) {
+            drop(observed);
+            self.wait_for_rest(revision).await;
+            return Ok(());
+        }
         let event = self.event_of(&observed, change);
         self.seen = Some(number);
         // All changes of earlier writes were handed over.
@@ -107,6 +118,13 @@ impl Feed {
             Some(event) => self.hand_over(event).await,
             None => Ok(()),
         }
+    }
+
+    /// Waits until all of a write has arrived, for a while. A part of it may show a state that the resource never had.
+    async fn wait_for_rest(&mut self, revision: Revision) {
+        let settled = self.replica.settled(revision);
+        let _is_in_time = tokio::time::timeout(SETTLE_TIME, settled).await;
+        self.waited_for = Some(revision);
     }
 
     /// Waits for changes when none are left.

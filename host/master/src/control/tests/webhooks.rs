@@ -18,6 +18,7 @@ use crate::webhooks::{
 };
 use crawler_model::node::Role as NodeRole;
 use crawler_process::task::TaskScope;
+use crawler_store::catalog::encode;
 
 /// Longest wait for events; with repeated calls it takes minutes of the paused clock.
 const PATIENCE: Duration = Duration::from_secs(60 * 60);
@@ -698,6 +699,41 @@ async fn what_a_second_read_of_all_records_finds_has_a_mark() {
     while_leading(&bench, &hooks, told).await;
     let expected = ["changed a Finished resync", "added b Running resync"];
     assert_eq!(receiver.bodies(), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_of_a_write_is_no_event() {
+    let mut bench = bench().await;
+    let keys = bench.catalog().keys().clone();
+    let worker = |id: &str| keys.node(NodeRole::Worker, &id.parse().unwrap());
+    bench.write(Txn::new().delete(worker("worker-2"))).await;
+    bench.add("a").await.unwrap();
+    let strategy = Strategy::default();
+    let (replica, feeder) = Replica::new(bench.catalog().clone(), strategy);
+    let mut observed = Observed::read(bench.catalog(), strategy).await.unwrap();
+    feeder.follow_from(&observed);
+    bench.control.parts.replica = replica;
+    let receiver = Receiver::replying([]);
+    let told = async {
+        until_stored(&bench, "chat").await;
+        // One write ends the crawl and removes the worker. It arrives in two parts.
+        let (id, mut shard) = bench.shard("a").await;
+        shard.state = ShardState::Finished;
+        let write = Txn::new()
+            .put(keys.shard(id), encode(&shard))
+            .delete(worker("worker-1"));
+        bench.write(write).await;
+        let entry = bench.catalog().store().get(&keys.shard(id)).await;
+        let entry = entry.unwrap().unwrap();
+        observed.remove(&keys, &worker("worker-1"), entry.revision);
+        feeder.follow_from(&observed);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        observed.put(&keys, &entry);
+        feeder.follow_from(&observed);
+        receiver.until(1).await;
+    };
+    while_leading(&bench, &[webhook("chat", &receiver)], told).await;
+    assert_eq!(receiver.bodies(), ["changed a Finished"]);
 }
 
 #[tokio::test(start_paused = true)]
