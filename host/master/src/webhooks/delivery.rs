@@ -4,6 +4,7 @@
 //! event may then be repeated for long, and when the term ends. A leader that is cut off leaves an older position, so the
 //! next one sends the events after it again; their ids stay.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -97,6 +98,7 @@ impl Delivery {
     /// Sends an event until the receiver takes it, or gives it up.
     async fn deliver(&mut self, event: &QueuedEvent) -> Effort {
         let name = self.webhook.name.clone();
+        let sender = Arc::clone(&self.webhook.sender);
         let stop = self.stop.clone();
         let mut attempts = Attempts::new(self.webhook.retries);
         loop {
@@ -104,12 +106,23 @@ impl Delivery {
                 // Another master sends it.
                 return Effort::Stopped;
             }
-            let sent = self.webhook.sender.send(&event.id, event.body.clone());
-            let sent = tokio::select! {
-                biased;
-                sent = sent => sent,
-                // A receiver that hangs is not to hold up the next leader, which sends the event again.
-                () = stop.cancelled() => return Effort::Stopped,
+            let mut sent = sender.send(&event.id, event.body.clone());
+            let sent = loop {
+                tokio::select! {
+                    biased;
+                    sent = &mut sent => break sent,
+                    // A receiver that hangs is not to hold up the next leader, which sends the event again.
+                    () = stop.cancelled() => return Effort::Stopped,
+                    () = tokio::time::sleep_until(self.next_save), if !self.is_stored => {
+                        // The deadline of the call runs on, so the call has to go on too while a store hangs. A save that
+                        // is cut off is made again.
+                        tokio::select! {
+                            biased;
+                            sent = &mut sent => break sent,
+                            () = self.save() => {}
+                        }
+                    }
+                }
             };
             let Err(error) = sent else {
                 tracing::debug!(webhook = %name, id = event.id, resource = %event.name, "event sent");

@@ -332,6 +332,28 @@ async fn the_position_moves_with_each_event_while_another_is_retried() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_position_is_stored_while_a_call_hangs() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([Reply::Taken, Reply::Taken, Reply::Never]);
+    let hooks = [webhook("chat", &receiver)];
+    let told = async {
+        until_stored(&bench, "chat").await;
+        for name in ["b", "c", "d"] {
+            bench.add(name).await.unwrap();
+        }
+        receiver.until(3).await;
+        tokio::time::sleep(SOON).await;
+    };
+    while_leading(&bench, &hooks, told).await;
+    while_leading(&bench, &hooks, receiver.until(4)).await;
+    let expected = ["b", "c", "d", "d"].map(|name| format!("added {name} Running"));
+    assert_eq!(receiver.bodies(), expected, "c is not sent again");
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_position_moves_within_one_write_that_concerns_many() {
     let (bench, scope) = followed().await;
     let (catalog, keys) = (bench.catalog(), bench.catalog().keys());
