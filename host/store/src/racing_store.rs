@@ -24,6 +24,7 @@ pub struct RacingStore {
     /// Transaction that is carried out after a read of this kind, and the number of such reads until then.
     due: Mutex<Option<(Read, usize, Txn)>>,
     is_silent: AtomicBool,
+    has_silent_commits: AtomicBool,
 }
 
 impl RacingStore {
@@ -32,12 +33,18 @@ impl RacingStore {
             store,
             due: Mutex::default(),
             is_silent: AtomicBool::new(false),
+            has_silent_commits: AtomicBool::new(false),
         }
     }
 
     /// Silences all watches from now on.
     pub fn silence_watches(&self) {
         self.is_silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Leaves all commits without an answer from now on.
+    pub fn silence_commits(&self) {
+        self.has_silent_commits.store(true, Ordering::Relaxed);
     }
 
     /// Carries out `txn` after the `nth` read of this kind from now on, the first being 1.
@@ -84,6 +91,9 @@ impl Store for RacingStore {
     }
 
     async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {
+        if self.has_silent_commits.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
         self.store.commit(txn).await
     }
 

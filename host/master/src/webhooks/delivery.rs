@@ -19,6 +19,8 @@ use crawler_process::telemetry;
 
 /// Shortest time between two writes of a position while nothing fails.
 const SAVE_PAUSE: Duration = Duration::from_secs(5);
+/// Longest time for a write of a position after a stop. The one in hand and the last one both fit into `STOP_GRACE`.
+const STOP_SAVE_TIME: Duration = Duration::from_millis(400);
 
 /// Sender of the events of one webhook, for one term of the leader.
 pub(super) struct Delivery {
@@ -174,7 +176,19 @@ impl Delivery {
             return;
         }
         let saved = self.positions.save(&self.webhook.name, &self.reached);
-        self.is_stored = saved.await;
+        let stopped = async {
+            self.stop.cancelled().await;
+            tokio::time::sleep(STOP_SAVE_TIME).await;
+        };
+        self.is_stored = tokio::select! {
+            biased;
+            saved = saved => saved,
+            () = stopped => {
+                let webhook = &self.webhook.name;
+                tracing::warn!(%webhook, "the position of a webhook was not stored in the time after a stop");
+                false
+            }
+        };
         self.next_save = Instant::now() + SAVE_PAUSE;
     }
 }

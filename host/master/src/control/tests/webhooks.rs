@@ -459,6 +459,24 @@ async fn a_leader_that_stops_stores_the_position_first() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_holds_up_no_stop() {
+    let (bench, scope) = followed().await;
+    let receiver = Receiver::replying([]);
+    let term = lead(&bench, &[webhook("chat", &receiver)]);
+    let told = async {
+        until_stored(&bench, "chat").await;
+        bench.add("a").await.unwrap();
+        // The position behind this event is not stored.
+        bench.store.silence_commits();
+        receiver.until(1).await;
+    };
+    let in_time = tokio::time::timeout(PATIENCE, told).await;
+    in_time.expect("in time");
+    assert_eq!(term.stop(webhooks::STOP_GRACE).await, [""; 0]);
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_webhook_that_panics_goes_on_and_ends_nothing_else() {
     let (bench, scope) = followed().await;
     let faulty = Receiver::replying([Reply::Taken, Reply::Panic, Reply::Panic]);
