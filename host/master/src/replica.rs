@@ -105,6 +105,12 @@ impl Replica {
         self.once(|present| present.settled >= revision).await
     }
 
+    /// Returns the state once the store is followed. A state that is not followed may be an old one.
+    pub(super) async fn followed(&mut self) -> Arc<Observed> {
+        let is_followed = Arc::clone(&self.is_followed);
+        self.once(|_| is_followed.load(Ordering::Relaxed)).await
+    }
+
     /// Acts as if the store could not be followed.
     #[cfg(test)]
     pub(super) fn lose(&self) {
@@ -257,8 +263,12 @@ impl Feeder {
 
     /// Makes this the present state, from which on the store is followed.
     pub(super) fn follow_from(&self, observed: &Observed) {
-        self.is_followed.store(true, Ordering::Relaxed);
-        self.publish(observed);
+        let present = Arc::new(observed.clone());
+        // Whoever sees one of them sees the other.
+        self.present.send_modify(|state| {
+            self.is_followed.store(true, Ordering::Relaxed);
+            *state = Some(present);
+        });
     }
 
     /// Makes this the present state.

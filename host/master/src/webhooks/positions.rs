@@ -50,14 +50,17 @@ struct Record {
 
 impl Positions {
     /// Returns the position from which on a webhook goes on, once the replica has all that was written before it was stored.
-    /// A webhook that has none begins with what happens from now on; its position is stored before it tells anything.
+    /// A webhook that has none begins with what happens from now on; its position is stored before it tells anything. Writes
+    /// of which only a part is known are not in it.
     pub(super) async fn begin(&self, webhook: &WebhookName, replica: &mut Replica) -> Position {
         let Some((position, stored_at)) = self.read(webhook).await else {
-            let position = Position::at(replica.after(None).await.revision);
-            let mut backoff = store_backoff();
-            while !self.save(webhook, &position).await {
-                tokio::time::sleep(backoff.next_delay()).await;
-            }
+            let observed = replica.followed().await;
+            let first = Position::at(observed.settled);
+            self.save_at_last(webhook, &first).await;
+            // With this write it is known that those before it are complete.
+            replica.settled(observed.revision).await;
+            let position = Position::at(observed.revision);
+            self.save_at_last(webhook, &position).await;
             return position;
         };
         if position.revision() >= stored_at {
@@ -121,6 +124,14 @@ impl Positions {
         };
         tracing::warn!(%webhook, error, "the position of a webhook is not stored yet");
         false
+    }
+
+    /// Stores the position of a webhook. Errors of the store are waited out.
+    async fn save_at_last(&self, webhook: &WebhookName, position: &Position) {
+        let mut backoff = store_backoff();
+        while !self.save(webhook, position).await {
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
     }
 
     /// Looks after the positions of all webhooks, again and again. This leader has those with the given names.

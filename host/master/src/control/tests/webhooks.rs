@@ -176,6 +176,28 @@ async fn a_webhook_tells_what_happens_from_its_first_start_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_new_webhook_does_not_begin_with_an_old_state() {
+    let mut bench = bench().await;
+    let strategy = Strategy::default();
+    let (replica, feeder) = Replica::new(bench.catalog().clone(), strategy);
+    let old = Observed::read(bench.catalog(), strategy).await.unwrap();
+    feeder.follow_from(&old);
+    replica.lose();
+    bench.control.parts.replica = replica;
+    bench.add("a").await.unwrap();
+    let receiver = Receiver::replying([]);
+    let told = async {
+        tokio::time::sleep(SOON).await;
+        let read = Observed::read_over(bench.catalog(), strategy, Arc::new(old));
+        feeder.follow_from(&read.await.unwrap());
+        until_stored(&bench, "chat").await;
+        tokio::time::sleep(SOON).await;
+    };
+    while_leading(&bench, &[webhook("chat", &receiver)], told).await;
+    assert_eq!(receiver.bodies(), [""; 0], "it was there before");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_failed_call_is_made_again_and_given_up_at_its_bound() {
     let (bench, scope) = followed().await;
     // The first event is taken at its third attempt; the second is not taken at any of them.
@@ -461,11 +483,13 @@ async fn a_leader_that_stops_stores_the_position_first() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_hangs_holds_up_no_stop() {
     let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
     let receiver = Receiver::replying([]);
     let term = lead(&bench, &[webhook("chat", &receiver)]);
     let told = async {
         until_stored(&bench, "chat").await;
-        bench.add("a").await.unwrap();
+        bench.add("b").await.unwrap();
         // The position behind this event is not stored.
         bench.store.silence_commits();
         receiver.until(1).await;
