@@ -16,7 +16,7 @@ use crawler_model::id::WebhookName;
 use crawler_process::clock::Clock;
 use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
-use crawler_store::catalog::{Catalog, encode};
+use crawler_store::catalog::{Catalog, decode, encode};
 use crawler_store::election::Leadership;
 use crawler_store::store_id::store_id;
 use crawler_store::{Guard, Outcome, Revision, StoreError, Txn};
@@ -148,19 +148,34 @@ impl Positions {
     async fn look(&self, own: &BTreeSet<&WebhookName>) -> Result<(), StoreError> {
         let prefix = self.catalog.keys().webhook_positions();
         let own: BTreeSet<&str> = own.iter().map(|name| name.as_str()).collect();
-        for (key, found) in self.catalog.scan::<Record>(&prefix).await?.records {
-            let name = key.strip_prefix(&prefix).unwrap_or_default().to_owned();
+        for entry in self.catalog.store().list(&prefix).await?.entries {
+            let name = entry.key.strip_prefix(&prefix).unwrap_or_default();
+            let name = name.to_owned();
             let now = self.clock.unix_millis();
             let is_own = own.contains(name.as_str());
-            let fate = Fate::of(is_own, found.value.seen_at, now);
+            let record = match decode::<Record>(&entry) {
+                Ok(found) => found.value,
+                // A later version may have written it, whose leaders still need it.
+                Err(error) => {
+                    let error = telemetry::chain(&error);
+                    tracing::error!(
+                        webhook = name,
+                        error,
+                        "the position of a webhook does not decode"
+                    );
+                    continue;
+                }
+            };
+            let fate = Fate::of(is_own, record.seen_at, now);
             // Whoever has stored the position meanwhile has the webhook.
-            let txn = Txn::new().guard(Guard::RevisionIs(key.clone(), found.revision));
+            let (key, revision) = (entry.key, entry.revision);
+            let txn = Txn::new().guard(Guard::RevisionIs(key.clone(), revision));
             let txn = match fate {
                 Fate::Stays => continue,
                 Fate::Renewed => {
                     let record = Record {
                         seen_at: now,
-                        ..found.value
+                        ..record
                     };
                     txn.put(key, encode(&record))
                 }
@@ -230,17 +245,44 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_position_goes_when_no_leader_has_had_its_webhook_for_long() {
+    /// Returns the positions of a leader, and its clock.
+    async fn of_leader() -> (Positions, Arc<SetClock>) {
         let catalog = Catalog::new(Arc::new(StoreTwin::new()), Keys::default());
         let election_status = take_lead(&catalog).await;
         let leadership = election_status.borrow().leadership().cloned();
         let clock = Arc::<SetClock>::default();
         let positions = Positions {
-            catalog: catalog.clone(),
+            catalog,
             leadership: leadership.unwrap(),
             clock: clock.clone(),
         };
+        (positions, clock)
+    }
+
+    #[tokio::test]
+    async fn a_position_that_does_not_decode_stays_as_it_is() {
+        let (positions, clock) = of_leader().await;
+        let catalog = positions.catalog.clone();
+        let [own, later] = ["own", "later"].map(|name| name.parse().unwrap());
+        let key = |name: &WebhookName| catalog.keys().webhook_position(name);
+        for name in [&own, &later] {
+            let txn = Txn::new().put(key(name), "?");
+            catalog.store().commit(txn).await.unwrap();
+        }
+        for day in [1, 30, 31, 62] {
+            clock.0.store(day * DAY, Ordering::Relaxed);
+            positions.look(&[&own].into()).await.unwrap();
+            for name in [&own, &later] {
+                let found = catalog.store().get(&key(name)).await.unwrap();
+                assert_eq!(found.unwrap().value, "?", "{name} on day {day}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_position_goes_when_no_leader_has_had_its_webhook_for_long() {
+        let (positions, clock) = of_leader().await;
+        let catalog = positions.catalog.clone();
         let [own, gone, old] = ["own", "gone", "old"].map(|name| name.parse().unwrap());
         clock.0.store(DAY, Ordering::Relaxed);
         let position = Position::at(Revision(7));
