@@ -16,6 +16,7 @@
 use std::panic::AssertUnwindSafe;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -49,7 +50,7 @@ use positions::Positions;
 const QUEUE: usize = 1_000;
 /// Time that webhooks have at the end of a term to store their positions. The lead is held meanwhile.
 pub(super) const STOP_GRACE: Duration = Duration::from_secs(1);
-/// Wait after the first panic of a webhook in a term; it doubles with each further one.
+/// Wait after the first panic of a webhook in a term; it doubles with each further one, until the webhook comes further.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait after a panic.
 const MAX_WAIT: Duration = Duration::from_secs(5 * 60);
@@ -252,10 +253,16 @@ impl Term {
 /// Sends the events of a webhook. A panic is a fault of this webhook alone: it goes on from its stored position.
 async fn keep_sending(webhook: Webhook, term: Term, stop: CancellationToken) {
     let mut backoff = Backoff::new(FIRST_WAIT, MAX_WAIT);
+    let has_stored = Arc::<AtomicBool>::default();
     loop {
-        let sending = send_events(webhook.clone(), term.clone(), stop.clone());
+        let work = (webhook.clone(), Arc::clone(&has_stored));
+        let sending = send_events(work, term.clone(), stop.clone());
         if AssertUnwindSafe(sending).catch_unwind().await.is_ok() {
             return;
+        }
+        // It has come further since the last panic.
+        if has_stored.swap(false, Ordering::Relaxed) {
+            backoff.reset();
         }
         let wait = backoff.next_delay();
         let wait_ms = wait.as_millis();
@@ -267,7 +274,12 @@ async fn keep_sending(webhook: Webhook, term: Term, stop: CancellationToken) {
     }
 }
 
-async fn send_events(webhook: Webhook, mut term: Term, stop: CancellationToken) {
+/// Sends the events of a webhook. `has_stored` becomes true when a position that they have reached is stored.
+async fn send_events(
+    (webhook, has_stored): (Webhook, Arc<AtomicBool>),
+    mut term: Term,
+    stop: CancellationToken,
+) {
     let positions = term.positions();
     let beginning = async {
         let store_id = positions.store_id(&webhook.name).await;
@@ -281,7 +293,7 @@ async fn send_events(webhook: Webhook, mut term: Term, stop: CancellationToken) 
     let (replica, clock) = (term.replica, term.clock);
     let webhook_of_store = (webhook.clone(), store_id);
     let feed = Feed::new(webhook_of_store, (replica, clock), position.clone(), sender);
-    let delivery = Delivery::new(webhook, positions, position, stop);
+    let delivery = Delivery::new((webhook, has_stored), positions, position, stop);
     tokio::select! {
         biased;
         () = delivery.run(receiver) => {}

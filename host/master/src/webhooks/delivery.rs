@@ -5,6 +5,7 @@
 //! next one sends the events after it again; their ids stay.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -29,6 +30,8 @@ pub(super) struct Delivery {
     stop: CancellationToken,
     /// Position up to which all is sent.
     reached: Position,
+    /// Becomes true whenever the position is stored.
+    has_stored: Arc<AtomicBool>,
     /// True if the store has this position.
     is_stored: bool,
     /// Time from which on it may be stored again.
@@ -49,7 +52,7 @@ enum Effort {
 impl Delivery {
     /// Creates a delivery that goes on from a stored position.
     pub(super) fn new(
-        webhook: Webhook,
+        (webhook, has_stored): (Webhook, Arc<AtomicBool>),
         positions: Positions,
         stored: Position,
         stop: CancellationToken,
@@ -59,6 +62,7 @@ impl Delivery {
             positions,
             stop,
             reached: stored,
+            has_stored,
             is_stored: true,
             next_save: Instant::now(),
             n_dropped: 0,
@@ -189,6 +193,7 @@ impl Delivery {
                 false
             }
         };
+        self.has_stored.fetch_or(self.is_stored, Ordering::Relaxed);
         self.next_save = Instant::now() + SAVE_PAUSE;
     }
 }

@@ -524,6 +524,29 @@ async fn a_webhook_that_panics_goes_on_and_ends_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_wait_after_a_panic_is_short_again_after_progress() {
+    let (bench, scope) = followed().await;
+    let panics = [Reply::Panic; 6];
+    let receiver = Receiver::replying(panics);
+    let told = async {
+        until_stored(&bench, "chat").await;
+        bench.add("a").await.unwrap();
+        receiver.until(panics.len() + 1).await;
+        until_stored(&bench, "chat").await;
+        // The position has passed the first event. After six panics in a row the wait would be half a minute.
+        receiver.replies.lock().unwrap().push_back(Reply::Panic);
+        bench.add("b").await.unwrap();
+        receiver.until(panics.len() + 2).await;
+        let panicked_at = tokio::time::Instant::now();
+        receiver.until(panics.len() + 3).await;
+        let wait = panicked_at.elapsed();
+        assert!(wait < Duration::from_secs(10), "{wait:?}");
+    };
+    while_leading(&bench, &[webhook("chat", &receiver)], told).await;
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_came_and_went_while_events_waited_is_told_once() {
     let (bench, scope) = followed().await;
     bench.add("a").await.unwrap();
