@@ -13,6 +13,8 @@ use crawler_store::Revision;
 /// Number of changes that the log has room for if fewer resources are there. A name has 128 bytes at most, so these are
 /// 5 MiB or less.
 const CHANGES_MIN: usize = 10_000;
+/// Largest number of changes of one name in a log of states: one in each place.
+const PLACES: usize = 3;
 /// Largest number of gaps, which are as many as reads of all records. A log that reaches back for a week has so many.
 const GAPS_MAX: usize = 1_000;
 
@@ -124,17 +126,18 @@ impl ResourceLog {
             revision,
             kind,
         };
-        self.push(change, n_resources);
+        self.push(change, n_resources.saturating_mul(PLACES));
     }
 
-    fn push(&mut self, change: Change, n_resources: usize) {
+    /// Adds a change. The log has room for `n_changes`, and for some if that is few.
+    fn push(&mut self, change: Change, n_changes: usize) {
         self.last += 1;
         let key = (change.name.clone(), change.kind.place());
         if let Some(earlier) = self.numbers.insert(key, self.last) {
             self.changes.remove(&earlier);
         }
         self.changes.insert(self.last, change);
-        while self.changes.len() > n_resources.max(CHANGES_MIN)
+        while self.changes.len() > n_changes.max(CHANGES_MIN)
             && let Some((number, _)) = self.changes.get_min()
         {
             let number = *number;
@@ -389,6 +392,19 @@ mod tests {
         assert_eq!(log.number_at(Revision(9)), None);
         assert_eq!(log.number_at(Revision(10)), Some(10));
         assert_eq!(log.after(10, usize::MAX).0.len(), CHANGES_MIN);
+    }
+
+    #[test]
+    fn the_log_of_states_has_room_for_all_places_of_a_name() {
+        let mut log = ResourceLog::default();
+        let n_resources = CHANGES_MIN;
+        for n in 0..n_resources {
+            let end = ChangeKind::Ended(ResourceId(1));
+            for kind in [end, ChangeKind::Began, ChangeKind::Changed] {
+                log.note_state(Revision(1), &name(n), kind, n_resources);
+            }
+        }
+        assert_eq!(log.after(0, usize::MAX).0.len(), PLACES * n_resources);
     }
 
     #[test]
