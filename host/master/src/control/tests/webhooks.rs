@@ -32,6 +32,8 @@ enum Reply {
     Busy,
     Never,
     Panic,
+    /// Taken after ten seconds, in steps that each have a deadline.
+    Slow,
 }
 
 /// Wait that a busy receiver asks for.
@@ -97,6 +99,19 @@ impl SendWebhook for Receiver {
             }),
             Some(Reply::Never) => std::future::pending().await,
             Some(Reply::Panic) => panic!("on purpose"),
+            Some(Reply::Slow) => {
+                for _ in 0..100 {
+                    let began_at = tokio::time::Instant::now();
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    if began_at.elapsed() > Duration::from_secs(1) {
+                        return Err(SendError {
+                            why: "no step in time".to_owned(),
+                            retry_after: None,
+                        });
+                    }
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -497,6 +512,28 @@ async fn a_store_that_hangs_holds_up_no_stop() {
     let in_time = tokio::time::timeout(PATIENCE, told).await;
     in_time.expect("in time");
     assert_eq!(term.stop(webhooks::STOP_GRACE).await, [""; 0]);
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_goes_on_while_the_store_hangs() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    caught_up(&bench).await;
+    let receiver = Receiver::replying([Reply::Taken, Reply::Taken, Reply::Slow]);
+    let told = async {
+        until_stored(&bench, "chat").await;
+        for name in ["b", "c", "d"] {
+            bench.add(name).await.unwrap();
+        }
+        receiver.until(3).await;
+        // The position behind `b` is stored at once, and that behind `c` becomes due while `d` is sent.
+        bench.store.silence_commits();
+        tokio::time::sleep(Duration::from_secs(30)).await;
+    };
+    while_leading(&bench, &[webhook("chat", &receiver)], told).await;
+    let expected = ["b", "c", "d"].map(|name| format!("added {name} Running"));
+    assert_eq!(receiver.bodies(), expected, "d is not sent again");
     scope.stop(SOON).await;
 }
 
