@@ -19,6 +19,7 @@
 //! json      valid JSON as it is written
 //! object    whether an item is one JSON object at all
 //! compare   what readers of the items of one schema could stumble over in those of another
+//! shape     properties as columns of a table
 //! ```
 
 use std::collections::BTreeMap;
@@ -34,10 +35,12 @@ mod compare;
 mod json;
 mod object;
 mod read;
+mod shape;
 
 pub use check::Unfit;
 pub use object::check_object;
 pub use read::SchemaError;
+pub use shape::{Property, Shape};
 
 /// A schema that has been read.
 #[derive(Debug, Clone)]
