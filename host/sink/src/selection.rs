@@ -8,10 +8,14 @@ use std::str::FromStr;
 
 use async_trait::async_trait;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::{Gathering, Sink, SinkError, Written};
 use crawler_model::crawl::ItemRecord;
 use crawler_model::plugin::Schema;
+
+/// Largest number of references from the whole schema to the one that it stands for.
+const REFERENCES_MAX: usize = 64;
 
 /// Items that a sink gets, and the fields that they have there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -137,6 +141,59 @@ impl Selection {
         kinds.filter(is_unknown).cloned().collect()
     }
 
+    /// Returns the schemas of the items as the sink gets them: those of the chosen kinds, with the chosen fields.
+    pub fn schemas(&self, schemas: &[Schema]) -> Vec<Schema> {
+        let chosen = schemas.iter().filter(|schema| self.takes(&schema.name));
+        let projected = chosen.map(|schema| Schema {
+            name: schema.name.clone(),
+            json_schema: match self.fields.is_empty() {
+                true => schema.json_schema.clone(),
+                false => self.project_schema(&schema.json_schema),
+            },
+        });
+        projected.collect()
+    }
+
+    /// Returns the schema of an item of which only the chosen fields are left. It tells of the fields of the item what
+    /// its own `properties` and `required` tell, and nothing else.
+    fn project_schema(&self, json_schema: &str) -> String {
+        let whole: Value = serde_json::from_str(json_schema).unwrap_or_default();
+        let mut root = &whole;
+        // A schema may be a reference to another one in the same text.
+        for _ in 0..REFERENCES_MAX {
+            let target = root.get("$ref").and_then(Value::as_str);
+            let target = target.and_then(|target| target.strip_prefix('#'));
+            match target.and_then(|pointer| whole.pointer(pointer)) {
+                Some(target) => root = target,
+                None => break,
+            }
+        }
+        let required = root.get("required").and_then(Value::as_array);
+        let is_required =
+            |name: &str| required.is_some_and(|names| names.iter().any(|n| n == name));
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        for choice in &self.fields {
+            if let Some(property) = root.get("properties").and_then(|all| all.get(&choice.from)) {
+                properties.insert(choice.to.clone(), property.clone());
+            }
+            if is_required(&choice.from) {
+                required.push(choice.to.clone());
+            }
+        }
+        let mut projected = Map::new();
+        for key in ["$defs", "definitions"] {
+            projected.extend(
+                whole
+                    .get(key)
+                    .map(|defined| (key.to_owned(), defined.clone())),
+            );
+        }
+        projected.insert("properties".to_owned(), properties.into());
+        projected.insert("required".to_owned(), required.into());
+        Value::Object(projected).to_string()
+    }
+
     /// Returns the sink behind this selection.
     pub fn apply(&self, sink: Box<dyn Sink>) -> Box<dyn Sink> {
         if *self == Self::default() {
@@ -179,7 +236,7 @@ impl Selection {
 
 /// Returns the fields that a schema declares, or `None` if an item may have any.
 fn declared_fields(schema: &Schema) -> Option<BTreeSet<String>> {
-    let schema: serde_json::Value = serde_json::from_str(&schema.json_schema).ok()?;
+    let schema: Value = serde_json::from_str(&schema.json_schema).ok()?;
     let fields = schema.get("properties")?.as_object()?;
     Some(fields.keys().cloned().collect())
 }
@@ -360,6 +417,50 @@ mod tests {
         assert_eq!(error, SelectionError::Twice("a".to_owned()));
         for text in ["title", "price=preis"] {
             assert_eq!(text.parse::<FieldChoice>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn schemas_are_those_of_what_the_sink_gets() {
+        let schema = |name: &str, json: &str| Schema {
+            name: name.to_owned(),
+            json_schema: json.to_owned(),
+        };
+        let book = r##"{
+            "$ref": "#/$defs/book",
+            "$defs": {
+                "book": {
+                    "required": ["title", "price"],
+                    "properties": {
+                        "title": {"type": "string"},
+                        "price": {"$ref": "#/$defs/price"},
+                        "note": {"type": "string"}
+                    },
+                    "additionalProperties": false
+                },
+                "price": {"type": "number"}
+            }
+        }"##;
+        let declared = [schema("book", book), schema("page", ""), schema("any", "7")];
+        let all = Selection::default();
+        assert_eq!(all.schemas(&declared), declared);
+        let books = selection(&["kind=book"], &[]).unwrap();
+        assert_eq!(books.schemas(&declared), declared[..1]);
+        let chosen = selection(&[], &["price=preis", "note", "gone=title"]).unwrap();
+        let projected = chosen.schemas(&declared);
+        assert_eq!(projected.len(), 3);
+        for schema in &projected {
+            let read = schema.read().unwrap().unwrap();
+            let properties: Vec<(String, bool)> = read
+                .properties()
+                .map(|(name, _, is_required)| (name.to_owned(), is_required))
+                .collect();
+            let expected: &[(&str, bool)] = match schema.name.as_str() {
+                "book" => &[("note", false), ("preis", true)],
+                _ => &[],
+            };
+            let expected = expected.iter().map(|(name, is)| ((*name).to_owned(), *is));
+            assert_eq!(properties, expected.collect::<Vec<_>>(), "{}", schema.name);
         }
     }
 
