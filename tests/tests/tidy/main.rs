@@ -26,7 +26,7 @@ const LAYERS: [&[&str]; 7] = [
     &["model"],
     &["process"],
     &["store", "plugin", "fetch", "frontier", "sink", "data"],
-    &["crawl", "access", "backup"],
+    &["crawl", "access", "backup", "sql-sink"],
     &["master", "worker", "devtools"],
     &["api"],
     &["crawler"],
@@ -60,9 +60,15 @@ const HOMES: [Home; 4] = [
             "FileSink",
             "LineFiles",
             "LineFolders",
+            "SqlSink",
+            "SqlSinks",
             "StreamSink",
         ],
-        allowed: |file| in_crate(file, "sink") || in_crate(file, "crawler"),
+        allowed: |file| {
+            ["sink", "sql-sink", "crawler"]
+                .iter()
+                .any(|name| in_crate(file, name))
+        },
         instead: "use the traits of host/sink; host/crawler/src/app/sinks.rs hands the backends in",
     },
     Home {

@@ -1,0 +1,422 @@
+//! Rows: items as values of columns.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use crawler_model::crawl::ItemRecord;
+use crawler_model::id::ResourceId;
+
+use crate::columns::{ColumnType, Kind};
+use crate::connection::Value;
+use crate::dialect::Dialect;
+use crate::names::Identifier;
+
+/// Resource whose items are written.
+#[derive(Debug, Clone)]
+pub(crate) struct Resource {
+    pub(crate) id: ResourceId,
+    pub(crate) name: String,
+}
+
+/// Row on its way to a table.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    /// Values of all columns of the table.
+    pub(crate) values: Vec<Value>,
+    pub(crate) key: String,
+    /// Place of the item in its batch.
+    pub(crate) item: usize,
+}
+
+impl Row {
+    /// Returns the row of an item, or the reason why it is none.
+    pub(crate) fn new(
+        dialect: Dialect,
+        resource: &Resource,
+        kind: &Kind,
+        record: &ItemRecord,
+        item: usize,
+    ) -> Result<Self, String> {
+        let mut given: BTreeMap<String, &RawValue> = serde_json::from_str(record.item.get())
+            .map_err(|error| format!("it cannot be read as a JSON object: {error}"))?;
+        let key = match kind.key.is_empty() {
+            true => record.key.0.clone(),
+            false => key_of(resource, record, &kind.key, &given)?,
+        };
+        let mut cells = Vec::with_capacity(kind.fields.len());
+        let columns = &kind.table.columns[kind.table.n_own..];
+        for (field, column) in kind.fields.iter().zip(columns) {
+            let value = given.remove(field).filter(|value| value.get() != "null");
+            cells.push(cell(dialect, column.kind, field, value)?);
+        }
+        let rest = match given.is_empty() {
+            true => None,
+            false => Some(serde_json::to_string(&given).map_err(|error| error.to_string())?),
+        };
+        let at = dialect.time(record.fetched_at);
+        let mut values = beginning(&key, resource, record, &at);
+        values.extend([
+            text(record.key.0.clone()),
+            text(at.clone()),
+            text(at),
+            Value::Text(rest),
+        ]);
+        values.append(&mut cells);
+        Ok(Self { values, key, item })
+    }
+
+    /// Returns the row that keeps an item which does not fit its table.
+    pub(crate) fn reject(
+        dialect: Dialect,
+        resource: &Resource,
+        table: &Identifier,
+        record: &ItemRecord,
+        reason: &str,
+    ) -> Self {
+        let at = dialect.time(record.fetched_at);
+        let mut values = beginning(&record.key.0, resource, record, &at);
+        values.extend([
+            text(table.as_str().to_owned()),
+            text(without_nul(reason)),
+            // Inside of JSON, a NUL byte is written with other characters.
+            text(record.item.get().to_owned()),
+        ]);
+        Self {
+            values,
+            key: record.key.0.clone(),
+            item: 0,
+        }
+    }
+
+    /// Number of bytes of the values.
+    pub(crate) fn n_bytes(&self) -> u64 {
+        self.values.iter().map(Value::n_bytes).sum()
+    }
+}
+
+/// Puts rows into layers. A layer has each key once, because a statement must not name a key twice, and its rows are in the
+/// order of their keys, because writers that take keys in one order do not wait for each other in a circle. All versions
+/// of a key are written: the newest one may not fit its table, and the database keeps the newest of those that do.
+pub(crate) fn layers(rows: Vec<Row>) -> Vec<Vec<Row>> {
+    let mut n_versions: HashMap<String, usize> = HashMap::new();
+    let mut layers: Vec<BTreeMap<String, Row>> = Vec::new();
+    for row in rows {
+        let place = n_versions.entry(row.key.clone()).or_default();
+        if *place == layers.len() {
+            layers.push(BTreeMap::new());
+        }
+        layers[*place].insert(row.key.clone(), row);
+        *place += 1;
+    }
+    let layers = layers.into_iter();
+    layers.map(|rows| rows.into_values().collect()).collect()
+}
+
+/// Returns the values of the columns that both kinds of tables begin with.
+fn beginning(key: &str, resource: &Resource, record: &ItemRecord, at: &str) -> Vec<Value> {
+    vec![
+        text(key.to_owned()),
+        text(resource.name.clone()),
+        integer_of(resource.id.0),
+        text(without_nul(&record.schema)),
+        text(without_nul(&record.url)),
+        integer_of(record.run.0),
+        text(at.to_owned()),
+    ]
+}
+
+fn text(text: String) -> Value {
+    Value::Text(Some(text))
+}
+
+fn integer_of(number: u64) -> Value {
+    Value::Integer(Some(i64::try_from(number).unwrap_or(i64::MAX)))
+}
+
+/// Returns a text that PostgreSQL takes, too.
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+/// Returns the key of a row that fields identify: it is the same in all runs of the resource, and in those of a later
+/// resource with its name.
+fn key_of(
+    resource: &Resource,
+    record: &ItemRecord,
+    fields: &[String],
+    given: &BTreeMap<String, &RawValue>,
+) -> Result<String, String> {
+    let mut hash = Sha256::new();
+    let mut part = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_be_bytes());
+        hash.update(bytes);
+    };
+    part(resource.name.as_bytes());
+    part(record.schema.as_bytes());
+    for field in fields {
+        let value = given.get(field).filter(|value| value.get() != "null");
+        let missing = || format!("it has no field {field:?}, which identifies its row");
+        let value = value.ok_or_else(missing)?;
+        let value: serde_json::Value = serde_json::from_str(value.get())
+            .map_err(|error| format!("field {field:?} cannot be read: {error}"))?;
+        part(value.to_string().as_bytes());
+    }
+    Ok(hex::encode(&hash.finalize()[..16]))
+}
+
+/// Returns the value of a column. `value` is `None` if the field is missing or `null`.
+fn cell(
+    dialect: Dialect,
+    kind: ColumnType,
+    field: &str,
+    value: Option<&RawValue>,
+) -> Result<Value, String> {
+    let json = value.map(RawValue::get);
+    let unfit = |kind: &str| {
+        let shown: String = json.unwrap_or_default().chars().take(100).collect();
+        format!("field {field:?} is {shown}, and its column takes {kind}")
+    };
+    Ok(match kind {
+        ColumnType::Boolean => Value::Boolean(match json {
+            Some(json) => Some(serde_json::from_str(json).map_err(|_| unfit("true or false"))?),
+            None => None,
+        }),
+        ColumnType::Integer => Value::Integer(match json {
+            Some(json) => Some(integer(json).ok_or_else(|| unfit("integers of 64 bits"))?),
+            None => None,
+        }),
+        ColumnType::Number => Value::Number(match json {
+            Some(json) => Some(serde_json::from_str(json).map_err(|_| unfit("numbers"))?),
+            None => None,
+        }),
+        ColumnType::Text => Value::Text(match json {
+            Some(json) => {
+                let text: String = serde_json::from_str(json).map_err(|_| unfit("text"))?;
+                if dialect == Dialect::Postgres && text.contains('\0') {
+                    return Err(format!(
+                        "field {field:?} has a NUL byte, which PostgreSQL stores in no text"
+                    ));
+                }
+                Some(text)
+            }
+            None => None,
+        }),
+        ColumnType::Json | ColumnType::Time | ColumnType::Key => {
+            Value::Text(json.map(str::to_owned))
+        }
+    })
+}
+
+/// Returns an integer of 64 bits, which may be written with a fraction of zero or an exponent.
+fn integer(json: &str) -> Option<i64> {
+    if let Ok(number) = serde_json::from_str(json) {
+        return Some(number);
+    }
+    /// Below this bound, each such number without a fraction is an integer of 64 bits.
+    const BOUND: f64 = 9_223_372_036_854_775_808.0;
+    let number: f64 = serde_json::from_str(json).ok()?;
+    let is_integer = number.fract() == 0.0 && (-BOUND..BOUND).contains(&number);
+    // A longer integer loses digits as a number with a fraction.
+    (is_integer && json.contains(['.', 'e', 'E'])).then_some(number as i64)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::columns::tests::schema;
+    use crawler_model::crawl::ItemKey;
+    use crawler_model::id::Run;
+
+    pub(crate) fn record(key: &str, run: u64, at: u64, json: &str) -> ItemRecord {
+        ItemRecord {
+            key: ItemKey(key.to_owned()),
+            url: "http://a.test/".to_owned(),
+            rule: "page".to_owned(),
+            schema: "thing".to_owned(),
+            run: Run(run),
+            fetched_at: at,
+            item: RawValue::from_string(json.to_owned()).unwrap(),
+        }
+    }
+
+    pub(crate) fn resource() -> Resource {
+        Resource {
+            id: ResourceId(7),
+            name: "books".to_owned(),
+        }
+    }
+
+    fn kind(dialect: Dialect, key: &[&str]) -> Kind {
+        let properties = r#"{
+            "required": ["e"],
+            "properties": {
+                "a": {"type": "boolean"}, "b": {"type": "integer"}, "c": {"type": "number"},
+                "d": {"type": "string"}, "e": {"type": "array"}
+            }
+        }"#;
+        let key = key.iter().map(ToString::to_string).collect();
+        let template = "{resource}_{kind}".parse().unwrap();
+        Kind::new(
+            dialect,
+            &template,
+            "books",
+            "thing",
+            Some(&schema(properties)),
+            key,
+        )
+    }
+
+    fn row(dialect: Dialect, key: &[&str], json: &str) -> Result<Row, String> {
+        let record = record("k", 1, 7, json);
+        Row::new(dialect, &resource(), &kind(dialect, key), &record, 0)
+    }
+
+    fn fields(json: &str) -> Result<Vec<Value>, String> {
+        let row = row(Dialect::Postgres, &[], json)?;
+        // The rest stands before the fields.
+        Ok(row.values[10..].to_vec())
+    }
+
+    fn some(text: &str) -> Value {
+        Value::Text(Some(text.to_owned()))
+    }
+
+    #[test]
+    fn each_field_has_its_column_and_others_are_the_rest() {
+        let json = r#"{"a":true,"b":-3,"c":1.5,"d":"x\u00e9","e":[{"y": 1}],"z":1,"y":null}"#;
+        assert_eq!(
+            fields(json).unwrap(),
+            [
+                some(r#"{"y":null,"z":1}"#),
+                Value::Boolean(Some(true)),
+                Value::Integer(Some(-3)),
+                Value::Number(Some(1.5)),
+                some("xé"),
+                some(r#"[{"y": 1}]"#),
+            ]
+        );
+    }
+
+    #[test]
+    fn missing_fields_are_null() {
+        // The schema requires the last one, and an item of an earlier version does not have it.
+        assert_eq!(
+            fields(r#"{"a":null}"#).unwrap(),
+            [
+                Value::Text(None),
+                Value::Boolean(None),
+                Value::Integer(None),
+                Value::Number(None),
+                Value::Text(None),
+                Value::Text(None),
+            ]
+        );
+    }
+
+    #[test]
+    fn integers_may_be_written_as_other_numbers() {
+        for (json, expected) in [
+            ("12", Some(12)),
+            ("1.0", Some(1)),
+            ("2e3", Some(2000)),
+            ("-9223372036854775808", Some(i64::MIN)),
+            ("9223372036854775808", None),
+            ("12345678901234567890123", None),
+            ("1e30", None),
+            ("1.5", None),
+            ("\"1\"", None),
+        ] {
+            assert_eq!(integer(json), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_its_field() {
+        for (json, why) in [
+            (
+                r#"{"e":[],"a":1}"#,
+                "field \"a\" is 1, and its column takes true or false",
+            ),
+            (r#"{"e":[],"b":1.5}"#, "takes integers of 64 bits"),
+            (r#"{"e":[],"c":"x"}"#, "takes numbers"),
+            (r#"{"e":[],"c":1e999}"#, "takes numbers"),
+            (r#"{"e":[],"d":1}"#, "takes text"),
+            (r#"{"e":[],"d":"\ud800"}"#, "takes text"),
+            (r#"{"e":[],"d":"\u0000"}"#, "has a NUL byte"),
+            ("[]", "cannot be read as a JSON object"),
+        ] {
+            let found = fields(json).unwrap_err();
+            assert!(found.contains(why), "{json}: {found}");
+        }
+        assert!(row(Dialect::MySql, &[], r#"{"e":[],"d":"\u0000"}"#).is_ok());
+    }
+
+    #[test]
+    fn fields_that_identify_a_row_give_the_same_key_in_each_run() {
+        let key = |run, item: &str, json: &str| {
+            let (kind, record) = (
+                kind(Dialect::Sqlite, &["d", "b"]),
+                record(item, run, 7, json),
+            );
+            Row::new(Dialect::Sqlite, &resource(), &kind, &record, 0).map(|row| row.key)
+        };
+        let first = key(1, "x", r#"{"d":"a","b":1}"#).unwrap();
+        assert_eq!(key(2, "y", r#"{"b":1,"d":"\u0061","c":2}"#).unwrap(), first);
+        assert_ne!(key(1, "x", r#"{"d":"a1","b":1}"#).unwrap(), first);
+        let missing = key(1, "x", r#"{"d":"a","b":null}"#).unwrap_err();
+        assert!(
+            missing.contains("no field \"b\", which identifies its row"),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn the_key_of_fields_outlives_the_resource() {
+        let key = |id: u64, name: &str| {
+            let resource = Resource {
+                id: ResourceId(id),
+                name: name.to_owned(),
+            };
+            let kind = kind(Dialect::Sqlite, &["d"]);
+            let record = record("x", 1, 7, r#"{"d":"a"}"#);
+            Row::new(Dialect::Sqlite, &resource, &kind, &record, 0).unwrap()
+        };
+        let (before, after) = (key(7, "books"), key(8, "books"));
+        assert_eq!(before.key, after.key);
+        // The later resource has the newer version, although its runs begin anew.
+        assert_eq!(before.values[2], Value::Integer(Some(7)));
+        assert_eq!(after.values[2], Value::Integer(Some(8)));
+        assert_ne!(key(7, "others").key, before.key);
+    }
+
+    #[test]
+    fn all_versions_of_a_key_are_written() {
+        let rows = [("b", 1), ("a", 1), ("b", 2), ("c", 1), ("b", 3)];
+        let rows = rows.map(|(title, at)| {
+            let record = record("x", 1, at, &format!(r#"{{"d":"{title}"}}"#));
+            let kind = kind(Dialect::Sqlite, &["d"]);
+            Row::new(Dialect::Sqlite, &resource(), &kind, &record, at as usize).unwrap()
+        });
+        let layers = layers(rows.into());
+        let items = |layer: &Vec<Row>| layer.iter().map(|row| row.item).collect::<Vec<_>>();
+        let found: Vec<Vec<usize>> = layers.iter().map(items).collect();
+        assert_eq!(found, [vec![1; 3], vec![2], vec![3]]);
+        for layer in &layers {
+            assert!(layer.is_sorted_by(|one, other| one.key < other.key));
+        }
+    }
+
+    #[test]
+    fn a_reject_keeps_the_item_as_it_was_written() {
+        let json = r#"{"d":"\u0000"}"#;
+        let name = Identifier::own("books_thing");
+        let record = record("k", 1, 7, json);
+        let reject = Row::reject(Dialect::Postgres, &resource(), &name, &record, "a\0b");
+        assert_eq!(
+            reject.values[7..],
+            [some("books_thing"), some("a\u{fffd}b"), some(json)]
+        );
+    }
+}
