@@ -3,7 +3,7 @@
 //! own, have names too.
 
 /// Parts that the tests of `tests/run` need. `.ci/run` demands all of them.
-pub const OF_TESTS: [&str; 28] = [
+pub const OF_TESTS: [&str; 30] = [
     "by-hand",
     "cargo-deny",
     "componentize-py",
@@ -16,10 +16,12 @@ pub const OF_TESTS: [&str; 28] = [
     "grpcio",
     "helm",
     "many-machines",
+    "mariadb",
     "moto",
     "node",
     "openssl",
     "parsel",
+    "postgres",
     "prometheus",
     "protego",
     "python3",
