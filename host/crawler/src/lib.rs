@@ -18,7 +18,7 @@
 //! | what survives what | `design/survival.md` | [`crawler_frontier::durable`], [`crawler_crawl::permit`], [`crawler_worker::lease_permit`] |
 //! | TLS of listeners and clients | `operate/tls.md` | [`crawler_api::tls`] |
 //! | calls to others when a resource changes | `operate/webhooks.md` | [`crawler_master::webhooks`], [`crawler_api::webhooks`] |
-//! | sinks of items, and what each gets | `guide/sinks.md` | [`crawler_sink`], [`crawler_frontier::ItemOutbox`], [`crawler_crawl::backlog`] |
+//! | sinks of items, and what each gets | `guide/sinks.md`, `guide/sql.md` | [`crawler_sink`], [`crawler_sql_sink`], [`crawler_frontier::ItemOutbox`], [`crawler_crawl::backlog`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
 //! | metrics, alerts and dashboards | `operate/metrics.md` | [`app`], [`crawler_process::metrics`] |
 //! | backups of store and data root | `operate/backup.md` | [`crawler_backup`] |
@@ -40,6 +40,7 @@
 //! L4  master | worker | devtools  never each other
 //! L3  crawl                       one run of one shard; without a store
 //! L3  access | backup             over store and data root; never each other
+//! L3  sql-sink                    a sink beside those of L2, whose traits it implements
 //! L2  store | plugin | fetch | frontier | sink | data      siblings never depend on each other
 //! L1  process                     clock, confine, task, retry, limiter, memory, metrics, stage, telemetry
 //! L0  model                       nouns; no IO
@@ -75,6 +76,7 @@
 //! | items that wait for the slowest sink | 100 000 a shard, and 256 MiB over all shards | the sink; no page is taken meanwhile | `--max-undelivered` | `no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening`, `no_page_is_taken_until_the_sink_has_caught_up`, `f33_a_slow_sink_pauses_the_crawl_at_its_bound` |
 //! | positions of sinks in a frontier | 8, one small record each | an opening after the resource has lost the sink | `--sink` | `a_sink_that_is_gone_holds_nothing_back` |
 //! | items in the folder of a declared sink | none; files of 256 MiB each | whoever uses them | `max-file` of `[sink.NAME]` | `a_batch_larger_than_a_file_is_written_into_the_next` |
+//! | rows in the tables of a declared database | none: one for each item, or for each value of its `keys` | whoever uses them | `keys` of `[sink.NAME]` | `the_newest_version_wins_in_any_order` |
 //! | links for other shards | those of the present run; 100 000 of a shard may wait | the shard they are for; the same sweep; no page is taken meanwhile | none | `links_of_earlier_runs_go_when_a_run_begins_and_numbers_begin_anew`, `no_page_is_taken_while_too_many_links_wait_before_and_after_an_opening` |
 //! | record of who did what | its setting, and half a megabyte more for each master | the master whose part is full | `--audit-size` | `the_record_stays_within_its_bound` |
 //! | join tokens | 1 000, and 500 nodes each | the next token, if they have expired; whoever revokes them | none | `no_more_join_tokens_are_made_than_are_kept`, `a_record_keeps_no_secret_and_fits_into_the_store` |

@@ -65,7 +65,7 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         ),
         (
             "[sink.out]\nurl = 'ftp://a.test/'\n",
-            "2: c.toml:1: sink out: its url begins with file:///, not with ftp:",
+            "2: c.toml:1: sink out: its url begins with file:///, sqlite:, postgres:// or mysql://, not with ftp:",
         ),
         (
             "[sink.a]\nurl = 'file:///srv'\n[sink.b]\nurl = 'file:///srv/'\n",
@@ -74,6 +74,26 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         (
             "[sink.A]\nurl = 'file:///srv'\n",
             "2: c.toml:1: [sink.A]: a name of a sink has 1 to 63 characters of a-z, 0-9, -, _ and .",
+        ),
+        (
+            "[sink.db]\nurl = 'postgres://ann:secret@db.test/items'\n",
+            "2: c.toml:1: sink db: its url has no password; name a file with password-file, or a variable with password-env",
+        ),
+        (
+            "[sink.db]\nurl = 'mysql://db.test/items?pool=3'\n",
+            r#"2: c.toml:1: sink db: the URL has a parameter "pool"; there are: ssl-mode, ssl-ca, ssl-cert, ssl-key, socket"#,
+        ),
+        (
+            "[sink.db]\nurl = 'sqlite:items.db'\nmax-file = '1GiB'\n",
+            "2: c.toml:1: sink db: max-file is for a folder, and its url names a database",
+        ),
+        (
+            "[sink.out]\nurl = 'file:///srv'\ntimeout = '1s'\n",
+            "2: c.toml:1: sink out: timeout is for a database, and its url names a folder",
+        ),
+        (
+            "[sink.db]\nurl = 'sqlite:items.db'\ntimeout = '1h'\n",
+            "2: c.toml:1: sink db: timeout is 1h; it goes from 1s to 10m",
         ),
         (
             "[sink.out]\nurl = 'file:///srv'\nonly = ['book']\n",
@@ -102,6 +122,10 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         (
             "[credentials.shop]\nhosts = ['shop.example']\ntoken-file = 'gone'\n",
             "1: credentials shop: cannot read gone: No such file or directory (os error 2)",
+        ),
+        (
+            "[sink.db]\nurl = 'postgres://ann@db.test/items'\npassword-file = 'gone'\n",
+            "1: sink db cannot be used: cannot read gone: No such file or directory (os error 2)",
         ),
         (
             "[fetch]\nca = 'gone.pem'\n",

@@ -89,6 +89,7 @@ pub fn confined(mut command: Command, log: Option<&Path>) -> anyhow::Result<Comm
                 listeners::check_port(node.grpc, "--grpc")?;
                 listeners::check_port(node.http, "--http")?;
                 check_fetch(&node.config.fetch, &node.config.hosts)?;
+                sinks::check_secrets(&node.config.sinks)?;
                 let mut access = access(&node.engine, log)?;
                 let files = node.etcd.files().chain(node.config.fetch.files());
                 let files = files.chain(node.join.as_deref());
@@ -131,6 +132,7 @@ fn confine_server(
     file: Option<PathBuf>,
 ) -> anyhow::Result<()> {
     check_fetch(&config.fetch, &config.hosts)?;
+    sinks::check_secrets(&config.sinks)?;
     let plugins = config.plugins.iter_mut();
     build_all(plugins.map(|plugin| (&mut plugin.path, &mut plugin.sources)))?;
     let mut access = access(engine, log)?;
@@ -182,7 +184,7 @@ fn access(engine: &EngineOptions, log: Option<&Path>) -> anyhow::Result<PathAcce
 }
 
 /// Allows access to the data root: to its folder, or to the files with the credentials of a bucket. Folders of declared
-/// sinks are written to as well.
+/// sinks are written to as well, and their secrets and certificates are read. Sockets of servers need no access.
 fn allow_data(access: &mut PathAccess, data: &str, config: &FileConfig) -> anyhow::Result<()> {
     let data = data_root::open(data, &config.data)?;
     sinks::check_folders(&data, &config.sinks)?;
@@ -191,6 +193,7 @@ fn allow_data(access: &mut PathAccess, data: &str, config: &FileConfig) -> anyho
         None => access.read.extend(config.data.files()),
     }
     for sink in &config.sinks {
+        access.read.extend(sink.place.files().map(Path::to_owned));
         match sink.place.folder() {
             Some(folder) if folder.exists() => access.write.push(folder.to_owned()),
             Some(folder) => {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::{Context as _, anyhow};
 use async_trait::async_trait;
 
 use crate::cli::Failure;
-use crate::config::{SinkConfig, SinkPlace};
+use crate::config::{DatabaseConfig, SinkConfig, SinkPlace};
 use crawler_data::DataRoot;
 use crawler_model::resource::ResourceSpec;
 use crawler_model::settings::SinkName;
@@ -17,15 +18,20 @@ use crawler_sink::lines::{ExportedLines, LineFolders, LineSettings};
 use crawler_sink::parts::{PartFolders, PartSettings};
 use crawler_sink::selection::Selection;
 use crawler_sink::{CheckSink, Delivery, OpenSinks, Sink, SinkError};
+use crawler_sql_sink::SqlSinks;
 
 /// Returns the sinks that resources of this process can have. `place` is the end of a message about one that is not
-/// declared, such as "on worker worker-1". Refuses a folder in the data root or above it.
+/// declared, such as "on worker worker-1".
+///
+/// # Errors
+///
+/// The secret of a declared sink is missing, or a folder is in the data root or above it.
 pub(super) fn sinks(
     data: &DataRoot,
     parts: PartSettings,
     declared: &[SinkConfig],
     place: String,
-) -> Result<Arc<dyn OpenSinks>, Failure> {
+) -> anyhow::Result<Arc<dyn OpenSinks>> {
     check_folders(data, declared)?;
     let lines: Arc<dyn OpenSinks> = match data.items_root() {
         Some(folder) => Arc::new(files(folder)),
@@ -33,12 +39,12 @@ pub(super) fn sinks(
     };
     let declared = declared.iter().map(|config| {
         let selection = config.selection.clone();
-        let sink = declared_sink(config);
-        (config.name.clone(), DeclaredSink { sink, selection })
+        let sink = declared_sink(config)?;
+        anyhow::Ok((config.name.clone(), DeclaredSink { sink, selection }))
     });
     Ok(Arc::new(NamedSinks {
         lines,
-        declared: declared.collect(),
+        declared: declared.collect::<anyhow::Result<_>>()?,
         place,
     }))
 }
@@ -50,7 +56,7 @@ pub(super) fn check_folders(data: &DataRoot, declared: &[SinkConfig]) -> Result<
     };
     let (shown, root) = (root.display(), real(root));
     for sink in declared {
-        let Some(folder) = sink.place.folder() else {
+        let Some(folder) = sink.place.own_folder() else {
             continue;
         };
         let real = real(folder);
@@ -77,8 +83,20 @@ fn real(path: &Path) -> PathBuf {
         .unwrap_or_else(|| path.clone())
 }
 
-/// Returns a sink that a config file declares: the one place where its kind is chosen.
-pub(super) fn declared_sink(config: &SinkConfig) -> Arc<dyn CheckSink> {
+/// Checks the secrets of declared sinks.
+pub(super) fn check_secrets(declared: &[SinkConfig]) -> anyhow::Result<()> {
+    declared
+        .iter()
+        .try_for_each(|config| declared_sink(config).map(drop))
+}
+
+/// Returns a sink that a config file declares: the one place where its kind is chosen. Nothing is connected before the
+/// first write.
+///
+/// # Errors
+///
+/// The secret of the sink is missing.
+pub(super) fn declared_sink(config: &SinkConfig) -> anyhow::Result<Arc<dyn CheckSink>> {
     match &config.place {
         SinkPlace::Folder {
             folder,
@@ -87,9 +105,19 @@ pub(super) fn declared_sink(config: &SinkConfig) -> Arc<dyn CheckSink> {
             let settings = LineSettings {
                 max_file_bytes: *max_file_bytes,
             };
-            Arc::new(ExportedLines::new(folder.clone(), settings))
+            Ok(Arc::new(ExportedLines::new(folder.clone(), settings)))
+        }
+        SinkPlace::Database(database) => {
+            let sinks = tables(database);
+            let sinks = sinks.with_context(|| format!("sink {} cannot be used", config.name))?;
+            Ok(Arc::new(sinks))
         }
     }
+}
+
+fn tables(config: &DatabaseConfig) -> anyhow::Result<SqlSinks> {
+    let target = config.target().map_err(|why| anyhow!(why))?;
+    Ok(SqlSinks::new(target, config.settings.clone())?)
 }
 
 /// Refuses a resource that names a sink which the config file does not declare.
@@ -158,7 +186,11 @@ impl OpenSinks for NamedSinks {
                 source: None,
             });
         };
-        let sink = declared.sink.open(delivery).await?;
+        let delivery = Delivery {
+            schemas: declared.selection.schemas(&delivery.schemas),
+            ..delivery.clone()
+        };
+        let sink = declared.sink.open(&delivery).await?;
         Ok(declared.selection.apply(sink))
     }
 
@@ -188,6 +220,7 @@ mod tests {
     use crawler_model::id::{ResourceId, Run};
     use crawler_model::plugin::Schema;
     use crawler_model::resource::ShardId;
+    use sqlx::{ConnectOptions as _, Row as _};
 
     fn delivery(sink: &str) -> Delivery {
         Delivery {
@@ -271,6 +304,71 @@ mod tests {
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(text.contains(r#""item":{"c":2}"#), "{text}");
         assert!(text.contains("key-of-book"), "{text}");
+    }
+
+    /// Returns the sinks of a config file in this folder.
+    fn declared(folder: &std::path::Path, text: &str) -> Vec<SinkConfig> {
+        let path = folder.join("crawler.toml");
+        std::fs::write(&path, text).unwrap();
+        crate::config::load(Some(&path)).unwrap().sinks
+    }
+
+    #[tokio::test]
+    async fn a_declared_table_has_the_fields_that_are_chosen() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("data")).unwrap();
+        let data = DataRoot::open(folder.path().join("data").to_str().unwrap()).unwrap();
+        let text = "[sink.db]\nurl = 'sqlite:items.db'\nfields = ['b=c']\nmax-wait = '0s'\n";
+        let sinks = sinks(
+            &data,
+            PartSettings::default(),
+            &declared(folder.path(), text),
+            String::new(),
+        )
+        .unwrap();
+        let json_schema = r#"{
+            "required": ["a", "b"],
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}
+        }"#;
+        let mut sink = sinks
+            .open(&Delivery {
+                schemas: vec![Schema {
+                    name: "book".to_owned(),
+                    json_schema: json_schema.to_owned(),
+                }],
+                ..delivery("db")
+            })
+            .await
+            .unwrap();
+        let written = sink.write(0, &[record("book")]).await.unwrap();
+        assert_eq!(written.n_items, 1);
+        let path = folder.path().join("items.db");
+        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
+        let mut connection = options.connect().await.unwrap();
+        let columns = "SELECT group_concat(name, ' ') FROM pragma_table_info('books_book') WHERE name NOT LIKE '\\_%' ESCAPE '\\'";
+        for (query, expected) in [
+            (columns, "c"),
+            ("SELECT CAST(c AS TEXT) FROM books_book", "2"),
+        ] {
+            let row = sqlx::query::<sqlx::Sqlite>(query)
+                .fetch_one(&mut connection)
+                .await
+                .unwrap();
+            assert_eq!(row.get::<String, usize>(0), expected);
+        }
+    }
+
+    #[test]
+    fn a_secret_that_is_missing_is_told_with_the_sink() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "[sink.db]\nurl = 'postgres://u@db.test/items'\npassword-file = 'secret'\n";
+        let declared = declared(folder.path(), text);
+        let error = format!("{:#}", check_secrets(&declared).unwrap_err());
+        let path = folder.path().join("secret");
+        let expected = format!("sink db cannot be used: cannot read {}", path.display());
+        assert!(error.starts_with(&expected), "{error}");
+        std::fs::write(&path, "hunter2").unwrap();
+        check_secrets(&declared).unwrap();
     }
 
     #[test]

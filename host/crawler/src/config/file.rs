@@ -296,7 +296,7 @@ impl Reading {
                 let _checked = source.noted(at, Some(sink::check_number(&tables)));
                 for (name, table) in tables {
                     let at = table.span().start;
-                    let sink = table.into_inner().into_config(&name);
+                    let sink = table.into_inner().into_config(&name, folder);
                     let sink = sink.and_then(|sink| sink::check_folder(&config.sinks, sink));
                     config.sinks.extend(source.noted(at, Some(sink)));
                 }
@@ -433,9 +433,14 @@ mod tests {
         assert_eq!((chat.name.as_str(), config.webhooks.len()), ("chat", 1));
         let files: Vec<&Path> = chat.secret_files().collect();
         assert_eq!(files, [Path::new("/etc/crawler/webhook/chat")]);
-        let sink = &config.sinks[0];
-        assert_eq!((sink.name.as_str(), config.sinks.len()), ("books-only", 1));
-        assert_eq!(sink.place.folder(), Some(Path::new("/srv/items")));
+        let [folder, database] = &config.sinks[..] else {
+            panic!("{:?}", config.sinks);
+        };
+        assert_eq!(folder.name.as_str(), "books-only");
+        assert_eq!(folder.place.folder(), Some(Path::new("/srv/items")));
+        assert_eq!(database.name.as_str(), "warehouse");
+        let secret = Path::new("/etc/crawler/sink/warehouse");
+        assert_eq!(database.place.files().collect::<Vec<_>>(), [secret]);
         let at = |texts: &[&str]| texts.iter().map(|ip| ip.parse().unwrap()).collect();
         let hosts = [
             ("shop.example".to_owned(), at(&["10.0.0.7"])),

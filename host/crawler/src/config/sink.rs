@@ -11,6 +11,10 @@ use crawler_model::settings::SinkName;
 use crawler_sink::lines::LineSettings;
 use crawler_sink::selection::{Condition, FieldChoice, Selection, SelectionError};
 
+mod database;
+
+pub use database::DatabaseConfig;
+
 /// Largest number of declared sinks.
 const MAX_SINKS: usize = 32;
 /// Smallest size of a file that may be set: with less there would be a file for each write.
@@ -37,6 +41,8 @@ pub enum SinkPlace {
         /// Size in bytes beyond which the next file follows.
         max_file_bytes: u64,
     },
+    /// Tables of a database.
+    Database(Box<DatabaseConfig>),
 }
 
 impl SinkPlace {
@@ -44,6 +50,7 @@ impl SinkPlace {
     pub fn kind(&self) -> &'static str {
         match self {
             SinkPlace::Folder { .. } => "lines",
+            SinkPlace::Database(_) => "tables",
         }
     }
 
@@ -51,6 +58,15 @@ impl SinkPlace {
     pub fn shown(&self) -> String {
         match self {
             SinkPlace::Folder { folder, .. } => folder.display().to_string(),
+            SinkPlace::Database(database) => database.shown().to_owned(),
+        }
+    }
+
+    /// Returns the folder of this machine that is for the files of this sink alone.
+    pub fn own_folder(&self) -> Option<&Path> {
+        match self {
+            SinkPlace::Folder { folder, .. } => Some(folder),
+            SinkPlace::Database(_) => None,
         }
     }
 
@@ -58,7 +74,25 @@ impl SinkPlace {
     pub fn folder(&self) -> Option<&Path> {
         match self {
             SinkPlace::Folder { folder, .. } => Some(folder),
+            SinkPlace::Database(database) => database.folder(),
         }
+    }
+
+    /// Returns the place of the secret that the sink has, in words.
+    pub fn secret_place(&self) -> Option<String> {
+        match self {
+            SinkPlace::Folder { .. } => None,
+            SinkPlace::Database(database) => database.password_place(),
+        }
+    }
+
+    /// Returns the files that the sink reads, such as the one with its password.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let database = match self {
+            SinkPlace::Folder { .. } => None,
+            SinkPlace::Database(database) => Some(database),
+        };
+        database.into_iter().flat_map(|database| database.files())
     }
 }
 
@@ -72,6 +106,16 @@ pub(super) struct SinkTable {
     #[serde(default)]
     fields: Vec<String>,
     max_file: Option<String>,
+    password_file: Option<PathBuf>,
+    password_env: Option<String>,
+    table: Option<String>,
+    reject_table: Option<String>,
+    keys: Option<BTreeMap<String, Vec<String>>>,
+    batch_items: Option<usize>,
+    batch_bytes: Option<String>,
+    max_wait: Option<String>,
+    timeout: Option<String>,
+    connections: Option<usize>,
 }
 
 /// Refuses more sinks than a process has; an error is a sentence for the user.
@@ -86,7 +130,7 @@ pub(super) fn check_number<T>(tables: &BTreeMap<String, T>) -> Result<(), String
 
 impl SinkTable {
     /// Parses the table; an error is a sentence for the user.
-    pub(super) fn into_config(self, name: &str) -> Result<SinkConfig, String> {
+    pub(super) fn into_config(self, name: &str, folder: &Path) -> Result<SinkConfig, String> {
         let sink: SinkName = name.parse().map_err(|_: String| misnamed(name))?;
         if sink.is_lines() {
             let why = "sink lines is the data root, which every process has; choose another name";
@@ -96,9 +140,32 @@ impl SinkTable {
         let selection = selection(&self.only, &self.fields);
         Ok(SinkConfig {
             name: sink,
-            place: place(&self.url, self.max_file).map_err(of_sink)?,
             selection: selection.map_err(|error| of_sink(error.to_string()))?,
+            place: place(self, folder).map_err(of_sink)?,
         })
+    }
+
+    /// Returns the first key that only a folder has.
+    fn key_of_folder(&self) -> Option<&'static str> {
+        self.max_file.is_some().then_some("max-file")
+    }
+
+    /// Returns the first key that only a database has.
+    fn key_of_database(&self) -> Option<&'static str> {
+        let keys = [
+            ("password-file", self.password_file.is_some()),
+            ("password-env", self.password_env.is_some()),
+            ("table", self.table.is_some()),
+            ("reject-table", self.reject_table.is_some()),
+            ("keys", self.keys.is_some()),
+            ("batch-items", self.batch_items.is_some()),
+            ("batch-bytes", self.batch_bytes.is_some()),
+            ("max-wait", self.max_wait.is_some()),
+            ("timeout", self.timeout.is_some()),
+            ("connections", self.connections.is_some()),
+        ];
+        let set = keys.into_iter().find(|(_, is_set)| *is_set);
+        set.map(|(key, _)| key)
     }
 }
 
@@ -111,10 +178,10 @@ fn misnamed(name: &str) -> String {
 
 /// Refuses a sink with the folder of another one: neither would know which files are its own.
 pub(super) fn check_folder(others: &[SinkConfig], sink: SinkConfig) -> Result<SinkConfig, String> {
-    let folder = sink.place.folder();
+    let folder = sink.place.own_folder();
     let other = others
         .iter()
-        .find(|other| folder.is_some() && other.place.folder() == folder);
+        .find(|other| folder.is_some() && other.place.own_folder() == folder);
     match other {
         None => Ok(sink),
         Some(other) => Err(format!(
@@ -132,27 +199,46 @@ fn selection(only: &[String], fields: &[String]) -> Result<Selection, SelectionE
     Selection::new(only, fields)
 }
 
-/// Parses the URL of a sink. It is not quoted, because it may hold a secret.
-fn place(text: &str, max_file: Option<String>) -> Result<SinkPlace, String> {
-    let url = Url::parse(text).map_err(|error| format!("its url is no URL: {error}"))?;
+/// Parses the destination of a sink. Its URL is not quoted, because it may hold a secret.
+fn place(table: SinkTable, folder: &Path) -> Result<SinkPlace, String> {
+    let url = Url::parse(&table.url).map_err(|error| format!("its url is no URL: {error}"))?;
     match url.scheme() {
-        "file" => {
-            let has_path = text.starts_with("file:///");
-            let is_plain = has_path && url.query().is_none() && url.fragment().is_none();
-            let folder = url.to_file_path().ok().filter(|_| is_plain);
-            let folder = folder.ok_or("its url is file:///, and the path of a folder")?;
-            if folder.parent().is_none() {
-                return Err("its url names /; name a folder in it".to_owned());
+        "file" => match table.key_of_database() {
+            None => lines(&url, &table.url, table.max_file),
+            Some(key) => Err(format!(
+                "{key} is for a database, and its url names a folder"
+            )),
+        },
+        "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => match table.key_of_folder() {
+            None => {
+                let database = database::database(&url, table, folder)?;
+                Ok(SinkPlace::Database(Box::new(database)))
             }
-            let default = LineSettings::default().max_file_bytes;
-            let max_file = max_file.map(|text| max_file_bytes(&text)).transpose()?;
-            Ok(SinkPlace::Folder {
-                folder,
-                max_file_bytes: max_file.unwrap_or(default),
-            })
-        }
-        scheme => Err(format!("its url begins with file:///, not with {scheme}:")),
+            Some(key) => Err(format!(
+                "{key} is for a folder, and its url names a database"
+            )),
+        },
+        scheme => Err(format!(
+            "its url begins with file:///, sqlite:, postgres:// or mysql://, not with {scheme}:"
+        )),
     }
+}
+
+/// Parses the URL of a folder, whose text tells forms apart that a parsed URL does not.
+fn lines(url: &Url, text: &str, max_file: Option<String>) -> Result<SinkPlace, String> {
+    let has_path = text.starts_with("file:///");
+    let is_plain = has_path && url.query().is_none() && url.fragment().is_none();
+    let folder = url.to_file_path().ok().filter(|_| is_plain);
+    let folder = folder.ok_or("its url is file:///, and the path of a folder")?;
+    if folder.parent().is_none() {
+        return Err("its url names /; name a folder in it".to_owned());
+    }
+    let default = LineSettings::default().max_file_bytes;
+    let max_file = max_file.map(|text| max_file_bytes(&text)).transpose()?;
+    Ok(SinkPlace::Folder {
+        folder,
+        max_file_bytes: max_file.unwrap_or(default),
+    })
 }
 
 fn max_file_bytes(text: &str) -> Result<u64, String> {
@@ -167,10 +253,17 @@ fn max_file_bytes(text: &str) -> Result<u64, String> {
 mod tests {
     use super::*;
 
-    fn parse(name: &str, toml: &str) -> Result<SinkConfig, String> {
+    pub(super) fn parse(name: &str, toml: &str) -> Result<SinkConfig, String> {
         let table = toml::from_str::<SinkTable>(toml);
         let table = table.map_err(|error| error.message().to_owned())?;
-        table.into_config(name)
+        table.into_config(name, Path::new("/etc"))
+    }
+
+    fn max_file_of(config: SinkConfig) -> u64 {
+        match config.place {
+            SinkPlace::Folder { max_file_bytes, .. } => max_file_bytes,
+            other => panic!("{other:?} is no folder"),
+        }
     }
 
     #[test]
@@ -181,14 +274,13 @@ mod tests {
         assert_eq!(config.place.folder(), Some(folder));
         assert_eq!(config.place.shown(), "/srv/new items");
         assert_eq!(config.selection, Selection::default());
-        let SinkPlace::Folder { max_file_bytes, .. } = config.place;
-        assert_eq!(max_file_bytes, LineSettings::default().max_file_bytes);
+        let default = LineSettings::default().max_file_bytes;
+        assert_eq!(max_file_of(config), default);
         let text = "url = 'file:///srv'\nonly = ['kind=book']\nfields = ['title', 'price=preis']\nmax-file = '1MiB'";
         let config = parse("out", text).unwrap();
         assert_eq!(config.selection.only().len(), 1);
         assert_eq!(config.selection.fields()[1].to_string(), "price=preis");
-        let SinkPlace::Folder { max_file_bytes, .. } = config.place;
-        assert_eq!(max_file_bytes, 1 << 20);
+        assert_eq!(max_file_of(config), 1 << 20);
     }
 
     #[test]
@@ -202,7 +294,7 @@ mod tests {
             ),
             (
                 "url = 'ftp://user:T0KEN@a.test/'".to_owned(),
-                "sink out: its url begins with file:///, not with ftp:",
+                "sink out: its url begins with file:///, sqlite:, postgres:// or mysql://, not with ftp:",
             ),
             (
                 "url = 'file:srv'".to_owned(),

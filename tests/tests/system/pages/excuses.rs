@@ -18,7 +18,7 @@ const NODES: &str = "machines of the reader's own; tests/tests/cluster/joining.r
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
-const EXCUSES: [(&str, &str, &str); 39] = [
+const EXCUSES: [(&str, &str, &str); 40] = [
     (
         "host/docs/src/operate/logs.md",
         "$ crawler worker --log-file /var/log/crawler/worker.log --log-format json",
@@ -69,6 +69,11 @@ const EXCUSES: [(&str, &str, &str); 39] = [
         "host/docs/src/guide/sinks.md",
         "$ crawler resource update books --sink lines,books-only",
         "a sink and a crawl of the reader's own; tests/crash_soak.rs crawls to such a sink",
+    ),
+    (
+        "host/docs/src/guide/sql.md",
+        "$ crawler sink check warehouse",
+        "a server and a crawl of the reader's own; tests/tests/sql crawls to such a server",
     ),
     ("README.md", "$ rustup target add wasm32-wasip2", RELEASE),
     ("README.md", "$ cargo run --release -- demo", DEMO),

@@ -236,6 +236,9 @@ fn of_webhook(webhook: &WebhookConfig, source: &str) -> Row {
 fn of_sink(sink: &SinkConfig, source: &str) -> Row {
     let selection = &sink.selection;
     let mut value = sink.place.shown();
+    if let Some(place) = sink.place.secret_place() {
+        value.push_str(&format!(", password from {place}"));
+    }
     for condition in selection.only() {
         value.push_str(&format!(", {condition}"));
     }
@@ -317,6 +320,7 @@ mod tests {
             [credentials.shop]\nhosts = ['shop.test']\ntoken-file = '/t'\n\
             [tls]\ncertificate = '/c.pem'\nkey = '/k.pem'\n\
             [webhook.chat]\nurl = 'https://hooks.test/T0KEN'\nsecret-env = 'S'\nprevious-secret-env = 'O'\n\
+            [sink.db]\nurl = 'mysql://ann@db.test/items'\npassword-env = 'PW'\nonly = ['kind=book']\n\
             [[resource]]\nname = 'books'\n";
         std::fs::write(&path, text).unwrap();
         let file = path.display().to_string();
@@ -360,6 +364,12 @@ mod tests {
             &rows,
             "[webhook] chat",
             "https://hooks.test, secret from variable S and variable O",
+            &file,
+        );
+        check(
+            &rows,
+            "[sink] db",
+            "mysql://db.test/items, password from variable PW, kind=book",
             &file,
         );
         check(&rows, "[[resource]]", "books", &file);
