@@ -1,6 +1,7 @@
 //! Items in tables of databases: the same behaviour of SQLite, and of a real PostgreSQL and MariaDB.
 
 mod check;
+mod crawl;
 mod random;
 mod server;
 mod suite;

@@ -42,6 +42,7 @@ mod seeding;
 mod server;
 mod shards;
 mod shell;
+mod sinks;
 mod sites;
 mod statistics;
 mod statuses;
