@@ -275,7 +275,8 @@ impl Dialect {
     }
 
     /// Returns what becomes of the columns of a row that is there. The row of the later resource, run, time and item wins,
-    /// so that the same rows lead to the same table in every order; the times at which a row was seen only grow apart.
+    /// so that the same rows lead to the same table in every order; the times at which a row was seen only grow apart. A
+    /// version that is there stays as it was first written: an earlier owner may know another schema.
     fn assignments(self, table: &Table, stale: &[String]) -> Vec<String> {
         let stored = |name: &str| match self {
             Self::Sqlite | Self::Postgres => format!("stored.{}", self.quote(name)),
@@ -287,7 +288,7 @@ impl Dialect {
         };
         let version = ["_resource_id", "_run", "_at", "_item"];
         let row = |of: &dyn Fn(&str) -> String| version.map(of).join(", ");
-        let newer = format!("({}) >= ({})", row(&given), row(&stored));
+        let newer = format!("({}) > ({})", row(&given), row(&stored));
         let (least, greatest) = match self {
             Self::Sqlite => ("min", "max"),
             Self::Postgres | Self::MySql => ("LEAST", "GREATEST"),
@@ -295,7 +296,7 @@ impl Dialect {
         let mut names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
         names.retain(|name| *name != "_key");
         // MySQL compares with values that an earlier assignment of the statement has changed. In this order the
-        // comparison has the same result for each of them.
+        // comparison has the same result until the value that decides is assigned, and those behind it are the same.
         names.sort_by_key(|name| match *name {
             "_item" => 1,
             "_at" => 2,

@@ -350,6 +350,17 @@ async fn fields_that_are_gone_are_empty_in_newer_versions() {
 }
 
 #[tokio::test]
+async fn a_version_that_comes_again_keeps_what_was_written() {
+    let bench = Bench::new();
+    write(&mut bench.sink(BOOK), &[book(1, "a")]).await;
+    // The earlier owner of the shard knows an earlier schema.
+    let mut late = bench.sink(r#"{"properties":{"title":{"type":"string"}}}"#);
+    write(&mut late, &[book(1, "a")]).await;
+    let rows = "SELECT title, CAST(price AS TEXT), _rest FROM books_thing";
+    assert_eq!(bench.ask(rows).await, ["a|1.5|NULL"]);
+}
+
+#[tokio::test]
 async fn a_server_that_is_too_slow_gets_half_of_the_items() {
     let bench = Bench::new();
     let mut sink = bench.sink(BOOK);
