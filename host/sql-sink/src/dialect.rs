@@ -15,6 +15,10 @@ mod looks;
 /// Last moment that all servers can hold: the end of the year 9999.
 const LAST_MILLIS: UnixMillis = 253_402_300_799_999;
 
+/// Statement that makes the table in which SQLite keeps the columns of the sink: it has no comments of columns. If a column
+/// gets another name, it is one of the sink no more.
+const OUR_COLUMNS: &str = r#"CREATE TABLE IF NOT EXISTS crawler_columns ("table" TEXT NOT NULL COLLATE NOCASE, "column" TEXT NOT NULL COLLATE NOCASE, PRIMARY KEY ("table", "column"))"#;
+
 /// Server, as far as its statements differ. MariaDB is a MySQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
@@ -31,6 +35,11 @@ impl Dialect {
             Self::MySql => "`",
         };
         format!("{mark}{}{mark}", name.replace(mark, &mark.repeat(2)))
+    }
+
+    /// Returns a name as a text of SQLite.
+    fn text(name: &Identifier) -> String {
+        format!("'{}'", name.as_str().replace('\'', "''"))
     }
 
     fn name(self, name: &Identifier) -> String {
@@ -105,11 +114,11 @@ impl Dialect {
         }
     }
 
-    /// Returns name and type of a column, as a table is made of. The end marks the column as one of the sink.
+    /// Returns name and type of a column, as a table is made of. The end marks the column as one of the sink, if the
+    /// server can keep that there.
     fn definition(self, column: &Column) -> String {
         let null = if column.is_nullable { "" } else { " NOT NULL" };
         let mark = match (self, column.kind) {
-            (Self::Sqlite, _) if column.is_nullable => " DEFAULT NULL",
             (Self::Sqlite | Self::Postgres, _) => "",
             // MariaDB has no type of its own for JSON, so the comment tells.
             (Self::MySql, ColumnType::Json) => " COMMENT 'crawler json'",
@@ -121,8 +130,31 @@ impl Dialect {
 
     /// Returns the statement that marks a column as one of the sink, if its definition does not.
     fn mark(self, table: &Table, column: &Column) -> Option<String> {
-        let (table, column) = (self.name(&table.name), self.name(&column.name));
-        (self == Self::Postgres).then(|| format!("COMMENT ON COLUMN {table}.{column} IS 'crawler'"))
+        match self {
+            Self::Sqlite => {
+                let (table, column) = (Self::text(&table.name), Self::text(&column.name));
+                Some(format!(
+                    "INSERT OR IGNORE INTO crawler_columns VALUES ({table}, {column})"
+                ))
+            }
+            Self::Postgres => {
+                let (table, column) = (self.name(&table.name), self.name(&column.name));
+                Some(format!("COMMENT ON COLUMN {table}.{column} IS 'crawler'"))
+            }
+            Self::MySql => None,
+        }
+    }
+
+    /// Returns the statements that forget marks of columns that an earlier table of this name had.
+    fn forget_marks(self, table: &Table) -> Vec<String> {
+        if self != Self::Sqlite {
+            return Vec::new();
+        }
+        let table = Self::text(&table.name);
+        let forget = format!(
+            r#"DELETE FROM crawler_columns WHERE "table" = {table} AND "column" NOT IN (SELECT name FROM pragma_table_info({table}))"#
+        );
+        vec![OUR_COLUMNS.to_owned(), forget]
     }
 
     /// Returns the statements that make a table, with indices on key and URL. They belong into one transaction.
@@ -151,7 +183,8 @@ impl Dialect {
         let after = after.map(|on| format!("CREATE INDEX IF NOT EXISTS {index} ON {name} {on}"));
         let fields = table.columns[table.n_own..].iter();
         let marks = fields.filter_map(|column| self.mark(table, column));
-        [create].into_iter().chain(after).chain(marks).collect()
+        let made = [create].into_iter().chain(after);
+        made.chain(self.forget_marks(table)).chain(marks).collect()
     }
 
     /// Returns the statements that add a column to a table with rows.

@@ -17,6 +17,8 @@ use sha2::{Digest as _, Sha256};
 const NAME_MAX: usize = 63;
 /// Number of bytes of the digest at the end of a name, in hexadecimal digits.
 const DIGEST_DIGITS: usize = 8;
+/// Table in which SQLite keeps the columns of the sink.
+const OUR_COLUMNS: &str = "crawler_columns";
 /// Names of columns that the sink has itself, and names that a server refuses.
 const RESERVED: [&str; 22] = [
     "_key",
@@ -96,7 +98,7 @@ impl Identifier {
             true => format!("_{plain}"),
             false => plain,
         };
-        match plain == text && plain.len() <= NAME_MAX {
+        match plain == text && plain.len() <= NAME_MAX && plain != OUR_COLUMNS {
             true => Self(plain),
             false => Self::with_digest(&plain, text),
         }
@@ -265,6 +267,7 @@ mod tests {
             assert_eq!(head, start);
             assert!(digest.chars().all(|c| c.is_ascii_hexdigit()), "{name}");
         }
+        assert!(table("crawler_{kind}", "books", "columns").starts_with("crawler_columns_"));
         assert!(table("{kind}", "books", "{resource}").starts_with("_resource__"));
         assert!(table("{resource}", "{kind}", "book").starts_with("_kind__"));
     }
