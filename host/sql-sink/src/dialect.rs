@@ -11,13 +11,10 @@ use crate::names::Identifier;
 
 mod faults;
 mod looks;
+mod marks;
 
 /// Last moment that all servers can hold: the end of the year 9999.
 const LAST_MILLIS: UnixMillis = 253_402_300_799_999;
-
-/// Statement that makes the table in which SQLite keeps the columns of the sink: it has no comments of columns. If a column
-/// gets another name, it is one of the sink no more.
-const OUR_COLUMNS: &str = r#"CREATE TABLE IF NOT EXISTS crawler_columns ("table" TEXT NOT NULL COLLATE NOCASE, "column" TEXT NOT NULL COLLATE NOCASE, PRIMARY KEY ("table", "column"))"#;
 
 /// Server, as far as its statements differ. MariaDB is a MySQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,18 +25,13 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Returns a name between quotes. This is the only way of a name into a statement.
+    /// Returns a name between quotes. A name gets into a statement by this only, or as a text.
     pub(crate) fn quote(self, name: &str) -> String {
         let mark = match self {
             Self::Sqlite | Self::Postgres => "\"",
             Self::MySql => "`",
         };
         format!("{mark}{}{mark}", name.replace(mark, &mark.repeat(2)))
-    }
-
-    /// Returns a name as a text of SQLite.
-    fn text(name: &Identifier) -> String {
-        format!("'{}'", name.as_str().replace('\'', "''"))
     }
 
     fn name(self, name: &Identifier) -> String {
@@ -118,43 +110,18 @@ impl Dialect {
     /// server can keep that there.
     fn definition(self, column: &Column) -> String {
         let null = if column.is_nullable { "" } else { " NOT NULL" };
-        let mark = match (self, column.kind) {
-            (Self::Sqlite | Self::Postgres, _) => "",
-            // MariaDB has no type of its own for JSON, so the comment tells.
-            (Self::MySql, ColumnType::Json) => " COMMENT 'crawler json'",
-            (Self::MySql, _) => " COMMENT 'crawler'",
+        let mark = match self {
+            Self::Sqlite | Self::Postgres => String::new(),
+            Self::MySql => {
+                // MariaDB has no type of its own for JSON, so the comment tells.
+                let is_json = column.kind == ColumnType::Json;
+                let json = if is_json { " json" } else { "" };
+                let required = if column.is_nullable { "" } else { " required" };
+                format!(" COMMENT 'crawler{json}{required}'")
+            }
         };
         let kind = self.type_name(column.kind);
         format!("{} {kind}{null}{mark}", self.name(&column.name))
-    }
-
-    /// Returns the statement that marks a column as one of the sink, if its definition does not.
-    fn mark(self, table: &Table, column: &Column) -> Option<String> {
-        match self {
-            Self::Sqlite => {
-                let (table, column) = (Self::text(&table.name), Self::text(&column.name));
-                Some(format!(
-                    "INSERT OR IGNORE INTO crawler_columns VALUES ({table}, {column})"
-                ))
-            }
-            Self::Postgres => {
-                let (table, column) = (self.name(&table.name), self.name(&column.name));
-                Some(format!("COMMENT ON COLUMN {table}.{column} IS 'crawler'"))
-            }
-            Self::MySql => None,
-        }
-    }
-
-    /// Returns the statements that forget marks of columns that an earlier table of this name had.
-    fn forget_marks(self, table: &Table) -> Vec<String> {
-        if self != Self::Sqlite {
-            return Vec::new();
-        }
-        let table = Self::text(&table.name);
-        let forget = format!(
-            r#"DELETE FROM crawler_columns WHERE "table" = {table} AND "column" NOT IN (SELECT name FROM pragma_table_info({table}))"#
-        );
-        vec![OUR_COLUMNS.to_owned(), forget]
     }
 
     /// Returns the statements that make a table, with indices on key and URL. They belong into one transaction.
@@ -195,31 +162,8 @@ impl Dialect {
         };
         let (name, definition) = (self.name(&table.name), self.definition(&nullable));
         let add = format!("ALTER TABLE {name} ADD COLUMN {definition}");
-        [add].into_iter().chain(self.mark(table, column)).collect()
-    }
-
-    /// Returns the statement that lets a column take NULL, or `None` if the server has none. `whole_type` is the type as
-    /// the server itself has told it.
-    pub(crate) fn allow_null(
-        self,
-        table: &Table,
-        column: &str,
-        whole_type: &str,
-    ) -> Option<String> {
-        let (table, column) = (self.name(&table.name), self.quote(column));
-        match self {
-            Self::Sqlite => None,
-            Self::Postgres => Some(format!(
-                "ALTER TABLE {table} ALTER COLUMN {column} DROP NOT NULL"
-            )),
-            Self::MySql => {
-                let is_json = whole_type.eq_ignore_ascii_case("json");
-                let kind = if is_json { " json" } else { "" };
-                Some(format!(
-                    "ALTER TABLE {table} MODIFY COLUMN {column} {whole_type} NULL COMMENT 'crawler{kind}'"
-                ))
-            }
-        }
+        let mark = self.mark(table, &nullable);
+        [add].into_iter().chain(mark).collect()
     }
 
     /// Returns a statement that a person may run to give a column the type that items need.

@@ -1,7 +1,7 @@
 //! Tables on the server: made, looked at, and changed as far as no row can lose anything by it.
 //!
-//! A table that is not there is made. A field without a column gets one. A column of the sink that items do not fill any
-//! more takes NULL. Everything else, such as a column of somebody else that has to have a value, is refused with a
+//! A table that is not there is made. A field without a column gets one. A column that the sink has made without NULL, and
+//! that items do not fill any more, takes NULL. Everything else, such as a column of somebody else that has to have a value, is refused with a
 //! statement that a person may run; the items wait until the table fits.
 
 use crate::columns::Table;
@@ -24,12 +24,14 @@ struct Found {
 struct FoundColumn {
     name: String,
     kind: String,
-    /// Type with its length.
+    /// Type with its length and collation.
     whole_kind: String,
     /// True if a row has to give a value.
     is_required: bool,
     /// True if the sink has made it for a field.
     is_ours: bool,
+    /// True if the sink itself has made it take no NULL, and may change that.
+    has_our_demand: bool,
 }
 
 /// Makes sure that rows can be written to a table. Returns the columns of fields that items no longer have.
@@ -93,6 +95,7 @@ async fn look(
             whole_kind: cell(),
             is_required: cell() == "true",
             is_ours: cell() == "true",
+            has_our_demand: cell() == "true",
         }
     });
     let columns = columns.collect();
@@ -163,12 +166,15 @@ fn changes(dialect: Dialect, table: &Table, found: &Found) -> Result<Vec<String>
 }
 
 fn allow_null(dialect: Dialect, table: &Table, column: &FoundColumn) -> Result<String, String> {
-    let statement = dialect.allow_null(table, &column.name, &column.whole_kind);
-    let (name, table) = (&column.name, table.name.as_str());
+    let FoundColumn {
+        name, whole_kind, ..
+    } = column;
+    let statement = dialect.allow_null(table, name, whole_kind, column.is_ours);
+    let table = table.name.as_str();
     let refusal =
         format!("column {name} of table {table} has to have a value, and items may have none");
     match statement {
-        Some(statement) if column.is_ours => Ok(statement),
+        Some(statement) if column.has_our_demand => Ok(statement),
         Some(statement) => Err(format!("{refusal}; run: {statement}")),
         None => Err(format!(
             "{refusal}; SQLite cannot change that: rename the table, and the sink makes another one"
@@ -223,6 +229,7 @@ mod tests {
                 whole_kind: kind.to_owned(),
                 is_required: !column.is_nullable,
                 is_ours: !column.name.as_str().starts_with('_'),
+                has_our_demand: dialect != Dialect::Sqlite && !column.is_nullable,
             }
         });
         Found {
@@ -289,6 +296,7 @@ mod tests {
                     whole_kind: kind.to_owned(),
                     is_required: true,
                     is_ours: true,
+                    has_our_demand: true,
                 });
             }
             let statements = changes(dialect, &table, &found).unwrap();
@@ -313,12 +321,33 @@ mod tests {
                 whole_kind: "bigint".to_owned(),
                 is_required: true,
                 is_ours: false,
+                has_our_demand: false,
             });
             let refusal = changes(dialect, &table, &found).unwrap_err();
             let why = "column mine of table books_book has to have a value";
             assert!(refusal.starts_with(why), "{refusal}");
             assert_eq!(refusal.contains("run: ALTER"), dialect != Dialect::Sqlite);
+            // It does not become one of the sink by the statement.
+            assert!(!refusal.contains("'crawler"), "{refusal}");
             assert_eq!(stale(dialect, &table, found), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn a_demand_of_somebody_else_for_a_value_is_kept() {
+        for dialect in [Dialect::Postgres, Dialect::MySql] {
+            let table = table(dialect, TITLE);
+            let mut found = found(dialect, &table);
+            let title = found.columns.last_mut().unwrap();
+            title.is_required = true;
+            title.whole_kind = "text COLLATE x".to_owned();
+            let refusal = changes(dialect, &table, &found).unwrap_err();
+            let why = "column title of table books_book has to have a value";
+            assert!(refusal.starts_with(why), "{refusal}");
+            // The column is one of the sink before and after.
+            assert!(refusal.contains("'crawler'"), "{refusal}");
+            let is_mysql = dialect == Dialect::MySql;
+            assert_eq!(refusal.contains("text COLLATE x NULL"), is_mysql);
         }
     }
 
