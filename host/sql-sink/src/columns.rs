@@ -168,6 +168,7 @@ pub(crate) fn rejects(name: Identifier) -> Table {
         Column::own("_url", ColumnType::Text),
         Column::own("_run", ColumnType::Integer),
         Column::own("_at", ColumnType::Time),
+        Column::own("_item", ColumnType::Key),
         Column::own("_table", ColumnType::Text),
         Column::own("_reason", ColumnType::Text),
         // As text, because the reason may be that it is no JSON to the server.

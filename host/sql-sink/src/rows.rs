@@ -76,8 +76,11 @@ impl Row {
         reason: &str,
     ) -> Self {
         let at = dialect.time(record.fetched_at);
-        let mut values = beginning(&record.key.0, resource, record, &at);
+        // Two sinks in one database may reject the same item, each from a table of its own.
+        let key = digest([table.as_str(), record.key.0.as_str()].map(str::as_bytes));
+        let mut values = beginning(&key, resource, record, &at);
         values.extend([
+            text(record.key.0.clone()),
             text(table.as_str().to_owned()),
             text(without_nul(reason)),
             // Inside of JSON, a NUL byte is written with other characters.
@@ -85,7 +88,7 @@ impl Row {
         ]);
         Self {
             values,
-            key: record.key.0.clone(),
+            key,
             item: 0,
         }
     }
@@ -148,22 +151,26 @@ fn key_of(
     fields: &[String],
     given: &BTreeMap<String, &RawValue>,
 ) -> Result<String, String> {
-    let mut hash = Sha256::new();
-    let mut part = |bytes: &[u8]| {
-        hash.update((bytes.len() as u64).to_be_bytes());
-        hash.update(bytes);
-    };
-    part(resource.name.as_bytes());
-    part(record.schema.as_bytes());
+    let mut parts = vec![resource.name.clone(), record.schema.clone()];
     for field in fields {
         let value = given.get(field).filter(|value| value.get() != "null");
         let missing = || format!("it has no field {field:?}, which identifies its row");
         let value = value.ok_or_else(missing)?;
         let value: serde_json::Value = serde_json::from_str(value.get())
             .map_err(|error| format!("field {field:?} cannot be read: {error}"))?;
-        part(value.to_string().as_bytes());
+        parts.push(value.to_string());
     }
-    Ok(hex::encode(&hash.finalize()[..16]))
+    Ok(digest(parts.iter().map(String::as_bytes)))
+}
+
+/// Returns a key for texts, which only these texts in this order have.
+fn digest<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hex::encode(&hash.finalize()[..16])
 }
 
 /// Returns the value of a column. `value` is `None` if the field is missing or `null`.
@@ -414,9 +421,16 @@ pub(crate) mod tests {
         let name = Identifier::own("books_thing");
         let record = record("k", 1, 7, json);
         let reject = Row::reject(Dialect::Postgres, &resource(), &name, &record, "a\0b");
-        assert_eq!(
-            reject.values[7..],
-            [some("books_thing"), some("a\u{fffd}b"), some(json)]
-        );
+        let kept = [
+            some("k"),
+            some("books_thing"),
+            some("a\u{fffd}b"),
+            some(json),
+        ];
+        assert_eq!(reject.values[7..], kept);
+        // The table of another sink in the same database has rejected it as well.
+        let name = Identifier::own("all_thing");
+        let other = Row::reject(Dialect::Postgres, &resource(), &name, &record, "a");
+        assert_ne!(other.key, reject.key);
     }
 }

@@ -214,7 +214,7 @@ async fn items_that_do_not_fit_are_kept_with_the_reason() {
         ["a", "b"]
     );
     let rejects = bench
-        .ask("SELECT _key, _table, _json, _reason FROM crawler_rejects")
+        .ask("SELECT _item, _table, _json, _reason FROM crawler_rejects")
         .await;
     assert_eq!(
         rejects,
@@ -241,7 +241,7 @@ async fn rows_that_the_database_refuses_do_not_hold_up_the_others() {
         .await;
     assert_eq!(rows, ["61"]);
     let rejects = bench
-        .ask("SELECT _key FROM crawler_rejects ORDER BY _run, _at")
+        .ask("SELECT _item FROM crawler_rejects ORDER BY _run, _at")
         .await;
     assert_eq!(rejects, ["key-16", "key-32", "key-48", "key-64"]);
     let reasons = bench
@@ -270,7 +270,7 @@ async fn a_constraint_at_the_end_of_a_transaction_rejects_one_row() {
     let title = |n: u64| if n == 5 { "bad" } else { "good" };
     let items: Vec<ItemRecord> = (1..=9).map(|n| book(n, title(n))).collect();
     write(&mut sink, &items).await;
-    let rejects = "SELECT _key, _reason FROM crawler_rejects";
+    let rejects = "SELECT _item, _reason FROM crawler_rejects";
     assert_eq!(
         bench.ask(rejects).await,
         ["key-5|FOREIGN KEY constraint failed"]
@@ -304,7 +304,7 @@ async fn a_version_that_does_not_fit_leaves_the_one_before() {
     let rows = "SELECT _item, CAST(price AS TEXT), _last_seen FROM books_thing";
     let seen = "1970-01-01T00:00:00.003Z";
     assert_eq!(bench.ask(rows).await, [format!("item-3|3.0|{seen}")]);
-    let rejects = "SELECT _key, _reason FROM crawler_rejects";
+    let rejects = "SELECT _item, _reason FROM crawler_rejects";
     assert_eq!(bench.ask(rejects).await, ["item-4|too dear"]);
 }
 

@@ -173,7 +173,7 @@ async fn items_that_do_not_fit_are_kept_with_the_reason() {
         write(&mut sink, &items).await;
         write(&mut sink, &items[48..]).await;
         let rejects = server
-            .ask("SELECT _key, _table, _json FROM crawler_rejects ORDER BY _key")
+            .ask("SELECT _item, _table, _json FROM crawler_rejects ORDER BY _item")
             .await;
         let expected: Vec<String> = items[50..]
             .iter()
@@ -237,7 +237,7 @@ async fn a_unique_index_of_somebody_else_rejects_rows() {
             server.name()
         );
         let rejects = server
-            .ask("SELECT _key, _reason FROM crawler_rejects")
+            .ask("SELECT _item, _reason FROM crawler_rejects")
             .await;
         assert_eq!(rejects.len(), 1, "{}: {rejects:?}", server.name());
         let (key, reason) = rejects[0].split_once('|').expect("there are two");
@@ -261,7 +261,7 @@ async fn a_constraint_that_is_deferred_rejects_one_row() {
         let second = item(2, r#"{"title":"second","n_pages":1}"#);
         write(&mut sink, &[second, book(3, "c"), book(4, "d")]).await;
         assert_eq!(titles(&server).await, ["a", "c", "d"]);
-        let rejects = server.ask("SELECT _key FROM crawler_rejects").await;
+        let rejects = server.ask("SELECT _item FROM crawler_rejects").await;
         assert_eq!(rejects, ["key-000002"]);
     }
 }

@@ -297,7 +297,7 @@ impl Reading {
                 for (name, table) in tables {
                     let at = table.span().start;
                     let sink = table.into_inner().into_config(&name, folder);
-                    let sink = sink.and_then(|sink| sink::check_folder(&config.sinks, sink));
+                    let sink = sink.and_then(|sink| sink::check_place(&config.sinks, sink));
                     config.sinks.extend(source.noted(at, Some(sink)));
                 }
             }

@@ -176,19 +176,31 @@ fn misnamed(name: &str) -> String {
     format!("[sink.{shown}]: a name of a sink has 1 to {max} characters of a-z, 0-9, -, _ and .")
 }
 
-/// Refuses a sink with the folder of another one: neither would know which files are its own.
-pub(super) fn check_folder(others: &[SinkConfig], sink: SinkConfig) -> Result<SinkConfig, String> {
-    let folder = sink.place.own_folder();
-    let other = others
-        .iter()
-        .find(|other| folder.is_some() && other.place.own_folder() == folder);
-    match other {
-        None => Ok(sink),
-        Some(other) => Err(format!(
-            "sink {}: its folder is that of sink {}; each needs one of its own",
-            sink.name, other.name
-        )),
+/// Refuses a sink with the folder or the tables of another one: neither would know which files and rows are its own.
+pub(super) fn check_place(others: &[SinkConfig], sink: SinkConfig) -> Result<SinkConfig, String> {
+    let name = &sink.name;
+    for other in others {
+        match (&other.place, &sink.place) {
+            (SinkPlace::Folder { folder, .. }, SinkPlace::Folder { folder: own, .. })
+                if folder == own =>
+            {
+                return Err(format!(
+                    "sink {name}: its folder is that of sink {}; each needs one of its own",
+                    other.name
+                ));
+            }
+            (SinkPlace::Database(database), SinkPlace::Database(own))
+                if database.has_tables_of(own) =>
+            {
+                return Err(format!(
+                    "sink {name}: its tables are those of sink {}; give it another template with table",
+                    other.name
+                ));
+            }
+            _ => {}
+        }
     }
+    Ok(sink)
 }
 
 fn selection(only: &[String], fields: &[String]) -> Result<Selection, SelectionError> {
@@ -339,13 +351,45 @@ mod tests {
         let error = parse("out", &with("password = 'x'")).unwrap_err();
         assert!(error.contains("unknown field `password`"), "{error}");
     }
+
     #[test]
     fn each_sink_needs_a_folder_of_its_own() {
         let parse = |name: &str, url: &str| parse(name, &format!("url = '{url}'")).unwrap();
         let others = [parse("a", "file:///srv/a"), parse("b", "file:///srv/b")];
-        check_folder(&others, parse("c", "file:///srv/a/c")).unwrap();
-        let error = check_folder(&others, parse("c", "file:///srv//b/")).unwrap_err();
+        check_place(&others, parse("c", "file:///srv/a/c")).unwrap();
+        let error = check_place(&others, parse("c", "file:///srv//b/")).unwrap_err();
         let why = "sink c: its folder is that of sink b; each needs one of its own";
         assert_eq!(error, why);
+    }
+
+    #[test]
+    fn each_sink_needs_tables_of_its_own() {
+        let postgres = "url = 'postgres://u@db.test/items";
+        let others = [
+            parse("a", &format!("{postgres}'")).unwrap(),
+            parse("b", "url = 'sqlite:items.db'\ntable = 'b_{kind}'").unwrap(),
+        ];
+        for (text, other) in [
+            (format!("{postgres}'"), Some("a")),
+            (format!("{postgres}?sslmode=require'"), Some("a")),
+            (
+                "url = 'postgresql://v@db.test:5432/items'".to_owned(),
+                Some("a"),
+            ),
+            (
+                "url = 'sqlite:///etc/items.db'\ntable = 'b_{kind}'".to_owned(),
+                Some("b"),
+            ),
+            (format!("{postgres}'\ntable = 'c_{{kind}}'"), None),
+            (format!("{postgres}?options[search_path]=c'"), None),
+            ("url = 'postgres://u@db.test/others'".to_owned(), None),
+            ("url = 'sqlite:items.db'".to_owned(), None),
+        ] {
+            let refused = check_place(&others, parse("c", &text).unwrap()).err();
+            let expected = other.map(|other| {
+                format!("sink c: its tables are those of sink {other}; give it another template with table")
+            });
+            assert_eq!(refused, expected, "{text}");
+        }
     }
 }

@@ -44,6 +44,36 @@ impl DatabaseConfig {
         &self.shown
     }
 
+    /// Returns true if both have the same tables, as far as their URLs tell.
+    pub(super) fn has_tables_of(&self, other: &Self) -> bool {
+        self.place() == other.place() && self.settings.table == other.settings.table
+    }
+
+    /// Returns what tells apart databases: host, port, path, and parameters that name another place.
+    fn place(&self) -> String {
+        let Some(url) = Url::parse(&self.url).ok().filter(|_| self.file.is_none()) else {
+            return self.shown.clone();
+        };
+        let port = url.port().filter(|port| *port != 5432 && *port != 3306);
+        let mut places: Vec<_> = url.query_pairs().collect();
+        places.retain(|(name, _)| {
+            matches!(
+                &**name,
+                "host" | "socket" | "options" | "options[search_path]"
+            )
+        });
+        places.sort();
+        let kind = match url.scheme() {
+            "postgres" | "postgresql" => "postgres",
+            _ => "mysql",
+        };
+        format!(
+            "{kind} {:?} {port:?} {} {places:?}",
+            url.host_str(),
+            url.path()
+        )
+    }
+
     /// Returns the place of the password, in words.
     pub fn password_place(&self) -> Option<String> {
         self.password.as_ref().map(SecretRef::place)
