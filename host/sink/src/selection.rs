@@ -87,6 +87,13 @@ impl FromStr for FieldChoice {
     }
 }
 
+impl FieldChoice {
+    /// Returns the name of the field at the sink.
+    pub fn target(&self) -> &str {
+        &self.to
+    }
+}
+
 impl fmt::Display for FieldChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.from == self.to {

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use crate::cli::Failure;
 use crate::config::{DatabaseConfig, SinkConfig, SinkPlace};
 use crawler_data::DataRoot;
+use crawler_model::plugin::Schema;
 use crawler_model::resource::ResourceSpec;
 use crawler_model::settings::SinkName;
 use crawler_sink::items::ItemStore;
@@ -38,9 +39,12 @@ pub(super) fn sinks(
         None => Arc::new(objects(data, parts)),
     };
     let declared = declared.iter().map(|config| {
-        let selection = config.selection.clone();
-        let sink = declared_sink(config)?;
-        anyhow::Ok((config.name.clone(), DeclaredSink { sink, selection }))
+        let sink = DeclaredSink {
+            sink: declared_sink(config)?,
+            selection: config.selection.clone(),
+            keys: config.keys(),
+        };
+        anyhow::Ok((config.name.clone(), sink))
     });
     Ok(Arc::new(NamedSinks {
         lines,
@@ -167,6 +171,35 @@ struct NamedSinks {
 struct DeclaredSink {
     sink: Arc<dyn CheckSink>,
     selection: Selection,
+    /// Fields by which rows of a kind are identified.
+    keys: BTreeMap<String, Vec<String>>,
+}
+
+impl DeclaredSink {
+    /// Returns the kinds with keys of which the sink gets no items, and the fields of keys that no item declares, each with
+    /// its kind. Without schemas, and with one that declares no fields, nobody knows.
+    fn unknown_keys(&self, schemas: &[Schema]) -> (Vec<&str>, Vec<String>) {
+        let (mut kinds, mut fields) = (Vec::new(), Vec::new());
+        if schemas.is_empty() {
+            return (kinds, fields);
+        }
+        let schemas = self.selection.schemas(schemas);
+        for (kind, key) in &self.keys {
+            let Some(schema) = schemas.iter().find(|schema| schema.name == *kind) else {
+                kinds.push(kind.as_str());
+                continue;
+            };
+            let Ok(Some(schema)) = schema.read() else {
+                continue;
+            };
+            let declared: Vec<&str> = schema.properties().map(|(name, _, _)| name).collect();
+            let unknown = key
+                .iter()
+                .filter(|field| !declared.is_empty() && !declared.contains(&field.as_str()));
+            fields.extend(unknown.map(|field| format!("{kind}.{field}")));
+        }
+        (kinds, fields)
+    }
 }
 
 #[async_trait]
@@ -209,7 +242,18 @@ impl OpenSinks for NamedSinks {
             let fields = fields.join(", ");
             format!("sink {name}: no item declares a field that `fields` names: {fields}")
         });
-        of_kinds.into_iter().chain(of_fields).collect()
+        let (kinds, fields) = declared.unknown_keys(&delivery.schemas);
+        let keys_of_kinds = (!kinds.is_empty()).then(|| {
+            let kinds = kinds.join(", ");
+            format!("sink {name}: it gets no kind of items that `keys` names: {kinds}")
+        });
+        let keys_of_fields = (!fields.is_empty()).then(|| {
+            let fields = fields.join(", ");
+            format!("sink {name}: no item declares a field that `keys` names: {fields}")
+        });
+        let of_selection = of_kinds.into_iter().chain(of_fields);
+        let of_keys = keys_of_kinds.into_iter().chain(keys_of_fields);
+        of_selection.chain(of_keys).collect()
     }
 }
 
@@ -218,7 +262,6 @@ mod tests {
     use super::*;
     use crawler_model::crawl::{ItemKey, ItemRecord};
     use crawler_model::id::{ResourceId, Run};
-    use crawler_model::plugin::Schema;
     use crawler_model::resource::ShardId;
     use sqlx::{ConnectOptions as _, Row as _};
 
@@ -413,6 +456,39 @@ mod tests {
         assert_eq!(warnings("out", "book"), [of_fields]);
         assert!(warnings("lines", "page").is_empty());
         assert!(sinks.warnings(&delivery("out")).is_empty());
+    }
+
+    #[test]
+    fn keys_that_no_item_has_are_warned_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("data");
+        std::fs::create_dir(&root).unwrap();
+        let data = DataRoot::open(root.to_str().unwrap()).unwrap();
+        let text = "[sink.db]\nurl = 'sqlite:items.db'\nonly = ['kind=book', 'kind=page']\n\
+                    keys = { book = ['title', 'isbn'], page = ['text'], shop = ['name'] }\n";
+        let declared = declared(folder.path(), text);
+        let sinks = sinks(&data, PartSettings::default(), &declared, String::new()).unwrap();
+        let schema = |kind: &str, json: &str| Schema {
+            name: kind.to_owned(),
+            json_schema: json.to_owned(),
+        };
+        let schemas = vec![
+            schema("book", r#"{"properties":{"title":{}}}"#),
+            schema("page", ""),
+            schema("shop", r#"{"properties":{"name":{}}}"#),
+        ];
+        let delivery = Delivery {
+            schemas,
+            ..delivery("db")
+        };
+        let of_kinds = "sink db: it gets no kind of items that `keys` names: shop";
+        let of_fields = "sink db: no item declares a field that `keys` names: book.isbn";
+        assert_eq!(sinks.warnings(&delivery), [of_kinds, of_fields]);
+        let nothing_known = Delivery {
+            schemas: Vec::new(),
+            ..delivery
+        };
+        assert!(sinks.warnings(&nothing_known).is_empty());
     }
 
     #[test]

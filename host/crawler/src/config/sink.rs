@@ -31,6 +31,26 @@ pub struct SinkConfig {
     pub selection: Selection,
 }
 
+impl SinkConfig {
+    /// Returns the fields by which rows of a kind are identified.
+    pub fn keys(&self) -> BTreeMap<String, Vec<String>> {
+        match &self.place {
+            SinkPlace::Folder { .. } => BTreeMap::new(),
+            SinkPlace::Database(database) => database.settings.keys.clone(),
+        }
+    }
+
+    /// Returns a kind, and a field of its key that items do not have at the sink.
+    fn missing_key(&self) -> Option<(String, String)> {
+        let chosen = self.selection.fields();
+        let is_missing = |field: &String| {
+            !chosen.is_empty() && chosen.iter().all(|choice| choice.target() != field)
+        };
+        let mut keys = self.keys().into_iter();
+        keys.find_map(|(kind, fields)| Some((kind, fields.into_iter().find(is_missing)?)))
+    }
+}
+
 /// Destination of a declared sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SinkPlace {
@@ -138,11 +158,17 @@ impl SinkTable {
         }
         let of_sink = |why: String| format!("sink {name}: {why}");
         let selection = selection(&self.only, &self.fields);
-        Ok(SinkConfig {
+        let config = SinkConfig {
             name: sink,
             selection: selection.map_err(|error| of_sink(error.to_string()))?,
             place: place(self, folder).map_err(of_sink)?,
-        })
+        };
+        match config.missing_key() {
+            None => Ok(config),
+            Some((kind, field)) => Err(of_sink(format!(
+                "keys of {kind} have the field {field:?}, which is none of its fields; add it there, or leave it out"
+            ))),
+        }
     }
 
     /// Returns the first key that only a folder has.

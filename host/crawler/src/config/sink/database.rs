@@ -221,7 +221,7 @@ mod tests {
         let books = database(
             "url = 'postgres://user@db.test/items?sslrootcert=/etc/ca.pem'\n\
              password-file = 'secret'\ntable = 'all_{kind}'\nreject-table = 'bad'\n\
-             keys = { book = ['isbn'] }\nbatch-items = 7\nbatch-bytes = '1MiB'\nmax-wait = '0s'\n\
+             fields = ['number=isbn']\nkeys = { book = ['isbn'] }\nbatch-items = 7\nbatch-bytes = '1MiB'\nmax-wait = '0s'\n\
              timeout = '5s'\nconnections = 2",
         );
         let settings = &books.settings;
@@ -304,6 +304,10 @@ mod tests {
             (
                 with("keys = { book = [] }"),
                 "keys of book are empty; leave them out",
+            ),
+            (
+                with("keys = { book = ['isbn'] }\nfields = ['isbn=number', 'title']"),
+                "keys of book have the field \"isbn\", which is none of its fields; add it there, or leave it out",
             ),
             (
                 with("batch-items = 0"),
