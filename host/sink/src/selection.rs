@@ -8,14 +8,11 @@ use std::str::FromStr;
 
 use async_trait::async_trait;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{Gathering, Sink, SinkError, Written};
 use crawler_model::crawl::ItemRecord;
 use crawler_model::plugin::Schema;
-
-/// Largest number of references from the whole schema to the one that it stands for.
-const REFERENCES_MAX: usize = 64;
 
 /// Items that a sink gets, and the fields that they have there.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -155,50 +152,45 @@ impl Selection {
             name: schema.name.clone(),
             json_schema: match self.fields.is_empty() {
                 true => schema.json_schema.clone(),
-                false => self.project_schema(&schema.json_schema),
+                false => self.project_schema(schema),
             },
         });
         projected.collect()
     }
 
-    /// Returns the schema of an item of which only the chosen fields are left. It tells of the fields of the item what
-    /// its own `properties` and `required` tell, and nothing else.
-    fn project_schema(&self, json_schema: &str) -> String {
-        let whole: Value = serde_json::from_str(json_schema).unwrap_or_default();
-        let mut root = &whole;
-        // A schema may be a reference to another one in the same text.
-        for _ in 0..REFERENCES_MAX {
-            let target = root.get("$ref").and_then(Value::as_str);
-            let target = target.and_then(|target| target.strip_prefix('#'));
-            match target.and_then(|pointer| whole.pointer(pointer)) {
-                Some(target) => root = target,
-                None => break,
+    /// Returns the schema of an item of which only the chosen fields are left, with the shapes of their values. References
+    /// have no meaning outside of the whole schema, so the result has none.
+    fn project_schema(&self, schema: &Schema) -> String {
+        let read = match schema.read() {
+            Ok(read) => read,
+            Err(error) => {
+                // It is older than the check of schemas.
+                let kind = &schema.name;
+                tracing::warn!(
+                    kind,
+                    %error,
+                    "the schema of a kind of items cannot be read; it counts as one without fields"
+                );
+                None
             }
-        }
-        let required = root.get("required").and_then(Value::as_array);
-        let is_required =
-            |name: &str| required.is_some_and(|names| names.iter().any(|n| n == name));
+        };
         let mut properties = Map::new();
         let mut required = Vec::new();
         for choice in &self.fields {
-            if let Some(property) = root.get("properties").and_then(|all| all.get(&choice.from)) {
-                properties.insert(choice.to.clone(), property.clone());
-            }
-            if is_required(&choice.from) {
+            let mut declared = read.iter().flat_map(|schema| schema.shapes());
+            let Some(property) = declared.find(|property| property.name == choice.from) else {
+                continue;
+            };
+            let kind = property.shape.type_name();
+            properties.insert(
+                choice.to.clone(),
+                kind.map_or_else(|| json!({}), |kind| json!({ "type": kind })),
+            );
+            if !property.is_optional {
                 required.push(choice.to.clone());
             }
         }
-        let mut projected = Map::new();
-        for key in ["$defs", "definitions"] {
-            projected.extend(
-                whole
-                    .get(key)
-                    .map(|defined| (key.to_owned(), defined.clone())),
-            );
-        }
-        projected.insert("properties".to_owned(), properties.into());
-        projected.insert("required".to_owned(), required.into());
-        Value::Object(projected).to_string()
+        json!({ "properties": properties, "required": required }).to_string()
     }
 
     /// Returns the sink behind this selection.
@@ -448,25 +440,36 @@ mod tests {
                 "price": {"type": "number"}
             }
         }"##;
-        let declared = [schema("book", book), schema("page", ""), schema("any", "7")];
+        let shop = r##"{
+            "properties": {"name": {"type": "string"}, "copy": {"$ref": "#/properties/name"}}
+        }"##;
+        let declared = [
+            schema("book", book),
+            schema("shop", shop),
+            schema("page", ""),
+            schema("any", "7"),
+        ];
         let all = Selection::default();
         assert_eq!(all.schemas(&declared), declared);
         let books = selection(&["kind=book"], &[]).unwrap();
         assert_eq!(books.schemas(&declared), declared[..1]);
-        let chosen = selection(&[], &["price=preis", "note", "gone=title"]).unwrap();
+        let chosen = selection(&[], &["price=preis", "note", "copy", "gone=title"]).unwrap();
         let projected = chosen.schemas(&declared);
-        assert_eq!(projected.len(), 3);
+        assert_eq!(projected.len(), 4);
         for schema in &projected {
             let read = schema.read().unwrap().unwrap();
-            let properties: Vec<(String, bool)> = read
+            let properties: Vec<(String, String, bool)> = read
                 .properties()
-                .map(|(name, _, is_required)| (name.to_owned(), is_required))
+                .map(|(name, kinds, is_required)| (name.to_owned(), kinds, is_required))
                 .collect();
-            let expected: &[(&str, bool)] = match schema.name.as_str() {
-                "book" => &[("note", false), ("preis", true)],
+            let expected: &[(&str, &str, bool)] = match schema.name.as_str() {
+                "book" => &[("note", "string", false), ("preis", "number", true)],
+                "shop" => &[("copy", "string", false)],
                 _ => &[],
             };
-            let expected = expected.iter().map(|(name, is)| ((*name).to_owned(), *is));
+            let expected = expected
+                .iter()
+                .map(|(name, kinds, is)| ((*name).to_owned(), (*kinds).to_owned(), *is));
             assert_eq!(properties, expected.collect::<Vec<_>>(), "{}", schema.name);
         }
     }

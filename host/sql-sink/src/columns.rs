@@ -83,8 +83,17 @@ impl Kind {
         schema: Option<&Schema>,
         key: Vec<String>,
     ) -> Self {
-        // A schema that cannot be read was refused when the plugin was pushed, or is older than that check.
-        let schema = schema.and_then(|schema| schema.read().ok().flatten());
+        let schema = schema.and_then(|schema| {
+            schema.read().unwrap_or_else(|error| {
+                // Those of plugins that are pushed now can be read.
+                tracing::warn!(
+                    kind = name,
+                    %error,
+                    "the schema of a kind of items cannot be read; its fields have no columns"
+                );
+                None
+            })
+        });
         let mut declared = BTreeMap::new();
         for property in schema.iter().flat_map(|schema| schema.shapes()) {
             declared.insert(property.name, (property.shape, property.is_optional));

@@ -17,6 +17,19 @@ pub enum Shape {
     Any,
 }
 
+impl Shape {
+    /// Returns the name of the type in JSON Schema, or `None` if there is none for all of the values.
+    pub fn type_name(self) -> Option<&'static str> {
+        match self {
+            Shape::Boolean => Some("boolean"),
+            Shape::Integer => Some("integer"),
+            Shape::Number => Some("number"),
+            Shape::Text => Some("string"),
+            Shape::Any => None,
+        }
+    }
+}
+
 /// Property of an object that fits a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Property<'a> {
@@ -103,5 +116,16 @@ mod tests {
                 ("h", Shape::Text, true),
             ]
         );
+    }
+
+    #[test]
+    fn the_type_of_a_shape_has_this_shape() {
+        for shape in [Shape::Boolean, Shape::Integer, Shape::Number, Shape::Text] {
+            let name = shape.type_name().unwrap();
+            let text = format!(r#"{{"properties": {{"a": {{"type": "{name}"}}}}}}"#);
+            let schema = JsonSchema::read(&text).unwrap();
+            assert_eq!(schema.shapes().next().unwrap().shape, shape);
+        }
+        assert_eq!(Shape::Any.type_name(), None);
     }
 }
