@@ -89,7 +89,7 @@ async fn make_and_roll_back(
     let kind = Kind::new(dialect, &template, "", "check", None, Vec::new());
     let row = row(dialect, &kind);
     connection.run(dialect.begin()).await?;
-    for statement in dialect.create(&kind.table) {
+    for statement in dialect.create(&kind.table, &[]) {
         connection.run(&statement).await?;
     }
     let values: Vec<&Value> = row.values.iter().collect();

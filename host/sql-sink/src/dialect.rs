@@ -124,30 +124,36 @@ impl Dialect {
         format!("{} {kind}{null}{mark}", self.name(&column.name))
     }
 
-    /// Returns the statements that make a table, with indices on key and URL. They belong into one transaction.
-    pub(crate) fn create(self, table: &Table) -> Vec<String> {
+    /// Returns the statements that make a table, with indices on key and URL. They belong into one transaction. `taken` are
+    /// names of indices, which SQLite has once in a database.
+    pub(crate) fn create(self, table: &Table, taken: &[String]) -> Vec<String> {
         let (name, url) = (self.name(&table.name), self.quote("_url"));
         let mut parts: Vec<String> = table.columns.iter().map(|c| self.definition(c)).collect();
-        // PostgreSQL would choose a name that another table may have.
-        let (constraint, key) = (self.name(&table.name.index("key")), self.quote("_key"));
-        parts.push(format!("CONSTRAINT {constraint} PRIMARY KEY ({key})"));
-        let index = self.name(&table.name.index("url"));
-        let (inside, behind, after) = match self {
-            Self::Sqlite => (None, "", Some(format!("({url})"))),
-            // An entry of another kind of index may be too large for its page, because a URL has up to 8 KiB.
-            Self::Postgres => (None, "", Some(format!("USING hash ({url})"))),
+        parts.push(format!("PRIMARY KEY ({})", self.quote("_key")));
+        let index = self.name(&table.name.index("url", taken));
+        let if_absent = "IF NOT EXISTS ";
+        let (if_absent, inside, behind, after) = match self {
+            Self::Sqlite => {
+                let after = format!("CREATE INDEX {if_absent}{index} ON {name} ({url})");
+                (if_absent, None, "", Some(after))
+            }
+            // It chooses names that are free. If another worker has made the table, nothing else may be done here, because
+            // the table would get a second index. Entries of another kind of index may be too large for their page, as a
+            // URL has up to 8 KiB.
+            Self::Postgres => {
+                let after = format!("CREATE INDEX ON {name} USING hash ({url})");
+                ("", None, "", Some(after))
+            }
             Self::MySql => (
+                if_absent,
                 Some(format!("KEY {index} ({url}(255))")),
                 " ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC",
                 None,
             ),
         };
         parts.extend(inside);
-        let create = format!(
-            "CREATE TABLE IF NOT EXISTS {name} ({}){behind}",
-            parts.join(", ")
-        );
-        let after = after.map(|on| format!("CREATE INDEX IF NOT EXISTS {index} ON {name} {on}"));
+        let parts = parts.join(", ");
+        let create = format!("CREATE TABLE {if_absent}{name} ({parts}){behind}");
         let fields = table.columns[table.n_own..].iter();
         let marks = fields.filter_map(|column| self.mark(table, column));
         let made = [create].into_iter().chain(after);
@@ -198,9 +204,12 @@ impl Dialect {
 
     /// Returns a statement that a person may run to make the key of a table unique.
     pub(crate) fn mend_key(self, table: &Table) -> String {
-        let index = self.name(&table.name.index("key"));
+        let index = match self {
+            Self::Postgres => String::new(),
+            Self::Sqlite | Self::MySql => self.name(&table.name.index("key", &[])) + " ",
+        };
         let (table, key) = (self.name(&table.name), self.quote("_key"));
-        format!("CREATE UNIQUE INDEX {index} ON {table} ({key})")
+        format!("CREATE UNIQUE INDEX {index}ON {table} ({key})")
     }
 
     /// Returns the statement that writes rows. `stale` are columns of fields that the items no longer have.

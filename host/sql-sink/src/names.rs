@@ -2,8 +2,8 @@
 //!
 //! A name keeps its letters where it can, because [`Dialect::quote`] makes any of them safe. A name that has to change,
 //! because it is too long or has a character that some server refuses, ends with a digest of what it was made from, so
-//! that two names never become one. Names of indices have a `-`, which no table has: PostgreSQL and SQLite keep tables
-//! and indices in one space of names.
+//! that two names never become one. Names of indices have a `-`, which no table has: SQLite keeps tables and indices in one
+//! space of names.
 //!
 //! [`Dialect::quote`]: crate::dialect::Dialect::quote
 
@@ -104,18 +104,22 @@ impl Identifier {
         }
     }
 
-    /// Returns the name of an index of this table, whose purpose is one word.
-    pub(crate) fn index(&self, purpose: &'static str) -> Self {
+    /// Returns a name of an index of this table, whose purpose is one word. The index of a table that was renamed keeps its
+    /// name, so names may be taken.
+    pub(crate) fn index(&self, purpose: &'static str, taken: &[String]) -> Self {
         let name = format!("{}-{purpose}", self.0);
-        match name.len() <= NAME_MAX {
-            true => Self(name),
-            // The digest is that of the whole name, behind a `-` as well.
-            false => {
-                let Self(cut) = Self::with_digest(&self.0, &name);
-                let (head, digest) = cut.split_at(cut.len() - DIGEST_DIGITS - 1);
-                Self(format!("{head}-{}", &digest[1..]))
-            }
+        let is_free = |name: &String| taken.iter().all(|taken| !taken.eq_ignore_ascii_case(name));
+        if name.len() <= NAME_MAX && is_free(&name) {
+            return Self(name);
         }
+        let mut others = (0..=taken.len()).map(|n| {
+            // The digest is behind a `-` as well.
+            let Self(cut) = Self::with_digest(&self.0, &format!("{name}{n}"));
+            let (head, digest) = cut.split_at(cut.len() - DIGEST_DIGITS - 1);
+            format!("{head}-{}", &digest[1..])
+        });
+        let free = others.find(is_free);
+        Self(free.expect("there are more of these names than taken ones"))
     }
 
     /// Returns the beginning of a name with a digest of what the name is made from.
@@ -288,8 +292,13 @@ mod tests {
         for kind in ["book".to_owned(), "k".repeat(58), "k".repeat(200)] {
             let template: TableTemplate = "{kind}".parse().unwrap();
             let table = template.name("books", &kind);
-            let indices = ["key", "url"].map(|purpose| table.index(purpose).0);
-            assert_ne!(indices[0], indices[1]);
+            let mut indices = ["key", "url"]
+                .map(|purpose| table.index(purpose, &[]).0)
+                .to_vec();
+            indices.push(table.index("url", &indices).0);
+            indices.push(table.index("url", &indices).0);
+            let set: HashSet<&String> = indices.iter().collect();
+            assert_eq!(set.len(), 4, "{indices:?}");
             for index in indices {
                 assert!(index.contains('-') && index.len() <= NAME_MAX, "{index}");
                 // A table of this name gets another one.

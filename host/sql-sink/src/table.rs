@@ -1,8 +1,8 @@
 //! Tables on the server: made, looked at, and changed as far as no row can lose anything by it.
 //!
 //! A table that is not there is made. A field without a column gets one. A column that the sink has made without NULL, and
-//! that items do not fill any more, takes NULL. Everything else, such as a column of somebody else that has to have a value, is refused with a
-//! statement that a person may run; the items wait until the table fits.
+//! that items do not fill any more, takes NULL. Everything else, such as a column of somebody else that has to have a value,
+//! is refused with a statement that a person may run; the items wait until the table fits.
 
 use crate::columns::Table;
 use crate::connection::Connection;
@@ -18,6 +18,8 @@ struct Found {
     columns: Vec<FoundColumn>,
     /// True if each key can be there once.
     has_key: bool,
+    /// Names that an index of a table that is not there cannot have.
+    taken: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +53,7 @@ pub(crate) async fn prepare(
     for _ in 0..LOOKS_MAX {
         let found = look(connection, dialect, table).await.map_err(failed)?;
         let statements = match found.columns.is_empty() {
-            true => dialect.create(table),
+            true => dialect.create(table, &found.taken),
             false => changes(dialect, table, &found)
                 .map_err(|refusal| Trouble::told(Cause::Refused, refusal))?,
         };
@@ -98,11 +100,16 @@ async fn look(
             has_our_demand: cell() == "true",
         }
     });
-    let columns = columns.collect();
+    let columns: Vec<FoundColumn> = columns.collect();
     let keys = connection.rows(looks.keys, &[&name]).await?;
+    let taken = match looks.taken.filter(|_| columns.is_empty()) {
+        Some(sql) => connection.rows(sql, &[]).await?,
+        None => Vec::new(),
+    };
     Ok(Found {
         columns,
         has_key: !keys.is_empty(),
+        taken: taken.into_iter().flatten().flatten().collect(),
     })
 }
 
@@ -235,6 +242,7 @@ mod tests {
         Found {
             columns: columns.collect(),
             has_key: true,
+            taken: Vec::new(),
         }
     }
 

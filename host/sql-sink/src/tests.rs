@@ -419,7 +419,7 @@ async fn a_unique_index_of_more_than_the_key_is_not_enough() {
     let made = bench
         .ask("SELECT sql FROM sqlite_schema WHERE name = 'books_thing'")
         .await;
-    let key = r#", CONSTRAINT "books_thing-key" PRIMARY KEY ("_key")"#;
+    let key = r#", PRIMARY KEY ("_key")"#;
     assert!(made[0].contains(key), "{made:?}");
     let plain = made[0].replace(key, "");
     let with_index = |columns: &str| {
@@ -505,6 +505,21 @@ async fn a_table_of_somebody_else_is_left_alone() {
     write(&mut sink, &[book(1, "a")]).await;
     assert_eq!(bench.ask("SELECT title FROM books_thing").await, ["a"]);
     assert!(bench.ask("SELECT title FROM mine").await.is_empty());
+}
+
+#[tokio::test]
+async fn a_table_that_was_renamed_keeps_its_index() {
+    let bench = Bench::new();
+    write(&mut bench.sink(BOOK), &[book(1, "a")]).await;
+    for n in 1..=2 {
+        bench
+            .run(&format!("ALTER TABLE books_thing RENAME TO old_{n}"))
+            .await;
+        write(&mut bench.sink(BOOK), &[book(1, "a")]).await;
+    }
+    let tables = "SELECT tbl_name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL ORDER BY tbl_name";
+    let expected = ["books_thing", "old_1", "old_2"];
+    assert_eq!(bench.ask(tables).await, expected);
 }
 
 #[tokio::test]

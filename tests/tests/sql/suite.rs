@@ -273,7 +273,7 @@ async fn the_key_needs_a_unique_index_of_its_own() {
             // Unit tests have indices of SQLite.
             Engine::Sqlite => continue,
             Engine::Postgres(_) => {
-                "ALTER TABLE books_thing DROP CONSTRAINT \"books_thing-key\"; \
+                "ALTER TABLE books_thing DROP CONSTRAINT books_thing_pkey; \
                  CREATE UNIQUE INDEX mine ON books_thing (_key, lower(title))"
             }
             Engine::MariaDb(_) => {
@@ -407,6 +407,16 @@ async fn a_table_of_somebody_else_is_left_alone() {
         server.run("DROP TABLE books_thing").await;
         write(&mut sink, &[book(1, "a")]).await;
         assert_eq!(titles(&server).await, ["a"], "{}", server.name());
+    }
+}
+
+#[tokio::test]
+async fn a_table_that_was_renamed_is_made_again() {
+    for server in Server::all().await {
+        write(&mut server.sink(BOOK), &[book(1, "a")]).await;
+        server.run("ALTER TABLE books_thing RENAME TO mine").await;
+        write(&mut server.sink(BOOK), &[book(2, "b")]).await;
+        assert_eq!(titles(&server).await, ["b"], "{}", server.name());
     }
 }
 
