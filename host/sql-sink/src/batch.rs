@@ -88,6 +88,8 @@ impl<'i> Batch<'i> {
         connection: &mut Connection,
         ready: &mut Ready,
     ) -> Result<(), Trouble> {
+        let mut kinds = self.rows.iter();
+        let is_fresh = kinds.all(|(kind, _)| !ready.contains_key(*kind));
         for (kind, _) in &self.rows {
             if !ready.contains_key(*kind) {
                 let table = &plan.kinds[*kind].table;
@@ -106,7 +108,11 @@ impl<'i> Batch<'i> {
             let mut transaction = Transaction::begin(plan.dialect, connection).await?;
             match transaction.write(plan, ready, &part).await {
                 Ok(()) => {}
-                Err(trouble) if trouble.cause == Cause::Unfit => {
+                // A table that was looked at right now demands no value that rows may lack, so it is not the table's demand.
+                Err(trouble)
+                    if trouble.cause == Cause::Unfit
+                        || (trouble.cause == Cause::NoValue && is_fresh) =>
+                {
                     transaction.roll_back().await;
                     match &part[..] {
                         [(_, [row])] => unfit.push((row.item, trouble.reason())),

@@ -365,7 +365,7 @@ async fn write(
         ready.clear();
         match trouble.cause {
             Cause::Away if !lent.is_new => database.forget_idle(),
-            Cause::Conflict | Cause::Changed if n_failed + 1 < ATTEMPTS => {
+            Cause::Conflict | Cause::Changed | Cause::NoValue if n_failed + 1 < ATTEMPTS => {
                 n_failed += 1;
                 // Its transaction may have locks.
                 database.close(lent.connection).await;

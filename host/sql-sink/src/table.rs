@@ -42,14 +42,7 @@ pub(crate) async fn prepare(
     dialect: Dialect,
     table: &Table,
 ) -> Result<Vec<String>, Trouble> {
-    let failed = |error| {
-        // Another worker makes the same change, and was quicker.
-        let cause = match dialect.cause(&error) {
-            Cause::Unfit => Cause::Changed,
-            cause => cause,
-        };
-        Trouble::of(cause, error)
-    };
+    let failed = |error| Trouble::of(dialect.cause_of_change(&error), error);
     for _ in 0..LOOKS_MAX {
         let found = look(connection, dialect, table).await.map_err(failed)?;
         let statements = match found.columns.is_empty() {

@@ -282,6 +282,25 @@ async fn a_constraint_at_the_end_of_a_transaction_rejects_one_row() {
 }
 
 #[tokio::test]
+async fn a_value_that_a_trigger_demands_rejects_one_row() {
+    let bench = Bench::new();
+    let mut sink = bench.sink(BOOK);
+    write(&mut sink, &[book(0, "a")]).await;
+    bench
+        .run(
+            "CREATE TABLE sold (title TEXT NOT NULL);
+             CREATE TRIGGER sells AFTER INSERT ON books_thing BEGIN INSERT INTO sold VALUES (NEW.title); END",
+        )
+        .await;
+    let without_title = record("key-2", 1, 2, r#"{"price":1}"#);
+    write(&mut sink, &[book(1, "b"), without_title, book(3, "c")]).await;
+    let rejects = "SELECT _item, _reason FROM crawler_rejects";
+    let reason = "key-2|NOT NULL constraint failed: sold.title";
+    assert_eq!(bench.ask(rejects).await, [reason]);
+    assert_eq!(bench.ask("SELECT title FROM sold").await, ["b", "c"]);
+}
+
+#[tokio::test]
 async fn a_version_that_does_not_fit_leaves_the_one_before() {
     let mut bench = Bench::new();
     bench

@@ -25,6 +25,9 @@ pub(crate) enum Cause {
     Denied,
     /// The table is another one than when it was looked at.
     Changed,
+    /// A row has no value for a column that demands one: the table is another one than when it was looked at, or the row
+    /// does not fit.
+    NoValue,
     /// A row does not fit its table.
     Unfit,
     /// A row is too large for the server.
@@ -48,6 +51,7 @@ impl Cause {
             Self::Full => "the database has no room left; items wait until there is some",
             Self::Denied => "the server refuses the user; check name, password and rights",
             Self::Changed => "the table is being changed",
+            Self::NoValue => "a column demands a value that items do not have",
             Self::Unfit => "the table for rejected items takes them neither",
             Self::TooLarge => {
                 "an item is larger than a statement may be; raise max_allowed_packet of the server"

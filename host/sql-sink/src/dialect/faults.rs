@@ -22,6 +22,21 @@ impl Dialect {
             _ => Cause::Other,
         }
     }
+
+    /// Returns the cause of an error of a statement that makes or changes a table. No row is at fault there.
+    pub(crate) fn cause_of_change(self, error: &Error) -> Cause {
+        let code = error.as_database_error().and_then(|error| error.code());
+        of_change(self.cause(error), code.as_deref().unwrap_or(""))
+    }
+}
+
+fn of_change(cause: Cause, code: &str) -> Cause {
+    match (cause, code) {
+        // Two workers add the same entry to the catalogue of PostgreSQL.
+        (Cause::Unfit, "23505") => Cause::Changed,
+        (Cause::Unfit, _) => Cause::Refused,
+        (cause, _) => cause,
+    }
 }
 
 /// Result codes: <https://www.sqlite.org/rescode.html>. The lowest byte has the primary one.
@@ -32,7 +47,7 @@ fn of_sqlite(code: &str, message: &str) -> Cause {
     const BUSY_SNAPSHOT: i32 = 517;
     let code: i32 = code.parse().unwrap_or(0);
     match code {
-        NOT_NULL => return Cause::Changed,
+        NOT_NULL => return Cause::NoValue,
         BUSY_SNAPSHOT => return Cause::Conflict,
         _ => {}
     }
@@ -66,9 +81,9 @@ fn of_postgres(code: &str) -> Cause {
         "53100" => Cause::Full,
         "53300" | "57P01" | "57P02" | "57P03" | "57P05" | "25P03" => Cause::Away,
         "42501" | "3D000" => Cause::Denied,
-        // Tables and columns that are not there or there already, a key that is not unique, and a column that a row has
-        // to give a value.
-        "42P01" | "42P07" | "42701" | "42703" | "42P10" | "42710" | "23502" => Cause::Changed,
+        // Tables and columns that are not there or there already, and a key that is not unique.
+        "42P01" | "42P07" | "42701" | "42703" | "42P10" | "42710" => Cause::Changed,
+        "23502" => Cause::NoValue,
         // An error that a trigger has raised.
         "P0001" => Cause::Unfit,
         _ => match code.get(..2) {
@@ -108,8 +123,9 @@ fn of_mysql(number: u16, state: &str) -> Cause {
         | 3169
         | 4031 => Cause::Away,
         1153 => Cause::TooLarge,
-        // Tables and columns that are not there or there already, and columns that a row has to give a value.
-        1048 | 1050 | 1054 | 1060 | 1061 | 1146 | 1364 => Cause::Changed,
+        // Tables, columns and indices that are not there or there already.
+        1050 | 1054 | 1060 | 1061 | 1146 => Cause::Changed,
+        1048 | 1364 => Cause::NoValue,
         // Values that are cut off or not text, constraints, errors that a trigger has raised, and sizes of rows.
         1118 | 1265 | 1366 | 1644 | 3819 | 4025 => Cause::Unfit,
         _ => match state.get(..2) {
@@ -131,7 +147,8 @@ mod tests {
             ("22021", Cause::Unfit),
             ("22P05", Cause::Unfit),
             ("23505", Cause::Unfit),
-            ("23502", Cause::Changed),
+            ("23502", Cause::NoValue),
+            ("42P07", Cause::Changed),
             ("54000", Cause::Unfit),
             ("40001", Cause::Conflict),
             ("40P01", Cause::Conflict),
@@ -154,7 +171,8 @@ mod tests {
             (1406, "22001", Cause::Unfit),
             (1366, "HY000", Cause::Unfit),
             (4025, "23000", Cause::Unfit),
-            (1364, "HY000", Cause::Changed),
+            (1364, "HY000", Cause::NoValue),
+            (1061, "42000", Cause::Changed),
             (1146, "42S02", Cause::Changed),
             (1153, "08S01", Cause::TooLarge),
             (1053, "08S01", Cause::Away),
@@ -174,7 +192,7 @@ mod tests {
             ("8", "attempt to write a readonly database", Cause::ReadOnly),
             ("13", "database or disk is full", Cause::Full),
             ("14", "unable to open database file", Cause::Away),
-            ("1299", "NOT NULL constraint failed: t.c", Cause::Changed),
+            ("1299", "NOT NULL constraint failed: t.c", Cause::NoValue),
             ("2067", "UNIQUE constraint failed: t.c", Cause::Unfit),
             ("18", "string or blob too big", Cause::Unfit),
             ("1", "no such table: t", Cause::Changed),
@@ -184,6 +202,14 @@ mod tests {
         ] {
             assert_eq!(of_sqlite(code, message), cause, "{code}: {message}");
         }
+    }
+
+    #[test]
+    fn a_change_that_can_never_be_made_is_refused() {
+        assert_eq!(of_change(Cause::Unfit, "23505"), Cause::Changed);
+        assert_eq!(of_change(Cause::Changed, "42P07"), Cause::Changed);
+        assert_eq!(of_change(Cause::Unfit, "54011"), Cause::Refused);
+        assert_eq!(of_change(Cause::Denied, "42501"), Cause::Denied);
     }
 
     #[test]
