@@ -4,11 +4,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 
 use crate::connection::Connection;
 use crate::dialect::Dialect;
 use crate::target::Target;
 use crate::trouble::{Cause, Trouble};
+
+/// Time after which an idle connection to a server is closed. Firewalls forget such connections without a word, and a write
+/// on one looks as if the server were slow.
+const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// Database, with a bounded number of connections.
 pub(crate) struct Database {
@@ -17,7 +22,36 @@ pub(crate) struct Database {
     /// Time that one attempt of a write, or of a connection, may take.
     pub(crate) timeout: Duration,
     permits: Semaphore,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Idle<Connection>>,
+}
+
+/// Connections that nobody uses, each with the time at which it was given back.
+struct Idle<C> {
+    connections: Vec<(Instant, C)>,
+    max: Duration,
+}
+
+impl<C> Idle<C> {
+    fn new(max: Duration) -> Self {
+        let connections = Vec::new();
+        Self { connections, max }
+    }
+
+    fn put(&mut self, connection: C) {
+        self.close_old();
+        self.connections.push((Instant::now(), connection));
+    }
+
+    fn take(&mut self) -> Option<C> {
+        self.close_old();
+        self.connections.pop().map(|(_, connection)| connection)
+    }
+
+    /// Closes connections without a goodbye, for which they might wait.
+    fn close_old(&mut self) {
+        let max = self.max;
+        self.connections.retain(|(since, _)| since.elapsed() <= max);
+    }
 }
 
 /// Connection that one write uses. If it is dropped, it is closed, and its transaction is rolled back.
@@ -30,17 +64,17 @@ pub(crate) struct Lent {
 impl Database {
     pub(crate) fn new(target: Target, timeout: Duration, n_connections: usize) -> Self {
         let dialect = target.dialect();
-        let n_connections = match dialect {
+        let (n_connections, max_idle) = match dialect {
             // It has one writer at a time, and those who wait for it would be served in any order.
-            Dialect::Sqlite => 1,
-            Dialect::Postgres | Dialect::MySql => n_connections,
+            Dialect::Sqlite => (1, Duration::MAX),
+            Dialect::Postgres | Dialect::MySql => (n_connections, IDLE_MAX),
         };
         Self {
             target,
             dialect,
             timeout,
             permits: Semaphore::new(n_connections),
-            idle: Mutex::default(),
+            idle: Mutex::new(Idle::new(max_idle)),
         }
     }
 
@@ -74,7 +108,7 @@ impl Database {
 
     async fn lend_in_time(&self) -> Result<Lent, Trouble> {
         loop {
-            let Some(mut connection) = self.idle().pop() else {
+            let Some(mut connection) = self.idle().take() else {
                 break;
             };
             if connection.is_in_place().await {
@@ -97,7 +131,7 @@ impl Database {
 
     /// Takes a connection back whose transaction has ended.
     pub(crate) fn give_back(&self, lent: Lent) {
-        self.idle().push(lent.connection);
+        self.idle().put(lent.connection);
     }
 
     /// Closes a connection that is of no use any more.
@@ -110,12 +144,29 @@ impl Database {
         }
     }
 
-    /// Closes idle connections: the server has closed one of them.
+    /// Closes idle connections: the server has closed one of them, or does not answer on it.
     pub(crate) fn forget_idle(&self) {
-        self.idle().clear();
+        self.idle().connections.clear();
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Connection>> {
+    fn idle(&self) -> MutexGuard<'_, Idle<Connection>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_that_were_idle_for_long_are_closed() {
+        let mut idle = Idle::new(IDLE_MAX);
+        idle.put("old");
+        tokio::time::advance(IDLE_MAX).await;
+        idle.put("new");
+        assert_eq!(idle.connections.len(), 2);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(idle.take(), Some("new"));
+        assert_eq!(idle.take(), None);
     }
 }

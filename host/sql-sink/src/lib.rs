@@ -334,6 +334,7 @@ async fn write(
 ) -> Result<(), Trouble> {
     let mut backoff = Backoff::new(WAITS.0, WAITS.1);
     let mut n_failed = 0;
+    let mut was_silent = false;
     loop {
         let mut lent = database.lend().await?;
         let attempt = async {
@@ -346,25 +347,30 @@ async fn write(
                 )),
             }
         };
-        let trouble = match tokio::time::timeout(database.timeout, attempt).await {
+        let (trouble, is_silent) = match tokio::time::timeout(database.timeout, attempt).await {
             Ok(Ok(())) => {
                 database.give_back(lent);
                 return Ok(());
             }
-            Ok(Err(trouble)) => trouble,
-            Err(_elapsed) => Trouble::told(
-                Cause::Slow,
-                format!(
+            Ok(Err(trouble)) => (trouble, false),
+            Err(_elapsed) => {
+                let detail = format!(
                     "the database did not take {} items within {:?}; look for locks and load there, or give it a longer timeout",
                     batch.n_items(),
                     database.timeout
-                ),
-            ),
+                );
+                (Trouble::told(Cause::Slow, detail), true)
+            }
         };
         // The tables may be others when the server is back.
         ready.clear();
         match trouble.cause {
             Cause::Away if !lent.is_new => database.forget_idle(),
+            // The connection may be dead, and the server not slow at all.
+            Cause::Slow if is_silent && !was_silent && !lent.is_new => {
+                was_silent = true;
+                database.forget_idle();
+            }
             Cause::Conflict | Cause::Changed | Cause::NoValue if n_failed + 1 < ATTEMPTS => {
                 n_failed += 1;
                 // Its transaction may have locks.

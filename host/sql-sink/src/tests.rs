@@ -432,6 +432,25 @@ async fn a_server_that_is_too_slow_gets_half_of_the_items() {
 }
 
 #[tokio::test]
+async fn a_connection_that_is_silent_is_replaced_once() {
+    let bench = Bench::new();
+    // The server does not tell that it waits for a lock.
+    let mut sink = bench.sink_with("busy_timeout", "60000");
+    let items: Vec<ItemRecord> = (1..=8).map(|n| book(n, "a")).collect();
+    write(&mut sink, &items[..1]).await;
+    let mut other = bench.connect().await;
+    let lock = sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut other).await;
+    lock.unwrap();
+    let unlock = async {
+        // The second attempt is under way.
+        tokio::time::sleep(bench.settings.timeout * 3 / 2).await;
+        sqlx::raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
+    };
+    let (written, ()) = tokio::join!(sink.write(0, &items), unlock);
+    assert_eq!(written.unwrap().n_items, 8);
+}
+
+#[tokio::test]
 async fn a_unique_index_of_more_than_the_key_is_not_enough() {
     let bench = Bench::new();
     write(&mut bench.sink(BOOK), &[book(1, "a")]).await;
