@@ -29,6 +29,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio::sync::SemaphorePermit;
 
 use crawler_model::crawl::ItemRecord;
 use crawler_model::plugin::Schema;
@@ -306,9 +307,9 @@ impl SqlSink {
 
     /// Writes items whose kinds are known.
     async fn try_write(&mut self, items: &[ItemRecord]) -> Result<(), Trouble> {
-        let _turn = self.database.turn().await?;
+        let turn = self.database.turn().await?;
         let batch = Batch::new(&mut self.plan, &mut self.ready, items);
-        write(&self.database, &self.plan, &mut self.ready, &batch).await
+        write(&self.database, &self.plan, &mut self.ready, &batch, turn).await
     }
 
     /// Returns the first items, as many as one transaction takes.
@@ -324,18 +325,24 @@ impl SqlSink {
     }
 }
 
-/// Writes a batch, with a turn of the caller. Conflicts with other transactions, changes of tables and connections that
-/// were closed while they were idle are tried again at once, because they are over by then.
+/// Writes a batch. Conflicts with other transactions, changes of tables and connections that were closed while they were
+/// idle are tried again at once, because they are over by then. Each attempt needs a turn; the caller has the first one.
 async fn write(
     database: &Database,
     plan: &Plan,
     ready: &mut Ready,
     batch: &Batch<'_>,
+    first_turn: SemaphorePermit<'_>,
 ) -> Result<(), Trouble> {
+    let mut first_turn = Some(first_turn);
     let mut backoff = Backoff::new(WAITS.0, WAITS.1);
     let mut n_failed = 0;
     let mut was_silent = false;
     loop {
+        let turn = match first_turn.take() {
+            Some(turn) => turn,
+            None => database.turn().await?,
+        };
         let mut lent = database.lend().await?;
         let attempt = async {
             batch.write(plan, &mut lent.connection, ready).await?;
@@ -364,17 +371,19 @@ async fn write(
         };
         // The tables may be others when the server is back.
         ready.clear();
+        n_failed += 1;
         match trouble.cause {
+            _ if n_failed >= ATTEMPTS => return Err(trouble),
             Cause::Away if !lent.is_new => database.forget_idle(),
             // The connection may be dead, and the server not slow at all.
             Cause::Slow if is_silent && !was_silent && !lent.is_new => {
                 was_silent = true;
                 database.forget_idle();
             }
-            Cause::Conflict | Cause::Changed | Cause::NoValue if n_failed + 1 < ATTEMPTS => {
-                n_failed += 1;
+            Cause::Conflict | Cause::Changed | Cause::NoValue => {
                 // Its transaction may have locks.
                 database.close(lent.connection).await;
+                drop(turn);
                 tokio::time::sleep(backoff.next_delay()).await;
             }
             _ => return Err(trouble),

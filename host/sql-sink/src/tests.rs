@@ -47,18 +47,8 @@ impl Bench {
     }
 
     fn sink_of(&self, target: Target, id: u64, name: &str, json_schema: &str) -> SqlSink {
-        let spec = format!(r#"{{"name":"{name}","plugin":"books"}}"#);
-        let delivery = Delivery {
-            sink: "db".parse().unwrap(),
-            shard: ShardId::only(ResourceId(id)),
-            run: Run(1),
-            storage_epoch: 1,
-            spec: serde_json::from_str(&spec).unwrap(),
-            schemas: vec![schema(json_schema)],
-            marks: Vec::new(),
-        };
         let sinks = SqlSinks::new(target, self.settings.clone()).unwrap();
-        sinks.sink(&delivery)
+        sinks.sink(&delivery(id, name, json_schema))
     }
 
     /// Opens a sink whose connections have a further pragma.
@@ -94,6 +84,19 @@ impl Bench {
             cells.collect::<Vec<_>>().join("|")
         });
         texts.collect()
+    }
+}
+
+fn delivery(id: u64, name: &str, json_schema: &str) -> Delivery {
+    let spec = format!(r#"{{"name":"{name}","plugin":"books"}}"#);
+    Delivery {
+        sink: "db".parse().unwrap(),
+        shard: ShardId::only(ResourceId(id)),
+        run: Run(1),
+        storage_epoch: 1,
+        spec: serde_json::from_str(&spec).unwrap(),
+        schemas: vec![schema(json_schema)],
+        marks: Vec::new(),
     }
 }
 
@@ -448,6 +451,26 @@ async fn a_connection_that_is_silent_is_replaced_once() {
     };
     let (written, ()) = tokio::join!(sink.write(0, &items), unlock);
     assert_eq!(written.unwrap().n_items, 8);
+}
+
+#[tokio::test]
+async fn others_have_the_connection_between_attempts() {
+    let bench = Bench::new();
+    let sinks = SqlSinks::new(bench.target(), bench.settings.clone()).unwrap();
+    let mut one = sinks.sink(&delivery(7, "books", BOOK));
+    let mut two = sinks.sink(&delivery(8, "others", BOOK));
+    write(&mut one, &[book(1, "a")]).await;
+    // The table that is not there may be made at any time.
+    bench
+        .run("CREATE TRIGGER t AFTER INSERT ON books_thing BEGIN INSERT INTO gone VALUES (1); END")
+        .await;
+    let items = [book(2, "b")];
+    tokio::select! {
+        biased;
+        tried = one.write(0, &items) => panic!("{tried:?}: the other sink waits until it gives up"),
+        () = write(&mut two, &items) => {}
+    }
+    waits(one.write(0, &items).await, "the table is being changed");
 }
 
 #[tokio::test]
