@@ -221,10 +221,10 @@ fn integer(json: &str) -> Option<i64> {
     if let Ok(number) = serde_json::from_str(json) {
         return Some(number);
     }
-    /// Below this bound, each such number without a fraction is an integer of 64 bits.
-    const BOUND: f64 = 9_223_372_036_854_775_808.0;
+    /// Below this bound, each integer is a number of its own when it is written so.
+    const BOUND: f64 = 9_007_199_254_740_992.0;
     let number: f64 = serde_json::from_str(json).ok()?;
-    let is_integer = number.fract() == 0.0 && (-BOUND..BOUND).contains(&number);
+    let is_integer = number.fract() == 0.0 && number.abs() < BOUND;
     // A longer integer loses digits as a number with a fraction.
     (is_integer && json.contains(['.', 'e', 'E'])).then_some(number as i64)
 }
@@ -331,6 +331,10 @@ pub(crate) mod tests {
             ("-9223372036854775808", Some(i64::MIN)),
             ("9223372036854775808", None),
             ("12345678901234567890123", None),
+            ("9007199254740991.0", Some(9_007_199_254_740_991)),
+            ("9007199254740993.0", None),
+            ("9007199254740994.0", None),
+            ("1e18", None),
             ("1e30", None),
             ("1.5", None),
             ("\"1\"", None),
