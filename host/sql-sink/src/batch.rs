@@ -76,11 +76,6 @@ impl<'i> Batch<'i> {
         }
     }
 
-    /// Number of items, rejected ones included.
-    pub(crate) fn n_items(&self) -> usize {
-        self.items.len()
-    }
-
     /// Writes all rows. After an error the connection has to be closed.
     pub(crate) async fn write(
         &self,

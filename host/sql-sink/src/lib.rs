@@ -362,8 +362,7 @@ async fn write(
             Ok(Err(trouble)) => (trouble, false),
             Err(_elapsed) => {
                 let detail = format!(
-                    "the database did not take {} items within {:?}; look for locks and load there, or give it a longer timeout",
-                    batch.n_items(),
+                    "the database did not take items within {:?}; look for locks and load there, or give it a longer timeout",
                     database.timeout
                 );
                 (Trouble::told(Cause::Slow, detail), true)
