@@ -28,6 +28,10 @@ const OF_POSTGRES: [&str; 8] = [
 const OF_MYSQL: [&str; 5] = ["ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "socket"];
 /// Port of PostgreSQL, if the URL has none.
 const POSTGRES_PORT: u16 = 5432;
+/// User of a server, if the URL has none.
+const USER: &str = "crawler";
+/// Parameters that the driver takes from the environment, and that nothing can take from it again.
+const OF_ENVIRONMENT: [&str; 3] = ["sslrootcert", "sslcert", "sslkey"];
 
 /// Parameters that name a file.
 const FILES: [&str; 6] = [
@@ -94,6 +98,11 @@ pub enum TargetError {
     /// A file is named from a folder that nobody can know.
     #[error("the file that {0} names needs a path from the root, such as /etc/crawler/ca.pem")]
     RelativeFile(String),
+    /// A variable of the environment would change the connection.
+    #[error(
+        "a variable of PostgreSQL in the environment, such as PGSSLROOTCERT or PGOPTIONS, sets {0}: unset it, and write {0} into the URL if it is needed"
+    )]
+    Environment(&'static str),
     /// A parameter has a value that the driver refuses.
     #[error("the URL of the database has a value that cannot be used")]
     Value(#[source] sqlx::Error),
@@ -219,9 +228,14 @@ fn postgres(url: &Url, password: Option<&str>) -> Result<Server, TargetError> {
     if parameter(url, "application_name").is_none() {
         options = options.application_name("crawler");
     }
-    if let Some(password) = password {
-        options = options.password(password);
+    if url.username().is_empty() {
+        options = options.username(USER);
     }
+    // Neither ~/.pgpass nor a variable of the environment decides: a service has others than the shell of its operator.
+    if password.is_some() || url.password().is_none() {
+        options = options.password(password.unwrap_or_default());
+    }
+    refuse_environment(url, PgConnectOptions::new_without_pgpass())?;
     let host = parameter(url, "host");
     let host = host.or_else(|| url.host_str().map(str::to_owned));
     if parameter(url, "sslmode").is_none() {
@@ -232,6 +246,22 @@ fn postgres(url: &Url, password: Option<&str>) -> Result<Server, TargetError> {
     }
     let options = options.disable_statement_logging();
     Ok(Server::Postgres(Box::new(options)))
+}
+
+/// Refuses parameters that the driver takes from the environment. `environment` are its options without a URL.
+fn refuse_environment(url: &Url, environment: PgConnectOptions) -> Result<(), TargetError> {
+    // It joins these to those of the URL.
+    if environment.get_options().is_some() {
+        return Err(TargetError::Environment("options"));
+    }
+    // The text cannot be made with each user and host.
+    let taken = environment.username(USER).host(USER).to_url_lossy();
+    let is_taken =
+        |name: &&str| parameter(&taken, name).is_some() && parameter(url, name).is_none();
+    match OF_ENVIRONMENT.into_iter().find(is_taken) {
+        Some(name) => Err(TargetError::Environment(name)),
+        None => Ok(()),
+    }
 }
 
 fn mysql(url: &Url, password: Option<&str>) -> Result<Server, TargetError> {
@@ -415,6 +445,30 @@ mod tests {
             Server::MySql(_) | Server::Sqlite(..) => None,
         };
         assert_eq!(folder, Some(PathBuf::from("/run/pg")));
+    }
+
+    #[test]
+    fn the_environment_does_not_change_a_connection() {
+        let user = |url: &str| match parse(url).unwrap().server {
+            Server::Postgres(options) => options.get_username().to_owned(),
+            Server::MySql(_) | Server::Sqlite(..) => String::new(),
+        };
+        assert_eq!(user("postgres://db.test/items"), "crawler");
+        assert_eq!(user("postgres://somebody@db.test/items"), "somebody");
+        // The options of the driver are as if variables had set them.
+        let refused = |url: &str, environment: PgConnectOptions| {
+            let refused = refuse_environment(&Url::parse(url).unwrap(), environment).err();
+            refused.map(|error| error.to_string()).unwrap_or_default()
+        };
+        let bare = "postgres://db.test/items";
+        let certificate = || PgConnectOptions::new_without_pgpass().ssl_root_cert("/etc/other.pem");
+        let why = refused(bare, certificate().host("::1").username("a/b"));
+        assert!(why.contains("sets sslrootcert: unset it"), "{why}");
+        let named = "postgres://db.test/items?sslrootcert=/etc/ca.pem";
+        assert_eq!(refused(named, certificate()), "");
+        let options = PgConnectOptions::new_without_pgpass().options([("search_path", "mine")]);
+        let why = refused("postgres://db.test/items?options[search_path]=a", options);
+        assert!(why.contains("sets options: unset it"), "{why}");
     }
 
     #[test]
