@@ -23,6 +23,8 @@ pub(crate) enum Cause {
     Full,
     /// The user may not do this.
     Denied,
+    /// The password would be sent without protection.
+    Unprotected,
     /// The table is another one than when it was looked at.
     Changed,
     /// A row has no value for a column that demands one: the table is another one than when it was looked at, or the row
@@ -50,6 +52,9 @@ impl Cause {
             Self::ReadOnly => "the database is read-only; items wait until it takes writes",
             Self::Full => "the database has no room left; items wait until there is some",
             Self::Denied => "the server refuses the user; check name, password and rights",
+            Self::Unprotected => {
+                "the user logs in with caching_sha2_password or sha256_password, which needs TLS; leave out socket and name the host"
+            }
             Self::Changed => "the table is being changed",
             Self::NoValue => "a column demands a value that items do not have",
             Self::Unfit => "the table for rejected items takes them neither",

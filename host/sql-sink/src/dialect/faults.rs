@@ -10,6 +10,10 @@ impl Dialect {
     /// Returns the cause of an error, as far as it decides what follows.
     pub(crate) fn cause(self, error: &Error) -> Cause {
         match error {
+            // The driver has no RSA, by which it would protect a password where there is no TLS.
+            Error::Configuration(why) if self == Self::MySql && why.to_string().contains("RSA") => {
+                Cause::Unprotected
+            }
             Error::Io(_) | Error::Tls(_) | Error::Protocol(_) | Error::WorkerCrashed => Cause::Away,
             Error::Database(error) => match self {
                 Self::Sqlite => of_sqlite(error.code().as_deref().unwrap_or(""), error.message()),
@@ -217,5 +221,13 @@ mod tests {
         let torn = Error::Io(std::io::ErrorKind::ConnectionReset.into());
         assert_eq!(Dialect::Postgres.cause(&torn), Cause::Away);
         assert_eq!(Dialect::MySql.cause(&Error::RowNotFound), Cause::Other);
+    }
+
+    #[test]
+    fn a_login_that_needs_tls_is_told() {
+        let refused = Error::Configuration("RSA auth backend disabled".into());
+        assert_eq!(Dialect::MySql.cause(&refused), Cause::Unprotected);
+        let other = Error::Configuration("something else".into());
+        assert_eq!(Dialect::MySql.cause(&other), Cause::Other);
     }
 }
