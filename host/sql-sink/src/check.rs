@@ -6,7 +6,7 @@
 //! made either: another one is, beside it, and removed.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
@@ -35,16 +35,30 @@ pub(crate) async fn try_out(target: &Target, timeout: Duration) -> Result<Vec<St
         let target = as_it_is(path, false);
         return try_in_time(&target, timeout).await.map(|()| Vec::new());
     }
-    let beside = path.with_file_name(format!(".crawler-check-{}.db", std::process::id()));
-    let tried = try_in_time(&as_it_is(&beside, true), timeout).await;
-    match tokio::fs::remove_file(&beside).await {
-        Ok(()) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => {
-            return Err(Trouble::of(Cause::Other, sqlx::Error::Io(error)));
+    let name = format!(".crawler-check-{}.db", std::process::id());
+    let beside = Beside(path.with_file_name(name));
+    let tried = try_in_time(&as_it_is(&beside.0, true), timeout).await;
+    tried.map(|()| vec![format!("the file {}", path.display())])
+}
+
+/// File that a check makes. It is removed when the check ends, or is given up.
+struct Beside(PathBuf);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        let mut journal = self.0.clone().into_os_string();
+        journal.push("-journal");
+        for file in [self.0.as_path(), Path::new(&journal)] {
+            match std::fs::remove_file(file) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
+                    let file = file.display();
+                    tracing::warn!(%file, %error, "the file of a check stays behind; remove it");
+                }
+            }
         }
     }
-    tried.map(|()| vec![format!("the file {}", path.display())])
 }
 
 /// Returns the database in a file, whose form is not changed when it is opened.
@@ -135,4 +149,25 @@ fn row(dialect: Dialect, kind: &Kind) -> Row {
         item: RawValue::from_string("{}".to_owned()).expect("an empty object is JSON"),
     };
     Row::new(dialect, &resource, kind, &record, 0).expect("an empty object is a row")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_check_that_is_given_up_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let beside = Beside(folder.path().join("check.db"));
+        let check = async {
+            for name in ["check.db", "check.db-journal"] {
+                std::fs::write(folder.path().join(name), "").unwrap();
+            }
+            let _beside = beside;
+            std::future::pending::<()>().await;
+        };
+        let given_up = tokio::time::timeout(Duration::ZERO, check).await;
+        assert!(given_up.is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }
