@@ -323,8 +323,9 @@ impl Dialect {
         let millis = timeout.as_millis().max(2);
         match self {
             Self::Sqlite => None,
+            // A transaction is on the disk when it is committed. Stronger settings than that stay.
             Self::Postgres => Some(format!(
-                "SET statement_timeout = {millis}; SET lock_timeout = {}",
+                "SET statement_timeout = {millis}; SET lock_timeout = {}; SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
                 millis / 2
             )),
             // Without the mode, values that do not fit are cut off. Elsewhere the timeout has whole seconds.

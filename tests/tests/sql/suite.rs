@@ -267,6 +267,24 @@ async fn a_constraint_that_is_deferred_rejects_one_row() {
 }
 
 #[tokio::test]
+async fn a_commit_of_postgresql_waits_for_the_disk() {
+    for server in Server::all().await {
+        if !matches!(server.engine, Engine::Postgres(_)) {
+            continue;
+        }
+        write(&mut server.sink(BOOK), &[book(1, "a")]).await;
+        server
+            .run(
+                "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off', current_database()); END $$; \
+                 ALTER TABLE books_thing ADD CHECK (current_setting('synchronous_commit') = 'on') NOT VALID",
+            )
+            .await;
+        write(&mut server.sink(BOOK), &[book(2, "b")]).await;
+        assert_eq!(titles(&server).await, ["a", "b"]);
+    }
+}
+
+#[tokio::test]
 async fn the_key_needs_a_unique_index_of_its_own() {
     for server in Server::all().await {
         let change = match server.engine {
