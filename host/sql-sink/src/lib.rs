@@ -294,7 +294,7 @@ impl SqlSink {
     /// Adds a kind of items.
     fn know(&mut self, name: &str, schema: Option<&Schema>) {
         let key = self.settings.keys.get(name).cloned().unwrap_or_default();
-        let kind = Kind::new(
+        let mut kind = Kind::new(
             self.plan.dialect,
             &self.settings.table,
             &self.plan.resource.name,
@@ -302,6 +302,9 @@ impl SqlSink {
             schema,
             key,
         );
+        if kind.table.name == self.plan.rejects.name {
+            kind.table.name = kind.table.name.apart();
+        }
         self.plan.kinds.insert(name.to_owned(), kind);
     }
 

@@ -83,8 +83,8 @@ impl Identifier {
     }
 
     /// Returns the name of a table that a template gives: letters in lower case, digits and `_`, so that it can be
-    /// written without quotes.
-    fn of_table(text: &str) -> Self {
+    /// written without quotes. `origin` is what tells the table apart if the text alone `is_ambiguous`.
+    fn of_table(text: &str, origin: &str, is_ambiguous: bool) -> Self {
         let plain: String = text
             .to_lowercase()
             .chars()
@@ -98,10 +98,16 @@ impl Identifier {
             true => format!("_{plain}"),
             false => plain,
         };
-        match plain == text && plain.len() <= NAME_MAX && plain != OUR_COLUMNS {
+        let is_kept = plain == text && plain != OUR_COLUMNS && !is_ambiguous;
+        match is_kept && plain.len() <= NAME_MAX {
             true => Self(plain),
-            false => Self::with_digest(&plain, text),
+            false => Self::with_digest(&plain, origin),
         }
+    }
+
+    /// Returns this name with a digest, for a table whose name another one has.
+    pub(crate) fn apart(&self) -> Self {
+        Self::with_digest(&self.0, &format!("{}\0", self.0))
     }
 
     /// Returns a name of an index of this table, whose purpose is one word. The index of a table that was renamed keeps its
@@ -173,7 +179,29 @@ impl TableTemplate {
         // The names themselves may contain the words in braces.
         let parts = self.0.split("{resource}");
         let parts: Vec<String> = parts.map(|part| part.replace("{kind}", kind)).collect();
-        Identifier::of_table(&parts.join(resource))
+        let text = parts.join(resource);
+        match self.is_shared() {
+            true => Identifier::of_table(&text, &text, false),
+            false => {
+                let is_ambiguous = self.is_ambiguous(resource, kind);
+                Identifier::of_table(&text, &format!("{text}\0{resource}"), is_ambiguous)
+            }
+        }
+    }
+
+    /// Returns true if other names of a resource and a kind may give the same text: the end of the one that stands first
+    /// is found by the beginning of what follows it in the template, so that it must not have this character itself.
+    fn is_ambiguous(&self, resource: &str, kind: &str) -> bool {
+        let places = [("{resource}", resource), ("{kind}", kind)];
+        let found = places.map(|(word, name)| (self.0.find(word), word, name));
+        let first = found.into_iter().min_by_key(|(place, _, _)| *place);
+        let Some((Some(place), word, name)) = first else {
+            return false;
+        };
+        match self.0[place + word.len()..].chars().next() {
+            Some('{') | None => true,
+            Some(separator) => name.contains(separator),
+        }
     }
 
     /// Returns true if several resources, or several kinds of items, may share a table.
@@ -272,6 +300,8 @@ mod tests {
             assert!(digest.chars().all(|c| c.is_ascii_hexdigit()), "{name}");
         }
         assert!(table("crawler_{kind}", "books", "columns").starts_with("crawler_columns_"));
+        assert_eq!(table("{resource}_{kind}", "a", "b_c"), "a_b_c");
+        assert_eq!(table("{kind}_of_{resource}", "a_of_b", "c"), "c_of_a_of_b");
         assert!(table("{kind}", "books", "{resource}").starts_with("_resource__"));
         assert!(table("{resource}", "{kind}", "book").starts_with("_kind__"));
     }
@@ -285,6 +315,26 @@ mod tests {
         let names: HashSet<String> = names.collect();
         assert_eq!(names.len(), short.len() + long.len(), "{names:?}");
         assert!(names.iter().all(|name| name.len() <= NAME_MAX), "{names:?}");
+    }
+
+    #[test]
+    fn parts_of_a_name_have_one_meaning() {
+        let parts = [
+            "a", "b", "a_b", "b_a", "a_b_a", "ab", "a_of_b", "of", "_of", "a_of",
+        ];
+        let templates = [
+            "{resource}_{kind}",
+            "{kind}_of_{resource}",
+            "{resource}{kind}",
+        ];
+        for template in templates {
+            let pairs = parts
+                .iter()
+                .flat_map(|one| parts.map(|other| (*one, other)));
+            let names = pairs.map(|(resource, kind)| table(template, resource, kind));
+            let names: HashSet<String> = names.collect();
+            assert_eq!(names.len(), parts.len() * parts.len(), "{template}");
+        }
     }
 
     #[test]

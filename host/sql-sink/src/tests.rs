@@ -749,6 +749,20 @@ async fn resources_may_share_a_table() {
 }
 
 #[tokio::test]
+async fn the_table_of_rejected_items_is_for_them_alone() {
+    let bench = Bench::new();
+    let mut sink = bench.sink_of(bench.target(), 7, "crawler", BOOK);
+    let item = ItemRecord {
+        schema: "rejects".to_owned(),
+        ..record("key-1", 1, 7, "{}")
+    };
+    let wrong = record("key-2", 1, 7, r#"{"title":1}"#);
+    write(&mut sink, &[item, wrong]).await;
+    let rejects = "SELECT _item FROM crawler_rejects";
+    assert_eq!(bench.ask(rejects).await, ["key-2"]);
+}
+
+#[tokio::test]
 async fn large_items_and_nul_bytes_are_stored() {
     let bench = Bench::new();
     let mut sink = bench.sink(BOOK);
