@@ -24,7 +24,7 @@ mod sinks;
 mod table;
 
 pub use access::{AccessName, CredentialNames, ProxyChoice};
-pub use choices::{Cookies, Robots, Unchanged};
+pub use choices::{ArchiveForm, Cookies, Robots, Unchanged};
 pub use content::ContentTypes;
 pub use error::SettingError;
 pub use host_pattern::HostPattern;
@@ -134,6 +134,10 @@ mod tests {
         check(
             |s| s.max_log_size = Some(100),
             "setting max-log-size is 100; at least 16384 are needed",
+        );
+        check(
+            |s| s.archive_size = Some(100),
+            "setting archive-size is 100; at least 1048576 are needed",
         );
         check(|s| s.max_attempts = Some(0), &zero("max-attempts"));
         check(|s| s.max_retry_wait_ms = Some(0), &zero("max-retry-wait"));

@@ -116,3 +116,42 @@ impl fmt::Display for Cookies {
         })
     }
 }
+
+/// Form in which the pages of a crawl are archived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArchiveForm {
+    /// Pages are not archived.
+    #[default]
+    Off,
+    /// Requests and answers are written to WARC files.
+    Warc,
+}
+
+impl ArchiveForm {
+    /// Returns the word that every interface uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ArchiveForm::Off => "off",
+            ArchiveForm::Warc => "warc",
+        }
+    }
+}
+
+impl FromStr for ArchiveForm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "off" => Ok(ArchiveForm::Off),
+            "warc" => Ok(ArchiveForm::Warc),
+            other => Err(format!("takes off or warc, not {other:?}")),
+        }
+    }
+}
+
+impl fmt::Display for ArchiveForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -313,6 +313,23 @@ macro_rules! crawl_settings {
                 applies: Opening,
                 help: "Bytes of the texts that the log of a shard keeps, from 16KiB to 64MiB",
             }
+            archive: word(ArchiveForm) {
+                name: "archive",
+                takes: "off|warc",
+                example: &["warc"],
+                applies: Opening,
+                help: "Form in which requests and answers are archived; warc writes WARC files, which hold cookies, too",
+                book: "`warc`: requests and answers are written to WARC files, cookies included ([Archives](../guide/archives.md))",
+            }
+            // ISO 28500:2017 recommends files of 1 GB (annex C). A record is never split.
+            archive_size: bytes(1 << 30) {
+                name: "archive-size",
+                takes: "SIZE",
+                range: 1 << 20..=1 << 40,
+                example: &["256MiB"],
+                applies: Opening,
+                help: "Bytes of a WARC file at which the next one begins, from 1MiB to 1TiB",
+            }
             unchanged: word(Unchanged) {
                 name: "unchanged",
                 takes: "parse|skip",

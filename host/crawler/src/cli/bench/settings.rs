@@ -19,8 +19,8 @@ const UNBOUNDED: [&str; 7] = [
     "max-pattern-urls",
     "max-disk",
 ];
-/// Settings that name an entry of the config file of workers, which a benchmark does not read.
-const OF_WORKERS: [&str; 3] = ["proxy", "credentials", "sink"];
+/// Settings that name an entry of the config file of workers, or files of a data root: a benchmark has neither.
+const OF_WORKERS: [&str; 5] = ["proxy", "credentials", "sink", "archive", "archive-size"];
 
 /// Settings that are given.
 #[derive(Debug)]
