@@ -163,6 +163,7 @@ impl Asked {
             host_rate: Default::default(),
             validators: None,
             asks_site: false,
+            tape: None,
             robots,
             max_crawl_delay: usual.max_crawl_delay(),
             account: Account::default(),

@@ -198,6 +198,15 @@ pub enum FetchError {
         /// Reason why it cannot be decoded.
         why: String,
     },
+    /// The archive that answers in the place of sites does not have the page.
+    #[error("it is not in the archive that --from-archive names, and no site is asked")]
+    NotInArchive,
+    /// The record of the page in the archive cannot be read.
+    #[error("its record in the archive cannot be read: {why}")]
+    Archive {
+        /// Reason why it cannot be read.
+        why: String,
+    },
     /// The page has too many redirects, or they form a loop.
     #[error(
         "more than {}, which max-redirects of [fetch] allows; the last one is to {last}",
@@ -245,6 +254,8 @@ impl FetchError {
             FetchError::UrlLength { .. } => ("max-url-length", NEVER),
             FetchError::FileSize { .. } => ("max-file", NEVER),
             FetchError::Encoding { .. } => ("content-encoding", NEVER),
+            FetchError::NotInArchive => ("not-in-archive", NEVER),
+            FetchError::Archive { .. } => ("archive", NEVER),
             FetchError::Redirects { .. } => ("redirects", NEVER),
         }
     }

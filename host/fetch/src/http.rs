@@ -10,7 +10,6 @@
 //! The throttle is told the outcome of each exchange. The caller, who gets the answer with its headers, decides
 //! when a page is tried again.
 
-use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -27,21 +26,21 @@ use super::resolve::{FilteringResolver, ResolveError};
 use super::robots::{Cache, product_of};
 use super::throttle::{Pace, Requester, Throttle};
 use super::turns::Turns;
-use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared, charset};
+use super::{Answer, Failure, Fetch, FetchError, FetchRequest, Fetched, Prepared};
 use crate::throttle::after;
-use crawler_model::crawl::{Page, UnixMillis, is_same_host};
+use answer::{is_new_page, page};
+use crawler_model::crawl::is_same_host;
 use crawler_model::frontier::DelaySource;
-use crawler_model::page::PageText;
 use crawler_model::resource::DEFAULT_DELAY;
 use crawler_model::settings::AccessName;
 use crawler_process::clock::Clock;
-use crawler_process::stage::Stage;
 use failed::within;
 use hop::{Exchange, Hop, Outcome};
 use politeness::Politeness;
 use proxy_pools::ProxyPools;
 use sent::{OPEN_FILES_WAIT, Sent};
 
+mod answer;
 mod body;
 mod cached;
 mod client;
@@ -58,6 +57,7 @@ mod politeness;
 pub mod post;
 mod proxied;
 mod proxy_pools;
+mod recorded;
 mod request_log;
 mod send;
 mod sent;
@@ -67,6 +67,7 @@ pub use client::SetupError;
 pub use counts::FetchCounts;
 pub(crate) use head::OF_CODING;
 pub use host_signal::retry_after;
+pub use recorded::Recorded;
 pub use settings::{FetchSettings, ProxySettings};
 
 /// Fetcher over HTTP/1.1 and HTTP/2.
@@ -84,6 +85,8 @@ pub struct HttpFetcher {
     clock: Arc<dyn Clock>,
     /// Answers of earlier runs, for development.
     cache: Option<HttpCache>,
+    /// Answers in the place of all sites.
+    recorded: Option<Arc<dyn Recorded>>,
     /// True once a site outside the operator's networks was asked without a contact in the user agent.
     is_nameless: AtomicBool,
     counts: FetchCounts,
@@ -128,6 +131,7 @@ impl HttpFetcher {
             turns: OnceLock::new(),
             clock,
             cache: None,
+            recorded: None,
             is_nameless: AtomicBool::new(false),
             counts: FetchCounts::default(),
         })
@@ -182,6 +186,7 @@ impl HttpFetcher {
 
     /// Returns the politeness of the fetch and its first hop.
     fn prepared(&self, mut request: FetchRequest) -> Result<(Politeness, Hop), FetchError> {
+        self.without_ways(&mut request);
         let pool = self.proxy_pools.pool(request.proxy.as_ref())?;
         let is_absent = |name: &&AccessName| !self.settings.credentials.contains_key(*name);
         if let Some(absent) = request.credentials.iter().find(is_absent) {
@@ -212,11 +217,7 @@ impl Fetch for HttpFetcher {
         loop {
             let request = async {
                 let begun = Instant::now();
-                let admitted = self.admit(&hop.url, &politeness);
-                let sent = match Stage::Guard.timed(pin!(admitted)).await {
-                    Ok(pace) => self.send(&hop, max_body, &pace, requester).await,
-                    Err(failure) => failure.into(),
-                };
+                let sent = self.ask(&hop, max_body, &politeness, requester).await;
                 self.note_outcome(&sent.outcome, begun);
                 sent
             };
@@ -235,6 +236,8 @@ impl Fetch for HttpFetcher {
                 delay_by,
                 is_of_host,
             };
+            let now = self.clock.unix_millis();
+            hop.record(&outcome, now);
             let answer = match outcome {
                 // Otherwise the hops so far would be repeated. The rest becomes a page of its own, if that is
                 // possible.
@@ -247,7 +250,6 @@ impl Fetch for HttpFetcher {
                 }
                 Err(error) => return Err(failure(error)),
                 Ok(Outcome::Received(answer)) => {
-                    let now = self.clock.unix_millis();
                     let fetched_at = answer.record.stored_at.unwrap_or(now);
                     let page = page(hop.url, on_the_way, answer, fetched_at, max_body);
                     Answer::Page(Box::new(page))
@@ -283,6 +285,9 @@ impl Fetch for HttpFetcher {
     }
 
     fn is_prepared(&self, request: &FetchRequest) -> bool {
+        if self.recorded.is_some() {
+            return true;
+        }
         // The fetch reports a proxy that is not set up.
         let Ok(pool) = self.proxy_pools.pool(request.proxy.as_ref()) else {
             return true;
@@ -298,6 +303,9 @@ impl Fetch for HttpFetcher {
 
     async fn prepare(&self, request: FetchRequest) -> Result<Prepared, Failure> {
         let (politeness, hop) = self.prepared(request).map_err(Failure::of_page)?;
+        if self.recorded.is_some() {
+            return Ok(Prepared::default());
+        }
         let url = &hop.url;
         self.address_policy.check(url).map_err(Failure::of_page)?;
         // The semaphore is never closed.
@@ -339,6 +347,9 @@ impl Fetch for HttpFetcher {
     }
 
     fn per_host(&self, host: &Url, delay: Option<Duration>) -> u32 {
+        if self.recorded.is_some() {
+            return self.throttle.parallel(&Pace::of_delay(Duration::ZERO));
+        }
         // It is not known here which proxies the pages go through; the throttle keeps the delay of each.
         let proxies = self.proxy_pools.names().map(Some).chain([None]);
         let wanted = proxies
@@ -347,39 +358,6 @@ impl Fetch for HttpFetcher {
         let wanted = wanted.unwrap_or_default();
         let delay = self.delay(host, delay).max(wanted);
         self.throttle.parallel(&Pace::of_delay(delay))
-    }
-}
-
-/// Returns true if a hop can become a page of its own: it requests a URL that no earlier hop did.
-fn is_new_page(hop: &Hop, on_the_way: &[Url]) -> bool {
-    hop.is_plain() && !on_the_way.contains(&hop.url)
-}
-
-/// Returns the page of an answer. A body of more than `max_text` bytes is not decoded.
-fn page(
-    url: Url,
-    redirects: Vec<Url>,
-    answer: hop::Received,
-    fetched_at: UnixMillis,
-    max_text: u64,
-) -> Page {
-    let content_type = answer.headers.get("content-type");
-    let decode = || charset::decode(&answer.body, content_type, url.domain());
-    let text = match answer.body.len() as u64 <= max_text {
-        true => Stage::Decode.measured(decode),
-        false => PageText::binary(),
-    };
-    Page {
-        requested_url: redirects.first().unwrap_or(&url).clone(),
-        url,
-        status: answer.status,
-        redirects,
-        fetched_at,
-        truncated: answer.truncated,
-        text,
-        headers: answer.headers,
-        body: answer.body,
-        record: answer.record,
     }
 }
 

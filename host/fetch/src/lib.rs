@@ -7,6 +7,7 @@
 //! throttle        when: the clock and the connections of each host, shared by all resources
 //! cache           answers of earlier runs in the place of requests, for development
 //! http            how: one request, limits while streaming, redirects within the host, through which proxy
+//! tape            a record of what was sent and received, for an archive
 //! ```
 //!
 //! No rule and no resource can widen what addresses the address policy lets through; only the operator's
@@ -29,6 +30,7 @@ use crawler_model::settings::{
     ContentTypes, CrawlSettings, CredentialNames, ProxyChoice, Rates, Robots,
 };
 use crawler_process::memory::Account;
+use tape::Tape;
 use throttle::Requester;
 
 pub mod address_policy;
@@ -43,6 +45,7 @@ mod phases;
 mod proxy_rotation;
 mod resolve;
 pub mod robots;
+pub mod tape;
 pub mod throttle;
 pub mod turns;
 
@@ -107,6 +110,8 @@ pub struct FetchRequest {
     pub requester: Requester,
     /// Slot of the request among the requests in flight. If `None`, it occupies no slot.
     pub slot: Option<Arc<dyn FetchSlot>>,
+    /// Tape that records the exchanges with the site, for an archive. If `None`, nothing is recorded.
+    pub tape: Option<Arc<Tape>>,
 }
 
 impl FetchRequest {
@@ -139,6 +144,7 @@ impl FetchRequest {
             account: Account::default(),
             requester: Requester::waiting(),
             slot: None,
+            tape: None,
         }
     }
 }

@@ -54,6 +54,7 @@ pub(super) fn send(
         host_rate: Default::default(),
         validators: None,
         asks_site: false,
+        tape: None,
         proxy: None,
         credentials: Default::default(),
         accept_status: Default::default(),

@@ -25,6 +25,7 @@ use tokio_util::io::StreamReader;
 
 use super::{FetchSettings, failed};
 use crate::FetchError;
+use crate::tape::Tape;
 use crawler_process::memory::MemoryReservation;
 
 /// Value of `accept-encoding` in every request.
@@ -63,7 +64,7 @@ pub(super) enum Limit {
 }
 
 /// Reads the body of an answer to a request with this method, encoded with these codings. The bytes read so
-/// far are charged to the account.
+/// far are charged to the account. If there is a tape, it gets them as they are received.
 pub(super) async fn read(
     response: Response,
     method: &Method,
@@ -71,6 +72,7 @@ pub(super) async fn read(
     settings: &FetchSettings,
     limit: Limit,
     mut held: MemoryReservation,
+    tape: Option<&Tape>,
 ) -> Result<Body, FetchError> {
     let (Limit::Cut(max_body) | Limit::Whole(max_body)) = limit;
     let is_about_another = *method == Method::HEAD || response.status() == 304;
@@ -86,6 +88,11 @@ pub(super) async fn read(
     let reserved = expected.min(max_body).min(MAX_RESERVED);
     let n_received = AtomicU64::new(0);
     let chunks = response.bytes_stream().map_err(io::Error::other);
+    let chunks = chunks.inspect_ok(move |chunk| {
+        if let Some(tape) = tape {
+            tape.add(chunk);
+        }
+    });
     let mut chunks = metered(chunks, settings.min_rate, &n_received);
     let failed = |error: io::Error| match error.downcast::<reqwest::Error>() {
         Ok(error) => failed::in_client(error, settings),

@@ -2,10 +2,11 @@
 //! body is read.
 
 use reqwest::header::{self, HeaderName, HeaderValue};
-use reqwest::{Response, Version};
+use reqwest::{Response, StatusCode, Version};
 use url::Url;
 
 use super::FetchSettings;
+use super::body::Limit;
 use super::hop::{Hop, Outcome};
 use crate::FetchError;
 use crawler_model::headers::Headers;
@@ -68,6 +69,20 @@ impl Hop {
             return Err(FetchError::ContentType { content_type });
         }
         Ok(None)
+    }
+
+    /// Returns the limit on the body of an answer.
+    pub(super) fn limit(&self, response: &Response, max_body: u64) -> Limit {
+        match self.max_file {
+            // A part of a body is never kept.
+            Some(max)
+                if response.status().is_success()
+                    && response.status() != StatusCode::PARTIAL_CONTENT =>
+            {
+                Limit::Whole(max)
+            }
+            Some(_) | None => Limit::Cut(max_body),
+        }
     }
 
     /// Returns the target of a redirect. A redirect without a target, or one that the rule asked for, is a page

@@ -14,6 +14,7 @@ use url::Url;
 use super::super::cache::HttpCache;
 use super::super::cookies::CookieJar;
 use super::super::phases::RequestPhases;
+use super::super::tape::{SentRequest, Tape};
 use super::super::{FetchError, FetchRequest, FetchSlot};
 use super::FetchSettings;
 use super::body::{ACCEPTED, Body, Limit, codings, read};
@@ -50,7 +51,7 @@ pub(super) struct Hop {
     pub(super) url: Url,
     /// True if its resource names the port.
     pub(super) names_port: bool,
-    method: Method,
+    pub(super) method: Method,
     headers: HeaderMap,
     cookies: Option<Arc<CookieJar>>,
     pub(super) body: Option<Bytes>,
@@ -69,6 +70,8 @@ pub(super) struct Hop {
     pub(super) slot: Option<Arc<dyn FetchSlot>>,
     /// Cache that may have the answer, and keeps it otherwise.
     pub(super) cache: Option<HttpCache>,
+    /// Tape that records the exchange, for an archive.
+    pub(super) tape: Option<Arc<Tape>>,
 }
 
 /// Result of sending a hop once.
@@ -127,6 +130,7 @@ impl Hop {
             account: Account::default(),
             slot: None,
             cache: None,
+            tape: None,
         }
     }
 
@@ -187,6 +191,7 @@ impl Hop {
             account: request.account,
             slot: request.slot,
             cache: None,
+            tape: request.tape,
         })
     }
 
@@ -252,6 +257,8 @@ impl Hop {
         let request = self.request(settings)?;
         // The cookies may be others than when the cache was asked.
         let key = self.cache_key(&request, settings);
+        let sent = self.tape.as_ref();
+        let sent = sent.map(|_| SentRequest::of(&request, &settings.user_agent));
         let whole = (settings.timeout, "timeout");
         let (limit, setting) = (settings.first_byte_timeout, "first-byte-timeout").min(whole);
         // One timer serves both limits, because each timer has to be inserted among all others and removed again.
@@ -269,6 +276,9 @@ impl Hop {
             first_byte: begun.elapsed(),
             ..FetchRecord::default()
         };
+        if let (Some(tape), Some(sent)) = (&self.tape, sent) {
+            tape.begin(sent, &response);
+        }
         self.receive_cookies(&response);
         *draft = key.and_then(|key| self.draft(key, &response));
         let (limit, setting) = whole;
@@ -326,16 +336,12 @@ impl Hop {
             return Ok(outcome);
         }
         let codings = codings(response.headers());
-        let limit = match self.max_file {
-            // A part of a body is never kept.
-            Some(max)
-                if response.status().is_success()
-                    && response.status() != StatusCode::PARTIAL_CONTENT =>
-            {
-                Limit::Whole(max)
-            }
-            Some(_) | None => Limit::Cut(max_body),
-        };
+        let limit = self.limit(&response, max_body);
+        let encoded = self.tape.as_deref().filter(|_| !codings.is_empty());
+        if let Some(tape) = encoded {
+            let (Limit::Cut(max) | Limit::Whole(max)) = limit;
+            tape.expect_encoded(max, self.account.reserve(0));
+        }
         let status = response.status().as_u16();
         let headers = headers(&response, !codings.is_empty(), settings);
         record.address = response.remote_addr();
@@ -352,8 +358,12 @@ impl Hop {
             settings,
             limit,
             self.account.reserve(0),
+            encoded,
         )
         .await?;
+        if let Some(tape) = &self.tape {
+            tape.set_body(&body, !codings.is_empty(), truncated);
+        }
         record.body = begun.elapsed();
         record.n_received = n_received;
         Ok(Outcome::Received(Received {

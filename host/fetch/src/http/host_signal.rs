@@ -237,6 +237,8 @@ mod tests {
                 None,
             ),
             (FetchError::Redirects { n: 1, last: name() }, None),
+            (FetchError::NotInArchive, None),
+            (FetchError::Archive { why: why() }, None),
         ] {
             let told = error.to_string();
             let signal = of(&Err(error), Duration::from_secs(2), 0);

@@ -28,6 +28,7 @@ mod post;
 mod prepare;
 mod proxies;
 mod reach;
+mod recorded;
 mod records;
 mod redirects;
 mod robots;
@@ -185,6 +186,7 @@ fn get(url: Url) -> FetchRequest {
         account: Account::default(),
         requester: Requester::waiting(),
         slot: None,
+        tape: None,
     }
 }
 
