@@ -41,7 +41,7 @@
 //! L3  crawl                       one run of one shard; without a store
 //! L3  access | backup             over store and data root; never each other
 //! L3  sql-sink                    a sink beside those of L2, whose traits it implements
-//! L2  store | plugin | fetch | frontier | sink | data      siblings never depend on each other
+//! L2  store | plugin | fetch | frontier | sink | data | archive      siblings never depend on each other
 //! L1  process                     clock, confine, task, retry, limiter, memory, metrics, stage, telemetry
 //! L0  model                       nouns; no IO
 //! ```

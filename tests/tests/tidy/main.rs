@@ -25,7 +25,9 @@ use code::{collect_literals, collect_words, count_selects, without_tests};
 const LAYERS: [&[&str]; 7] = [
     &["model"],
     &["process"],
-    &["store", "plugin", "fetch", "frontier", "sink", "data"],
+    &[
+        "store", "plugin", "fetch", "frontier", "sink", "data", "archive",
+    ],
     &["crawl", "access", "backup", "sql-sink"],
     &["master", "worker", "devtools"],
     &["api"],
