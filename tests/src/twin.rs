@@ -107,6 +107,7 @@ impl Tree {
             frontier,
             fetch: Arc::new(self.clone()),
             files: None,
+            archive: None,
             log: CrawlLog::new(Arc::clone(&clock)),
             clock,
             permit: Arc::new(Always),

@@ -8,6 +8,7 @@
 //! page_result the result of an attempt: fetched, judged, parsed
 //! called      the result of a page by the report of its call
 //! kept        bodies that are kept as files
+//! archived    the archive of requests and answers
 //! request     the request for a page
 //! unchanged   pages that are as the last run saw them
 //! verdict     pure: what becomes of an answer, of links, of a rule's errors
@@ -31,6 +32,7 @@
 //! ([`CrawlParts`]), may fetch for as long as a [permit](permit::FetchPermit) holds, and hands links for other
 //! shards to a [transport](peers::LinkTransport). `crawler run` uses it as a worker does.
 
+mod archived;
 pub mod backlog;
 mod called;
 #[cfg(any(test, feature = "testing"))]
@@ -59,6 +61,7 @@ mod termination;
 mod unchanged;
 mod verdict;
 
+pub use archived::archive_in;
 pub use drain::NamedSink;
 pub use end::CrawlEnd;
 pub use parts::{CrawlConfig, CrawlParts};

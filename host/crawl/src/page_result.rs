@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::archived;
 use super::called::called;
 use super::kept;
 use super::log::note_logs;
@@ -14,7 +15,8 @@ use super::slot::SlotGuard;
 use super::suspect::call_recorded;
 use super::unchanged;
 use super::verdict::{self, Attempt, Verdict};
-use crawler_fetch::{Answer, Failure, FetchError, Fetched, Prepared};
+use crawler_fetch::tape::Tape;
+use crawler_fetch::{Answer, Failure, FetchError, FetchRequest, Fetched, Prepared};
 use crawler_frontier::{Claim, Ended, FrontierError, HostFailure, HostUpdate, PageResult};
 use crawler_model::crawl::{Done, NO_RULE, Page, PageContext, Request, UnixMillis};
 use crawler_model::frontier::{ContentHash, Validators};
@@ -96,7 +98,12 @@ pub(super) async fn fetch_and_parse(
         answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
         return Ok(refused);
     }
-    let request = fetch_request(shared, slot, claim, config);
+    let archive = shared.parts.archive.as_ref();
+    let tape: Option<Arc<Tape>> = archive.map(|_| Arc::default());
+    let request = FetchRequest {
+        tape: tape.clone(),
+        ..fetch_request(shared, slot, claim, config)
+    };
     // The knowledge from when the host became ready may have been forgotten since.
     if !claim.alone && !shared.parts.fetch.is_prepared(&request) {
         return Err(NotCounted::NotNow(HostUpdate::Unready));
@@ -106,12 +113,17 @@ pub(super) async fn fetch_and_parse(
     answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
     match fetched {
         None => Err(NotCounted::NotNow(HostUpdate::None)),
-        Some(Ok(fetched)) => Ok(PageResult {
-            // An answer of a cache says nothing of the host.
-            host_answered: fetched.host_ready_at > 0,
-            delay_by: fetched.delay_by,
-            ..answered(shared, claim, config, fetched).await?
-        }),
+        Some(Ok(fetched)) => {
+            if let (Some(archive), Some(tape)) = (archive, tape) {
+                Box::pin(archived::store(shared, archive, claim, tape)).await;
+            }
+            Ok(PageResult {
+                // An answer of a cache says nothing of the host.
+                host_answered: fetched.host_ready_at > 0,
+                delay_by: fetched.delay_by,
+                ..answered(shared, claim, config, fetched).await?
+            })
+        }
         Some(Err(failure)) => failed(shared, claim, config, failure),
     }
 }

@@ -10,6 +10,7 @@ use super::log::CrawlLog;
 use super::pacing::Pacing;
 use super::peers::PeerShards;
 use super::permit::FetchPermit;
+use crawler_archive::Archive;
 use crawler_data::KeptFiles;
 use crawler_fetch::Fetch;
 use crawler_frontier::Frontier;
@@ -43,6 +44,8 @@ pub struct CrawlParts {
     /// Kept files of the resource. If `None`, bodies are hashed and counted for rules that want them kept, and stored
     /// nowhere.
     pub files: Option<KeptFiles>,
+    /// Archive of requests and answers. If `None`, nothing is recorded.
+    pub archive: Option<Archive>,
     /// Wall clock.
     pub clock: Arc<dyn Clock>,
     /// Log for messages of rules and for killed calls.

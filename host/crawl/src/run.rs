@@ -16,7 +16,7 @@ use super::parts::CrawlParts;
 use super::roots::roots_or_put_back;
 use super::shared::Shared;
 use super::slot::SlotPool;
-use super::{drain, links, pages};
+use super::{archived, drain, links, pages};
 use crawler_fetch::cookies::CookieJar;
 use crawler_fetch::throttle::Requester;
 use crawler_model::scope::RootHosts;
@@ -93,13 +93,14 @@ pub async fn run_to(parts: CrawlParts, sinks: Vec<NamedSink>, stop: Cancellation
         no_more_items.cancel();
         end
     };
-    let (end, is_drained, is_handed_over) = tokio::join!(
+    let (end, is_drained, is_handed_over, ()) = tokio::join!(
         pages,
         drain::drain(&shared, sinks, &no_more_items, &cut),
         links::deliver(&shared, &no_more_items, &gives_up, &cut),
+        archived::adopt(&shared, &cut),
     );
     let is_delivered = is_drained && is_handed_over;
-    match (end, shared.early_end()) {
+    let end = match (end, shared.early_end()) {
         (CrawlEnd::Finished | CrawlEnd::Resting { .. }, Some(early)) => early,
         // The crawl was told to stop while the sink failed: the items wait for the next opening.
         (CrawlEnd::Finished | CrawlEnd::Resting { .. }, None) if !is_delivered => CrawlEnd::Stopped,
@@ -110,7 +111,9 @@ pub async fn run_to(parts: CrawlParts, sinks: Vec<NamedSink>, stop: Cancellation
             }
         }
         (end, _) => end,
-    }
+    };
+    archived::finish(&shared).await;
+    end
 }
 
 #[cfg(test)]

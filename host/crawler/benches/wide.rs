@@ -213,6 +213,7 @@ impl Wide {
             frontier: frontier.clone(),
             fetch: Arc::new(fetcher),
             files: None,
+            archive: None,
             log: CrawlLog::new(clock.clone()),
             clock,
             permit: Arc::new(Always),

@@ -10,6 +10,7 @@
 //! frontiers/<resource id>/<shard>/…           see `frontier`
 //! items/<resource id>/<shard>/…               line files or part objects, see `sink`
 //! files/<resource id>/<2 digits>/<digest>     kept bodies, verified on each read
+//! archives/<resource id>/<run>/<shard>/…      WARC files, see `archive`
 //! restore.json                                mark of a restore that has not finished
 //! store/…                                     records of `crawler up`, see `store`
 //! ```
@@ -56,6 +57,8 @@ const PLUGINS: &str = "plugins";
 const ITEMS: &str = "items";
 /// Folder of kept bodies.
 const FILES: &str = "files";
+/// Folder of archives.
+const ARCHIVES: &str = "archives";
 /// Folder of frontiers.
 const FRONTIERS: &str = "frontiers";
 /// Folder of the records of `crawler up`, which are no objects of the data root.
@@ -245,6 +248,11 @@ impl DataRoot {
         ObjectPath::from(ITEMS)
     }
 
+    /// Returns the folder of the archives of all resources, with a folder for each; `None` if the root is in a bucket.
+    pub fn archives_root(&self) -> Option<PathBuf> {
+        Some(self.folder()?.join(ARCHIVES))
+    }
+
     async fn read(&self, path: &ObjectPath) -> Result<Bytes, ObjectError> {
         self.objects.get(path).await?.bytes().await
     }
@@ -267,9 +275,10 @@ impl fmt::Debug for DataRoot {
 }
 
 /// Creates the folder and writes into it once, so that a mistake shows at start and not at the first page.
-/// The folder of items is never made again later: a root that was taken away does not come back.
+/// The folders of items and archives are never made again later: a root that was taken away does not come back.
 fn prepare(folder: &Path) -> std::io::Result<PathBuf> {
     std::fs::create_dir_all(folder.join(ITEMS))?;
+    std::fs::create_dir_all(folder.join(ARCHIVES))?;
     tempfile::tempfile_in(folder)?;
     folder.canonicalize()
 }

@@ -10,7 +10,7 @@ use object_store::path::Path as ObjectPath;
 use object_store::{Error as ObjectError, ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 
 use super::probe::PROBES;
-use super::{DataError, DataRoot, FILES, FRONTIERS, PLUGINS};
+use super::{ARCHIVES, DataError, DataRoot, FILES, FRONTIERS, PLUGINS};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{ResourceId, Shard};
 
@@ -36,6 +36,12 @@ impl DataRoot {
     pub async fn delete_frontiers(&self, resource: ResourceId) -> Result<usize, DataError> {
         let path = ObjectPath::from_iter([FRONTIERS.to_owned(), resource.to_string()]);
         self.delete_below(path).await
+    }
+
+    /// Deletes the archives of a resource; succeeds if there are none.
+    pub async fn delete_archives(&self, resource: ResourceId) -> Result<(), DataError> {
+        let path = ObjectPath::from_iter([ARCHIVES.to_owned(), resource.to_string()]);
+        self.delete_below(path).await.map(drop)
     }
 
     /// Deletes all objects below a path, and their folders; succeeds if there are none. Returns how many objects it
@@ -79,7 +85,7 @@ impl DataRoot {
         let before = UNIX_EPOCH + before;
         let swept = blocking(move || {
             let mut n = 0;
-            for folder in [FRONTIERS, PLUGINS, FILES, PROBES] {
+            for folder in [FRONTIERS, PLUGINS, FILES, ARCHIVES, PROBES] {
                 let is_left = |name: &str| folder == PROBES || is_staging(name);
                 n += sweep(&root.join(folder), &is_left, before)?;
             }

@@ -26,7 +26,7 @@ const STEP_DEADLINE: Duration = Duration::from_secs(30);
 /// Removal of data that is no longer needed.
 #[async_trait]
 pub trait DataCleanup: Send + Sync + 'static {
-    /// Deletes the items of a resource, and the files that they may name.
+    /// Deletes the items of a resource, the files that they may name, and its archives.
     async fn delete_items(&self, resource: ResourceId) -> Result<(), CleanupError>;
 
     /// Makes the items of a resource readable without its frontiers, which still exist: the delivered ones and,
@@ -82,6 +82,7 @@ impl DataCleanup for DataRootCleanup {
     async fn delete_items(&self, resource: ResourceId) -> Result<(), CleanupError> {
         self.items.delete(resource).await?;
         self.data.delete_files(resource).await?;
+        self.data.delete_archives(resource).await?;
         // If the data root were away, there would have seemed to be nothing to delete.
         Ok(self.data.check().await?)
     }

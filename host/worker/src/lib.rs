@@ -6,6 +6,7 @@
 //! snapshot        what is assigned at this moment
 //! assigned        an assignment, and its writes in the shard's record
 //! lifecycle       one assignment from start to end: what a crawl needs, and what its end means
+//! archiving       which files of the data root pages are archived in
 //! opening         the order in which a frontier is opened
 //! end_reason      why a crawl has ended here
 //! release         a shard that is to go to another, or to nobody
@@ -29,6 +30,7 @@
 //! The crawl itself is the crate [`crawler_crawl`], which knows neither store nor master.
 
 pub mod agent;
+mod archiving;
 mod assigned;
 mod crawl_state;
 mod crawls;

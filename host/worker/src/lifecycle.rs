@@ -197,19 +197,21 @@ impl Assigned {
             Err(error) => return CrawlEnd::Frontier(error),
         };
         let stop = stop.child_token();
+        let archive = match self.archive(&**frontier) {
+            Ok(archive) => archive,
+            Err(why) => return CrawlEnd::Failed(why),
+        };
         let parts = CrawlParts {
             resource: self.resource.id,
             run: self.resource.run,
-            run_started_at: self
-                .resource
-                .run_started_at
-                .unwrap_or_else(|| self.parts.clock.unix_millis()),
+            run_started_at: self.run_started_at(),
             params: Arc::new(self.resource.spec.params.clone()),
             config: self.config.clone(),
             rules,
             frontier: frontier.clone(),
             fetch: self.parts.fetch.clone(),
             files: Some(self.parts.data.files(self.resource.id)),
+            archive,
             clock: self.parts.clock.clone(),
             log: log.clone(),
             permit: self.permit.clone(),

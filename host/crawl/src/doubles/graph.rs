@@ -187,6 +187,7 @@ pub(crate) fn parts(
         frontier,
         fetch: Arc::new(Site),
         files: None,
+        archive: None,
         log: CrawlLog::new(clock.clone()),
         clock,
         permit: Arc::new(Always),

@@ -37,6 +37,7 @@ use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::CrawlMemory;
 use crawler_sink::{Gathering, Sink, SinkError, Written};
 
+mod archive;
 mod bench;
 mod files;
 mod memory;

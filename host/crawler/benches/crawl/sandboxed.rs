@@ -71,6 +71,7 @@ impl Crawler {
             frontier: frontier.clone(),
             fetch: Arc::new(fetcher(clock.clone())),
             files: None,
+            archive: None,
             log: CrawlLog::new(clock.clone()),
             clock,
             permit: Arc::new(Always),

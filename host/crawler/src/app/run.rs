@@ -153,6 +153,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         frontier: frontier.clone(),
         fetch: fetch.clone(),
         files: files.transpose()?,
+        archive: None,
         clock,
         log: log.clone(),
         permit: Arc::new(Always),

@@ -15,12 +15,13 @@ use super::{data_root, listeners, parts, sinks};
 use crate::cli::plugin::{build_plugin, refused};
 use crate::cli::{AloneOptions, Failure, check_roots};
 use crawler_api::requests::{RequestSettings, Requests};
+use crawler_archive::RunInfo;
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
 use crawler_crawl::put_back;
 use crawler_crawl::spans;
-use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, NamedSink};
+use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, NamedSink, archive_in};
 use crawler_data::DataRoot;
 use crawler_fetch::Fetch;
 use crawler_frontier::durable::{DurableFrontier, Frontiers, OpenOptions};
@@ -217,6 +218,22 @@ async fn crawl_once(
             sink: Box::new(LazySink::new(shared.sinks.clone(), delivery)),
         });
     }
+    let info = RunInfo {
+        name: spec.name.to_string(),
+        resource: id,
+        run,
+        shard: shard.shard,
+        started_at: now,
+        settings: spec.crawl.clone(),
+    };
+    let (epoch, clock) = (frontier.storage_epoch(), shared.clock.clone());
+    let archive = match archive_in(&shared.data, info, epoch, clock) {
+        Ok(archive) => archive,
+        Err(why) => {
+            frontier.close().await?;
+            return Ok(CrawlEnd::Failed(why));
+        }
+    };
     let config = CrawlConfig {
         limits,
         settings: spec.crawl.clone(),
@@ -233,6 +250,7 @@ async fn crawl_once(
         frontier: frontier.clone(),
         fetch: shared.fetch.clone(),
         files: Some(shared.data.files(id)),
+        archive,
         clock: shared.clock.clone(),
         log: log.clone(),
         permit: Arc::new(Always),

@@ -139,6 +139,7 @@ async fn crawl_one_page() -> String {
         frontier: Arc::new(MemoryFrontier::new(MemorySettings::default())),
         fetch: Arc::new(fetcher.expect("it has no odd settings")),
         files: None,
+        archive: None,
         log: CrawlLog::new(clock.clone()),
         clock,
         permit: Arc::new(Always),

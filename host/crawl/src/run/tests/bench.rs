@@ -355,6 +355,7 @@ pub(super) fn parts(
         frontier,
         fetch,
         files: None,
+        archive: None,
         log: CrawlLog::new(clock.clone()),
         clock,
         permit: Arc::new(Always),

@@ -114,6 +114,7 @@ pub(super) async fn crawl(
         frontier: frontier.clone(),
         fetch,
         files: None,
+        archive: None,
         clock,
         log,
         permit: Arc::new(Always),
