@@ -3,7 +3,7 @@
 //! own, have names too.
 
 /// Parts that the tests of `tests/run` need. `.ci/run` demands all of them.
-pub const OF_TESTS: [&str; 30] = [
+pub const OF_TESTS: [&str; 31] = [
     "by-hand",
     "cargo-deny",
     "componentize-py",
@@ -34,6 +34,7 @@ pub const OF_TESTS: [&str; 30] = [
     "tmpfs",
     "tutorial",
     "typescript",
+    "warcio",
 ];
 
 /// Parts that `.ci/run` does not demand: those of loops and benchmarks, a network namespace, which only root may make,

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::{self, Command, WorkerOptions};
 
 mod access;
+mod archives;
 mod backup;
 mod bench;
 mod cluster;

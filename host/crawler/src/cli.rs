@@ -39,6 +39,7 @@ use crawler_process::telemetry::{self, Colors};
 
 mod access;
 pub(crate) mod apply;
+mod archive;
 pub(crate) mod args;
 pub mod backup;
 pub mod bench;
@@ -207,6 +208,9 @@ enum Family {
     Items(items::ItemsArgs),
     /// Print a file that a rule wanted kept, or write it to a file
     File(file::FileArgs),
+    /// Check archives of crawls, and make one file of several
+    #[command(subcommand)]
+    Archive(archive::ArchiveCommand),
     /// List masters and workers
     #[command(subcommand)]
     Node(node::NodeCommand),
@@ -324,6 +328,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         Family::Frontier(command) => frontier::run(command, connect.await?).await,
         Family::Items(args) => items::run(args, connect.await?).await,
         Family::File(args) => file::run(args, connect.await?).await,
+        Family::Archive(command) => archive::run(command).await,
         Family::Node(command) => node::run(command, masters.clone()).await,
         Family::Access(command) => access::run(command, connect.await?).await,
         Family::Cert(command) => cert::run(command),

@@ -238,6 +238,26 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
             "1: folder empty has no Cargo.toml, package.json or pyproject.toml | name the folder of a plugin, as `crawler plugin new` makes one, or a .wasm file".into(),
         ),
         (
+            "run gone.wasm --archive warc",
+            "2: --archive warc needs a folder for its files | name one: --archives DIR".into(),
+        ),
+        (
+            "run gone.wasm --archives pages",
+            "2: --archives names a folder, and nothing is archived | say in which form: --archive warc".into(),
+        ),
+        (
+            "run gone.wasm --archive warc --archives pages --cache",
+            "2: --cache gives answers of earlier runs, and --archive records what sites answer now | leave one of them out".into(),
+        ),
+        (
+            "archive wacz empty -o empty",
+            "1: empty is there already | name another file for -o, or move this one away".into(),
+        ),
+        (
+            "archive check empty",
+            "1: there is no archive in what was named | name files that end in .warc, .warc.gz or .wacz, or a folder with some".into(),
+        ),
+        (
             "run empty",
             "1: folder empty has no Cargo.toml, package.json or pyproject.toml | name the folder of a plugin, as `crawler plugin new` makes one, or a .wasm file".into(),
         ),

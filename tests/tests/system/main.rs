@@ -6,6 +6,7 @@
 
 mod access;
 mod alone;
+mod archive;
 mod backup;
 mod bench;
 mod cache;

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `worker` | files that its config file names, the folders of certificates, and credentials of a bucket | its data root, folders of declared sinks, state folder and temporary folder, and the folder of its log |
 //! | `worker --cluster=false`, `up` | the same, and its plugins with their sources | the same |
-//! | `run` | the same | its state folder, temporary folder, HTTP cache, output, kept files, statistics, and the folder of its log |
+//! | `run` | the same | its state folder, temporary folder, HTTP cache, output, kept files, archives, statistics, and the folder of its log |
 //!
 //! Compilers of languages need much more than that, so plugins that are folders are built before the process
 //! is confined. `run --watch`, which builds again and again, is not confined. `demo`, `bench` and the commands
@@ -20,7 +20,7 @@ use anyhow::Context as _;
 
 use super::node_tls::NodeTls;
 use super::stop::{Interrupted, Signals};
-use super::{access as app_access, data_root, listeners, parts, run, sinks};
+use super::{access as app_access, archives, data_root, listeners, parts, run, sinks};
 use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::build_plugin;
 use crate::cli::{Command, WorkerOptions};
@@ -58,6 +58,15 @@ pub fn confined(mut command: Command, log: Option<&Path>) -> anyhow::Result<Comm
             if let Some(folder) = &options.files {
                 KeptFiles::in_folder(folder)?;
                 access.write.push(folder.clone());
+            }
+            if let Some(folder) = &options.archives {
+                archives::make_folder(folder)?;
+                access.write.push(folder.clone());
+            }
+            for path in &options.from_archive {
+                let found = path.metadata();
+                found.with_context(|| format!("cannot read {}", path.display()))?;
+                access.read.push(path.clone());
             }
             let output = options.output.as_ref().map(|items| &items.path);
             for path in output.into_iter().chain(&options.stats) {

@@ -225,6 +225,20 @@ pub(super) fn fetcher(
     cache: Option<&CacheSettings>,
     clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Arc<HttpFetcher>> {
+    let fetcher = bare_fetcher(address_policy, config, hosts, clock)?;
+    Ok(Arc::new(match cache {
+        Some(cache) => fetcher.caching(cache)?,
+        None => fetcher,
+    }))
+}
+
+/// Returns the fetcher of this process behind this address policy, without a cache.
+pub(super) fn bare_fetcher(
+    address_policy: Arc<AddressPolicy>,
+    config: &FetchConfig,
+    hosts: &FixedHosts,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<HttpFetcher> {
     let mut settings = FetcherSettings {
         fetch: FetchSettings {
             hosts: hosts.clone(),
@@ -247,11 +261,7 @@ pub(super) fn fetcher(
     }
     let throttle = Arc::new(Throttle::new(throttle));
     let fetcher = HttpFetcher::new(fetch, address_policy, throttle, clock);
-    let fetcher = fetcher.context("cannot set up the fetcher")?;
-    Ok(Arc::new(match cache {
-        Some(cache) => fetcher.caching(cache)?,
-        None => fetcher,
-    }))
+    fetcher.context("cannot set up the fetcher")
 }
 
 /// Returns the settings of etcd, with the contents of the files that its table names.

@@ -14,12 +14,14 @@ use indicatif::ProgressBar;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::archives::{self, ArchivedSites};
 use super::stop::{Interrupted, unless_stopped};
 use super::{parts, stats_file};
 use crate::cli::block::{self, Block};
 use crate::cli::items_file::{ItemsFile, ItemsFormat};
 use crate::cli::pace::{Pace, RecentPages};
 use crate::cli::{self, Failure, RunOptions, fail_on, progress};
+use crawler_archive::{RecordedPages, RunInfo};
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -27,10 +29,11 @@ use crawler_crawl::put_back;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts};
 use crawler_data::KeptFiles;
 use crawler_devtools::watch::ChangeWatcher;
+use crawler_fetch::http::HttpFetcher;
 use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::crawl::Counts;
-use crawler_model::id::{ResourceId, Run};
+use crawler_model::id::{ResourceId, Run, Shard};
 use crawler_model::plugin::{LimitOverrides, Limits, Schema};
 use crawler_model::resource::Phase;
 use crawler_model::statistics::{self, RunStatistics};
@@ -111,14 +114,8 @@ pub(super) fn checked(options: &RunOptions) -> anyhow::Result<Limits> {
 async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Result<Read> {
     let limits = checked(options)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let address_policy = parts::address_policy(&options.allow_networks, &options.allow_ports);
-    let fetch = parts::fetcher(
-        address_policy,
-        &options.fetch,
-        &options.hosts,
-        options.cache.as_ref(),
-        clock.clone(),
-    )?;
+    let recorded = archives::recorded(options).await?;
+    let fetch = fetcher(options, recorded.clone(), &clock)?;
     let rules = {
         let rules = parts::rules(&options.plugin, &options.sources, &options.engine);
         unless_stopped(&stop, rules).await?
@@ -141,19 +138,31 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         settings: options.crawl.clone(),
     };
     let files = options.files.as_deref().map(KeptFiles::in_folder);
+    // `root` gets the same time from an archive as it got from the clock.
+    let recorded_at = recorded.and_then(|pages| pages.run_started_at());
+    let run_started_at = recorded_at.unwrap_or_else(|| clock.unix_millis());
+    let info = RunInfo {
+        name: plugin.name.to_string(),
+        resource: ResourceId(0),
+        run: Run(1),
+        shard: Shard(0),
+        started_at: run_started_at,
+        settings: options.crawl.clone(),
+    };
+    let archive = archives::archive(options, info, &clock)?;
     // The sender stays here: the config does not change while the crawl runs.
     let (_config, receiver) = watch::channel(config);
     let crawl_parts = CrawlParts {
         resource: ResourceId(0),
         run: Run(1),
-        run_started_at: clock.unix_millis(),
+        run_started_at,
         params: Arc::new(options.params.clone()),
         config: receiver,
         rules,
         frontier: frontier.clone(),
         fetch: fetch.clone(),
         files: files.transpose()?,
-        archive: None,
+        archive,
         clock,
         log: log.clone(),
         permit: Arc::new(Always),
@@ -255,6 +264,23 @@ async fn judge(
         .into()),
         CrawlEnd::Frontier(error) => Err(error.into()),
         CrawlEnd::Stopped => Err(Interrupted.into()),
+    }
+}
+
+/// Returns the fetcher: of archives if there are any, and of sites otherwise.
+fn fetcher(
+    options: &RunOptions,
+    recorded: Option<Arc<RecordedPages>>,
+    clock: &Arc<dyn Clock>,
+) -> anyhow::Result<Arc<HttpFetcher>> {
+    let (config, hosts, clock) = (&options.fetch, &options.hosts, Arc::clone(clock));
+    let policy = parts::address_policy(&options.allow_networks, &options.allow_ports);
+    match recorded {
+        Some(pages) => {
+            let fetcher = parts::bare_fetcher(policy, config, hosts, clock)?;
+            Ok(Arc::new(fetcher.replaying(Arc::new(ArchivedSites(pages)))))
+        }
+        None => parts::fetcher(policy, config, hosts, options.cache.as_ref(), clock),
     }
 }
 

@@ -24,6 +24,11 @@ pub(super) struct CacheArgs {
 }
 
 impl CacheArgs {
+    /// True if there is to be a cache.
+    pub(super) fn is_given(&self) -> bool {
+        self.cache.is_some()
+    }
+
     /// Returns the settings of the cache, if there is to be one.
     pub(super) fn into_settings(self, environment: &Environment) -> Option<CacheSettings> {
         let folder = self.cache?;

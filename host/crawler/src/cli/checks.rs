@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use super::Failure;
 use crate::config::TlsConfig;
+use crawler_model::resource::CrawlSettings;
+use crawler_model::settings::ArchiveForm;
 
 /// Checks that a process of a cluster that speaks TLS can verify the other nodes, which do so too.
 pub(super) fn check_ca(tls: &TlsConfig) -> Result<(), Failure> {
@@ -30,6 +32,31 @@ pub(super) fn check_join(join: Option<&Path>, tls: &TlsConfig) -> Result<(), Fai
         ),
         "take [tls] out of the config file, or leave --join out",
     ))
+}
+
+/// Checks that a crawl in a terminal knows where its archive goes, and that all of it comes from sites now.
+pub(super) fn check_archive(
+    crawl: &CrawlSettings,
+    has_folder: bool,
+    has_cache: bool,
+) -> Result<(), Failure> {
+    let form = crawl.archive();
+    match (form, has_folder) {
+        (ArchiveForm::Off, false) => Ok(()),
+        (ArchiveForm::Off, true) => Err(Failure::new(
+            "--archives names a folder, and nothing is archived",
+            "say in which form: --archive warc",
+        )),
+        (_, false) => Err(Failure::new(
+            format!("--archive {form} needs a folder for its files"),
+            "name one: --archives DIR",
+        )),
+        (_, true) if has_cache => Err(Failure::new(
+            "--cache gives answers of earlier runs, and --archive records what sites answer now",
+            "leave one of them out",
+        )),
+        (_, true) => Ok(()),
+    }
 }
 
 /// Checks that profiles are served on this machine only: they show the program's internals, and taking one

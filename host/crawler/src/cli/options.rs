@@ -13,7 +13,9 @@ use ipnet::IpNet;
 
 use super::args::{RuleArgs, limit, listen_address, overrides};
 use super::cache::CacheArgs;
-use super::checks::{advertised, check_frontier_min_age, check_lease_ttl, check_pprof};
+use super::checks::{
+    advertised, check_archive, check_frontier_min_age, check_lease_ttl, check_pprof,
+};
 use super::crawl::CrawlArgs;
 use super::engine::{EngineArgs, EngineOptions};
 use super::exposure::{Exposure, ExposureArgs, TokenArgs};
@@ -90,6 +92,10 @@ pub struct RunOptions {
     pub output: Option<ItemsFile>,
     /// Folder for bodies that rules want kept. If `None`, they are hashed and not stored.
     pub files: Option<PathBuf>,
+    /// Folder of the archive that setting `archive` asks for.
+    pub archives: Option<PathBuf>,
+    /// Archives that answer in the place of sites; none if sites are asked.
+    pub from_archive: Vec<PathBuf>,
     /// File for the statistics of the run, as JSON.
     pub stats: Option<PathBuf>,
     /// Conditions under which the crawl is no success.
@@ -175,7 +181,7 @@ pub(super) struct UpArgs {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  crawler run plugins/books --param start=https://books.example/ -o items.jsonl\n  crawler run books.wasm --max-pages 100 | head\n  crawler run plugins/books --cache --watch --param start=https://books.example/"
+    after_help = "Examples:\n  crawler run plugins/books --param start=https://books.example/ -o items.jsonl\n  crawler run books.wasm --max-pages 100 | head\n  crawler run plugins/books --cache --watch --param start=https://books.example/\n  crawler run plugins/books --archive warc --archives pages --param start=https://books.example/\n  crawler run plugins/books --from-archive pages --param start=https://books.example/"
 )]
 pub(super) struct RunArgs {
     /// A plugin: a folder of source, or a .wasm file
@@ -192,6 +198,13 @@ pub(super) struct RunArgs {
     /// Folder of the files that rules want kept, named by their digests [default: they are not stored]
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
+    /// Folder of the WARC or WACZ files that --archive asks for
+    #[arg(long, value_name = "DIR")]
+    archives: Option<PathBuf>,
+    /// Pages come from these WARC and WACZ files, or from those in a folder, and no site is asked; may be given several
+    /// times
+    #[arg(long, value_name = "FILE_OR_DIR", conflicts_with_all = ["cache", "archive"])]
+    from_archive: Vec<PathBuf>,
     /// File for the statistics of the run, as JSON
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
@@ -323,6 +336,8 @@ impl RunArgs {
             let what = "--output and --stats are the same file";
             return Err(Failure::new(what, "name another file for one of them").into());
         }
+        let crawl = self.crawl.settings();
+        check_archive(&crawl, self.archives.is_some(), self.cache.is_given())?;
         let config = config::load(self.config.as_deref())?;
         Ok(RunOptions {
             engine: self
@@ -330,11 +345,13 @@ impl RunArgs {
                 .into_options(environment, "run", NO_PORT, config.confinement),
             params: self.rules.params(),
             limits: self.rules.limits(),
-            crawl: self.crawl.settings(),
+            crawl,
             sources: vec![self.plugin.clone()],
             plugin: self.plugin,
             output: self.output,
             files: self.files,
+            archives: self.archives,
+            from_archive: self.from_archive,
             stats: self.stats,
             fail_on: self.fail_on,
             is_watching: self.watch,
