@@ -23,6 +23,7 @@
 //! | metrics, alerts and dashboards | `operate/metrics.md` | [`app`], [`crawler_process::metrics`] |
 //! | backups of store and data root | `operate/backup.md` | [`crawler_backup`] |
 //! | files of the data root, kept bodies | `operate/data-root.md`, `guide/files.md` | [`crawler_data`], [`crawler_sink`] |
+//! | archives of crawls, and crawls of archives | `guide/archives.md` | [`crawler_archive`], [`crawler_fetch::tape`] |
 //! | settings, and what an update changes | `reference/settings.md` | [`crawler_model::settings`], [`config`] |
 //! | calls | `reference/http.md`, `reference/grpc.md`, `reference/cli.md` | [`crawler_api`], [`cli`] |
 //! | the sandbox, and what is behind it | `design/way-of-a-crawl.md`, `reference/limits.md` | [`crawler_plugin`], [`crawler_extract`], [`crawler_process::confine`] |
@@ -87,6 +88,10 @@
 //! | positions of webhooks | 30 days after a leader last had the webhook | the leader, every hour | none | `a_position_goes_when_no_leader_has_had_its_webhook_for_long` |
 //! | items | none: they are what is crawled for | `crawler resource delete --purge` | none | `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
 //! | kept files | 10 GiB in a run over all shards, each of 64 MiB; pages with further ones are given up | `crawler resource delete --purge` | `--max-kept`, `--max-file` | `files_beyond_the_quota_are_given_up_and_told_once`, `a_purge_waits_for_those_who_may_still_write_and_the_frontier_for_its_age` |
+//! | archives | none: they are what is asked for; files of 1 GiB, and one for each opening of a frontier that brings pages | `crawler resource delete --purge` | `--archive`, `--archive-size` | `a_file_is_followed_by_the_next_at_its_size`, `an_archive_survives_a_kill_and_goes_with_a_purge` |
+//! | pages that wait for an archive | those in flight, and as many that are being written; counted in the memory of the crawl | the next write | `--concurrency`, `--memory` | `pages_that_stop_waiting_give_their_memory_back` |
+//! | payloads that an archive remembers | places of 1 MiB; then it begins anew | the close of the frontier | none | `payloads_are_remembered_within_their_bound` |
+//! | index of archives, in `crawler run --from-archive` | 2 000 000 answers; more are refused | the end of the run | `--frontier-urls` | `more_answers_than_are_allowed_are_refused_by_the_option` |
 //! | line files | 256 MiB each, and one for each opening of a frontier that brings items | with the items; what does not count, with the frontier | none | `a_file_is_followed_by_the_next_at_its_bound_and_none_is_written_over`, `files_that_were_cut_to_their_marks_are_read_without_them` |
 //! | replaced files of a frontier | logs 10 min and tables 1 h, but no sooner than 15 min after a compaction has replaced them; compactions 1 h, manifests 24 h; none longer than the setting and the time until the next look | the owner's collector | `--frontier-min-age` | `what_a_compaction_has_replaced_goes_at_its_age`, `a_short_age_holds_for_all_files` |
 //! | pages of a shard in flight, and those that are not durable yet | 512 together; 2 048 if the data root is in a bucket | the next write to the data root; no further page is taken meanwhile | none | `no_more_pages_are_taken_than_may_be_lost` |

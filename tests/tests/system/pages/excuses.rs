@@ -18,7 +18,7 @@ const NODES: &str = "machines of the reader's own; tests/tests/cluster/joining.r
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
-const EXCUSES: [(&str, &str, &str); 40] = [
+const EXCUSES: [(&str, &str, &str); 43] = [
     (
         "host/docs/src/operate/logs.md",
         "$ crawler worker --log-file /var/log/crawler/worker.log --log-format json",
@@ -89,6 +89,21 @@ const EXCUSES: [(&str, &str, &str); 40] = [
         MANY_MACHINES,
         "$ curl -o cpu.pb 'http://127.0.0.1:9981/debug/pprof/profile?seconds=10'",
         "it needs a process with --pprof; tests/system/profile.rs takes such profiles",
+    ),
+    (
+        "host/docs/src/guide/archives.md",
+        "$ crawler resource add books --plugin books --param start=https://books.example/ --archive warc",
+        "a site of the reader's own; tests/system/archive.rs archives such crawls",
+    ),
+    (
+        "host/docs/src/guide/archives.md",
+        "$ crawler run plugins/books --from-archive pages --param start=https://books.example/ -o items.jsonl",
+        "an archive of the reader's own; tests/system/archive.rs crawls such ones",
+    ),
+    (
+        "host/docs/src/guide/archives.md",
+        "$ crawler archive check crawler-data/archives/7/1",
+        "an archive of the reader's own; tests/system/archive.rs checks such ones",
     ),
     (
         "host/docs/src/guide/files.md",
