@@ -1,8 +1,9 @@
 //! Pages of archives by URL, for a crawl without a network. The archives stay where they are; the index is in memory.
 //!
-//! A request is answered by its method, its URL and its body. Of several answers of this program the one of the latest run
-//! counts, of those the one of the latest life of the frontier, and of those the last: clocks of machines differ. Of those
-//! of other programs the one with the latest date counts.
+//! A request is answered by its method, its URL and its body. One that redirects of its page led to gets the answer of
+//! that page, if there is one. Of several answers of this program the one of the latest run counts, of those one that began
+//! a page, of those the one of the latest life of the frontier, and of those the last: clocks of machines differ. Of those of
+//! other programs the one with the latest date counts.
 //!
 //! A `revisit` record of a payload gives its own head with the payload of the other record. One of a page that was not
 //! modified (304) is passed over: an earlier answer has the page.
@@ -15,11 +16,12 @@ use bytes::Bytes;
 use url::Url;
 
 use super::error::{ReadError, damaged};
+use super::page::format_redirects;
 use super::read::{DEFAULT_MAX_RECORD, Head, Records};
 use super::source::{self, Source};
 use crawler_model::canonical::canonical;
 use crawler_model::crawl::UnixMillis;
-use crawler_model::exchange::Exchange;
+use crawler_model::exchange::{Exchange, Redirects};
 use crawler_model::id::{Digest, RunningDigest};
 use crawler_model::page::FetchRecord;
 use entry::{Found, Life, Record, record};
@@ -55,7 +57,9 @@ struct Place {
     source: u32,
     offset: u64,
     at: UnixMillis,
-    /// True if the request is only canonically the one that was answered.
+    /// True if no redirect of its page led to the request.
+    is_first: bool,
+    /// True if this is a further entry of the answer: for another spelling of the URL, or for the redirects of its page.
     is_alias: bool,
 }
 
@@ -174,6 +178,7 @@ impl RecordedPages {
             related,
             url,
             canonical,
+            redirects,
             place,
         } in found
         {
@@ -182,12 +187,16 @@ impl RecordedPages {
                 Some((method, body)) => (method.as_str(), *body),
                 None => ("GET", key(b"")),
             };
-            self.insert(request_key(method, &url, &body), place);
+            let own = request_key(method, &url, &body);
+            self.insert(own, place);
+            let alias = Place {
+                is_alias: true,
+                ..place
+            };
+            if let Some(redirects) = redirects {
+                self.insert(redirected_key(&own, &redirects), alias);
+            }
             if let Some(canonical) = canonical {
-                let alias = Place {
-                    is_alias: true,
-                    ..place
-                };
                 self.insert(request_key(method, &canonical, &body), alias);
             }
         }
@@ -201,19 +210,20 @@ impl RecordedPages {
         let rank = |place: &Place| {
             let (_, life) = self.sources[place.source as usize];
             let at = life.map_or(place.at, |_| 0);
-            (!place.is_alias, life, at)
+            let run = life.map(|life| life.run);
+            (!place.is_alias, run, place.is_first, life, at)
         };
         if present.is_none_or(|present| rank(&place) >= rank(present)) {
             self.answers.insert(key, place);
         }
     }
 
-    /// Returns the exchange that answers a request, with at least `most` bytes of the body if it has as many. Returns
-    /// `None` if there is none.
+    /// Returns the exchange that answers the first request of a page, with at least `most` bytes of the body if it has as
+    /// many. Returns `None` if there is none.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or is not what it was when the index was made.
+    /// Those of [`answer_after`](Self::answer_after).
     pub fn answer(
         &self,
         method: &str,
@@ -221,13 +231,33 @@ impl RecordedPages {
         body: Option<&Bytes>,
         most: u64,
     ) -> Result<Option<Exchange>, ReadError> {
+        self.answer_after(None, method, url, body, most)
+    }
+
+    /// Returns the exchange that answers a request which these redirects of the same page led to, with at least `most`
+    /// bytes of the body if it has as many. Returns `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or is not what it was when the index was made.
+    pub fn answer_after(
+        &self,
+        redirects: Option<&Redirects>,
+        method: &str,
+        url: &Url,
+        body: Option<&Bytes>,
+        most: u64,
+    ) -> Result<Option<Exchange>, ReadError> {
         let body_key = key(body.map(|body| &body[..]).unwrap_or_default());
-        let by = |url: &str| {
-            let key = request_key(method, &key(url.as_bytes()), &body_key);
-            self.answers.get(&key)
-        };
-        let exact = &url[..url::Position::AfterQuery];
-        let Some(place) = by(exact).or_else(|| by(&canonical(url))) else {
+        let by = |url: &str| request_key(method, &key(url.as_bytes()), &body_key);
+        let exact = by(&url[..url::Position::AfterQuery]);
+        let of_page = redirects.and_then(|redirects| {
+            let redirects = key(format_redirects(redirects).as_bytes());
+            self.answers.get(&redirected_key(&exact, &redirects))
+        });
+        let of_any = || self.answers.get(&exact);
+        let of_alias = || self.answers.get(&by(&canonical(url)));
+        let Some(place) = of_page.or_else(of_any).or_else(of_alias) else {
             return Ok(None);
         };
         let source = self.source(place);
@@ -310,4 +340,9 @@ fn request_key(method: &str, url: &Key, body: &Key) -> Key {
     digest.add(body);
     digest.add(method.as_bytes());
     half(digest.digest())
+}
+
+/// Returns the key of a request, which has this key, after redirects of the same page that have this key.
+fn redirected_key(request: &Key, redirects: &Key) -> Key {
+    key(&[&request[..], &redirects[..]].concat())
 }

@@ -13,8 +13,9 @@ use bytes::Bytes;
 use super::about;
 use super::http::{answer_head, request_head};
 use super::record::{Record, format_date, format_digest, new_id};
-use crawler_model::exchange::{BodyForm, Exchange};
-use crawler_model::id::Digest;
+use crawler_model::canonical::canonical;
+use crawler_model::exchange::{BodyForm, Exchange, Redirects};
+use crawler_model::id::{Digest, RunningDigest};
 use crawler_process::memory::MemoryReservation;
 
 /// Bytes of the payloads' places that a writer remembers. When there are more, it begins anew.
@@ -22,6 +23,9 @@ const KNOWN_MAX: usize = 1 << 20;
 /// Profiles of revisit records, by ISO 28500:2017, 6.7.
 const IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+
+/// Field of an answer to a request that redirects of the same page led to; see [`format_redirects`].
+const REDIRECTS: &str = "Crawler-Redirects";
 
 /// A page that is to be archived: its exchanges in order, redirects included.
 #[derive(Debug)]
@@ -32,6 +36,19 @@ pub struct PageRecord {
     pub about: About,
     /// Memory of the exchanges, counted until the record is written or given up.
     pub held: MemoryReservation,
+}
+
+impl PageRecord {
+    /// Returns the redirects that led to the exchange with this index; `None` for the first one.
+    pub(crate) fn redirects(&self, n: usize) -> Option<Redirects> {
+        let first = self.exchanges.first().filter(|_| n > 0)?;
+        Some(Redirects {
+            method: first.method.clone(),
+            url: first.url.clone(),
+            body: first.request_body.clone(),
+            n,
+        })
+    }
 }
 
 /// Facts about the request for a page that the request itself does not have.
@@ -87,6 +104,7 @@ impl KnownPayloads {
 /// the request was sent, as the standard has it (ISO 28500:2017, 5.4).
 pub(crate) fn records(
     exchange: &Exchange,
+    redirects: Option<&Redirects>,
     about: &About,
     info_id: &str,
     known: &mut KnownPayloads,
@@ -106,7 +124,8 @@ pub(crate) fn records(
     let answer = common(answer_record(exchange, answer_id, known))
         .with_some("WARC-IP-Address", address.clone())
         .with("WARC-Concurrent-To", request_id.as_str())
-        .with("WARC-Concurrent-To", metadata_id.as_str());
+        .with("WARC-Concurrent-To", metadata_id.as_str())
+        .with_some(REDIRECTS, redirects.map(format_redirects));
     let body = exchange.request_body.clone();
     let digest = format_digest(Digest::of(&body));
     let head = request_head(exchange);
@@ -129,6 +148,16 @@ pub(crate) fn records(
         .with("WARC-Refers-To", answer_id.as_str())
         .with("WARC-Concurrent-To", answer_id.as_str());
     [request, answer, metadata]
+}
+
+/// Returns the value of the field that tells one answer to a request from those of other pages: the number of redirects,
+/// and a digest of the request that the page began with.
+pub(crate) fn format_redirects(redirects: &Redirects) -> String {
+    let mut digest = RunningDigest::default();
+    digest.add(Digest::of(canonical(&redirects.url).as_bytes()).as_bytes());
+    digest.add(Digest::of(&redirects.body).as_bytes());
+    digest.add(redirects.method.as_bytes());
+    format!("{} {}", redirects.n, format_digest(digest.digest()))
 }
 
 fn answer_record(exchange: &Exchange, id: &str, known: &mut KnownPayloads) -> Record {

@@ -15,7 +15,7 @@ use super::read::{Head, Records};
 use super::record::{Record, new_id};
 use super::source::Source;
 use super::*;
-use crawler_model::exchange::{BodyForm, Exchange};
+use crawler_model::exchange::{BodyForm, Exchange, Redirects};
 use crawler_model::id::{ResourceId, Run, Shard};
 use crawler_model::page::FetchRecord;
 use crawler_model::settings::CrawlSettings;
@@ -63,6 +63,10 @@ pub(crate) fn page(exchange: Exchange) -> Arc<PageRecord> {
 
 /// Returns a page whose memory counts in an account.
 pub(crate) fn held(exchange: Exchange, account: &Account) -> Arc<PageRecord> {
+    page_of(vec![exchange], account)
+}
+
+fn page_of(exchanges: Vec<Exchange>, account: &Account) -> Arc<PageRecord> {
     let about = About {
         rule: "page".into(),
         depth: 1,
@@ -72,7 +76,7 @@ pub(crate) fn held(exchange: Exchange, account: &Account) -> Arc<PageRecord> {
         ..About::default()
     };
     Arc::new(PageRecord {
-        exchanges: vec![exchange],
+        exchanges,
         about,
         held: account.reserve(100),
     })
@@ -276,6 +280,54 @@ async fn the_later_record_of_a_page_counts_whatever_clocks_say() {
     let next = bench.archive();
     next.append(page(dated(5_000, "third"))).await.unwrap();
     assert_eq!(body_of(&bench.pages(), "/1").as_deref(), Some("third"));
+}
+
+/// An answer after redirects of its page, in the place of one to a request that began a page.
+#[tokio::test]
+async fn a_redirect_to_a_page_does_not_answer_for_it() {
+    let posted = Exchange {
+        method: "POST".to_owned(),
+        request_body: Bytes::from_static(b"user=1"),
+        status: 303,
+        ..exchange("/login", "")
+    };
+    let moved = Exchange {
+        status: 302,
+        ..exchange("/b", "")
+    };
+    for first in [posted, moved] {
+        let mut bench = Bench::new();
+        let redirects = Redirects {
+            method: first.method.clone(),
+            url: first.url.clone(),
+            body: first.request_body.clone(),
+            n: 1,
+        };
+        let archive = bench.archive();
+        archive.append(page(exchange("/", "page"))).await.unwrap();
+        // The next life, whose answers count before those of earlier ones.
+        archive.finish().await.unwrap();
+        bench.settings.epoch += 1;
+        let failed = Exchange {
+            status: 503,
+            ..exchange("/", "later")
+        };
+        let pages = page_of(vec![first, failed], &Account::default());
+        bench.archive().append(pages).await.unwrap();
+        let pages = bench.pages();
+        assert_eq!(pages.n_answers(), 2);
+        assert_eq!(body_of(&pages, "/").as_deref(), Some("page"));
+        let url = "http://a.test/".parse().unwrap();
+        let after = |redirects: &Redirects| {
+            let found = pages.answer_after(Some(redirects), "GET", &url, None, 9);
+            let found = found.unwrap().unwrap();
+            (found.status, found.body)
+        };
+        assert_eq!(after(&redirects), (503, Bytes::from_static(b"later")));
+        // No page of the archive came here by two redirects.
+        let other = Redirects { n: 2, ..redirects };
+        assert_eq!(after(&other), (200, Bytes::from_static(b"page")));
+    }
 }
 
 #[tokio::test]

@@ -123,8 +123,10 @@ impl Writer {
                 None => self.begin_segment()?,
             };
             let segment = self.segment.insert(segment);
-            for exchange in &page.exchanges {
-                for record in records(exchange, &page.about, &self.info_id, &mut self.known) {
+            for (n, exchange) in page.exchanges.iter().enumerate() {
+                let (redirects, about) = (page.redirects(n), &page.about);
+                let (info_id, known) = (&self.info_id, &mut self.known);
+                for record in records(exchange, redirects.as_ref(), about, info_id, known) {
                     segment.append(&record)?;
                 }
             }

@@ -36,6 +36,19 @@ pub struct Exchange {
     pub record: FetchRecord,
 }
 
+/// Redirects that led to a request, within the fetch of one page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Redirects {
+    /// Method of the request that the page began with.
+    pub method: String,
+    /// URL of that request.
+    pub url: Url,
+    /// Body of that request; empty if it had none.
+    pub body: Bytes,
+    /// Number of redirects since then.
+    pub n: usize,
+}
+
 /// Relation between a body that was recorded and the one that the site sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BodyForm {

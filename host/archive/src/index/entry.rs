@@ -20,7 +20,7 @@ const MAX_RELATED: usize = 4;
 /// File of this program that records are from, by the order in which such files are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Life {
-    run: u64,
+    pub(super) run: u64,
     epoch: u64,
     file: u64,
 }
@@ -31,6 +31,8 @@ pub(super) struct Found {
     pub(super) url: Key,
     /// Canonical form of the URL, if that is another.
     pub(super) canonical: Option<Key>,
+    /// Key of the redirects of the same page that led to the request, if there are some.
+    pub(super) redirects: Option<Key>,
     pub(super) place: Place,
 }
 
@@ -81,16 +83,19 @@ pub(super) fn record(
             };
             let (exact, canonical) = (&url[..url::Position::AfterQuery], canonical(&url));
             let other = (canonical != exact).then(|| key(canonical.as_bytes()));
+            let redirects = head.get("crawler-redirects");
             let place = Place {
                 source,
                 offset,
                 at,
+                is_first: redirects.is_none(),
                 is_alias: false,
             };
             let found = Found {
                 related: related(head),
                 url: key(exact.as_bytes()),
                 canonical: other,
+                redirects: redirects.map(|text| key(text.as_bytes())),
                 place,
             };
             let payload = payload.filter(|_| !is_revisit && head.get("warc-truncated").is_none());

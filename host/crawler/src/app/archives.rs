@@ -11,7 +11,7 @@ use url::Url;
 use crate::cli::RunOptions;
 use crawler_archive::{Archive, ArchiveSettings, RecordedPages, RunInfo};
 use crawler_fetch::http::Recorded;
-use crawler_model::exchange::Exchange;
+use crawler_model::exchange::{Exchange, Redirects};
 use crawler_process::clock::Clock;
 use crawler_process::task::blocking;
 use crawler_process::telemetry;
@@ -72,12 +72,16 @@ impl Recorded for ArchivedSites {
         method: &str,
         url: &Url,
         body: Option<&Bytes>,
+        redirects: Option<&Redirects>,
         most: u64,
     ) -> Result<Option<Exchange>, String> {
         let pages = Arc::clone(&self.0);
         let (method, url, body) = (method.to_owned(), url.clone(), body.cloned());
-        let found = blocking(move || pages.answer(&method, &url, body.as_ref(), most)).await;
-        match found {
+        let redirects = redirects.cloned();
+        let found = blocking(move || {
+            pages.answer_after(redirects.as_ref(), &method, &url, body.as_ref(), most)
+        });
+        match found.await {
             Ok(found) => found.map_err(|error| telemetry::chain(&error)),
             // The process ends.
             Err(_cancelled) => std::future::pending().await,

@@ -23,6 +23,7 @@ use super::failed;
 use super::head::{headers, version};
 use super::proxy_pools::ProxyPool;
 use crawler_model::accept_status::AcceptStatus;
+use crawler_model::exchange::Redirects;
 use crawler_model::headers::Headers;
 use crawler_model::page::FetchRecord;
 use crawler_model::settings::{ContentTypes, CredentialNames};
@@ -72,6 +73,8 @@ pub(super) struct Hop {
     pub(super) cache: Option<HttpCache>,
     /// Tape that records the exchange, for an archive.
     pub(super) tape: Option<Arc<Tape>>,
+    /// Redirects that led here.
+    pub(super) redirects: Option<Redirects>,
 }
 
 /// Result of sending a hop once.
@@ -131,6 +134,7 @@ impl Hop {
             slot: None,
             cache: None,
             tape: None,
+            redirects: None,
         }
     }
 
@@ -192,6 +196,7 @@ impl Hop {
             slot: request.slot,
             cache: None,
             tape: request.tape,
+            redirects: None,
         })
     }
 
@@ -199,6 +204,7 @@ impl Hop {
     /// browsers, a POST becomes a GET on 301 and 302, and any method but HEAD on 303; 307 and 308 repeat the
     /// request.
     pub(super) fn redirect(&mut self, to: Url, status: StatusCode) -> Url {
+        self.note_redirect();
         let becomes_get = match status {
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method == Method::POST,
             StatusCode::SEE_OTHER => self.method != Method::HEAD,

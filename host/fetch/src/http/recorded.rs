@@ -23,7 +23,7 @@ use super::{FetchSettings, HttpFetcher};
 use crate::throttle::Requester;
 use crate::{FetchError, FetchRequest};
 use crawler_model::crawl::UnixMillis;
-use crawler_model::exchange::{BodyForm, Exchange};
+use crawler_model::exchange::{BodyForm, Exchange, Redirects};
 use crawler_model::page::FetchRecord;
 use crawler_model::settings::CredentialNames;
 use crawler_process::stage::Stage;
@@ -32,12 +32,14 @@ use crawler_process::stage::Stage;
 #[async_trait]
 pub trait Recorded: fmt::Debug + Send + Sync + 'static {
     /// Returns the exchange that answers this request, with at least the first `most` bytes of the body if it has as
-    /// many. Returns `None` if there is none, and the reason if it cannot be read. The body has no transfer-encoding.
+    /// many. One of the page that these redirects belong to goes before others. Returns `None` if there is none, and the
+    /// reason if it cannot be read. The body has no transfer-encoding.
     async fn answer(
         &self,
         method: &str,
         url: &Url,
         body: Option<&Bytes>,
+        redirects: Option<&Redirects>,
         most: u64,
     ) -> Result<Option<Exchange>, String>;
 }
@@ -79,6 +81,21 @@ impl HttpFetcher {
 }
 
 impl Hop {
+    /// Notes that a redirect leads on from this hop.
+    pub(super) fn note_redirect(&mut self) {
+        match &mut self.redirects {
+            Some(redirects) => redirects.n += 1,
+            None => {
+                self.redirects = Some(Redirects {
+                    method: self.method.to_string(),
+                    url: self.url.clone(),
+                    body: self.body.clone().unwrap_or_default(),
+                    n: 1,
+                });
+            }
+        }
+    }
+
     /// Ends the exchange on the tape, if there is one, with its outcome at this moment.
     pub(super) fn record(&self, outcome: &Result<Outcome, FetchError>, now: UnixMillis) {
         let Some(tape) = &self.tape else { return };
@@ -98,7 +115,8 @@ impl Hop {
     ) -> Result<Outcome, FetchError> {
         // One byte more than the limit tells that the body is longer.
         let most = max_body.max(self.max_file.unwrap_or(0)).saturating_add(1);
-        let found = recorded.answer(self.method.as_str(), &self.url, self.body.as_ref(), most);
+        let (method, url, body) = (self.method.as_str(), &self.url, self.body.as_ref());
+        let found = recorded.answer(method, url, body, self.redirects.as_ref(), most);
         let found = found.await.map_err(|why| FetchError::Archive { why })?;
         let exchange = found.ok_or(FetchError::NotInArchive)?;
         let response = response_of(&exchange).map_err(|error| FetchError::Archive {

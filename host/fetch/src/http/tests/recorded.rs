@@ -1,13 +1,15 @@
 //! Tests of exchanges that are recorded, and of pages that come from a record.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use async_compression::tokio::write::GzipEncoder;
 use async_trait::async_trait;
 
 use super::*;
 use crate::tape::Tape;
-use crawler_model::exchange::{BodyForm, Exchange};
+use crawler_model::exchange::{BodyForm, Exchange, Redirects};
 
-/// Exchanges in memory, in the place of an archive.
+/// Exchanges of one page in memory, in the place of an archive.
 #[derive(Debug)]
 struct Memory(Vec<Exchange>);
 
@@ -18,6 +20,7 @@ impl Recorded for Memory {
         method: &str,
         url: &Url,
         body: Option<&Bytes>,
+        redirects: Option<&Redirects>,
         _most: u64,
     ) -> Result<Option<Exchange>, String> {
         let body = body.cloned().unwrap_or_default();
@@ -25,7 +28,13 @@ impl Recorded for Memory {
             (exchange.method.as_str(), &exchange.url) == (method, url)
                 && exchange.request_body == body
         };
-        Ok(self.0.iter().find(is_it).cloned())
+        if let Some(redirects) = redirects {
+            let first = &self.0[0];
+            let began = (redirects.method.as_str(), &redirects.url, &redirects.body);
+            assert_eq!(began, (&first.method[..], &first.url, &first.request_body));
+        }
+        let of_page = self.0.get(redirects.map_or(0, |redirects| redirects.n));
+        Ok(of_page.filter(is_it).cloned())
     }
 }
 
@@ -91,6 +100,24 @@ async fn a_page_from_its_record_is_the_one_from_the_site() {
     assert_eq!(forms, [(302, BodyForm::Unread), (200, BodyForm::Sent)]);
     assert_eq!(exchanges[1].body, body, "as it was sent");
     assert_eq!(exchanges[1].ended_at, 5_000);
+}
+
+#[tokio::test]
+async fn a_page_that_is_asked_twice_has_both_of_its_answers() {
+    let n_asked = AtomicUsize::new(0);
+    let web = Web::new(move |request| {
+        let path = request.split(' ').nth(1).unwrap();
+        let to = |path: &str| answer("302 Found", &[&format!("location: {path}")], b"");
+        Reply::Close(match (path, n_asked.fetch_add(1, Ordering::Relaxed)) {
+            ("/a", 0) => to("/cookie"),
+            ("/cookie", _) => to("/a"),
+            _ => answer("200 OK", &[], b"page"),
+        })
+    })
+    .await;
+    let exchanges = check(&web, get(web.url("/a"))).await;
+    let statuses: Vec<_> = exchanges.iter().map(|exchange| exchange.status).collect();
+    assert_eq!(statuses, [302, 302, 200]);
 }
 
 #[tokio::test]
