@@ -23,16 +23,35 @@ const MEMBER: [u8; 3] = [0x1f, 0x8b, 8];
 /// Answer to the question whether the work is still wanted. It is asked at every record.
 pub(crate) type IsWanted<'a> = &'a dyn Fn() -> bool;
 
-/// Completes all files in a folder that lives before this epoch have left, and removes the copies that they did not end.
-/// A file that cannot be completed keeps no other from it.
-pub(crate) fn adopt_all(
+/// Completes the files of all runs that lives before this epoch have left. `folder` is the one of this run, and its path
+/// ends in `<run>/<shard>`. Epochs grow over all runs.
+pub(crate) fn adopt_runs(
     folder: &Path,
     epoch: u64,
     is_wanted: IsWanted<'_>,
 ) -> Result<(), ArchiveError> {
+    let runs = folder.parent().and_then(Path::parent);
+    let (Some(runs), Some(shard)) = (runs, folder.file_name()) else {
+        return Ok(());
+    };
+    let mut adopted = Ok(());
+    for run in names_in(runs)? {
+        let is_run = run.bytes().all(|byte| byte.is_ascii_digit());
+        if is_run && is_wanted() {
+            let folder = runs.join(run).join(shard);
+            adopted = adopted.and(adopt_all(&folder, epoch, is_wanted));
+        }
+    }
+    adopted
+}
+
+/// Completes all files in a folder that lives before this epoch have left, and removes the copies that they did not end.
+/// A file that cannot be completed keeps no other from it.
+fn adopt_all(folder: &Path, epoch: u64, is_wanted: IsWanted<'_>) -> Result<(), ArchiveError> {
     let names = names_in(folder)?;
     for name in &names {
-        if FileId::epoch_of_copy(name).is_some_and(|own| own <= epoch) {
+        // This life removes its own copies when it makes them anew: one of them may be under way.
+        if is_wanted() && FileId::epoch_of_copy(name).is_some_and(|own| own < epoch) {
             remove(&folder.join(name))?;
         }
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::adopt::adopt_all;
+use super::adopt::adopt_runs;
 use super::error::ArchiveError;
 use super::page::PageRecord;
 use super::writer::{ArchiveSettings, RunInfo, Writer};
@@ -50,7 +50,7 @@ impl Archive {
         }))
     }
 
-    /// Completes the files that earlier lives of the frontier have left, if nobody else writes to the folder. Pages may be
+    /// Completes the files that earlier lives of the frontier have left, in all of its runs, if nobody else writes to the folder. Pages may be
     /// written meanwhile. If the call is dropped, the work ends at the next record, and a later life does it.
     pub async fn adopt(&self) -> Result<(), ArchiveError> {
         if !self.0.settings.is_exclusive {
@@ -61,7 +61,7 @@ impl Archive {
         let is_dropped = Arc::clone(&call.0);
         let adopted = blocking(move || {
             let ArchiveSettings { folder, epoch, .. } = &shared.settings;
-            adopt_all(folder, *epoch, &|| !is_dropped.load(Ordering::Relaxed))
+            adopt_runs(folder, *epoch, &|| !is_dropped.load(Ordering::Relaxed))
         });
         // The process ends if the work is cancelled.
         adopted.await.unwrap_or(Ok(()))

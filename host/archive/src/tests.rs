@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
 
-use super::adopt::{Readable, names_in, readable};
+use super::adopt::{Readable, adopt_runs, names_in, readable};
 use super::names::FileId;
 use super::read::{Head, Records};
 use super::record::{Record, new_id};
@@ -440,6 +440,40 @@ async fn a_file_that_a_kill_has_cut_is_completed_by_the_next_life() {
         let body = format!("page {n}");
         assert_eq!(body_of(&pages, &format!("/{n}")), Some(body));
     }
+}
+
+#[tokio::test]
+async fn a_file_of_an_earlier_run_is_completed() {
+    let mut bench = killed(|length| length).await;
+    let left = bench.settings.folder.clone();
+    // A file beside the folders of runs, and a folder of another shard.
+    fs::write(bench.folder.path().join("7/notes"), "").unwrap();
+    let other = bench.folder.path().join("7/1/1");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("3-1.warc.gz.open"), "").unwrap();
+    bench.settings.folder = bench.folder.path().join("7/2/0");
+    let archive = bench.archive();
+    archive.append(page(exchange("/2", "x"))).await.unwrap();
+    archive.adopt().await.unwrap();
+    assert_eq!(names_in(&left).unwrap(), ["3-1.warc.gz"]);
+    assert_eq!(counts(&left.join("3-1.warc.gz")), [1, 2, 2, 2, 0]);
+    assert_eq!(names_in(&other).unwrap(), ["3-1.warc.gz.open"]);
+    assert_eq!(bench.names(), ["4-1.warc.gz.open"]);
+}
+
+#[test]
+fn work_that_is_not_wanted_removes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let shard = folder.path().join("1/0");
+    fs::create_dir_all(&shard).unwrap();
+    for name in ["2-1.warc.gz#3", "2-1.warc.gz#4"] {
+        fs::write(shard.join(name), "").unwrap();
+    }
+    adopt_runs(&shard, 4, &|| false).unwrap();
+    assert_eq!(names_in(&shard).unwrap().len(), 2);
+    // The copy that this life makes may be under way.
+    adopt_runs(&shard, 4, &|| true).unwrap();
+    assert_eq!(names_in(&shard).unwrap(), ["2-1.warc.gz#4"]);
 }
 
 #[tokio::test]

@@ -40,8 +40,8 @@ pub struct ArchiveSettings {
     pub folder: PathBuf,
     /// Epoch of this life of the frontier: no other life has it, and later ones have larger ones.
     pub epoch: u64,
-    /// True if nobody but lives of one frontier writes to the folder. Files that earlier lives left open may be completed
-    /// then.
+    /// True if nobody but lives of one frontier writes to the folder, whose path ends in `<run>/<shard>`. Files that
+    /// earlier lives left open, in this run or in another one, may be completed then.
     pub is_exclusive: bool,
     /// Size in bytes at which a file is followed by the next: setting `archive-size`.
     pub size: u64,
