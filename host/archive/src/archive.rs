@@ -111,14 +111,22 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the writer. If a write has panicked, what it left is taken back first.
     fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.lock().unwrap_or_else(|poisoned| {
+            let mut writer = poisoned.into_inner();
+            writer.recover();
+            self.writer.clear_poison();
+            writer
+        })
     }
 
-    /// Writes pages until none waits.
+    /// Writes pages until none waits. The writer is held while they are taken: the end of the archive comes before that,
+    /// when pages that were cut off do not wait any more, or after they are written.
     fn write_waiting(&self) {
         let _reset = ResetOnPanic(self);
         loop {
+            let mut writer = self.writer();
             let waiting = {
                 let mut queue = self.queue();
                 queue.waiting.retain(|waiting| !waiting.done.is_closed());
@@ -130,7 +138,8 @@ impl Shared {
             };
             let (pages, done): (Vec<_>, Vec<_>) =
                 waiting.into_iter().map(|one| (one.page, one.done)).unzip();
-            let written = self.writer().write(&pages).map_err(Arc::new);
+            let written = writer.write(&pages).map_err(Arc::new);
+            drop(writer);
             for done in done {
                 // A page that was cut off does not wait any more.
                 let _gone = done.send(written.clone());
@@ -161,13 +170,55 @@ impl fmt::Debug for Archive {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::pin::pin;
     use std::task::{Context, Waker};
     use std::time::Duration;
 
-    use super::*;
-    use crate::tests::{Bench, exchange, held};
+    use crate::tests::{Bench, body_of, exchange, held, page};
     use crawler_process::memory::Account;
+
+    #[tokio::test]
+    async fn nothing_is_written_behind_a_write_that_panicked() {
+        let bench = Bench::new();
+        let archive = bench.archive();
+        archive.append(page(exchange("/0", "x"))).await.unwrap();
+        let (writer, lost) = (&archive.0, page(exchange("/1", "same")));
+        let panicked = || writer.writer().write_and_panic(&lost);
+        catch_unwind(AssertUnwindSafe(panicked)).unwrap_err();
+        // It does not refer to the payload of the page that was lost.
+        archive.append(page(exchange("/2", "same"))).await.unwrap();
+        archive.finish().await.unwrap();
+        let pages = bench.pages();
+        assert_eq!(body_of(&pages, "/1"), None);
+        assert_eq!(body_of(&pages, "/2").as_deref(), Some("same"));
+    }
+
+    #[tokio::test]
+    async fn a_page_that_was_cut_off_is_not_written_after_the_end() {
+        let bench = Bench::new();
+        let archive = bench.archive();
+        {
+            let mut busy = archive.0.writer();
+            let mut append = Box::pin(archive.append(page(exchange("/0", "x"))));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(append.as_mut().poll(&mut context).is_pending());
+            // A thread that took the page before it has the writer would do it now.
+            for _ in 0..1_000 {
+                std::thread::yield_now();
+            }
+            drop(append);
+            busy.finish().unwrap();
+        }
+        let ended = async {
+            while archive.0.queue().is_writing {
+                tokio::task::yield_now().await;
+            }
+        };
+        let ended = tokio::time::timeout(Duration::from_secs(60), ended);
+        ended.await.expect("the thread ends");
+        assert_eq!(bench.names(), [""; 0]);
+    }
 
     #[tokio::test]
     async fn pages_that_stop_waiting_give_their_memory_back() {

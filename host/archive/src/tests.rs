@@ -116,7 +116,7 @@ impl Bench {
         Archive::new(self.settings.clone(), info, Arc::new(StoppedClock))
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let mut names = names_in(&self.settings.folder).unwrap();
         names.sort();
         names
@@ -126,7 +126,7 @@ impl Bench {
         self.settings.folder.join(name)
     }
 
-    fn pages(&self) -> RecordedPages {
+    pub(crate) fn pages(&self) -> RecordedPages {
         RecordedPages::open(&[self.folder.path().to_owned()], 1_000, "--urls").unwrap()
     }
 }
@@ -150,7 +150,7 @@ fn counts(path: &Path) -> [u64; 5] {
         .map(|kind| checked.records.get(kind).copied().unwrap_or(0))
 }
 
-fn body_of(pages: &RecordedPages, path: &str) -> Option<String> {
+pub(crate) fn body_of(pages: &RecordedPages, path: &str) -> Option<String> {
     let url = format!("http://a.test{path}").parse().unwrap();
     let exchange = pages.answer("GET", &url, None, 1 << 20).unwrap();
     exchange.map(|exchange| String::from_utf8(exchange.body.to_vec()).unwrap())

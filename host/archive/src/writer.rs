@@ -98,17 +98,39 @@ impl Writer {
     pub(crate) fn write(&mut self, pages: &[Arc<PageRecord>]) -> Result<(), ArchiveError> {
         let written = self.try_write(pages);
         if written.is_err() {
-            // Records that are not written cannot be referred to.
-            self.known.clear();
-            if let Some(mut segment) = self.segment.take() {
-                match segment.rewind() {
-                    Ok(()) => self.segment = Some(segment),
-                    // The error that came first is told. The file ends with the archive, by its whole records.
-                    Err(_) => self.left.push(segment.id),
-                }
-            }
+            self.recover();
         }
         written
+    }
+
+    /// Takes back what was written and is not durable, after a write that failed or panicked.
+    pub(crate) fn recover(&mut self) {
+        // Records that are not written cannot be referred to.
+        self.known.clear();
+        if let Some(mut segment) = self.segment.take() {
+            match segment.rewind() {
+                Ok(()) => self.segment = Some(segment),
+                // The error that came first is told. The file ends with the archive, by its whole records.
+                Err(_) => self.left.push(segment.id),
+            }
+        }
+    }
+
+    /// Writes pages as far as a write that panics before its sync.
+    #[cfg(test)]
+    pub(crate) fn write_and_panic(&mut self, page: &PageRecord) {
+        let segment = self.segment.as_mut().expect("a page was written");
+        let about = &page.about;
+        for record in records(
+            &page.exchanges[0],
+            None,
+            about,
+            &self.info_id,
+            &mut self.known,
+        ) {
+            segment.append(&record).unwrap();
+        }
+        panic!("a write that panics");
     }
 
     fn try_write(&mut self, pages: &[Arc<PageRecord>]) -> Result<(), ArchiveError> {
