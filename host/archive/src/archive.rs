@@ -16,6 +16,7 @@ use super::page::PageRecord;
 use super::writer::{ArchiveSettings, RunInfo, Writer};
 use crawler_process::clock::Clock;
 use crawler_process::task::{blocking, spawn_blocking};
+use crawler_process::telemetry;
 
 /// Archive of one shard. Clones share it.
 #[derive(Clone)]
@@ -25,6 +26,8 @@ struct Shared {
     settings: ArchiveSettings,
     writer: Mutex<Writer>,
     queue: Mutex<Queue>,
+    /// Reason why the last page was not written, until one is.
+    fault: Mutex<Option<String>>,
 }
 
 /// Pages that wait to be written.
@@ -46,6 +49,7 @@ impl Archive {
         Self(Arc::new(Shared {
             writer: Mutex::new(Writer::new(settings.clone(), info, clock)),
             queue: Mutex::default(),
+            fault: Mutex::default(),
             settings,
         }))
     }
@@ -82,7 +86,16 @@ impl Archive {
             let _detached = spawn_blocking(move || shared.write_waiting());
         }
         let written = written.await;
-        written.unwrap_or_else(|_panicked| Err(Arc::new(ArchiveError::Panicked)))
+        let written = written.unwrap_or_else(|_panicked| Err(Arc::new(ArchiveError::Panicked)));
+        let fault = written.as_ref().err();
+        *self.0.fault() = fault.map(|error| telemetry::chain(&**error));
+        written
+    }
+
+    /// Returns the reason why pages are not written at present, so that they wait.
+    pub fn stalled(&self) -> Option<String> {
+        let fault = self.0.fault().clone()?;
+        Some(format!("pages wait until they are archived: {fault}"))
     }
 
     /// Completes the files of this archive. More pages may follow. After an error it may be called again.
@@ -109,6 +122,10 @@ impl Drop for Call {
 impl Shared {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fault(&self) -> MutexGuard<'_, Option<String>> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the writer. If a write has panicked, what it left is taken back first.

@@ -628,9 +628,12 @@ async fn nothing_is_written_where_the_data_root_was_taken_away() {
     fs::rename(bench.folder.path(), &away).unwrap();
     let refused = archive.append(page(exchange("/0", "x"))).await;
     assert!(refused.is_err());
+    let why = archive.stalled().unwrap();
+    assert!(why.contains("cannot create"), "{why}");
     assert!(!bench.folder.path().exists());
     fs::rename(&away, bench.folder.path()).unwrap();
     archive.append(page(exchange("/0", "x"))).await.unwrap();
+    assert_eq!(archive.stalled(), None);
     assert_eq!(body_of(&bench.pages(), "/0").as_deref(), Some("x"));
 }
 

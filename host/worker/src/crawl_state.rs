@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
 use super::meters::{Load, Meters, Seen};
+use crawler_archive::Archive;
 use crawler_crawl::CrawlConfig;
 use crawler_crawl::backlog::{self, SINK_BEHIND};
 use crawler_crawl::peers::share_of;
@@ -18,7 +19,7 @@ use crawler_model::resource::Waits;
 use crawler_model::settings::SinkName;
 use crawler_process::memory::CrawlMemory;
 
-/// Name of the state of a crawl whose frontier is open and whose batches or items do not become durable.
+/// Name of the state of a crawl whose frontier is open and whose batches, items or archived pages do not become durable.
 const STALLED: &str = "StorageUnavailable";
 /// Name of the state of a crawl that cannot go on, or not end, because a declared sink takes no items at present.
 const SINK_UNAVAILABLE: &str = "SinkUnavailable";
@@ -36,6 +37,8 @@ pub(super) struct CrawlState {
 struct Fields {
     /// The frontier. `None` while it is not open.
     frontier: Option<Arc<dyn Frontier>>,
+    /// Archive of the crawl, if it has one and the frontier is open.
+    archive: Option<Archive>,
     /// Counts from the last time that the frontier was open. `None` before the first time: only the counts in
     /// the shard's record are known then.
     counts: Option<Counts>,
@@ -94,11 +97,12 @@ impl CrawlState {
         });
     }
 
-    pub(super) fn opened(&self, frontier: Arc<dyn Frontier>) {
+    pub(super) fn opened(&self, frontier: Arc<dyn Frontier>, archive: Option<Archive>) {
         let mut fields = self.fields();
         // What earlier owners of the shard did is not counted here.
         fields.seen = Some(Seen::of(&*frontier));
         fields.frontier = Some(frontier);
+        fields.archive = archive;
         fields.waits = None;
         fields.sink_faults.clear();
         self.changed.notify_one();
@@ -111,6 +115,7 @@ impl CrawlState {
             fields.seen = None;
             fields.counts = Some(frontier.counts());
         }
+        fields.archive = None;
         fields.waits = waits;
         fields.sink_faults.clear();
         self.changed.notify_one();
@@ -178,6 +183,7 @@ impl CrawlState {
         let fields = self.fields();
         let frontier = fields.frontier.as_ref();
         let stalled = frontier.and_then(|frontier| frontier.stalled());
+        let stalled = stalled.or_else(|| fields.archive.as_ref()?.stalled());
         let stalled = stalled.map(|why| Waits {
             condition: STALLED.to_owned(),
             why,

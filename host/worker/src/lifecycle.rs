@@ -16,6 +16,7 @@ use super::crawls::Running;
 use super::opening::{self, StepError};
 use super::receive::Receiver;
 use super::sinks;
+use crawler_archive::Archive;
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::peers::PeerShards;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, put_back};
@@ -102,6 +103,14 @@ impl Assigned {
         loop {
             let (frontier, sinks) = self.open(pinned, crawl_state, log).await?;
             log.set_bounds(LogBounds::of(&self.config.borrow().settings));
+            let archive = match self.archive(&*frontier) {
+                Ok(archive) => archive,
+                Err(waits) => {
+                    opening::close(&*frontier).await;
+                    self.wait(&mut backoff, &waits, crawl_state, log).await?;
+                    continue;
+                }
+            };
             // If the log cannot be attached, the next opening knows nothing of it any more.
             sinks::note_dropped(&*frontier, log);
             if let Err(error) = log.attach(frontier.clone()).await {
@@ -115,11 +124,11 @@ impl Assigned {
                 _ => "goes on",
             };
             log.note("info", format!("run {} {standing}", self.resource.run));
-            crawl_state.opened(frontier.clone());
+            crawl_state.opened(frontier.clone(), archive.clone());
             let since = Instant::now();
             let mut settings = self.config.clone();
             settings.mark_unchanged();
-            let opened = (&frontier, &sinks);
+            let opened = (&frontier, &sinks, &archive);
             let crawl = |peers| self.crawl_on(opened, rules.clone(), peers, crawl_state, log);
             let end = match receiver {
                 Some(receiver) => self.crawl_among(receiver, &*frontier, crawl).await,
@@ -184,7 +193,7 @@ impl Assigned {
     /// Crawls with an open frontier, for as long as the resource has the sinks that it was opened for.
     async fn crawl_on(
         &self,
-        (frontier, sink_names): (&Arc<dyn OpenFrontier>, &SinkNames),
+        (frontier, sink_names, archive): (&Arc<dyn OpenFrontier>, &SinkNames, &Option<Archive>),
         rules: Arc<dyn Rules>,
         (peers, stop): (Option<PeerShards>, CancellationToken),
         crawl_state: &CrawlState,
@@ -197,10 +206,6 @@ impl Assigned {
             Err(error) => return CrawlEnd::Frontier(error),
         };
         let stop = stop.child_token();
-        let archive = match self.archive(&**frontier) {
-            Ok(archive) => archive,
-            Err(why) => return CrawlEnd::Failed(why),
-        };
         let parts = CrawlParts {
             resource: self.resource.id,
             run: self.resource.run,
@@ -211,7 +216,7 @@ impl Assigned {
             frontier: frontier.clone(),
             fetch: self.parts.fetch.clone(),
             files: Some(self.parts.data.files(self.resource.id)),
-            archive,
+            archive: archive.clone(),
             clock: self.parts.clock.clone(),
             log: log.clone(),
             permit: self.permit.clone(),

@@ -7,11 +7,13 @@ use tokio::runtime::Handle;
 use url::Url;
 
 use super::*;
+use crawler_data::DataRoot;
 use crawler_fetch::{Failure, Fetch, FetchRequest, Fetched};
 use crawler_frontier::FrontierError;
 use crawler_frontier::suite::hanging::Hangs;
 use crawler_model::id::Digest;
 use crawler_model::resource::{CrawlSettings, ShardRecord};
+use crawler_model::settings::ArchiveForm;
 use crawler_plugin::{LoadRules, PluginError, Rules};
 
 mod assignments;
@@ -238,6 +240,52 @@ async fn f33_a_sink_that_fails_is_named_until_it_works_again() {
         .wait_for("written", MINUTE, async |bench| bench.waits().is_none())
         .await;
     assert!(items.join("0").is_dir());
+    bench.stop().await;
+}
+
+fn archiving() -> CrawlSettings {
+    CrawlSettings {
+        archive: Some(ArchiveForm::Warc),
+        ..bench::settings()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_archive_that_cannot_be_written_is_named_until_it_can() {
+    let bench = Bench::new().await;
+    let archives = bench.data.archives_root().unwrap();
+    let archive = archives.join(bench::shard().resource.to_string());
+    std::fs::write(&archive, "in the way").unwrap();
+    bench.assign_with(1, Generation(1), archiving()).await;
+    bench
+        .wait_for("named", MINUTE, async |bench| bench.waits().is_some())
+        .await;
+    assert_eq!(bench.waits().unwrap(), "StorageUnavailable");
+    assert!(bench.is_open());
+    std::fs::remove_file(&archive).unwrap();
+    bench
+        .wait_for("written", MINUTE, async |bench| bench.waits().is_none())
+        .await;
+    assert!(archive.is_dir());
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crawl_without_a_place_for_its_archive_waits() {
+    let bucket = DataRoot::open("s3://books").unwrap();
+    let bench = Bench::with_parts(|parts| parts.data = bucket).await;
+    bench.assign_with(1, Generation(1), archiving()).await;
+    bench
+        .wait_for("told", MINUTE, async |bench| bench.waits().is_some())
+        .await;
+    assert_eq!(bench.waits().unwrap(), "ArchiveUnavailable");
+    // The operator takes the setting back.
+    let settings = bench::settings();
+    bench.assign_with(1, Generation(2), settings).await;
+    bench
+        .wait_for("crawled", MINUTE, async |bench| bench.n_asked() > 1)
+        .await;
+    assert_eq!(bench.waits(), None);
     bench.stop().await;
 }
 

@@ -22,6 +22,7 @@ use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::suite::hanging::{Hanging, Hangs};
 use crawler_frontier::{FrontierError, OpenFrontiers as _};
 use crawler_model::crawl::{Item, Page, PageContext, RuleError, UnixMillis};
+use crawler_model::exchange::{BodyForm, Exchange};
 use crawler_model::frontier::DelaySource;
 use crawler_model::id::{Digest, Incarnation, ResourceId, ResourceName, Run, Shard};
 use crawler_model::node::{CallToken, Node, Role};
@@ -169,6 +170,9 @@ impl Fetch for Site {
         if self.is_mute.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
+        if let Some(tape) = &request.tape {
+            tape.push(exchange(url));
+        }
         Ok(Fetched {
             answer: Answer::Page(page(url, url, 200)),
             host_ready_at: self.clock.unix_millis() + 1_000,
@@ -178,6 +182,23 @@ impl Fetch for Site {
 
     fn per_host(&self, _host: &Url, _delay: Option<Duration>) -> u32 {
         1
+    }
+}
+
+/// Returns the exchange of a page, for an archive.
+fn exchange(url: &Url) -> Exchange {
+    Exchange {
+        url: url.clone(),
+        method: "GET".to_owned(),
+        request_headers: Vec::new(),
+        request_body: Default::default(),
+        status: 200,
+        headers: Vec::new(),
+        body: Default::default(),
+        body_form: BodyForm::Sent,
+        began_at: 0,
+        ended_at: 0,
+        record: Default::default(),
     }
 }
 
