@@ -17,7 +17,7 @@ use crawler_frontier::reader::pool::Readers;
 use crawler_model::id::ResourceName;
 use crawler_model::plugin::{LimitOverrides, Limits};
 use crawler_model::resource::{Resource, ResourceSpec, SettingError};
-use crawler_model::settings::{SinkName, SinkNames};
+use crawler_model::settings::{ArchiveForm, SinkName, SinkNames};
 use crawler_plugin::Admit;
 use crawler_process::clock::Clock;
 use crawler_sink::items::ItemStore;
@@ -246,6 +246,14 @@ impl Control {
             let why =
                 format!("max-pages is {max_pages}, and {shards} shards take a page each at least");
             let field = "crawl.max_pages";
+            return Err(ControlError::Invalid { field, why });
+        }
+        if spec.crawl.archive() != ArchiveForm::Off && self.parts.data.archives_root().is_none() {
+            let why = format!(
+                "setting archive is {}, and the data root of this cluster is in a bucket, which has no archives; set archive to off",
+                spec.crawl.archive()
+            );
+            let field = "crawl.archive";
             return Err(ControlError::Invalid { field, why });
         }
         let placement = spec.placement.check(&spec.name);

@@ -310,6 +310,20 @@ async fn an_update_that_a_crawl_cannot_take_is_refused() {
 }
 
 #[tokio::test]
+async fn archives_are_refused_where_the_data_root_has_none() {
+    let mut bench = bench().await;
+    bench.add("a").await.unwrap();
+    let archive = |spec: &mut ResourceSpec| spec.crawl.archive = Some(ArchiveForm::Warc);
+    bench.update("a", archive).await.unwrap();
+    bench.set_data(DataRoot::open("s3://books").unwrap());
+    let expected = "setting archive is warc, and the data root of this cluster is in a bucket, which has no archives; set archive to off";
+    let refused = bench.update("a", archive).await;
+    check_refused(refused, Code::InvalidArgument, expected);
+    let off = bench.update("a", |spec| spec.crawl.archive = Some(ArchiveForm::Off));
+    off.await.unwrap();
+}
+
+#[tokio::test]
 async fn two_updates_at_once_are_both_kept() {
     let bench = bench().await;
     bench.add("a").await.unwrap();

@@ -134,6 +134,10 @@ impl Bench {
         &self.control.parts.data
     }
 
+    pub(in crate::control) fn set_data(&mut self, data: DataRoot) {
+        self.control.parts.data = Arc::new(data);
+    }
+
     pub(in crate::control) fn set_strategy(&mut self, strategy: Strategy) {
         self.control.parts.strategy = strategy;
     }
