@@ -244,8 +244,8 @@ impl Writer {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => {
                     return Err(ArchiveError::of("create", &path)(error));
                 }
-                Ok(()) => sync_folder(path.parent().unwrap_or(base))?,
-                Err(_) => {}
+                // Whoever has made it may have crashed before its name was durable.
+                Ok(()) | Err(_) => sync_folder(path.parent().unwrap_or(base))?,
             }
         }
         Ok(())
