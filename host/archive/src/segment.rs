@@ -4,6 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
 use super::error::ArchiveError;
 use super::names::FileId;
 use super::record::Record;
@@ -107,7 +110,7 @@ impl Segment {
 /// later life has completed it, and what was committed is in both.
 pub(crate) fn publish(folder: &Path, from: &str, to: &str) -> Result<(), ArchiveError> {
     let (from, to) = (folder.join(from), folder.join(to));
-    match fs::hard_link(&from, &to) {
+    match named(&from, &to, |from, to| fs::hard_link(from, to)) {
         Ok(()) => {}
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
         // An earlier try came as far as here, or a later life has completed it.
@@ -118,6 +121,31 @@ pub(crate) fn publish(folder: &Path, from: &str, to: &str) -> Result<(), Archive
     sync_folder(folder)?;
     remove(&from)?;
     sync_folder(folder)
+}
+
+/// Gives a file a second name, or the name in place of its own where a file has one only, as on exFAT and SMB. A file that
+/// has the name already stays.
+fn named(
+    from: &Path,
+    to: &Path,
+    link: impl FnOnce(&Path, &Path) -> io::Result<()>,
+) -> io::Result<()> {
+    match link(from, to) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::Unsupported | ErrorKind::PermissionDenied
+            ) =>
+        {
+            // The first error is the one to tell: the second one may be that this cannot be done, either.
+            match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+                Ok(()) => Ok(()),
+                Err(Errno::EXIST) => Err(ErrorKind::AlreadyExists.into()),
+                Err(_) => Err(error),
+            }
+        }
+        linked => linked,
+    }
 }
 
 /// Removes a file; succeeds if there is none.
@@ -177,6 +205,24 @@ mod tests {
         segment.finish().unwrap();
         assert!(taken().is_none());
         assert!(!folder.path().join(ID.open()).exists());
+    }
+
+    #[test]
+    fn a_file_gets_its_name_where_there_are_no_hard_links() {
+        for kind in [ErrorKind::Unsupported, ErrorKind::PermissionDenied] {
+            let folder = tempfile::tempdir().unwrap();
+            let [from, to] = ["open", "complete"].map(|name| folder.path().join(name));
+            let name = || named(&from, &to, |_, _| Err(kind.into()));
+            fs::write(&from, "1").unwrap();
+            name().unwrap();
+            assert!(!from.exists());
+            // It was done, and its answer was lost.
+            assert_eq!(name().unwrap_err().kind(), kind);
+            // Another life has completed the file.
+            fs::write(&from, "2").unwrap();
+            assert_eq!(name().unwrap_err().kind(), ErrorKind::AlreadyExists);
+            assert_eq!(fs::read(&to).unwrap(), b"1");
+        }
     }
 
     #[test]
