@@ -114,6 +114,12 @@ pub(super) async fn fetch_and_parse(
     match fetched {
         None => Err(NotCounted::NotNow(HostUpdate::None)),
         Some(Ok(fetched)) => {
+            let n_bytes = match &fetched.answer {
+                Answer::Page(page) => page.body.len() as u64,
+                Answer::Redirect { .. } => 0,
+            };
+            // It counts while the page waits for the archive, too.
+            let _held = shared.parts.crawl_memory.account().reserve(n_bytes);
             if let (Some(archive), Some(tape)) = (archive, tape) {
                 Box::pin(archived::store(shared, archive, claim, tape)).await;
             }
@@ -207,11 +213,6 @@ async fn answered(
             });
         }
     };
-    let _held = shared
-        .parts
-        .crawl_memory
-        .account()
-        .reserve(page.body.len() as u64);
     if let Some(known) = unchanged::condition(claim, &config.settings)
         && page.status == 304
         && page.redirects.is_empty()

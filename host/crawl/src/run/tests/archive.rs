@@ -1,12 +1,15 @@
 //! Tests of crawls whose requests and answers are archived.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::*;
-use crawler_archive::{Archive, ArchiveSettings, RecordedPages, RunInfo};
+use crawler_archive::{About, Archive, ArchiveSettings, PageRecord, RecordedPages, RunInfo};
 use crawler_model::exchange::{BodyForm, Exchange};
 use crawler_model::id::Shard;
 use crawler_model::page::FetchRecord;
+
+/// Body of all pages, which is much longer than the one that was sent.
+const DECODED: &[u8] = &[b' '; 100_000];
 
 /// A site whose requests are on their tapes, and rules that look into the archive.
 struct Recording {
@@ -31,20 +34,11 @@ impl Recording {
 impl Fetch for Recording {
     async fn fetch(&self, request: FetchRequest) -> Result<Fetched, Failure> {
         let tape = request.tape.clone().expect("the crawl has an archive");
-        let exchange = Exchange {
-            url: request.url.clone(),
-            method: request.method.to_string(),
-            request_headers: Vec::new(),
-            request_body: Bytes::new(),
-            status: 200,
-            headers: Vec::new(),
-            body: Bytes::from(request.url.to_string()),
-            body_form: BodyForm::Sent,
-            began_at: 7,
-            ended_at: 7,
-            record: FetchRecord::default(),
-        };
-        let fetched = self.site.fetch(request).await?;
+        let exchange = exchange(&request.url, &request.method);
+        let mut fetched = self.site.fetch(request).await?;
+        if let Answer::Page(page) = &mut fetched.answer {
+            page.body = Bytes::from_static(DECODED);
+        }
         tape.push(exchange);
         Ok(fetched)
     }
@@ -77,6 +71,43 @@ impl Rules for Recording {
     }
 }
 
+/// Returns the exchange of a page.
+fn exchange(url: &Url, method: &str) -> Exchange {
+    Exchange {
+        url: url.clone(),
+        method: method.to_owned(),
+        request_headers: Vec::new(),
+        request_body: Bytes::new(),
+        status: 200,
+        headers: Vec::new(),
+        body: Bytes::from(url.to_string()),
+        body_form: BodyForm::Sent,
+        began_at: 7,
+        ended_at: 7,
+        record: FetchRecord::default(),
+    }
+}
+
+/// Returns the archive that a life of the frontier with this epoch writes.
+fn archive(base: &Path, epoch: u64, settings: &CrawlSettings) -> Archive {
+    let info = RunInfo {
+        name: "books".to_owned(),
+        resource: ResourceId(1),
+        run: Run(1),
+        shard: Shard(0),
+        started_at: 0,
+        settings: settings.clone(),
+    };
+    let archive = ArchiveSettings {
+        folder: base.join("1/1/0"),
+        base: base.to_owned(),
+        epoch,
+        is_exclusive: true,
+        size: settings.archive_size(),
+    };
+    Archive::new(archive, info, Arc::new(SystemClock))
+}
+
 struct Bench {
     folder: tempfile::TempDir,
     recording: Arc<Recording>,
@@ -99,24 +130,9 @@ fn bench() -> Bench {
     });
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let settings = CrawlSettings::default();
-    let info = RunInfo {
-        name: "books".to_owned(),
-        resource: ResourceId(1),
-        run: Run(1),
-        shard: Shard(0),
-        started_at: 0,
-        settings: settings.clone(),
-    };
-    let archive = ArchiveSettings {
-        folder: base.join("1/1/0"),
-        base,
-        epoch: 1,
-        is_exclusive: true,
-        size: settings.archive_size(),
-    };
     let frontier = Arc::new(MemoryFrontier::new(MemorySettings::default()));
     let parts = CrawlParts {
-        archive: Some(Archive::new(archive, info, clock.clone())),
+        archive: Some(archive(&base, 1, &settings)),
         ..parts(
             frontier,
             recording.clone(),
@@ -160,6 +176,8 @@ async fn a_page_waits_while_it_cannot_be_recorded() {
         let mut lines = bench.parts.log.read(true);
         while let Some(line) = lines.next().await {
             if line.message.contains("waits until it is archived") {
+                let account = bench.parts.crawl_memory.account();
+                assert!(account.bytes() >= DECODED.len() as u64, "its body counts");
                 return std::fs::rename(&away, &bench.recording.folder).unwrap();
             }
         }
@@ -216,9 +234,18 @@ async fn nothing_is_recorded_without_an_archive() {
 async fn files_of_an_earlier_life_are_completed() {
     let bench = bench();
     let folder = bench.recording.folder.join("1/1/0");
-    std::fs::create_dir_all(&folder).unwrap();
-    let left = folder.join("0-1.warc.gz.open");
-    std::fs::write(&left, "").unwrap();
+    let earlier = archive(&bench.recording.folder, 0, &CrawlSettings::default());
+    let url: Url = "http://a.test/before".parse().unwrap();
+    let before = PageRecord {
+        exchanges: vec![exchange(&url, "GET")],
+        about: About::default(),
+        held: bench.parts.crawl_memory.account().reserve(0),
+    };
+    earlier.append(Arc::new(before)).await.unwrap();
+    drop(earlier);
+    assert!(folder.join("0-1.warc.gz.open").exists());
     bench.crawl().await;
-    assert!(!left.exists());
+    assert!(!folder.join("0-1.warc.gz.open").exists());
+    assert!(folder.join("0-1.warc.gz").exists());
+    assert!(bench.recording.has(&url));
 }
