@@ -170,7 +170,8 @@ impl RecordedPages {
                 Err(error) => return Err(error),
             }
             let n = self.answers.len() + found.len() + requests.len() + self.n_further;
-            if n as u64 > max {
+            // Answers that do not count any more have payloads, too.
+            if n.max(self.payloads.len()) as u64 > max {
                 return Err(too_many());
             }
         }

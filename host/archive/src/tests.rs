@@ -783,6 +783,23 @@ fn more_answers_than_are_allowed_are_refused_by_the_option() {
     assert!(refused.contains("--urls"), "{refused}");
 }
 
+#[test]
+fn payloads_of_the_index_are_bounded_like_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    for n in 0..3 {
+        let block = "HTTP/1.1 200 OK\r\n\r\n";
+        let record = format!(
+            "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.test/\r\nWARC-Payload-Digest: sha1:{n}\r\nWARC-Date: 2016-01-11T23:24:25Z\r\nContent-Type: application/http; msgtype=response\r\nContent-Length: {}\r\n\r\n{block}\r\n\r\n",
+            block.len()
+        );
+        fs::write(folder.path().join(format!("{n}.warc")), record).unwrap();
+    }
+    let open = |max| RecordedPages::open(&[folder.path().to_owned()], max, "--urls");
+    assert_eq!(open(3).unwrap().n_answers(), 1);
+    let refused = open(2).unwrap_err().to_string();
+    assert!(refused.contains("--urls"), "{refused}");
+}
+
 /// Random bytes of a generator whose numbers are the same in each run.
 struct Numbers(u64);
 
