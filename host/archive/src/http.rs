@@ -2,7 +2,8 @@
 //!
 //! The transfer-encoding of an answer is always removed, and its content-encoding if only the decoded body was recorded.
 //! Headers that then do not hold for the block any more are written with `x-orig-` before their names, as other
-//! crawlers do. Parsing gives them their names back.
+//! crawlers do. Parsing gives them their names back. A header that a site has sent with such a name gets `x-orig-` once
+//! more, so that no site can say of its answer what only the archive does.
 
 use std::io::{self, BufRead, Read as _};
 
@@ -46,7 +47,9 @@ pub(crate) fn answer_head(exchange: &Exchange) -> Bytes {
     let mut head = format!("HTTP/1.1 {status} {}\r\n", reason(status)).into_bytes();
     let is_sent = exchange.body_form == BodyForm::Sent;
     for (name, value) in &exchange.headers {
-        let is_original = name.eq_ignore_ascii_case(TRANSFER) || !is_sent && is_of_coding(name);
+        let is_original = name.eq_ignore_ascii_case(TRANSFER)
+            || !is_sent && is_of_coding(name)
+            || is_marked(&name.to_ascii_lowercase());
         let before = if is_original { ORIGINAL } else { "" };
         push_header(&mut head, before, name, value);
     }
@@ -68,6 +71,12 @@ fn push_header(head: &mut Vec<u8>, before: &str, name: &str, value: &[u8]) {
 
 fn is_of_coding(name: &str) -> bool {
     OF_CODING.iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
+/// Returns true for a name in lower case that means that a header does not hold for the block.
+fn is_marked(name: &str) -> bool {
+    let own = name.trim_start_matches(ORIGINAL);
+    own.len() < name.len() && (own == TRANSFER || is_of_coding(own))
 }
 
 /// Returns the usual phrase of a status, or nothing: the client does not keep the one that was sent.
@@ -157,12 +166,10 @@ impl MessageHead {
     pub(crate) fn restore_names(&mut self) -> bool {
         let mut is_decoded = false;
         for (name, _) in &mut self.headers {
-            let Some(own) = name.strip_prefix(ORIGINAL) else {
-                continue;
-            };
-            if own == TRANSFER || is_of_coding(own) {
+            if is_marked(name) {
+                let own = name.split_off(ORIGINAL.len());
                 is_decoded |= own == "content-encoding";
-                *name = own.to_owned();
+                *name = own;
             }
         }
         is_decoded
@@ -214,6 +221,25 @@ pub(crate) fn dechunked(payload: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_site_cannot_say_that_its_body_was_decoded() {
+        let sent = [
+            ("content-encoding", "gzip"),
+            ("x-orig-content-encoding", "br"),
+            ("x-orig-x-orig-transfer-encoding", "a"),
+            ("x-orig-other", "b"),
+        ];
+        let header = |(name, value): (&str, &str)| (name.to_owned(), Bytes::from(value.to_owned()));
+        let exchange = Exchange {
+            headers: sent.map(header).into(),
+            ..crate::tests::exchange("/", "")
+        };
+        let written = answer_head(&exchange);
+        let mut head = MessageHead::read(&mut &written[..]).unwrap();
+        assert!(!head.restore_names());
+        assert_eq!(head.headers, exchange.headers);
+    }
 
     #[test]
     fn heads_are_parsed_as_servers_write_them() {
