@@ -12,6 +12,7 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use hyper::http;
 use reqwest::Response;
+use reqwest::header::{HeaderName, HeaderValue};
 use url::Url;
 
 use super::body::{Body, Limit, codings, read};
@@ -148,7 +149,7 @@ impl Hop {
         let read = read(bare, &self.method, &codings, settings, limit, held, None);
         let Body {
             body, truncated, ..
-        } = read.await?;
+        } = read.await.map_err(of_record)?;
         let mut record = exchange.record;
         record.stored_at = Some(exchange.ended_at);
         Ok(Outcome::Received(Received {
@@ -161,11 +162,24 @@ impl Hop {
     }
 }
 
-/// Returns the head of an answer as it came from the site.
+/// Returns the error of reading a body from its record. It is the same each time, so that the page is not tried again.
+fn of_record(error: FetchError) -> FetchError {
+    match error {
+        FetchError::FileSize { .. } | FetchError::Encoding { .. } => error,
+        error => FetchError::Archive {
+            why: error.to_string(),
+        },
+    }
+}
+
+/// Returns the head of an answer as it came from the site, without headers that no client would take.
 fn response_of(exchange: &Exchange) -> Result<Response, http::Error> {
     let mut builder = http::Response::builder().status(exchange.status);
     for (name, value) in &exchange.headers {
-        builder = builder.header(name.as_str(), &value[..]);
+        let name = HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) {
+            builder = builder.header(name, value);
+        }
     }
     builder.body(Bytes::new()).map(Response::from)
 }

@@ -143,6 +143,54 @@ async fn a_cut_body_and_a_posted_form_are_the_same_from_a_record() {
     assert_eq!(&exchanges[0].request_body[..], b"q=1");
 }
 
+fn recorded(headers: &[(&str, &str)], body: &'static [u8]) -> (FetchRequest, Arc<Memory>) {
+    let url: Url = "http://a.test/".parse().unwrap();
+    let header =
+        |(name, value): &(&str, &str)| ((*name).to_owned(), Bytes::from((*value).to_owned()));
+    let exchange = Exchange {
+        url: url.clone(),
+        method: "GET".to_owned(),
+        request_headers: Vec::new(),
+        request_body: Bytes::new(),
+        status: 200,
+        headers: headers.iter().map(header).collect(),
+        body: Bytes::from_static(body),
+        body_form: BodyForm::Sent,
+        began_at: 7,
+        ended_at: 7,
+        record: Default::default(),
+    };
+    (get(url), Arc::new(Memory(vec![exchange])))
+}
+
+#[tokio::test]
+async fn a_header_that_is_not_valid_is_left_out_of_a_page() {
+    let headers = [("bad name", "1"), ("a", "\u{0}"), ("b", "2")];
+    let (request, memory) = recorded(&headers, b"page");
+    let fetched = fetcher().replaying(memory).fetch(request).await.unwrap();
+    let Answer::Page(page) = fetched.answer else {
+        panic!("not a page");
+    };
+    let names: Vec<String> = page
+        .headers
+        .iter()
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    assert_eq!(
+        (names, &page.body[..]),
+        (vec!["b".to_owned()], &b"page"[..])
+    );
+}
+
+#[tokio::test]
+async fn a_body_that_cannot_be_decoded_is_not_tried_again() {
+    let cut = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x4b";
+    let (request, memory) = recorded(&[("content-encoding", "gzip")], cut);
+    let failed = fetcher().replaying(memory).fetch(request).await;
+    let error = failed.unwrap_err().error;
+    assert!(!error.is_transient(), "{error}");
+}
+
 #[tokio::test]
 async fn a_page_that_is_not_recorded_fails_by_its_own_reason() {
     let fetcher = fetcher().replaying(Arc::new(Memory(Vec::new())));
