@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 /// Size in bytes of the lines that are sorted in memory.
 const IN_MEMORY: usize = 32 << 20;
+/// Number of files at which they become one.
+const MAX_SPILLED: usize = 64;
 
 /// Lines that are to be sorted. A line has no line break.
 pub(crate) struct SortedLines {
@@ -56,6 +58,22 @@ impl SortedLines {
         let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.seek(SeekFrom::Start(0))?;
         self.spilled.push(file);
+        match self.spilled.len() < MAX_SPILLED {
+            true => Ok(()),
+            false => self.join_spilled(),
+        }
+    }
+
+    /// Makes one file of all that were spilled, because each takes a descriptor.
+    fn join_spilled(&mut self) -> io::Result<()> {
+        let mut file = BufWriter::new(tempfile::tempfile_in(&self.folder)?);
+        merge(std::mem::take(&mut self.spilled), |line| {
+            file.write_all(line.as_bytes())?;
+            file.write_all(b"\n")
+        })?;
+        let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        file.seek(SeekFrom::Start(0))?;
+        self.spilled.push(file);
         Ok(())
     }
 
@@ -69,28 +87,51 @@ impl SortedLines {
             return self.lines.iter().try_for_each(|line| each(line));
         }
         self.spill()?;
-        let files = self.spilled.into_iter();
-        let mut files: Vec<Lines<BufReader<File>>> =
-            files.map(|file| BufReader::new(file).lines()).collect();
-        let mut heads = BinaryHeap::new();
-        for (n, file) in files.iter_mut().enumerate() {
-            if let Some(line) = file.next() {
-                heads.push(Reverse((line?, n)));
-            }
-        }
-        while let Some(Reverse((line, n))) = heads.pop() {
-            each(&line)?;
-            if let Some(line) = files[n].next() {
-                heads.push(Reverse((line?, n)));
-            }
-        }
-        Ok(())
+        merge(self.spilled, each)
     }
+}
+
+/// Calls `each` with all lines of sorted files in order.
+fn merge(files: Vec<File>, mut each: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
+    let files = files.into_iter();
+    let mut files: Vec<Lines<BufReader<File>>> =
+        files.map(|file| BufReader::new(file).lines()).collect();
+    let mut heads = BinaryHeap::new();
+    for (n, file) in files.iter_mut().enumerate() {
+        if let Some(line) = file.next() {
+            heads.push(Reverse((line?, n)));
+        }
+    }
+    while let Some(Reverse((line, n))) = heads.pop() {
+        each(&line)?;
+        if let Some(line) = files[n].next() {
+            heads.push(Reverse((line?, n)));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn few_files_are_open_however_many_lines_there_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut lines = SortedLines::within(folder.path(), 0);
+        for n in (0..3 * MAX_SPILLED).rev() {
+            lines.push(format!("{n:04}")).unwrap();
+            assert!(lines.spilled.len() < MAX_SPILLED, "{n}");
+        }
+        let mut n_found = 0;
+        let each = |line: &str| {
+            assert_eq!(line, format!("{n_found:04}"));
+            n_found += 1;
+            Ok(())
+        };
+        lines.for_each(each).unwrap();
+        assert_eq!(n_found, 3 * MAX_SPILLED);
+    }
 
     #[test]
     fn lines_are_sorted_whether_they_fit_into_memory_or_not() {
