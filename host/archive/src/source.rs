@@ -165,6 +165,9 @@ pub(crate) fn open(path: &Path) -> Result<Opened, ReadError> {
     })
 }
 
+/// Endings of the names of WARC files.
+const WARCS: [&str; 3] = [".warc", ".warc.gz", ".warc.gz.open"];
+
 /// Returns the archives that these paths name, those of folders included, in order. Files that are still being written are
 /// among them, damaged ones whose readable records are in another file are not.
 ///
@@ -172,18 +175,35 @@ pub(crate) fn open(path: &Path) -> Result<Opened, ReadError> {
 ///
 /// A folder cannot be read.
 pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, ReadError> {
+    found(paths, &|name| name.ends_with(".wacz") || is_warc(name))
+}
+
+/// Returns the archives that these paths name, and the WARC files of folders: a WACZ file beside them has what they have.
+pub(crate) fn files_to_pack(paths: &[PathBuf]) -> Result<Vec<PathBuf>, ReadError> {
+    found(paths, &is_warc)
+}
+
+fn is_warc(name: &str) -> bool {
+    WARCS.iter().any(|ending| name.ends_with(ending))
+}
+
+fn found(paths: &[PathBuf], is_one: &dyn Fn(&str) -> bool) -> Result<Vec<PathBuf>, ReadError> {
     let mut found = Vec::new();
     for path in paths {
         match path.is_dir() {
-            true => add_files(path, &mut found)?,
+            true => add_files(path, is_one, &mut found)?,
             false => found.push(path.clone()),
         }
     }
     Ok(found)
 }
 
-/// Adds the archives in a folder, at any depth.
-fn add_files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), ReadError> {
+/// Adds the files with such names in a folder, at any depth.
+fn add_files(
+    folder: &Path,
+    is_one: &dyn Fn(&str) -> bool,
+    found: &mut Vec<PathBuf>,
+) -> Result<(), ReadError> {
     let failed = |source| ReadError::File {
         path: folder.display().to_string(),
         source,
@@ -196,12 +216,11 @@ fn add_files(folder: &Path, found: &mut Vec<PathBuf>) -> Result<(), ReadError> {
     for path in paths {
         let name = path.file_name().and_then(|name| name.to_str());
         let name = name.unwrap_or_default();
-        let endings = [".warc", ".warc.gz", ".warc.gz.open", ".wacz"];
         // A crash may leave both names of a file that has just become complete.
         let is_complete = names::completed(&path).is_some_and(|complete| complete.exists());
         if path.is_dir() {
-            add_files(&path, found)?;
-        } else if !is_complete && endings.iter().any(|ending| name.ends_with(ending)) {
+            add_files(&path, is_one, found)?;
+        } else if !is_complete && is_one(name) {
             found.push(path);
         }
     }

@@ -668,6 +668,10 @@ async fn one_wacz_file_is_made_of_several_archives_which_stay() {
     let again = bench.folder.path().join("again.wacz");
     let packed = pack_files(std::slice::from_ref(&to), &again, "books", 7);
     assert_eq!(packed.unwrap(), expected);
+    // In a folder it is left out, because the files that it was made of are there.
+    let folder = [bench.folder.path().to_owned()];
+    let third = bench.folder.path().join("third.wacz");
+    assert_eq!(pack_files(&folder, &third, "books", 7).unwrap(), expected);
     fs::remove_dir_all(&bench.settings.folder).unwrap();
     let pages = bench.pages();
     for n in 0..3 {

@@ -74,7 +74,7 @@ pub fn pack_files(
 /// Returns the WARC files that these paths name, and the number of those that are open.
 fn warcs_of(paths: &[PathBuf]) -> Result<(Vec<Source>, u64), ReadError> {
     let (mut warcs, mut n_open) = (Vec::new(), 0);
-    for path in source::files(paths)? {
+    for path in source::files_to_pack(paths)? {
         for warc in source::open(&path)?.warcs {
             if !warc.is_open() {
                 warcs.push(warc);
