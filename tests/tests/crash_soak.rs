@@ -1,6 +1,6 @@
 //! One crawl of a web with a known closure by `crawler up`, which is killed with -9 at random moments and
-//! restarted on the same folders until the crawl is over: every page was fetched, every item is there once, and
-//! the cost of a kill is bounded.
+//! restarted on the same folders until the crawl is over: every page was fetched, every item is there once, the
+//! archive has every page, and the cost of a kill is bounded.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -85,6 +85,7 @@ fn the_crash_soak_loses_nothing_and_repeats_little() {
         "--plugin=puppet",
         &concurrency,
         sinks,
+        "--archive=warc",
     ];
     let add = add.map(str::to_owned);
     up.ok(add.into_iter().chain(closure.arguments()));
@@ -159,6 +160,23 @@ fn the_crash_soak_loses_nothing_and_repeats_little() {
     let n_lost = CONCURRENCY * (1 + u64::try_from(rounds).expect("a few"));
     assert!(most <= n_lost, "{n_lost} are fine: {:?}", account.refetches);
     check_end(&closure, &web, &id);
+    check_archive(&closure, &home, &id);
+}
+
+/// Checks that the archive has each page that was committed: a crawl of it, without the web, gives the same items.
+#[track_caller]
+fn check_archive(closure: &Closure, home: &Home, id: &Value) {
+    let id = id.as_str().expect("an id");
+    let plugin = guests::guest("puppet").display().to_string();
+    let archive = format!("--from-archive=data/archives/{id}");
+    let n_asked = closure.n_asked();
+    let fixed = ["run", &plugin, &archive, "-o", "replayed.jsonl"];
+    let fixed = fixed.map(str::to_owned).into_iter();
+    let ended = home.start(fixed.chain(closure.arguments())).wait(DEADLINE);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let items = std::fs::read_to_string(home.path().join("replayed.jsonl"));
+    check_items(closure, &items.expect("the crawl wrote items"));
+    assert_eq!(closure.n_asked(), n_asked, "nothing is asked");
 }
 
 /// Checks that counters survive as pages do, and that no page was taken for the cause of a kill.
