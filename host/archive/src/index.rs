@@ -1,9 +1,9 @@
 //! Pages of archives by URL, for a crawl without a network. The archives stay where they are; the index is in memory.
 //!
 //! A request is answered by its method, its URL and its body. One that redirects of its page led to gets the answer of
-//! that page, if there is one. Of several answers of this program the one of the latest run counts, of those one that began
-//! a page, of those the one of the latest life of the frontier, and of those the last: clocks of machines differ. Of those of
-//! other programs the one with the latest date counts.
+//! that page, if there is one. Of several answers of this program the one of the latest run counts, of those one that
+//! began a page, of those the one of the latest life of the frontier, and of those the last: clocks of machines differ.
+//! Of those of other programs the one with the latest date counts.
 //!
 //! A `revisit` record of a payload gives its own head with the payload of the other record. One of a page that was not
 //! modified (304) is passed over: an earlier answer has the page.
