@@ -54,8 +54,9 @@ impl Archive {
         }))
     }
 
-    /// Completes the files that earlier lives of the frontier have left, in all of its runs, if nobody else writes to the folder. Pages may be
-    /// written meanwhile. If the call is dropped, the work ends at the next record, and a later life does it.
+    /// Completes the files that earlier lives of the frontier have left, in all of its runs, if nobody else
+    /// writes to the folder. Pages may be written meanwhile. If the call is dropped, the work ends at the next
+    /// record, and a later life does it.
     pub async fn adopt(&self) -> Result<(), ArchiveError> {
         if !self.0.settings.is_exclusive {
             return Ok(());

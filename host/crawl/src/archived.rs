@@ -60,8 +60,8 @@ pub fn archive_in(
     Ok(Some(Archive::new(settings, info, clock)))
 }
 
-/// Completes the files that earlier lives of the frontier have left, in this run or before it, while the crawl goes on. What fails is told, and left to
-/// the next life: such files keep their names, and are read as far as they go.
+/// Completes the files that earlier lives of the frontier have left, in this run or before it, while the crawl goes
+/// on. What fails is told, and left to the next life: such files keep their names, and are read as far as they go.
 pub(super) async fn adopt(shared: &Shared, stop: &CancellationToken) {
     let Some(archive) = &shared.parts.archive else {
         return;
