@@ -40,11 +40,13 @@ mod reads;
 pub mod resource_watch;
 mod resources;
 mod runs;
+mod schedules;
 pub mod statistics;
 
 pub use plugins::Push;
 pub use precondition::Precondition;
 pub use reads::ResourceQuery;
+pub(super) use schedules::Looked;
 
 /// Largest number of times that a call looks again after losing to another write.
 const MAX_TRIES: usize = 20;

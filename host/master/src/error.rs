@@ -52,6 +52,12 @@ pub enum ControlError {
         /// Number of its newest run.
         newest: Run,
     },
+    /// No run of the resource begins by itself.
+    #[error("resource {name} has no schedule")]
+    NoSchedule {
+        /// Name of the resource.
+        name: ResourceName,
+    },
     /// No version of the plugin emits items of this kind, and the present run has none.
     #[error("plugin {plugin} has no items of kind {kind:?}")]
     NoKind {

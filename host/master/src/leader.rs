@@ -1,5 +1,5 @@
-//! Duties of a leader besides answering calls: it places shards, removes deleted resources, looks after the data root
-//! and the history of the store, and sends webhooks.
+//! Duties of a leader besides answering calls: it places shards, starts the runs of schedules, removes deleted resources,
+//! looks after the data root and the history of the store, and sends webhooks.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::control::Control;
 use super::housekeeping::{self, Compaction};
 use super::reconcile::{ReconcileParts, Reconciler};
+use super::schedules;
 use super::webhooks::{self, Webhook};
 use crawler_store::election::{ElectionStatus, Leadership};
 
@@ -114,6 +115,7 @@ impl Leader {
         };
         tokio::join!(
             reconciler.run(stop.clone()),
+            Box::pin(schedules::run(&self.control, leadership)),
             housekeeping::sweep(&**cleanup, &**clock, &self.control),
             housekeeping::compact(catalog, replica, self.compaction),
             webhooks::look_after_positions(&self.webhooks, webhooks_term),

@@ -11,6 +11,7 @@
 //! replica          what the store holds, kept up to date
 //! lists            what calls list from the store
 //! phase            pure: where a resource stands
+//! schedules        a loop that starts the runs of schedules
 //! placement        pure: which worker takes which shard, and why not the others
 //! metrics          counts and the present state, for metrics
 //! missing_workers  pure: how long what is on a missing worker waits for it
@@ -49,6 +50,7 @@ pub mod placement;
 pub mod reconcile;
 pub mod replica;
 mod revocations;
+mod schedules;
 #[cfg(test)]
 mod twin;
 pub mod webhooks;

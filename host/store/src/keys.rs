@@ -130,6 +130,21 @@ impl Keys {
         format!("{}/resources/{name}", self.prefix)
     }
 
+    /// Prefix of the schedules of all resources.
+    pub fn schedules(&self) -> String {
+        format!("{}/schedules/", self.prefix)
+    }
+
+    /// Key of the schedule of one resource.
+    pub fn schedule(&self, name: &ResourceName) -> String {
+        format!("{}{name}", self.schedules())
+    }
+
+    /// Returns the resource that the key of a schedule names.
+    pub fn parse_schedule(&self, key: &str) -> Option<ResourceName> {
+        key.strip_prefix(&self.schedules())?.parse().ok()
+    }
+
     /// Prefix of all shards of all resources.
     pub fn shards(&self) -> String {
         format!("{}/shards/", self.prefix)
@@ -435,6 +450,7 @@ mod tests {
             keys.ids(),
             keys.draining(&worker),
             keys.node_secret(),
+            keys.schedule(&"books".parse().unwrap()),
             assignment,
         ] {
             assert!(!keys.is_leased(&stays), "{stays}");
@@ -460,5 +476,9 @@ mod tests {
             Some((worker, shard))
         );
         assert_eq!(keys.parse_shard("/crawler/shards/x/0"), None);
+        let inside: ResourceName = "team/books".parse().unwrap();
+        let key = keys.schedule(&inside);
+        assert_eq!(keys.parse_schedule(&key), Some(inside));
+        assert_eq!(keys.parse_schedule(&keys.schedules()), None);
     }
 }

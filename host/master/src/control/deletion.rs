@@ -33,7 +33,8 @@ impl Control {
             let key = keys.resource(name);
             let mut txn = Txn::new()
                 .guard(Guard::RevisionIs(key.clone(), present.revision))
-                .delete(key);
+                .delete(key)
+                .delete(keys.schedule(name));
             let mut owners = Vec::new();
             let prefix = keys.shards_of(resource.id);
             for entry in catalog.store().list(&prefix).await?.entries {

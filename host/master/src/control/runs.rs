@@ -6,18 +6,29 @@
 
 use std::collections::BTreeMap;
 
+use tokio::sync::MutexGuard;
+
 use super::resources::Pinning;
 use super::{Control, MAX_TRIES};
 use crate::{ControlError, ResourceView};
 use crawler_model::crawl::Counts;
 use crawler_model::frontier::FrontierStats;
-use crawler_model::id::{RequestId, ResourceName};
+use crawler_model::id::{RequestId, ResourceName, Run};
 use crawler_model::resource::{
     FRONTIER_MISSING, LinkTotals, Redrive, Resource, ResourceSpec, ShardId, ShardRecord, ShardState,
 };
 use crawler_store::catalog::{Versioned, encode};
 use crawler_store::election::Leadership;
 use crawler_store::{Guard, Txn};
+
+/// Beginning of a run, which is still to be written.
+pub(super) struct NewRun<'a> {
+    pub(super) txn: Txn,
+    /// Number of the run.
+    pub(super) run: Run,
+    /// Lock that is held until the run is written, if another plugin was chosen.
+    pub(super) decision_lock: Option<MutexGuard<'a, ()>>,
+}
 
 impl Control {
     /// Begins a new run, whatever the state of the present one. `change` makes its spec out of the present resource.
@@ -28,79 +39,101 @@ impl Control {
         request: &RequestId,
     ) -> Result<ResourceView, ControlError> {
         let leadership = self.leadership()?;
-        let keys = self.parts.catalog.keys();
         for _try in 0..MAX_TRIES {
             let present = self.existing(name).await?;
             if present.value.has_seen(request) {
                 return self.resource(name).await;
             }
             self.check_first_life(name, request).await?;
-            let run = present.value.run.next();
             let spec = ResourceSpec {
                 name: name.clone(),
                 ..change(&present.value)?
             };
-            self.check(&spec)?;
-            self.check_sinks(&spec, Some(&present.value.spec))?;
-            let generation = match spec == present.value.spec {
-                true => present.value.generation,
-                false => present.value.generation.next(),
-            };
-            let resharded_at = match spec.placement.shards == present.value.spec.placement.shards {
-                true => present.value.resharded_at,
-                false => run,
-            };
-            let Pinning {
-                pinned,
-                guard,
-                decision_lock: _lock,
-            } = self.pinned_after(&present.value, &spec).await?;
-            let resource = Resource {
+            let requests = present.value.requests_with(request);
+            let new_run = Box::pin(self.new_run(&present, spec, requests)).await?;
+            let NewRun {
+                txn,
                 run,
-                resharded_at,
-                run_started_at: Some(self.parts.clock.unix_millis()),
-                generation,
-                spec,
-                pinned,
-                requests: present.value.requests_with(request),
-                assigned_node: String::new(),
-                ..present.value.clone()
-            };
-            let mut txn = Txn::new();
-            txn.guards.extend(guard);
-            let shards = self.whole_shards(&present.value).await?;
-            // Nobody opens the frontier of a shard that is dropped: items that its sink does not have would
-            // stay there.
-            let goes = |id: &ShardId| present.value.has_shard(*id) && !resource.has_shard(*id);
-            let mut goes = shards.iter().filter(|(id, _)| goes(id));
-            if let Some((id, _)) = goes.find(|(_, shard)| !is_empty(&shard.value)) {
-                return Err(ControlError::ShardBusy {
-                    name: name.clone(),
-                    shard: id.shard,
-                    shards: present.value.spec.placement.shards,
-                });
-            }
-            for id in resource.shard_ids().filter(|id| !shards.contains_key(id)) {
-                let key = keys.shard(id);
-                let record = encode(&ShardRecord::new(name.clone()));
-                txn = txn.guard(Guard::Absent(key.clone())).put(key, record);
-            }
-            for (id, shard) in shards {
-                let record = restarted(&shard.value);
-                let state = match resource.has_shard(id) {
-                    true => ShardState::Free,
-                    // The run before this one had more shards. Their former owners must still be known.
-                    false => ShardState::Finished,
-                };
-                txn = self.freed(txn, id, &shard, ShardRecord { state, ..record });
-            }
-            let txn = self.over(txn, &present, &resource);
+                decision_lock: _lock,
+            } = new_run;
             if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, %run, "a new run begins");
                 return self.resource(name).await;
             }
         }
         Err(Self::contended(name))
+    }
+
+    /// Returns the transaction that begins a new run of a resource with this spec, whatever the state of the present one.
+    /// It is guarded by the resource and its shards as they were read.
+    pub(super) async fn new_run(
+        &self,
+        present: &Versioned<Resource>,
+        spec: ResourceSpec,
+        requests: Vec<RequestId>,
+    ) -> Result<NewRun<'_>, ControlError> {
+        let keys = self.parts.catalog.keys();
+        let run = present.value.run.next();
+        let name = &present.value.spec.name;
+        self.check(&spec)?;
+        self.check_sinks(&spec, Some(&present.value.spec))?;
+        let generation = match spec == present.value.spec {
+            true => present.value.generation,
+            false => present.value.generation.next(),
+        };
+        let resharded_at = match spec.placement.shards == present.value.spec.placement.shards {
+            true => present.value.resharded_at,
+            false => run,
+        };
+        let Pinning {
+            pinned,
+            guard,
+            decision_lock,
+        } = self.pinned_after(&present.value, &spec).await?;
+        let resource = Resource {
+            run,
+            resharded_at,
+            run_started_at: Some(self.parts.clock.unix_millis()),
+            generation,
+            spec,
+            pinned,
+            requests,
+            assigned_node: String::new(),
+            ..present.value.clone()
+        };
+        let mut txn = Txn::new();
+        txn.guards.extend(guard);
+        let shards = self.whole_shards(&present.value).await?;
+        // Nobody opens the frontier of a shard that is dropped: items that its sink does not have would
+        // stay there.
+        let goes = |id: &ShardId| present.value.has_shard(*id) && !resource.has_shard(*id);
+        let mut goes = shards.iter().filter(|(id, _)| goes(id));
+        if let Some((id, _)) = goes.find(|(_, shard)| !is_empty(&shard.value)) {
+            return Err(ControlError::ShardBusy {
+                name: name.clone(),
+                shard: id.shard,
+                shards: present.value.spec.placement.shards,
+            });
+        }
+        for id in resource.shard_ids().filter(|id| !shards.contains_key(id)) {
+            let key = keys.shard(id);
+            let record = encode(&ShardRecord::new(name.clone()));
+            txn = txn.guard(Guard::Absent(key.clone())).put(key, record);
+        }
+        for (id, shard) in shards {
+            let record = restarted(&shard.value);
+            let state = match resource.has_shard(id) {
+                true => ShardState::Free,
+                // The run before this one had more shards. Their former owners must still be known.
+                false => ShardState::Finished,
+            };
+            txn = self.freed(txn, id, &shard, ShardRecord { state, ..record });
+        }
+        Ok(NewRun {
+            txn: self.over(txn, present, &resource),
+            run,
+            decision_lock,
+        })
     }
 
     /// Pauses a resource, which takes it from its workers, or resumes it. Repeating the present state changes
@@ -197,7 +230,7 @@ impl Control {
     }
 
     /// Writes a resource, guarded by the revision that was read.
-    fn over(&self, txn: Txn, present: &Versioned<Resource>, resource: &Resource) -> Txn {
+    pub(super) fn over(&self, txn: Txn, present: &Versioned<Resource>, resource: &Resource) -> Txn {
         let key = self.parts.catalog.keys().resource(&resource.spec.name);
         txn.guard(Guard::RevisionIs(key.clone(), present.revision))
             .put(key, encode(resource))

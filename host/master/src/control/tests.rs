@@ -20,6 +20,7 @@ mod passes;
 mod phases;
 mod placement;
 mod runs;
+mod schedules;
 mod statistics;
 mod watching;
 mod webhooks;

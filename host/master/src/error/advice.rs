@@ -36,6 +36,7 @@ impl ControlError {
             | ControlError::Plugin(PluginError::Refused { .. }) => Code::InvalidArgument,
             ControlError::NoResource { .. }
             | ControlError::NoRun { .. }
+            | ControlError::NoSchedule { .. }
             | ControlError::NoWorker { .. }
             | ControlError::DeletedSince { .. }
             | ControlError::NoPlugin { .. }
@@ -88,6 +89,9 @@ impl ControlError {
         match self {
             ControlError::NoResource { .. } => {
                 "`crawler resource list` shows those there are".into()
+            }
+            ControlError::NoSchedule { name } => {
+                format!("`crawler resource schedule {name} --every 1d` sets one")
             }
             ControlError::DeletedSince { .. } => "call again under another request id".into(),
             ControlError::ResourceExists { name } => {

@@ -142,6 +142,31 @@ impl Bench {
         self.control.parts.strategy = strategy;
     }
 
+    pub(in crate::control) fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+        self.control.parts.clock = clock;
+    }
+
+    /// Creates the calls of another master of the same cluster, which reads and writes by this catalog.
+    pub(in crate::control) fn another(&self, clock: Arc<dyn Clock>, catalog: Catalog) -> Control {
+        let parts = &self.control.parts;
+        Control::new(ControlParts {
+            election_status: parts.election_status.clone(),
+            catalog: catalog.clone(),
+            data: parts.data.clone(),
+            items: parts.items.clone(),
+            sinks: parts.sinks.clone(),
+            admission: parts.admission.clone(),
+            ids: IdIssuer::new(catalog.clone(), clock.clone()),
+            clock,
+            workers: parts.workers.clone(),
+            replica: Replica::new(catalog, parts.strategy).0,
+            limit_ceilings: parts.limit_ceilings.clone(),
+            max_plugin_size: parts.max_plugin_size,
+            strategy: parts.strategy,
+            frontier_readers: parts.frontier_readers,
+        })
+    }
+
     pub(in crate::control) fn catalog(&self) -> &Catalog {
         &self.control.parts.catalog
     }

@@ -1,0 +1,307 @@
+//! Schedules of resources: the calls that set and show them, and the decision about a due time.
+//!
+//! A decision is one transaction: it compares the schedule as it was read, and writes the new run together with the next
+//! due time. So a due time starts one run at most, whoever leads and whatever answer was lost; and it starts one, or
+//! is decided otherwise, as soon as a leader sees it.
+
+use super::runs::NewRun;
+use super::{Control, MAX_TRIES};
+use crate::{Code, ControlError};
+use crawler_model::crawl::UnixMillis;
+use crawler_model::id::{RequestId, ResourceName};
+use crawler_model::resource::{Resource, ShardRecord, ShardState};
+use crawler_model::schedule::{
+    Overlap, Schedule, ScheduleOutcome, ScheduleSpec, ScheduleStep, ScheduleView,
+};
+use crawler_process::telemetry;
+use crawler_store::catalog::{Catalog, Versioned, encode};
+use crawler_store::election::Leadership;
+use crawler_store::{Guard, Txn};
+
+/// Result of a look at a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Looked {
+    /// Nothing is to be done yet: the due time is to come, or waits for the end of the present run.
+    Waits,
+    /// The record was changed, or another write came first.
+    Changed,
+}
+
+impl Control {
+    /// Sets the schedule of a resource. One that is the same already goes on as it is.
+    pub async fn set_schedule(
+        &self,
+        name: &ResourceName,
+        spec: ScheduleSpec,
+        request: &RequestId,
+    ) -> Result<ScheduleView, ControlError> {
+        let leadership = self.leadership()?;
+        let key = self.parts.catalog.keys().schedule(name);
+        for _try in 0..MAX_TRIES {
+            let present = self.existing(name).await?;
+            let resource = &present.value;
+            let is_repeated = resource.has_seen(request);
+            if !is_repeated {
+                self.check_first_life(name, request).await?;
+            }
+            if let Some(schedule) = self.schedule_of(resource).await?
+                && (is_repeated || schedule.value.spec == spec)
+            {
+                return Ok(view(name, schedule.value));
+            }
+            if is_repeated {
+                // It was taken away since.
+                return Err(ControlError::NoSchedule { name: name.clone() });
+            }
+            let now = self.parts.clock.unix_millis();
+            let schedule = Schedule::new(resource.id, spec.clone(), now);
+            let txn = Txn::new().put(key.clone(), encode(&schedule));
+            let txn = self.with_request(txn, &present, request);
+            if self.commit(&leadership, txn).await? {
+                tracing::info!(resource = %name, due = schedule.due, "schedule set");
+                return Ok(view(name, schedule));
+            }
+        }
+        Err(Self::contended(name))
+    }
+
+    /// Takes the schedule of a resource away. The present run goes on.
+    pub async fn delete_schedule(
+        &self,
+        name: &ResourceName,
+        request: &RequestId,
+    ) -> Result<(), ControlError> {
+        let leadership = self.leadership()?;
+        let key = self.parts.catalog.keys().schedule(name);
+        for _try in 0..MAX_TRIES {
+            let present = self.existing(name).await?;
+            if present.value.has_seen(request) {
+                return Ok(());
+            }
+            self.check_first_life(name, request).await?;
+            if self.schedule_of(&present.value).await?.is_none() {
+                return Err(ControlError::NoSchedule { name: name.clone() });
+            }
+            let txn = Txn::new().delete(key.clone());
+            let txn = self.with_request(txn, &present, request);
+            if self.commit(&leadership, txn).await? {
+                tracing::info!(resource = %name, "schedule taken away");
+                return Ok(());
+            }
+        }
+        Err(Self::contended(name))
+    }
+
+    /// Returns the schedule of a resource.
+    pub async fn schedule(&self, name: &ResourceName) -> Result<ScheduleView, ControlError> {
+        let present = self.existing(name).await?;
+        let schedule = self.schedule_of(&present.value).await?;
+        let none = || ControlError::NoSchedule { name: name.clone() };
+        Ok(view(name, schedule.ok_or_else(none)?.value))
+    }
+
+    /// Records of the store, for the loop that looks at all schedules.
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.parts.catalog
+    }
+
+    /// Present time of the wall clock.
+    pub(crate) fn now(&self) -> UnixMillis {
+        self.parts.clock.unix_millis()
+    }
+
+    /// Looks at a schedule, and decides about its due time.
+    ///
+    /// # Errors
+    ///
+    /// The store does not answer, or this master leads no longer. The due time is decided later.
+    pub(crate) async fn look_at_schedule(
+        &self,
+        leadership: &Leadership,
+        name: &ResourceName,
+        schedule: &Versioned<Schedule>,
+    ) -> Result<Looked, ControlError> {
+        let now = self.now();
+        let (due, is_missed) = match schedule.value.step(now) {
+            ScheduleStep::Wait => return Ok(Looked::Waits),
+            ScheduleStep::SetBack(earlier) => {
+                tracing::warn!(resource = %name, due = earlier.due, "the clock was set back; a schedule goes on from there");
+                let txn = self.changed_schedule(name, schedule, &earlier);
+                self.commit(leadership, txn).await?;
+                return Ok(Looked::Changed);
+            }
+            ScheduleStep::Decide { due, is_missed } => (due, is_missed),
+        };
+        let late_ms = now.saturating_sub(due);
+        let deciding = self.decide(leadership, name, schedule, is_missed, now);
+        let failed = match Box::pin(deciding).await {
+            Ok(looked) => return Ok(looked),
+            Err(error) if error.code() == Code::Unavailable => return Err(error),
+            Err(error) => error,
+        };
+        let why = telemetry::chain(&failed);
+        tracing::error!(resource = %name, due, late_ms, error = why, "a schedule cannot start a run");
+        let decided = schedule.value.decided(ScheduleOutcome::Failed { why }, now);
+        let txn = self.changed_schedule(name, schedule, &decided);
+        self.commit(leadership, txn).await?;
+        Ok(Looked::Changed)
+    }
+
+    async fn decide(
+        &self,
+        leadership: &Leadership,
+        name: &ResourceName,
+        schedule: &Versioned<Schedule>,
+        is_missed: bool,
+        now: UnixMillis,
+    ) -> Result<Looked, ControlError> {
+        let present = self.present(name).await?;
+        let present = present.filter(|present| present.value.id == schedule.value.resource);
+        let Some(present) = present else {
+            // A master of an earlier version has deleted the resource.
+            let key = self.parts.catalog.keys().schedule(name);
+            let read = Guard::RevisionIs(key.clone(), schedule.revision);
+            self.commit(leadership, Txn::new().guard(read).delete(key))
+                .await?;
+            return Ok(Looked::Changed);
+        };
+        if is_missed {
+            return self
+                .decided(leadership, name, schedule, ScheduleOutcome::Missed, now)
+                .await;
+        }
+        if present.value.paused {
+            return self
+                .decided(leadership, name, schedule, ScheduleOutcome::Paused, now)
+                .await;
+        }
+        let overlap = schedule.value.spec.overlap;
+        if overlap != Overlap::Restart && !self.is_over(&present.value, &schedule.value).await? {
+            match overlap {
+                Overlap::Queue if schedule.value.waits => return Ok(Looked::Waits),
+                Overlap::Queue => {
+                    let waiting = schedule.value.waiting();
+                    let txn = self.changed_schedule(name, schedule, &waiting);
+                    self.commit(leadership, txn).await?;
+                    return Ok(Looked::Changed);
+                }
+                Overlap::Skip | Overlap::Restart => {
+                    return self
+                        .decided(leadership, name, schedule, ScheduleOutcome::Skipped, now)
+                        .await;
+                }
+            }
+        }
+        let spec = present.value.spec.clone();
+        let requests = present.value.requests.clone();
+        let NewRun {
+            txn,
+            run,
+            decision_lock: _lock,
+        } = self.new_run(&present, spec, requests).await?;
+        let decided = schedule
+            .value
+            .decided(ScheduleOutcome::Started { run }, now);
+        let key = self.parts.catalog.keys().schedule(name);
+        let txn = txn
+            .guard(Guard::RevisionIs(key.clone(), schedule.revision))
+            .put(key, encode(&decided));
+        if self.commit(leadership, txn).await? {
+            let due = schedule.value.due;
+            tracing::info!(resource = %name, %run, due, "a new run begins by its schedule");
+        }
+        Ok(Looked::Changed)
+    }
+
+    /// Writes a decision that starts nothing.
+    async fn decided(
+        &self,
+        leadership: &Leadership,
+        name: &ResourceName,
+        schedule: &Versioned<Schedule>,
+        outcome: ScheduleOutcome,
+        now: UnixMillis,
+    ) -> Result<Looked, ControlError> {
+        let word = outcome.as_str();
+        let decided = schedule.value.decided(outcome, now);
+        let txn = self.changed_schedule(name, schedule, &decided);
+        if self.commit(leadership, txn).await? {
+            let due = schedule.value.due;
+            tracing::info!(resource = %name, due, outcome = word, "a due time starts no run");
+        }
+        Ok(Looked::Changed)
+    }
+
+    /// True if the present run of a resource is over, whether it finished or failed.
+    async fn is_over(
+        &self,
+        resource: &Resource,
+        schedule: &Schedule,
+    ) -> Result<bool, ControlError> {
+        if schedule.waits
+            && let Some(observed) = self.parts.replica.latest()
+        {
+            // What waits is looked at often. Only the end of the run is worth a read.
+            let shards = observed.shards_of(resource.id);
+            if !are_over(shards.map(|(_, shard)| &shard.value)) {
+                return Ok(false);
+            }
+        }
+        let shards = self.whole_shards(resource).await?;
+        Ok(are_over(shards.values().map(|shard| &shard.value)))
+    }
+
+    /// Returns the transaction that writes a schedule over the one that was read.
+    fn changed_schedule(
+        &self,
+        name: &ResourceName,
+        present: &Versioned<Schedule>,
+        schedule: &Schedule,
+    ) -> Txn {
+        let key = self.parts.catalog.keys().schedule(name);
+        Txn::new()
+            .guard(Guard::RevisionIs(key.clone(), present.revision))
+            .put(key, encode(schedule))
+    }
+
+    /// Adds the memory of a call to a transaction, guarded by the resource as it was read.
+    fn with_request(&self, txn: Txn, present: &Versioned<Resource>, request: &RequestId) -> Txn {
+        let resource = Resource {
+            requests: present.value.requests_with(request),
+            ..present.value.clone()
+        };
+        self.over(txn, present, &resource)
+    }
+
+    /// Returns the schedule of this life of a resource.
+    async fn schedule_of(
+        &self,
+        resource: &Resource,
+    ) -> Result<Option<Versioned<Schedule>>, ControlError> {
+        let catalog = &self.parts.catalog;
+        let key = catalog.keys().schedule(&resource.spec.name);
+        let schedule: Option<Versioned<Schedule>> = catalog.read(&key).await?;
+        Ok(schedule.filter(|schedule| schedule.value.resource == resource.id))
+    }
+}
+
+fn view(name: &ResourceName, schedule: Schedule) -> ScheduleView {
+    ScheduleView {
+        name: name.clone(),
+        schedule,
+    }
+}
+
+/// True if these shards of a run are over: all have finished, or one has failed.
+fn are_over<'a>(shards: impl Iterator<Item = &'a ShardRecord>) -> bool {
+    let (mut n_shards, mut n_finished) = (0, 0);
+    for shard in shards {
+        n_shards += 1;
+        match shard.state {
+            ShardState::Failed { .. } => return true,
+            ShardState::Finished => n_finished += 1,
+            ShardState::Free | ShardState::Assigned | ShardState::Idle | ShardState::Revoking => {}
+        }
+    }
+    n_shards > 0 && n_finished == n_shards
+}

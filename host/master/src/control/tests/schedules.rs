@@ -1,0 +1,516 @@
+//! Tests of schedules: what a due time does, and that each starts one run whoever leads and whatever the clock does.
+//! The clock of tokio is paused, and the wall clock follows it until a test sets it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::{Instant, timeout};
+
+use super::*;
+use crate::control::schedules::Looked;
+use crate::lists::records;
+use crate::schedules;
+use crawler_model::crawl::UnixMillis;
+use crawler_model::id::{ResourceId, Run};
+use crawler_model::resource::{ShardId, ShardRecord};
+use crawler_model::schedule::{
+    RawSchedule, Schedule, ScheduleDecision, ScheduleOutcome, ScheduleSpec,
+};
+use crawler_store::catalog::{decode, encode};
+use crawler_store::election::{Leadership, take_lead};
+use crawler_store::keys::Keys;
+use crawler_store::{Entry, LeaseId, Listing, Store, Watch, WatchEvent};
+
+const MINUTE: u64 = 60_000;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+/// Time of the wall clock at which tests begin: midnight, on 1 January 2026.
+const BEGIN: UnixMillis = 1_767_225_600_000;
+
+/// Wall clock that goes on with that of tokio, and can be set.
+struct SetClock {
+    started: Instant,
+    offset_ms: AtomicI64,
+}
+
+impl SetClock {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            started: Instant::now(),
+            offset_ms: AtomicI64::new(0),
+        })
+    }
+
+    fn step(&self, by_ms: i64) {
+        self.offset_ms.fetch_add(by_ms, Ordering::Relaxed);
+    }
+}
+
+impl Clock for SetClock {
+    fn unix_nanos(&self) -> u64 {
+        let passed = u64::try_from(self.started.elapsed().as_millis()).unwrap();
+        let offset = self.offset_ms.load(Ordering::Relaxed);
+        (BEGIN + passed).saturating_add_signed(offset) * 1_000_000
+    }
+}
+
+/// Store that loses the answers of some writes, whether they were carried out or not.
+struct LossyStore {
+    store: Arc<dyn Store>,
+    n_commits: AtomicUsize,
+}
+
+#[async_trait]
+impl Store for LossyStore {
+    async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        // Others come first now and then.
+        tokio::task::yield_now().await;
+        self.store.get(key).await
+    }
+
+    async fn list(&self, prefix: &str) -> Result<Listing, StoreError> {
+        tokio::task::yield_now().await;
+        self.store.list(prefix).await
+    }
+
+    async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {
+        tokio::task::yield_now().await;
+        match self.n_commits.fetch_add(1, Ordering::Relaxed) % 5 {
+            1 => Ok(Outcome::Unknown),
+            3 => {
+                self.store.commit(txn).await?;
+                Ok(Outcome::Unknown)
+            }
+            _ => self.store.commit(txn).await,
+        }
+    }
+
+    async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError> {
+        self.store.watch(prefix, from).await
+    }
+
+    async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, StoreError> {
+        self.store.grant_lease(ttl).await
+    }
+
+    async fn renew_lease(&self, lease: LeaseId) -> Result<(), StoreError> {
+        self.store.renew_lease(lease).await
+    }
+
+    async fn revoke_lease(&self, lease: LeaseId) -> Result<(), StoreError> {
+        self.store.revoke_lease(lease).await
+    }
+
+    async fn compact(&self, keep: u64) -> Result<(), StoreError> {
+        self.store.compact(keep).await
+    }
+}
+
+fn parsed(raw: RawSchedule) -> ScheduleSpec {
+    ScheduleSpec::try_from(raw).unwrap()
+}
+
+fn hourly(overlap: &str) -> ScheduleSpec {
+    parsed(RawSchedule {
+        cron: "0 * * * *".to_owned(),
+        overlap: overlap.to_owned(),
+        ..RawSchedule::default()
+    })
+}
+
+/// Creates a bench with the resource `a` and a wall clock that can be set.
+async fn clocked() -> (Bench, Arc<SetClock>) {
+    let (mut bench, clock) = (bench().await, SetClock::new());
+    bench.set_clock(clock.clone());
+    bench.add("a").await.unwrap();
+    (bench, clock)
+}
+
+async fn set(bench: &Bench, spec: ScheduleSpec) -> Schedule {
+    let (name, request) = ("a".parse().unwrap(), RequestId::random());
+    let set = bench.control.set_schedule(&name, spec, &request);
+    set.await.unwrap().schedule
+}
+
+async fn schedule(bench: &Bench) -> Schedule {
+    let name = "a".parse().unwrap();
+    bench.control.schedule(&name).await.unwrap().schedule
+}
+
+/// Looks at the schedule of `a` once, as the leader does.
+async fn look(bench: &Bench) -> Looked {
+    let name = "a".parse().unwrap();
+    let key = bench.catalog().keys().schedule(&name);
+    let schedule = bench.catalog().read(&key).await.unwrap().unwrap();
+    let leadership = bench.control.leadership().unwrap();
+    let looked = bench
+        .control
+        .look_at_schedule(&leadership, &name, &schedule);
+    looked.await.unwrap()
+}
+
+/// Looks at the schedule a number of hours later. Returns what became of the due time.
+async fn outcome(bench: &Bench, clock: &SetClock, hours: u64) -> ScheduleOutcome {
+    clock.step(i64::try_from(hours * HOUR).unwrap());
+    assert_eq!(look(bench).await, Looked::Changed);
+    schedule(bench).await.last.unwrap().outcome
+}
+
+async fn run_of(bench: &Bench) -> Run {
+    let name = "a".parse().unwrap();
+    bench.control.resource(&name).await.unwrap().resource.run
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_due_time_starts_a_run_only_if_the_one_before_is_over() {
+    let (bench, clock) = clocked().await;
+    set(&bench, hourly("skip")).await;
+    assert_eq!(look(&bench).await, Looked::Waits);
+    let skipped = outcome(&bench, &clock, 1).await;
+    assert_eq!(
+        (skipped, run_of(&bench).await),
+        (ScheduleOutcome::Skipped, Run(1))
+    );
+    for state in [
+        ShardState::Finished,
+        ShardState::Failed {
+            reason: "no".into(),
+        },
+    ] {
+        bench.end("a", state).await;
+        let run = run_of(&bench).await.next();
+        assert_eq!(
+            outcome(&bench, &clock, 1).await,
+            ScheduleOutcome::Started { run }
+        );
+        assert_eq!(run_of(&bench).await, run);
+        assert_eq!(look(&bench).await, Looked::Waits, "each due time once");
+    }
+    let (_, shard) = bench.shard("a").await;
+    assert_eq!(
+        shard.state,
+        ShardState::Free,
+        "it is assigned as any new run is"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queued_start_waits_for_the_end_and_is_not_missed() {
+    let (bench, clock) = clocked().await;
+    let spec = ScheduleSpec {
+        makes_up: false,
+        ..hourly("queue")
+    };
+    set(&bench, spec).await;
+    clock.step(HOUR as i64);
+    assert_eq!(look(&bench).await, Looked::Changed);
+    assert!(schedule(&bench).await.waits);
+    clock.step(3 * HOUR as i64);
+    assert_eq!(look(&bench).await, Looked::Waits);
+    bench.end("a", ShardState::Finished).await;
+    let started = outcome(&bench, &clock, 0).await;
+    assert_eq!(started, ScheduleOutcome::Started { run: Run(2) });
+    // What was due meanwhile is the same start.
+    let schedule = schedule(&bench).await;
+    assert_eq!(schedule.due, Some(BEGIN + 5 * HOUR));
+    assert!(!schedule.waits);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_by_schedule_ends_the_run_before() {
+    let (bench, clock) = clocked().await;
+    set(&bench, hourly("restart")).await;
+    let (_, before) = bench.shard("a").await;
+    let started = outcome(&bench, &clock, 1).await;
+    assert_eq!(started, ScheduleOutcome::Started { run: Run(2) });
+    let (_, after) = bench.shard("a").await;
+    assert!(before.owner.is_some() && after.owner.is_none());
+    assert!(after.epoch > before.epoch);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_resource_is_not_started_and_a_late_one_as_it_says() {
+    let (bench, clock) = clocked().await;
+    bench.end("a", ShardState::Finished).await;
+    set(&bench, hourly("skip")).await;
+    let name = "a".parse().unwrap();
+    let pause = |pause| {
+        let (bench, name) = (&bench, &name);
+        async move {
+            let request = RequestId::random();
+            let paused = bench.control.pause_resource(name, pause, &request);
+            paused.await.unwrap();
+        }
+    };
+    pause(true).await;
+    assert_eq!(outcome(&bench, &clock, 1).await, ScheduleOutcome::Paused);
+    pause(false).await;
+    let started = outcome(&bench, &clock, 25).await;
+    assert_eq!(
+        started,
+        ScheduleOutcome::Started { run: Run(2) },
+        "one for all"
+    );
+    bench.end("a", ShardState::Finished).await;
+    let spec = ScheduleSpec {
+        makes_up: false,
+        ..hourly("skip")
+    };
+    set(&bench, spec).await;
+    clock.step(30 * MINUTE as i64);
+    assert_eq!(outcome(&bench, &clock, 1).await, ScheduleOutcome::Missed);
+    assert_eq!(run_of(&bench).await, Run(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_cannot_start_is_told_and_the_next_one_is_tried() {
+    let (bench, clock) = clocked().await;
+    bench.end("a", ShardState::Finished).await;
+    set(&bench, hourly("skip")).await;
+    // As a later version may write it.
+    let (id, shard) = bench.shard("a").await;
+    let key = bench.catalog().keys().shard(id);
+    bench.write(Txn::new().put(key.clone(), "{}")).await;
+    let failed = outcome(&bench, &clock, 1).await;
+    assert!(
+        matches!(&failed, ScheduleOutcome::Failed { why } if why.contains("does not decode")),
+        "{failed:?}"
+    );
+    bench.write(Txn::new().put(key, encode(&shard))).await;
+    let started = outcome(&bench, &clock, 1).await;
+    assert_eq!(started, ScheduleOutcome::Started { run: Run(2) });
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_is_set_replaced_and_taken_away() {
+    let (bench, clock) = clocked().await;
+    let name = "a".parse().unwrap();
+    let none = "resource a has no schedule";
+    check_refused(bench.control.schedule(&name).await, Code::NotFound, none);
+    let first = set(&bench, hourly("skip")).await;
+    assert_eq!((first.since, first.due), (BEGIN, Some(BEGIN + HOUR)));
+    clock.step(10 * MINUTE as i64);
+    assert_eq!(set(&bench, hourly("skip")).await, first, "the same goes on");
+    let [again, other] = ["set", "off"].map(|id| id.parse::<RequestId>().unwrap());
+    for _ in 0..2 {
+        let replaced = bench.control.set_schedule(&name, hourly("queue"), &again);
+        assert_eq!(replaced.await.unwrap().schedule.since, BEGIN + 10 * MINUTE);
+    }
+    for _ in 0..2 {
+        bench.control.delete_schedule(&name, &other).await.unwrap();
+    }
+    // The call before it comes late a second time, and changes nothing.
+    let late = bench.control.set_schedule(&name, hourly("queue"), &again);
+    check_refused(late.await, Code::NotFound, none);
+    let request = RequestId::random();
+    let deleted = bench.control.delete_schedule(&name, &request).await;
+    check_refused(deleted, Code::NotFound, none);
+    let absent = "b".parse().unwrap();
+    let set = bench
+        .control
+        .set_schedule(&absent, hourly("skip"), &request);
+    check_refused(set.await, Code::NotFound, "there is no resource b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_ends_with_its_resource() {
+    let (bench, clock) = clocked().await;
+    let before = set(&bench, hourly("skip")).await;
+    let key = bench.catalog().keys().schedule(&"a".parse().unwrap());
+    bench.delete("a").await.unwrap();
+    let left: Option<Versioned<Schedule>> = bench.catalog().read(&key).await.unwrap();
+    assert_eq!(left, None);
+    // A master of an earlier version leaves it behind.
+    bench.add("a").await.unwrap();
+    bench.end("a", ShardState::Finished).await;
+    bench
+        .write(Txn::new().put(key.clone(), encode(&before)))
+        .await;
+    let name = "a".parse().unwrap();
+    let text = "resource a has no schedule";
+    check_refused(bench.control.schedule(&name).await, Code::NotFound, text);
+    clock.step(HOUR as i64);
+    assert_eq!(look(&bench).await, Looked::Changed);
+    assert_eq!(run_of(&bench).await, Run(1));
+    let left: Option<Versioned<Schedule>> = bench.catalog().read(&key).await.unwrap();
+    assert_eq!(left, None);
+}
+
+/// All decisions of a history, by resource and due time. Checks that none was made twice, and that each run was
+/// started by one due time.
+async fn decisions(catalog: &Catalog) -> BTreeMap<(ResourceName, UnixMillis), ScheduleOutcome> {
+    let keys = catalog.keys();
+    let prefix = keys.schedules();
+    let mut watch = catalog.store().watch(&prefix, Revision(0)).await.unwrap();
+    let mut decisions = BTreeMap::new();
+    while let Some(event) = futures::FutureExt::now_or_never(watch.next()) {
+        let WatchEvent::Put(entry) = event.unwrap() else {
+            panic!("the history is whole, and nothing is deleted");
+        };
+        let name = keys.parse_schedule(&entry.key).unwrap();
+        let schedule: Versioned<Schedule> = decode(&entry).unwrap();
+        if let Some(ScheduleDecision { due, outcome, .. }) = schedule.value.last {
+            let before = decisions.insert((name, due), outcome.clone());
+            assert!(
+                before.is_none_or(|before| before == outcome),
+                "decided twice"
+            );
+        }
+    }
+    let mut runs = BTreeSet::new();
+    for ((name, _), outcome) in &decisions {
+        if let ScheduleOutcome::Started { run } = outcome {
+            assert!(
+                runs.insert((name.clone(), *run)),
+                "{name} {run} began twice"
+            );
+        }
+    }
+    let mut n_runs = 0;
+    for (_, resource) in records::<Resource>(catalog, &keys.resources())
+        .await
+        .unwrap()
+    {
+        n_runs += resource.value.run.0 - 1;
+    }
+    assert_eq!(n_runs, runs.len() as u64, "no run began otherwise");
+    decisions
+}
+
+/// Writes further resources that are like `a`, each with a schedule.
+async fn write_scheduled(bench: &Bench, n: u64, spec: impl Fn(u64) -> ScheduleSpec) {
+    let keys = bench.catalog().keys();
+    let like = bench.control.existing(&"a".parse().unwrap()).await.unwrap();
+    for n in 0..n {
+        let name: ResourceName = format!("r-{n}").parse().unwrap();
+        let id = ResourceId(1_000 + n);
+        let mut resource = Resource {
+            id,
+            assigned_node: String::new(),
+            ..like.value.clone()
+        };
+        resource.spec.name = name.clone();
+        let shard = ShardRecord::new(name.clone());
+        let schedule = Schedule::new(id, spec(n), bench.control.now());
+        let txn = Txn::new()
+            .put(keys.resource(&name), encode(&resource))
+            .put(keys.shard(ShardId::only(id)), encode(&shard))
+            .put(keys.schedule(&name), encode(&schedule));
+        bench.write(txn).await;
+    }
+}
+
+/// Lets a leader run for a time of the clock.
+async fn lead(control: &Control, leadership: &Leadership, for_ms: u64) {
+    let term = schedules::run(control, leadership);
+    let ended = timeout(Duration::from_millis(for_ms), term).await;
+    assert!(ended.is_err(), "a term ends only when it is cancelled");
+}
+
+fn leadership_of(election_status: &watch::Receiver<ElectionStatus>) -> Leadership {
+    election_status.borrow().leadership().unwrap().clone()
+}
+
+/// Returns the due times of a schedule between two times.
+fn due_between(schedule: &Schedule, from: UnixMillis, to: UnixMillis) -> BTreeSet<UnixMillis> {
+    let mut schedule = Schedule::new(schedule.resource, schedule.spec.clone(), from);
+    let mut all = BTreeSet::new();
+    while let Some(due) = schedule.due.filter(|due| *due <= to) {
+        all.insert(due);
+        schedule = schedule.decided(ScheduleOutcome::Skipped, due);
+    }
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_leaders_at_once_start_each_run_once() {
+    let (bench, clock) = clocked().await;
+    write_scheduled(&bench, 20, |_| hourly("restart")).await;
+    let leadership = bench.control.leadership().unwrap();
+    // Both believe that they lead, and the store does not tell: the schedules alone keep them apart.
+    let other_clock = SetClock::new();
+    other_clock.step(-1_500);
+    let lossy = |bench: &Bench| {
+        let store = LossyStore {
+            store: bench.store.clone(),
+            n_commits: AtomicUsize::new(0),
+        };
+        Catalog::new(Arc::new(store), Keys::default())
+    };
+    let one = bench.another(clock, lossy(&bench));
+    let other = bench.another(other_clock, lossy(&bench));
+    tokio::join!(
+        lead(&one, &leadership, DAY + MINUTE),
+        lead(&other, &leadership, DAY + MINUTE),
+    );
+    let decisions = decisions(bench.catalog()).await;
+    let is_started = |outcome: &ScheduleOutcome| matches!(outcome, ScheduleOutcome::Started { .. });
+    assert!(decisions.values().all(is_started));
+    let dues: BTreeSet<UnixMillis> = decisions.keys().map(|(_, due)| *due).collect();
+    let expected: BTreeSet<UnixMillis> = (1..=24).map(|n| BEGIN + n * HOUR).collect();
+    assert_eq!(dues, expected);
+    assert_eq!(decisions.len(), 20 * 24);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_schedules_outlast_leaders_and_clocks() {
+    let (bench, clock) = clocked().await;
+    let spec = |n: u64| {
+        parsed(RawSchedule {
+            cron: format!("{} {} * * *", n % 60, n % 24),
+            jitter_ms: (n % 3) * MINUTE,
+            overlap: "restart".to_owned(),
+            missed: ["once", "skip"][n as usize % 2].to_owned(),
+            ..RawSchedule::default()
+        })
+    };
+    write_scheduled(&bench, 1_000, spec).await;
+    let mut former: Option<Leadership> = None;
+    for term in 0..10 {
+        match term {
+            3 => clock.step(DAY as i64),
+            6 => clock.step(-(DAY as i64)),
+            _ => {}
+        }
+        // For a minute nobody leads.
+        tokio::time::sleep(Duration::from_millis(MINUTE)).await;
+        let election_status = match former {
+            None => bench.control.election_status().clone(),
+            Some(_) => {
+                let key = format!("{}test", bench.catalog().keys().election());
+                bench.write(Txn::new().delete(key)).await;
+                take_lead(bench.catalog()).await
+            }
+        };
+        let leadership = leadership_of(&election_status);
+        let lead_anew = lead(&bench.control, &leadership, 7 * HOUR);
+        match former.replace(leadership.clone()) {
+            // The one before has not noticed yet.
+            Some(former) => {
+                tokio::join!(lead_anew, lead(&bench.control, &former, 10 * MINUTE));
+            }
+            None => lead_anew.await,
+        }
+    }
+    let decisions = decisions(bench.catalog()).await;
+    let end = bench.control.now();
+    let mut n_started = 0;
+    for n in 0..1_000 {
+        let name: ResourceName = format!("r-{n}").parse().unwrap();
+        let key = bench.catalog().keys().schedule(&name);
+        let schedule: Versioned<Schedule> = bench.catalog().read(&key).await.unwrap().unwrap();
+        let own = decisions.iter().filter(|((of, _), _)| *of == name);
+        let decided: BTreeSet<UnixMillis> = own.clone().map(|((_, due), _)| *due).collect();
+        // The jitter has passed for those that were due some minutes before the end.
+        let expected = due_between(&schedule.value, BEGIN, end - 3 * MINUTE);
+        assert!(decided.is_superset(&expected), "{name}: {decided:?}");
+        assert!(decided.iter().all(|due| *due <= end), "{name}: {decided:?}");
+        n_started += own
+            .filter(|(_, outcome)| matches!(outcome, ScheduleOutcome::Started { .. }))
+            .count();
+    }
+    // On each of three days all of them were due; some started nothing, because the clock went past them.
+    assert!(n_started > 2_000, "{n_started}");
+}

@@ -1,0 +1,177 @@
+//! Loop of a leader that starts the runs of schedules.
+//!
+//! What is due follows from the records and the wall clock alone. Timers of this loop only tell when to look again, so that
+//! neither a change of the leader nor a clock that is set loses a due time or lets it start two runs.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::time::Instant;
+
+use super::ControlError;
+use super::control::{Control, Looked};
+use crawler_model::crawl::UnixMillis;
+use crawler_model::id::ResourceName;
+use crawler_model::schedule::Schedule;
+use crawler_process::retry::Backoff;
+use crawler_process::telemetry;
+use crawler_store::catalog::{Scan, Versioned, decode};
+use crawler_store::election::Leadership;
+use crawler_store::{StoreError, WatchEvent};
+
+/// Longest time between two readings of all schedules, in case a watch has missed something.
+const RESYNC: Duration = Duration::from_secs(10 * 60);
+/// Longest time between two looks at the wall clock, which may be set at any moment.
+const LOOK: Duration = Duration::from_secs(5);
+/// Pause before a schedule that has changed is looked at again: the outcome of a write may be unknown.
+const CHANGED_PAUSE: Duration = Duration::from_millis(100);
+
+/// A schedule as it was last read.
+struct Followed {
+    schedule: Versioned<Schedule>,
+    /// Times of the wall clock at which nothing is to be done about it.
+    quiet: Range<UnixMillis>,
+}
+
+impl Followed {
+    fn of(schedule: Versioned<Schedule>) -> Self {
+        let quiet = schedule.value.quiet();
+        Self { schedule, quiet }
+    }
+}
+
+/// Schedules by the names of their resources.
+type All = BTreeMap<ResourceName, Followed>;
+
+/// Starts what is due, for one term of a leader. It is cancelled at the end of the term.
+pub(super) async fn run(control: &Control, leadership: &Leadership) {
+    let mut backoff = Backoff::new(Duration::from_millis(100), LOOK);
+    loop {
+        let Err(error) = follow(control, leadership, &mut backoff).await else {
+            continue;
+        };
+        let error = telemetry::chain(&error);
+        tracing::warn!(error, "schedules wait for the store");
+        tokio::time::sleep(backoff.next_delay()).await;
+    }
+}
+
+/// Reads all schedules and follows their changes, until it is time to read them anew.
+async fn follow(
+    control: &Control,
+    leadership: &Leadership,
+    backoff: &mut Backoff,
+) -> Result<(), ControlError> {
+    let catalog = control.catalog();
+    let prefix = catalog.keys().schedules();
+    let scan: Scan<Schedule> = catalog.scan(&prefix).await?;
+    let mut watch = catalog.store().watch(&prefix, scan.revision).await?;
+    for error in &scan.broken {
+        log_broken(error);
+    }
+    let records = scan.records.into_iter();
+    let mut all: All = records
+        .filter_map(|(key, schedule)| {
+            let name = catalog.keys().parse_schedule(&key)?;
+            Some((name, Followed::of(schedule)))
+        })
+        .collect();
+    let read_until = Instant::now() + RESYNC;
+    loop {
+        let wait = turn(control, leadership, &mut all).await?;
+        backoff.reset();
+        let event = tokio::select! {
+            biased;
+            () = tokio::time::sleep_until(read_until) => return Ok(()),
+            event = watch.next() => event?,
+            () = tokio::time::sleep(wait) => continue,
+        };
+        // All changes that have arrived by now are looked at together.
+        let mut event = Some(event);
+        while let Some(change) = event {
+            if !take(control, &mut all, change) {
+                return Ok(());
+            }
+            event = watch.next().now_or_never().transpose()?;
+        }
+    }
+}
+
+/// Takes note of a change. Returns false if all schedules have to be read anew.
+fn take(control: &Control, all: &mut All, change: WatchEvent) -> bool {
+    let keys = control.catalog().keys();
+    match change {
+        WatchEvent::Put(entry) => {
+            let Some(name) = keys.parse_schedule(&entry.key) else {
+                return true;
+            };
+            let known = all.get(&name).map(|known| known.schedule.revision);
+            // A write of this loop was read back before its change came.
+            if known.is_some_and(|known| known >= entry.revision) {
+                return true;
+            }
+            match decode(&entry) {
+                Ok(schedule) => drop(all.insert(name, Followed::of(schedule))),
+                Err(error) => {
+                    log_broken(&error);
+                    all.remove(&name);
+                }
+            }
+        }
+        WatchEvent::Delete { key, revision } => {
+            if let Some(name) = keys.parse_schedule(&key)
+                && let Some(known) = all.get(&name)
+                && known.schedule.revision < revision
+            {
+                all.remove(&name);
+            }
+        }
+        WatchEvent::StartOver => return false,
+    }
+    true
+}
+
+/// Decides about all that is due. Returns the time until the next look.
+async fn turn(
+    control: &Control,
+    leadership: &Leadership,
+    all: &mut All,
+) -> Result<Duration, ControlError> {
+    let now = control.now();
+    let mut wait = LOOK;
+    let mut noisy = Vec::new();
+    for (name, Followed { quiet, .. }) in &*all {
+        match quiet.contains(&now) {
+            true => wait = wait.min(Duration::from_millis(quiet.end - now)),
+            false => noisy.push(name.clone()),
+        }
+    }
+    for name in noisy {
+        let Some(followed) = all.get(&name) else {
+            continue;
+        };
+        let looked = control.look_at_schedule(leadership, &name, &followed.schedule);
+        if looked.await? == Looked::Waits {
+            continue;
+        }
+        wait = wait.min(CHANGED_PAUSE);
+        let key = control.catalog().keys().schedule(&name);
+        match control.catalog().read(&key).await {
+            Ok(Some(schedule)) => drop(all.insert(name, Followed::of(schedule))),
+            Ok(None) => drop(all.remove(&name)),
+            Err(error @ StoreError::Record { .. }) => {
+                log_broken(&error);
+                all.remove(&name);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(wait)
+}
+
+fn log_broken(error: &StoreError) {
+    let error = telemetry::chain(error);
+    tracing::error!(error, "passing over a schedule that does not decode");
+}
