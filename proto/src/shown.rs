@@ -2,7 +2,7 @@
 //! simply their value. The build generates the code from these tables, and the OpenAPI document is made of them.
 
 /// Messages that are written as JSON.
-pub const SHOWN: [&str; 40] = [
+pub const SHOWN: [&str; 43] = [
     "NodeSpec",
     "Resource",
     "ResourceSpec",
@@ -34,6 +34,9 @@ pub const SHOWN: [&str; 40] = [
     "ListUrlsResponse",
     "UrlExplanation",
     "RedriveResponse",
+    "Schedule",
+    "ScheduleSpec",
+    "DueTime",
     "IssueTokenResponse",
     "AccessToken",
     "ListTokensResponse",
@@ -71,7 +74,7 @@ pub enum Form {
 }
 
 /// Fields with another form. The name of a message after a dot stands for all of its fields.
-pub const FIELDS: [(&str, Form); 26] = [
+pub const FIELDS: [(&str, Form); 27] = [
     // Clients of the original interface read it with a capital letter.
     ("NodeSpec.Address", Form::Renamed("Address")),
     // JavaScript rounds numbers as large as nanoseconds.
@@ -91,6 +94,7 @@ pub const FIELDS: [(&str, Form); 26] = [
     ("ResourceSpec.placement", Form::OrEmpty),
     ("ShardStatus.counts", Form::OrEmpty),
     ("NodeEvent.node", Form::OrEmpty),
+    ("Schedule.spec", Form::OrEmpty),
     // Only the owner of a frontier knows what is in flight.
     ("FrontierStats.counts", Form::Totals),
     ("RunStatistics.counts", Form::Totals),

@@ -5,6 +5,7 @@ use crawler_proto as proto;
 use super::convert;
 use super::convert::crawl::{counts_message, line_message};
 use super::event_versions::EventVersions;
+use super::schedules::schedule_message;
 use crawler_master::control::items::PositionedItem;
 use crawler_master::control::resource_watch::{ResourceChange, ResourceEvent};
 use crawler_master::{
@@ -14,6 +15,7 @@ use crawler_model::crawl::Counts;
 use crawler_model::node::NodeEvent;
 use crawler_model::plugin::{Param, PluginRecord, Schema};
 use crawler_model::resource::{Resource, ShardState, Waits};
+use crawler_model::schedule::{ScheduleDecision, ScheduleOutcome, ScheduleView};
 use crawler_model::status::WorkerStatus;
 
 /// Nanoseconds in a millisecond. The time of an addition is kept in nanoseconds, for clients of the original interface.
@@ -220,6 +222,37 @@ pub(super) fn drained(drained: DrainProgress) -> proto::DrainNodeResponse {
     proto::DrainNodeResponse {
         load: drained.load,
         others: u32::try_from(drained.others).unwrap_or(u32::MAX),
+    }
+}
+
+/// Returns the schedule of a resource.
+pub(super) fn schedule(view: ScheduleView) -> proto::Schedule {
+    let ScheduleView { name, schedule } = view;
+    proto::Schedule {
+        name: name.to_string(),
+        due_at: schedule.due.unwrap_or_default(),
+        starts_at: schedule.starts_at().unwrap_or_default(),
+        waits: schedule.waits,
+        last: schedule.last.map(due_time),
+        spec: Some(schedule_message(schedule.spec)),
+    }
+}
+
+fn due_time(decision: ScheduleDecision) -> proto::DueTime {
+    let outcome = decision.outcome.as_str().to_owned();
+    let (run, reason) = match decision.outcome {
+        ScheduleOutcome::Started { run } => (run.0, String::new()),
+        ScheduleOutcome::Failed { why } => (0, why),
+        ScheduleOutcome::Skipped | ScheduleOutcome::Paused | ScheduleOutcome::Missed => {
+            (0, String::new())
+        }
+    };
+    proto::DueTime {
+        due_at: decision.due,
+        at: decision.at,
+        outcome,
+        run,
+        reason,
     }
 }
 

@@ -29,6 +29,7 @@ mod lists;
 mod masters;
 mod plugins;
 mod pushes;
+mod schedules;
 mod tls_fault;
 mod transport;
 mod workers;

@@ -21,6 +21,7 @@
 //! convert      messages that are taken apart: requests, and those between masters and workers
 //! lists        the calls that list, in pages
 //! lifecycle    the calls that decide whether a resource is crawled, and by whom
+//! schedules    the calls about the schedule of a resource
 //! frontier     the calls that look into a frontier
 //! plugins      the calls about plugins, whose bytes do not go through the leader
 //! secret       text that is sent and never printed
@@ -83,6 +84,7 @@ mod plugins;
 pub mod problem;
 mod push;
 pub mod requests;
+mod schedules;
 mod secret;
 pub mod spec;
 mod streams;

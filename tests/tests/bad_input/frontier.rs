@@ -52,6 +52,25 @@ fn http_cases() -> Vec<HttpCase> {
             "GET /crawler/resource/there/restart",
             "405 INVALID_ARGUMENT: /crawler/resource/there/restart does not take GET | it takes POST",
         ),
+        post(
+            "PUT /crawler/resource/shop/schedule",
+            r#"{"cron":"0 3 * * *"}"#,
+            &unknown,
+        ),
+        post(
+            "PUT /crawler/resource/there/schedule",
+            r#"{"corn":"0 3 * * *"}"#,
+            r#"400 INVALID_ARGUMENT: the body has an unknown field "corn" | did you mean "cron"?"#,
+        ),
+        post(
+            "PUT /crawler/resource/there/schedule",
+            r#"{"cron":"0 3 * *"}"#,
+            r#"400 INVALID_ARGUMENT: setting cron takes five fields: minute, hour, day of the month, month and day of the week, such as 0 3 * * *, not "0 3 * *""#,
+        ),
+        get(
+            "GET /crawler/resource/there/schedule",
+            "404 NOT_FOUND: resource there has no schedule | `crawler resource schedule there --every 1d` sets one",
+        ),
         get("GET /crawler/resource/shop/frontier", &unknown),
         get("GET /crawler/resource/shop/statistics", &unknown),
         get("GET /crawler/resource/waits/statistics", &never),

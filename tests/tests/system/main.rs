@@ -37,6 +37,7 @@ mod recrawl;
 mod resources;
 mod restart;
 mod rules;
+mod schedules;
 mod schemathesis;
 mod sdk;
 mod seeding;

@@ -67,6 +67,7 @@ fn the_document_describes_what_a_server_answers() {
     let server = Server::with_puppet();
     server.add("books", &web.url("/0"), &["--label=team=shop"]);
     server.finished("books");
+    server.ok(&["resource", "schedule", "books", "--every", "1d"]);
     let document = server.get("/openapi.json").json();
     let reads = reads(&document);
     assert!(reads.len() > 15, "{}", reads.len());

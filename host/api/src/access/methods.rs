@@ -35,7 +35,7 @@ const fn method(name: &'static str, needs: Needs) -> Method {
 }
 
 /// All calls, in the order of the .proto file.
-pub(crate) const METHODS: [Method; 38] = {
+pub(crate) const METHODS: [Method; 41] = {
     use Needs::{AnyName, Right as Has, WholeCluster};
     use Right::{Administer, Operate, Publish, Read};
     [
@@ -46,6 +46,9 @@ pub(crate) const METHODS: [Method; 38] = {
         method("RestartResource", Has(Operate)),
         method("PauseResource", Has(Operate)),
         method("ResumeResource", Has(Operate)),
+        method("SetSchedule", Has(Operate)),
+        method("GetSchedule", Has(Read)),
+        method("DeleteSchedule", Has(Operate)),
         method("ListResources", Has(Read)),
         method("ListNodes", AnyName(Read)),
         method("DrainNode", WholeCluster(Operate)),

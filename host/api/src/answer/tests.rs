@@ -24,6 +24,7 @@ use crawler_model::plugin::{Description, LimitOverrides, Param};
 use crawler_model::resource::{
     CrawlSettings, Owner, Phase, PinnedPlugin, PlacementSpec, Resource, ResourceSpec, ShardRecord,
 };
+use crawler_model::schedule::{RawSchedule, Schedule, ScheduleOutcome, ScheduleSpec, ScheduleView};
 use crawler_model::settings::examples;
 use crawler_model::statistics::{Kind, LostRoot, PlanMatches, RunStatistics, Statistics, TopHosts};
 use crawler_model::status::LogLine;
@@ -80,6 +81,18 @@ fn resources(found: &mut Answers) {
     add_bare::<proto::Resource>(found, "resource, bare");
     let bare = [proto::ShardStatus::default()];
     found.insert("shard, bare", json(&bare));
+    add(found, "schedule", super::schedule(schedule()));
+    let view = ScheduleView {
+        schedule: Schedule {
+            last: None,
+            due: None,
+            waits: false,
+            ..schedule().schedule
+        },
+        ..schedule()
+    };
+    add(found, "schedule, empty", super::schedule(view));
+    add_bare::<proto::Schedule>(found, "schedule, bare");
     let page = ListPage {
         entries: vec![empty_resource()],
         next: Some("books".parse().unwrap()),
@@ -90,6 +103,26 @@ fn resources(found: &mut Answers) {
         next: None,
     };
     add(found, "resources, empty", super::resources(page));
+}
+
+/// Returns a schedule of which every field is set, if one has failed.
+fn schedule() -> ScheduleView {
+    let raw = RawSchedule {
+        cron: "0 3 * * *".into(),
+        tz: "Europe/Paris".into(),
+        overlap: "queue".into(),
+        missed: "skip".into(),
+        ..RawSchedule::default()
+    };
+    let spec = ScheduleSpec::try_from(raw).unwrap();
+    // 3 January 1970, at four in the morning in Paris.
+    let now = 2 * 24 * 3_600_000 + 3 * 3_600_000;
+    let schedule = Schedule::new(ResourceId(3), spec, now - 2 * 3_600_000);
+    let failed = ScheduleOutcome::Failed { why: "text".into() };
+    ScheduleView {
+        name: "books".parse().unwrap(),
+        schedule: schedule.decided(failed, now).waiting(),
+    }
 }
 
 fn items(found: &mut Answers) {

@@ -39,16 +39,9 @@ impl CrawlerMaster for Master {
     async fn delete_resource(&self, request: Request<proto::ResourceSpec>) -> Answer<()> {
         let api = self.api(&request);
         let origin = origin(&request)?;
-        let proto::ResourceSpec {
-            name,
-            purge,
-            if_id,
-            if_generation,
-            ..
-        } = request.into_inner();
-        let precondition = convert::precondition(if_id, if_generation);
-        let deleted = api.delete_resource(&origin, &name, purge, precondition);
-        answer(deleted).await
+        let spec = request.into_inner();
+        let precondition = convert::precondition(spec.if_id, spec.if_generation);
+        answer(api.delete_resource(&origin, &spec.name, spec.purge, precondition)).await
     }
 
     async fn get_resource(
@@ -85,8 +78,7 @@ impl CrawlerMaster for Master {
     ) -> Answer<proto::Resource> {
         let api = self.api(&request);
         let origin = origin(&request)?;
-        let name = request.into_inner().name;
-        answer(api.pause_resource(&origin, &name, true)).await
+        answer(api.pause_resource(&origin, &request.into_inner().name, true)).await
     }
 
     async fn resume_resource(
@@ -95,8 +87,30 @@ impl CrawlerMaster for Master {
     ) -> Answer<proto::Resource> {
         let api = self.api(&request);
         let origin = origin(&request)?;
-        let name = request.into_inner().name;
-        answer(api.pause_resource(&origin, &name, false)).await
+        answer(api.pause_resource(&origin, &request.into_inner().name, false)).await
+    }
+
+    async fn set_schedule(
+        &self,
+        request: Request<proto::SetScheduleRequest>,
+    ) -> Answer<proto::Schedule> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        answer(api.set_schedule(&origin, request.into_inner())).await
+    }
+
+    async fn get_schedule(
+        &self,
+        request: Request<proto::ResourceRequest>,
+    ) -> Answer<proto::Schedule> {
+        let api = self.api(&request);
+        answer(api.schedule(&request.into_inner().name)).await
+    }
+
+    async fn delete_schedule(&self, request: Request<proto::ResourceRequest>) -> Answer<()> {
+        let api = self.api(&request);
+        let origin = origin(&request)?;
+        answer(api.delete_schedule(&origin, &request.into_inner().name)).await
     }
 
     async fn list_resources(
@@ -166,8 +180,7 @@ impl CrawlerMaster for Master {
             push_as: request.r#as,
             allow_breaking: request.allow_breaking,
         };
-        let recorded = api.record_plugin(&origin, &push, &request.digest);
-        answer(Box::pin(recorded)).await
+        answer(Box::pin(api.record_plugin(&origin, &push, &request.digest))).await
     }
 
     type FetchPluginStream = Stream<proto::PluginChunk>;
@@ -254,13 +267,9 @@ impl CrawlerMaster for Master {
         request: Request<proto::ListUrlsRequest>,
     ) -> Answer<proto::ListUrlsResponse> {
         let api = self.api(&request);
-        let proto::ListUrlsRequest {
-            name,
-            state,
-            page_size,
-            page_token,
-        } = request.into_inner();
-        answer(api.urls(&name, &state, page_size, &page_token)).await
+        let page = request.into_inner();
+        let urls = api.urls(&page.name, &page.state, page.page_size, &page.page_token);
+        answer(urls).await
     }
 
     async fn list_hosts(
@@ -268,13 +277,9 @@ impl CrawlerMaster for Master {
         request: Request<proto::ListHostsRequest>,
     ) -> Answer<proto::ListHostsResponse> {
         let api = self.api(&request);
-        let proto::ListHostsRequest {
-            name,
-            state,
-            page_size,
-            page_token,
-        } = request.into_inner();
-        answer(api.hosts(&name, &state, page_size, &page_token)).await
+        let page = request.into_inner();
+        let hosts = api.hosts(&page.name, &page.state, page.page_size, &page.page_token);
+        answer(hosts).await
     }
 
     async fn explain_url(

@@ -1,6 +1,7 @@
 //! The calls that decide whether a resource is crawled, and by whom.
 
 use axum::extract::Request;
+use crawler_proto::SetScheduleRequest;
 use serde_json::json;
 
 use super::body;
@@ -28,6 +29,25 @@ async fn pause_or_resume(api: &Api, pause: bool, name: PathPart, request: Reques
     let (name, origin) = (part(name)?, origin(&request)?);
     body::nothing(&optional_body(request).await?)?;
     answer(api.pause_resource(&origin, &name, pause).await)
+}
+
+pub(super) async fn set_schedule(api: Api, name: PathPart, request: Request) -> Answer {
+    let (name, origin) = (part(name)?, origin(&request)?);
+    let spec = json_body(request, body::schedule::EXAMPLE).await?;
+    let spec = Some(body::schedule::schedule(&spec)?);
+    let request = SetScheduleRequest { name, spec };
+    answer(api.set_schedule(&origin, request).await)
+}
+
+pub(super) async fn get_schedule(api: Api, name: PathPart) -> Answer {
+    answer(api.schedule(&part(name)?).await)
+}
+
+pub(super) async fn delete_schedule(api: Api, name: PathPart, request: Request) -> Answer {
+    let (name, origin) = (part(name)?, origin(&request)?);
+    body::nothing(&optional_body(request).await?)?;
+    api.delete_schedule(&origin, &name).await?;
+    answer(Ok(json!({})))
 }
 
 pub(super) async fn drain(api: Api, id: PathPart, params: Params, request: Request) -> Answer {

@@ -15,6 +15,7 @@ use crawler_model::id::{PluginRef, ResourceName};
 mod get;
 mod hosts;
 mod list;
+mod schedule;
 mod stats;
 mod wait;
 mod watch;
@@ -90,6 +91,11 @@ pub(super) enum ResourceCommand {
         /// The resource
         name: ResourceName,
     },
+    /// Let runs begin by themselves, at times or at intervals; without options, show when the next one begins
+    #[command(
+        after_help = "Any leader starts a run that is due, and each due time starts one run at most. Whatever is not named has its\ndefault: the schedule before is replaced.\n\nExamples:\n  crawler resource schedule books --cron '0 3 * * *' --tz Europe/Paris --jitter 10m\n  crawler resource schedule books --every 6h --overlap queue\n  crawler resource schedule books\n  crawler resource schedule books --off"
+    )]
+    Schedule(Box<schedule::ScheduleArgs>),
     /// Stop a crawl and forget it; its name is free at once
     #[command(after_help = "Example:\n  crawler resource delete books --purge")]
     Delete {
@@ -195,6 +201,7 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
             let phase = client.pause_resource(&name, false).await?.phase;
             table::print_line(&format!("resource {name} goes on; it is {phase}"))?;
         }
+        ResourceCommand::Schedule(args) => schedule::run(&client, *args).await?,
         ResourceCommand::Delete { name, purge } => {
             client
                 .delete_resource(&name, purge, Precondition::default())

@@ -4,6 +4,7 @@ use axum::http::Method;
 
 use super::{Body, Content, Fields, NO_FIELDS, Route, RouteDocs};
 use crate::http::body::CHANGES;
+use crate::http::body::schedule::SCHEDULE;
 use crate::http::{events, handlers, lifecycle, params};
 
 /// Body that names a resource, and says what it is to be.
@@ -197,6 +198,50 @@ pub(super) fn resources() -> Vec<Route> {
                 body: "none, or `{}`",
                 answer: "[resource](#answer-of-a-resource)",
                 errors: &[(404, "")],
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::PUT,
+            "/crawler/resource/{name}/schedule",
+            "SetSchedule",
+            lifecycle::set_schedule,
+            RouteDocs {
+                takes: Body::Object(Fields {
+                    message: "ScheduleSpec",
+                    required: &[],
+                    optional: &SCHEDULE,
+                }),
+                gives: &[Content::Message("Schedule")],
+                body: r#"`{"cron":"0 3 * * *","tz":"Europe/Paris"}`, or `{"every_ms":21600000}`; `jitter_ms`, `overlap` and `missed` as [schedules](../guide/schedules.md) have them"#,
+                answer: "[schedule](../guide/schedules.md#what-is-shown)",
+                errors: &[(404, "")],
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/resource/{name}/schedule",
+            "GetSchedule",
+            lifecycle::get_schedule,
+            RouteDocs {
+                gives: &[Content::Message("Schedule")],
+                answer: "[schedule](../guide/schedules.md#what-is-shown)",
+                errors: &[(404, "no such resource, or it has no schedule")],
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::DELETE,
+            "/crawler/resource/{name}/schedule",
+            "DeleteSchedule",
+            lifecycle::delete_schedule,
+            RouteDocs {
+                takes: Body::Optional(NO_FIELDS),
+                gives: &[Content::Empty],
+                body: "none, or `{}`",
+                answer: "`{}`",
+                errors: &[(404, "no such resource, or it has no schedule")],
                 ..RouteDocs::default()
             },
         ),

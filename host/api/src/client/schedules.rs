@@ -1,0 +1,49 @@
+//! The calls about the schedule of a resource.
+
+use crawler_proto as proto;
+
+use super::{CALL_DEADLINE, Client, ClientError};
+use crate::schedules::schedule_message;
+use crawler_model::id::ResourceName;
+use crawler_model::schedule::ScheduleSpec;
+
+impl Client {
+    /// Lets runs of a resource begin by a schedule.
+    pub async fn set_schedule(
+        &self,
+        name: &ResourceName,
+        spec: ScheduleSpec,
+    ) -> Result<proto::Schedule, ClientError> {
+        let message = proto::SetScheduleRequest {
+            name: name.to_string(),
+            spec: Some(schedule_message(spec)),
+        };
+        let call = self.change(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.set_schedule(message).await }
+        });
+        call.await
+    }
+
+    /// Takes the schedule of a resource away.
+    pub async fn delete_schedule(&self, name: &ResourceName) -> Result<(), ClientError> {
+        let name = name.to_string();
+        let message = proto::ResourceRequest { name };
+        let call = self.change(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.delete_schedule(message).await }
+        });
+        call.await
+    }
+
+    /// Returns the schedule of a resource.
+    pub async fn schedule(&self, name: &ResourceName) -> Result<proto::Schedule, ClientError> {
+        let name = name.to_string();
+        let message = proto::ResourceRequest { name };
+        self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.get_schedule(message).await }
+        })
+        .await
+    }
+}

@@ -1,0 +1,200 @@
+//! `crawler resource schedule`: when runs of a resource begin by themselves.
+
+use std::time::Duration;
+
+use clap::Args;
+use crawler_proto as proto;
+
+use crate::cli::args::{Format, OutputArgs, millis};
+use crate::cli::table;
+use crawler_api::client::Client;
+use crawler_model::id::ResourceName;
+use crawler_model::schedule::{RawSchedule, ScheduleSpec};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct ScheduleArgs {
+    /// The resource
+    name: ResourceName,
+    /// Begin a run at these times: minute, hour, day of the month, month and day of the week
+    #[arg(long, value_name = "FIELDS", conflicts_with = "every")]
+    cron: Option<String>,
+    /// The time zone of --cron [default: UTC]
+    #[arg(long, value_name = "ZONE", requires = "cron")]
+    tz: Option<String>,
+    /// Begin a run each time this has passed, from 1m to 366d
+    #[arg(long, value_name = "TIME", value_parser = millis)]
+    every: Option<u64>,
+    /// Begin each run up to this much later, 1d at most, so that many resources do not begin at once
+    #[arg(long, value_name = "TIME", value_parser = millis)]
+    jitter: Option<u64>,
+    /// What a due time does while the run before is not over: skip starts nothing, queue waits for its end, restart ends
+    /// it [default: skip]
+    #[arg(long, value_name = "WORD", value_parser = ["skip", "queue", "restart"])]
+    overlap: Option<String>,
+    /// What due times do that are noticed more than 5 minutes late: once starts one run for all of them, skip starts none
+    /// [default: once]
+    #[arg(long, value_name = "WORD", value_parser = ["once", "skip"])]
+    missed: Option<String>,
+    /// Take the schedule away; the present run goes on
+    #[arg(long, conflicts_with_all = ["cron", "every", "jitter", "overlap", "missed"])]
+    off: bool,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+impl ScheduleArgs {
+    /// Returns the schedule that is to be set; `None` if nothing is named.
+    fn raw(&self) -> Option<RawSchedule> {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let raw = RawSchedule {
+            cron: text(&self.cron),
+            tz: text(&self.tz),
+            every_ms: self.every.unwrap_or_default(),
+            jitter_ms: self.jitter.unwrap_or_default(),
+            overlap: text(&self.overlap),
+            missed: text(&self.missed),
+        };
+        (raw != RawSchedule::default()).then_some(raw)
+    }
+}
+
+pub(super) async fn run(client: &Client, args: ScheduleArgs) -> anyhow::Result<()> {
+    let name = &args.name;
+    if args.off {
+        client.delete_schedule(name).await?;
+        return Ok(table::print_line(&format!(
+            "resource {name} has no schedule any more"
+        ))?);
+    }
+    let schedule = match args.raw() {
+        Some(raw) => {
+            client
+                .set_schedule(name, ScheduleSpec::try_from(raw)?)
+                .await?
+        }
+        None => client.schedule(name).await?,
+    };
+    if args.output.format == Format::Json {
+        return table::print_json(&schedule);
+    }
+    for line in lines(&schedule) {
+        table::print_line(&line)?;
+    }
+    Ok(())
+}
+
+/// Formats a schedule: its times, the next of them, and what became of the last.
+fn lines(schedule: &proto::Schedule) -> Vec<String> {
+    let spec = schedule.spec.clone().unwrap_or_default();
+    let time = |millis| humantime::format_duration(Duration::from_millis(millis)).to_string();
+    let times = match spec.every_ms {
+        0 => format!("{} in {}", spec.cron, spec.tz),
+        every => format!("every {}", time(every)),
+    };
+    let next = match (schedule.due_at, schedule.waits) {
+        (0, _) => "never".to_owned(),
+        (due, true) => format!(
+            "when the present run is over; it was due at {}",
+            table::time(due)
+        ),
+        (_, false) => table::time(schedule.starts_at),
+    };
+    let jitter = match spec.jitter_ms {
+        0 => "none".to_owned(),
+        jitter => format!("up to {}", time(jitter)),
+    };
+    let last = match &schedule.last {
+        None => "none yet".to_owned(),
+        Some(last) => {
+            let due = table::time(last.due_at);
+            match last.outcome.as_str() {
+                "started" => format!(
+                    "{due}, started run {} at {}",
+                    last.run,
+                    table::time(last.at)
+                ),
+                "skipped" => format!("{due}, started nothing: the run before was not over"),
+                "paused" => format!("{due}, started nothing: the resource was paused"),
+                "missed" => format!("{due}, missed: noticed at {}", table::time(last.at)),
+                "failed" => format!("{due}, failed: {}", last.reason),
+                // A later version may have further words.
+                other => format!("{due}, {other}"),
+            }
+        }
+    };
+    let rows = [
+        ("next run", next),
+        ("jitter", jitter),
+        ("overlap", spec.overlap),
+        ("missed", spec.missed),
+        ("last due", last),
+    ];
+    let first = format!("resource {} runs by schedule: {times}", schedule.name);
+    let rows = rows.map(|(name, value)| format!("  {name:<13} {value}"));
+    [first].into_iter().chain(rows).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn daily() -> proto::Schedule {
+        proto::Schedule {
+            name: "books".into(),
+            spec: Some(proto::ScheduleSpec {
+                cron: "0 3 * * *".into(),
+                tz: "Europe/Paris".into(),
+                overlap: "skip".into(),
+                missed: "once".into(),
+                ..proto::ScheduleSpec::default()
+            }),
+            due_at: 7_200_000,
+            starts_at: 7_260_000,
+            ..proto::Schedule::default()
+        }
+    }
+
+    #[test]
+    fn a_schedule_tells_its_times_and_what_became_of_the_last() {
+        let expected = [
+            "resource books runs by schedule: 0 3 * * * in Europe/Paris",
+            "  next run      1970-01-01T02:01:00Z",
+            "  jitter        none",
+            "  overlap       skip",
+            "  missed        once",
+            "  last due      none yet",
+        ];
+        assert_eq!(lines(&daily()), expected);
+        let mut schedule = daily();
+        schedule.waits = true;
+        schedule.spec = Some(proto::ScheduleSpec {
+            every_ms: 21_600_000,
+            jitter_ms: 600_000,
+            ..proto::ScheduleSpec::default()
+        });
+        let check = |schedule: &proto::Schedule, n: usize, expected: &str| {
+            assert_eq!(lines(schedule)[n], expected);
+        };
+        check(&schedule, 0, "resource books runs by schedule: every 6h");
+        let waits =
+            "  next run      when the present run is over; it was due at 1970-01-01T02:00:00Z";
+        check(&schedule, 1, waits);
+        check(&schedule, 2, "  jitter        up to 10m");
+        for (outcome, expected) in [
+            ("started", "started run 4 at 1970-01-01T00:00:01Z"),
+            ("skipped", "started nothing: the run before was not over"),
+            ("failed", "failed: no room"),
+            ("moved", "moved"),
+        ] {
+            schedule.last = Some(proto::DueTime {
+                due_at: 0,
+                at: 1_000,
+                outcome: outcome.into(),
+                run: 4,
+                reason: "no room".into(),
+            });
+            let expected = format!("  last due      1970-01-01T00:00:00Z, {expected}");
+            check(&schedule, 5, &expected);
+        }
+    }
+}
