@@ -16,6 +16,7 @@ use self::settings::{crawl_message, crawl_settings, placement_change, placement_
 use super::spec::{SpecRequest, invalid, plugin_ref, resource_name};
 use crawler_master::ControlError;
 use crawler_master::control::Precondition;
+use crawler_master::control::frontier::UrlQuery;
 use crawler_model::id::{Generation, ResourceId};
 use crawler_model::plugin::LimitOverrides;
 use crawler_model::resource::ResourceSpec;
@@ -37,6 +38,16 @@ pub(crate) fn spec_request(message: proto::ResourceSpec) -> Result<SpecRequest, 
         replace: message.replace,
         precondition: precondition(message.if_id, message.if_generation),
     })
+}
+
+/// Returns the name of a resource, and the URL that is asked about.
+pub(crate) fn url_query(request: proto::ExplainUrlRequest) -> (String, UrlQuery) {
+    let query = UrlQuery {
+        url: request.url,
+        method: request.method,
+        body: request.body.into(),
+    };
+    (request.name, query)
 }
 
 /// Returns the condition of a call; 0 means any.

@@ -21,7 +21,7 @@
 //! convert      messages that are taken apart: requests, and those between masters and workers
 //! lists        the calls that list, in pages
 //! lifecycle    the calls that decide whether a resource is crawled, and by whom
-//! schedules    the calls about the schedule of a resource
+//! schedules    the calls about the schedule of a resource, and about its runs
 //! frontier     the calls that look into a frontier
 //! plugins      the calls about plugins, whose bytes do not go through the leader
 //! secret       text that is sent and never printed

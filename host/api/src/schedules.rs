@@ -1,4 +1,4 @@
-//! The calls about the schedule of a resource, and their messages.
+//! The calls about the schedule of a resource, and about its runs.
 
 use crawler_proto as proto;
 
@@ -46,6 +46,17 @@ impl Api {
             self.change(origin, own, theirs).await
         };
         self.logged(origin, "DeleteSchedule", name, call).await
+    }
+
+    /// Lists the runs of a resource.
+    pub(crate) async fn runs(&self, name: &str) -> Result<proto::ListRunsResponse, Problem> {
+        let call = async {
+            let name = self.resource_name(name)?;
+            Ok::<_, Problem>(self.control.runs(&name).await?)
+        };
+        Ok(answer::runs(
+            self.within(CALL_DEADLINE, Box::pin(call)).await?,
+        ))
     }
 
     /// Returns the schedule of a resource.

@@ -128,6 +128,7 @@
 //! | owners of shards that bring links, with each assignment of a worker | one for each shard of the resource | the end of the assignment | none | `owners_are_remembered_by_shard_and_not_by_caller` |
 //! | addresses of own nodes, in a worker | those that were registered in the last hour | a look every 30 seconds | none | `an_address_is_given_up_an_hour_after_its_node_left` |
 //! | workers that were told to drain | one small record each | `crawler node drain --undo` | none | `a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_drain_too` |
+//! | runs that a resource remembers | 100, half a kilobyte each | the next run beyond; the deletion of the resource | none | `the_oldest_run_is_forgotten_when_there_are_too_many` |
 //! | schedules | one record of a kilobyte for each resource | the deletion of the resource; a look at one whose resource is gone | none | `a_schedule_ends_with_its_resource` |
 //! | numbers of processes | one small record and lease each | an hour after the process was last there | none | `a_number_is_kept_while_its_process_runs_and_an_hour_longer` |
 //! | the history of etcd | twice 100 000 revisions | the leader, where it is that long, and every 10 minutes | `--keep-revisions`, `--compact-interval` | `the_history_is_short_however_much_is_written_between_two_looks` |

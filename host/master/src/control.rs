@@ -39,6 +39,7 @@ mod precondition;
 mod reads;
 pub mod resource_watch;
 mod resources;
+mod run_history;
 mod runs;
 mod schedules;
 pub mod statistics;
@@ -46,6 +47,7 @@ pub mod statistics;
 pub use plugins::Push;
 pub use precondition::Precondition;
 pub use reads::ResourceQuery;
+pub use run_history::RunsView;
 pub(super) use schedules::Looked;
 
 /// Largest number of times that a call looks again after losing to another write.

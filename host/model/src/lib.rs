@@ -22,6 +22,7 @@ pub mod pattern;
 pub mod placement;
 pub mod plugin;
 pub mod resource;
+pub mod runs;
 pub mod schedule;
 pub mod scope;
 pub mod settings;

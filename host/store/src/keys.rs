@@ -145,6 +145,11 @@ impl Keys {
         key.strip_prefix(&self.schedules())?.parse().ok()
     }
 
+    /// Key of the runs of one resource that are over.
+    pub fn runs(&self, id: ResourceId) -> String {
+        format!("{}/runs/{id}", self.prefix)
+    }
+
     /// Prefix of all shards of all resources.
     pub fn shards(&self) -> String {
         format!("{}/shards/", self.prefix)

@@ -67,6 +67,7 @@ fn http_cases() -> Vec<HttpCase> {
             r#"{"cron":"0 3 * *"}"#,
             r#"400 INVALID_ARGUMENT: setting cron takes five fields: minute, hour, day of the month, month and day of the week, such as 0 3 * * *, not "0 3 * *""#,
         ),
+        get("GET /crawler/resource/shop/runs", &unknown),
         get(
             "GET /crawler/resource/there/schedule",
             "404 NOT_FOUND: resource there has no schedule | `crawler resource schedule there --every 1d` sets one",
@@ -197,6 +198,22 @@ async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
     case(calls.restart_resource(restart).await.err(), unknown);
     case(calls.pause_resource(named("shop")).await.err(), unknown);
     case(calls.resume_resource(named("shop")).await.err(), unknown);
+    case(calls.get_schedule(named("shop")).await.err(), unknown);
+    case(calls.list_runs(named("shop")).await.err(), unknown);
+    let set = proto::SetScheduleRequest {
+        name: "there".to_owned(),
+        spec: None,
+    };
+    case(
+        calls.set_schedule(set).await.err(),
+        &invalid(
+            "setting cron is missing; write times like '0 3 * * *', or an interval with every",
+        ),
+    );
+    case(
+        calls.delete_schedule(named("there")).await.err(),
+        "NotFound: resource there has no schedule; `crawler resource schedule there --every 1d` sets one",
+    );
     case(calls.get_frontier_stats(named("shop")).await.err(), unknown);
     case(calls.get_frontier_stats(named("waits")).await.err(), never);
     case(calls.get_statistics(named("shop")).await.err(), unknown);

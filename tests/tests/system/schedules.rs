@@ -43,4 +43,16 @@ fn a_run_begins_by_its_schedule_after_a_kill() {
     let books = server.finished("books");
     assert_eq!(json!(web.count("/0")), books["run"], "each run once");
     assert_eq!(server.http(Method::DELETE, path, None).status, 404);
+    let runs = server.get("/crawler/resource/books/runs").json();
+    let (latest, first) = (
+        &runs["runs"][0],
+        &runs["runs"].as_array().expect("a list")[1..],
+    );
+    assert_eq!(latest["run"], books["run"]);
+    let first = first.last().expect("a run before");
+    assert_eq!(
+        (&first["run"], &first["outcome"]),
+        (&json!(1), &json!("finished"))
+    );
+    assert_eq!(first["pages"], 3);
 }

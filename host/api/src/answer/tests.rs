@@ -24,6 +24,7 @@ use crawler_model::plugin::{Description, LimitOverrides, Param};
 use crawler_model::resource::{
     CrawlSettings, Owner, Phase, PinnedPlugin, PlacementSpec, Resource, ResourceSpec, ShardRecord,
 };
+use crawler_model::runs::{EndedRun, RunOutcome};
 use crawler_model::schedule::{RawSchedule, Schedule, ScheduleOutcome, ScheduleSpec, ScheduleView};
 use crawler_model::settings::examples;
 use crawler_model::statistics::{Kind, LostRoot, PlanMatches, RunStatistics, Statistics, TopHosts};
@@ -81,6 +82,28 @@ fn resources(found: &mut Answers) {
     add_bare::<proto::Resource>(found, "resource, bare");
     let bare = [proto::ShardStatus::default()];
     found.insert("shard, bare", json(&bare));
+    let ended = |run: u64, outcome: RunOutcome| EndedRun {
+        run: Run(run),
+        started_at: 1,
+        ended_at: 2,
+        outcome,
+        pages: 3,
+        items: 4,
+        dead: 5,
+        bytes: 6,
+    };
+    let failed = RunOutcome::Failed {
+        reason: "text".into(),
+    };
+    let view = RunsView {
+        present: empty_resource(),
+        earlier: vec![ended(1, failed), ended(2, RunOutcome::Stopped)],
+    };
+    let mut runs = super::runs(view);
+    let present = runs.runs.remove(0);
+    assert_eq!(present.run, empty_resource().resource.run.0);
+    add(found, "runs", runs);
+    add_bare::<proto::ListRunsResponse>(found, "runs, bare");
     add(found, "schedule", super::schedule(schedule()));
     let view = ScheduleView {
         schedule: Schedule {

@@ -1,4 +1,4 @@
-//! The calls about the schedule of a resource.
+//! The calls about the schedule of a resource, and about its runs.
 
 use crawler_proto as proto;
 
@@ -34,6 +34,17 @@ impl Client {
             async move { calls.delete_schedule(message).await }
         });
         call.await
+    }
+
+    /// Returns the runs of a resource that are remembered, the latest first.
+    pub async fn runs(&self, name: &ResourceName) -> Result<Vec<proto::RunSummary>, ClientError> {
+        let name = name.to_string();
+        let message = proto::ResourceRequest { name };
+        let answer = self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.list_runs(message).await }
+        });
+        Ok(answer.await?.runs)
     }
 
     /// Returns the schedule of a resource.

@@ -13,7 +13,6 @@ use crate::Peer;
 use crate::access::Caller;
 use crate::push::PushRequest;
 use crate::{Api, convert};
-use crawler_master::control::frontier::UrlQuery;
 
 pub(super) struct Master {
     pub(super) api: Api,
@@ -113,6 +112,14 @@ impl CrawlerMaster for Master {
         answer(api.delete_schedule(&origin, &request.into_inner().name)).await
     }
 
+    async fn list_runs(
+        &self,
+        request: Request<proto::ResourceRequest>,
+    ) -> Answer<proto::ListRunsResponse> {
+        let api = self.api(&request);
+        answer(api.runs(&request.into_inner().name)).await
+    }
+
     async fn list_resources(
         &self,
         request: Request<proto::ListResourcesRequest>,
@@ -192,14 +199,10 @@ impl CrawlerMaster for Master {
         let api = self.api(&request);
         let request = request.into_inner();
         let pieces = api.plugin_bytes(&request.digest, request.offset);
-        let pieces = pieces.await.map_err(|p| p.to_status())?;
-        let chunks = pieces.map(|piece| match piece {
-            Ok(piece) => Ok(proto::PluginChunk {
-                chunk: piece.into(),
-            }),
-            Err(problem) => Err(problem.to_status()),
-        });
-        Ok(Response::new(chunks.boxed()))
+        let chunk = |piece: Bytes| proto::PluginChunk {
+            chunk: piece.into(),
+        };
+        stream(async { Ok(pieces.await?.map_ok(chunk).boxed()) }).await
     }
 
     async fn get_plugin(&self, request: Request<proto::PluginRequest>) -> Answer<proto::Plugin> {
@@ -268,8 +271,7 @@ impl CrawlerMaster for Master {
     ) -> Answer<proto::ListUrlsResponse> {
         let api = self.api(&request);
         let page = request.into_inner();
-        let urls = api.urls(&page.name, &page.state, page.page_size, &page.page_token);
-        answer(urls).await
+        answer(api.urls(&page.name, &page.state, page.page_size, &page.page_token)).await
     }
 
     async fn list_hosts(
@@ -278,8 +280,7 @@ impl CrawlerMaster for Master {
     ) -> Answer<proto::ListHostsResponse> {
         let api = self.api(&request);
         let page = request.into_inner();
-        let hosts = api.hosts(&page.name, &page.state, page.page_size, &page.page_token);
-        answer(hosts).await
+        answer(api.hosts(&page.name, &page.state, page.page_size, &page.page_token)).await
     }
 
     async fn explain_url(
@@ -287,13 +288,8 @@ impl CrawlerMaster for Master {
         request: Request<proto::ExplainUrlRequest>,
     ) -> Answer<proto::UrlExplanation> {
         let api = self.api(&request);
-        let request = request.into_inner();
-        let query = UrlQuery {
-            url: request.url,
-            method: request.method,
-            body: request.body.into(),
-        };
-        answer(api.explain_url(&request.name, query)).await
+        let (name, query) = convert::url_query(request.into_inner());
+        answer(api.explain_url(&name, query)).await
     }
 
     async fn redrive_frontier(

@@ -31,6 +31,10 @@ async fn pause_or_resume(api: &Api, pause: bool, name: PathPart, request: Reques
     answer(api.pause_resource(&origin, &name, pause).await)
 }
 
+pub(super) async fn list_runs(api: Api, name: PathPart) -> Answer {
+    answer(api.runs(&part(name)?).await)
+}
+
 pub(super) async fn set_schedule(api: Api, name: PathPart, request: Request) -> Answer {
     let (name, origin) = (part(name)?, origin(&request)?);
     let spec = json_body(request, body::schedule::EXAMPLE).await?;

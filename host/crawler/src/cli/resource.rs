@@ -15,6 +15,7 @@ use crawler_model::id::{PluginRef, ResourceName};
 mod get;
 mod hosts;
 mod list;
+mod runs;
 mod schedule;
 mod stats;
 mod wait;
@@ -90,6 +91,14 @@ pub(super) enum ResourceCommand {
     Resume {
         /// The resource
         name: ResourceName,
+    },
+    /// List the present run and up to 100 before it, each with the difference to the one before
+    #[command(after_help = "Example:\n  crawler resource runs books -o json")]
+    Runs {
+        /// The resource
+        name: ResourceName,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Let runs begin by themselves, at times or at intervals; without options, show when the next one begins
     #[command(
@@ -201,6 +210,7 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
             let phase = client.pause_resource(&name, false).await?.phase;
             table::print_line(&format!("resource {name} goes on; it is {phase}"))?;
         }
+        ResourceCommand::Runs { name, output } => runs::run(&client, &name, &output).await?,
         ResourceCommand::Schedule(args) => schedule::run(&client, *args).await?,
         ResourceCommand::Delete { name, purge } => {
             client

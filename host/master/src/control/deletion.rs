@@ -34,7 +34,8 @@ impl Control {
             let mut txn = Txn::new()
                 .guard(Guard::RevisionIs(key.clone(), present.revision))
                 .delete(key)
-                .delete(keys.schedule(name));
+                .delete(keys.schedule(name))
+                .delete(keys.runs(resource.id));
             let mut owners = Vec::new();
             let prefix = keys.shards_of(resource.id);
             for entry in catalog.store().list(&prefix).await?.entries {

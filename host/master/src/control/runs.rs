@@ -101,9 +101,10 @@ impl Control {
             assigned_node: String::new(),
             ..present.value.clone()
         };
-        let mut txn = Txn::new();
-        txn.guards.extend(guard);
         let shards = self.whole_shards(&present.value).await?;
+        let history = self.history_with(&present.value, &shards).await?;
+        let mut txn = Txn::new().put(keys.runs(resource.id), encode(&history));
+        txn.guards.extend(guard);
         // Nobody opens the frontier of a shard that is dropped: items that its sink does not have would
         // stay there.
         let goes = |id: &ShardId| present.value.has_shard(*id) && !resource.has_shard(*id);

@@ -8,7 +8,7 @@ use crate::access::methods::METHODS;
 use crawler_testing::schema::SchemaCheck;
 
 /// Answers of `answers.json`, up to a comma in the name, and their messages.
-const ANSWERS: [(&str, &str); 18] = [
+const ANSWERS: [(&str, &str); 19] = [
     ("drained", "DrainNodeResponse"),
     ("explanation", "UrlExplanation"),
     ("hosts", "ListHostsResponse"),
@@ -23,6 +23,7 @@ const ANSWERS: [(&str, &str); 18] = [
     ("redriven", "RedriveResponse"),
     ("resource", "Resource"),
     ("resources", "ListResourcesResponse"),
+    ("runs", "ListRunsResponse"),
     ("schedule", "Schedule"),
     ("statistics", "RunStatistics"),
     ("stats", "FrontierStats"),

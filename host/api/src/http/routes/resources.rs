@@ -245,5 +245,17 @@ pub(super) fn resources() -> Vec<Route> {
                 ..RouteDocs::default()
             },
         ),
+        Route::new(
+            Method::GET,
+            "/crawler/resource/{name}/runs",
+            "ListRuns",
+            lifecycle::list_runs,
+            RouteDocs {
+                gives: &[Content::Message("ListRunsResponse")],
+                answer: r#"`{"runs":[…]}`, the latest first: the present run, and [those before it](../guide/schedules.md#runs-that-are-over)"#,
+                errors: &[(404, "")],
+                ..RouteDocs::default()
+            },
+        ),
     ]
 }

@@ -61,6 +61,43 @@ async fn a_restart_begins_a_new_run_out_of_every_phase() {
 }
 
 #[tokio::test]
+async fn runs_that_are_over_are_remembered_with_their_numbers() {
+    let bench = opened(ShardState::Finished).await;
+    let name = "a".parse().unwrap();
+    bench.restart("a").await.unwrap();
+    bench
+        .record("a", |shard| {
+            (shard.counts.parsed, shard.counts.items) = (5, 7)
+        })
+        .await;
+    bench.restart("a").await.unwrap();
+    let runs = bench.control.runs(&name).await.unwrap();
+    assert_eq!(runs.present.resource.run, Run(3));
+    let told: Vec<_> = runs
+        .earlier
+        .iter()
+        .map(|ended| {
+            (
+                ended.run.0,
+                ended.outcome.as_str(),
+                ended.pages,
+                ended.items,
+            )
+        })
+        .collect();
+    assert_eq!(told, [(1, "finished", 12, 0), (2, "stopped", 5, 7)]);
+    assert!(runs.earlier.iter().all(|ended| ended.started_at > 0));
+    // A record of a later version holds up no run.
+    let key = bench.catalog().keys().runs(runs.present.resource.id);
+    bench.write(Txn::new().put(key.clone(), "7")).await;
+    bench.restart("a").await.unwrap();
+    let runs = bench.control.runs(&name).await.unwrap();
+    assert_eq!((runs.present.resource.run, runs.earlier.len()), (Run(4), 1));
+    bench.delete("a").await.unwrap();
+    assert_eq!(bench.catalog().store().get(&key).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn what_waits_for_its_plugin_is_restarted_too() {
     let bench = bench().await;
     bench

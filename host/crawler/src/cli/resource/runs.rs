@@ -1,0 +1,136 @@
+//! `crawler resource runs`: the present run and those before it, each beside the one before.
+
+use std::time::Duration;
+
+use crawler_proto as proto;
+
+use crate::cli::args::{Format, OutputArgs};
+use crate::cli::table;
+use crawler_api::client::Client;
+use crawler_model::id::ResourceName;
+
+const HEAD: [&str; 8] = [
+    "RUN", "STARTED", "TOOK", "OUTCOME", "PAGES", "ITEMS", "DEAD", "REASON",
+];
+
+pub(super) async fn run(
+    client: &Client,
+    name: &ResourceName,
+    output: &OutputArgs,
+) -> anyhow::Result<()> {
+    let runs = client.runs(name).await?;
+    if output.format == Format::Json {
+        return table::print_json(&proto::ListRunsResponse { runs });
+    }
+    table::print(HEAD, &rows(&runs))?;
+    Ok(())
+}
+
+/// Formats runs, the latest first. The run before is the next one of the list, unless it was forgotten.
+fn rows(runs: &[proto::RunSummary]) -> Vec<[String; 8]> {
+    let befores = runs.iter().skip(1).map(Some).chain([None]);
+    let pairs = runs.iter().zip(befores);
+    let rows = pairs.map(|(run, before)| {
+        let before = before.filter(|before| before.run + 1 == run.run);
+        // The numbers of a run that goes on say nothing yet.
+        let before = before.filter(|_| run.ended_at > 0);
+        let number = |of: fn(&proto::RunSummary) -> u64| match before {
+            Some(before) => format!("{} ({})", of(run), difference(of(run), of(before))),
+            None => of(run).to_string(),
+        };
+        [
+            run.run.to_string(),
+            match run.started_at {
+                0 => String::new(),
+                at => table::time(at),
+            },
+            took(run, before),
+            run.outcome.clone(),
+            number(|run| run.pages),
+            number(|run| run.items),
+            number(|run| run.dead),
+            table::plain(&run.reason),
+        ]
+    });
+    rows.collect()
+}
+
+/// Formats a difference with its sign; none is `=`.
+fn difference(now: u64, before: u64) -> String {
+    match (now.checked_sub(before), before.checked_sub(now)) {
+        (Some(0), _) => "=".to_owned(),
+        (Some(more), _) => format!("+{more}"),
+        (None, less) => format!("-{}", less.unwrap_or_default()),
+    }
+}
+
+/// Formats the time that a run took, in seconds; empty while it goes on.
+fn took(run: &proto::RunSummary, before: Option<&proto::RunSummary>) -> String {
+    let seconds = |run: &proto::RunSummary| {
+        let is_known = run.started_at > 0 && run.ended_at > 0;
+        is_known.then(|| run.ended_at.saturating_sub(run.started_at) / 1_000)
+    };
+    let time = |seconds| humantime::format_duration(Duration::from_secs(seconds)).to_string();
+    let Some(own) = seconds(run) else {
+        return String::new();
+    };
+    match before.and_then(seconds) {
+        None => time(own),
+        Some(other) if own == other => format!("{} (=)", time(own)),
+        Some(other) => {
+            let sign = if own > other { '+' } else { '-' };
+            format!("{} ({sign}{})", time(own), time(own.abs_diff(other)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(run: u64, took_s: u64, pages: u64) -> proto::RunSummary {
+        proto::RunSummary {
+            run,
+            started_at: 1_000,
+            ended_at: 1_000 + took_s * 1_000,
+            outcome: "finished".into(),
+            pages,
+            items: 7,
+            ..proto::RunSummary::default()
+        }
+    }
+
+    #[test]
+    fn each_run_is_shown_beside_the_one_before() {
+        let goes_on = proto::RunSummary {
+            ended_at: 0,
+            outcome: "running".into(),
+            ..summary(5, 0, 3)
+        };
+        // Run 2 was forgotten.
+        let runs = [
+            goes_on,
+            summary(4, 90, 8),
+            summary(3, 60, 10),
+            summary(1, 60, 9),
+        ];
+        let rows = rows(&runs);
+        let start = "1970-01-01T00:00:01Z";
+        let expected = [
+            ["5", start, "", "running", "3", "7", "0", ""],
+            [
+                "4",
+                start,
+                "1m 30s (+30s)",
+                "finished",
+                "8 (-2)",
+                "7 (=)",
+                "0 (=)",
+                "",
+            ],
+            ["3", start, "1m", "finished", "10", "7", "0", ""],
+            ["1", start, "1m", "finished", "9", "7", "0", ""],
+        ];
+        assert_eq!(rows, expected);
+    }
+}
