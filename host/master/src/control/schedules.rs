@@ -167,12 +167,12 @@ impl Control {
         };
         if is_missed {
             return self
-                .decided(leadership, name, schedule, ScheduleOutcome::Missed, now)
+                .start_nothing(leadership, name, schedule, ScheduleOutcome::Missed, now)
                 .await;
         }
         if present.value.paused {
             return self
-                .decided(leadership, name, schedule, ScheduleOutcome::Paused, now)
+                .start_nothing(leadership, name, schedule, ScheduleOutcome::Paused, now)
                 .await;
         }
         let overlap = schedule.value.spec.overlap;
@@ -187,7 +187,7 @@ impl Control {
                 }
                 Overlap::Skip | Overlap::Restart => {
                     return self
-                        .decided(leadership, name, schedule, ScheduleOutcome::Skipped, now)
+                        .start_nothing(leadership, name, schedule, ScheduleOutcome::Skipped, now)
                         .await;
                 }
             }
@@ -214,7 +214,7 @@ impl Control {
     }
 
     /// Writes a decision that starts nothing.
-    async fn decided(
+    async fn start_nothing(
         &self,
         leadership: &Leadership,
         name: &ResourceName,
