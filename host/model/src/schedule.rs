@@ -132,15 +132,21 @@ impl Schedule {
     /// Returns the time at which the due time starts its run: the jitter later. `None` if nothing is due any more.
     pub fn starts_at(&self) -> Option<UnixMillis> {
         let due = self.due?;
+        Some(self.start_of(due))
+    }
+
+    /// Returns the time at which a due time starts its run.
+    fn start_of(&self, due: UnixMillis) -> UnixMillis {
         let following = next_due(&self.spec, self.since, due);
-        // The run begins before the next due time, so that no two of them change places.
+        // The run begins well before the next due time, so that a start that is a bit late is not taken for that of the
+        // next one.
         let room = following.map_or(u64::MAX, |following| following.saturating_sub(due));
-        let room = room.min(self.spec.jitter_ms.saturating_add(1));
+        let room = (room / 4 * 3).min(self.spec.jitter_ms.saturating_add(1));
         let delay = match room {
             0 | 1 => 0,
             room => hash(self.resource, due) % room,
         };
-        Some(due.saturating_add(delay))
+        due.saturating_add(delay)
     }
 
     /// Returns the times at which there is nothing to be done.
@@ -180,14 +186,14 @@ impl Schedule {
         ScheduleStep::Decide { due, is_missed }
     }
 
-    /// Returns the schedule after a decision about its due time. Due times that have passed meanwhile are part of the
-    /// same decision.
+    /// Returns the schedule after a decision about its due time. Later due times whose starts have passed meanwhile are
+    /// part of the same decision, but none that can still start in time is missed.
     pub fn decided(&self, outcome: ScheduleOutcome, now: UnixMillis) -> Self {
         let Some(due) = self.due else {
             return self.clone();
         };
         Self {
-            due: next_due(&self.spec, self.since, due.max(now)),
+            due: self.due_after(due, outcome == ScheduleOutcome::Missed, now),
             computed_at: now,
             waits: false,
             last: Some(ScheduleDecision {
@@ -204,6 +210,27 @@ impl Schedule {
         Self {
             waits: true,
             ..self.clone()
+        }
+    }
+
+    /// Returns the first later due time that a decision at this time leaves to be decided.
+    fn due_after(&self, due: UnixMillis, is_missed: bool, now: UnixMillis) -> Option<UnixMillis> {
+        // No due time before this can still start in time.
+        let span = MISSED_AFTER_MS
+            .saturating_add(self.spec.jitter_ms)
+            .saturating_add(1);
+        let mut after = due.max(now.saturating_sub(span));
+        loop {
+            let next = next_due(&self.spec, self.since, after)?;
+            let starts_at = self.start_of(next);
+            let is_left = match is_missed {
+                true => starts_at.saturating_add(MISSED_AFTER_MS) >= now,
+                false => starts_at > now,
+            };
+            if is_left {
+                return Some(next);
+            }
+            after = next;
         }
     }
 

@@ -280,8 +280,11 @@ fn a_start_is_late_by_its_jitter_and_every_leader_agrees() {
         let starts = (0..24).map(|_| {
             let (due, starts_at) = (schedule.due.unwrap(), schedule.starts_at().unwrap());
             // A jitter that is longer than the time until the next instant is cut.
-            assert!((due..due + HOUR).contains(&starts_at), "{due} {starts_at}");
-            schedule = schedule.decided(ScheduleOutcome::Skipped, starts_at);
+            let latest = due + HOUR / 4 * 3;
+            assert!((due..latest).contains(&starts_at), "{due} {starts_at}");
+            // A leader notices it a bit late.
+            schedule = schedule.decided(ScheduleOutcome::Skipped, starts_at + 5_000);
+            assert_eq!(schedule.due, Some(due + HOUR));
             starts_at - due
         });
         starts.collect::<Vec<u64>>()
@@ -411,6 +414,57 @@ fn late_is_not_missed_within_five_minutes() {
     // One that waits for the run before is late on purpose.
     let waits = schedule.waiting().step(due + DAY);
     assert_eq!(waits, decide(false));
+}
+
+#[test]
+fn a_missed_time_takes_no_later_one_with_it() {
+    let raw = RawSchedule {
+        missed: "skip".to_owned(),
+        ..raw("0 * * * *", "")
+    };
+    let mut clocked = Clocked::new(spec(raw), at("2026-01-10T00:30:00Z"));
+    // Nobody led until 2 minutes after the last of these times.
+    clocked.look(at("2026-01-10T05:02:00Z"));
+    assert_eq!(clocked.missed, 1, "one decision for all");
+    assert_eq!(clocked.started, [at("2026-01-10T05:00:00Z")]);
+    let next = clocked.schedule.due;
+    assert_eq!(next, Some(at("2026-01-10T06:00:00Z")));
+}
+
+#[test]
+fn a_late_start_leaves_what_is_still_to_start() {
+    let raw = RawSchedule {
+        jitter_ms: HOUR,
+        ..raw("0 * * * *", "")
+    };
+    let spec = spec(raw);
+    let [first, third] = ["03", "05"].map(|hour| at(&format!("2026-01-10T{hour}:00:00Z")));
+    for id in 0..20 {
+        let schedule = Schedule::new(ResourceId(id), spec.clone(), first - MINUTE);
+        let start_of_third = schedule.start_of(third);
+        for (now, due) in [(start_of_third - 1, third), (start_of_third, third + HOUR)] {
+            let decided = schedule.decided(ScheduleOutcome::Started { run: Run(2) }, now);
+            assert_eq!(decided.due, Some(due), "at {}", shown(now));
+        }
+    }
+}
+
+#[test]
+fn a_short_interval_with_jitter_loses_no_due_time() {
+    let begin = at("2026-01-10T00:00:00Z");
+    let spec = spec(RawSchedule {
+        every_ms: MINUTE,
+        jitter_ms: MINUTE,
+        ..RawSchedule::default()
+    });
+    let mut clocked = Clocked::new(spec, begin);
+    for n in 0..720 {
+        // Leaders look every 5 seconds at least.
+        clocked.look(begin + n * 5_000);
+    }
+    let expected: Vec<UnixMillis> = (1..60).map(|n| begin + n * MINUTE).collect();
+    assert_eq!(clocked.started, expected);
+    assert_eq!(clocked.missed, 0);
 }
 
 #[test]
