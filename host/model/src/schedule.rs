@@ -129,6 +129,22 @@ impl Schedule {
         }
     }
 
+    /// Returns the schedule with another specification. Whatever was decided stays decided. If its times are the same, what
+    /// is due stays due.
+    pub fn replaced(&self, spec: ScheduleSpec, now: UnixMillis) -> Self {
+        if spec.when == self.spec.when {
+            return Self {
+                spec,
+                ..self.clone()
+            };
+        }
+        Self {
+            due: next_due(&spec, now, self.decided_until(now)),
+            last: self.last.clone(),
+            ..Self::new(self.resource, spec, now)
+        }
+    }
+
     /// Returns the time at which the due time starts its run: the jitter later. `None` if nothing is due any more.
     pub fn starts_at(&self) -> Option<UnixMillis> {
         let due = self.due?;

@@ -14,7 +14,7 @@ use crawler_model::schedule::{
     Overlap, Schedule, ScheduleOutcome, ScheduleSpec, ScheduleStep, ScheduleView,
 };
 use crawler_process::telemetry;
-use crawler_store::catalog::{Catalog, Versioned, encode};
+use crawler_store::catalog::{Catalog, Versioned, decode, encode};
 use crawler_store::election::Leadership;
 use crawler_store::{Guard, Txn};
 
@@ -44,18 +44,24 @@ impl Control {
             if !is_repeated {
                 self.check_first_life(name, request).await?;
             }
-            if let Some(schedule) = self.schedule_of(resource).await?
-                && (is_repeated || schedule.value.spec == spec)
+            let (before, unchanged) = self.schedule_of(resource).await?;
+            if let Some(schedule) = &before
+                && (is_repeated || schedule.spec == spec)
             {
-                return Ok(view(name, schedule.value));
+                return Ok(view(name, schedule.clone()));
             }
             if is_repeated {
                 // It was taken away since.
                 return Err(ControlError::NoSchedule { name: name.clone() });
             }
             let now = self.parts.clock.unix_millis();
-            let schedule = Schedule::new(resource.id, spec.clone(), now);
-            let txn = Txn::new().put(key.clone(), encode(&schedule));
+            let schedule = match &before {
+                Some(before) => before.replaced(spec.clone(), now),
+                None => Schedule::new(resource.id, spec.clone(), now),
+            };
+            let txn = Txn::new()
+                .guard(unchanged)
+                .put(key.clone(), encode(&schedule));
             let txn = self.with_request(txn, &present, request);
             if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, due = schedule.due, "schedule set");
@@ -79,7 +85,8 @@ impl Control {
                 return Ok(());
             }
             self.check_first_life(name, request).await?;
-            if self.schedule_of(&present.value).await?.is_none() {
+            let (before, _unchanged) = self.schedule_of(&present.value).await?;
+            if before.is_none() {
                 return Err(ControlError::NoSchedule { name: name.clone() });
             }
             let txn = Txn::new().delete(key.clone());
@@ -95,9 +102,9 @@ impl Control {
     /// Returns the schedule of a resource.
     pub async fn schedule(&self, name: &ResourceName) -> Result<ScheduleView, ControlError> {
         let present = self.existing(name).await?;
-        let schedule = self.schedule_of(&present.value).await?;
+        let (schedule, _unchanged) = self.schedule_of(&present.value).await?;
         let none = || ControlError::NoSchedule { name: name.clone() };
-        Ok(view(name, schedule.ok_or_else(none)?.value))
+        Ok(view(name, schedule.ok_or_else(none)?))
     }
 
     /// Records of the store, for the loop that looks at all schedules.
@@ -273,15 +280,22 @@ impl Control {
         self.over(txn, present, &resource)
     }
 
-    /// Returns the schedule of this life of a resource.
+    /// Returns the schedule of this life of a resource, and the guard that its key is as it was read.
     async fn schedule_of(
         &self,
         resource: &Resource,
-    ) -> Result<Option<Versioned<Schedule>>, ControlError> {
+    ) -> Result<(Option<Schedule>, Guard), ControlError> {
         let catalog = &self.parts.catalog;
         let key = catalog.keys().schedule(&resource.spec.name);
-        let schedule: Option<Versioned<Schedule>> = catalog.read(&key).await?;
-        Ok(schedule.filter(|schedule| schedule.value.resource == resource.id))
+        let entry = catalog.store().get(&key).await?;
+        let unchanged = match &entry {
+            Some(entry) => Guard::RevisionIs(key, entry.revision),
+            None => Guard::Absent(key),
+        };
+        let schedule: Option<Versioned<Schedule>> = entry.as_ref().map(decode).transpose()?;
+        let schedule = schedule.map(|schedule| schedule.value);
+        let schedule = schedule.filter(|schedule| schedule.resource == resource.id);
+        Ok((schedule, unchanged))
     }
 }
 

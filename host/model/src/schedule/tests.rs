@@ -298,6 +298,29 @@ fn a_start_is_late_by_its_jitter_and_every_leader_agrees() {
     assert_eq!(exact.starts_at(), exact.due);
 }
 
+#[test]
+fn a_replaced_schedule_keeps_what_was_decided_and_is_due() {
+    let due = at("2026-01-10T03:00:00Z");
+    let daily = || raw("0 3 * * *", "");
+    let first = Schedule::new(ResourceId(1), spec(daily()), due - HOUR);
+    let queue = RawSchedule {
+        overlap: "queue".to_owned(),
+        ..daily()
+    };
+    // No leader has decided about it yet.
+    let replaced = first.replaced(spec(queue.clone()), due + MINUTE);
+    assert_eq!(replaced.spec, spec(queue.clone()));
+    assert_eq!((replaced.since, replaced.due), (due - HOUR, Some(due)));
+    let waiting = first.waiting().replaced(spec(queue), due + MINUTE);
+    assert!(waiting.waits);
+    // It was decided, and the clock was set back to before it.
+    let decided = first.decided(ScheduleOutcome::Started { run: Run(2) }, due);
+    let now = due - MINUTE;
+    let other = decided.replaced(spec(raw("0 3,15 * * *", "")), now);
+    assert_eq!((other.since, other.due), (now, Some(due + 12 * HOUR)));
+    assert_eq!(other.last, decided.last);
+}
+
 /// A schedule whose due times start a run at once, and the instants that did.
 struct Clocked {
     schedule: Schedule,

@@ -296,7 +296,9 @@ async fn a_schedule_is_set_replaced_and_taken_away() {
     let [again, other] = ["set", "off"].map(|id| id.parse::<RequestId>().unwrap());
     for _ in 0..2 {
         let replaced = bench.control.set_schedule(&name, hourly("queue"), &again);
-        assert_eq!(replaced.await.unwrap().schedule.since, BEGIN + 10 * MINUTE);
+        let replaced = replaced.await.unwrap().schedule;
+        assert_eq!(replaced.spec, hourly("queue"));
+        assert_eq!((replaced.since, replaced.due), (first.since, first.due));
     }
     for _ in 0..2 {
         bench.control.delete_schedule(&name, &other).await.unwrap();
@@ -312,6 +314,27 @@ async fn a_schedule_is_set_replaced_and_taken_away() {
         .control
         .set_schedule(&absent, hourly("skip"), &request);
     check_refused(set.await, Code::NotFound, "there is no resource b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_replaced_at_a_due_time_starts_it_once() {
+    let (bench, clock) = clocked().await;
+    bench.end("a", ShardState::Finished).await;
+    set(&bench, hourly("skip")).await;
+    clock.step(HOUR as i64);
+    set(&bench, hourly("restart")).await;
+    let started = outcome(&bench, &clock, 0).await;
+    assert_eq!(started, ScheduleOutcome::Started { run: Run(2) });
+    let decided = schedule(&bench).await;
+    // The clock is set back to before it.
+    clock.step(-(MINUTE as i64));
+    let half_hourly = parsed(RawSchedule {
+        cron: "0,30 * * * *".to_owned(),
+        ..RawSchedule::default()
+    });
+    let replaced = set(&bench, half_hourly).await;
+    assert_eq!(replaced.last, decided.last);
+    assert_eq!(replaced.due, Some(BEGIN + HOUR + 30 * MINUTE));
 }
 
 #[tokio::test(start_paused = true)]
