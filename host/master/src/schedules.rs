@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, StreamExt as _, stream};
 use tokio::time::Instant;
 
 use super::ControlError;
@@ -27,6 +27,9 @@ const RESYNC: Duration = Duration::from_secs(10 * 60);
 const LOOK: Duration = Duration::from_secs(5);
 /// Pause before a schedule that has changed is looked at again: the outcome of a write may be unknown.
 const CHANGED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Largest number of looks at the same time: many schedules are due at full hours.
+const LOOKS_AT_ONCE: usize = 16;
 
 /// A schedule as it was last read.
 struct Followed {
@@ -52,8 +55,7 @@ pub(super) async fn run(control: &Control, leadership: &Leadership) {
         let Err(error) = follow(control, leadership, &mut backoff).await else {
             continue;
         };
-        let error = telemetry::chain(&error);
-        tracing::warn!(error, "schedules wait for the store");
+        log_wait(&error);
         tokio::time::sleep(backoff.next_delay()).await;
     }
 }
@@ -80,8 +82,16 @@ async fn follow(
         .collect();
     let read_until = Instant::now() + RESYNC;
     loop {
-        let wait = turn(control, leadership, &mut all).await?;
-        backoff.reset();
+        let wait = match turn(control, leadership, &mut all).await {
+            Ok(wait) => {
+                backoff.reset();
+                wait
+            }
+            Err(error) => {
+                log_wait(&error);
+                backoff.next_delay()
+            }
+        };
         let event = tokio::select! {
             biased;
             () = tokio::time::sleep_until(read_until) => return Ok(()),
@@ -134,41 +144,84 @@ fn take(control: &Control, all: &mut All, change: WatchEvent) -> bool {
 }
 
 /// Decides about all that is due. Returns the time until the next look.
+///
+/// # Errors
+///
+/// The first error of a schedule. All others have been looked at nevertheless.
 async fn turn(
     control: &Control,
     leadership: &Leadership,
     all: &mut All,
 ) -> Result<Duration, ControlError> {
+    // Lateness is counted up to here, so that nothing is missed because this turn takes long.
     let now = control.now();
     let mut wait = LOOK;
     let mut noisy = Vec::new();
-    for (name, Followed { quiet, .. }) in &*all {
+    for (name, Followed { schedule, quiet }) in &*all {
         match quiet.contains(&now) {
             true => wait = wait.min(Duration::from_millis(quiet.end - now)),
-            false => noisy.push(name.clone()),
+            false => noisy.push((name.clone(), schedule.clone())),
         }
     }
-    for name in noisy {
-        let Some(followed) = all.get(&name) else {
-            continue;
-        };
-        let looked = control.look_at_schedule(leadership, &name, &followed.schedule);
-        if looked.await? == Looked::Waits {
-            continue;
+    let looks = noisy.into_iter().map(|(name, schedule)| async move {
+        let looked = look(control, leadership, &name, &schedule, now).await;
+        (name, looked)
+    });
+    let looks: Vec<_> = stream::iter(looks)
+        .buffer_unordered(LOOKS_AT_ONCE)
+        .collect()
+        .await;
+    let mut failed = None;
+    for (name, looked) in looks {
+        match looked {
+            Ok(Look::Waits) => continue,
+            Ok(Look::Read(Some(schedule))) => drop(all.insert(name, Followed::of(schedule))),
+            Ok(Look::Read(None)) => drop(all.remove(&name)),
+            Err(error) => {
+                tracing::debug!(resource = %name, error = telemetry::chain(&error), "a schedule waits");
+                failed = failed.or(Some(error));
+                continue;
+            }
         }
         wait = wait.min(CHANGED_PAUSE);
-        let key = control.catalog().keys().schedule(&name);
-        match control.catalog().read(&key).await {
-            Ok(Some(schedule)) => drop(all.insert(name, Followed::of(schedule))),
-            Ok(None) => drop(all.remove(&name)),
-            Err(error @ StoreError::Record { .. }) => {
-                log_broken(&error);
-                all.remove(&name);
-            }
-            Err(error) => return Err(error.into()),
-        }
     }
-    Ok(wait)
+    failed.map_or(Ok(wait), Err)
+}
+
+/// Result of a look at a schedule.
+enum Look {
+    /// It is as it was.
+    Waits,
+    /// It may have changed, and was read again. `None` if it is gone, or does not decode.
+    Read(Option<Versioned<Schedule>>),
+}
+
+/// Looks at a schedule, and reads it again if it may have changed.
+async fn look(
+    control: &Control,
+    leadership: &Leadership,
+    name: &ResourceName,
+    schedule: &Versioned<Schedule>,
+    now: UnixMillis,
+) -> Result<Look, ControlError> {
+    let looked = control.look_at_schedule(leadership, name, schedule, now);
+    if looked.await? == Looked::Waits {
+        return Ok(Look::Waits);
+    }
+    let key = control.catalog().keys().schedule(name);
+    match control.catalog().read(&key).await {
+        Ok(schedule) => Ok(Look::Read(schedule)),
+        Err(error @ StoreError::Record { .. }) => {
+            log_broken(&error);
+            Ok(Look::Read(None))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn log_wait(error: &ControlError) {
+    let error = telemetry::chain(error);
+    tracing::warn!(error, "schedules wait for the store");
 }
 
 fn log_broken(error: &StoreError) {

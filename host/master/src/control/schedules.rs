@@ -117,7 +117,7 @@ impl Control {
         self.parts.clock.unix_millis()
     }
 
-    /// Looks at a schedule, and decides about its due time.
+    /// Looks at a schedule at a time, and decides about its due time.
     ///
     /// # Errors
     ///
@@ -127,8 +127,8 @@ impl Control {
         leadership: &Leadership,
         name: &ResourceName,
         schedule: &Versioned<Schedule>,
+        now: UnixMillis,
     ) -> Result<Looked, ControlError> {
-        let now = self.now();
         let (due, is_missed) = match schedule.value.step(now) {
             ScheduleStep::Wait => return Ok(Looked::Waits),
             ScheduleStep::SetBack(earlier) => {

@@ -56,27 +56,51 @@ impl Clock for SetClock {
     }
 }
 
-/// Store that loses the answers of some writes, whether they were carried out or not.
-struct LossyStore {
+/// Store that answers late, or loses the answers of some writes, whether they were carried out or not.
+struct FaultyStore {
     store: Arc<dyn Store>,
+    latency: Duration,
+    is_lossy: bool,
     n_commits: AtomicUsize,
 }
 
-#[async_trait]
-impl Store for LossyStore {
-    async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
-        // Others come first now and then.
+impl FaultyStore {
+    fn catalog(bench: &Bench, latency: Duration, is_lossy: bool) -> Catalog {
+        let store = Self {
+            store: bench.store.clone(),
+            latency,
+            is_lossy,
+            n_commits: AtomicUsize::new(0),
+        };
+        Catalog::new(Arc::new(store), Keys::default())
+    }
+
+    /// Waits for the latency. Others come first now and then.
+    async fn pause(&self) {
         tokio::task::yield_now().await;
+        if !self.latency.is_zero() {
+            tokio::time::sleep(self.latency).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Store for FaultyStore {
+    async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        self.pause().await;
         self.store.get(key).await
     }
 
     async fn list(&self, prefix: &str) -> Result<Listing, StoreError> {
-        tokio::task::yield_now().await;
+        self.pause().await;
         self.store.list(prefix).await
     }
 
     async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {
-        tokio::task::yield_now().await;
+        self.pause().await;
+        if !self.is_lossy {
+            return self.store.commit(txn).await;
+        }
         match self.n_commits.fetch_add(1, Ordering::Relaxed) % 5 {
             1 => Ok(Outcome::Unknown),
             3 => {
@@ -147,7 +171,7 @@ async fn look(bench: &Bench) -> Looked {
     let leadership = bench.control.leadership().unwrap();
     let looked = bench
         .control
-        .look_at_schedule(&leadership, &name, &schedule);
+        .look_at_schedule(&leadership, &name, &schedule, bench.control.now());
     looked.await.unwrap()
 }
 
@@ -455,15 +479,9 @@ async fn two_leaders_at_once_start_each_run_once() {
     // Both believe that they lead, and the store does not tell: the schedules alone keep them apart.
     let other_clock = SetClock::new();
     other_clock.step(-1_500);
-    let lossy = |bench: &Bench| {
-        let store = LossyStore {
-            store: bench.store.clone(),
-            n_commits: AtomicUsize::new(0),
-        };
-        Catalog::new(Arc::new(store), Keys::default())
-    };
-    let one = bench.another(clock, lossy(&bench));
-    let other = bench.another(other_clock, lossy(&bench));
+    let lossy = || FaultyStore::catalog(&bench, Duration::ZERO, true);
+    let one = bench.another(clock, lossy());
+    let other = bench.another(other_clock, lossy());
     tokio::join!(
         lead(&one, &leadership, DAY + MINUTE),
         lead(&other, &leadership, DAY + MINUTE),
@@ -475,6 +493,25 @@ async fn two_leaders_at_once_start_each_run_once() {
     let expected: BTreeSet<UnixMillis> = (1..=24).map(|n| BEGIN + n * HOUR).collect();
     assert_eq!(dues, expected);
     assert_eq!(decisions.len(), 20 * 24);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_store_makes_no_start_missed() {
+    let (bench, clock) = clocked().await;
+    let spec = ScheduleSpec {
+        makes_up: false,
+        ..hourly("restart")
+    };
+    write_scheduled(&bench, 200, |_| spec.clone()).await;
+    let slow = FaultyStore::catalog(&bench, Duration::from_secs(10), false);
+    let control = bench.another(clock, slow);
+    let leadership = bench.control.leadership().unwrap();
+    // One after the other, they would take hours.
+    lead(&control, &leadership, HOUR + 30 * MINUTE).await;
+    let decisions = decisions(bench.catalog()).await;
+    let is_started = |outcome: &ScheduleOutcome| matches!(outcome, ScheduleOutcome::Started { .. });
+    assert!(decisions.values().all(is_started), "{decisions:?}");
+    assert_eq!(decisions.len(), 200);
 }
 
 #[tokio::test(start_paused = true)]
