@@ -28,20 +28,29 @@ const LOOK: Duration = Duration::from_secs(5);
 /// Pause before a schedule that has changed is looked at again: the outcome of a write may be unknown.
 const CHANGED_PAUSE: Duration = Duration::from_millis(100);
 
+/// Pause before a run that could not be started is tried again, in milliseconds.
+const RETRY_PAUSE_MS: u64 = 30 * 1_000;
 /// Largest number of looks at the same time: many schedules are due at full hours.
 const LOOKS_AT_ONCE: usize = 16;
 
 /// A schedule as it was last read.
+#[derive(Clone)]
 struct Followed {
     schedule: Versioned<Schedule>,
     /// Times of the wall clock at which nothing is to be done about it.
     quiet: Range<UnixMillis>,
+    /// Time at which its run could first not be started.
+    failing_since: Option<UnixMillis>,
 }
 
 impl Followed {
     fn of(schedule: Versioned<Schedule>) -> Self {
         let quiet = schedule.value.quiet();
-        Self { schedule, quiet }
+        Self {
+            schedule,
+            quiet,
+            failing_since: None,
+        }
     }
 }
 
@@ -157,14 +166,15 @@ async fn turn(
     let now = control.now();
     let mut wait = LOOK;
     let mut noisy = Vec::new();
-    for (name, Followed { schedule, quiet }) in &*all {
+    for (name, followed) in &*all {
+        let quiet = &followed.quiet;
         match quiet.contains(&now) {
             true => wait = wait.min(Duration::from_millis(quiet.end - now)),
-            false => noisy.push((name.clone(), schedule.clone())),
+            false => noisy.push((name.clone(), followed.clone())),
         }
     }
-    let looks = noisy.into_iter().map(|(name, schedule)| async move {
-        let looked = look(control, leadership, &name, &schedule, now).await;
+    let looks = noisy.into_iter().map(|(name, followed)| async move {
+        let looked = look(control, leadership, &name, &followed, now).await;
         (name, looked)
     });
     let looks: Vec<_> = stream::iter(looks)
@@ -174,7 +184,19 @@ async fn turn(
     let mut failed = None;
     for (name, looked) in looks {
         match looked {
-            Ok(Look::Waits) => continue,
+            Ok(Look::Waits) => {
+                if let Some(followed) = all.get_mut(&name) {
+                    followed.failing_since = None;
+                }
+                continue;
+            }
+            Ok(Look::Fails) => {
+                if let Some(followed) = all.get_mut(&name) {
+                    followed.failing_since = followed.failing_since.or(Some(now));
+                    followed.quiet = now..now.saturating_add(RETRY_PAUSE_MS);
+                }
+                continue;
+            }
             Ok(Look::Read(Some(schedule))) => drop(all.insert(name, Followed::of(schedule))),
             Ok(Look::Read(None)) => drop(all.remove(&name)),
             Err(error) => {
@@ -192,6 +214,8 @@ async fn turn(
 enum Look {
     /// It is as it was.
     Waits,
+    /// Its run could not be started.
+    Fails,
     /// It may have changed, and was read again. `None` if it is gone, or does not decode.
     Read(Option<Versioned<Schedule>>),
 }
@@ -201,12 +225,15 @@ async fn look(
     control: &Control,
     leadership: &Leadership,
     name: &ResourceName,
-    schedule: &Versioned<Schedule>,
+    followed: &Followed,
     now: UnixMillis,
 ) -> Result<Look, ControlError> {
-    let looked = control.look_at_schedule(leadership, name, schedule, now);
-    if looked.await? == Looked::Waits {
-        return Ok(Look::Waits);
+    let (schedule, failing_since) = (&followed.schedule, followed.failing_since);
+    let looked = control.look_at_schedule(leadership, name, schedule, now, failing_since);
+    match looked.await? {
+        Looked::Waits => return Ok(Look::Waits),
+        Looked::Fails => return Ok(Look::Fails),
+        Looked::Changed => {}
     }
     let key = control.catalog().keys().schedule(name);
     match control.catalog().read(&key).await {

@@ -11,6 +11,12 @@ pub const RUNS_MAX: usize = 100;
 /// Largest number of bytes of a reason that is remembered.
 const REASON_MAX: usize = 256;
 
+/// Returns a reason as it is remembered: cut, if it is too long.
+pub(super) fn cut_reason(mut reason: String) -> String {
+    reason.truncate(reason.floor_char_boundary(REASON_MAX));
+    reason
+}
+
 /// Last runs of a resource before the present one, as the store keeps them under `runs/<id>`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RunHistory {
@@ -89,8 +95,7 @@ impl EndedRun {
             counts.add(&shard.counts);
             match &shard.state {
                 ShardState::Failed { reason } => {
-                    let mut reason = reason.clone();
-                    reason.truncate(reason.floor_char_boundary(REASON_MAX));
+                    let reason = cut_reason(reason.clone());
                     outcome = RunOutcome::Failed { reason };
                 }
                 ShardState::Finished => {}

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::crawl::UnixMillis;
 use super::id::{Digest, ResourceId, ResourceName, Run};
+use super::runs::cut_reason;
 
 use self::cron::next_in_zone;
 pub use self::cron::{Cron, Zone};
@@ -78,6 +79,13 @@ pub enum ScheduleOutcome {
 }
 
 impl ScheduleOutcome {
+    /// Creates the outcome of a start that failed, with a reason that is cut if it is too long.
+    pub fn failed(why: String) -> Self {
+        ScheduleOutcome::Failed {
+            why: cut_reason(why),
+        }
+    }
+
     /// Returns the word that the API uses.
     pub fn as_str(&self) -> &'static str {
         match self {

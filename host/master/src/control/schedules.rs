@@ -11,7 +11,7 @@ use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{RequestId, ResourceName};
 use crawler_model::resource::{Resource, ShardRecord, ShardState};
 use crawler_model::schedule::{
-    Overlap, Schedule, ScheduleOutcome, ScheduleSpec, ScheduleStep, ScheduleView,
+    MISSED_AFTER_MS, Overlap, Schedule, ScheduleOutcome, ScheduleSpec, ScheduleStep, ScheduleView,
 };
 use crawler_process::telemetry;
 use crawler_store::catalog::{Catalog, Versioned, decode, encode};
@@ -25,6 +25,8 @@ pub(crate) enum Looked {
     Waits,
     /// The record was changed, or another write came first.
     Changed,
+    /// The run could not be started. It is to be tried again.
+    Fails,
 }
 
 impl Control {
@@ -117,7 +119,8 @@ impl Control {
         self.parts.clock.unix_millis()
     }
 
-    /// Looks at a schedule at a time, and decides about its due time.
+    /// Looks at a schedule at a time, and decides about its due time. `failing_since` is the time at which its run could
+    /// first not be started.
     ///
     /// # Errors
     ///
@@ -128,6 +131,7 @@ impl Control {
         name: &ResourceName,
         schedule: &Versioned<Schedule>,
         now: UnixMillis,
+        failing_since: Option<UnixMillis>,
     ) -> Result<Looked, ControlError> {
         let (due, is_missed) = match schedule.value.step(now) {
             ScheduleStep::Wait => return Ok(Looked::Waits),
@@ -140,6 +144,8 @@ impl Control {
             ScheduleStep::Decide { due, is_missed } => (due, is_missed),
         };
         let late_ms = now.saturating_sub(due);
+        // One that was tried in time has not been missed.
+        let is_missed = is_missed && failing_since.is_none();
         let deciding = self.decide(leadership, name, schedule, is_missed, now);
         let failed = match Box::pin(deciding).await {
             Ok(looked) => return Ok(looked),
@@ -147,8 +153,13 @@ impl Control {
             Err(error) => error,
         };
         let why = telemetry::chain(&failed);
+        let failing_ms = now.saturating_sub(failing_since.unwrap_or(now));
+        if failing_ms < MISSED_AFTER_MS {
+            tracing::warn!(resource = %name, due, late_ms, error = why, "a schedule will try again to start a run");
+            return Ok(Looked::Fails);
+        }
         tracing::error!(resource = %name, due, late_ms, error = why, "a schedule cannot start a run");
-        let decided = schedule.value.decided(ScheduleOutcome::Failed { why }, now);
+        let decided = schedule.value.decided(ScheduleOutcome::failed(why), now);
         let txn = self.changed_schedule(name, schedule, &decided);
         self.commit(leadership, txn).await?;
         Ok(Looked::Changed)

@@ -263,7 +263,14 @@ fn a_schedule_is_json_that_is_read_as_it_was_written() {
     assert!(text.contains(of_spec), "{text}");
     assert!(text.contains(r#""outcome":"started","run":2"#), "{text}");
     assert_eq!(serde_json::from_str::<Schedule>(&text).unwrap(), schedule);
-    let failed = schedule.decided(ScheduleOutcome::Failed { why: "no".into() }, now + 60 * DAY);
+    let why = ScheduleOutcome::failed("é".repeat(1_000));
+    assert_eq!(
+        why,
+        ScheduleOutcome::Failed {
+            why: "é".repeat(128)
+        }
+    );
+    let failed = schedule.decided(why, now + 60 * DAY);
     let text = serde_json::to_string(&failed).unwrap();
     assert_eq!(serde_json::from_str::<Schedule>(&text).unwrap(), failed);
 }

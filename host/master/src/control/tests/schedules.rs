@@ -169,9 +169,10 @@ async fn look(bench: &Bench) -> Looked {
     let key = bench.catalog().keys().schedule(&name);
     let schedule = bench.catalog().read(&key).await.unwrap().unwrap();
     let leadership = bench.control.leadership().unwrap();
-    let looked = bench
-        .control
-        .look_at_schedule(&leadership, &name, &schedule, bench.control.now());
+    let looked =
+        bench
+            .control
+            .look_at_schedule(&leadership, &name, &schedule, bench.control.now(), None);
     looked.await.unwrap()
 }
 
@@ -289,22 +290,39 @@ async fn a_paused_resource_is_not_started_and_a_late_one_as_it_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_cannot_start_is_told_and_the_next_one_is_tried() {
-    let (bench, clock) = clocked().await;
+async fn a_start_that_fails_is_tried_again_for_five_minutes() {
+    let (bench, _clock) = clocked().await;
     bench.end("a", ShardState::Finished).await;
     set(&bench, hourly("skip")).await;
+    let leadership = bench.control.leadership().unwrap();
     // As a later version may write it.
     let (id, shard) = bench.shard("a").await;
     let key = bench.catalog().keys().shard(id);
-    bench.write(Txn::new().put(key.clone(), "{}")).await;
-    let failed = outcome(&bench, &clock, 1).await;
+    let broken = || Txn::new().put(key.clone(), "{}");
+    bench.write(broken()).await;
+    let mend = async {
+        tokio::time::sleep(Duration::from_millis(HOUR + 2 * MINUTE)).await;
+        assert_eq!(schedule(&bench).await.last, None);
+        let mended = Txn::new().put(key.clone(), encode(&shard));
+        bench.write(mended).await;
+    };
+    tokio::join!(lead(&bench.control, &leadership, HOUR + 4 * MINUTE), mend);
+    let last = schedule(&bench).await.last.unwrap();
+    assert_eq!(last.outcome, ScheduleOutcome::Started { run: Run(2) });
+    bench.write(broken()).await;
+    lead(&bench.control, &leadership, HOUR + 4 * MINUTE).await;
+    let last = schedule(&bench).await.last.unwrap();
+    assert_eq!(last.due, BEGIN + 2 * HOUR);
+    assert!(last.at >= last.due + 5 * MINUTE, "{last:?}");
     assert!(
-        matches!(&failed, ScheduleOutcome::Failed { why } if why.contains("does not decode")),
-        "{failed:?}"
+        matches!(&last.outcome, ScheduleOutcome::Failed { why } if why.contains("does not decode")),
+        "{last:?}"
     );
+    // The next one is tried as usual.
     bench.write(Txn::new().put(key, encode(&shard))).await;
-    let started = outcome(&bench, &clock, 1).await;
-    assert_eq!(started, ScheduleOutcome::Started { run: Run(2) });
+    lead(&bench.control, &leadership, HOUR).await;
+    let last = schedule(&bench).await.last.unwrap();
+    assert_eq!(last.outcome, ScheduleOutcome::Started { run: Run(3) });
 }
 
 #[tokio::test(start_paused = true)]
