@@ -58,6 +58,15 @@ pub enum ControlError {
         /// Name of the resource.
         name: ResourceName,
     },
+    /// The schedule of the resource is there, but does not decode.
+    #[error("the schedule of resource {name} was written by a later version, or is damaged")]
+    UnknownSchedule {
+        /// Name of the resource.
+        name: ResourceName,
+        /// Message of the decoder.
+        #[source]
+        source: StoreError,
+    },
     /// No version of the plugin emits items of this kind, and the present run has none.
     #[error("plugin {plugin} has no items of kind {kind:?}")]
     NoKind {

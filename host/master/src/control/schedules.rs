@@ -47,6 +47,11 @@ impl Control {
                 self.check_first_life(name, request).await?;
             }
             let (before, unchanged) = self.schedule_of(resource).await?;
+            let before = match before {
+                // The call replaces what it does not know.
+                Err(ControlError::UnknownSchedule { .. }) if !is_repeated => None,
+                before => before?,
+            };
             if let Some(schedule) = &before
                 && (is_repeated || schedule.spec == spec)
             {
@@ -88,7 +93,7 @@ impl Control {
             }
             self.check_first_life(name, request).await?;
             let (before, _unchanged) = self.schedule_of(&present.value).await?;
-            if before.is_none() {
+            if matches!(before, Ok(None)) {
                 return Err(ControlError::NoSchedule { name: name.clone() });
             }
             let txn = Txn::new().delete(key.clone());
@@ -106,7 +111,7 @@ impl Control {
         let present = self.existing(name).await?;
         let (schedule, _unchanged) = self.schedule_of(&present.value).await?;
         let none = || ControlError::NoSchedule { name: name.clone() };
-        Ok(view(name, schedule.ok_or_else(none)?))
+        Ok(view(name, schedule?.ok_or_else(none)?))
     }
 
     /// Records of the store, for the loop that looks at all schedules.
@@ -291,11 +296,12 @@ impl Control {
         self.over(txn, present, &resource)
     }
 
-    /// Returns the schedule of this life of a resource, and the guard that its key is as it was read.
+    /// Returns the schedule of this life of a resource, or that it is there and unknown, and the guard that its key is as
+    /// it was read.
     async fn schedule_of(
         &self,
         resource: &Resource,
-    ) -> Result<(Option<Schedule>, Guard), ControlError> {
+    ) -> Result<(Result<Option<Schedule>, ControlError>, Guard), ControlError> {
         let catalog = &self.parts.catalog;
         let key = catalog.keys().schedule(&resource.spec.name);
         let entry = catalog.store().get(&key).await?;
@@ -303,9 +309,17 @@ impl Control {
             Some(entry) => Guard::RevisionIs(key, entry.revision),
             None => Guard::Absent(key),
         };
-        let schedule: Option<Versioned<Schedule>> = entry.as_ref().map(decode).transpose()?;
-        let schedule = schedule.map(|schedule| schedule.value);
-        let schedule = schedule.filter(|schedule| schedule.resource == resource.id);
+        let schedule: Result<Option<Versioned<Schedule>>, _> =
+            entry.as_ref().map(decode).transpose();
+        let schedule = match schedule {
+            Ok(schedule) => Ok(schedule
+                .map(|schedule| schedule.value)
+                .filter(|schedule| schedule.resource == resource.id)),
+            Err(source) => Err(ControlError::UnknownSchedule {
+                name: resource.spec.name.clone(),
+                source,
+            }),
+        };
         Ok((schedule, unchanged))
     }
 }

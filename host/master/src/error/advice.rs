@@ -50,6 +50,7 @@ impl ControlError {
             | ControlError::NoFrontier { .. }
             | ControlError::NoDeadLetters { .. }
             | ControlError::ShardBusy { .. }
+            | ControlError::UnknownSchedule { .. }
             | ControlError::NeedsRestart { .. }
             | ControlError::Items(SinkError::Permanent { .. }) => Code::FailedPrecondition,
             ControlError::OtherResource { .. } | ControlError::OtherGeneration { .. } => {
@@ -93,6 +94,9 @@ impl ControlError {
             ControlError::NoSchedule { name } => {
                 format!("`crawler resource schedule {name} --every 1d` sets one")
             }
+            ControlError::UnknownSchedule { name, .. } => format!(
+                "upgrade all masters, replace it, or take it away with `crawler resource schedule {name} --off`"
+            ),
             ControlError::DeletedSince { .. } => "call again under another request id".into(),
             ControlError::ResourceExists { name } => {
                 format!("change it with `crawler resource update {name}`, or delete it first")

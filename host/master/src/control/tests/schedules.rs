@@ -359,6 +359,29 @@ async fn a_schedule_is_set_replaced_and_taken_away() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_unknown_schedule_can_be_replaced_and_taken_away() {
+    let (bench, _clock) = clocked().await;
+    let name = "a".parse().unwrap();
+    let key = bench.catalog().keys().schedule(&name);
+    // As a later version may write it.
+    let unknown = || Txn::new().put(key.clone(), "{}");
+    bench.write(unknown()).await;
+    check_refused(
+        bench.control.schedule(&name).await,
+        Code::FailedPrecondition,
+        "the schedule of resource a was written by a later version, or is damaged",
+    );
+    let replaced = set(&bench, hourly("skip")).await;
+    assert_eq!(schedule(&bench).await, replaced);
+    bench.write(unknown()).await;
+    let request = RequestId::random();
+    let deleted = bench.control.delete_schedule(&name, &request);
+    deleted.await.unwrap();
+    let none = "resource a has no schedule";
+    check_refused(bench.control.schedule(&name).await, Code::NotFound, none);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_schedule_replaced_at_a_due_time_starts_it_once() {
     let (bench, clock) = clocked().await;
     bench.end("a", ShardState::Finished).await;
