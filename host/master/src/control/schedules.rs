@@ -188,14 +188,16 @@ impl Control {
                 .await?;
             return Ok(Looked::Changed);
         };
-        if is_missed {
+        let outcome = match (is_missed, present.value.paused) {
+            (true, _) => Some(ScheduleOutcome::Missed),
+            // The start goes on waiting: a pause may be short.
+            (false, true) if schedule.value.waits => return Ok(Looked::Waits),
+            (false, true) => Some(ScheduleOutcome::Paused),
+            (false, false) => None,
+        };
+        if let Some(outcome) = outcome {
             return self
-                .start_nothing(leadership, name, schedule, ScheduleOutcome::Missed, now)
-                .await;
-        }
-        if present.value.paused {
-            return self
-                .start_nothing(leadership, name, schedule, ScheduleOutcome::Paused, now)
+                .start_nothing(leadership, name, schedule, outcome, now)
                 .await;
         }
         let overlap = schedule.value.spec.overlap;

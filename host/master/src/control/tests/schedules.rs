@@ -183,6 +183,12 @@ async fn outcome(bench: &Bench, clock: &SetClock, hours: u64) -> ScheduleOutcome
     schedule(bench).await.last.unwrap().outcome
 }
 
+async fn pause(bench: &Bench, pause: bool) {
+    let (name, request) = ("a".parse().unwrap(), RequestId::random());
+    let paused = bench.control.pause_resource(&name, pause, &request);
+    paused.await.unwrap();
+}
+
 async fn run_of(bench: &Bench) -> Run {
     let name = "a".parse().unwrap();
     bench.control.resource(&name).await.unwrap().resource.run
@@ -244,6 +250,21 @@ async fn a_queued_start_waits_for_the_end_and_is_not_missed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_queued_start_outlasts_a_pause() {
+    let (bench, clock) = clocked().await;
+    set(&bench, hourly("queue")).await;
+    clock.step(HOUR as i64);
+    assert_eq!(look(&bench).await, Looked::Changed);
+    pause(&bench, true).await;
+    bench.end("a", ShardState::Finished).await;
+    assert_eq!(look(&bench).await, Looked::Waits);
+    assert!(schedule(&bench).await.waits);
+    pause(&bench, false).await;
+    let started = outcome(&bench, &clock, 0).await;
+    assert_eq!(started, ScheduleOutcome::Started { run: Run(2) });
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_restart_by_schedule_ends_the_run_before() {
     let (bench, clock) = clocked().await;
     set(&bench, hourly("restart")).await;
@@ -260,18 +281,9 @@ async fn a_paused_resource_is_not_started_and_a_late_one_as_it_says() {
     let (bench, clock) = clocked().await;
     bench.end("a", ShardState::Finished).await;
     set(&bench, hourly("skip")).await;
-    let name = "a".parse().unwrap();
-    let pause = |pause| {
-        let (bench, name) = (&bench, &name);
-        async move {
-            let request = RequestId::random();
-            let paused = bench.control.pause_resource(name, pause, &request);
-            paused.await.unwrap();
-        }
-    };
-    pause(true).await;
+    pause(&bench, true).await;
     assert_eq!(outcome(&bench, &clock, 1).await, ScheduleOutcome::Paused);
-    pause(false).await;
+    pause(&bench, false).await;
     let started = outcome(&bench, &clock, 25).await;
     assert_eq!(
         started,
