@@ -269,11 +269,10 @@ fn next_due(spec: &ScheduleSpec, since: UnixMillis, after: UnixMillis) -> Option
     match &spec.when {
         When::Cron { cron, zone } => next_in_zone(cron, zone, after),
         When::Every { every_ms } => {
-            let (every, since) = (i128::from(*every_ms), i128::from(since));
-            let first = i128::from(after) + 1;
-            // The grid of the interval reaches back to before the schedule was set, in case the clock does.
-            let wait = (since - first).rem_euclid(every.max(1));
-            u64::try_from(first + wait).ok()
+            // Nothing is due when the schedule was set, or before, even if the clock is set back to there.
+            let passed = after.saturating_sub(since);
+            let n_intervals = passed.checked_div(*every_ms)?.checked_add(1)?;
+            since.checked_add(n_intervals.checked_mul(*every_ms)?)
         }
     }
 }

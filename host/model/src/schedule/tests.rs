@@ -177,7 +177,12 @@ fn an_interval_is_counted_from_the_time_it_was_set() {
     assert_eq!(next(since + 6 * HOUR - 1), 6 * HOUR);
     assert_eq!(next(since + 6 * HOUR), 12 * HOUR);
     // The clock was set back to before the schedule was set.
-    assert_eq!(next_due(&spec, since, since - HOUR), Some(since));
+    let schedule = Schedule::new(ResourceId(1), spec.clone(), since);
+    assert_eq!(schedule.step(since - 2_000), ScheduleStep::Wait);
+    for back in [1, HOUR, 30 * HOUR] {
+        let due = next_due(&spec, since, since - back);
+        assert_eq!(due, Some(since + 6 * HOUR));
+    }
 }
 
 #[test]
