@@ -182,10 +182,13 @@ impl Control {
         let present = present.filter(|present| present.value.id == schedule.value.resource);
         let Some(present) = present else {
             // A master of an earlier version has deleted the resource.
-            let key = self.parts.catalog.keys().schedule(name);
-            let read = Guard::RevisionIs(key.clone(), schedule.revision);
-            self.commit(leadership, Txn::new().guard(read).delete(key))
-                .await?;
+            let keys = self.parts.catalog.keys();
+            let key = keys.schedule(name);
+            let txn = Txn::new()
+                .guard(Guard::RevisionIs(key.clone(), schedule.revision))
+                .delete(key)
+                .delete(keys.runs(schedule.value.resource));
+            self.commit(leadership, txn).await?;
             return Ok(Looked::Changed);
         };
         let outcome = match (is_missed, present.value.paused) {

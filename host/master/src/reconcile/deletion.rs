@@ -207,17 +207,19 @@ impl Reconciler {
             tracing::error!(error, resource = %deleting.name, id = %deleting.id, "a deletion waits");
             return Ok(DATA_PAUSE);
         }
-        let key = self.parts.catalog.keys().deleting(deleting.id);
+        let keys = self.parts.catalog.keys();
+        let key = keys.deleting(deleting.id);
         let txn = Txn::new().guard(Guard::RevisionIs(key.clone(), present.revision));
         let txn = match next {
             Some(next) => txn.put(key, encode(&next)),
-            // A client repeats a call within seconds, not after all this time.
-            None => deleting
-                .requests
-                .iter()
-                .fold(txn.delete(key), |txn, request| {
-                    txn.delete(self.parts.catalog.keys().ended(&deleting.name, request))
-                }),
+            None => {
+                // A leader of an earlier version left the runs behind.
+                let txn = txn.delete(key).delete(keys.runs(deleting.id));
+                // A client repeats a call within seconds, not after all this time.
+                deleting.requests.iter().fold(txn, |txn, request| {
+                    txn.delete(keys.ended(&deleting.name, request))
+                })
+            }
         };
         match self.commit(txn).await? {
             // The next step may be due already.

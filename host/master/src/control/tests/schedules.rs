@@ -425,17 +425,18 @@ async fn a_schedule_ends_with_its_resource() {
     // A master of an earlier version leaves it behind.
     bench.add("a").await.unwrap();
     bench.end("a", ShardState::Finished).await;
-    bench
-        .write(Txn::new().put(key.clone(), encode(&before)))
-        .await;
+    let runs = bench.catalog().keys().runs(before.resource);
+    let left = Txn::new().put(key.clone(), encode(&before));
+    bench.write(left.put(runs.clone(), "{}")).await;
     let name = "a".parse().unwrap();
     let text = "resource a has no schedule";
     check_refused(bench.control.schedule(&name).await, Code::NotFound, text);
     clock.step(HOUR as i64);
     assert_eq!(look(&bench).await, Looked::Changed);
     assert_eq!(run_of(&bench).await, Run(1));
-    let left: Option<Versioned<Schedule>> = bench.catalog().read(&key).await.unwrap();
-    assert_eq!(left, None);
+    for key in [key, runs] {
+        assert_eq!(bench.catalog().store().get(&key).await.unwrap(), None);
+    }
 }
 
 /// All decisions of a history, by resource and due time. Checks that none was made twice, and that each run was

@@ -304,6 +304,21 @@ async fn a_frontier_goes_at_its_age_and_the_items_stay_as_they_were_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_end_of_a_deletion_takes_earlier_runs_along() {
+    let bench = Bench::new().await;
+    let catalog = bench.reconciler.parts.catalog.clone();
+    let runs = catalog.keys().runs(shard().resource);
+    let txn = Txn::new().put(runs.clone(), "{}");
+    catalog.store().commit(txn).await.unwrap();
+    bench.delete(false, vec![owner()]).await;
+    bench.settle().await;
+    bench.set_age(MIN_AGE);
+    bench.settle().await;
+    assert_eq!(bench.record().await, None);
+    assert_eq!(catalog.store().get(&runs).await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_frontier_of_another_version_is_left_to_a_leader_that_can_read_it() {
     let bench = Bench::new().await;
     bench.crawl().await;
