@@ -52,17 +52,14 @@ impl Control {
                 Err(ControlError::UnknownSchedule { .. }) if !is_repeated => None,
                 before => before?,
             };
-            if let Some(schedule) = &before
-                && (is_repeated || schedule.spec == spec)
-            {
-                return Ok(view(name, schedule.clone()));
-            }
             if is_repeated {
-                // It was taken away since.
-                return Err(ControlError::NoSchedule { name: name.clone() });
+                // It may have been taken away since.
+                let none = || ControlError::NoSchedule { name: name.clone() };
+                return Ok(view(name, before.ok_or_else(none)?));
             }
             let now = self.parts.clock.unix_millis();
-            let schedule = match &before {
+            let schedule = match before {
+                Some(before) if before.spec == spec => before,
                 Some(before) => before.replaced(spec.clone(), now),
                 None => Schedule::new(resource.id, spec.clone(), now),
             };

@@ -346,14 +346,19 @@ async fn a_schedule_is_set_replaced_and_taken_away() {
     let first = set(&bench, hourly("skip")).await;
     assert_eq!((first.since, first.due), (BEGIN, Some(BEGIN + HOUR)));
     clock.step(10 * MINUTE as i64);
-    assert_eq!(set(&bench, hourly("skip")).await, first, "the same goes on");
-    let [again, other] = ["set", "off"].map(|id| id.parse::<RequestId>().unwrap());
+    let [same, again, other] = ["same", "set", "off"].map(|id| id.parse::<RequestId>().unwrap());
+    let unchanged = bench.control.set_schedule(&name, hourly("skip"), &same);
+    let unchanged = unchanged.await.unwrap().schedule;
+    assert_eq!(unchanged, first, "the same goes on");
     for _ in 0..2 {
         let replaced = bench.control.set_schedule(&name, hourly("queue"), &again);
         let replaced = replaced.await.unwrap().schedule;
         assert_eq!(replaced.spec, hourly("queue"));
         assert_eq!((replaced.since, replaced.due), (first.since, first.due));
     }
+    // The first call comes late a second time, and does not set its schedule again.
+    let late = bench.control.set_schedule(&name, hourly("skip"), &same);
+    assert_eq!(late.await.unwrap().schedule.spec, hourly("queue"));
     for _ in 0..2 {
         bench.control.delete_schedule(&name, &other).await.unwrap();
     }
