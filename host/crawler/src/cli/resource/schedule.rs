@@ -45,6 +45,11 @@ pub(in crate::cli) struct ScheduleArgs {
 impl ScheduleArgs {
     /// Returns the schedule that is to be set; `None` if nothing is named.
     fn raw(&self) -> Option<RawSchedule> {
+        let is_named = [&self.cron, &self.tz, &self.overlap, &self.missed]
+            .iter()
+            .any(|text| text.is_some())
+            || self.every.is_some()
+            || self.jitter.is_some();
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let raw = RawSchedule {
             cron: text(&self.cron),
@@ -54,7 +59,7 @@ impl ScheduleArgs {
             overlap: text(&self.overlap),
             missed: text(&self.missed),
         };
-        (raw != RawSchedule::default()).then_some(raw)
+        is_named.then_some(raw)
     }
 }
 
@@ -136,7 +141,29 @@ fn lines(schedule: &proto::Schedule) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser as _;
+
     use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: ScheduleArgs,
+    }
+
+    fn raw(options: &[&str]) -> Option<RawSchedule> {
+        let words = ["schedule", "books"].iter().chain(options).copied();
+        Cli::try_parse_from(words).unwrap().args.raw()
+    }
+
+    #[test]
+    fn an_empty_option_is_refused_and_not_passed_over() {
+        assert_eq!(raw(&[]), None);
+        for options in [["--every", "0s"], ["--cron", ""], ["--jitter", "0s"]] {
+            let raw = raw(&options).unwrap();
+            assert!(ScheduleSpec::try_from(raw).is_err(), "{options:?}");
+        }
+    }
 
     fn daily() -> proto::Schedule {
         proto::Schedule {
