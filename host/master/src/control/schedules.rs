@@ -8,7 +8,7 @@ use super::runs::NewRun;
 use super::{Control, MAX_TRIES};
 use crate::{Code, ControlError};
 use crawler_model::crawl::UnixMillis;
-use crawler_model::id::{RequestId, ResourceName};
+use crawler_model::id::{RequestId, ResourceId, ResourceName};
 use crawler_model::resource::{Resource, ShardRecord, ShardState};
 use crawler_model::schedule::{
     MISSED_AFTER_MS, Overlap, Schedule, ScheduleOutcome, ScheduleSpec, ScheduleStep, ScheduleView,
@@ -175,6 +175,10 @@ impl Control {
         is_missed: bool,
         now: UnixMillis,
     ) -> Result<Looked, ControlError> {
+        let Schedule { waits, spec, .. } = &schedule.value;
+        if *waits && spec.overlap == Overlap::Queue && self.goes_on(schedule.value.resource) {
+            return Ok(Looked::Waits);
+        }
         let present = self.present(name).await?;
         let present = present.filter(|present| present.value.id == schedule.value.resource);
         let Some(present) = present else {
@@ -201,7 +205,7 @@ impl Control {
                 .await;
         }
         let overlap = schedule.value.spec.overlap;
-        if overlap != Overlap::Restart && !self.is_over(&present.value, &schedule.value).await? {
+        if overlap != Overlap::Restart && !self.is_over(&present.value).await? {
             match overlap {
                 Overlap::Queue if schedule.value.waits => return Ok(Looked::Waits),
                 Overlap::Queue => {
@@ -257,21 +261,19 @@ impl Control {
         Ok(Looked::Changed)
     }
 
+    /// True if the present run of a resource goes on, as far as this master has followed. A start that waits is looked at
+    /// often, and only the end of the run is worth a read.
+    fn goes_on(&self, id: ResourceId) -> bool {
+        let Some(observed) = self.parts.replica.latest() else {
+            return false;
+        };
+        let shards = observed.shards_of(id);
+        let shards: Vec<&ShardRecord> = shards.map(|(_, shard)| &shard.value).collect();
+        !shards.is_empty() && !are_over(shards.into_iter())
+    }
+
     /// True if the present run of a resource is over, whether it finished or failed.
-    async fn is_over(
-        &self,
-        resource: &Resource,
-        schedule: &Schedule,
-    ) -> Result<bool, ControlError> {
-        if schedule.waits
-            && let Some(observed) = self.parts.replica.latest()
-        {
-            // What waits is looked at often. Only the end of the run is worth a read.
-            let shards = observed.shards_of(resource.id);
-            if !are_over(shards.map(|(_, shard)| &shard.value)) {
-                return Ok(false);
-            }
-        }
+    async fn is_over(&self, resource: &Resource) -> Result<bool, ControlError> {
         let shards = self.whole_shards(resource).await?;
         Ok(are_over(shards.values().map(|shard| &shard.value)))
     }

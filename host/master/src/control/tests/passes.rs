@@ -15,7 +15,7 @@ use crawler_store::racing_store::Read;
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Returns the present replica, which is not fed any more.
-async fn frozen(bench: &Bench) -> Replica {
+pub(super) async fn frozen(bench: &Bench) -> Replica {
     let (mut replica, feeder) = Replica::new(bench.catalog().clone(), Strategy::default());
     let scope = TaskScope::new();
     scope.spawn("replica", feeder.run(scope.stop_signal()));

@@ -8,6 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::time::{Instant, timeout};
 
+use super::passes::frozen;
 use super::*;
 use crate::control::schedules::Looked;
 use crate::lists::records;
@@ -247,6 +248,27 @@ async fn a_queued_start_waits_for_the_end_and_is_not_missed() {
     let schedule = schedule(&bench).await;
     assert_eq!(schedule.due, Some(BEGIN + 5 * HOUR));
     assert!(!schedule.waits);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_start_that_waits_reads_nothing_while_the_run_goes_on() {
+    let (mut bench, clock) = clocked().await;
+    set(&bench, hourly("queue")).await;
+    clock.step(HOUR as i64);
+    assert_eq!(look(&bench).await, Looked::Changed);
+    let running = frozen(&bench).await;
+    let unfed = std::mem::replace(&mut bench.control.parts.replica, running);
+    // The record cannot be read, and nobody asks for it.
+    let key = bench.catalog().keys().resource(&"a".parse().unwrap());
+    let resource = bench.catalog().store().get(&key).await.unwrap().unwrap();
+    bench.write(Txn::new().put(key.clone(), "{}")).await;
+    assert_eq!(look(&bench).await, Looked::Waits);
+    bench.write(Txn::new().put(key, resource.value)).await;
+    bench.end("a", ShardState::Finished).await;
+    // Nothing is known of the run without a replica, so the end is read.
+    bench.control.parts.replica = unfed;
+    let started = outcome(&bench, &clock, 0).await;
+    assert_eq!(started, ScheduleOutcome::Started { run: Run(2) });
 }
 
 #[tokio::test(start_paused = true)]
