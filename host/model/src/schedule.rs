@@ -260,7 +260,15 @@ impl Schedule {
 
     /// Returns the time up to which nothing may start again.
     fn decided_until(&self, now: UnixMillis) -> UnixMillis {
-        self.last.as_ref().map_or(now, |last| last.due.max(now))
+        let Some(last) = &self.last else {
+            return now;
+        };
+        // A decision may stand for several due times. They stay decided if the clock was put right by some minutes. If it was
+        // far ahead, they are still to come.
+        match last.at.saturating_sub(now) <= MISSED_AFTER_MS {
+            true => last.at.max(last.due).max(now),
+            false => last.due.max(now),
+        }
     }
 }
 

@@ -411,6 +411,21 @@ fn a_step_backwards_starts_nothing_again() {
 }
 
 #[test]
+fn a_small_step_backwards_leaves_a_decision_for_many_whole() {
+    let begin = at("2026-01-10T02:59:30Z");
+    let mut clocked = Clocked::new(spec(raw("* * * * *", "")), begin);
+    // Nobody led for ten minutes.
+    clocked.look(begin + 10 * MINUTE);
+    assert_eq!(clocked.started, [at("2026-01-10T03:00:00Z")]);
+    for now in [8, 9, 10] {
+        clocked.look(begin + now * MINUTE);
+        assert_eq!(clocked.started.len(), 1);
+    }
+    clocked.look(begin + 11 * MINUTE);
+    assert_eq!(clocked.started[1..], [at("2026-01-10T03:10:00Z")]);
+}
+
+#[test]
 fn a_step_forwards_starts_one_run_or_none_as_the_schedule_says() {
     let begin = at("2026-01-10T02:30:00Z");
     for (missed, n_started, n_missed) in [("once", 1, 0), ("skip", 0, 1)] {
