@@ -221,7 +221,7 @@ impl Selection {
         for choice in &self.fields {
             if let Some(value) = fields.get(&choice.from) {
                 let comma = if json.len() > 1 { "," } else { "" };
-                let name = serde_json::Value::from(choice.to.as_str());
+                let name = Value::from(choice.to.as_str());
                 json.push_str(&format!("{comma}{name}:{}", value.get()));
             }
         }

@@ -99,7 +99,7 @@ fn resources(found: &mut Answers) {
         present: empty_resource(),
         earlier: vec![ended(1, failed), ended(2, RunOutcome::Stopped)],
     };
-    let mut runs = super::runs(view);
+    let mut runs = runs(view);
     let present = runs.runs.remove(0);
     assert_eq!(present.run, empty_resource().resource.run.0);
     add(found, "runs", runs);

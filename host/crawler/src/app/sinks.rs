@@ -350,7 +350,7 @@ mod tests {
     }
 
     /// Returns the sinks of a config file in this folder.
-    fn declared(folder: &std::path::Path, text: &str) -> Vec<SinkConfig> {
+    fn declared(folder: &Path, text: &str) -> Vec<SinkConfig> {
         let path = folder.join("crawler.toml");
         std::fs::write(&path, text).unwrap();
         crate::config::load(Some(&path)).unwrap().sinks
