@@ -52,6 +52,13 @@ impl Followed {
             failing_since: None,
         }
     }
+
+    /// Returns the schedule that was read now. Everything that is known about it stays, unless its record has changed.
+    fn read(known: Option<Self>, schedule: Versioned<Schedule>) -> Self {
+        known
+            .filter(|known| known.schedule.revision == schedule.revision)
+            .unwrap_or_else(|| Self::of(schedule))
+    }
 }
 
 /// Schedules by the names of their resources.
@@ -60,8 +67,9 @@ type All = BTreeMap<ResourceName, Followed>;
 /// Starts what is due, for one term of a leader. It is cancelled at the end of the term.
 pub(super) async fn run(control: &Control, leadership: &Leadership) {
     let mut backoff = Backoff::new(Duration::from_millis(100), LOOK);
+    let mut all = All::new();
     loop {
-        let Err(error) = follow(control, leadership, &mut backoff).await else {
+        let Err(error) = follow(control, leadership, &mut all, &mut backoff).await else {
             continue;
         };
         log_wait(&error);
@@ -73,6 +81,7 @@ pub(super) async fn run(control: &Control, leadership: &Leadership) {
 async fn follow(
     control: &Control,
     leadership: &Leadership,
+    all: &mut All,
     backoff: &mut Backoff,
 ) -> Result<(), ControlError> {
     let catalog = control.catalog();
@@ -83,15 +92,17 @@ async fn follow(
         log_broken(error);
     }
     let records = scan.records.into_iter();
-    let mut all: All = records
+    let mut known = std::mem::take(all);
+    *all = records
         .filter_map(|(key, schedule)| {
             let name = catalog.keys().parse_schedule(&key)?;
-            Some((name, Followed::of(schedule)))
+            let followed = Followed::read(known.remove(&name), schedule);
+            Some((name, followed))
         })
         .collect();
     let read_until = Instant::now() + RESYNC;
     loop {
-        let wait = match turn(control, leadership, &mut all).await {
+        let wait = match turn(control, leadership, all).await {
             Ok(wait) => {
                 backoff.reset();
                 wait
@@ -110,7 +121,7 @@ async fn follow(
         // All changes that have arrived by now are looked at together.
         let mut event = Some(event);
         while let Some(change) = event {
-            if !take(control, &mut all, change) {
+            if !take(control, all, change) {
                 return Ok(());
             }
             event = watch.next().now_or_never().transpose()?;
@@ -197,7 +208,11 @@ async fn turn(
                 }
                 continue;
             }
-            Ok(Look::Read(Some(schedule))) => drop(all.insert(name, Followed::of(schedule))),
+            Ok(Look::Read(Some(schedule))) => {
+                // The write was lost if the record is as it was.
+                let followed = Followed::read(all.remove(&name), schedule);
+                all.insert(name, followed);
+            }
             Ok(Look::Read(None)) => drop(all.remove(&name)),
             Err(error) => {
                 tracing::debug!(resource = %name, error = telemetry::chain(&error), "a schedule waits");

@@ -360,6 +360,33 @@ async fn a_start_that_fails_is_tried_again_for_five_minutes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_start_that_failed_is_recorded_soon_after_a_lost_write() {
+    let (bench, clock) = clocked().await;
+    bench.end("a", ShardState::Finished).await;
+    set(&bench, hourly("skip")).await;
+    let leadership = bench.control.leadership().unwrap();
+    let (id, _) = bench.shard("a").await;
+    let key = bench.catalog().keys().shard(id);
+    // As a later version may write it.
+    bench.write(Txn::new().put(key, "{}")).await;
+    let lossy = FaultyStore::catalog(&bench, Duration::ZERO, true);
+    let control = bench.another(clock, lossy);
+    // The second write of this master is the first one that is lost: that of the failure at two o'clock.
+    lead(&control, &leadership, 2 * HOUR + 20 * MINUTE).await;
+    let last = schedule(&bench).await.last.unwrap();
+    assert!(
+        matches!(&last.outcome, ScheduleOutcome::Failed { .. }),
+        "{last:?}"
+    );
+    assert_eq!(last.due, BEGIN + 2 * HOUR);
+    let after_ms = last.at - last.due;
+    assert!(
+        (5 * MINUTE..6 * MINUTE).contains(&after_ms),
+        "after {after_ms} ms"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_schedule_is_set_replaced_and_taken_away() {
     let (bench, clock) = clocked().await;
     let name = "a".parse().unwrap();
