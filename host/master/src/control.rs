@@ -48,7 +48,7 @@ pub use plugins::Push;
 pub use precondition::Precondition;
 pub use reads::ResourceQuery;
 pub use run_history::RunsView;
-pub(super) use schedules::Looked;
+pub(super) use schedules::{Looked, Seen};
 
 /// Largest number of times that a call looks again after losing to another write.
 const MAX_TRIES: usize = 20;

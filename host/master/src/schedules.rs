@@ -11,10 +11,10 @@ use futures::{FutureExt as _, StreamExt as _, stream};
 use tokio::time::Instant;
 
 use super::ControlError;
-use super::control::{Control, Looked};
+use super::control::{Control, Looked, Seen};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::ResourceName;
-use crawler_model::schedule::Schedule;
+use crawler_model::schedule::{Schedule, ScheduleStep};
 use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
 use crawler_store::catalog::{Scan, Versioned, decode};
@@ -39,8 +39,8 @@ struct Followed {
     schedule: Versioned<Schedule>,
     /// Times of the wall clock at which nothing is to be done about it.
     quiet: Range<UnixMillis>,
-    /// Time at which its run could first not be started.
-    failing_since: Option<UnixMillis>,
+    /// Observations about its due time.
+    seen: Seen,
 }
 
 impl Followed {
@@ -49,7 +49,7 @@ impl Followed {
         Self {
             schedule,
             quiet,
-            failing_since: None,
+            seen: Seen::default(),
         }
     }
 
@@ -58,6 +58,13 @@ impl Followed {
         known
             .filter(|known| known.schedule.revision == schedule.revision)
             .unwrap_or_else(|| Self::of(schedule))
+    }
+
+    /// Takes note of a due time that is noticed now.
+    fn notice(&mut self, now: UnixMillis) {
+        if let ScheduleStep::Decide { is_missed, .. } = self.schedule.value.step(now) {
+            self.seen.is_in_time |= !is_missed;
+        }
     }
 }
 
@@ -177,11 +184,14 @@ async fn turn(
     let now = control.now();
     let mut wait = LOOK;
     let mut noisy = Vec::new();
-    for (name, followed) in &*all {
+    for (name, followed) in &mut *all {
         let quiet = &followed.quiet;
         match quiet.contains(&now) {
             true => wait = wait.min(Duration::from_millis(quiet.end - now)),
-            false => noisy.push((name.clone(), followed.clone())),
+            false => {
+                followed.notice(now);
+                noisy.push((name.clone(), followed.clone()));
+            }
         }
     }
     let looks = noisy.into_iter().map(|(name, followed)| async move {
@@ -197,13 +207,13 @@ async fn turn(
         match looked {
             Ok(Look::Waits) => {
                 if let Some(followed) = all.get_mut(&name) {
-                    followed.failing_since = None;
+                    followed.seen = Seen::default();
                 }
                 continue;
             }
             Ok(Look::Fails) => {
                 if let Some(followed) = all.get_mut(&name) {
-                    followed.failing_since = followed.failing_since.or(Some(now));
+                    followed.seen.failing_since.get_or_insert(now);
                     followed.quiet = now..now.saturating_add(RETRY_PAUSE_MS);
                 }
                 continue;
@@ -243,8 +253,8 @@ async fn look(
     followed: &Followed,
     now: UnixMillis,
 ) -> Result<Look, ControlError> {
-    let (schedule, failing_since) = (&followed.schedule, followed.failing_since);
-    let looked = control.look_at_schedule(leadership, name, schedule, now, failing_since);
+    let (schedule, seen) = (&followed.schedule, followed.seen);
+    let looked = control.look_at_schedule(leadership, name, schedule, now, seen);
     match looked.await? {
         Looked::Waits => return Ok(Look::Waits),
         Looked::Fails => return Ok(Look::Fails),

@@ -29,6 +29,15 @@ pub(crate) enum Looked {
     Fails,
 }
 
+/// Observations of a leader about a due time that is not decided yet.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Seen {
+    /// True if it was noticed in time, so that it cannot be missed any more.
+    pub(crate) is_in_time: bool,
+    /// Time at which its run could first not be started.
+    pub(crate) failing_since: Option<UnixMillis>,
+}
+
 impl Control {
     /// Sets the schedule of a resource. One that is the same already goes on as it is.
     pub async fn set_schedule(
@@ -121,8 +130,7 @@ impl Control {
         self.parts.clock.unix_millis()
     }
 
-    /// Looks at a schedule at a time, and decides about its due time. `failing_since` is the time at which its run could
-    /// first not be started.
+    /// Looks at a schedule at a time, and decides about its due time.
     ///
     /// # Errors
     ///
@@ -133,7 +141,7 @@ impl Control {
         name: &ResourceName,
         schedule: &Versioned<Schedule>,
         now: UnixMillis,
-        failing_since: Option<UnixMillis>,
+        seen: Seen,
     ) -> Result<Looked, ControlError> {
         let (due, is_missed) = match schedule.value.step(now) {
             ScheduleStep::Wait => return Ok(Looked::Waits),
@@ -146,8 +154,7 @@ impl Control {
             ScheduleStep::Decide { due, is_missed } => (due, is_missed),
         };
         let late_ms = now.saturating_sub(due);
-        // One that was tried in time has not been missed.
-        let is_missed = is_missed && failing_since.is_none();
+        let is_missed = is_missed && !seen.is_in_time;
         let deciding = self.decide(leadership, name, schedule, is_missed, now);
         let failed = match Box::pin(deciding).await {
             Ok(looked) => return Ok(looked),
@@ -155,7 +162,7 @@ impl Control {
             Err(error) => error,
         };
         let why = telemetry::chain(&failed);
-        let failing_ms = now.saturating_sub(failing_since.unwrap_or(now));
+        let failing_ms = now.saturating_sub(seen.failing_since.unwrap_or(now));
         if failing_ms < MISSED_AFTER_MS {
             tracing::warn!(resource = %name, due, late_ms, error = why, "a schedule will try again to start a run");
             return Ok(Looked::Fails);

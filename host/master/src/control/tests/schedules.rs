@@ -2,6 +2,7 @@
 //! The clock of tokio is paused, and the wall clock follows it until a test sets it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::passes::frozen;
 use super::*;
-use crate::control::schedules::Looked;
+use crate::control::schedules::{Looked, Seen};
 use crate::lists::records;
 use crate::schedules;
 use crawler_model::crawl::UnixMillis;
@@ -57,30 +58,44 @@ impl Clock for SetClock {
     }
 }
 
-/// Store that answers late, or loses the answers of some writes, whether they were carried out or not.
+/// Store that answers late, is away for a while, or loses the answers of some writes, whether they were carried out or
+/// not.
 struct FaultyStore {
     store: Arc<dyn Store>,
     latency: Duration,
     is_lossy: bool,
+    /// Times at which it does not answer.
+    away: Range<Instant>,
     n_commits: AtomicUsize,
 }
 
 impl FaultyStore {
-    fn catalog(bench: &Bench, latency: Duration, is_lossy: bool) -> Catalog {
-        let store = Self {
+    fn new(bench: &Bench) -> Self {
+        let now = Instant::now();
+        Self {
             store: bench.store.clone(),
-            latency,
-            is_lossy,
+            latency: Duration::ZERO,
+            is_lossy: false,
+            away: now..now,
             n_commits: AtomicUsize::new(0),
-        };
-        Catalog::new(Arc::new(store), Keys::default())
+        }
+    }
+
+    fn catalog(self) -> Catalog {
+        Catalog::new(Arc::new(self), Keys::default())
     }
 
     /// Waits for the latency. Others come first now and then.
-    async fn pause(&self) {
+    async fn pause(&self) -> Result<(), StoreError> {
         tokio::task::yield_now().await;
         if !self.latency.is_zero() {
             tokio::time::sleep(self.latency).await;
+        }
+        match self.away.contains(&Instant::now()) {
+            true => Err(StoreError::Unavailable {
+                why: "it is away".to_owned(),
+            }),
+            false => Ok(()),
         }
     }
 }
@@ -88,17 +103,17 @@ impl FaultyStore {
 #[async_trait]
 impl Store for FaultyStore {
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
-        self.pause().await;
+        self.pause().await?;
         self.store.get(key).await
     }
 
     async fn list(&self, prefix: &str) -> Result<Listing, StoreError> {
-        self.pause().await;
+        self.pause().await?;
         self.store.list(prefix).await
     }
 
     async fn commit(&self, txn: Txn) -> Result<Outcome, StoreError> {
-        self.pause().await;
+        self.pause().await?;
         if !self.is_lossy {
             return self.store.commit(txn).await;
         }
@@ -170,10 +185,10 @@ async fn look(bench: &Bench) -> Looked {
     let key = bench.catalog().keys().schedule(&name);
     let schedule = bench.catalog().read(&key).await.unwrap().unwrap();
     let leadership = bench.control.leadership().unwrap();
-    let looked =
-        bench
-            .control
-            .look_at_schedule(&leadership, &name, &schedule, bench.control.now(), None);
+    let (now, seen) = (bench.control.now(), Seen::default());
+    let looked = bench
+        .control
+        .look_at_schedule(&leadership, &name, &schedule, now, seen);
     looked.await.unwrap()
 }
 
@@ -369,8 +384,11 @@ async fn a_start_that_failed_is_recorded_soon_after_a_lost_write() {
     let key = bench.catalog().keys().shard(id);
     // As a later version may write it.
     bench.write(Txn::new().put(key, "{}")).await;
-    let lossy = FaultyStore::catalog(&bench, Duration::ZERO, true);
-    let control = bench.another(clock, lossy);
+    let lossy = FaultyStore {
+        is_lossy: true,
+        ..FaultyStore::new(&bench)
+    };
+    let control = bench.another(clock, lossy.catalog());
     // The second write of this master is the first one that is lost: that of the failure at two o'clock.
     lead(&control, &leadership, 2 * HOUR + 20 * MINUTE).await;
     let last = schedule(&bench).await.last.unwrap();
@@ -587,7 +605,13 @@ async fn two_leaders_at_once_start_each_run_once() {
     // Both believe that they lead, and the store does not tell: the schedules alone keep them apart.
     let other_clock = SetClock::new();
     other_clock.step(-1_500);
-    let lossy = || FaultyStore::catalog(&bench, Duration::ZERO, true);
+    let lossy = || {
+        let store = FaultyStore {
+            is_lossy: true,
+            ..FaultyStore::new(&bench)
+        };
+        store.catalog()
+    };
     let one = bench.another(clock, lossy());
     let other = bench.another(other_clock, lossy());
     tokio::join!(
@@ -611,8 +635,11 @@ async fn a_slow_store_makes_no_start_missed() {
         ..hourly("restart")
     };
     write_scheduled(&bench, 200, |_| spec.clone()).await;
-    let slow = FaultyStore::catalog(&bench, Duration::from_secs(10), false);
-    let control = bench.another(clock, slow);
+    let slow = FaultyStore {
+        latency: Duration::from_secs(10),
+        ..FaultyStore::new(&bench)
+    };
+    let control = bench.another(clock, slow.catalog());
     let leadership = bench.control.leadership().unwrap();
     // One after the other, they would take hours.
     lead(&control, &leadership, HOUR + 30 * MINUTE).await;
@@ -620,6 +647,29 @@ async fn a_slow_store_makes_no_start_missed() {
     let is_started = |outcome: &ScheduleOutcome| matches!(outcome, ScheduleOutcome::Started { .. });
     assert!(decisions.values().all(is_started), "{decisions:?}");
     assert_eq!(decisions.len(), 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_makes_no_noticed_start_missed() {
+    let (bench, clock) = clocked().await;
+    let spec = ScheduleSpec {
+        makes_up: false,
+        ..hourly("restart")
+    };
+    set(&bench, spec).await;
+    // It is away when the run is due, and when all schedules are to be read anew.
+    let from = clock.started + Duration::from_millis(HOUR - MINUTE);
+    let away = FaultyStore {
+        away: from..from + Duration::from_millis(12 * MINUTE),
+        ..FaultyStore::new(&bench)
+    };
+    let control = bench.another(clock, away.catalog());
+    let leadership = bench.control.leadership().unwrap();
+    tokio::time::sleep(Duration::from_millis(HOUR - 5 * MINUTE)).await;
+    lead(&control, &leadership, 20 * MINUTE).await;
+    let last = schedule(&bench).await.last.unwrap();
+    assert_eq!(last.outcome, ScheduleOutcome::Started { run: Run(2) });
+    assert!(last.at >= last.due + 11 * MINUTE, "{last:?}");
 }
 
 #[tokio::test(start_paused = true)]
