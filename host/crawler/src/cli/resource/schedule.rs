@@ -121,9 +121,9 @@ fn lines(schedule: &proto::Schedule) -> Vec<String> {
                 "skipped" => format!("{due}, started nothing: the run before was not over"),
                 "paused" => format!("{due}, started nothing: the resource was paused"),
                 "missed" => format!("{due}, missed: noticed at {}", table::time(last.at)),
-                "failed" => format!("{due}, failed: {}", last.reason),
+                "failed" => format!("{due}, failed: {}", table::plain(&last.reason)),
                 // A later version may have further words.
-                other => format!("{due}, {other}"),
+                other => format!("{due}, {}", table::plain(other)),
             }
         }
     };
@@ -210,15 +210,15 @@ mod tests {
         for (outcome, expected) in [
             ("started", "started run 4 at 1970-01-01T00:00:01Z"),
             ("skipped", "started nothing: the run before was not over"),
-            ("failed", "failed: no room"),
-            ("moved", "moved"),
+            ("failed", "failed: no\\u{1b} room"),
+            ("moved\u{1b}", "moved\\u{1b}"),
         ] {
             schedule.last = Some(proto::DueTime {
                 due_at: 0,
                 at: 1_000,
                 outcome: outcome.into(),
                 run: 4,
-                reason: "no room".into(),
+                reason: "no\u{1b} room".into(),
             });
             let expected = format!("  last due      1970-01-01T00:00:00Z, {expected}");
             check(&schedule, 5, &expected);
