@@ -211,21 +211,20 @@ impl Control {
                 .start_nothing(leadership, name, schedule, outcome, now)
                 .await;
         }
-        let overlap = schedule.value.spec.overlap;
-        if overlap != Overlap::Restart && !self.is_over(&present.value).await? {
-            match overlap {
-                Overlap::Queue if schedule.value.waits => return Ok(Looked::Waits),
-                Overlap::Queue => {
-                    let waiting = schedule.value.waiting();
-                    let txn = self.changed_schedule(name, schedule, &waiting);
-                    self.commit(leadership, txn).await?;
-                    return Ok(Looked::Changed);
-                }
-                Overlap::Skip | Overlap::Restart => {
-                    return self
-                        .start_nothing(leadership, name, schedule, ScheduleOutcome::Skipped, now)
-                        .await;
-                }
+        match schedule.value.spec.overlap {
+            Overlap::Restart => {}
+            Overlap::Skip | Overlap::Queue if self.is_over(&present.value).await? => {}
+            Overlap::Skip => {
+                return self
+                    .start_nothing(leadership, name, schedule, ScheduleOutcome::Skipped, now)
+                    .await;
+            }
+            Overlap::Queue if schedule.value.waits => return Ok(Looked::Waits),
+            Overlap::Queue => {
+                let waiting = schedule.value.waiting();
+                let txn = self.changed_schedule(name, schedule, &waiting);
+                self.commit(leadership, txn).await?;
+                return Ok(Looked::Changed);
             }
         }
         let spec = present.value.spec.clone();
