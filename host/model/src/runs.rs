@@ -32,7 +32,7 @@ pub struct EndedRun {
     /// Time at which the run was requested; 0 if it is not known.
     #[serde(default)]
     pub started_at: UnixMillis,
-    /// Time of its latest answer; that of its end if the next run ended it.
+    /// Time of its latest answer, or 0 if none came; that of its end if the next run ended it.
     pub ended_at: UnixMillis,
     /// Outcome of the run.
     #[serde(flatten)]
@@ -109,9 +109,9 @@ impl EndedRun {
                 }
             }
         }
-        let ended_at = match (&outcome, counts.ended_at) {
-            (RunOutcome::Stopped, _) | (_, 0) => now,
-            (_, ended_at) => ended_at,
+        let ended_at = match &outcome {
+            RunOutcome::Stopped => now,
+            RunOutcome::Finished | RunOutcome::Failed { .. } => counts.ended_at,
         };
         Self {
             run,
@@ -186,7 +186,12 @@ mod tests {
             RunOutcome::Stopped,
             9_000,
         );
-        check(&[], RunOutcome::Finished, 9_000);
+        let unanswered = ShardRecord {
+            counts: Counts::default(),
+            ..shard(failed(), 1)
+        };
+        check(&[unanswered], RunOutcome::Failed { reason }, 0);
+        check(&[], RunOutcome::Finished, 0);
     }
 
     #[test]

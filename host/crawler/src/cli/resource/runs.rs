@@ -33,7 +33,8 @@ fn rows(runs: &[proto::RunSummary]) -> Vec<[String; 8]> {
     let rows = pairs.map(|(run, before)| {
         let before = before.filter(|before| before.run + 1 == run.run);
         // The numbers of a run that goes on say nothing yet.
-        let before = before.filter(|_| run.ended_at > 0);
+        let is_over = matches!(run.outcome.as_str(), "finished" | "failed" | "stopped");
+        let before = before.filter(|_| is_over);
         let number = |of: fn(&proto::RunSummary) -> u64| match before {
             Some(before) => format!("{} ({})", of(run), difference(of(run), of(before))),
             None => of(run).to_string(),
@@ -64,7 +65,7 @@ fn difference(now: u64, before: u64) -> String {
     }
 }
 
-/// Formats the time that a run took, in seconds; empty while it goes on.
+/// Formats the time that a run took, in seconds; empty while it goes on, or if no answer came.
 fn took(run: &proto::RunSummary, before: Option<&proto::RunSummary>) -> String {
     let seconds = |run: &proto::RunSummary| {
         let is_known = run.started_at > 0 && run.ended_at > 0;
@@ -102,14 +103,15 @@ mod tests {
 
     #[test]
     fn each_run_is_shown_beside_the_one_before() {
-        let goes_on = proto::RunSummary {
+        let unanswered = |run: u64, outcome: &str, pages: u64| proto::RunSummary {
             ended_at: 0,
-            outcome: "running".into(),
-            ..summary(5, 0, 3)
+            outcome: outcome.into(),
+            ..summary(run, 0, pages)
         };
         // Run 2 was forgotten.
         let runs = [
-            goes_on,
+            unanswered(6, "running", 3),
+            unanswered(5, "failed", 0),
             summary(4, 90, 8),
             summary(3, 60, 10),
             summary(1, 60, 9),
@@ -117,7 +119,8 @@ mod tests {
         let rows = rows(&runs);
         let start = "1970-01-01T00:00:01Z";
         let expected = [
-            ["5", start, "", "running", "3", "7", "0", ""],
+            ["6", start, "", "running", "3", "7", "0", ""],
+            ["5", start, "", "failed", "0 (-8)", "7 (=)", "0 (=)", ""],
             [
                 "4",
                 start,
