@@ -1,8 +1,9 @@
 //! Pages of archives by URL, for a crawl without a network. The archives stay where they are; the index is in memory.
 //!
-//! A request is answered by its method, its URL and its body. One that redirects of its page led to gets the answer of
-//! that page, if there is one. Of several answers of this program the one of the latest run counts, of those one that
-//! began a page, of those the one of the latest life of the frontier, and of those the last: clocks of machines differ.
+//! A request is answered by its method, its URL and its body. One that redirects of its page led to gets the answer that
+//! was recorded in the page whose first answer counts, if there is one. Of several answers of this program the one of the
+//! latest run counts, of those one that began a page, of those the one of the latest life of the frontier, and of those
+//! the last: clocks of machines differ.
 //! Of those of other programs the one with the latest date counts.
 //!
 //! A `revisit` record of a payload gives its own head with the payload of the other record. One of a page that was not
@@ -123,15 +124,23 @@ impl RecordedPages {
         let mut life = None;
         // Record of the last request.
         let mut asked = None;
+        // Place of the answer that began the page: the records of a page are one behind the other.
+        let mut began = None;
         loop {
             let source = u32::try_from(self.sources.len() - 1).map_err(|_| too_many())?;
             let offset = records.at();
             match records.next(|head, block| record(head, block, source, offset)) {
                 Ok(Some(read)) => match read.value {
                     Record::Answer {
-                        found: one,
+                        found: mut one,
                         payload,
                     } => {
+                        match one.redirects {
+                            None => began = Some(one.place),
+                            Some(redirects) => {
+                                one.redirects = began.map(|began| page_key(&began, &redirects));
+                            }
+                        }
                         if let Some(payload) = payload {
                             self.payloads.entry(payload).or_insert(one.place);
                         }
@@ -250,15 +259,15 @@ impl RecordedPages {
         most: u64,
     ) -> Result<Option<Exchange>, ReadError> {
         let body_key = key(body.map(|body| &body[..]).unwrap_or_default());
-        let by = |url: &str| request_key(method, &key(url.as_bytes()), &body_key);
-        let exact = by(&url[..url::Position::AfterQuery]);
         let of_page = redirects.and_then(|redirects| {
-            let redirects = key(format_redirects(redirects).as_bytes());
+            // An earlier attempt, life or run may have come here, too, and its answer does not count.
+            let began = self.place(&redirects.method, &redirects.url, &key(&redirects.body))?;
+            let redirects = page_key(began, &key(format_redirects(redirects).as_bytes()));
+            let exact = exact_key(method, url, &body_key);
             self.answers.get(&redirected_key(&exact, &redirects))
         });
-        let of_any = || self.answers.get(&exact);
-        let of_alias = || self.answers.get(&by(&canonical(url)));
-        let Some(place) = of_page.or_else(of_any).or_else(of_alias) else {
+        let of_any = || self.place(method, url, &body_key);
+        let Some(place) = of_page.or_else(of_any) else {
             return Ok(None);
         };
         let source = self.source(place);
@@ -294,6 +303,16 @@ impl RecordedPages {
         let (ended_at, record) = metadata.unwrap_or_else(|| (place.at, FetchRecord::default()));
         let times = (place.at, ended_at);
         Ok(Some(stored.exchange(method, url, times, record)))
+    }
+
+    /// Returns the place of the answer that counts for a request whose body has this key.
+    fn place(&self, method: &str, url: &Url, body: &Key) -> Option<&Place> {
+        let exact = self.answers.get(&exact_key(method, url, body));
+        let of_alias = || {
+            let url = key(canonical(url).as_bytes());
+            self.answers.get(&request_key(method, &url, body))
+        };
+        exact.or_else(of_alias)
     }
 
     fn source(&self, place: &Place) -> &Source {
@@ -343,7 +362,19 @@ fn request_key(method: &str, url: &Key, body: &Key) -> Key {
     half(digest.digest())
 }
 
-/// Returns the key of a request, which has this key, after redirects of the same page that have this key.
+/// Returns the key of a request to exactly this URL, with a body that has this key.
+fn exact_key(method: &str, url: &Url, body: &Key) -> Key {
+    let url = &url[..url::Position::AfterQuery];
+    request_key(method, &key(url.as_bytes()), body)
+}
+
+/// Returns the key of redirects, which have this key, within the page that the answer at this place began.
+fn page_key(began: &Place, redirects: &Key) -> Key {
+    let (source, offset) = (began.source.to_be_bytes(), began.offset.to_be_bytes());
+    key(&[&source[..], &offset[..], &redirects[..]].concat())
+}
+
+/// Returns the key of a request, which has this key, after redirects of its page that have this key.
 fn redirected_key(request: &Key, redirects: &Key) -> Key {
     key(&[&request[..], &redirects[..]].concat())
 }

@@ -86,6 +86,7 @@ fn page_of(exchanges: Vec<Exchange>, account: &Account) -> Arc<PageRecord> {
 pub(crate) struct Bench {
     folder: tempfile::TempDir,
     settings: ArchiveSettings,
+    run: Run,
 }
 
 impl Bench {
@@ -98,14 +99,18 @@ impl Bench {
             is_exclusive: true,
             size: 1 << 30,
         };
-        Self { folder, settings }
+        Self {
+            folder,
+            settings,
+            run: Run(1),
+        }
     }
 
     pub(crate) fn archive(&self) -> Archive {
         let info = RunInfo {
             name: "books".to_owned(),
             resource: ResourceId(7),
-            run: Run(1),
+            run: self.run,
             shard: Shard(0),
             started_at: 1_764_343_320_000,
             settings: CrawlSettings {
@@ -327,6 +332,46 @@ async fn a_redirect_to_a_page_does_not_answer_for_it() {
         // No page of the archive came here by two redirects.
         let other = Redirects { n: 2, ..redirects };
         assert_eq!(after(&other), (200, Bytes::from_static(b"page")));
+    }
+}
+
+/// A redirect whose target was in its page at first, and had to wait later, by an attempt or by a run.
+#[tokio::test]
+async fn a_redirect_leads_to_what_its_last_page_led_to() {
+    let moved = || Exchange {
+        status: 302,
+        ..exchange("/a", "")
+    };
+    let redirects = Redirects {
+        method: "GET".to_owned(),
+        url: moved().url,
+        body: Bytes::new(),
+        n: 1,
+    };
+    for is_next_run in [false, true] {
+        let mut bench = Bench::new();
+        let mut archive = bench.archive();
+        let early = Exchange {
+            status: 503,
+            ..exchange("/b", "early")
+        };
+        let first = page_of(vec![moved(), early], &Account::default());
+        archive.append(first).await.unwrap();
+        if is_next_run {
+            archive.finish().await.unwrap();
+            bench.run = Run(2);
+            bench.settings.folder = bench.folder.path().join("7/2/0");
+            archive = bench.archive();
+        }
+        archive.append(page(moved())).await.unwrap();
+        archive.append(page(exchange("/b", "late"))).await.unwrap();
+        archive.finish().await.unwrap();
+        let pages = bench.pages();
+        let url = "http://a.test/b".parse().unwrap();
+        let found = pages.answer_after(Some(&redirects), "GET", &url, None, 9);
+        let found = found.unwrap().unwrap();
+        let expected = (200, Bytes::from_static(b"late"));
+        assert_eq!((found.status, found.body), expected, "{is_next_run}");
     }
 }
 

@@ -31,7 +31,8 @@ pub(super) struct Found {
     pub(super) url: Key,
     /// Canonical form of the URL, if that is another.
     pub(super) canonical: Option<Key>,
-    /// Key of the redirects of the same page that led to the request, if there are some.
+    /// Key of the redirects of the same page that led to the request, if there are some. The index makes it that of the
+    /// redirects within this one page.
     pub(super) redirects: Option<Key>,
     pub(super) place: Place,
 }
