@@ -23,6 +23,9 @@ pub enum ArchiveError {
     /// An archive that is to be packed cannot be read, or is damaged.
     #[error("cannot make a WACZ file")]
     Pack(#[source] ReadError),
+    /// Nothing that was named is packed: a WACZ file in a folder is left out, and so is a file without a whole record.
+    #[error("there is no WARC file in what was named")]
+    NothingToPack,
     /// The thread that writes has panicked; the log has the reason.
     #[error("the archive was not written: its thread has panicked")]
     Panicked,

@@ -718,6 +718,10 @@ async fn one_wacz_file_is_made_of_several_archives_which_stay() {
     let third = bench.folder.path().join("third.wacz");
     assert_eq!(pack_files(&folder, &third, "books", 7).unwrap(), expected);
     fs::remove_dir_all(&bench.settings.folder).unwrap();
+    let fourth = bench.folder.path().join("fourth.wacz");
+    let refused = pack_files(&folder, &fourth, "books", 7);
+    assert!(matches!(refused, Err(ArchiveError::NothingToPack)));
+    assert!(!fourth.exists());
     let pages = bench.pages();
     for n in 0..3 {
         let body = format!("page {n}");

@@ -46,7 +46,7 @@ pub struct Packed {
 ///
 /// # Errors
 ///
-/// A file cannot be read or written, there is a file `to` already, or an archive is damaged.
+/// A file cannot be read or written, there is a file `to` already, an archive is damaged, or there is no WARC file.
 pub fn pack_files(
     paths: &[PathBuf],
     to: &Path,
@@ -58,6 +58,9 @@ pub fn pack_files(
         return Err(failed()(io::ErrorKind::AlreadyExists.into()));
     }
     let (warcs, n_open) = warcs_of(paths).map_err(ArchiveError::Pack)?;
+    if warcs.is_empty() {
+        return Err(ArchiveError::NothingToPack);
+    }
     let parent = to.parent().filter(|parent| *parent != Path::new(""));
     let folder = parent.unwrap_or(Path::new("."));
     let mut named = tempfile::Builder::new();

@@ -254,6 +254,10 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
             "1: empty is there already | name another file for -o, or move this one away".into(),
         ),
         (
+            "archive wacz empty -o books.wacz",
+            "1: there is no WARC file in what was named | name files that end in .warc or .warc.gz, or a folder with some; a WACZ file is packed if it is named itself".into(),
+        ),
+        (
             "archive check empty",
             "1: there is no archive in what was named | name files that end in .warc, .warc.gz or .wacz, or a folder with some".into(),
         ),

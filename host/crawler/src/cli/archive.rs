@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 
 use super::args::size;
 use super::{Failure, table};
-use crawler_archive::{Checked, check, pack_files};
+use crawler_archive::{ArchiveError, Checked, check, pack_files};
 use crawler_model::number;
 use crawler_model::plugin::format_bytes;
 use crawler_process::clock::{Clock as _, SystemClock};
@@ -135,13 +135,12 @@ fn pack(args: WaczArgs) -> anyhow::Result<()> {
         let what = format!("{} is there already", args.output.display());
         return Err(Failure::new(what, "name another file for -o, or move this one away").into());
     }
-    found(&args.paths)?;
     let name = args.output.file_stem().unwrap_or_default();
     let title = args
         .title
         .unwrap_or_else(|| name.to_string_lossy().into_owned());
     let now = SystemClock.unix_millis();
-    let packed = pack_files(&args.paths, &args.output, &title, now)?;
+    let packed = pack_files(&args.paths, &args.output, &title, now).map_err(pack_error)?;
     let (files, answers) = (
         number(packed.n_files, "WARC file"),
         number(packed.n_answers, "answer"),
@@ -155,6 +154,16 @@ fn pack(args: WaczArgs) -> anyhow::Result<()> {
         ));
     }
     Ok(table::print_line(&line)?)
+}
+
+fn pack_error(error: ArchiveError) -> anyhow::Error {
+    match error {
+        ArchiveError::NothingToPack => {
+            let hint = "name files that end in .warc or .warc.gz, or a folder with some; a WACZ file is packed if it is named itself";
+            Failure::new(error.to_string(), hint).into()
+        }
+        error => error.into(),
+    }
 }
 
 /// Returns the archives that these paths name. There has to be one.
