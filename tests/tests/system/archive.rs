@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crawler_tests::process::{Ended, Home, Process};
 use crawler_tests::python::python;
-use crawler_tests::web::{Asked, Site};
+use crawler_tests::web::{Asked, Site, StatusCode};
 use crawler_tests::{PATIENCE, guests, until};
 use serde_json::Value;
 
@@ -114,6 +114,35 @@ fn pages_that_were_not_archived_are_counted_and_not_fetched() {
         "{}",
         missing.stderr
     );
+}
+
+#[test]
+fn a_crawl_of_an_archive_waits_for_no_other_answer() {
+    let busy = |_: Asked| async move {
+        // Longer than this test has patience.
+        let later = [("retry-after", "300")];
+        (StatusCode::SERVICE_UNAVAILABLE, later, "busy")
+    };
+    let web = Site::new()
+        .page("/0", r#"[{"url": "/1"}]"#)
+        .handle("/1", busy)
+        .open();
+    let home = Home::new();
+    let start = format!("--param=start={}", web.url("/0"));
+    let once = [
+        "--archive=warc",
+        "--archives=pages",
+        "--max-attempts=1",
+        LOCAL,
+        &start,
+    ];
+    let first = run(&home, "puppet", &once);
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    let replay = ["--from-archive=pages", "--stats=stats.json", &start];
+    let again = run(&home, "puppet", &replay);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    let stats = fs::read_to_string(home.path().join("stats.json")).expect("it was written");
+    assert!(stats.contains("\"status-503\""), "{stats}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use crate::cli::RunOptions;
 use crawler_archive::{Archive, ArchiveSettings, RecordedPages, RunInfo};
 use crawler_fetch::http::Recorded;
 use crawler_model::exchange::{Exchange, Redirects};
+use crawler_model::resource::CrawlSettings;
 use crawler_process::clock::Clock;
 use crawler_process::task::blocking;
 use crawler_process::telemetry;
@@ -59,6 +60,15 @@ pub(super) async fn recorded(options: &RunOptions) -> anyhow::Result<Option<Arc<
         tracing::warn!(why, "a part of the archive is left out");
     }
     Ok(Some(Arc::new(pages)))
+}
+
+/// Returns the settings of the crawl. An archive has no other answer later, so that nothing is asked of it twice.
+pub(super) fn settings(options: &RunOptions) -> CrawlSettings {
+    let mut settings = options.crawl.clone();
+    if !options.from_archive.is_empty() {
+        settings.max_attempts = Some(1);
+    }
+    settings
 }
 
 /// Archives in the place of sites.

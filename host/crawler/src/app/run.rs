@@ -135,7 +135,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
     log.set_bounds(LogBounds::of(&options.crawl));
     let config = CrawlConfig {
         limits,
-        settings: options.crawl.clone(),
+        settings: archives::settings(options),
     };
     let files = options.files.as_deref().map(KeptFiles::in_folder);
     // `root` gets the same time from an archive as it got from the clock.
