@@ -134,7 +134,15 @@ pub(crate) struct Opened {
 pub(crate) fn open(path: &Path) -> Result<Opened, ReadError> {
     let name = path.display().to_string();
     let failed = |error| ReadError::at(&name, 0, error);
-    let source = Source::of_file(path).map_err(failed)?;
+    let source = match Source::of_file(path) {
+        // A file that was open when it was listed may be complete meanwhile.
+        Err(error) if error.kind() == ErrorKind::NotFound => match names::completed(path) {
+            Some(complete) => Source::of_file(&complete),
+            None => Err(error),
+        },
+        source => source,
+    };
+    let source = source.map_err(failed)?;
     let mut section = source.section(0).map_err(failed)?;
     if !zip::is_zip(&mut section).map_err(failed)? {
         return Ok(Opened {

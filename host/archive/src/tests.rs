@@ -549,6 +549,24 @@ async fn a_file_with_both_of_its_names_is_read_once() {
     assert_eq!(bench.names(), ["3-1.warc.gz"]);
 }
 
+#[tokio::test]
+async fn a_file_is_read_that_became_complete_after_it_was_listed() {
+    let bench = killed(|length| length).await;
+    let folder = std::slice::from_ref(&bench.settings.folder);
+    let listed = files(folder).unwrap();
+    assert_eq!(listed, [bench.path("3-1.warc.gz.open")]);
+    bench.archive().adopt().await.unwrap();
+    assert_eq!(bench.names(), ["3-1.warc.gz"]);
+    assert_eq!(counts(&listed[0]), [1, 2, 2, 2, 0]);
+    let pages = RecordedPages::open(&listed, 1_000, "--urls").unwrap();
+    assert_eq!(body_of(&pages, "/1").as_deref(), Some("page 1"));
+    let to = bench.folder.path().join("books.wacz");
+    let packed = pack_files(&listed, &to, "books", 7).unwrap();
+    assert_eq!((packed.n_files, packed.n_open), (1, 0));
+    let gone = bench.path("4-1.warc.gz.open");
+    assert!(check(&gone, DEFAULT_MAX_RECORD).is_err());
+}
+
 /// Returns the places of the records of a file: type, offset and length.
 fn places(path: &Path) -> Vec<(String, u64, u64)> {
     let mut records = Records::of(&Source::of_file(path).unwrap(), 1 << 20).unwrap();
