@@ -1,6 +1,6 @@
 //! Check of archives: every record is parsed, and its digests are compared with its bytes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 
@@ -301,12 +301,13 @@ fn check_package(
     parts: &[(String, Source)],
     checked: &mut Checked,
 ) -> Result<(), ReadError> {
-    let part = |name: &str| {
-        parts
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, part)| part)
-    };
+    // The first part of a name counts.
+    let by_name: HashMap<&str, &Source> = parts
+        .iter()
+        .rev()
+        .map(|(name, part)| (name.as_str(), part))
+        .collect();
+    let part = |name: &str| by_name.get(name).copied();
     let whole = |part: &Source| -> Result<Vec<u8>, ReadError> {
         let mut bytes = Vec::new();
         let section = part.section(0);
