@@ -198,7 +198,7 @@ pub(super) struct RunArgs {
     /// Folder of the files that rules want kept, named by their digests [default: they are not stored]
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
-    /// Folder of the WARC or WACZ files that --archive asks for
+    /// Folder of the WARC files that --archive asks for
     #[arg(long, value_name = "DIR")]
     archives: Option<PathBuf>,
     /// Pages come from these WARC and WACZ files, or from those in a folder, and no site is asked; may be given several
