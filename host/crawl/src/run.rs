@@ -82,6 +82,8 @@ pub async fn run_to(parts: CrawlParts, sinks: Vec<NamedSink>, stop: Cancellation
     // A crawl that is put back does not wait for a failing sink, because its frontier takes memory until it
     // is closed.
     let cut = stop.child_token();
+    // The files that earlier lives have left wait for the next one if this one ends too early.
+    let adopts_no_more = cut.child_token();
     let pages = async {
         let end = pages::run(&shared, &root_urls, &stop).await;
         if let CrawlEnd::PutBack(_) = end {
@@ -89,6 +91,7 @@ pub async fn run_to(parts: CrawlParts, sinks: Vec<NamedSink>, stop: Cancellation
         }
         if !matches!(end, CrawlEnd::Finished | CrawlEnd::Resting { .. }) {
             gives_up.cancel();
+            adopts_no_more.cancel();
         }
         no_more_items.cancel();
         end
@@ -97,7 +100,7 @@ pub async fn run_to(parts: CrawlParts, sinks: Vec<NamedSink>, stop: Cancellation
         pages,
         drain::drain(&shared, sinks, &no_more_items, &cut),
         links::deliver(&shared, &no_more_items, &gives_up, &cut),
-        archived::adopt(&shared, &cut),
+        archived::adopt(&shared, &adopts_no_more),
     );
     let is_delivered = is_drained && is_handed_over;
     let end = match (end, shared.early_end()) {
