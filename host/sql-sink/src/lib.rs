@@ -11,6 +11,7 @@
 //! half of its items.
 //!
 //! ```text
+//! settings    settings of a database, and their ranges
 //! target      URL of a database
 //! names       names of tables and columns
 //! columns     tables as items need them
@@ -52,6 +53,7 @@ mod database;
 mod dialect;
 mod names;
 mod rows;
+mod settings;
 mod table;
 mod target;
 #[cfg(test)]
@@ -59,6 +61,7 @@ mod tests;
 mod trouble;
 
 pub use names::{TableTemplate, TemplateError};
+pub use settings::{SettingError, SqlSettings};
 pub use target::{Target, TargetError};
 
 /// Number of attempts of a write, with a little time between them, if other transactions or changes of tables are in its
@@ -68,105 +71,6 @@ const ATTEMPTS: u32 = 6;
 const GROWTH: usize = 64;
 /// First and largest wait between these attempts.
 const WAITS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
-
-/// Settings of a database of items.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SqlSettings {
-    /// Template of the names of tables.
-    pub table: TableTemplate,
-    /// Template of the name of the table for items that do not fit theirs.
-    pub reject_table: TableTemplate,
-    /// Fields by which rows of a kind are identified in all runs. Without them, each item of each run is a row.
-    pub keys: BTreeMap<String, Vec<String>>,
-    /// Largest number of items of a transaction.
-    pub batch_items: usize,
-    /// Size of the items of a transaction, in bytes. A transaction with one item may be larger.
-    pub batch_bytes: u64,
-    /// Time for which items gather until a smaller transaction is made.
-    pub max_wait: Duration,
-    /// Time that a connection, a statement and a transaction may take.
-    pub timeout: Duration,
-    /// Largest number of connections of a process. SQLite has one.
-    pub connections: usize,
-}
-
-impl Default for SqlSettings {
-    fn default() -> Self {
-        let template = |text: &str| text.parse().expect("the template of this file is one");
-        Self {
-            table: template("{resource}_{kind}"),
-            reject_table: template("crawler_rejects"),
-            keys: BTreeMap::new(),
-            batch_items: 1_000,
-            batch_bytes: 8 << 20,
-            max_wait: Duration::from_secs(1),
-            timeout: Duration::from_secs(30),
-            connections: 4,
-        }
-    }
-}
-
-/// Fault of a setting.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name} is {value}; it goes from {least} to {most}")]
-pub struct SettingError {
-    name: &'static str,
-    value: String,
-    least: &'static str,
-    most: &'static str,
-}
-
-impl SqlSettings {
-    /// Checks that all numbers are in their ranges.
-    ///
-    /// # Errors
-    ///
-    /// Names the first setting that is out of its range.
-    pub fn check(&self) -> Result<(), SettingError> {
-        let text = |time: Duration| humantime::format_duration(time).to_string();
-        let rows = [
-            (
-                "batch-items",
-                self.batch_items.to_string(),
-                (1..=10_000).contains(&self.batch_items),
-                ("1", "10000"),
-            ),
-            (
-                "batch-bytes",
-                self.batch_bytes.to_string(),
-                (1..=64 << 20).contains(&self.batch_bytes),
-                ("1", "64MiB"),
-            ),
-            (
-                "max-wait",
-                text(self.max_wait),
-                self.max_wait <= Duration::from_secs(60),
-                ("0s", "1m"),
-            ),
-            (
-                "timeout",
-                text(self.timeout),
-                (Duration::from_secs(1)..=Duration::from_secs(600)).contains(&self.timeout),
-                ("1s", "10m"),
-            ),
-            (
-                "connections",
-                self.connections.to_string(),
-                (1..=100).contains(&self.connections),
-                ("1", "100"),
-            ),
-        ];
-        match rows.into_iter().find(|(_, _, is_kept, _)| !is_kept) {
-            None => Ok(()),
-            Some((name, value, _, (least, most))) => Err(SettingError {
-                name,
-                value,
-                least,
-                most,
-            }),
-        }
-    }
-}
 
 /// Sinks of all shards of a process in one database, whose connections they share.
 pub struct SqlSinks {
@@ -208,6 +112,7 @@ impl SqlSinks {
             plan,
             ready: Ready::new(),
             max_items: self.settings.batch_items,
+            refusal: None,
         };
         for schema in &delivery.schemas {
             sink.know(&schema.name, Some(schema));
@@ -245,6 +150,8 @@ pub struct SqlSink {
     ready: Ready,
     /// Number of items that the server takes in time, as far as it is known. It is between one and the setting.
     max_items: usize,
+    /// Reason why no items are written, if a kind of them would share its table with another sink.
+    refusal: Option<String>,
 }
 
 #[async_trait]
@@ -259,6 +166,10 @@ impl Sink for SqlSink {
             if !self.plan.kinds.contains_key(&record.schema) {
                 self.know(&record.schema, None);
             }
+        }
+        if let Some(refusal) = &self.refusal {
+            let trouble = Trouble::told(Cause::Refused, refusal.clone());
+            return Err(trouble.into_sink_error(&self.database.target.to_string()));
         }
         let written = Box::pin(self.try_write(items)).await;
         match written {
@@ -302,6 +213,13 @@ impl SqlSink {
             schema,
             key,
         );
+        let (table, resource) = (&kind.table.name, &self.plan.resource.name);
+        if let Some(owner) = self.settings.owner(table, resource, name) {
+            let table = table.as_str();
+            self.refusal = Some(format!(
+                "table {table} is that of sink {owner} for items of the kind {name:?}; give one of the sinks another template with table"
+            ));
+        }
         if kind.table.name == self.plan.rejects.name {
             kind.table.name = kind.table.name.apart();
         }

@@ -576,6 +576,35 @@ async fn a_table_of_somebody_else_is_left_alone() {
 }
 
 #[tokio::test]
+async fn a_table_of_another_sink_is_left_alone() {
+    let mut bench = Bench::new();
+    let template = "books_{kind}".parse().unwrap();
+    bench.settings.others.insert("first".to_owned(), template);
+    waits(
+        bench.sink(BOOK).write(0, &[book(1, "a")]).await,
+        "table books_thing is that of sink first for items of the kind \"thing\"",
+    );
+    // A kind that the plugin does not declare.
+    let unknown = ItemRecord {
+        schema: "other".to_owned(),
+        ..record("key-1", 1, 1, "{}")
+    };
+    let undeclared = Delivery {
+        schemas: Vec::new(),
+        ..delivery(7, "books", BOOK)
+    };
+    let sinks = SqlSinks::new(bench.target(), bench.settings.clone()).unwrap();
+    waits(
+        sinks.sink(&undeclared).write(0, &[unknown]).await,
+        "table books_other is that of sink first",
+    );
+    assert!(!bench.path().exists());
+    // Another resource has other tables.
+    let mut sink = bench.sink_of(bench.target(), 8, "shops", BOOK);
+    write(&mut sink, &[book(1, "a")]).await;
+}
+
+#[tokio::test]
 async fn a_table_that_was_renamed_keeps_its_index() {
     let bench = Bench::new();
     write(&mut bench.sink(BOOK), &[book(1, "a")]).await;

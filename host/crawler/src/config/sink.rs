@@ -202,8 +202,12 @@ fn misnamed(name: &str) -> String {
     format!("[sink.{shown}]: a name of a sink has 1 to {max} characters of a-z, 0-9, -, _ and .")
 }
 
-/// Refuses a sink with the folder or the tables of another one: neither would know which files and rows are its own.
-pub(super) fn check_place(others: &[SinkConfig], sink: SinkConfig) -> Result<SinkConfig, String> {
+/// Refuses a sink with the folder or the tables of another one: neither would know which files and rows are its own. A
+/// database learns the templates of others in the same place, because different templates may give one table.
+pub(super) fn check_place(
+    others: &[SinkConfig],
+    mut sink: SinkConfig,
+) -> Result<SinkConfig, String> {
     let name = &sink.name;
     for other in others {
         match (&other.place, &sink.place) {
@@ -225,6 +229,18 @@ pub(super) fn check_place(others: &[SinkConfig], sink: SinkConfig) -> Result<Sin
             }
             _ => {}
         }
+    }
+    if let SinkPlace::Database(own) = &mut sink.place {
+        let mut templates = BTreeMap::new();
+        for other in others {
+            if let SinkPlace::Database(database) = &other.place
+                && database.is_same(own)
+            {
+                let template = database.settings.table.clone();
+                templates.insert(other.name.to_string(), template);
+            }
+        }
+        own.settings.others = templates;
     }
     Ok(sink)
 }
@@ -290,6 +306,7 @@ fn max_file_bytes(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crawler_sql_sink::TableTemplate;
 
     pub(super) fn parse(name: &str, toml: &str) -> Result<SinkConfig, String> {
         let table = toml::from_str::<SinkTable>(toml);
@@ -406,6 +423,11 @@ mod tests {
                 "url = 'sqlite:///etc/items.db'\ntable = 'b_{kind}'".to_owned(),
                 Some("b"),
             ),
+            (
+                "url = 'sqlite:///etc//./items.db'\ntable = 'b_{kind}'".to_owned(),
+                Some("b"),
+            ),
+            ("url = 'postgres://u@db.test:3306/items'".to_owned(), None),
             (format!("{postgres}'\ntable = 'c_{{kind}}'"), None),
             (format!("{postgres}?options[search_path]=c'"), None),
             ("url = 'postgres://u@db.test/others'".to_owned(), None),
@@ -417,5 +439,22 @@ mod tests {
             });
             assert_eq!(refused, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_sink_learns_of_others_in_its_database() {
+        let first = parse("a", "url = 'postgres://u@db.test/items'").unwrap();
+        let others = |url: &str| {
+            let text = format!("url = '{url}'\ntable = 'books_{{kind}}'");
+            let checked = check_place(std::slice::from_ref(&first), parse("b", &text).unwrap());
+            match checked.unwrap().place {
+                SinkPlace::Database(database) => database.settings.others,
+                other => panic!("{other:?} is no database"),
+            }
+        };
+        let template: TableTemplate = "{resource}_{kind}".parse().unwrap();
+        let expected = BTreeMap::from([("a".to_owned(), template)]);
+        assert_eq!(others("postgres://v@db.test:5432/items"), expected);
+        assert!(others("postgres://u@db.test/more").is_empty());
     }
 }

@@ -44,17 +44,31 @@ impl DatabaseConfig {
         &self.shown
     }
 
-    /// Returns true if both have the same tables, as far as their URLs tell.
-    pub(super) fn has_tables_of(&self, other: &Self) -> bool {
-        self.place() == other.place() && self.settings.table == other.settings.table
+    /// Returns true if both are one database, as far as their URLs tell.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.place() == other.place()
     }
 
-    /// Returns what tells apart databases: host, port, path, and parameters that name another place.
+    /// Returns true if both have the same tables, as far as their URLs tell.
+    pub(super) fn has_tables_of(&self, other: &Self) -> bool {
+        self.is_same(other) && self.settings.table == other.settings.table
+    }
+
+    /// Returns what tells apart databases: a file; host, port, path, and parameters that name another place.
     fn place(&self) -> String {
-        let Some(url) = Url::parse(&self.url).ok().filter(|_| self.file.is_none()) else {
+        if let Some(file) = &self.file {
+            // Its components tell nothing of `.` and of a second `/`.
+            let file: PathBuf = file.components().collect();
+            return format!("sqlite {}", file.display());
+        }
+        let Ok(url) = Url::parse(&self.url) else {
             return self.shown.clone();
         };
-        let port = url.port().filter(|port| *port != 5432 && *port != 3306);
+        let (kind, default_port) = match url.scheme() {
+            "postgres" | "postgresql" => ("postgres", 5432),
+            _ => ("mysql", 3306),
+        };
+        let port = url.port().unwrap_or(default_port);
         let mut places: Vec<_> = url.query_pairs().collect();
         places.retain(|(name, _)| {
             matches!(
@@ -63,12 +77,8 @@ impl DatabaseConfig {
             )
         });
         places.sort();
-        let kind = match url.scheme() {
-            "postgres" | "postgresql" => "postgres",
-            _ => "mysql",
-        };
         format!(
-            "{kind} {:?} {port:?} {} {places:?}",
+            "{kind} {:?} {port} {} {places:?}",
             url.host_str(),
             url.path()
         )
@@ -166,6 +176,7 @@ fn settings(table: SinkTable) -> Result<SqlSettings, String> {
     let settings = SqlSettings {
         table: template("table", table.table, default.table)?,
         reject_table: template("reject-table", table.reject_table, default.reject_table)?,
+        others: default.others,
         keys,
         batch_items: table.batch_items.unwrap_or(default.batch_items),
         batch_bytes: match batch_bytes.transpose()? {

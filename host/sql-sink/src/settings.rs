@@ -1,0 +1,115 @@
+//! Settings of a database of items, and the ranges that their numbers have.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::names::{Identifier, TableTemplate};
+
+/// Settings of a database of items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqlSettings {
+    /// Template of the names of tables.
+    pub table: TableTemplate,
+    /// Template of the name of the table for items that do not fit theirs.
+    pub reject_table: TableTemplate,
+    /// Templates of other sinks in the same database, by their names. This sink leaves their tables alone.
+    pub others: BTreeMap<String, TableTemplate>,
+    /// Fields by which rows of a kind are identified in all runs. Without them, each item of each run is a row.
+    pub keys: BTreeMap<String, Vec<String>>,
+    /// Largest number of items of a transaction.
+    pub batch_items: usize,
+    /// Size of the items of a transaction, in bytes. A transaction with one item may be larger.
+    pub batch_bytes: u64,
+    /// Time for which items gather until a smaller transaction is made.
+    pub max_wait: Duration,
+    /// Time that a connection, a statement and a transaction may take.
+    pub timeout: Duration,
+    /// Largest number of connections of a process. SQLite has one.
+    pub connections: usize,
+}
+
+impl Default for SqlSettings {
+    fn default() -> Self {
+        let template = |text: &str| text.parse().expect("the template of this file is one");
+        Self {
+            table: template("{resource}_{kind}"),
+            reject_table: template("crawler_rejects"),
+            others: BTreeMap::new(),
+            keys: BTreeMap::new(),
+            batch_items: 1_000,
+            batch_bytes: 8 << 20,
+            max_wait: Duration::from_secs(1),
+            timeout: Duration::from_secs(30),
+            connections: 4,
+        }
+    }
+}
+
+/// Fault of a setting.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is {value}; it goes from {least} to {most}")]
+pub struct SettingError {
+    name: &'static str,
+    value: String,
+    least: &'static str,
+    most: &'static str,
+}
+
+impl SqlSettings {
+    /// Checks that all numbers are in their ranges.
+    ///
+    /// # Errors
+    ///
+    /// Names the first setting that is out of its range.
+    pub fn check(&self) -> Result<(), SettingError> {
+        let text = |time: Duration| humantime::format_duration(time).to_string();
+        let rows = [
+            (
+                "batch-items",
+                self.batch_items.to_string(),
+                (1..=10_000).contains(&self.batch_items),
+                ("1", "10000"),
+            ),
+            (
+                "batch-bytes",
+                self.batch_bytes.to_string(),
+                (1..=64 << 20).contains(&self.batch_bytes),
+                ("1", "64MiB"),
+            ),
+            (
+                "max-wait",
+                text(self.max_wait),
+                self.max_wait <= Duration::from_secs(60),
+                ("0s", "1m"),
+            ),
+            (
+                "timeout",
+                text(self.timeout),
+                (Duration::from_secs(1)..=Duration::from_secs(600)).contains(&self.timeout),
+                ("1s", "10m"),
+            ),
+            (
+                "connections",
+                self.connections.to_string(),
+                (1..=100).contains(&self.connections),
+                ("1", "100"),
+            ),
+        ];
+        match rows.into_iter().find(|(_, _, is_kept, _)| !is_kept) {
+            None => Ok(()),
+            Some((name, value, _, (least, most))) => Err(SettingError {
+                name,
+                value,
+                least,
+                most,
+            }),
+        }
+    }
+
+    /// Returns the other sink to which the table of a kind of items belongs.
+    pub(crate) fn owner(&self, table: &Identifier, resource: &str, kind: &str) -> Option<&str> {
+        let mut others = self.others.iter();
+        let owner = others.find(|(_, template)| template.name(resource, kind) == *table);
+        owner.map(|(sink, _)| sink.as_str())
+    }
+}
