@@ -77,8 +77,8 @@ async fn look(
     table: &Table,
 ) -> Result<Found, sqlx::Error> {
     let (looks, name) = (dialect.looks(), dialect.looked_at(table));
-    if let Some(before) = looks.before {
-        connection.run(before).await?;
+    for statement in dialect.forget_marks(table) {
+        connection.run(&statement).await?;
     }
     let rows = connection.rows(looks.columns, &[&name]).await?;
     let columns = rows.into_iter().map(|row| {

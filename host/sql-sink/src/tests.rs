@@ -407,6 +407,26 @@ async fn a_table_that_is_made_anew_has_no_marks_of_the_earlier_one() {
 }
 
 #[tokio::test]
+async fn a_column_that_takes_the_name_of_an_earlier_one_is_kept() {
+    let mut bench = Bench::new();
+    let key = vec!["title".to_owned()];
+    bench.settings.keys.insert("thing".to_owned(), key);
+    write(&mut bench.sink(BOOK), &[book(1, "a")]).await;
+    bench
+        .run("ALTER TABLE books_thing RENAME COLUMN price TO price_old")
+        .await;
+    let titles = r#"{"properties":{"title":{"type":"string"}}}"#;
+    let version = |n: u64| record(&format!("key-{n}"), 1, n, r#"{"title":"a"}"#);
+    write(&mut bench.sink(titles), &[version(2)]).await;
+    bench
+        .run("ALTER TABLE books_thing ADD COLUMN price TEXT; UPDATE books_thing SET price = 'mine'")
+        .await;
+    write(&mut bench.sink(titles), &[version(3)]).await;
+    let rows = "SELECT CAST(price_old AS TEXT), price, _item FROM books_thing";
+    assert_eq!(bench.ask(rows).await, ["1.5|mine|key-3"]);
+}
+
+#[tokio::test]
 async fn a_version_that_comes_again_keeps_what_was_written() {
     let bench = Bench::new();
     write(&mut bench.sink(BOOK), &[book(1, "a")]).await;

@@ -7,7 +7,7 @@ use crate::names::Identifier;
 
 /// Statement that makes the table in which SQLite keeps the columns of the sink: it has no comments of columns. If a column
 /// gets another name, it is one of the sink no more.
-pub(super) const OUR_COLUMNS: &str = r#"CREATE TABLE IF NOT EXISTS crawler_columns ("table" TEXT NOT NULL COLLATE NOCASE, "column" TEXT NOT NULL COLLATE NOCASE, PRIMARY KEY ("table", "column"))"#;
+const OUR_COLUMNS: &str = r#"CREATE TABLE IF NOT EXISTS crawler_columns ("table" TEXT NOT NULL COLLATE NOCASE, "column" TEXT NOT NULL COLLATE NOCASE, PRIMARY KEY ("table", "column"))"#;
 
 impl Dialect {
     /// Returns the statement that marks a column as one of the sink, if its definition does not.
@@ -30,8 +30,9 @@ impl Dialect {
         }
     }
 
-    /// Returns the statements that forget marks of columns that an earlier table of this name had.
-    pub(super) fn forget_marks(self, table: &Table) -> Vec<String> {
+    /// Returns the statements that forget marks of columns that are gone or have another name, so that a later column of
+    /// somebody else with such a name is not one of the sink.
+    pub(crate) fn forget_marks(self, table: &Table) -> Vec<String> {
         if self != Self::Sqlite {
             return Vec::new();
         }
