@@ -156,9 +156,15 @@ fn key_of(
         let value = given.get(field).filter(|value| value.get() != "null");
         let missing = || format!("it has no field {field:?}, which identifies its row");
         let value = value.ok_or_else(missing)?;
-        let value: serde_json::Value = serde_json::from_str(value.get())
+        let json = value.get();
+        let value: serde_json::Value = serde_json::from_str(json)
             .map_err(|error| format!("field {field:?} cannot be read: {error}"))?;
-        parts.push(value.to_string());
+        parts.push(match (value.is_number(), integer(json)) {
+            (true, Some(number)) => number.to_string(),
+            // Long numbers would lose digits.
+            (true, None) => json.to_owned(),
+            (false, _) => value.to_string(),
+        });
     }
     Ok(digest(parts.iter().map(String::as_bytes)))
 }
@@ -381,6 +387,28 @@ pub(crate) mod tests {
             missing.contains("no field \"b\", which identifies its row"),
             "{missing}"
         );
+    }
+
+    #[test]
+    fn each_number_of_a_key_is_one_of_its_own() {
+        let key = |json: &str| {
+            let kind = kind(Dialect::Sqlite, &["e"]);
+            let record = record("x", 1, 7, &format!(r#"{{"e":{json}}}"#));
+            Row::new(Dialect::Sqlite, &resource(), &kind, &record, 0).map(|row| row.key)
+        };
+        for (one, other, is_same) in [
+            ("1", "1.0", true),
+            ("2000", "2e3", true),
+            ("1", "2", false),
+            ("1", "\"1\"", false),
+            ("1.5", "1.25", false),
+            ("18446744073709551617", "18446744073709551618", false),
+            ("-9223372036854775809", "-9223372036854775810", false),
+            ("9007199254740993.0", "9007199254740992.0", false),
+        ] {
+            let (first, second) = (key(one).unwrap(), key(other).unwrap());
+            assert_eq!(first == second, is_same, "{one} and {other}");
+        }
     }
 
     #[test]
