@@ -11,8 +11,8 @@ use crate::dialect::Dialect;
 use crate::target::Target;
 use crate::trouble::{Cause, Trouble};
 
-/// Time after which an idle connection to a server is closed. Firewalls forget such connections without a word, and a write
-/// on one looks as if the server were slow.
+/// Time after which an idle connection to a server is not used again. Firewalls forget such connections without a word, and
+/// a write on one looks as if the server were slow.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// Database, with a bounded number of connections.
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn connections_that_were_idle_for_long_are_closed() {
+    async fn connections_that_were_idle_for_long_are_not_used() {
         let mut idle = Idle::new(IDLE_MAX);
         idle.put("old");
         tokio::time::advance(IDLE_MAX).await;
