@@ -269,6 +269,9 @@ fn mysql(url: &Url, password: Option<&str>) -> Result<Server, TargetError> {
     if let Some(address) = ipv6(url) {
         options = options.host(&address);
     }
+    if url.username().is_empty() {
+        options = options.username(USER);
+    }
     if let Some(password) = password {
         options = options.password(password);
     }
@@ -451,10 +454,14 @@ mod tests {
     fn the_environment_does_not_change_a_connection() {
         let user = |url: &str| match parse(url).unwrap().server {
             Server::Postgres(options) => options.get_username().to_owned(),
-            Server::MySql(_) | Server::Sqlite(..) => String::new(),
+            Server::MySql(options) => options.get_username().to_owned(),
+            Server::Sqlite(..) => String::new(),
         };
-        assert_eq!(user("postgres://db.test/items"), "crawler");
-        assert_eq!(user("postgres://somebody@db.test/items"), "somebody");
+        for scheme in ["postgres", "mysql"] {
+            assert_eq!(user(&format!("{scheme}://db.test/items")), "crawler");
+            let named = format!("{scheme}://somebody@db.test/items");
+            assert_eq!(user(&named), "somebody");
+        }
         // The options of the driver are as if variables had set them.
         let refused = |url: &str, environment: PgConnectOptions| {
             let refused = refuse_environment(&Url::parse(url).unwrap(), environment).err();
