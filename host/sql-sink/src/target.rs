@@ -222,7 +222,8 @@ fn sqlite(rest: &str, folder: &Path) -> Result<Target, TargetError> {
 fn postgres(url: &Url, password: Option<&str>) -> Result<Server, TargetError> {
     let mut options = PgConnectOptions::from_url(url).map_err(TargetError::Value)?;
     options = options.port(url.port().unwrap_or(POSTGRES_PORT));
-    if let Some(address) = ipv6(url) {
+    let host = parameter(url, "host");
+    if let Some(address) = ipv6(url).filter(|_| host.is_none()) {
         options = options.host(&address);
     }
     if parameter(url, "application_name").is_none() {
@@ -236,7 +237,6 @@ fn postgres(url: &Url, password: Option<&str>) -> Result<Server, TargetError> {
         options = options.password(password.unwrap_or_default());
     }
     refuse_environment(url, PgConnectOptions::new_without_pgpass())?;
-    let host = parameter(url, "host");
     let host = host.or_else(|| url.host_str().map(str::to_owned));
     if parameter(url, "sslmode").is_none() {
         options = options.ssl_mode(match host.is_some_and(|host| is_local(&host)) {
@@ -440,6 +440,8 @@ mod tests {
             ("postgres://[2001:db8::7]:5433/items", "2001:db8::7", 5433),
             ("mysql://[::1]:3307/items", "::1", 3307),
             ("postgres://db.test/items", "db.test", 5432),
+            // TLS is chosen for the parameter.
+            ("postgres://[::1]/items?host=db.test", "db.test", 5432),
         ] {
             assert_eq!(host(url), (name.to_owned(), port), "{url}");
         }
