@@ -98,6 +98,8 @@ impl MariaDb {
     fn at_home<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         let data = self.folder.path().join("data");
         command.arg(format!("--datadir={}", data.display()));
+        // A server that starts removes what others have in a folder for temporary tables.
+        command.arg(format!("--tmpdir={}", self.folder.path().display()));
         if rustix::process::getuid().is_root() {
             command.arg("--user=root");
         }
