@@ -795,10 +795,10 @@ async fn resources_may_share_a_table() {
         bench.target(),
         9,
         "third",
-        r#"{"properties":{"price":{"type":"string"}}}"#,
+        r#"{"properties":{"title":{"type":"string"},"price":{"type":"string"}}}"#,
     );
     let refused = three
-        .write(0, &[record("key-3", 1, 3, r#"{"price":"1"}"#)])
+        .write(0, &[record("key-3", 1, 3, r#"{"title":"a","price":"1"}"#)])
         .await;
     waits(refused, "column price of table all_thing is REAL");
 }
