@@ -261,7 +261,11 @@ impl Schedule {
     /// Returns the time up to which nothing may start again.
     fn decided_until(&self, now: UnixMillis) -> UnixMillis {
         let Some(last) = &self.last else {
-            return now;
+            // Clocks of leaders differ by seconds: nothing is due when it was set, or before.
+            return match self.since.saturating_sub(now) <= MISSED_AFTER_MS {
+                true => self.since.max(now),
+                false => now,
+            };
         };
         // A decision may stand for several due times. They stay decided if the clock was put right by some minutes. If it was
         // far ahead, they are still to come.

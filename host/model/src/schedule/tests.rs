@@ -411,6 +411,20 @@ fn a_step_backwards_starts_nothing_again() {
 }
 
 #[test]
+fn a_step_behind_the_setting_starts_nothing() {
+    let begin = at("2026-01-10T03:00:00Z");
+    let mut clocked = Clocked::new(spec(raw("0 3 * * *", "")), begin);
+    for now in [begin - 1_500, begin, begin + MINUTE] {
+        clocked.look(now);
+        assert!(clocked.started.is_empty());
+    }
+    // The clock was a day ahead.
+    clocked.look(begin - DAY - MINUTE);
+    clocked.look(begin - DAY + MINUTE);
+    assert_eq!(clocked.started, [begin - DAY]);
+}
+
+#[test]
 fn a_small_step_backwards_leaves_a_decision_for_many_whole() {
     let begin = at("2026-01-10T02:59:30Z");
     let mut clocked = Clocked::new(spec(raw("* * * * *", "")), begin);
