@@ -233,7 +233,7 @@ impl RecordedPages {
     ///
     /// # Errors
     ///
-    /// Those of [`answer_after`](Self::answer_after).
+    /// Fails as [`answer_after`](Self::answer_after) does.
     pub fn answer(
         &self,
         method: &str,

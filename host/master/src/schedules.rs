@@ -1,6 +1,6 @@
 //! Loop of a leader that starts the runs of schedules.
 //!
-//! What is due follows from the records and the wall clock alone. Timers of this loop only tell when to look again, so that
+//! Due times follow from the records and the wall clock alone. Timers of this loop only tell when to look again, so that
 //! neither a change of the leader nor a clock that is set loses a due time or lets it start two runs.
 
 use std::collections::BTreeMap;
