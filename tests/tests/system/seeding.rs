@@ -100,6 +100,7 @@ fn the_example_config_runs_as_it_stands() {
         ("22:00-06:00", "00:00-24:00".to_owned()),
         ("proxy = \"abroad\"", "proxy = \"direct\"".to_owned()),
         ("\"webhook/chat\"", "\"chat\"".to_owned()),
+        ("\"sink/warehouse\"", "\"warehouse\"".to_owned()),
         ("\"plugins/books\"", quoted("books")),
         ("\"/opt/rules/forum.wasm\"", quoted("forum_list")),
         (
@@ -116,7 +117,7 @@ fn the_example_config_runs_as_it_stands() {
     let config = format!("{before}{after}");
     let home = Home::new();
     home.write("crawler.toml", &config);
-    for secret in ["proxy", "shop-password", "forum-token"] {
+    for secret in ["proxy", "shop-password", "forum-token", "warehouse"] {
         home.write(secret, "secret");
     }
     // The base64 of 32 bytes. Nobody is at the address that it is for.
