@@ -4,7 +4,7 @@
 //! was recorded in the page whose first answer counts, if there is one. Of several answers of this program the one of the
 //! latest run counts, of those one that began a page, of those the one of the latest life of the frontier, and of those
 //! the last: clocks of machines differ.
-//! Of those of other programs the one with the latest date counts.
+//! Archives of other programs have no such order; the answer with the latest date counts.
 //!
 //! A `revisit` record of a payload gives its own head with the payload of the other record. One of a page that was not
 //! modified (304) is passed over: an earlier answer has the page.

@@ -27,11 +27,11 @@ pub(in crate::cli) struct ScheduleArgs {
     /// Begin each run up to this much later, 1d at most, so that many resources do not begin at once
     #[arg(long, value_name = "TIME", value_parser = millis)]
     jitter: Option<u64>,
-    /// What a due time does while the run before is not over: skip starts nothing, queue waits for its end, restart ends
+    /// Effect of a due time while the run before is not over: skip starts nothing, queue waits for its end, restart ends
     /// it [default: skip]
     #[arg(long, value_name = "WORD", value_parser = ["skip", "queue", "restart"])]
     overlap: Option<String>,
-    /// What due times do that are noticed more than 5 minutes late: once starts one run for all of them, skip starts none
+    /// Effect of due times that are noticed more than 5 minutes late: once starts one run for all of them, skip starts none
     /// [default: once]
     #[arg(long, value_name = "WORD", value_parser = ["once", "skip"])]
     missed: Option<String>,
