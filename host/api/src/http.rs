@@ -1,6 +1,7 @@
 //! HTTP with JSON: the same calls as gRPC, for curl and browsers.
 //!
-//! `http/routes.rs` lists the calls; the chapter "HTTP" of the book describes them.
+//! `http/routes.rs` lists the calls; the chapter "HTTP" of the book describes them. `http/page.rs` has the page that browsers
+//! show at `/`.
 //!
 //! A call that changes something may carry an `Idempotency-Key`: if it is sent again under the same key, to
 //! this master or another, it is carried out once.
@@ -38,6 +39,7 @@ mod local;
 mod metrics;
 mod misses;
 mod openapi;
+mod page;
 mod params;
 pub mod profile;
 mod request;
@@ -98,7 +100,7 @@ pub(crate) fn router(api: Api, access: &Access, metrics: Option<Metrics>) -> Rou
         let answer = move || async move { metrics.answer().await };
         calls = calls.route("/metrics", get(answer).route_layer(check));
     }
-    let calls = calls
+    let calls = page::add_to(calls)
         .route("/healthz", get(healthz))
         .route("/docs", get(openapi::serve_page))
         .route(

@@ -1,0 +1,85 @@
+// What a reader can do to resources. The master decides who may; a refusal is shown in its words.
+
+import { change, get, ofResource } from "./api.js";
+import { attempt, confirm } from "./dialog.js";
+
+// Resources of one page of a list that is walked, and calls at once.
+const PAGE_SIZE = 1_000;
+const AT_ONCE = 8;
+
+export const pause = name => attempt(`Pause ${name}`, () => change("POST", ofResource(name, "pause")));
+export const resume = name => attempt(`Resume ${name}`, () => change("POST", ofResource(name, "resume")));
+
+export async function restart(name) {
+  const question = {
+    title: `Restart ${name}?`,
+    text: "A new run begins, and the present one ends. Items of earlier runs stay.",
+    verb: "Restart",
+  };
+  return (await confirm(question)) && attempt(`Restart ${name}`, () => change("POST", ofResource(name, "restart")));
+}
+
+// Deletes the resource that was seen, and not one that was added under its name meanwhile.
+export async function remove({ name, id }) {
+  const question = {
+    title: `Delete ${name}?`,
+    text: "The resource and its frontier go, and cannot be brought back. Its items stay unless you delete them too.",
+    option: "Delete its items and kept files too",
+    verb: "Delete",
+    isGrave: true,
+  };
+  const answer = await confirm(question);
+  const body = { if_id: id, purge: answer?.isChosen };
+  return answer && attempt(`Delete ${name}`, () => change("DELETE", ofResource(name), body));
+}
+
+// Pauses or resumes all resources that pass the filters, after their number was shown.
+export async function changeAll(verb, filters) {
+  let names = [];
+  const find = async () => {
+    names = await matching(verb, filters);
+    if (!names.length) throw new Error(`none that pass the filters can be ${verb}d`);
+  };
+  if (!(await attempt(`Find resources to ${verb}`, find, true))) return;
+  const n = names.length === 1 ? "1 resource" : `${names.length} resources`;
+  const capital = verb === "pause" ? "Pause" : "Resume";
+  const question = { title: `${capital} ${n}?`, text: shown(names), verb: capital };
+  if (await confirm(question)) await changeEach(verb, names);
+}
+
+// Pauses or resumes these resources, and tells which of them could not be.
+export async function changeEach(verb, names) {
+  const n = names.length === 1 ? "1 resource" : `${names.length} resources`;
+  const rest = [...names];
+  const faults = [];
+  const worker = async () => {
+    for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
+      await change("POST", ofResource(name, verb)).catch(fault => faults.push(`${name}: ${fault.message}`));
+    }
+  };
+  await attempt(`${verb === "pause" ? "Pause" : "Resume"} ${n}`, async () => {
+    await Promise.all(Array.from({ length: AT_ONCE }, worker));
+    if (faults.length) throw new Error(`${faults.length} of them not: ${shown(faults)}`);
+  });
+}
+
+// Names of the resources that pass the filters and that the verb would change.
+async function matching(verb, filters) {
+  const phases = verb === "pause" ? ["running", "pending"] : ["paused"];
+  const wanted = phases.filter(phase => !filters.phase || filters.phase === phase);
+  const names = [];
+  for (const phase of wanted) {
+    let page_token = "";
+    do {
+      const page = await get("crawler/resource", { ...filters, phase, page_size: PAGE_SIZE, page_token });
+      names.push(...page.resources.map(resource => resource.spec.name));
+      page_token = page.next_page_token;
+    } while (page_token);
+  }
+  return names;
+}
+
+function shown(texts) {
+  const [first, rest] = [texts.slice(0, 5).join(", "), texts.length - 5];
+  return rest > 0 ? `${first} and ${rest} more` : first;
+}

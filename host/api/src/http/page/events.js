@@ -1,0 +1,129 @@
+// Live state of the resources: the stream of events of the master, read for as long as the page is seen.
+//
+// The page keeps one word for each resource, its phase, so that 10 000 of them cost little. Views read what they show by
+// calls of their own; events only tell them when. `EventSource` cannot send a token, so the stream is read here.
+
+import { useEffect, useState } from "./vendor/hooks.mjs";
+import { lines } from "./api.js";
+
+// Milliseconds: how often readers are told at most, and how long the page waits before it asks for the stream again.
+const TELL_EVERY = 250;
+const WAIT_FIRST = 1_000;
+const WAIT_MOST = 30_000;
+
+const listeners = new Set();
+const phases = new Map();
+let version = "";
+let state = "connecting";
+let changed = new Set();
+let timer = null;
+let leaving = null;
+
+// Reads events from now on, until `stop`.
+export function start() {
+  document.addEventListener("visibilitychange", turn);
+  turn();
+}
+
+// Ends the stream, and forgets what it told.
+export function stop() {
+  document.removeEventListener("visibilitychange", turn);
+  leaving?.abort();
+  leaving = null;
+  phases.clear();
+  version = "";
+}
+
+// Calls `listener(names)` with the resources that have changed since the last time.
+export function useChanges(listener, inputs) {
+  useEffect(() => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }, inputs);
+}
+
+// Returns the numbers of resources by phase, their sum, and the state of the stream: connecting, live or lost.
+export function useSummary() {
+  const [summary, setSummary] = useState(summarise);
+  useChanges(() => setSummary(summarise()), []);
+  return summary;
+}
+
+function summarise() {
+  const byPhase = {};
+  for (const phase of phases.values()) byPhase[phase] = (byPhase[phase] ?? 0) + 1;
+  return { byPhase, total: phases.size, state };
+}
+
+// A browser keeps few connections to one address open, so a page that nobody sees gives its own back.
+function turn() {
+  if (document.hidden) {
+    leaving?.abort();
+    leaving = null;
+  } else if (!leaving) {
+    leaving = new AbortController();
+    follow(leaving.signal);
+  }
+}
+
+async function follow(signal) {
+  let wait = WAIT_FIRST;
+  while (!signal.aborted) {
+    setState("connecting");
+    try {
+      await read(signal, () => (wait = WAIT_FIRST));
+      setState("lost");
+    } catch (fault) {
+      if (signal.aborted) return;
+      setState("lost");
+      // The page asks for a token meanwhile, and begins anew with it. An id that means nothing any more is forgotten.
+      if (fault.status === 401) return;
+      if (fault.status === 400) version = "";
+    }
+    await new Promise(done => setTimeout(done, wait * (0.5 + Math.random() / 2)));
+    wait = Math.min(wait * 2, WAIT_MOST);
+  }
+}
+
+async function read(signal, onEvent) {
+  const headers = version ? { "last-event-id": version } : {};
+  let [name, id, data] = ["", "", ""];
+  for await (const line of lines("crawler/events", { headers, signal, isEndless: true })) {
+    if (line.startsWith("event: ")) name = line.slice(7);
+    else if (line.startsWith("id: ")) id = line.slice(4);
+    else if (line.startsWith("data: ")) data = line.slice(6);
+    else if (line === "" && name) {
+      onEvent();
+      // Until the first ones are complete, less is known than there is.
+      if (name !== "begin" && name !== "added") setState("live");
+      if (name === "end") return;
+      take(name, data ? JSON.parse(data) : {});
+      if (id) version = id;
+      [name, id, data] = ["", "", ""];
+    }
+  }
+}
+
+function take(event, { name, resource }) {
+  if (event === "begin") phases.clear();
+  else if (event === "deleted") phases.delete(name);
+  else if (event === "added" || event === "changed") phases.set(name, resource.phase);
+  else return;
+  if (name) changed.add(name);
+  tell();
+}
+
+function setState(next) {
+  if (state === next) return;
+  state = next;
+  tell();
+}
+
+function tell() {
+  timer ??= setTimeout(() => {
+    timer = null;
+    const names = changed;
+    changed = new Set();
+    for (const listener of listeners) listener(names);
+  }, TELL_EVERY);
+}

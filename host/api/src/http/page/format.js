@@ -1,0 +1,45 @@
+// Numbers, times and addresses as texts for readers.
+
+const COUNT = new Intl.NumberFormat("en");
+const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
+
+export const NONE = "–";
+
+export const count = n => COUNT.format(n ?? 0);
+export const short = n => SHORT.format(n ?? 0);
+
+// A rate in pieces per second; `null` while it is not known.
+export function rate(perSecond) {
+  if (perSecond === null || perSecond === undefined) return NONE;
+  return perSecond >= 100 ? count(Math.round(perSecond)) : perSecond.toFixed(1);
+}
+
+export function bytes(n) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  for (; n >= 1024 && unit < units.length - 1; unit += 1) n /= 1024;
+  return `${unit ? n.toFixed(1) : n} ${units[unit]}`;
+}
+
+// A point in time, in milliseconds since 1970; 0 stands for never.
+export const time = at => (at ? new Date(Number(at)).toLocaleString() : NONE);
+
+// A span of time, in milliseconds.
+export function span(ms) {
+  const seconds = Math.max(0, Math.round(ms / 1000));
+  const parts = [[86_400, "d"], [3_600, "h"], [60, "min"]];
+  for (const [length, unit] of parts) {
+    if (seconds >= length) return `${Math.floor(seconds / length)} ${unit}`;
+  }
+  return `${seconds} s`;
+}
+
+// Returns the address if a reader may be led there: scripts and data are no places.
+export function webAddress(text) {
+  try {
+    const url = new URL(text);
+    return ["http:", "https:"].includes(url.protocol) ? url.href : null;
+  } catch {
+    return null;
+  }
+}

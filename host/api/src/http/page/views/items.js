@@ -1,0 +1,42 @@
+// Items of a resource, a page of them at a time, in the order in which they were stored.
+
+import { html } from "../html.js";
+import { useState } from "../vendor/hooks.mjs";
+import { lines, ofResource } from "../api.js";
+import { count, time } from "../format.js";
+import { Address, json, Pager, Status } from "../parts.js";
+import { usePoll } from "../poll.js";
+
+const PAGE_SIZE = 50;
+
+export function Items({ name, run }) {
+  const [place, setPlace] = useState({ run, kind: "", tokens: [""] });
+  const { kind, tokens } = place;
+  const after = tokens.at(-1);
+  const load = usePoll(signal => page(name, { run: place.run, kind, after }, signal), [name, place.run, kind, after]);
+  const items = load.value ?? [];
+  const next = items.length === PAGE_SIZE ? items.at(-1).position : "";
+  const submit = event => {
+    event.preventDefault();
+    const { run: ofRun, kind: ofKind } = event.currentTarget.elements;
+    setPlace({ run: Number(ofRun.value), kind: ofKind.value.trim(), tokens: [""] });
+  };
+  return html`<form class="filters" onSubmit=${submit}>
+      <label>Run <input name="run" type="number" min="1" max=${run} required defaultValue=${run} /></label>
+      <label>Kind <input name="kind" placeholder="all" data-filter /></label>
+      <button>Show</button> <button type="button" onClick=${load.again}>Load again</button>
+    </form>
+    <${Status} load=${load} isEmpty=${!items.length} empty="No item here yet." />
+    <ol class="items" start=${(tokens.length - 1) * PAGE_SIZE + 1}>${items.map(one => html`<li key=${one.position}>
+      <p><b>${one.schema || one.rule}</b> <${Address} url=${one.url} /> <small class="dim">${time(one.fetched_at)}</small></p>
+      <pre tabindex="0">${json(one.item)}</pre></li>`)}</ol>
+    <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setPlace({ ...place, tokens: turned })} />
+    ${items.length ? html`<p class="dim">${count(items.length)} items on this page.</p>` : null}`;
+}
+
+async function page(name, { run, kind, after }, signal) {
+  const items = [];
+  const query = { envelope: "true", limit: PAGE_SIZE, run: run || "", kind, after };
+  for await (const line of lines(ofResource(name, "items"), { query, signal })) items.push(JSON.parse(line));
+  return items;
+}

@@ -1,0 +1,131 @@
+// All resources, in pages of the master's own list: filters, live numbers, and actions on one or many of them.
+
+import { html } from "../html.js";
+import { useState } from "../vendor/hooks.mjs";
+import { get } from "../api.js";
+import { changeAll, changeEach, pause, resume } from "../actions.js";
+import { itemYield, lookAt, pagesDone, progress, useRates } from "../counts.js";
+import { useChanges, useSummary } from "../events.js";
+import { count, NONE, rate } from "../format.js";
+import { Choice, Pager, Phase, ResourceLink, Status, Table } from "../parts.js";
+import { usePoll } from "../poll.js";
+import { go, to } from "../route.js";
+
+const PAGE_SIZE = 100;
+// Milliseconds between two looks at the page that is shown.
+const PERIOD = 3_000;
+
+const PHASES = [["", "all"], ["running", "running"], ["pending", "pending"], ["paused", "paused"],
+  ["finished", "finished"], ["failed", "failed"]];
+const HEADS = [["", "tick"], "Resource", "Phase", "Pages/s", ["Items/s", "wide"], "Items", ["Items a page", "wide"],
+  ["Dead", "wide"], "Progress", ["Plugin", "wide"], ["Owner", "wide"], ["", "acts"]];
+
+export function Resources({ query }) {
+  const { phase = "", prefix = "", label = "", plugin = "" } = query;
+  const filters = { phase, prefix, label, plugin };
+  const key = JSON.stringify(filters);
+  // Pages before this one, and resources that are ticked; both belong to the filters.
+  const [place, setPlace] = useState({ key, tokens: [""], ticked: new Set() });
+  const { tokens, ticked } = place.key === key ? place : { tokens: [""], ticked: new Set() };
+  const tick = names => setPlace({ key, tokens, ticked: names });
+  const { total } = useSummary();
+
+  const page_token = tokens.at(-1);
+  const load = usePoll(async signal => {
+    const page = await get("crawler/resource", { ...filters, page_size: PAGE_SIZE, page_token }, signal);
+    return { ...page, at: performance.now() };
+  }, [key, page_token], PERIOD);
+  useChanges(load.again, [key, page_token]);
+  const resources = load.value?.resources ?? [];
+  const rates = useRates(load.value, () => resources.map(one => lookAt(one, load.value.at)));
+
+  const names = resources.map(one => one.spec.name);
+  const chosen = names.filter(name => ticked.has(name));
+  const each = async verb => {
+    await changeEach(verb, chosen);
+    tick(new Set());
+    load.again();
+  };
+  const all = async verb => {
+    await changeAll(verb, filters);
+    load.again();
+  };
+  const next = load.value?.next_page_token;
+  const empty = next ? "None on this page; others may follow." : "No resource passes the filters.";
+  return html`<h1>Resources <small>${count(total)}</small></h1>
+    <${Filters} key=${key} filters=${filters} />
+    <p class="buttons">
+      <a class="button main" href=${to(["add"])}>Add</a>
+      <button type="button" disabled=${!chosen.length} onClick=${() => each("pause")}>Pause ticked (${chosen.length})</button>
+      <button type="button" disabled=${!chosen.length} onClick=${() => each("resume")}>Resume ticked</button>
+      <button type="button" onClick=${() => all("pause")}>Pause all that pass the filters</button>
+      <button type="button" onClick=${() => all("resume")}>Resume all that pass the filters</button>
+    </p>
+    <${Status} load=${load} isEmpty=${!resources.length} empty=${empty} />
+    ${resources.length ? html`
+      <label class="tick"><input type="checkbox" checked=${chosen.length === names.length}
+        onChange=${event => tick(new Set(event.currentTarget.checked ? names : []))} /> Tick all of this page</label>
+      <${Table} caption="Resources" heads=${HEADS}>${resources.map(one => html`<${Row} key=${one.spec.id}
+        resource=${one} rates=${rates.get(one.spec.name)} isTicked=${ticked.has(one.spec.name)}
+        onTick=${() => tick(toggled(ticked, one.spec.name))} again=${load.again} />`)}<//>` : null}
+    <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setPlace({ key, tokens: turned, ticked: new Set() })} />`;
+}
+
+function toggled(names, name) {
+  const next = new Set(names);
+  if (!next.delete(name)) next.add(name);
+  return next;
+}
+
+// The filters are those of the master's list. They stand in the address, so that a list can be kept and sent.
+function Filters({ filters }) {
+  const set = changes => go(["resources"], { ...filters, ...changes });
+  const submit = event => {
+    event.preventDefault();
+    const { prefix, label, plugin } = event.currentTarget.elements;
+    set({ prefix: prefix.value.trim(), label: label.value.trim(), plugin: plugin.value.trim() });
+  };
+  return html`<form class="filters" role="search" onSubmit=${submit}>
+    <${Choice} label="Phase" value=${filters.phase} options=${PHASES} onChange=${phase => set({ phase })} />
+    <label>Name begins with <input name="prefix" type="search" defaultValue=${filters.prefix} data-filter /></label>
+    <label>Label <input name="label" defaultValue=${filters.label} placeholder="KEY=VALUE" /></label>
+    <label>Plugin <input name="plugin" defaultValue=${filters.plugin} placeholder="NAME@VERSION" /></label>
+    <button>Filter</button>
+  </form>`;
+}
+
+function Row({ resource, rates, isTicked, onTick, again }) {
+  const { spec, phase, reason, counts, shards } = resource;
+  const owners = [...new Set(shards.map(shard => shard.owner).filter(Boolean))];
+  const found = itemYield(counts);
+  const isPaused = phase === "Paused";
+  const canChange = isPaused || phase === "Running" || phase === "Pending";
+  const act = async () => {
+    await (isPaused ? resume : pause)(spec.name);
+    again();
+  };
+  return html`<tr>
+    <td class="tick"><input type="checkbox" aria-label=${`Tick ${spec.name}`} checked=${isTicked} onChange=${onTick} /></td>
+    <th scope="row"><${ResourceLink} name=${spec.name} /></th>
+    <td title=${reason}><${Phase} phase=${phase} /></td>
+    <td>${rate(rates?.pages)}</td>
+    <td class="wide">${rate(rates?.items)}</td>
+    <td>${count(counts?.items)}</td>
+    <td class="wide">${found === null ? NONE : found.toFixed(2)}</td>
+    <td class="wide">${count(counts?.dead)}</td>
+    <td><${Progress} counts=${counts} /></td>
+    <td class="wide">${resource.plugin_version ? `${spec.plugin.split("@")[0]}@${resource.plugin_version}` : spec.plugin}</td>
+    <td class="wide">${owners.length > 2 ? `${owners.length} workers` : owners.join(", ")}</td>
+    <td class="acts">${canChange
+      ? html`<button type="button" onClick=${act}>${isPaused ? "Resume" : "Pause"}</button>` : null}</td>
+  </tr>`;
+}
+
+// The share of the known URLs whose end is reached. It may become less: pages lead to further URLs.
+export function Progress({ counts }) {
+  const share = progress(counts);
+  if (share === null) return NONE;
+  const known = pagesDone(counts) + (counts?.due ?? 0) + (counts?.in_flight ?? 0);
+  const told = `${count(pagesDone(counts))} of ${count(known)} known URLs`;
+  return html`<span title=${told}><progress value=${share} max="1" aria-label=${told}></progress> ${Math.floor(share * 100)} %</span>`;
+}
