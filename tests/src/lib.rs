@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 mod cargo;
 pub mod certificates;
 pub mod child;
+pub mod chromium;
 pub mod closure;
 pub mod cluster;
 pub mod counts;

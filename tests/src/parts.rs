@@ -3,9 +3,10 @@
 //! own, have names too.
 
 /// Parts that the tests of `tests/run` need. `.ci/run` demands all of them.
-pub const OF_TESTS: [&str; 31] = [
+pub const OF_TESTS: [&str; 32] = [
     "by-hand",
     "cargo-deny",
+    "chromium",
     "componentize-py",
     "componentize-qjs",
     "compose-spec",

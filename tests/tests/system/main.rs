@@ -30,6 +30,7 @@ mod nodes;
 mod openapi;
 mod outcomes;
 mod output;
+mod page;
 mod pages;
 mod placement;
 mod profile;

@@ -1,0 +1,83 @@
+//! The page of a master in a browser. Scripts of the folder `page` use it as a reader would; each says what it shows.
+
+use std::fmt::Display;
+
+use crawler_tests::web::Site;
+use crawler_tests::{chromium, guests, repository};
+use serde_json::json;
+
+use crate::server::Server;
+use crate::sites;
+use crate::tokens::Guarded;
+
+/// Text that would run as a script, or ask for something, wherever it is taken for markup.
+fn markup(stolen: impl Display) -> String {
+    format!(
+        "<img src=x onerror=\"window.ran=1\"><script>window.ran=1;fetch('{stolen}')</script>\
+         <svg onload=\"window.ran=1\"></svg><iframe src=\"{stolen}\"></iframe>"
+    )
+}
+
+/// Takes a walk over the page of a server, if there is a browser.
+#[track_caller]
+fn walk(script: &str, server: &Server, arguments: &[&str]) {
+    let script = repository().join("tests/tests/system/page").join(script);
+    let master = format!("http://{}", server.http_address());
+    chromium::walk(&script, &[&[master.as_str()], arguments].concat());
+}
+
+#[test]
+fn a_first_visit_leads_to_items() {
+    let web = sites::chain(3).open();
+    let server = Server::with_puppet();
+    let start = web.url("/0").to_string();
+    walk("first_visit.mjs", &server, &[&start, "desktop"]);
+}
+
+#[test]
+fn a_first_visit_on_a_phone_leads_to_items() {
+    let web = sites::chain(3).open();
+    let server = Server::with_puppet();
+    let start = web.url("/0").to_string();
+    walk("first_visit.mjs", &server, &[&start, "phone"]);
+}
+
+#[test]
+fn markup_of_sites_and_rules_stays_text() {
+    let elsewhere = Site::new().page("/stolen", "").open();
+    let stolen = elsewhere.url("/stolen");
+    let markup = markup(&stolen);
+    let links = json!([
+        {"url": "/leaf?<script>window.ran=1</script>", "rule": "leaf", "state": &markup},
+        {"url": "/bad"},
+    ]);
+    let web = Site::new()
+        .page("/0", links.to_string())
+        .page("/leaf", "[]")
+        // The rule tells what it does not know, in its log and as the reason of a dead letter.
+        .page("/bad", json!([{"url": "/x", "rule": &markup}]).to_string())
+        .open();
+    let server = Server::with_puppet();
+    let param = format!("--param=note={markup}");
+    server.add("evil", &web.url("/0"), &[&param, "--max-attempts=1"]);
+    server.finished("evil");
+    walk("hostile.mjs", &server, &[web.url("/bad").as_str()]);
+    assert_eq!(elsewhere.count("/stolen"), 0);
+}
+
+#[test]
+fn the_page_asks_for_a_token_and_keeps_to_its_role() {
+    let guarded = Guarded::start_with(&[]);
+    let viewer = guarded.token(&json!({"subject": "reader", "roles": ["viewer"]}));
+    let puppet = guests::guest("puppet").display().to_string();
+    let add = |arguments: &[&str]| guarded.server.ok_as(&guarded.admin, arguments);
+    add(&["plugin", "push", &puppet]);
+    // No worker has the label, so that nothing happens meanwhile.
+    let resource = [
+        "--plugin=puppet",
+        "--param=start=http://a.test/",
+        "--selector=gpu=true",
+    ];
+    add(&[&["resource", "add", "books"], &resource[..]].concat());
+    walk("login.mjs", &guarded.server, &[&viewer]);
+}

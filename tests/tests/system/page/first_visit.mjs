@@ -1,0 +1,71 @@
+// From the first visit to the items of a crawl, and through all views, with a wide window or on a phone.
+
+import assert from "node:assert/strict";
+import { walk } from "./browser.mjs";
+
+const [WIDE, PHONE] = [[1280, 900, false], [390, 844, true]];
+
+await walk(async (browser, master, start, form) => {
+  const name = `books-${form}`;
+  await browser.size(...(form === "phone" ? PHONE : WIDE));
+  // The list of a phone has fewer columns, but nothing is cut off at the side.
+  const fits = async () =>
+    assert.ok(await browser.look("document.documentElement.scrollWidth <= innerWidth"), await browser.look("location.hash"));
+
+  await browser.go(`${master}/`);
+  await browser.text("There is no resource yet");
+  await browser.until("a live stream", "find('.stream.live')");
+  await fits();
+  await browser.press("a.button", "Add a resource");
+  await browser.type("input[name=name]", name);
+  await browser.type("input[name=plugin]", "puppet");
+  await browser.type("textarea[name=others]", `start=${start}`);
+  await fits();
+  await browser.press("form.add button", "Add");
+
+  await browser.until("the end of the crawl", "find('h1 .phase.finished')");
+  await browser.until("a chart", "document.querySelector('.chart canvas')");
+  await fits();
+  await browser.press(".tabs a", "Items");
+  await browser.until("three items", "document.querySelectorAll('.items li').length === 3");
+  await browser.text(`"depth": 2`);
+  await fits();
+
+  for (const [tab, text] of [["Errors", "Answers by status"], ["Log", "Level"], ["Settings", start], ["Now", "Shards"]]) {
+    await browser.press(".tabs a", tab);
+    await browser.text(text);
+    await fits();
+  }
+  await browser.press(".tabs a", "Frontier");
+  await browser.type("input[name=url]", start);
+  await browser.press("form.filters button", "Ask");
+  await browser.until("an answer", "find('.answer', 'done')");
+  await browser.until("its host", `find('th', ${JSON.stringify(new URL(start).host)})`);
+
+  for (const [view, text] of [["Resources", name], ["Hosts", "Name the resource"], ["Plugins", "puppet"], ["Nodes", "worker-1"],
+    ["Overview", "Leader"]]) {
+    await browser.press("header nav a", view);
+    await browser.text(text);
+    await fits();
+    assert.equal(await browser.look("document.querySelectorAll('.fault').length"), 0, view);
+  }
+
+  // The keyboard alone filters a list and leaves a question.
+  await browser.press("header nav a", "Resources");
+  await browser.until("the list", `find('tbody th', ${JSON.stringify(name)})`);
+  await browser.key("/", 191);
+  await browser.until("the focus in the filter", "document.activeElement.name === 'prefix'");
+  await browser.press("tbody th a", name);
+  await browser.press("button", "Delete");
+  await browser.until("a question", "document.querySelector('dialog[open]')");
+  await browser.key("Escape", 27);
+  await browser.until("no question", "!document.querySelector('dialog')");
+
+  await browser.press("button", "Restart");
+  await browser.press("dialog button", "Restart");
+  await browser.until("the second run", "find('.figures div', 'Run')?.textContent === 'Run2'");
+  await browser.press("button", "Delete");
+  await browser.press("dialog button", "Delete");
+  await browser.text("No resource passes the filters");
+  browser.judge(master);
+});

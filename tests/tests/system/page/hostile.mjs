@@ -1,0 +1,33 @@
+// Everything that sites and rules write is shown as text: nothing of it runs, and nothing of it is asked for.
+
+import assert from "node:assert/strict";
+import { walk } from "./browser.mjs";
+
+await walk(async (browser, master, bad) => {
+  await browser.size(1280, 900, false);
+  const views = [
+    ["", "Shards"],
+    ["/items", "<img src=x"],
+    ["/logs", "<script>"],
+    ["/errors", "URLs that were given up"],
+    [`/frontier?url=${encodeURIComponent(bad)}`, "<script>"],
+    ["/settings", "<svg onload"],
+  ];
+  for (const [view, text] of views) {
+    await browser.go(`${master}/#/resources/evil${view}`);
+    await browser.text(text);
+    assert.equal(await browser.look("window.ran"), undefined, view);
+    const made = "document.querySelectorAll('main :is(img, svg, script, iframe, object, embed)').length";
+    assert.equal(await browser.look(made), 0, view);
+    const led = "[...document.querySelectorAll('main a')].map(one => one.protocol)";
+    for (const protocol of await browser.look(led)) assert.match(protocol, /^https?:$/, view);
+  }
+  // Addresses that are no places on the web are never links.
+  const places = ["javascript:ran=1", " javascript:ran=1", "JaVaScRiPt:ran=1", "data:text/html,<script>ran=1</script>", "vbscript:x",
+    "file:///etc/passwd", "blob:http://a.test/1", "//a.test/", "x"];
+  for (const place of places) {
+    const told = `import("./page/format.js").then(({ webAddress }) => String(webAddress(${JSON.stringify(place)})))`;
+    assert.equal(await browser.look(told), "null", place);
+  }
+  browser.judge(master);
+});
