@@ -3,7 +3,7 @@
 // The page keeps one word for each resource, its phase, so that 10 000 of them cost little. Views read what they show by
 // calls of their own; events only tell them when. `EventSource` cannot send a token, so the stream is read here.
 
-import { useEffect, useState } from "./vendor/hooks.mjs";
+import { useEffect, useRef, useState } from "./vendor/hooks.mjs";
 import { lines } from "./api.js";
 
 // Milliseconds: how often readers are told at most, and how long the page waits before it asks for the stream again.
@@ -12,10 +12,10 @@ const WAIT_FIRST = 1_000;
 const WAIT_MOST = 30_000;
 
 const listeners = new Set();
-const phases = new Map();
+let phases = new Map();
 let version = "";
 let state = "connecting";
-let changed = new Set();
+let changed = new Map();
 let timer = null;
 let leaving = null;
 
@@ -34,18 +34,29 @@ export function stop() {
   version = "";
 }
 
-// Calls `listener(names)` with the resources that have changed since the last time.
-export function useChanges(listener, inputs) {
+// Calls `listener(changes)` with the resources that have changed since the last time: for each name its phase `before` and
+// `now`, which are undefined where there is none.
+export function useChanges(listener) {
+  const latest = useRef(listener);
+  latest.current = listener;
   useEffect(() => {
-    listeners.add(listener);
-    return () => listeners.delete(listener);
-  }, inputs);
+    const call = changes => latest.current(changes);
+    listeners.add(call);
+    return () => listeners.delete(call);
+  }, []);
+}
+
+// Returns the first names, by their order, of the resources in a phase, `most` at most.
+export function namesIn(phase, most) {
+  const names = [];
+  for (const [name, its] of phases) if (its === phase) names.push(name);
+  return names.sort().slice(0, most);
 }
 
 // Returns the numbers of resources by phase, their sum, and the state of the stream: connecting, live or lost.
 export function useSummary() {
   const [summary, setSummary] = useState(summarise);
-  useChanges(() => setSummary(summarise()), []);
+  useChanges(() => setSummary(summarise()));
   return summary;
 }
 
@@ -106,11 +117,18 @@ async function read(signal, onEvent) {
 
 function take(event, { name, resource }) {
   if (event === "begin") phases.clear();
-  else if (event === "deleted") phases.delete(name);
-  else if (event === "added" || event === "changed") phases.set(name, resource.phase);
+  else if (event === "deleted") put(name, undefined);
+  else if (event === "added" || event === "changed") put(name, resource.phase);
   else return;
-  if (name) changed.add(name);
   tell();
+}
+
+// Notes the phase of a resource; undefined: the resource is not there any more.
+function put(name, now) {
+  const before = changed.has(name) ? changed.get(name).before : phases.get(name);
+  if (now === undefined) phases.delete(name);
+  else phases.set(name, now);
+  changed.set(name, { before, now });
 }
 
 function setState(next) {
@@ -122,8 +140,8 @@ function setState(next) {
 function tell() {
   timer ??= setTimeout(() => {
     timer = null;
-    const names = changed;
-    changed = new Set();
-    for (const listener of listeners) listener(names);
+    const changes = changed;
+    changed = new Map();
+    for (const listener of listeners) listener(changes);
   }, TELL_EVERY);
 }

@@ -2,25 +2,30 @@
 
 import { useEffect, useRef, useState } from "./vendor/hooks.mjs";
 
-// Shortest time in milliseconds between two looks, however many events ask for them.
+// Shortest time in milliseconds from the end of a look to the next one, however many events ask for it.
 const PAUSE = 1_000;
 
-// Returns `{value, fault, again}` of `load(signal)`, which is called anew when an input differs, every `period`
-// milliseconds (never, if it is 0), and after `again()`. A fault keeps the value of before.
+// Returns `{value, fault, again, againAfter}` of `load(signal)`, which is called anew when an input differs, `period`
+// milliseconds after the end of a look (never, if it is 0), after `again()`, and after `againAfter(ms)`, though not sooner
+// than `ms` after the end of a look. A pause is at least as long as the look before it took, so that the page takes half of
+// the time of a slow master at most. A fault keeps the value of before.
 export function usePoll(load, inputs, period = 0) {
   const [state, setState] = useState({});
-  const again = useRef(() => {});
+  const plan = useRef(() => {});
   useEffect(() => {
     const leaving = new AbortController();
     const { signal } = leaving;
     let timer;
     let isLoading = false;
-    let isWanted = false;
-    let began = -PAUSE;
+    // Time of the next look that is planned, the shortest pause that was asked for during a look, and the end of the last
+    // look with the time that it took.
+    let [due, asked, ended, took] = [Infinity, Infinity, -Infinity, 0];
     const look = async () => {
       clearTimeout(timer);
-      if (isLoading) return;
-      [isLoading, isWanted, began] = [true, false, performance.now()];
+      due = Infinity;
+      if (isLoading || document.hidden || signal.aborted) return;
+      [isLoading, asked] = [true, Infinity];
+      const began = performance.now();
       try {
         const value = await load(signal);
         if (!signal.aborted) setState({ value });
@@ -28,18 +33,23 @@ export function usePoll(load, inputs, period = 0) {
         if (!signal.aborted) setState(before => ({ value: before.value, fault }));
       }
       isLoading = false;
-      if (signal.aborted || document.hidden) return;
-      if (isWanted) soon();
-      else if (period) timer = setTimeout(look, period);
+      ended = performance.now();
+      took = ended - began;
+      if (signal.aborted) return;
+      if (period) after(period);
+      after(asked);
     };
-    const soon = () => {
-      if (isLoading) return void (isWanted = true);
+    const after = pause => {
+      if (isLoading) asked = Math.min(asked, pause);
+      const at = ended + Math.max(pause, took);
+      if (isLoading || at >= due) return;
+      due = at;
       clearTimeout(timer);
-      timer = setTimeout(look, Math.max(0, began + PAUSE - performance.now()));
+      timer = setTimeout(look, Math.max(0, at - performance.now()));
     };
     const onShown = () => document.hidden || look();
     setState({});
-    again.current = soon;
+    plan.current = after;
     document.addEventListener("visibilitychange", onShown);
     look();
     return () => {
@@ -48,5 +58,5 @@ export function usePoll(load, inputs, period = 0) {
       document.removeEventListener("visibilitychange", onShown);
     };
   }, inputs);
-  return { ...state, again: () => again.current() };
+  return { ...state, again: () => plan.current(PAUSE), againAfter: ms => plan.current(Math.max(ms, PAUSE)) };
 }

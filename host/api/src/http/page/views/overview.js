@@ -1,30 +1,37 @@
 // What the cluster does at present: resources by phase, rates, nodes, and what went wrong lately.
 
 import { html } from "../html.js";
-import { get } from "../api.js";
+import { get, ofResource } from "../api.js";
 import { lookAt, pagesDone, useRates } from "../counts.js";
-import { useSummary } from "../events.js";
+import { namesIn, useChanges, useSummary } from "../events.js";
 import { count, NONE, rate, short, span, time } from "../format.js";
 import { Address, Fault, Figures, Phase, ResourceLink, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
 import { to } from "../route.js";
 import { useNodeRates } from "./nodes.js";
 
-// Milliseconds between two looks.
+// Milliseconds from one look to the next.
 const PERIOD = 2_000;
 // Resources and errors that are shown.
 const SHOWN = 20;
+// Calls at once.
+const AT_ONCE = 4;
 
 const PHASES = ["Running", "Pending", "Paused", "Finished", "Failed"];
 
 export function Overview() {
   const { byPhase, total, state } = useSummary();
   const nodes = usePoll(signal => get("crawler/node", {}, signal), [], PERIOD);
-  const running = usePoll(signal => inPhase("running", signal), [], PERIOD);
-  const failed = usePoll(signal => inPhase("failed", signal), [byPhase.Failed], 0);
+  const isLive = state === "live";
+  const running = usePoll(signal => inPhase("Running", signal), [isLive], PERIOD);
+  const failed = usePoll(signal => inPhase("Failed", signal), [isLive]);
+  useChanges(changes => {
+    if (concern(changes, "Running")) running.again();
+    if (concern(changes, "Failed")) failed.again();
+  });
   const sums = useNodeRates(nodes.value);
   const rates = useRates(running.value, () => running.value.resources.map(one => lookAt(one, running.value.at)));
-  const isBlank = state === "live" && total === 0;
+  const isBlank = isLive && total === 0;
   return html`<h1>Overview</h1>
     <p class="buttons"><a class="button main" href=${to(["add"])}>Add a resource</a></p>
     <${Figures} figures=${[
@@ -40,22 +47,31 @@ export function Overview() {
     <${Status} load=${running} isEmpty=${!running.value?.resources.length} empty="Nothing runs." />
     ${running.value?.resources.length
       ? html`<${Running} resources=${running.value.resources} rates=${rates} />` : null}
-    ${running.value?.next_page_token
+    ${byPhase.Running > SHOWN
       ? html`<p><a href=${to(["resources"], { phase: "running" })}>All that run</a></p>` : null}
     <${Errors} running=${running.value?.resources ?? []} failed=${failed} />`;
 }
 
-// A page of those that are in a phase, with the time of the look. A page of a list that is filtered may be empty although
-// others follow.
+// True if a resource has come into a phase or has left it.
+const concern = (changes, phase) =>
+  [...changes.values()].some(({ before, now }) => (before === phase) !== (now === phase));
+
+// The first ones of those that are in a phase, with the time of the look. Their names are known from events: the master would
+// look at all resources for a list of a phase.
 async function inPhase(phase, signal) {
-  const resources = [];
-  let page_token = "";
-  do {
-    const page = await get("crawler/resource", { phase, page_size: SHOWN, page_token }, signal);
-    resources.push(...page.resources);
-    page_token = page.next_page_token;
-  } while (page_token && resources.length < SHOWN);
-  return { resources, next_page_token: page_token, at: performance.now() };
+  const rest = namesIn(phase, SHOWN);
+  const found = new Map(rest.map(name => [name, null]));
+  const worker = async () => {
+    for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
+      found.set(name, await get(ofResource(name), {}, signal).catch(fault => {
+        // It was deleted meanwhile.
+        if (fault.status !== 404) throw fault;
+        return null;
+      }));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
+  return { resources: [...found.values()].filter(Boolean), at: performance.now() };
 }
 
 function Cluster({ nodes, sums }) {

@@ -27,7 +27,7 @@ export function Resource({ name, tab = "", query }) {
     const resource = await get(ofResource(name), {}, signal);
     return { resource, at: performance.now() };
   }, [name], PERIOD);
-  useChanges(names => names.has(name) && load.again(), [name]);
+  useChanges(changes => changes.has(name) && load.again());
   const resource = load.value?.resource;
   const rates = useRates(load.value, () => [lookAt(resource, load.value.at)]).get(name);
   if (!resource) return html`<h1>${name}</h1><${Status} load=${load} />`;

@@ -12,8 +12,10 @@ import { usePoll } from "../poll.js";
 import { go, to } from "../route.js";
 
 const PAGE_SIZE = 100;
-// Milliseconds between two looks at the page that is shown.
+// Milliseconds from one look at the page that is shown to the next. For a filter, the master may have to look at every
+// resource, so that a list with filters is looked at less often.
 const PERIOD = 3_000;
+const PERIOD_FILTERED = 10_000;
 
 const PHASES = [["", "all"], ["running", "running"], ["pending", "pending"], ["paused", "paused"],
   ["finished", "finished"], ["failed", "failed"]];
@@ -31,12 +33,18 @@ export function Resources({ query }) {
   const { total } = useSummary();
 
   const page_token = tokens.at(-1);
+  const isFiltered = Object.values(filters).some(Boolean);
+  const period = isFiltered ? PERIOD_FILTERED : PERIOD;
   const load = usePoll(async signal => {
     const page = await get("crawler/resource", { ...filters, page_size: PAGE_SIZE, page_token }, signal);
     return { ...page, at: performance.now() };
-  }, [key, page_token], PERIOD);
-  useChanges(load.again, [key, page_token]);
+  }, [key, page_token], period);
   const resources = load.value?.resources ?? [];
+  useChanges(changes => {
+    const shown = new Set(resources.map(one => one.spec.name));
+    const isMeant = ([name, { before, now }]) => shown.has(name) || isCrossing(filters, name, before, now);
+    if ([...changes].some(isMeant)) load.againAfter(isFiltered ? period : 0);
+  });
   const rates = useRates(load.value, () => resources.map(one => lookAt(one, load.value.at)));
 
   const names = resources.map(one => one.spec.name);
@@ -69,6 +77,13 @@ export function Resources({ query }) {
         resource=${one} rates=${rates.get(one.spec.name)} isTicked=${ticked.has(one.spec.name)}
         onTick=${() => tick(toggled(ticked, one.spec.name))} again=${load.again} />`)}<//>` : null}
     <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setPlace({ key, tokens: turned, ticked: new Set() })} />`;
+}
+
+// True if a change may bring a resource into a list, or take it out. The page knows no labels and no plugins of what it does
+// not show.
+function isCrossing({ phase, prefix }, name, before, now) {
+  const isIn = its => its !== undefined && (!phase || its.toLowerCase() === phase);
+  return name.startsWith(prefix) && isIn(before) !== isIn(now);
 }
 
 function toggled(names, name) {
