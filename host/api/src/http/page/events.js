@@ -10,6 +10,8 @@ import { lines } from "./api.js";
 const TELL_EVERY = 250;
 const WAIT_FIRST = 1_000;
 const WAIT_MOST = 30_000;
+// Without a line for so long, the connection is taken for broken: a master sends a heartbeat every 15 s.
+const SILENCE = 45_000;
 
 const listeners = new Set();
 let phases = new Map();
@@ -82,7 +84,8 @@ async function follow(signal) {
   while (!signal.aborted) {
     setState("connecting");
     try {
-      await read(signal, () => (wait = WAIT_FIRST));
+      // A stream that breaks before it is complete may do so again and again: the waits become longer.
+      await readWhileAlive(signal, () => (wait = WAIT_FIRST));
       setState("lost");
     } catch (fault) {
       if (signal.aborted) return;
@@ -96,18 +99,36 @@ async function follow(signal) {
   }
 }
 
-async function read(signal, onEvent) {
+// Reads the stream to its end, or until it is silent for too long.
+async function readWhileAlive(signal, onComplete) {
+  const silent = new AbortController();
+  let silence;
+  const onLine = () => {
+    clearTimeout(silence);
+    silence = setTimeout(() => silent.abort(), SILENCE);
+  };
+  onLine();
+  try {
+    await read(AbortSignal.any([signal, silent.signal]), onLine, onComplete);
+  } finally {
+    clearTimeout(silence);
+  }
+}
+
+async function read(signal, onLine, onComplete) {
   const headers = version ? { "last-event-id": version } : {};
   let [name, id, data] = ["", "", ""];
   for await (const line of lines("crawler/events", { headers, signal, isEndless: true })) {
+    onLine();
     if (line.startsWith("event: ")) name = line.slice(7);
     else if (line.startsWith("id: ")) id = line.slice(4);
     else if (line.startsWith("data: ")) data = line.slice(6);
     else if (line === "" && name) {
-      onEvent();
-      // Until the first ones are complete, less is known than there is.
-      if (name !== "begin" && name !== "added") setState("live");
       if (name === "end") return;
+      if (name === "complete") {
+        onComplete();
+        setState("live");
+      }
       take(name, data ? JSON.parse(data) : {});
       if (id) version = id;
       [name, id, data] = ["", "", ""];
