@@ -13,8 +13,14 @@ const WAIT_MOST = 30_000;
 // Without a line for so long, the connection is taken for broken: a master sends a heartbeat every 15 s.
 const SILENCE = 45_000;
 
+export const PHASES = ["Running", "Pending", "Paused", "Finished", "Failed"];
+
 const listeners = new Set();
 let phases = new Map();
+// Phases of a listing that is not complete yet, beside which those of before count; `null` if there is none.
+let listed = null;
+// True once a listing was complete. Before, less is known than there is.
+let isKnown = false;
 let version = "";
 let state = "connecting";
 let changed = new Map();
@@ -32,7 +38,9 @@ export function stop() {
   document.removeEventListener("visibilitychange", turn);
   leaving?.abort();
   leaving = null;
-  phases.clear();
+  phases = new Map();
+  listed = null;
+  isKnown = false;
   version = "";
 }
 
@@ -55,7 +63,8 @@ export function namesIn(phase, most) {
   return names.sort().slice(0, most);
 }
 
-// Returns the numbers of resources by phase, their sum, and the state of the stream: connecting, live or lost.
+// Returns the numbers of resources by phase and their sum, which are undefined until they are known, and the state of the
+// stream: connecting, live or lost.
 export function useSummary() {
   const [summary, setSummary] = useState(summarise);
   useChanges(() => setSummary(summarise()));
@@ -63,9 +72,10 @@ export function useSummary() {
 }
 
 function summarise() {
-  const byPhase = {};
+  if (!isKnown) return { byPhase: {}, total: undefined, isKnown, state };
+  const byPhase = Object.fromEntries(PHASES.map(phase => [phase, 0]));
   for (const phase of phases.values()) byPhase[phase] = (byPhase[phase] ?? 0) + 1;
-  return { byPhase, total: phases.size, state };
+  return { byPhase, total: phases.size, isKnown, state };
 }
 
 // A browser keeps few connections to one address open, so a page that nobody sees gives its own back.
@@ -116,6 +126,8 @@ async function readWhileAlive(signal, onComplete) {
 }
 
 async function read(signal, onLine, onComplete) {
+  // A listing that broke off is of no use: the stream goes on from the version before it.
+  listed = null;
   const headers = version ? { "last-event-id": version } : {};
   let [name, id, data] = ["", "", ""];
   for await (const line of lines("crawler/events", { headers, signal, isEndless: true })) {
@@ -137,10 +149,22 @@ async function read(signal, onLine, onComplete) {
 }
 
 function take(event, { name, resource }) {
-  if (event === "begin") phases.clear();
-  else if (event === "deleted") put(name, undefined);
+  if (event === "begin") listed = new Map();
+  else if (event === "added" && listed) listed.set(name, resource.phase);
   else if (event === "added" || event === "changed") put(name, resource.phase);
-  else return;
+  else if (event === "deleted") put(name, undefined);
+  else if (event === "complete") finish();
+}
+
+// Has a listing take the place of what was known before.
+function finish() {
+  if (listed) {
+    const gone = [...phases.keys()].filter(name => !listed.has(name));
+    for (const name of gone) put(name, undefined);
+    for (const [name, phase] of listed) put(name, phase);
+  }
+  listed = null;
+  isKnown = true;
   tell();
 }
 
@@ -150,6 +174,7 @@ function put(name, now) {
   if (now === undefined) phases.delete(name);
   else phases.set(name, now);
   changed.set(name, { before, now });
+  tell();
 }
 
 function setState(next) {

@@ -8,6 +8,9 @@ export const NONE = "–";
 export const count = n => COUNT.format(n ?? 0);
 export const short = n => SHORT.format(n ?? 0);
 
+// A number that is undefined or `null` while it is not known.
+export const known = (n, as = count) => (n === undefined || n === null ? NONE : as(n));
+
 // A rate in pieces per second; `null` while it is not known.
 export function rate(perSecond) {
   if (perSecond === null || perSecond === undefined) return NONE;

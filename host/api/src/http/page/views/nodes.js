@@ -14,20 +14,22 @@ const PERIOD = 2_000;
 const keyOf = node => `${node.id} ${node.started_at}`;
 
 // Returns what all workers of an answer come to together: their rates, each between the last two times that the worker
-// told its sums, the longest of these times, and the rates by worker.
+// told its sums, the longest of these times, and the rates by worker. A sum is `null` unless all workers have told their part.
 export function useNodeRates(answer) {
-  const told = (answer?.nodes ?? []).filter(node => node.totals);
+  const workers = (answer?.nodes ?? []).filter(node => node.role === "worker");
+  const told = workers.filter(node => node.totals);
   const byKey = useRates(answer, () => told.map(node => {
     const { at, pages, items } = node.totals;
     return [keyOf(node), Number(at), { pages: Number(pages), items: Number(items) }];
   }));
   const known = [...byKey.values()].filter(Boolean);
-  const sum = (list, name) => list.reduce((whole, one) => whole + Number(one[name]), 0);
+  const sum = (list, name) =>
+    workers.length && list.length === workers.length ? list.reduce((whole, one) => whole + Number(one[name]), 0) : null;
   const totals = told.map(node => node.totals);
   return {
-    pages: known.length ? sum(known, "pages") : null,
-    items: known.length ? sum(known, "items") : null,
-    over: Math.max(0, ...known.map(one => one.over)),
+    pages: sum(known, "pages"),
+    items: sum(known, "items"),
+    over: known.length === workers.length ? Math.max(0, ...known.map(one => one.over)) : 0,
     inFlight: sum(totals, "in_flight"),
     waiting: sum(totals, "waiting"),
     of: node => byKey.get(keyOf(node)),

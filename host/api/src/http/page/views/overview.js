@@ -3,8 +3,8 @@
 import { html } from "../html.js";
 import { get, ofResource } from "../api.js";
 import { lookAt, pagesDone, useRates } from "../counts.js";
-import { namesIn, useChanges, useSummary } from "../events.js";
-import { count, NONE, rate, short, span, time } from "../format.js";
+import { namesIn, PHASES, useChanges, useSummary } from "../events.js";
+import { count, known, NONE, rate, short, span, time } from "../format.js";
 import { Address, Fault, Figures, Phase, ResourceLink, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
 import { to } from "../route.js";
@@ -17,29 +17,26 @@ const SHOWN = 20;
 // Calls at once.
 const AT_ONCE = 4;
 
-const PHASES = ["Running", "Pending", "Paused", "Finished", "Failed"];
-
 export function Overview() {
-  const { byPhase, total, state } = useSummary();
+  const { byPhase, total, isKnown } = useSummary();
   const nodes = usePoll(signal => get("crawler/node", {}, signal), [], PERIOD);
-  const isLive = state === "live";
-  const running = usePoll(signal => inPhase("Running", signal), [isLive], PERIOD);
-  const failed = usePoll(signal => inPhase("Failed", signal), [isLive]);
+  const running = usePoll(async signal => isKnown ? inPhase("Running", signal) : undefined, [isKnown], PERIOD);
+  const failed = usePoll(async signal => isKnown ? inPhase("Failed", signal) : undefined, [isKnown]);
   useChanges(changes => {
     if (concern(changes, "Running")) running.again();
     if (concern(changes, "Failed")) failed.again();
   });
   const sums = useNodeRates(nodes.value);
   const rates = useRates(running.value, () => running.value.resources.map(one => lookAt(one, running.value.at)));
-  const isBlank = isLive && total === 0;
+  const isBlank = total === 0;
   return html`<h1>Overview</h1>
     <p class="buttons"><a class="button main" href=${to(["add"])}>Add a resource</a></p>
     <${Figures} figures=${[
       ...PHASES.map(phase => [
         phase,
-        html`<a href=${to(["resources"], { phase: phase.toLowerCase() })}>${count(byPhase[phase])}</a>`,
+        html`<a href=${to(["resources"], { phase: phase.toLowerCase() })}>${known(byPhase[phase])}</a>`,
       ]),
-      ["Resources", count(total)],
+      ["Resources", known(total)],
     ]} />
     ${isBlank ? html`<p class="blank">There is no resource yet. <a href=${to(["add"])}>Add one</a> to begin a crawl.</p>` : null}
     <${Cluster} nodes=${nodes} sums=${sums} />
@@ -89,8 +86,8 @@ function Cluster({ nodes, sums }) {
       ["Draining", count(workers.filter(node => node.draining).length)],
       [`Pages/s${over}`, rate(sums.pages)],
       [`Items/s${over}`, rate(sums.items)],
-      ["Pages in flight", short(sums.inFlight)],
-      ["Crawls that wait", count(sums.waiting)],
+      ["Pages in flight", known(sums.inFlight, short)],
+      ["Crawls that wait", known(sums.waiting)],
     ]} />
     <p class="dim">Workers tell their sums every half minute.</p>`;
 }
@@ -113,7 +110,7 @@ function Errors({ running, failed }) {
   const lines = running.flatMap(ofOne).sort((one, other) => Number(other.at) - Number(one.at)).slice(0, SHOWN);
   const resources = failed.value?.resources ?? [];
   return html`<h2>What went wrong</h2><${Fault} fault=${failed.fault} />
-    ${!resources.length && !lines.length ? html`<p class="blank">Nothing lately.</p>` : null}
+    ${failed.value && !resources.length && !lines.length ? html`<p class="blank">Nothing lately.</p>` : null}
     ${resources.length ? html`<${Table} caption="Resources that have failed" heads=${["Resource", "Phase", "Reason"]}>${resources.map(
       one => html`<tr key=${one.spec.name}><th scope="row"><${ResourceLink} name=${one.spec.name} /></th>
         <td><${Phase} phase=${one.phase} /></td><td>${one.reason}</td></tr>`,

@@ -6,7 +6,7 @@ import { get } from "../api.js";
 import { changeAll, changeEach, pause, resume } from "../actions.js";
 import { itemYield, lookAt, pagesDone, progress, useRates } from "../counts.js";
 import { useChanges, useSummary } from "../events.js";
-import { count, NONE, rate } from "../format.js";
+import { count, known, NONE, rate } from "../format.js";
 import { Choice, Pager, Phase, ResourceLink, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
 import { go, to } from "../route.js";
@@ -60,7 +60,7 @@ export function Resources({ query }) {
   };
   const next = load.value?.next_page_token;
   const empty = next ? "None on this page; others may follow." : "No resource passes the filters.";
-  return html`<h1>Resources <small>${count(total)}</small></h1>
+  return html`<h1>Resources <small>${known(total)}</small></h1>
     <${Filters} key=${key} filters=${filters} />
     <p class="buttons">
       <a class="button main" href=${to(["add"])}>Add</a>
