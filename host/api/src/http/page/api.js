@@ -82,7 +82,8 @@ async function ask(method, path, { query = {}, headers = {}, body, signal }) {
   }
   if (answer.ok) return answer;
   const problem = await told(answer);
-  if (answer.status === 401) refused(problem);
+  // A late answer to a token of before says nothing about the present one.
+  if (answer.status === 401 && sessionStorage.getItem(TOKEN) === token) refused(problem);
   throw problem;
 }
 
