@@ -12,8 +12,16 @@ await walk(async (browser, master, viewer) => {
   };
   await browser.go(`${master}/`);
   await browser.text("asks for an access token");
+  await logIn("crawler_wröng");
+  await browser.until("a refusal before any call", "find('.fault', 'characters that no token has')");
   await logIn("crawler_wrong");
-  await browser.until("a refusal", "find('.fault')");
+  await browser.until("a refusal", "find('.fault') && !find('.fault', 'characters')");
+  await browser.until("no token", "sessionStorage.length === 0");
+  await browser.look("window.whole = fetch; window.fetch = async () => { throw new TypeError('cut off'); }; null");
+  await logIn(viewer);
+  await browser.until("a fault", "find('.fault', 'does not answer')");
+  await browser.until("no token that nobody has checked", "sessionStorage.length === 0");
+  await browser.look("window.fetch = whole; null");
   await logIn(viewer);
   await browser.until("a live stream", "find('.stream.live')");
   await browser.text("reader");

@@ -5,7 +5,7 @@
 import { html } from "./html.js";
 import { render } from "./vendor/preact.mjs";
 import { useEffect, useState } from "./vendor/hooks.mjs";
-import { dropToken, get, hasToken, onRefused } from "./api.js";
+import { dropToken, get, hasToken, keepToken, onRefused } from "./api.js";
 import { Dialog, Notes } from "./dialog.js";
 import * as events from "./events.js";
 import { Fault } from "./parts.js";
@@ -41,9 +41,16 @@ function App() {
     try {
       setCaller(await get("crawler/access/caller"));
       setAsked(null);
+      return true;
     } catch (problem) {
       if (problem.status !== 401) setFault(problem);
+      return false;
     }
+  };
+  // A token that nobody could check is not kept.
+  const logIn = async token => {
+    keepToken(token);
+    if (!(await enter())) dropToken();
   };
   const leave = () => {
     dropToken();
@@ -74,7 +81,7 @@ function App() {
     scrollTo(0, 0);
   }, [path]);
 
-  if (asked) return html`<${Login} problem=${asked.problem} onToken=${enter} />`;
+  if (asked) return html`<${Login} problem=${fault ?? asked.problem} onToken=${logIn} />`;
   if (!caller) return html`<main><${Fault} fault=${fault} />
     ${fault ? html`<button type="button" onClick=${enter}>Try again</button>` : html`<p class="blank">Loading…</p>`}
   </main>`;
