@@ -10,13 +10,15 @@ const AT_ONCE = 8;
 export const pause = name => attempt(`Pause ${name}`, () => change("POST", ofResource(name, "pause")));
 export const resume = name => attempt(`Resume ${name}`, () => change("POST", ofResource(name, "resume")));
 
-export async function restart(name) {
+// Restarts the resource that was seen, and not one that was added under its name meanwhile.
+export async function restart({ name, id }) {
   const question = {
     title: `Restart ${name}?`,
     text: "A new run begins, and the present one ends. Items of earlier runs stay.",
     verb: "Restart",
   };
-  return (await confirm(question)) && attempt(`Restart ${name}`, () => change("POST", ofResource(name, "restart")));
+  const ask = () => change("POST", ofResource(name, "restart"), { if_id: id });
+  return (await confirm(question)) && attempt(`Restart ${name}`, ask);
 }
 
 // Deletes the resource that was seen, and not one that was added under its name meanwhile.

@@ -8,6 +8,12 @@ const TOKEN = "crawler-token";
 // Milliseconds. A master gives a call 30 s.
 const DEADLINE = 35_000;
 
+// Changes of which nobody knows whether they were carried out, the oldest first: `{key, place, at}` by what was asked. One that
+// is asked for again in time has the same key, so that it is not carried out twice.
+const unsure = new Map();
+const UNSURE_MAX = 1_000;
+const UNSURE_FOR = 300_000;
+
 // Called when the master asks for a token, or refuses the one that it was shown.
 let refused = () => {};
 
@@ -21,7 +27,11 @@ export class Problem extends Error {
 
 export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
 export const keepToken = token => sessionStorage.setItem(TOKEN, token);
-export const dropToken = () => sessionStorage.removeItem(TOKEN);
+
+export function dropToken() {
+  sessionStorage.removeItem(TOKEN);
+  unsure.clear();
+}
 
 export function onRefused(listener) {
   refused = listener;
@@ -36,11 +46,34 @@ export async function get(path, query, signal) {
   return answer.json();
 }
 
-// Makes a call that changes something. It is carried out once, even if the browser sends it again.
+// Makes a call that changes something. It is carried out once, even if the browser sends it again, or the reader asks for the
+// same again because no answer came.
 export async function change(method, path, body = {}, query = {}) {
-  const headers = { "content-type": "application/json", "idempotency-key": key() };
-  const answer = await ask(method, path, { query, headers, body: JSON.stringify(body), signal: within() });
-  return answer.json();
+  const text = JSON.stringify(body);
+  const asked = JSON.stringify([method, path, query, text]);
+  const place = placeOf(path, body);
+  const before = unsure.get(asked);
+  const key = before && performance.now() - before.at < UNSURE_FOR ? before.key : newKey();
+  const headers = { "content-type": "application/json", "idempotency-key": key };
+  try {
+    const answer = await ask(method, path, { query, headers, body: text, signal: within() });
+    const told = await answer.json();
+    // What is asked for after another change of the same thing is a new wish.
+    for (const [other, one] of unsure) if (one.place === place) unsure.delete(other);
+    return told;
+  } catch (fault) {
+    unsure.delete(asked);
+    const isUnsure = !(fault instanceof Problem) || fault.status === 0 || fault.status >= 500;
+    if (isUnsure) unsure.set(asked, { key, place, at: performance.now() });
+    if (unsure.size > UNSURE_MAX) unsure.delete(unsure.keys().next().value);
+    throw fault;
+  }
+}
+
+// What a change is about: one resource or one node.
+function placeOf(path, { name }) {
+  const whole = path === "crawler/resource" && name ? ofResource(name) : path;
+  return whole.split("/").slice(0, 3).join("/");
 }
 
 // Yields the lines of an answer as they come. Without `isEndless`, all have to come within the deadline.
@@ -103,7 +136,7 @@ function within(signal) {
 }
 
 // `crypto.randomUUID` is missing where a page came without TLS.
-function key() {
+function newKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, byte => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -66,7 +66,7 @@ function Acts({ resource: { spec, phase }, again }) {
     ${isPaused
       ? html`<button type="button" onClick=${press(() => resume(spec.name))}>Resume</button>`
       : html`<button type="button" onClick=${press(() => pause(spec.name))}>Pause</button>`}
-    <button type="button" onClick=${press(() => restart(spec.name))}>Restart</button>
+    <button type="button" onClick=${press(() => restart(spec))}>Restart</button>
     <button type="button" class="grave" onClick=${drop}>Delete</button>
   </p>`;
 }
