@@ -6,12 +6,19 @@ import { useEffect, useRef, useState } from "./vendor/hooks.mjs";
 // Notes that are shown at once; the oldest goes for the next.
 const NOTES_MAX = 4;
 
-let show = () => {};
+// Questions that wait for an answer; the first one is shown.
+const questions = [];
+
+let redraw = () => {};
 let note = () => {};
 let number = 0;
 
 // Asks the reader. Returns `null` if they leave it, or `{isChosen}`: whether the option was ticked.
-export const confirm = question => new Promise(answer => show({ ...question, answer }));
+export const confirm = question => new Promise(answer => {
+  number += 1;
+  questions.push({ ...question, answer, key: number });
+  redraw({});
+});
 
 // Does something and tells how it went, or only that it failed. Returns true if it was done.
 export async function attempt(what, work, isQuiet = false) {
@@ -26,20 +33,28 @@ export async function attempt(what, work, isQuiet = false) {
   }
 }
 
-// Shows the present question. Escape leaves it, and the focus goes back to where it was.
+// Shows the questions, one at a time. All are left when the reader logs out.
 export function Dialog() {
-  const [question, setQuestion] = useState(null);
+  const [, draw] = useState(null);
+  redraw = draw;
+  useEffect(() => () => {
+    for (const question of questions.splice(0)) question.answer(null);
+  }, []);
+  const [question] = questions;
+  return question ? html`<${Question} key=${question.key} question=${question} />` : null;
+}
+
+// Escape leaves a question, and the focus goes back to where it was.
+function Question({ question }) {
   const dialog = useRef(null);
   const option = useRef(null);
-  show = setQuestion;
-  useEffect(() => {
-    if (question) dialog.current.showModal();
-  }, [question]);
-  if (!question) return null;
+  useEffect(() => dialog.current.showModal(), []);
   const end = answer => {
+    if (questions[0] !== question) return;
     dialog.current.close();
+    questions.shift();
     question.answer(answer);
-    setQuestion(null);
+    redraw({});
   };
   const submit = event => {
     event.preventDefault();
