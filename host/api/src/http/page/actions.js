@@ -1,11 +1,43 @@
 // What a reader can do to resources. The master decides who may; a refusal is shown in its words.
 
+import { useEffect, useState } from "./vendor/hooks.mjs";
 import { change, get, ofResource } from "./api.js";
 import { attempt, confirm } from "./dialog.js";
 
 // Resources of one page of a list that is walked, and calls at once.
 const PAGE_SIZE = 1_000;
 const AT_ONCE = 8;
+
+// How far an action on many resources is, as a text; `null` if there is none. Only one goes on at a time.
+let bulk = null;
+const watchers = new Set();
+
+// Returns how far an action on many resources is.
+export function useBulk() {
+  const [text, setText] = useState(bulk);
+  useEffect(() => {
+    setText(bulk);
+    watchers.add(setText);
+    return () => watchers.delete(setText);
+  }, []);
+  return text;
+}
+
+function tell(text) {
+  bulk = text;
+  for (const watcher of watchers) watcher(text);
+}
+
+// Does something to many resources, unless something else is being done to many.
+async function alone(text, work) {
+  if (bulk !== null) return;
+  tell(text);
+  try {
+    await work();
+  } finally {
+    tell(null);
+  }
+}
 
 export const pause = name => attempt(`Pause ${name}`, () => change("POST", ofResource(name, "pause")));
 export const resume = name => attempt(`Resume ${name}`, () => change("POST", ofResource(name, "resume")));
@@ -36,34 +68,40 @@ export async function remove({ name, id }) {
 }
 
 // Pauses or resumes all resources that pass the filters, after their number was shown.
-export async function changeAll(verb, filters) {
+export const changeAll = (verb, filters) => alone(`Looking for resources to ${verb}…`, async () => {
   let names = [];
   const find = async () => {
     names = await matching(verb, filters);
     if (!names.length) throw new Error(`none that pass the filters can be ${verb}d`);
   };
   if (!(await attempt(`Find resources to ${verb}`, find, true))) return;
-  const n = names.length === 1 ? "1 resource" : `${names.length} resources`;
-  const capital = verb === "pause" ? "Pause" : "Resume";
-  const question = { title: `${capital} ${n}?`, text: shown(names), verb: capital };
-  if (await confirm(question)) await changeEach(verb, names);
-}
+  const question = { title: `${capital(verb)} ${resources(names.length)}?`, text: shown(names), verb: capital(verb) };
+  if (await confirm(question)) await changeNow(verb, names);
+});
 
 // Pauses or resumes these resources, and tells which of them could not be.
-export async function changeEach(verb, names) {
-  const n = names.length === 1 ? "1 resource" : `${names.length} resources`;
+export const changeEach = (verb, names) => alone(`${capital(verb)}…`, () => changeNow(verb, names));
+
+async function changeNow(verb, names) {
+  const what = `${capital(verb)} ${resources(names.length)}`;
   const rest = [...names];
   const faults = [];
+  let nDone = 0;
   const worker = async () => {
     for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
       await change("POST", ofResource(name, verb)).catch(fault => faults.push(`${name}: ${fault.message}`));
+      nDone += 1;
+      tell(`${what}: ${nDone} done`);
     }
   };
-  await attempt(`${verb === "pause" ? "Pause" : "Resume"} ${n}`, async () => {
+  await attempt(what, async () => {
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
     if (faults.length) throw new Error(`${faults.length} of them not: ${shown(faults)}`);
   });
 }
+
+const capital = verb => (verb === "pause" ? "Pause" : "Resume");
+const resources = n => (n === 1 ? "1 resource" : `${n} resources`);
 
 // Names of the resources that pass the filters and that the verb would change.
 async function matching(verb, filters) {

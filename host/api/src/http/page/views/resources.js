@@ -3,7 +3,7 @@
 import { html } from "../html.js";
 import { useState } from "../vendor/hooks.mjs";
 import { get } from "../api.js";
-import { changeAll, changeEach, pause, resume } from "../actions.js";
+import { changeAll, changeEach, pause, resume, useBulk } from "../actions.js";
 import { itemYield, lookAt, pagesDone, progress, useRates } from "../counts.js";
 import { useChanges, useSummary } from "../events.js";
 import { count, known, NONE, rate } from "../format.js";
@@ -62,13 +62,7 @@ export function Resources({ query }) {
   const empty = next ? "None on this page; others may follow." : "No resource passes the filters.";
   return html`<h1>Resources <small>${known(total)}</small></h1>
     <${Filters} key=${key} filters=${filters} />
-    <p class="buttons">
-      <a class="button main" href=${to(["add"])}>Add</a>
-      <button type="button" disabled=${!chosen.length} onClick=${() => each("pause")}>Pause ticked (${chosen.length})</button>
-      <button type="button" disabled=${!chosen.length} onClick=${() => each("resume")}>Resume ticked</button>
-      <button type="button" onClick=${() => all("pause")}>Pause all that pass the filters</button>
-      <button type="button" onClick=${() => all("resume")}>Resume all that pass the filters</button>
-    </p>
+    <${Bulk} nChosen=${chosen.length} each=${each} all=${all} />
     <${Status} load=${load} isEmpty=${!resources.length} empty=${empty} />
     ${resources.length ? html`
       <label class="tick"><input type="checkbox" checked=${chosen.length === names.length}
@@ -77,6 +71,20 @@ export function Resources({ query }) {
         resource=${one} rates=${rates.get(one.spec.name)} isTicked=${ticked.has(one.spec.name)}
         onTick=${() => tick(toggled(ticked, one.spec.name))} again=${load.again} />`)}<//>` : null}
     <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setPlace({ key, tokens: turned, ticked: new Set() })} />`;
+}
+
+// Actions on many resources, one at a time.
+function Bulk({ nChosen, each, all }) {
+  const bulk = useBulk();
+  const isBusy = bulk !== null;
+  return html`<p class="buttons">
+      <a class="button main" href=${to(["add"])}>Add</a>
+      <button type="button" disabled=${isBusy || !nChosen} onClick=${() => each("pause")}>Pause ticked (${nChosen})</button>
+      <button type="button" disabled=${isBusy || !nChosen} onClick=${() => each("resume")}>Resume ticked</button>
+      <button type="button" disabled=${isBusy} onClick=${() => all("pause")}>Pause all that pass the filters</button>
+      <button type="button" disabled=${isBusy} onClick=${() => all("resume")}>Resume all that pass the filters</button>
+    </p>
+    ${isBusy ? html`<p class="dim" role="status">${bulk}</p>` : null}`;
 }
 
 // True if a change may bring a resource into a list, or take it out. The page knows no labels and no plugins of what it does
