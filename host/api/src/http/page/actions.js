@@ -7,6 +7,10 @@ import { attempt, confirm } from "./dialog.js";
 // Resources of one page of a list that is walked, and calls at once.
 const PAGE_SIZE = 1_000;
 const AT_ONCE = 8;
+// Milliseconds before a change of one of many is tried again, each time, and the states that may pass: no answer, too many calls,
+// and a master that has no leader at the moment.
+const WAITS = [1_000, 3_000, 8_000];
+const PASSING = [0, 429, 503];
 
 // How far an action on many resources is, as a text; `null` if there is none. Only one goes on at a time.
 let bulk = null;
@@ -89,7 +93,7 @@ async function changeNow(verb, names) {
   let nDone = 0;
   const worker = async () => {
     for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
-      await change("POST", ofResource(name, verb)).catch(fault => faults.push(`${name}: ${fault.message}`));
+      await changePatiently(ofResource(name, verb)).catch(fault => faults.push(`${name}: ${fault.message}`));
       nDone += 1;
       tell(`${what}: ${nDone} done`);
     }
@@ -98,6 +102,19 @@ async function changeNow(verb, names) {
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
     if (faults.length) throw new Error(`${faults.length} of them not: ${shown(faults)}`);
   });
+}
+
+// Makes a change, and the same one again if what stands in its way may pass.
+async function changePatiently(path) {
+  for (const wait of WAITS) {
+    try {
+      return await change("POST", path);
+    } catch (fault) {
+      if (!PASSING.includes(fault.status)) throw fault;
+      await new Promise(done => setTimeout(done, wait * (0.5 + Math.random() / 2)));
+    }
+  }
+  return change("POST", path);
 }
 
 const capital = verb => (verb === "pause" ? "Pause" : "Resume");

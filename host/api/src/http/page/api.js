@@ -63,7 +63,7 @@ export async function change(method, path, body = {}, query = {}) {
     return told;
   } catch (fault) {
     unsure.delete(asked);
-    const isUnsure = !(fault instanceof Problem) || fault.status === 0 || fault.status >= 500;
+    const isUnsure = !(fault instanceof Problem) || fault.status === 0 || fault.status === 429 || fault.status >= 500;
     if (isUnsure) unsure.set(asked, { key, place, at: performance.now() });
     if (unsure.size > UNSURE_MAX) unsure.delete(unsure.keys().next().value);
     throw fault;
