@@ -22,14 +22,17 @@ const PHASES = [["", "all"], ["running", "running"], ["pending", "pending"], ["p
 const HEADS = [["", "tick"], "Resource", "Phase", "Pages/s", ["Items/s", "wide"], "Items", ["Items a page", "wide"],
   ["Dead", "wide"], "Progress", ["Plugin", "wide"], ["Owner", "wide"], ["", "acts"]];
 
+// Each list has a state of its own: what still goes on for one does not touch the next.
 export function Resources({ query }) {
   const { phase = "", prefix = "", label = "", plugin = "" } = query;
   const filters = { phase, prefix, label, plugin };
-  const key = JSON.stringify(filters);
-  // Pages before this one, and resources that are ticked; both belong to the filters.
-  const [place, setPlace] = useState({ key, tokens: [""], ticked: new Set() });
-  const { tokens, ticked } = place.key === key ? place : { tokens: [""], ticked: new Set() };
-  const tick = names => setPlace({ key, tokens, ticked: names });
+  return html`<${List} key=${JSON.stringify(filters)} filters=${filters} />`;
+}
+
+function List({ filters }) {
+  // Pages before this one, and resources of this page that are ticked.
+  const [{ tokens, ticked }, setPlace] = useState({ tokens: [""], ticked: new Set() });
+  const tick = change => setPlace(now => ({ ...now, ticked: change(now.ticked) }));
   const { total } = useSummary();
 
   const page_token = tokens.at(-1);
@@ -38,7 +41,7 @@ export function Resources({ query }) {
   const load = usePoll(async signal => {
     const page = await get("crawler/resource", { ...filters, page_size: PAGE_SIZE, page_token }, signal);
     return { ...page, at: performance.now() };
-  }, [key, page_token], period);
+  }, [page_token], period);
   const resources = load.value?.resources ?? [];
   useChanges(changes => {
     const shown = new Set(resources.map(one => one.spec.name));
@@ -48,10 +51,11 @@ export function Resources({ query }) {
   const rates = useRates(load.value, () => resources.map(one => lookAt(one, load.value.at)));
 
   const names = resources.map(one => one.spec.name);
+  const tickAll = isTicked => tick(() => new Set(isTicked ? names : []));
   const chosen = names.filter(name => ticked.has(name));
   const each = async verb => {
     await changeEach(verb, chosen);
-    tick(new Set());
+    tick(now => new Set([...now].filter(name => !chosen.includes(name))));
     load.again();
   };
   const all = async verb => {
@@ -61,16 +65,16 @@ export function Resources({ query }) {
   const next = load.value?.next_page_token;
   const empty = next ? "None on this page; others may follow." : "No resource passes the filters.";
   return html`<h1>Resources <small>${known(total)}</small></h1>
-    <${Filters} key=${key} filters=${filters} />
+    <${Filters} filters=${filters} />
     <${Bulk} nChosen=${chosen.length} each=${each} all=${all} />
     <${Status} load=${load} isEmpty=${!resources.length} empty=${empty} />
     ${resources.length ? html`
       <label class="tick"><input type="checkbox" checked=${chosen.length === names.length}
-        onChange=${event => tick(new Set(event.currentTarget.checked ? names : []))} /> Tick all of this page</label>
+        onChange=${event => tickAll(event.currentTarget.checked)} /> Tick all of this page</label>
       <${Table} caption="Resources" heads=${HEADS}>${resources.map(one => html`<${Row} key=${one.spec.id}
         resource=${one} rates=${rates.get(one.spec.name)} isTicked=${ticked.has(one.spec.name)}
-        onTick=${() => tick(toggled(ticked, one.spec.name))} again=${load.again} />`)}<//>` : null}
-    <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setPlace({ key, tokens: turned, ticked: new Set() })} />`;
+        onTick=${() => tick(now => toggled(now, one.spec.name))} again=${load.again} />`)}<//>` : null}
+    <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setPlace({ tokens: turned, ticked: new Set() })} />`;
 }
 
 // Actions on many resources, one at a time.
