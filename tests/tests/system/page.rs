@@ -27,6 +27,11 @@ fn walk(script: &str, server: &Server, arguments: &[&str]) {
 }
 
 #[test]
+fn rates_are_those_of_one_run_between_two_near_looks() {
+    chromium::node_test(&repository().join("tests/tests/system/page/rates.mjs"));
+}
+
+#[test]
 fn a_first_visit_leads_to_items() {
     let web = sites::chain(3).open();
     let server = Server::with_puppet();

@@ -46,7 +46,7 @@ macro_rules! asset {
 }
 
 /// All files of the page.
-static ASSETS: [Asset; 36] = [
+static ASSETS: [Asset; 37] = [
     Asset {
         path: "/",
         kind: HTML,
@@ -64,6 +64,7 @@ static ASSETS: [Asset; 36] = [
     asset!(SCRIPT, "main.js"),
     asset!(SCRIPT, "parts.js"),
     asset!(SCRIPT, "poll.js"),
+    asset!(SCRIPT, "rates.mjs"),
     asset!(SCRIPT, "route.js"),
     asset!(SCRIPT, "views/add.js"),
     asset!(SCRIPT, "views/chart.js"),

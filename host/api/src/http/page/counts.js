@@ -1,5 +1,6 @@
 // What the counts of a crawl come to, and how fast they grow.
 
+import { Rates } from "./rates.mjs";
 import { useRef } from "./vendor/hooks.mjs";
 
 // Pages that came to an end, in one way or another.
@@ -15,52 +16,25 @@ export function progress(counts) {
 // Items for each page that was parsed; `null` before the first page.
 export const itemYield = counts => (counts?.parsed ? counts.items / counts.parsed : null);
 
-// Rates of things that are looked at again and again, by their keys.
-export class Rates {
-  #last = new Map();
+// A rate is that between two looks, unless they are further apart than so many times the usual.
+const PERIODS_APART = 4;
 
-  // Takes the numbers of all things that are there now, each as `[key, at, {name: number}]` with its time in
-  // milliseconds. Returns the rates of each by its key, with the milliseconds that they are `over`; `null` until there are
-  // two looks at it.
-  update(looks) {
-    const next = new Map();
-    const rates = new Map();
-    for (const [key, at, numbers] of looks) {
-      const before = this.#last.get(key);
-      if (before && at <= before.at) {
-        next.set(key, before);
-        rates.set(key, before.rates);
-        continue;
-      }
-      const told = before ? growth(before, at, numbers) : null;
-      next.set(key, { at, numbers, rates: told });
-      rates.set(key, told);
-    }
-    this.#last = next;
-    return rates;
-  }
-}
-
-// Numbers that have become less belong to another run, so nothing is known of their growth.
-function growth(before, at, numbers) {
-  const seconds = (at - before.at) / 1000;
-  const grown = Object.entries(numbers).map(([name, n]) => [name, (n - before.numbers[name]) / seconds]);
-  const isOneRun = grown.every(([, perSecond]) => perSecond >= 0);
-  return isOneRun ? { ...Object.fromEntries(grown), over: at - before.at } : null;
-}
-
-// Returns the rates by key. `looks()` tells the numbers of `answer`, and is called once for each answer.
-export function useRates(answer, looks) {
+// Returns the rates by key. `looks()` tells the numbers of `answer`, and is called once for each answer. They are looked at every
+// `period` milliseconds.
+export function useRates(answer, period, looks) {
   const own = useRef(null);
   own.current ??= { rates: new Rates(), answer: undefined, byKey: new Map() };
   if (answer !== undefined && own.current.answer !== answer) {
     own.current.answer = answer;
-    own.current.byKey = own.current.rates.update(looks());
+    own.current.byKey = own.current.rates.update(looks(), PERIODS_APART * period);
   }
   return own.current.byKey;
 }
 
+// Rates are those of one run: another one, or another resource of the name, begins anew.
+export const rateKey = ({ spec, run }) => `${spec.id} ${run}`;
+
 // The look at a resource whose counts were read at this time.
-export const lookAt = ({ spec, counts }, at) => [
-  spec.name, at, { pages: pagesDone(counts), items: counts?.items ?? 0 },
+export const lookAt = (resource, at) => [
+  rateKey(resource), at, { pages: pagesDone(resource.counts), items: resource.counts?.items ?? 0 },
 ];

@@ -10,6 +10,8 @@ import { usePoll } from "../poll.js";
 
 // Milliseconds between two looks.
 const PERIOD = 2_000;
+// Milliseconds after which a worker tells its sums again.
+const TOLD_EVERY = 30_000;
 
 const keyOf = node => `${node.id} ${node.started_at}`;
 
@@ -18,7 +20,7 @@ const keyOf = node => `${node.id} ${node.started_at}`;
 export function useNodeRates(answer) {
   const workers = (answer?.nodes ?? []).filter(node => node.role === "worker");
   const told = workers.filter(node => node.totals);
-  const byKey = useRates(answer, () => told.map(node => {
+  const byKey = useRates(answer, TOLD_EVERY, () => told.map(node => {
     const { at, pages, items } = node.totals;
     return [keyOf(node), Number(at), { pages: Number(pages), items: Number(items) }];
   }));

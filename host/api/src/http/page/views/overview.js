@@ -2,7 +2,7 @@
 
 import { html } from "../html.js";
 import { get, ofResource } from "../api.js";
-import { lookAt, pagesDone, useRates } from "../counts.js";
+import { lookAt, pagesDone, rateKey, useRates } from "../counts.js";
 import { namesIn, PHASES, useChanges, useSummary } from "../events.js";
 import { count, known, NONE, rate, short, span, time } from "../format.js";
 import { Address, Fault, Figures, Phase, ResourceLink, Status, Table } from "../parts.js";
@@ -27,7 +27,7 @@ export function Overview() {
     if (concern(changes, "Failed")) failed.again();
   });
   const sums = useNodeRates(nodes.value);
-  const rates = useRates(running.value, () => running.value.resources.map(one => lookAt(one, running.value.at)));
+  const rates = useRates(running.value, PERIOD, () => running.value.resources.map(one => lookAt(one, running.value.at)));
   const isBlank = total === 0;
   return html`<h1>Overview</h1>
     <p class="buttons"><a class="button main" href=${to(["add"])}>Add a resource</a></p>
@@ -94,8 +94,9 @@ function Cluster({ nodes, sums }) {
 
 function Running({ resources, rates }) {
   const heads = ["Resource", "Pages/s", "Items/s", "Pages", "Items", ["Dead", "wide"], ["Owner", "wide"]];
-  return html`<${Table} caption="Resources that run" heads=${heads}>${resources.map(({ spec, counts, shards }) => {
-    const own = rates.get(spec.name);
+  return html`<${Table} caption="Resources that run" heads=${heads}>${resources.map(one => {
+    const { spec, counts, shards } = one;
+    const own = rates.get(rateKey(one));
     return html`<tr key=${spec.name}><th scope="row"><${ResourceLink} name=${spec.name} /></th>
       <td>${rate(own?.pages)}</td><td>${rate(own?.items)}</td>
       <td>${count(pagesDone(counts))}</td><td>${count(counts?.items)}</td>

@@ -3,7 +3,7 @@
 import { html } from "../html.js";
 import { get, ofResource } from "../api.js";
 import { pause, remove, restart, resume } from "../actions.js";
-import { itemYield, lookAt, pagesDone, useRates } from "../counts.js";
+import { itemYield, lookAt, pagesDone, rateKey, useRates } from "../counts.js";
 import { useChanges } from "../events.js";
 import { bytes, count, NONE, rate, time } from "../format.js";
 import { Fault, Figures, json, Phase, Status, Table } from "../parts.js";
@@ -29,7 +29,8 @@ export function Resource({ name, tab = "", query }) {
   }, [name], PERIOD);
   useChanges(changes => changes.has(name) && load.again());
   const resource = load.value?.resource;
-  const rates = useRates(load.value, () => [lookAt(resource, load.value.at)]).get(name);
+  const byKey = useRates(load.value, PERIOD, () => [lookAt(resource, load.value.at)]);
+  const rates = resource && byKey.get(rateKey(resource));
   if (!resource) return html`<h1>${name}</h1><${Status} load=${load} />`;
   return html`<h1>${name} <${Phase} phase=${resource.phase} /></h1>
     <${Fault} fault=${load.fault} />

@@ -4,7 +4,7 @@ import { html } from "../html.js";
 import { useState } from "../vendor/hooks.mjs";
 import { get } from "../api.js";
 import { changeAll, changeEach, pause, resume, useBulk } from "../actions.js";
-import { itemYield, lookAt, pagesDone, progress, useRates } from "../counts.js";
+import { itemYield, lookAt, pagesDone, progress, rateKey, useRates } from "../counts.js";
 import { useChanges, useSummary } from "../events.js";
 import { count, known, NONE, rate } from "../format.js";
 import { Choice, Pager, Phase, ResourceLink, Status, Table } from "../parts.js";
@@ -48,7 +48,7 @@ function List({ filters }) {
     const isMeant = ([name, { before, now }]) => shown.has(name) || isCrossing(filters, name, before, now);
     if ([...changes].some(isMeant)) load.againAfter(isFiltered ? period : 0);
   });
-  const rates = useRates(load.value, () => resources.map(one => lookAt(one, load.value.at)));
+  const rates = useRates(load.value, period, () => resources.map(one => lookAt(one, load.value.at)));
 
   const names = resources.map(one => one.spec.name);
   const tickAll = isTicked => tick(() => new Set(isTicked ? names : []));
@@ -72,7 +72,7 @@ function List({ filters }) {
       <label class="tick"><input type="checkbox" checked=${chosen.length === names.length}
         onChange=${event => tickAll(event.currentTarget.checked)} /> Tick all of this page</label>
       <${Table} caption="Resources" heads=${HEADS}>${resources.map(one => html`<${Row} key=${one.spec.id}
-        resource=${one} rates=${rates.get(one.spec.name)} isTicked=${ticked.has(one.spec.name)}
+        resource=${one} rates=${rates.get(rateKey(one))} isTicked=${ticked.has(one.spec.name)}
         onTick=${() => tick(now => toggled(now, one.spec.name))} again=${load.again} />`)}<//>` : null}
     <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setPlace({ tokens: turned, ticked: new Set() })} />`;
 }
