@@ -1,6 +1,7 @@
 //! The page of a master in a browser. Scripts of the folder `page` use it as a reader would; each says what it shows.
 
 use std::fmt::Display;
+use std::path::PathBuf;
 
 use crawler_tests::web::Site;
 use crawler_tests::{chromium, guests, repository};
@@ -18,17 +19,25 @@ fn markup(stolen: impl Display) -> String {
     )
 }
 
+fn script(name: &str) -> PathBuf {
+    repository().join("tests/tests/system/page").join(name)
+}
+
 /// Takes a walk over the page of a server, if there is a browser.
 #[track_caller]
-fn walk(script: &str, server: &Server, arguments: &[&str]) {
-    let script = repository().join("tests/tests/system/page").join(script);
+fn walk(name: &str, server: &Server, arguments: &[&str]) {
     let master = format!("http://{}", server.http_address());
-    chromium::walk(&script, &[&[master.as_str()], arguments].concat());
+    chromium::walk(&script(name), &[&[master.as_str()], arguments].concat());
 }
 
 #[test]
 fn rates_are_those_of_one_run_between_two_near_looks() {
-    chromium::node_test(&repository().join("tests/tests/system/page/rates.mjs"));
+    chromium::node_test(&script("rates.mjs"));
+}
+
+#[test]
+fn items_are_shown_as_they_were_written() {
+    chromium::node_test(&script("raw.mjs"));
 }
 
 #[test]

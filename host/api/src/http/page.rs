@@ -46,7 +46,7 @@ macro_rules! asset {
 }
 
 /// All files of the page.
-static ASSETS: [Asset; 37] = [
+static ASSETS: [Asset; 38] = [
     Asset {
         path: "/",
         kind: HTML,
@@ -65,6 +65,7 @@ static ASSETS: [Asset; 37] = [
     asset!(SCRIPT, "parts.js"),
     asset!(SCRIPT, "poll.js"),
     asset!(SCRIPT, "rates.mjs"),
+    asset!(SCRIPT, "raw.mjs"),
     asset!(SCRIPT, "route.js"),
     asset!(SCRIPT, "views/add.js"),
     asset!(SCRIPT, "views/chart.js"),

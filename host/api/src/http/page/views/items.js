@@ -4,8 +4,9 @@ import { html } from "../html.js";
 import { useState } from "../vendor/hooks.mjs";
 import { lines, ofResource } from "../api.js";
 import { count, time } from "../format.js";
-import { Address, json, Pager, Status } from "../parts.js";
+import { Address, Pager, Status } from "../parts.js";
 import { usePoll } from "../poll.js";
+import { indented, member } from "../raw.mjs";
 
 const PAGE_SIZE = 50;
 
@@ -29,7 +30,7 @@ export function Items({ name, run }) {
     <${Status} load=${load} isEmpty=${!items.length} empty="No item here yet." />
     <ol class="items" start=${(tokens.length - 1) * PAGE_SIZE + 1}>${items.map(one => html`<li key=${one.position}>
       <p><b>${one.schema || one.rule}</b> <${Address} url=${one.url} /> <small class="dim">${time(one.fetched_at)}</small></p>
-      <pre tabindex="0">${json(one.item)}</pre></li>`)}</ol>
+      <pre tabindex="0">${one.shown}</pre></li>`)}</ol>
     <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setPlace({ ...place, tokens: turned })} />
     ${items.length ? html`<p class="dim">${count(items.length)} items on this page.</p>` : null}`;
 }
@@ -37,6 +38,9 @@ export function Items({ name, run }) {
 async function page(name, { run, kind, after }, signal) {
   const items = [];
   const query = { envelope: "true", limit: PAGE_SIZE, run: run || "", kind, after };
-  for await (const line of lines(ofResource(name, "items"), { query, signal })) items.push(JSON.parse(line));
+  for await (const line of lines(ofResource(name, "items"), { query, signal })) {
+    const { item: _, ...envelope } = JSON.parse(line);
+    items.push({ ...envelope, shown: indented(member(line, "item") ?? "") });
+  }
   return items;
 }

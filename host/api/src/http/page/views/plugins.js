@@ -4,8 +4,9 @@ import { html } from "../html.js";
 import { useState } from "../vendor/hooks.mjs";
 import { get } from "../api.js";
 import { bytes, NONE, time } from "../format.js";
-import { Figures, json, Pager, Status, Table } from "../parts.js";
+import { Figures, Pager, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
+import { indented } from "../raw.mjs";
 import { to } from "../route.js";
 
 const PAGE_SIZE = 100;
@@ -61,7 +62,8 @@ function Schema({ text, empty = "" }) {
   if (!text) return html`<p class="blank">${empty}</p>`;
   let shown = text;
   try {
-    shown = json(JSON.parse(text));
+    JSON.parse(text);
+    shown = indented(text);
   } catch {
     // It is shown as the plugin has written it.
   }

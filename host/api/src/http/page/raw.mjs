@@ -1,0 +1,38 @@
+// JSON as the text that it is. A script reads numbers as binary fractions with 53 bits, and so would show others than those that
+// were written: long ids, prices such as 1.10, and names in another order. It needs no browser, so that Node.js can test it.
+
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+
+const isOpening = token => token === "{" || token === "[";
+const isClosing = token => token === "}" || token === "]";
+
+// Returns the text of a member of an object, or `null` if there is none. The text has to be JSON.
+export function member(text, name) {
+  let [depth, before, start] = [0, "", -1];
+  for (const { 0: token, index } of text.matchAll(TOKEN)) {
+    if (depth === 1 && start >= 0 && (token === "," || token === "}")) return text.slice(start, index).trim();
+    if (depth === 1 && start < 0 && token === ":" && before === JSON.stringify(name)) start = index + 1;
+    if (isOpening(token)) depth += 1;
+    if (isClosing(token)) depth -= 1;
+    before = token;
+  }
+  return null;
+}
+
+// Returns the text with a line for each member. The text has to be JSON.
+export function indented(text) {
+  let [depth, before, lines] = [0, "", ""];
+  const line = () => `\n${"  ".repeat(depth)}`;
+  for (const [token] of text.matchAll(TOKEN)) {
+    if (isClosing(token)) {
+      depth -= 1;
+      lines += isOpening(before) ? token : line() + token;
+    } else {
+      if (isOpening(before) || before === ",") lines += line();
+      lines += token === ":" ? ": " : token;
+      if (isOpening(token)) depth += 1;
+    }
+    before = token;
+  }
+  return lines;
+}
