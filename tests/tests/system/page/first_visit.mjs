@@ -64,6 +64,16 @@ await walk(async (browser, master, start, form) => {
   await browser.press("button", "Restart");
   await browser.press("dialog button", "Restart");
   await browser.until("the second run", "find('.figures div', 'Run')?.textContent === 'Run2'");
+
+  // A run that begins meanwhile does not take the place of the items that are read.
+  await browser.press(".tabs a", "Items");
+  await browser.until("the items of the run", "document.querySelector('input[name=run]').value === '2'");
+  await browser.press("button", "Restart");
+  await browser.press("dialog button", "Restart");
+  await browser.text("Run 3 has begun");
+  assert.equal(await browser.look("document.querySelector('input[name=run]').value"), "2");
+  await browser.press("button", "Show run 3");
+  await browser.until("the items of the next run", "document.querySelector('input[name=run]').value === '3'");
   await browser.press("button", "Delete");
   await browser.press("dialog button", "Delete");
   await browser.text("No resource passes the filters");

@@ -11,7 +11,8 @@ import { indented, member } from "../raw.mjs";
 const PAGE_SIZE = 50;
 
 export function Items({ name, run }) {
-  const [place, setPlace] = useState({ run, kind: "", tokens: [""] });
+  // `latest` is the present run at the time when the reader chose what is shown.
+  const [place, setPlace] = useState({ run, latest: run, kind: "", tokens: [""] });
   const { kind, tokens } = place;
   const after = tokens.at(-1);
   const load = usePoll(signal => page(name, { run: place.run, kind, after }, signal), [name, place.run, kind, after]);
@@ -20,13 +21,16 @@ export function Items({ name, run }) {
   const submit = event => {
     event.preventDefault();
     const { run: ofRun, kind: ofKind } = event.currentTarget.elements;
-    setPlace({ run: Number(ofRun.value), kind: ofKind.value.trim(), tokens: [""] });
+    setPlace({ run: Number(ofRun.value), latest: run, kind: ofKind.value.trim(), tokens: [""] });
   };
-  return html`<form class="filters" onSubmit=${submit}>
-      <label>Run <input name="run" type="number" min="1" max=${run} required defaultValue=${run} /></label>
-      <label>Kind <input name="kind" placeholder="all" data-filter /></label>
+  const turn = () => setPlace({ run, latest: run, kind, tokens: [""] });
+  return html`<form class="filters" onSubmit=${submit} key=${place.run}>
+      <label>Run <input name="run" type="number" min="1" max=${run} required defaultValue=${place.run} /></label>
+      <label>Kind <input name="kind" placeholder="all" defaultValue=${kind} data-filter /></label>
       <button>Show</button> <button type="button" onClick=${load.again}>Load again</button>
     </form>
+    ${place.latest && run > place.latest ? html`<p role="status">Run ${run} has begun. These are the items of run ${place.run}.
+      <button type="button" onClick=${turn}>Show run ${run}</button></p>` : null}
     <${Status} load=${load} isEmpty=${!items.length} empty="No item here yet." />
     <ol class="items" start=${(tokens.length - 1) * PAGE_SIZE + 1}>${items.map(one => html`<li key=${one.position}>
       <p><b>${one.schema || one.rule}</b> <${Address} url=${one.url} /> <small class="dim">${time(one.fetched_at)}</small></p>
