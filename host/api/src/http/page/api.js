@@ -76,9 +76,11 @@ function placeOf(path, { name }) {
   return whole.split("/").slice(0, 3).join("/");
 }
 
-// Yields the lines of an answer as they come. Without `isEndless`, all have to come within the deadline.
-export async function* lines(path, { query, headers, signal, isEndless } = {}) {
+// Yields the lines of an answer as they come, after a call of `onOpen`. Without `isEndless`, all have to come within the
+// deadline.
+export async function* lines(path, { query, headers, signal, isEndless, onOpen } = {}) {
   const answer = await ask("GET", path, { query, headers, signal: isEndless ? signal : within(signal) });
+  onOpen?.();
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   try {

@@ -1,15 +1,18 @@
 // The log of a crawl: the lines that its workers keep, the newest first, and further ones as they come.
 
 import { html } from "../html.js";
-import { useEffect, useState } from "../vendor/hooks.mjs";
+import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { lines, ofResource } from "../api.js";
+import { useChanges } from "../events.js";
 import { count, time } from "../format.js";
 import { Address, Choice, Fault, Status, Table } from "../parts.js";
 
 // Lines that are shown. A master may keep more.
 const SHOWN = 500;
-// Milliseconds: how often lines that have come are shown.
+// Milliseconds: how often lines that have come are shown, and how long the page waits before it opens the log again.
 const SHOW_EVERY = 250;
+const WAIT_FIRST = 1_000;
+const WAIT_MOST = 30_000;
 
 const LEVELS = ["debug", "info", "warn", "error"];
 
@@ -26,6 +29,7 @@ export function Logs({ name }) {
       <${Choice} label="Level" value=${least} onChange=${setLeast}
         options=${LEVELS.map(level => [level, level === "error" ? level : `${level} and above`])} />
       <label>Words <input type="search" value=${words} onInput=${event => setWords(event.currentTarget.value)} data-filter /></label>
+      <button type="button" onClick=${load.again}>Load again</button>
     </p>
     <${Fault} fault=${load.value && load.fault} /><${Status} load=${load.value ? { value: load.value } : load} isEmpty=${!shown.length} empty=${all.length ? "No line has these words." : "The log is empty."} />
     ${nRead > SHOWN ? html`<p class="dim">The last ${count(SHOWN)} of ${count(nRead)} lines.</p>` : null}
@@ -37,10 +41,15 @@ export function Logs({ name }) {
     )}<//>` : null}`;
 }
 
-// Returns the lines as they come. A page that nobody sees gives its connection back, and reads the log anew afterwards.
+// Returns the lines as they come. A log that breaks off is opened again after a while, and one that has ended once the resource
+// has changed, because another run may have begun. A page that nobody sees gives its connection back, and reads the log anew
+// afterwards.
 function useLog(name) {
   const [load, setLoad] = useState({});
   const [isSeen, setSeen] = useState(!document.hidden);
+  const [nAsked, setAsked] = useState(0);
+  const onChange = useRef(() => {});
+  useChanges(changes => changes.has(name) && onChange.current());
   useEffect(() => {
     const onShown = () => setSeen(!document.hidden);
     document.addEventListener("visibilitychange", onShown);
@@ -49,35 +58,76 @@ function useLog(name) {
   useEffect(() => {
     if (!isSeen) return undefined;
     const leaving = new AbortController();
-    const { signal } = leaving;
-    let timer;
-    const show = value => !signal.aborted && setLoad({ value });
-    const end = fault => {
-      clearTimeout(timer);
-      if (!signal.aborted) setLoad(before => ({ value: before.value, fault }));
-    };
-    follow(name, signal, value => {
-      clearTimeout(timer);
-      timer = setTimeout(show, SHOW_EVERY, value);
-    }).then(show, end);
-    return () => {
-      leaving.abort();
-      clearTimeout(timer);
-    };
-  }, [name, isSeen]);
-  return load;
+    const news = new News();
+    onChange.current = () => news.come();
+    keepReading(name, leaving.signal, news, setLoad);
+    return () => leaving.abort();
+  }, [name, isSeen, nAsked]);
+  return { ...load, again: () => setAsked(n => n + 1) };
 }
 
-async function follow(name, signal, onLines) {
+// Whether something has come since the last time, for one who waits for it.
+class News {
+  #hasCome = false;
+  #wake = () => {};
+
+  come() {
+    this.#hasCome = true;
+    this.#wake();
+  }
+
+  forget() {
+    this.#hasCome = false;
+  }
+
+  async wait() {
+    if (!this.#hasCome) await new Promise(done => (this.#wake = done));
+  }
+}
+
+async function keepReading(name, signal, news, setLoad) {
+  let wait = WAIT_FIRST;
+  while (!signal.aborted) {
+    news.forget();
+    const began = performance.now();
+    const fault = await read(name, signal, setLoad);
+    if (signal.aborted) return;
+    if (fault) setLoad(before => ({ value: before.value, fault }));
+    else await news.wait();
+    if (performance.now() - began > WAIT_MOST) wait = WAIT_FIRST;
+    await new Promise(done => setTimeout(done, wait * (0.5 + Math.random() / 2)));
+    wait = Math.min(wait * 2, WAIT_MOST);
+  }
+}
+
+// Reads the log to its end, and shows the lines from time to time. Returns the fault that it broke off with, if there was one.
+async function read(name, signal, setLoad) {
   const all = [];
   let nRead = 0;
-  const told = () => ({ all: all.slice(-SHOWN).reverse(), nRead });
-  onLines(told());
-  for await (const line of lines(ofResource(name, "logs"), { query: { follow: "true" }, signal, isEndless: true })) {
-    nRead += 1;
-    all.push(JSON.parse(line));
-    if (all.length > 2 * SHOWN) all.splice(0, all.length - SHOWN);
-    onLines(told());
+  let timer = null;
+  const show = () => {
+    timer = null;
+    if (!signal.aborted) setLoad({ value: { all: all.slice(-SHOWN).reverse(), nRead } });
+  };
+  const showSoon = () => {
+    timer ??= setTimeout(show, SHOW_EVERY);
+  };
+  try {
+    const query = { follow: "true" };
+    for await (const line of lines(ofResource(name, "logs"), { query, signal, isEndless: true, onOpen: showSoon })) {
+      nRead += 1;
+      all.push(JSON.parse(line));
+      if (all.length > 2 * SHOWN) all.splice(0, all.length - SHOWN);
+      showSoon();
+    }
+    return null;
+  } catch (fault) {
+    return fault;
+  } finally {
+    // The last lines are shown as well.
+    if (timer !== null) {
+      clearTimeout(timer);
+      show();
+    }
   }
-  return told();
 }
