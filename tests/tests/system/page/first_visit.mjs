@@ -26,6 +26,7 @@ await walk(async (browser, master, start, form) => {
   await browser.until("the end of the crawl", "find('h1 .phase.finished')");
   await browser.until("a chart", "document.querySelector('.chart canvas')");
   await fits();
+  await browser.look("window.head = document.querySelector('main h1'); null");
   await browser.press(".tabs a", "Items");
   await browser.until("three items", "document.querySelectorAll('.items li').length === 3");
   await browser.text(`"depth": 2`);
@@ -36,6 +37,8 @@ await walk(async (browser, master, start, form) => {
     await browser.text(text);
     await fits();
   }
+  // The view of the resource is the same on all its sides, so that its chart goes on.
+  assert.equal(await browser.look("window.head === document.querySelector('main h1')"), true);
   await browser.press(".tabs a", "Frontier");
   await browser.type("input[name=url]", start);
   await browser.press("form.filters button", "Ask");

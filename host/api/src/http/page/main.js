@@ -88,7 +88,7 @@ function App() {
   return html`
     <a class="skip" href="#content" onClick=${skip}>Skip to the content</a>
     <${Head} place=${route.parts[0] ?? ""} caller=${caller} onLeave=${leave} />
-    <main id="content" tabindex="-1"><${View} key=${path} ...${route} /></main>
+    <main id="content" tabindex="-1"><${View} key=${route.parts.slice(0, 2).join("/")} ...${route} /></main>
     <${Dialog} /><${Notes} />`;
 }
 

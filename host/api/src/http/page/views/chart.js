@@ -9,11 +9,23 @@ import { rate } from "../format.js";
 const POINTS_MAX = 900;
 const HEIGHT = 220;
 
-// The chart goes on for as long as it is shown, and takes one point for each look.
-export function RateChart({ at, rates }) {
+// Returns the times, pages and items of the points of one run, one for each look at its rates. They are kept for as long as
+// the view that calls it is shown.
+export function usePoints(run, at, rates) {
+  const own = useRef({});
+  if (own.current.run !== run) own.current = { run, at: null, points: [[], [], []] };
+  const { points } = own.current;
+  if (rates && own.current.at !== at) {
+    own.current.at = at;
+    [Date.now() / 1000, rates.pages, rates.items].forEach((value, i) => points[i].push(value));
+    for (const list of points) list.splice(0, list.length - POINTS_MAX);
+  }
+  return points;
+}
+
+export function RateChart({ at, points, rates }) {
   const place = useRef(null);
   const chart = useRef(null);
-  const points = useRef([[], [], []]);
   useEffect(() => {
     const color = name => getComputedStyle(place.current).getPropertyValue(name).trim();
     const axis = { stroke: color("--dim"), grid: { stroke: color("--edge"), width: 1 }, ticks: { stroke: color("--edge") } };
@@ -26,7 +38,7 @@ export function RateChart({ at, rates }) {
       scales: { y: { range: (_chart, _min, max) => [0, Math.max(max ?? 0, 1)] } },
       series: [{}, { stroke: color("--pages"), width: 2 }, { stroke: color("--items"), width: 2 }],
     };
-    chart.current = new UPlot(options, points.current, place.current);
+    chart.current = new UPlot(options, points, place.current);
     const resized = new ResizeObserver(([entry]) =>
       chart.current.setSize({ width: Math.max(Math.floor(entry.contentRect.width), 200), height: HEIGHT }));
     resized.observe(place.current);
@@ -36,13 +48,7 @@ export function RateChart({ at, rates }) {
     };
   }, []);
   useEffect(() => {
-    if (!rates) return;
-    const [times, pages, items] = points.current;
-    times.push(Date.now() / 1000);
-    pages.push(rates.pages);
-    items.push(rates.items);
-    for (const list of points.current) list.splice(0, list.length - POINTS_MAX);
-    chart.current.setData(points.current);
+    if (points[0].length) chart.current.setData(points);
   }, [at]);
   const told = rates ? `${rate(rates.pages)} pages and ${rate(rates.items)} items a second` : "no rates yet";
   return html`<figure class="chart">

@@ -9,7 +9,7 @@ import { bytes, count, NONE, rate, time } from "../format.js";
 import { Fault, Figures, json, Phase, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
 import { go, to } from "../route.js";
-import { RateChart } from "./chart.js";
+import { RateChart, usePoints } from "./chart.js";
 import { Errors } from "./errors.js";
 import { Frontier } from "./frontier.js";
 import { Items } from "./items.js";
@@ -31,6 +31,7 @@ export function Resource({ name, tab = "", query }) {
   const resource = load.value?.resource;
   const byKey = useRates(load.value, PERIOD, () => [lookAt(resource, load.value.at)]);
   const rates = resource && byKey.get(rateKey(resource));
+  const points = usePoints(resource && rateKey(resource), load.value?.at, rates);
   if (!resource) return html`<h1>${name}</h1><${Status} load=${load} />`;
   return html`<h1>${name} <${Phase} phase=${resource.phase} /></h1>
     <${Fault} fault=${load.fault} />
@@ -38,13 +39,13 @@ export function Resource({ name, tab = "", query }) {
     <${Acts} resource=${resource} again=${load.again} />
     <nav class="tabs" aria-label="Sides of the resource">${TABS.map(([part, text]) => html`<a
       href=${to(["resources", name, ...(part ? [part] : [])])} aria-current=${part === tab ? "page" : undefined}>${text}</a>`)}</nav>
-    <${Tab} tab=${tab} resource=${resource} rates=${rates} at=${load.value.at} query=${query} />`;
+    <${Tab} tab=${tab} resource=${resource} rates=${rates} points=${points} at=${load.value.at} query=${query} />`;
 }
 
-function Tab({ tab, resource, rates, at, query }) {
+function Tab({ tab, resource, rates, points, at, query }) {
   const { name } = resource.spec;
   switch (tab) {
-    case "": return html`<${Now} resource=${resource} rates=${rates} at=${at} />`;
+    case "": return html`<${Now} resource=${resource} rates=${rates} points=${points} at=${at} />`;
     case "frontier": return html`<${Frontier} name=${name} query=${query} />`;
     case "errors": return html`<${Errors} resource=${resource} />`;
     case "items": return html`<${Items} name=${name} run=${resource.run} />`;
@@ -72,7 +73,7 @@ function Acts({ resource: { spec, phase }, again }) {
   </p>`;
 }
 
-function Now({ resource, rates, at }) {
+function Now({ resource, rates, points, at }) {
   const { counts, shards, run, plugin_version } = resource;
   const found = itemYield(counts);
   return html`<${Figures} figures=${[
@@ -93,7 +94,7 @@ function Now({ resource, rates, at }) {
       ["End", time(counts?.ended_at)],
       ["Progress", html`<${Progress} counts=${counts} />`],
     ]} />
-    <${RateChart} key=${run} at=${at} rates=${rates} />
+    <${RateChart} key=${rateKey(resource)} at=${at} points=${points} rates=${rates} />
     <h2>Shards</h2>
     <${Table} caption="Shards" heads=${["Shard", "State", "Owner", "Pages", "Items", ["Dead", "wide"], ["Due", "wide"], "Reason"]}>${shards.map(
       shard => html`<tr key=${shard.shard}><th scope="row">${shard.shard}</th><td>${shard.state}</td><td>${shard.owner || NONE}</td>
