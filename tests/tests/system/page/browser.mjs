@@ -5,8 +5,11 @@
 import { spawn } from "node:child_process";
 import assert from "node:assert/strict";
 
-// Milliseconds.
+// Milliseconds: for one wait, for the whole walk, which has to end before those who wait for it give up after 120 s, and for the
+// end of the browser.
 const PATIENCE = 60_000;
+const WALK = 100_000;
+const CLOSE = 5_000;
 const PAUSE = 50;
 
 const FLAGS = [
@@ -28,6 +31,7 @@ export class Browser {
   faults = [];
   #waiting = new Map();
   #number = 0;
+  #end = Date.now() + WALK;
   #child;
   #session;
 
@@ -45,19 +49,29 @@ export class Browser {
       rest = messages.pop();
       for (const message of messages) browser.#take(JSON.parse(message));
     });
-    const { targetInfos } = await browser.#send("Target.getTargets");
-    const { targetId } = targetInfos.find(target => target.type === "page");
+    // The page that the browser opens by itself may come later.
+    const { targetId } = await browser.#send("Target.createTarget", { url: "about:blank" });
     const attached = await browser.#send("Target.attachToTarget", { targetId, flatten: true });
     browser.#session = attached.sessionId;
     for (const domain of ["Page", "Runtime", "Network", "Log"]) await browser.#send(`${domain}.enable`);
     await browser.#send("Page.addScriptToEvaluateOnNewDocument", { source: EYES });
+    await browser.#send("Page.bringToFront");
     return browser;
   }
 
   async close() {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const ended = new Promise(done => this.#child.on("exit", done));
-    await this.#send("Browser.close");
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), CLOSE);
+    this.#send("Browser.close", {}, null).catch(() => {});
     await ended;
+    clearTimeout(timer);
+  }
+
+  // Ends every wait.
+  giveUp(why) {
+    this.#end = 0;
+    this.#fail(new Error(why));
   }
 
   // A phone is narrow, and has fingers.
@@ -69,8 +83,11 @@ export class Browser {
     await this.#send("Page.navigate", { url });
   }
 
+  // Loads the page anew, and waits until nothing of the former one is left.
   async reload() {
+    await this.look("window.isOld = true");
     await this.#send("Page.reload");
+    await this.until("the page anew", "window.isOld === undefined");
   }
 
   // Returns the value of an expression in the page.
@@ -82,12 +99,12 @@ export class Browser {
 
   // Waits until an expression is true, and returns its value.
   async until(what, expression) {
-    const end = Date.now() + PATIENCE;
+    const end = Math.min(Date.now() + PATIENCE, this.#end);
     for (;;) {
       // While a page is loaded there may be nothing to look at.
       const value = await this.look(expression).catch(() => undefined);
       if (value) return value;
-      if (Date.now() > end) {
+      if (Date.now() > Math.min(end, this.#end)) {
         const text = await this.look("document.body.innerText").catch(String);
         throw new Error(`no ${what}: ${expression}\n${text}\n${JSON.stringify(this.faults)}`);
       }
@@ -110,7 +127,14 @@ export class Browser {
       const [x, y] = [frame.x + frame.width / 2, frame.y + frame.height / 2];
       return element.contains(document.elementFromPoint(x, y)) ? { x, y } : null;
     })()`;
-    const { x, y } = await this.until(`${css} with ${text} to press`, place);
+    // What is pressed has to stay where it is from one look to the next.
+    let [before, at] = [null, null];
+    do {
+      before = at;
+      await new Promise(done => setTimeout(done, before ? PAUSE : 0));
+      at = await this.until(`${css} with ${text} to press`, place);
+    } while (at.x !== before?.x || at.y !== before?.y);
+    const { x, y } = at;
     for (const type of ["mousePressed", "mouseReleased"]) {
       await this.#send("Input.dispatchMouseEvent", { type, x, y, button: "left", clickCount: 1 });
     }
@@ -138,9 +162,10 @@ export class Browser {
     assert.deepEqual(this.faults, []);
   }
 
-  #send(method, params = {}) {
+  // Calls the browser about its page, or about itself if the session is `null`.
+  #send(method, params = {}, session = this.#session) {
     const id = (this.#number += 1);
-    const message = { id, method, params, sessionId: this.#session };
+    const message = { id, method, params, ...(session && { sessionId: session }) };
     this.#child.stdio[3].write(`${JSON.stringify(message)}\0`);
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
@@ -172,9 +197,11 @@ export class Browser {
 export async function walk(steps) {
   const [program, profile, ...rest] = process.argv.slice(2);
   const browser = await Browser.open(program, profile);
+  const timer = setTimeout(() => browser.giveUp("the walk has taken too long"), WALK);
   try {
     await steps(browser, ...rest);
   } finally {
-    await browser.close().catch(() => {});
+    clearTimeout(timer);
+    await browser.close();
   }
 }

@@ -6,15 +6,16 @@ import { walk } from "./browser.mjs";
 await walk(async (browser, master, bad) => {
   await browser.size(1280, 900, false);
   const views = [
-    ["", "Shards"],
-    ["/items", "<img src=x"],
-    ["/logs", "<script>"],
-    ["/errors", "URLs that were given up"],
-    [`/frontier?url=${encodeURIComponent(bad)}`, "<script>"],
-    ["/settings", "<svg onload"],
+    ["", "Now", "Shards"],
+    ["/items", "Items", "<img src=x"],
+    ["/logs", "Log", "<script>"],
+    ["/errors", "Errors", "URLs that were given up"],
+    [`/frontier?url=${encodeURIComponent(bad)}`, "Frontier", "<script>"],
+    ["/settings", "Settings", "<svg onload"],
   ];
-  for (const [view, text] of views) {
+  for (const [view, tab, text] of views) {
     await browser.go(`${master}/#/resources/evil${view}`);
+    await browser.until(`the side ${tab}`, `find('.tabs [aria-current]', ${JSON.stringify(tab)})`);
     await browser.text(text);
     assert.equal(await browser.look("window.ran"), undefined, view);
     const made = "document.querySelectorAll('main :is(img, svg, script, iframe, object, embed)').length";
