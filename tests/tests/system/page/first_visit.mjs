@@ -5,6 +5,31 @@ import { walk } from "./browser.mjs";
 
 const [WIDE, PHONE] = [[1280, 900, false], [390, 844, true]];
 
+// Has the log of every resource be one that never rests.
+const BUSY_LOG = `
+  window.whole = window.fetch;
+  window.fetch = async (path, options) => {
+    if (!path.includes("/logs")) return whole(path, options);
+    let number = 0;
+    const pull = async controller => {
+      await new Promise(done => setTimeout(done, 20));
+      if (options.signal.aborted) return controller.close();
+      number += 1;
+      const line = { run: 1, shard: 0, number, level: "info", message: "a busy crawl", url: "", rule: "", at: 1 };
+      controller.enqueue(new TextEncoder().encode(JSON.stringify(line) + "\\n"));
+    };
+    return new Response(new ReadableStream({ pull }));
+  };
+  null`;
+
+// Asks two questions at once, and notes the answers.
+const TWO_QUESTIONS = `import("./page/dialog.js").then(({ confirm }) => {
+  window.answers = [];
+  for (const title of ["first?", "second?"]) {
+    confirm({ title, text: "", verb: "Yes" }).then(answer => answers.push(title + Boolean(answer)));
+  }
+})`;
+
 await walk(async (browser, master, start, form) => {
   const name = `books-${form}`;
   await browser.size(...(form === "phone" ? PHONE : WIDE));
@@ -37,6 +62,11 @@ await walk(async (browser, master, start, form) => {
     await browser.text(text);
     await fits();
   }
+  // Lines that come without a pause are shown while they come.
+  await browser.look(BUSY_LOG);
+  await browser.press(".tabs a", "Log");
+  await browser.until("a line of a busy log", "find('td', 'a busy crawl')");
+  await browser.look("window.fetch = window.whole; null");
   // The view of the resource is the same on all its sides, so that its chart goes on.
   assert.equal(await browser.look("window.head === document.querySelector('main h1')"), true);
   await browser.press(".tabs a", "Frontier");
@@ -64,6 +94,13 @@ await walk(async (browser, master, start, form) => {
   await browser.key("Escape", 27);
   await browser.until("no question", "!document.querySelector('dialog')");
 
+  await browser.look(TWO_QUESTIONS);
+  await browser.until("the first question", "find('dialog h2', 'first?')");
+  await browser.key("Escape", 27);
+  await browser.until("the second question", "find('dialog h2', 'second?')");
+  await browser.press("dialog button", "Yes");
+  await browser.until("two answers", "answers.join() === 'first?false,second?true'");
+
   await browser.press("button", "Restart");
   await browser.press("dialog button", "Restart");
   await browser.until("the second run", "find('.figures div', 'Run')?.textContent === 'Run2'");
@@ -80,5 +117,7 @@ await walk(async (browser, master, start, form) => {
   await browser.press("button", "Delete");
   await browser.press("dialog button", "Delete");
   await browser.text("No resource passes the filters");
+  const lists = browser.requests.filter(url => url.includes("phase="));
+  assert.deepEqual(lists, [], "the master has to look at every resource for a list of a phase");
   browser.judge(master);
 });

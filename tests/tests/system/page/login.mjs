@@ -4,6 +4,28 @@
 import assert from "node:assert/strict";
 import { walk } from "./browser.mjs";
 
+// Makes a call with a token that is not the present one any more when the answer comes.
+const LATE_REFUSAL = `import("./page/api.js").then(({ get, keepToken }) => {
+  const present = sessionStorage.getItem("crawler-token");
+  keepToken("crawler_old");
+  const late = get("crawler/access/caller").catch(fault => fault.status);
+  keepToken(present);
+  return late;
+})`;
+
+// Returns the keys of changes that get no answer: twice of the same one, and of another.
+const KEYS = `import("./page/api.js").then(async ({ change }) => {
+  const [whole, keys] = [window.fetch, []];
+  window.fetch = async (path, options) => {
+    if (options.method === "GET") return whole(path, options);
+    keys.push(options.headers["idempotency-key"]);
+    throw new TypeError("cut off");
+  };
+  for (const act of ["restart", "restart", "pause"]) await change("POST", "crawler/resource/books/" + act).catch(() => {});
+  window.fetch = whole;
+  return keys;
+})`;
+
 await walk(async (browser, master, viewer) => {
   await browser.size(1280, 900, false);
   const logIn = async token => {
@@ -33,6 +55,12 @@ await walk(async (browser, master, viewer) => {
   await browser.press("button", "Pause");
   await browser.until("a refusal in the words of the master", "find('.notes .bad', 'operator')");
 
+  assert.equal(await browser.look(LATE_REFUSAL), 401);
+  const [first, again, other] = await browser.look(KEYS);
+  assert.ok(first && first === again, "a change without an answer keeps its key");
+  assert.notEqual(other, first);
+
+  // The refusal of a token of before has not logged the reader out.
   await browser.press("button", "Log out");
   await browser.text("asks for an access token");
   assert.equal(await browser.look("sessionStorage.length"), 0);
