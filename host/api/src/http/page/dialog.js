@@ -64,7 +64,7 @@ function Question({ question }) {
     event.preventDefault();
     end(null);
   };
-  return html`<dialog ref=${dialog} onCancel=${cancel} aria-labelledby="question">
+  return html`<dialog ref=${dialog} onCancel=${cancel} onClose=${() => end(null)} aria-labelledby="question">
     <form onSubmit=${submit}>
       <h2 id="question">${question.title}</h2>
       <p>${question.text}</p>
