@@ -131,6 +131,8 @@ async function read(signal, onLine, onComplete) {
   const headers = version ? { "last-event-id": version } : {};
   let [name, id, data] = ["", "", ""];
   for await (const line of lines("crawler/events", { headers, signal, isEndless: true })) {
+    // Lines that have come already are those of a reader who has left.
+    signal.throwIfAborted();
     onLine();
     if (line.startsWith("event: ")) name = line.slice(7);
     else if (line.startsWith("id: ")) id = line.slice(4);
