@@ -2,7 +2,7 @@
 //! simply their value. The build generates the code from these tables, and the OpenAPI document is made of them.
 
 /// Messages that are written as JSON.
-pub const SHOWN: [&str; 45] = [
+pub const SHOWN: [&str; 46] = [
     "NodeSpec",
     "Resource",
     "ResourceSpec",
@@ -15,6 +15,7 @@ pub const SHOWN: [&str; 45] = [
     "LogLine",
     "Node",
     "NodeTotals",
+    "ProcessTotals",
     "NodeEvent",
     "ResourceEvent",
     "ListNodesResponse",

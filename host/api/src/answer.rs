@@ -18,7 +18,7 @@ use crawler_model::plugin::{Param, PluginRecord, Schema};
 use crawler_model::resource::{Phase, Resource, ShardState, Waits};
 use crawler_model::runs::EndedRun;
 use crawler_model::schedule::{ScheduleDecision, ScheduleOutcome, ScheduleView};
-use crawler_model::status::WorkerStatus;
+use crawler_model::status::{ProcessTotals, WorkerStatus};
 
 /// Nanoseconds in a millisecond. The time of an addition is kept in nanoseconds, for clients of the original interface.
 const NANOS_PER_MILLI: u64 = 1_000_000;
@@ -193,6 +193,14 @@ fn node_totals(status: WorkerStatus) -> proto::NodeTotals {
         items: status.items,
         bytes: status.bytes,
         in_flight: status.in_flight,
+        since_start: status.since_start.map(process_totals),
+    }
+}
+
+fn process_totals(totals: ProcessTotals) -> proto::ProcessTotals {
+    proto::ProcessTotals {
+        pages: totals.pages,
+        items: totals.items,
     }
 }
 

@@ -70,6 +70,15 @@ pub struct CrawlStatus {
     pub last_errors: Vec<LogLine>,
 }
 
+/// Pages and items of a process since its start. They only grow, whatever becomes of the crawls that they are from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ProcessTotals {
+    /// Pages that came to an end.
+    pub pages: u64,
+    /// Items stored.
+    pub items: u64,
+}
+
 /// Totals of a worker, stored under `status/<worker>`. The key is bound to the worker's lease and
 /// disappears with it. Current numbers are read from the worker itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,11 +99,19 @@ pub struct WorkerStatus {
     pub bytes: u64,
     /// Pages in flight.
     pub in_flight: u64,
+    /// What the process has done since its start. If `None`, a worker of an earlier version wrote the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_start: Option<ProcessTotals>,
 }
 
 impl WorkerStatus {
-    /// Sums up these crawls.
-    pub fn of(incarnation: Incarnation, at: UnixMillis, crawls: &[CrawlStatus]) -> Self {
+    /// Sums up these crawls of a process that has done so much since its start.
+    pub fn of(
+        incarnation: Incarnation,
+        at: UnixMillis,
+        crawls: &[CrawlStatus],
+        since_start: ProcessTotals,
+    ) -> Self {
         let waiting = crawls.iter().filter(|crawl| crawl.waits.is_some()).count() as u64;
         let sum = |number: fn(&CrawlStatus) -> u64| crawls.iter().map(number).sum();
         let counts = || crawls.iter().filter_map(|crawl| crawl.counts.as_ref());
@@ -107,6 +124,7 @@ impl WorkerStatus {
             items: counts().map(|counts| counts.items).sum(),
             bytes: counts().map(|counts| counts.bytes).sum(),
             in_flight: sum(|crawl| crawl.in_flight),
+            since_start: Some(since_start),
         }
     }
 }
@@ -126,8 +144,20 @@ mod tests {
             items: u64::MAX,
             bytes: u64::MAX,
             in_flight: u64::MAX,
+            since_start: Some(ProcessTotals {
+                pages: u64::MAX,
+                items: u64::MAX,
+            }),
         };
         let json = serde_json::to_vec(&status).unwrap();
         assert!(json.len() <= 1 << 10, "{} bytes", json.len());
+    }
+
+    #[test]
+    fn totals_since_the_start_are_not_told_by_earlier_versions() {
+        let json = r#"{"incarnation":"1","at":2,"running":3,"waiting":4,"pages":5,"items":6,"bytes":7,"in_flight":8}"#;
+        let status: WorkerStatus = serde_json::from_str(json).unwrap();
+        assert_eq!(status.since_start, None);
+        assert_eq!(serde_json::to_string(&status).unwrap(), json);
     }
 }

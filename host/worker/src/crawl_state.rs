@@ -156,6 +156,14 @@ impl CrawlState {
         (load, waits)
     }
 
+    /// Adds what the frontier has grown by to the counts of the process, if it is open.
+    pub(super) fn count_growth(&self) {
+        let mut fields = self.fields();
+        if let Some(frontier) = fields.frontier.clone() {
+            self.count(&mut fields, &*frontier);
+        }
+    }
+
     /// Returns the counts of the process, if the crawl counts for a resource.
     pub(super) fn meters(&self) -> Option<&Meters> {
         self.meters.as_ref().map(|(meters, _)| &**meters)

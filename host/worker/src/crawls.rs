@@ -15,7 +15,7 @@ use crawler_crawl::log::CrawlLog;
 use crawler_crawl::peers::MAX_LINKS;
 use crawler_model::id::{Epoch, NodeId, ResourceId, ResourceName, Run};
 use crawler_model::resource::ShardId;
-use crawler_model::status::{CrawlStatus, LogLine};
+use crawler_model::status::{CrawlStatus, LogLine, ProcessTotals};
 use crawler_process::metrics::add_word;
 
 /// Maximum number of log lines that are shown with a crawl's counts.
@@ -108,6 +108,18 @@ impl Crawls {
             resources: self.meters.read(loads),
             waiting,
         }
+    }
+
+    /// Returns what this process has done since its start, up to this moment.
+    pub(super) fn since_start(&self) -> ProcessTotals {
+        let known = self.known();
+        let running = known.running.values();
+        let crawl_states: Vec<_> = running.map(|crawl| crawl.crawl_state.clone()).collect();
+        drop(known);
+        for crawl_state in crawl_states {
+            crawl_state.count_growth();
+        }
+        self.meters.totals()
     }
 
     /// Returns the counts of the deliveries of items since the start of the process.

@@ -17,6 +17,7 @@ use crawler_frontier::Frontier;
 use crawler_model::crawl::Counts;
 use crawler_model::id::ResourceName;
 use crawler_model::statistics::OTHER_STATUSES;
+use crawler_model::status::ProcessTotals;
 use crawler_process::metrics::{Count, Durations, OTHERS, WordCounts, add_word};
 
 /// Default number of resources that are told apart; `--metrics-resources` shows it.
@@ -112,6 +113,8 @@ pub(super) struct Meters {
 struct Rows {
     by_name: BTreeMap<ResourceName, Row>,
     others: Tally,
+    /// Growth of all rows, those that have gone too.
+    totals: ProcessTotals,
 }
 
 /// Counts of a resource that is told apart.
@@ -156,7 +159,16 @@ impl Meters {
         }
         let rows = &mut *rows;
         let tally = rows.by_name.get_mut(name).map(|row| &mut row.tally);
-        tally.unwrap_or(&mut rows.others).add_since(before, now);
+        let tally = tally.unwrap_or(&mut rows.others);
+        let (n_pages, n_items) = (tally.n_pages(), tally.items);
+        tally.add_since(before, now);
+        rows.totals.pages += tally.n_pages() - n_pages;
+        rows.totals.items += tally.items - n_items;
+    }
+
+    /// Returns what the process has done since its start, as far as it was added.
+    pub(super) fn totals(&self) -> ProcessTotals {
+        self.rows().totals
     }
 
     /// Returns the rows, given the crawls that are here now. Places go to the largest resources.
@@ -460,6 +472,23 @@ mod tests {
         let expected = [row("b", 1), row("c", 1), row("", 4)];
         assert_eq!(reader.read(&meters, &large), expected);
         assert_eq!(reader.sum, n_grown.get());
+    }
+
+    #[test]
+    fn totals_of_the_process_outlive_rows_runs_and_redrives() {
+        let meters = Meters::telling_apart(1);
+        meters.add(&name("a"), &seen(1_000, 500), &seen(1_009, 507));
+        // The row is read, and its place goes to another resource.
+        assert_eq!(items(&meters, &[("a", 9)]), [row("a", 7), row("", 0)]);
+        assert_eq!(items(&meters, &[("b", 1)]), [row("b", 0), row("", 0)]);
+        // The next run begins, and a redrive takes pages back.
+        meters.add(&name("a"), &seen(0, 0), &seen(1, 2));
+        meters.add(&name("b"), &seen(7, 3), &seen(5, 3));
+        let expected = ProcessTotals {
+            pages: 10,
+            items: 9,
+        };
+        assert_eq!(meters.totals(), expected);
     }
 
     #[test]

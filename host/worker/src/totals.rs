@@ -1,4 +1,4 @@
-//! Totals of all crawls of this worker, in the store for all nodes to read.
+//! Totals of all crawls of this worker, and of what its process has done, in the store for all nodes to read.
 //!
 //! The totals are written when a crawl begins, waits, goes on or ends, and every half minute, but never more
 //! often than once a second: every one of these writes is a write of the whole cluster. The record is under
@@ -54,7 +54,9 @@ async fn write_on_changes(parts: &AgentParts) {
 async fn write(parts: &AgentParts, term: &Term) -> Result<(), StoreError> {
     let node = &parts.node;
     let crawls = parts.crawls.status(None);
-    let status = WorkerStatus::of(node.incarnation, parts.clock.unix_millis(), &crawls);
+    let since_start = parts.crawls.since_start();
+    let at = parts.clock.unix_millis();
+    let status = WorkerStatus::of(node.incarnation, at, &crawls, since_start);
     let key = parts.catalog.keys().status(&node.id);
     let txn = Txn::new().put_leased(key, encode(&status), term.id());
     match parts.catalog.store().commit(txn).await? {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crawler_model::status::WorkerStatus;
+use crawler_model::status::{ProcessTotals, WorkerStatus};
 use crawler_process::task::TaskScope;
 use crawler_store::catalog::encode;
 use crawler_store::keys::Keys;
@@ -126,6 +126,10 @@ impl Worker {
                     items: 50_000,
                     bytes: 1 << 30,
                     in_flight: 12,
+                    since_start: Some(ProcessTotals {
+                        pages: 100_000,
+                        items: 50_000,
+                    }),
                 };
                 let options = PutOptions::new().with_lease(lease);
                 let put = client.put(key.clone(), encode(&status), Some(options));

@@ -193,7 +193,16 @@ fn nodes(found: &mut Answers) {
         items: 11,
         bytes: 12,
         in_flight: 13,
+        since_start: Some(ProcessTotals {
+            pages: 14,
+            items: 15,
+        }),
     };
+    let earlier = WorkerStatus {
+        since_start: None,
+        ..status.clone()
+    };
+    add(found, "totals of an earlier worker", node_totals(earlier));
     let full = NodeView {
         node: node(),
         leader: true,

@@ -2,12 +2,13 @@
 
 use super::*;
 use crawler_model::id::Incarnation;
-use crawler_model::status::WorkerStatus;
+use crawler_model::status::{ProcessTotals, WorkerStatus};
 use crawler_store::catalog::encode;
 
 /// Returns totals as the process of this incarnation writes them.
 fn totals(incarnation: u64, pages: u64) -> WorkerStatus {
-    let mut totals = WorkerStatus::of(Incarnation(incarnation), 7, &[]);
+    let since_start = ProcessTotals::default();
+    let mut totals = WorkerStatus::of(Incarnation(incarnation), 7, &[], since_start);
     totals.pages = pages;
     totals
 }

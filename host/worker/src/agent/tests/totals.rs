@@ -64,6 +64,31 @@ async fn others_see_what_a_worker_does_when_a_crawl_begins_waits_and_ends() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_worker_has_done_outlasts_its_crawls() {
+    let bench = Bench::new().await;
+    bench.want(Wanted::default()).await;
+    bench.pass(MINUTE).await;
+    bench.unassign().await;
+    wait_for_crawls(&bench, 0, 0).await;
+    let left = told(&bench).await.unwrap().value;
+    let done = left.since_start.unwrap();
+    assert_eq!((left.pages, left.items), (0, 0));
+    assert!(done.pages > 20 && done.items > 20, "{done:?}");
+    // The crawl comes back with the pages of its run, which are no growth.
+    bench.assign(2).await;
+    bench
+        .wait_for("told of more", 3 * MINUTE, async |bench| {
+            let told = told(bench).await.unwrap().value;
+            told.since_start.unwrap().pages > done.pages
+        })
+        .await;
+    let back = told(&bench).await.unwrap().value;
+    let grown = back.since_start.unwrap().pages - done.pages;
+    assert!(grown + 10 < back.pages, "{grown}: {back:?}");
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn totals_are_written_every_half_minute_and_at_most_once_a_second() {
     let bench = Bench::new().await;
     bench.want(Wanted::default()).await;
