@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Rates } from "../../../../host/api/src/http/page/rates.mjs";
+import { lookAtWorker, Rates, workerKey } from "../../../../host/api/src/http/page/rates.mjs";
 
 const APART = 10_000;
 
@@ -46,4 +46,37 @@ test("things that went are forgotten", () => {
   rates.update([["one", 0, { pages: 1 }]], APART);
   rates.update([], APART);
   assert.equal(rates.update([["one", 1_000, { pages: 2 }]], APART).get("one"), null);
+});
+
+test("what is not told has no rate and begins anew", () => {
+  const rates = new Rates();
+  const looks = [["one", 0, { pages: 1 }], null, ["one", 2_000, { pages: 9 }], ["one", 3_000, { pages: 10 }]];
+  const told = looks.map(look => rates.update([look], APART).get("one"));
+  assert.deepEqual(told, [null, undefined, null, { pages: 1, over: 1_000 }]);
+});
+
+// Returns the rates of a worker after it told its totals at these times, each `[at, pages of its runs, since_start]`.
+function ofWorker(...told) {
+  const rates = new Rates();
+  return told.map(([at, pages, since_start]) => {
+    const node = { id: "worker-1", started_at: 1, totals: { at, pages, items: pages, since_start } };
+    return rates.update([lookAtWorker(node)], APART).get(workerKey(node));
+  });
+}
+
+test("a crawl that comes to a worker or leaves it is no growth", () => {
+  const done = pages => ({ pages, items: 2 * pages });
+  const told = ofWorker([0, 50, done(50)], [5_000, 100_055, done(55)], [10_000, 0, done(60)], [15_000, 4, done(65)]);
+  assert.deepEqual(told, [null, ...Array(3).fill({ pages: 1, items: 2, over: 5_000 })]);
+});
+
+test("a worker that does not tell what it has done has no rate", () => {
+  assert.deepEqual(ofWorker([0, 10, null], [5_000, 20, null]), [undefined, undefined]);
+  assert.equal(lookAtWorker({ id: "worker-1", started_at: 1, totals: { at: 0, pages: 10, items: 10 } }), null);
+  assert.equal(lookAtWorker({ id: "worker-1", started_at: 1, totals: null }), null);
+});
+
+test("another process of a worker begins anew", () => {
+  const look = started_at => lookAtWorker({ id: "worker-1", started_at, totals: { at: 5, since_start: { pages: 1, items: 1 } } });
+  assert.notEqual(look(1)[0], look(2)[0]);
 });

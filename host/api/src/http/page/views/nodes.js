@@ -7,34 +7,29 @@ import { attempt, confirm } from "../dialog.js";
 import { count, rate, span, time } from "../format.js";
 import { Fault, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
+import { lookAtWorker, workerKey } from "../rates.mjs";
 
 // Milliseconds between two looks.
 const PERIOD = 2_000;
 // Milliseconds after which a worker tells its sums again.
 const TOLD_EVERY = 30_000;
 
-const keyOf = node => `${node.id} ${node.started_at}`;
-
 // Returns what all workers of an answer come to together: their rates, each between the last two times that the worker
 // told its sums, the longest of these times, and the rates by worker. A sum is `null` unless all workers have told their part.
 export function useNodeRates(answer) {
   const workers = (answer?.nodes ?? []).filter(node => node.role === "worker");
-  const told = workers.filter(node => node.totals);
-  const byKey = useRates(answer, TOLD_EVERY, () => told.map(node => {
-    const { at, pages, items } = node.totals;
-    return [keyOf(node), Number(at), { pages: Number(pages), items: Number(items) }];
-  }));
-  const known = [...byKey.values()].filter(Boolean);
+  const byKey = useRates(answer, TOLD_EVERY, () => workers.map(lookAtWorker));
+  const rates = [...byKey.values()].filter(Boolean);
   const sum = (list, name) =>
     workers.length && list.length === workers.length ? list.reduce((whole, one) => whole + Number(one[name]), 0) : null;
-  const totals = told.map(node => node.totals);
+  const totals = workers.map(node => node.totals).filter(Boolean);
   return {
-    pages: sum(known, "pages"),
-    items: sum(known, "items"),
-    over: known.length === workers.length ? Math.max(0, ...known.map(one => one.over)) : 0,
+    pages: sum(rates, "pages"),
+    items: sum(rates, "items"),
+    over: rates.length === workers.length ? Math.max(0, ...rates.map(one => one.over)) : 0,
     inFlight: sum(totals, "in_flight"),
     waiting: sum(totals, "waiting"),
-    of: node => byKey.get(keyOf(node)),
+    of: node => byKey.get(workerKey(node)),
   };
 }
 
