@@ -4,7 +4,7 @@ import { html } from "../html.js";
 import { change, get } from "../api.js";
 import { useRates } from "../counts.js";
 import { attempt, confirm } from "../dialog.js";
-import { count, rate, span, time } from "../format.js";
+import { count, known, rate, span, time } from "../format.js";
 import { Fault, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
 import { lookAtWorker, workerKey } from "../rates.mjs";
@@ -54,7 +54,7 @@ function Node({ node, rates, again }) {
     <td class="wide">${isWorker ? count(node.weight) : ""}</td>
     <td>${isWorker ? rate(rates?.pages) : ""}</td>
     <td class="wide">${isWorker ? rate(rates?.items) : ""}</td>
-    <td class="wide">${isWorker ? count(node.totals?.in_flight) : ""}</td>
+    <td class="wide">${isWorker ? known(node.totals?.in_flight) : ""}</td>
     <td class="wide">${node.address}</td><td class="wide">${node.version}</td>
     <td class="wide" title=${time(node.started_at)}>${node.started_at ? span(Date.now() - Number(node.started_at)) : ""}</td>
     <td class="wide">${Object.entries(node.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(" ")}</td>
