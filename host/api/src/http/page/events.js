@@ -126,7 +126,8 @@ async function readWhileAlive(signal, onComplete) {
 }
 
 async function read(signal, onLine, onComplete) {
-  // A listing that broke off is of no use: the stream goes on from the version before it.
+  // A listing that broke off is of no use, and it is sent again from its beginning: the version that came with its `begin` is
+  // that of a reader who knows nothing.
   listed = null;
   const headers = version ? { "last-event-id": version } : {};
   let [name, id, data] = ["", "", ""];
