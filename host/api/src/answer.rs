@@ -140,6 +140,7 @@ fn shard(view: ShardView) -> proto::ShardStatus {
         }
         .to_owned(),
         counts: Some(counts_message(record.counts, view.in_flight)),
+        live: view.is_live,
     }
 }
 

@@ -78,6 +78,8 @@ pub struct ShardView {
     pub shard: Shard,
     /// The record, as stored; `counts` and `waits` are those that the worker reports now, if it answers.
     pub record: ShardRecord,
+    /// True if `counts` are those that the worker reports now. Stored ones may be older than those that were shown before.
+    pub is_live: bool,
     /// Number of pages in flight now.
     pub in_flight: u64,
     /// The latest warnings and errors in the worker's log.

@@ -151,9 +151,10 @@ fn a_running_shard_is_told_with_its_owner_epoch_and_last_errors() {
         shard["owner"],
         shard["epoch"],
         shard["state"],
-        shard["reason"]
+        shard["reason"],
+        shard["live"]
     ]);
-    assert_eq!(known, json!([0, "worker-1", 1, "assigned", ""]));
+    assert_eq!(known, json!([0, "worker-1", 1, "assigned", "", true]));
     let error = &shard["last_errors"][0];
     let refused = web.url("/refused");
     assert_eq!(error["url"], refused.as_str());

@@ -421,9 +421,10 @@ fn resource() -> ResourceView {
         },
         ..waiting.clone()
     };
-    let shard = |n, record| ShardView {
+    let shard = |n, record, is_live| ShardView {
         shard: Shard(n),
         record,
+        is_live,
         in_flight: 13,
         last_errors: vec![log_line()],
     };
@@ -446,7 +447,7 @@ fn resource() -> ResourceView {
             spec,
         },
         phase: Phase::Pending("it waits".into()),
-        shards: vec![shard(0, waiting), shard(1, failed)],
+        shards: vec![shard(0, waiting, true), shard(1, failed, false)],
     }
 }
 
@@ -464,6 +465,7 @@ pub(crate) fn empty_resource() -> ResourceView {
     let shard = ShardView {
         shard: Shard(0),
         record: ShardRecord::new(spec.name.clone()),
+        is_live: false,
         in_flight: 0,
         last_errors: Vec::new(),
     };

@@ -217,17 +217,20 @@ pub(super) fn view(
     let own = own.filter(|(id, _)| resource.has_shard(*id));
     let shards = own.map(|(id, shard)| {
         let mut record = shard.value;
+        let mut is_live = false;
         let crawl = live.get(&id).filter(|crawl| crawl.epoch == record.epoch);
         if let Some(crawl) = crawl
             && running_owner(&record).is_some()
         {
             if let Some(counts) = &crawl.counts {
                 record.counts = counts.clone();
+                is_live = true;
             }
             record.waits = crawl.waits.clone();
         }
         ShardView {
             shard: id.shard,
+            is_live,
             in_flight: crawl.map_or(0, |crawl| crawl.in_flight),
             last_errors: crawl.map_or_else(Vec::new, |crawl| crawl.last_errors.clone()),
             record,

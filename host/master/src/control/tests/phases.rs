@@ -107,12 +107,24 @@ async fn what_an_earlier_owner_counted_is_shown_until_the_present_one_knows_it()
     let (_, shard) = bench.shard("a").await;
     let shown = async || {
         let shown = bench.control.resource(&"a".parse().unwrap()).await;
-        shown.unwrap().shards.remove(0).record.counts.parsed
+        let shown = shown.unwrap().shards.remove(0);
+        (shown.record.counts.parsed, shown.is_live)
     };
     says(&bench, &workers, shard.epoch, None).await;
-    assert_eq!(shown().await, 5);
+    assert_eq!(shown().await, (5, false));
     let mut status = status_of(&bench, shard.epoch, None).await;
     status.counts = Some(counts(6));
+    workers.set(Answer::Crawls(vec![status.clone()]));
+    assert_eq!(shown().await, (6, true));
+    // The worker is gone, or another one has the shard meanwhile.
+    workers.set(Answer::Away);
+    assert_eq!(shown().await, (5, false));
+    status.epoch = shard.epoch.next();
+    workers.set(Answer::Crawls(vec![status.clone()]));
+    assert_eq!(shown().await, (5, false));
+    // Nobody crawls a shard that is done.
+    status.epoch = shard.epoch;
     workers.set(Answer::Crawls(vec![status]));
-    assert_eq!(shown().await, 6);
+    bench.end("a", ShardState::Finished).await;
+    assert_eq!(shown().await, (5, false));
 }
