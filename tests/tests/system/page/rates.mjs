@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { lookAtWorker, Rates, workerKey } from "../../../../host/api/src/http/page/rates.mjs";
+import { lookAt, lookAtWorker, rateKey, Rates, runKey, workerKey } from "../../../../host/api/src/http/page/rates.mjs";
 
 const APART = 10_000;
 
@@ -25,16 +25,9 @@ test("another run has no rate yet", () => {
   assert.equal(after([0, 10, "1 1"], [2_000, 30, "1 2"]).at(-1), null);
 });
 
-test("what was missing for a while is no growth", () => {
-  const [, lost, back, next] = after([0, 1_000], [1_000, 400], [2_000, 1_010], [3_000, 1_020]);
-  assert.equal(lost, null);
-  assert.deepEqual(back, { pages: 5, over: 2_000 });
-  assert.deepEqual(next, { pages: 10, over: 1_000 });
-});
-
-test("a number that stays less is compared with itself", () => {
-  const told = after([0, 1_000], [9_000, 400], [11_000, 410], [12_000, 420]);
-  assert.deepEqual(told, [null, null, null, { pages: 10, over: 1_000 }]);
+test("a number that becomes less begins anew", () => {
+  const told = after([0, 1_000], [1_000, 400], [2_000, 410], [3_000, 420]);
+  assert.deepEqual(told, [null, null, ...Array(2).fill({ pages: 10, over: 1_000 })]);
 });
 
 test("looks far apart make no rate", () => {
@@ -79,4 +72,41 @@ test("a worker that does not tell what it has done has no rate", () => {
 test("another process of a worker begins anew", () => {
   const look = started_at => lookAtWorker({ id: "worker-1", started_at, totals: { at: 5, since_start: { pages: 1, items: 1 } } });
   assert.notEqual(look(1)[0], look(2)[0]);
+});
+
+// A resource with these shards, each `[pages, live]`.
+const resource = (...shards) => ({
+  spec: { id: "7" },
+  run: 1,
+  shards: shards.map(([parsed, live], shard) => ({ shard, live, counts: { parsed, items: 0 } })),
+});
+
+// Returns the pages a second of a resource after looks every `period` milliseconds.
+function ofResource(period, ...told) {
+  const rates = new Rates();
+  return told.map((one, n) => rates.update([lookAt(one, n * period)], APART).get(rateKey(one))?.pages ?? null);
+}
+
+test("stored counts after a crash are no look, however long they are told", () => {
+  const lost = Array(9).fill(resource([400, false]));
+  const told = ofResource(1_000, resource([990, true]), resource([1_000, true]), ...lost, resource([1_010, true]),
+    resource([1_020, true]));
+  assert.deepEqual(told, [null, 10, ...Array(9).fill(null), null, 10]);
+});
+
+test("counts of a master that does not tell if they are live have no rate", () => {
+  assert.deepEqual(ofResource(1_000, resource([10]), resource([20]), resource([30])), [null, null, null]);
+});
+
+test("a shard that goes and comes back is no growth", () => {
+  const [both, one] = [true, false].map(live => pages => resource([pages, true], [live ? 5_000 + pages : 300, live]));
+  const told = ofResource(1_000, both(10), both(20), one(30), one(40), both(50), both(60));
+  assert.deepEqual(told, [null, 20, null, 10, null, 20]);
+});
+
+test("the chart of a run goes on while shards come and go", () => {
+  const [all, some] = [resource([1, true], [1, true]), resource([1, true], [1, false])];
+  assert.notEqual(rateKey(all), rateKey(some));
+  assert.equal(runKey(all), runKey(some));
+  assert.notEqual(runKey(all), runKey({ ...all, run: 2 }));
 });

@@ -1,10 +1,9 @@
 // What the counts of a crawl come to, and how fast they grow.
 
-import { Rates } from "./rates.mjs";
+import { pagesDone, Rates } from "./rates.mjs";
 import { useRef } from "./vendor/hooks.mjs";
 
-// Pages that came to an end, in one way or another.
-export const pagesDone = counts => (counts?.parsed ?? 0) + (counts?.other_done ?? 0) + (counts?.dead ?? 0);
+export { lookAt, pagesDone, rateKey, runKey } from "./rates.mjs";
 
 // Share of the URLs that are known whose end is reached, from 0 to 1; `null` before the first URL.
 export function progress(counts) {
@@ -30,11 +29,3 @@ export function useRates(answer, period, looks) {
   }
   return own.current.byKey;
 }
-
-// Rates are those of one run: another one, or another resource of the name, begins anew.
-export const rateKey = ({ spec, run }) => `${spec.id} ${run}`;
-
-// The look at a resource whose counts were read at this time.
-export const lookAt = (resource, at) => [
-  rateKey(resource), at, { pages: pagesDone(resource.counts), items: resource.counts?.items ?? 0 },
-];

@@ -1,5 +1,5 @@
-// How fast numbers grow that are looked at again and again, and the looks at workers. It needs no browser, so that Node.js
-// can test it.
+// How fast numbers grow that are looked at again and again, and the looks at resources and workers. It needs no browser, so
+// that Node.js can test it.
 
 // Rates of things, by their keys.
 export class Rates {
@@ -9,8 +9,7 @@ export class Rates {
   // milliseconds; `null` stands for one whose numbers are not told. Returns the rates of each by its key, with the milliseconds
   // that they are `over`; `null` until there are two looks at it, and where the last one is more than `apart` milliseconds ago.
   //
-  // A number that has become less was not told in full, such as that of a shard whose worker does not answer. The look before it
-  // stays the one to compare with, so that the number which comes back does not count as growth.
+  // A thing of which a number has become less begins anew, such as after a redrive: pages that were given up wait again.
   update(looks, apart) {
     const next = new Map();
     const rates = new Map();
@@ -28,10 +27,32 @@ function follow(before, at, numbers, apart) {
   if (!before || at - before.at > apart) return { at, numbers, rates: null };
   if (at <= before.at) return before;
   const names = Object.keys(numbers);
-  if (names.some(name => numbers[name] < before.numbers[name])) return { ...before, rates: null };
+  if (names.some(name => numbers[name] < before.numbers[name])) return { at, numbers, rates: null };
   const seconds = (at - before.at) / 1000;
   const grown = names.map(name => [name, (numbers[name] - before.numbers[name]) / seconds]);
   return { at, numbers, rates: { ...Object.fromEntries(grown), over: at - before.at } };
+}
+
+// Pages that came to an end, in one way or another.
+export const pagesDone = counts => (counts?.parsed ?? 0) + (counts?.other_done ?? 0) + (counts?.dead ?? 0);
+
+// A run of a resource: another run, or another resource of the name, has another key.
+export const runKey = ({ spec, run }) => `${spec.id} ${run}`;
+
+// Shards whose workers have told their counts for this answer.
+const liveShards = ({ shards }) => shards.filter(shard => shard.live);
+
+// Rates of a resource are those of one run and of the same shards: one that comes or goes, with all of its pages, is no growth.
+export const rateKey = resource => [runKey(resource), ...liveShards(resource).map(({ shard }) => shard)].join(" ");
+
+// The look at a resource that was read at this time: the counts of its shards that are live, or `null` if none is. Stored counts
+// are left out. They may be older than those before, such as after a crash of a worker, so that what follows would be taken
+// for growth.
+export function lookAt(resource, at) {
+  const live = liveShards(resource);
+  if (!live.length) return null;
+  const sum = number => live.reduce((whole, { counts }) => whole + number(counts), 0);
+  return [rateKey(resource), at, { pages: sum(pagesDone), items: sum(counts => counts?.items ?? 0) }];
 }
 
 // Rates of a worker are those of one process.

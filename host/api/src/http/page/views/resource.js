@@ -3,7 +3,7 @@
 import { html } from "../html.js";
 import { get, ofResource } from "../api.js";
 import { pause, remove, restart, resume } from "../actions.js";
-import { itemYield, lookAt, pagesDone, rateKey, useRates } from "../counts.js";
+import { itemYield, lookAt, pagesDone, rateKey, runKey, useRates } from "../counts.js";
 import { useChanges } from "../events.js";
 import { bytes, count, NONE, rate, time } from "../format.js";
 import { Fault, Figures, json, Phase, Status, Table } from "../parts.js";
@@ -31,7 +31,7 @@ export function Resource({ name, tab = "", query }) {
   const resource = load.value?.resource;
   const byKey = useRates(load.value, PERIOD, () => [lookAt(resource, load.value.at)]);
   const rates = resource && byKey.get(rateKey(resource));
-  const points = usePoints(resource && rateKey(resource), load.value?.at, rates);
+  const points = usePoints(resource && runKey(resource), load.value?.at, rates);
   if (!resource) return html`<h1>${name}</h1><${Status} load=${load} />`;
   return html`<h1>${name} <${Phase} phase=${resource.phase} /></h1>
     <${Fault} fault=${load.fault} />
@@ -94,7 +94,7 @@ function Now({ resource, rates, points, at }) {
       ["End", time(counts?.ended_at)],
       ["Progress", html`<${Progress} counts=${counts} />`],
     ]} />
-    <${RateChart} key=${rateKey(resource)} at=${at} points=${points} rates=${rates} />
+    <${RateChart} key=${runKey(resource)} at=${at} points=${points} rates=${rates} />
     <h2>Shards</h2>
     <${Table} caption="Shards" heads=${["Shard", "State", "Owner", "Pages", "Items", ["Dead", "wide"], ["Due", "wide"], "Reason"]}>${shards.map(
       shard => html`<tr key=${shard.shard}><th scope="row">${shard.shard}</th><td>${shard.state}</td><td>${shard.owner || NONE}</td>
