@@ -3,7 +3,8 @@
 //! A page of another website cannot read the answers of such a listener, but it can send requests, and hold
 //! open answers that do not end. Browsers tell where a request comes from, in `Sec-Fetch-Site`: a request of
 //! another website is refused. Another port of this machine is another website too. A request that a user
-//! typed has `none`, and programs that are no browsers send no such header; both pass.
+//! typed has `none`, and programs that are no browsers send no such header; both pass. So does a link to the page at `/`,
+//! which a browser opens as a document of its own: the page has no data, and the website that links to it learns nothing.
 //!
 //! A page can also point its own name to 127.0.0.1, and the browser then takes the answers for the page's
 //! own. The request still carries that name, so a loopback listener answers only to addresses and to
@@ -11,7 +12,7 @@
 
 use axum::extract::Request;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
@@ -20,9 +21,17 @@ use crate::problem::Problem;
 /// Header in which a browser says where a request comes from.
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// Passes a request on if it was sent to an address or to `localhost`, and not by another website.
+/// Headers in which a browser says what it does with the answer, with their values if it opens a tab's document.
+const OPENS_DOCUMENT: [(&str, &[u8]); 2] = [
+    ("sec-fetch-mode", b"navigate"),
+    ("sec-fetch-dest", b"document"),
+];
+
+/// Passes a request on if it was sent to an address or to `localhost`, and not by another website unless it opens the page.
 pub(super) async fn only(request: Request, next: Next) -> Response {
-    if let Some(site) = other_site(request.headers()) {
+    if let Some(site) = other_site(request.headers())
+        && !opens_page(&request)
+    {
         let detail = format!(
             "this listener is for this machine alone and does not answer other websites \
              (Sec-Fetch-Site: {})",
@@ -54,6 +63,17 @@ pub(super) fn other_site(headers: &HeaderMap) -> Option<&HeaderValue> {
     sites.find(|site| !is_own(site))
 }
 
+/// Returns true if the browser follows a link to the page of the master.
+fn opens_page(request: &Request) -> bool {
+    let has = |(name, value): (&str, &[u8])| {
+        let mut told = request.headers().get_all(name).into_iter();
+        told.next().is_some_and(|told| told.as_bytes() == value) && told.next().is_none()
+    };
+    request.method() == Method::GET
+        && request.uri().path() == "/"
+        && OPENS_DOCUMENT.into_iter().all(has)
+}
+
 fn is_own(site: &HeaderValue) -> bool {
     matches!(site.as_bytes(), b"none" | b"same-origin")
 }
@@ -74,8 +94,12 @@ mod tests {
     use std::net::SocketAddr;
     use std::time::Duration;
 
+    use axum::Router;
+    use axum::body::Body;
+    use axum::middleware;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
+    use tower::ServiceExt as _;
 
     use super::*;
     use crate::access::Access;
@@ -133,6 +157,41 @@ mod tests {
             }
         }
         scope.stop(Duration::from_secs(20)).await;
+    }
+
+    #[tokio::test]
+    async fn a_link_of_another_website_opens_the_page_alone() {
+        let router = Router::new().fallback(|| async { "served" });
+        let router = router.layer(middleware::from_fn(only));
+        let ask = async |method: Method, path: &str, host: &str, [mode, dest]: [&str; 2]| {
+            let request = Request::builder()
+                .method(method)
+                .uri(path)
+                .header(header::HOST, host)
+                .header(FETCH_SITE, "cross-site")
+                .header("sec-fetch-mode", mode)
+                .header("sec-fetch-dest", dest)
+                .body(Body::empty())
+                .unwrap();
+            router.clone().oneshot(request).await.unwrap().status()
+        };
+        let (link, local) = (["navigate", "document"], "127.0.0.1:8081");
+        for path in ["/", "/?from=mail"] {
+            assert_eq!(ask(Method::GET, path, local, link).await, StatusCode::OK);
+        }
+        for (method, path, fetch) in [
+            (Method::POST, "/", link),
+            (Method::GET, "/crawler/resource", link),
+            (Method::GET, "/docs", link),
+            (Method::GET, "/", ["navigate", "iframe"]),
+            (Method::GET, "/", ["no-cors", "image"]),
+            (Method::GET, "/", ["cors", "empty"]),
+        ] {
+            let told = ask(method, path, local, fetch).await;
+            assert_eq!(told, StatusCode::FORBIDDEN, "{path} {fetch:?}");
+        }
+        let told = ask(Method::GET, "/", "evil.test:8081", link).await;
+        assert_eq!(told, StatusCode::BAD_REQUEST);
     }
 
     #[test]
