@@ -57,6 +57,15 @@ fn a_first_visit_on_a_phone_leads_to_items() {
 }
 
 #[test]
+fn what_stands_in_the_way_is_told_truly() {
+    let web = sites::chain(1).open();
+    let server = Server::with_puppet();
+    // No worker has the label, so that nothing happens meanwhile.
+    server.add("books", &web.url("/0"), &["--selector=gpu=true"]);
+    walk("faults.mjs", &server, &[]);
+}
+
+#[test]
 fn markup_of_sites_and_rules_stays_text() {
     let elsewhere = Site::new().page("/stolen", "").open();
     let stolen = elsewhere.url("/stolen");

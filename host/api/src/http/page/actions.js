@@ -7,10 +7,8 @@ import { attempt, confirm } from "./dialog.js";
 // Resources of one page of a list that is walked, and calls at once.
 const PAGE_SIZE = 1_000;
 const AT_ONCE = 8;
-// Milliseconds before a change of one of many is tried again, each time, and the states that may pass: no answer, too many calls,
-// and a master that has no leader at the moment.
+// Milliseconds before a change of one of many is tried again, each time.
 const WAITS = [1_000, 3_000, 8_000];
-const PASSING = [0, 429, 503];
 
 // How far an action on many resources is, as a text; `null` if there is none. Only one goes on at a time.
 let bulk = null;
@@ -110,7 +108,7 @@ async function changePatiently(path) {
     try {
       return await change("POST", path);
     } catch (fault) {
-      if (!PASSING.includes(fault.status)) throw fault;
+      if (!fault.mayPass) throw fault;
       await new Promise(done => setTimeout(done, wait * (0.5 + Math.random() / 2)));
     }
   }

@@ -8,6 +8,9 @@ const TOKEN = "crawler-token";
 // Milliseconds. A master gives a call 30 s.
 const DEADLINE = 35_000;
 
+// States of what may pass: no answer, too many calls, and a master that has no leader at the moment.
+const PASSING = [0, 429, 503];
+
 // Changes of which nobody knows whether they were carried out, the oldest first: `{key, place, at}` by what was asked. One that
 // is asked for again in time has the same key, so that it is not carried out twice.
 const unsure = new Map();
@@ -22,6 +25,16 @@ export class Problem extends Error {
     super(detail);
     this.status = status;
     this.hint = hint;
+  }
+
+  // Whether the same call may do a while later.
+  get mayPass() {
+    return PASSING.includes(this.status);
+  }
+
+  // Returns the problem as it is told by those who make the call again by themselves.
+  triedAgain() {
+    return new Problem(this.status, this.message, ["the page tries again", this.hint].filter(Boolean).join("; "));
   }
 }
 
@@ -94,7 +107,7 @@ export async function* lines(path, { query, headers, signal, isEndless, onOpen }
     }
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Problem(0, "the answer broke off before its end", "load it again");
+    throw new Problem(0, "the answer broke off before its end", "");
   } finally {
     // A reader who has enough leaves the stream. One that is broken has nothing left to cancel.
     reader.cancel().catch(() => {});
@@ -113,7 +126,8 @@ async function ask(method, path, { query = {}, headers = {}, body, signal }) {
   } catch (error) {
     if (signal?.aborted && signal.reason?.name !== "TimeoutError") throw error;
     const detail = signal?.aborted ? "the master did not answer in time" : "the master does not answer";
-    throw new Problem(0, detail, "the page tries again; see that the process runs");
+    const check = "see that the process runs";
+    throw new Problem(0, detail, method === "GET" ? check : `${check}, and ask for it again`);
   }
   if (answer.ok) return answer;
   const problem = await told(answer);

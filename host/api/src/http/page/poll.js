@@ -4,11 +4,13 @@ import { useEffect, useRef, useState } from "./vendor/hooks.mjs";
 
 // Shortest time in milliseconds from the end of a look to the next one, however many events ask for it.
 const PAUSE = 1_000;
+// Milliseconds from the end of a look whose fault may pass to the next one, where there is no period.
+const AFTER_FAULT = 10_000;
 
 // Returns `{value, fault, again, againAfter}` of `load(signal)`, which is called anew when an input differs, `period`
-// milliseconds after the end of a look (never, if it is 0), after `again()`, and after `againAfter(ms)`, though not sooner
-// than `ms` after the end of a look. A pause is at least as long as the look before it took, so that the page takes half of
-// the time of a slow master at most. A fault keeps the value of before.
+// milliseconds after the end of a look (if it is 0, only after a fault that may pass), after `again()`, and after
+// `againAfter(ms)`, though not sooner than `ms` after the end of a look. A pause is at least as long as the look before it took,
+// so that the page takes half of the time of a slow master at most. A fault keeps the value of before.
 export function usePoll(load, inputs, period = 0) {
   const [state, setState] = useState({});
   const plan = useRef(() => {});
@@ -26,17 +28,20 @@ export function usePoll(load, inputs, period = 0) {
       if (isLoading || document.hidden || signal.aborted) return;
       [isLoading, asked] = [true, Infinity];
       const began = performance.now();
+      let pause = period;
       try {
         const value = await load(signal);
         if (!signal.aborted) setState({ value });
       } catch (fault) {
-        if (!signal.aborted) setState(before => ({ value: before.value, fault }));
+        const told = fault.mayPass ? fault.triedAgain() : fault;
+        if (fault.mayPass) pause ||= AFTER_FAULT;
+        if (!signal.aborted) setState(before => ({ value: before.value, fault: told }));
       }
       isLoading = false;
       ended = performance.now();
       took = ended - began;
       if (signal.aborted) return;
-      if (period) after(period);
+      if (pause) after(pause);
       after(asked);
     };
     const after = pause => {

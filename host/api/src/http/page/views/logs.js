@@ -92,7 +92,7 @@ async function keepReading(name, signal, news, setLoad) {
     const began = performance.now();
     const fault = await read(name, signal, setLoad);
     if (signal.aborted) return;
-    if (fault) setLoad(before => ({ value: before.value, fault }));
+    if (fault) setLoad(before => ({ value: before.value, fault: fault.mayPass ? fault.triedAgain() : fault }));
     else await news.wait();
     if (performance.now() - began > WAIT_MOST) wait = WAIT_FIRST;
     await new Promise(done => setTimeout(done, wait * (0.5 + Math.random() / 2)));

@@ -1,0 +1,37 @@
+// What stands in the way for a while: the page says truly whether it tries again, and does so.
+
+import assert from "node:assert/strict";
+import { walk } from "./browser.mjs";
+
+// Cuts off the calls of a method whose paths have these words, until `window.fetch` is `whole` again.
+const cutOff = (method, words) => `
+  window.whole ??= fetch;
+  window.fetch = async (path, options) => {
+    if (options.method !== "${method}" || !path.includes("${words}")) return whole(path, options);
+    throw new TypeError("cut off");
+  };
+  null`;
+const LET_THROUGH = "window.fetch = whole; null";
+
+await walk(async (browser, master) => {
+  await browser.size(1280, 900, false);
+  await browser.go(`${master}/`);
+  await browser.until("a live stream", "find('.stream.live')");
+
+  // A list that is read once is read again after a fault that may pass, without its reader.
+  await browser.look(cutOff("GET", "crawler/plugin"));
+  await browser.press("header nav a", "Plugins");
+  await browser.until("the promise of the page", "find('.fault', 'the page tries again')");
+  await browser.look(LET_THROUGH);
+  await browser.until("the plugin", "find('tbody th', 'puppet') && !find('.fault')");
+
+  // A change is asked for again by the reader alone.
+  await browser.go(`${master}/#/resources/books`);
+  await browser.until("the resource", "find('h1', 'books')");
+  await browser.look(cutOff("POST", "crawler/resource"));
+  await browser.press("button", "Pause");
+  await browser.until("the way out", "find('.notes .bad', 'ask for it again')");
+  assert.equal(await browser.look("find('.notes', 'the page tries again') === undefined"), true);
+  await browser.look(LET_THROUGH);
+  browser.judge(master);
+});
