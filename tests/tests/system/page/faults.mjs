@@ -11,6 +11,19 @@ const cutOff = (method, words) => `
     throw new TypeError("cut off");
   };
   null`;
+// Has nobody see the page, or somebody again. Returns the calls that are made at once.
+const turn = isHidden => `(() => {
+  const before = window.fetch;
+  const calls = [];
+  window.fetch = (path, options) => {
+    calls.push(path);
+    return before(path, options);
+  };
+  Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
+  document.dispatchEvent(new Event("visibilitychange"));
+  window.fetch = before;
+  return calls;
+})()`;
 const LET_THROUGH = "window.fetch = whole; null";
 
 await walk(async (browser, master) => {
@@ -24,6 +37,15 @@ await walk(async (browser, master) => {
   await browser.until("the promise of the page", "find('.fault', 'the page tries again')");
   await browser.look(LET_THROUGH);
   await browser.until("the plugin", "find('tbody th', 'puppet') && !find('.fault')");
+
+  // A list that is read once is not read again because its reader comes back, unless it could not be read before.
+  await browser.look(turn(true));
+  assert.deepEqual(await browser.look(turn(false)), ["crawler/events"]);
+  await browser.look(turn(true));
+  await browser.look("location.hash = '#/plugins/puppet'; null");
+  await browser.until("a view that waits for its reader", "find('h1', 'puppet') && find('.blank', 'Loading')");
+  await browser.look(turn(false));
+  await browser.until("the plugin", "find('h2', 'Params')");
 
   // A change is asked for again by the reader alone.
   await browser.go(`${master}/#/resources/books`);

@@ -19,13 +19,17 @@ export function usePoll(load, inputs, period = 0) {
     const { signal } = leaving;
     let timer;
     let isLoading = false;
+    // A look was due while nobody saw the page.
+    let isMissed = false;
     // Time of the next look that is planned, the shortest pause that was asked for during a look, and the end of the last
     // look with the time that it took.
     let [due, asked, ended, took] = [Infinity, Infinity, -Infinity, 0];
     const look = async () => {
       clearTimeout(timer);
       due = Infinity;
-      if (isLoading || document.hidden || signal.aborted) return;
+      if (isLoading || signal.aborted) return;
+      isMissed = document.hidden;
+      if (isMissed) return;
       [isLoading, asked] = [true, Infinity];
       const began = performance.now();
       let pause = period;
@@ -52,7 +56,7 @@ export function usePoll(load, inputs, period = 0) {
       clearTimeout(timer);
       timer = setTimeout(look, Math.max(0, at - performance.now()));
     };
-    const onShown = () => document.hidden || look();
+    const onShown = () => isMissed && look();
     setState({});
     plan.current = after;
     document.addEventListener("visibilitychange", onShown);
