@@ -26,6 +26,24 @@ const KEYS = `import("./page/api.js").then(async ({ change }) => {
   return keys;
 })`;
 
+// Has the master be busy for every change, and tell of many resources of a phase once `held` is fulfilled. Notes the changes.
+const BUSY = `
+  window.whole = fetch;
+  [window.changes, window.isAsked, window.held] = [[], false, Promise.resolve()];
+  window.fetch = async (path, options) => {
+    if (options.method !== "GET") {
+      changes.push(path);
+      return Response.json({ detail: "busy" }, { status: 503 });
+    }
+    if (!path.includes("phase=")) return whole(path, options);
+    isAsked = true;
+    await held;
+    const names = Array.from({ length: 50 }, (_, i) => path.includes("running") ? "r" + i : "p" + i);
+    return Response.json({ resources: names.map(name => ({ spec: { name } })), next_page_token: "" });
+  };
+  null`;
+const HOLD = "window.held = new Promise(done => (window.release = done)); window.isAsked = false; null";
+
 await walk(async (browser, master, viewer) => {
   await browser.size(1280, 900, false);
   const logIn = async token => {
@@ -59,6 +77,36 @@ await walk(async (browser, master, viewer) => {
   const [first, again, other] = await browser.look(KEYS);
   assert.ok(first && first === again, "a change without an answer keeps its key");
   assert.notEqual(other, first);
+
+  // What one reader has begun does not go on as the next one: neither its changes nor its questions.
+  await browser.go(`${master}/#/resources`);
+  await browser.until("the list", "find('tbody th', 'books')");
+  await browser.look(BUSY);
+  const next = async () => {
+    await browser.press("button", "Log out");
+    await browser.text("asks for an access token");
+    const nChanges = await browser.look("changes.length");
+    await logIn(viewer);
+    await browser.until("the list of the next reader", "find('tbody th', 'books')");
+    return nChanges;
+  };
+  const quiet = async nChanges => {
+    await browser.until("an end of what was begun", "find('button', 'Pause all that pass')");
+    assert.equal(await browser.look("changes.length"), nChanges, "changes of the reader before");
+    assert.equal(await browser.look("document.querySelectorAll('dialog, .notes p').length"), 0);
+  };
+  await browser.press("button", "Pause all that pass");
+  await browser.press("dialog button", "Pause");
+  await browser.until("the first changes", "changes.length >= 8");
+  const nChanges = await next();
+  await quiet(nChanges);
+  await browser.look(HOLD);
+  await browser.press("button", "Pause all that pass");
+  await browser.until("a search for resources", "isAsked");
+  await next();
+  await browser.look("release(); null");
+  await quiet(nChanges);
+  await browser.look("window.fetch = whole; null");
 
   // The refusal of a token of before has not logged the reader out.
   await browser.press("button", "Log out");

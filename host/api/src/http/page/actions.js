@@ -1,7 +1,7 @@
 // What a reader can do to resources. The master decides who may; a refusal is shown in its words.
 
 import { useEffect, useState } from "./vendor/hooks.mjs";
-import { change, get, ofResource } from "./api.js";
+import { change, get, ofResource, present } from "./api.js";
 import { attempt, confirm } from "./dialog.js";
 
 // Resources of one page of a list that is walked, and calls at once.
@@ -30,12 +30,12 @@ function tell(text) {
   for (const watcher of watchers) watcher(text);
 }
 
-// Does something to many resources, unless something else is being done to many.
+// Does something to many resources, unless something else is being done to many. It ends when its reader logs out.
 async function alone(text, work) {
   if (bulk !== null) return;
   tell(text);
   try {
-    await work();
+    await work(present());
   } finally {
     tell(null);
   }
@@ -70,28 +70,30 @@ export async function remove({ name, id }) {
 }
 
 // Pauses or resumes all resources that pass the filters, after their number was shown.
-export const changeAll = (verb, filters) => alone(`Looking for resources to ${verb}…`, async () => {
+export const changeAll = (verb, filters) => alone(`Looking for resources to ${verb}…`, async reader => {
   let names = [];
   const find = async () => {
-    names = await matching(verb, filters);
+    names = await matching(verb, filters, reader);
     if (!names.length) throw new Error(`none that pass the filters can be ${verb}d`);
   };
-  if (!(await attempt(`Find resources to ${verb}`, find, true))) return;
+  if (!(await attempt(`Find resources to ${verb}`, find, true, reader))) return;
   const question = { title: `${capital(verb)} ${resources(names.length)}?`, text: shown(names), verb: capital(verb) };
-  if (await confirm(question)) await changeNow(verb, names);
+  if (await confirm(question, reader)) await changeNow(verb, names, reader);
 });
 
 // Pauses or resumes these resources, and tells which of them could not be.
-export const changeEach = (verb, names) => alone(`${capital(verb)}…`, () => changeNow(verb, names));
+export const changeEach = (verb, names) => alone(`${capital(verb)}…`, reader => changeNow(verb, names, reader));
 
-async function changeNow(verb, names) {
+async function changeNow(verb, names, reader) {
   const what = `${capital(verb)} ${resources(names.length)}`;
   const rest = [...names];
   const faults = [];
   let nDone = 0;
+  const left = new Promise(done => reader.addEventListener("abort", done, { once: true }));
   const worker = async () => {
-    for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
-      await changePatiently(ofResource(name, verb)).catch(fault => faults.push(`${name}: ${fault.message}`));
+    for (let name = rest.shift(); name !== undefined && !reader.aborted; name = rest.shift()) {
+      const path = ofResource(name, verb);
+      await changePatiently(path, reader, left).catch(fault => faults.push(`${name}: ${fault.message}`));
       nDone += 1;
       tell(`${what}: ${nDone} done`);
     }
@@ -99,34 +101,36 @@ async function changeNow(verb, names) {
   await attempt(what, async () => {
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
     if (faults.length) throw new Error(`${faults.length} of them not: ${shown(faults)}`);
-  });
+  }, false, reader);
 }
 
-// Makes a change, and the same one again if what stands in its way may pass.
-async function changePatiently(path) {
+// Makes a change, and the same one again if what stands in its way may pass, unless its reader has `left` meanwhile.
+async function changePatiently(path, reader, left) {
   for (const wait of WAITS) {
     try {
-      return await change("POST", path);
+      return await change("POST", path, {}, {}, reader);
     } catch (fault) {
       if (!fault.mayPass) throw fault;
-      await new Promise(done => setTimeout(done, wait * (0.5 + Math.random() / 2)));
+      const over = new Promise(done => setTimeout(done, wait * (0.5 + Math.random() / 2)));
+      await Promise.race([over, left]);
+      reader.throwIfAborted();
     }
   }
-  return change("POST", path);
+  return change("POST", path, {}, {}, reader);
 }
 
 const capital = verb => (verb === "pause" ? "Pause" : "Resume");
 const resources = n => (n === 1 ? "1 resource" : `${n} resources`);
 
 // Names of the resources that pass the filters and that the verb would change.
-async function matching(verb, filters) {
+async function matching(verb, filters, reader) {
   const phases = verb === "pause" ? ["running", "pending"] : ["paused"];
   const wanted = phases.filter(phase => !filters.phase || filters.phase === phase);
   const names = [];
   for (const phase of wanted) {
     let page_token = "";
     do {
-      const page = await get("crawler/resource", { ...filters, phase, page_size: PAGE_SIZE, page_token });
+      const page = await get("crawler/resource", { ...filters, phase, page_size: PAGE_SIZE, page_token }, reader);
       names.push(...page.resources.map(resource => resource.spec.name));
       page_token = page.next_page_token;
     } while (page_token);

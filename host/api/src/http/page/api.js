@@ -17,6 +17,9 @@ const unsure = new Map();
 const UNSURE_MAX = 1_000;
 const UNSURE_FOR = 300_000;
 
+// Goes on for as long as the same reader is there.
+let session = new AbortController();
+
 // Called when the master asks for a token, or refuses the one that it was shown.
 let refused = () => {};
 
@@ -27,7 +30,7 @@ export class Problem extends Error {
     this.hint = hint;
   }
 
-  // Whether the same call may do a while later.
+  // True if the same call may be answered a while later.
   get mayPass() {
     return PASSING.includes(this.status);
   }
@@ -41,9 +44,15 @@ export class Problem extends Error {
 export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
 export const keepToken = token => sessionStorage.setItem(TOKEN, token);
 
+// Signal that is aborted once the present reader leaves. What takes several calls asks for it at its start, so that it does not
+// go on with the token of the next reader.
+export const present = () => session.signal;
+
 export function dropToken() {
   sessionStorage.removeItem(TOKEN);
   unsure.clear();
+  session.abort();
+  session = new AbortController();
 }
 
 export function onRefused(listener) {
@@ -60,8 +69,8 @@ export async function get(path, query, signal) {
 }
 
 // Makes a call that changes something. It is carried out once, even if the browser sends it again, or the reader asks for the
-// same again because no answer came.
-export async function change(method, path, body = {}, query = {}) {
+// same again because no answer came. Nobody waits for its answer any more once `reader` is aborted.
+export async function change(method, path, body = {}, query = {}, reader = present()) {
   const text = JSON.stringify(body);
   const asked = JSON.stringify([method, path, query, text]);
   const place = placeOf(path, body);
@@ -69,7 +78,7 @@ export async function change(method, path, body = {}, query = {}) {
   const key = before && performance.now() - before.at < UNSURE_FOR ? before.key : newKey();
   const headers = { "content-type": "application/json", "idempotency-key": key };
   try {
-    const answer = await ask(method, path, { query, headers, body: text, signal: within() });
+    const answer = await ask(method, path, { query, headers, body: text, signal: within(reader) });
     const told = await answer.json();
     // What is asked for after another change of the same thing is a new wish.
     for (const [other, one] of unsure) if (one.place === place) unsure.delete(other);
@@ -77,7 +86,8 @@ export async function change(method, path, body = {}, query = {}) {
   } catch (fault) {
     unsure.delete(asked);
     const isUnsure = !(fault instanceof Problem) || fault.status === 0 || fault.status === 429 || fault.status >= 500;
-    if (isUnsure) unsure.set(asked, { key, place, at: performance.now() });
+    // The next reader begins without keys.
+    if (isUnsure && !reader.aborted) unsure.set(asked, { key, place, at: performance.now() });
     if (unsure.size > UNSURE_MAX) unsure.delete(unsure.keys().next().value);
     throw fault;
   }

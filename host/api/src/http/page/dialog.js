@@ -2,6 +2,7 @@
 
 import { html } from "./html.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.mjs";
+import { present } from "./api.js";
 
 // Notes that are shown at once; the oldest goes for the next.
 const NOTES_MAX = 4;
@@ -13,24 +14,32 @@ let redraw = () => {};
 let note = () => {};
 let number = 0;
 
-// Asks the reader. Returns `null` if they leave it, or `{isChosen}`: whether the option was ticked.
-export const confirm = question => new Promise(answer => {
+// Asks the reader. Returns `null` if they leave it or have logged out, or `{isChosen}`: whether the option was ticked.
+export const confirm = (question, reader = present()) => new Promise(answer => {
+  if (reader.aborted) {
+    answer(null);
+    return;
+  }
   number += 1;
   questions.push({ ...question, answer, key: number });
   redraw({});
 });
 
-// Does something and tells how it went, or only that it failed. Returns true if it was done.
-export async function attempt(what, work, isQuiet = false) {
+// Does something and tells how it went, or only that it failed. Returns true if it was done. A reader who has logged out
+// meanwhile is told nothing, and nor is the next one: it returns false.
+export async function attempt(what, work, isQuiet = false, reader = present()) {
+  let told = isQuiet ? null : { text: `${what}: done`, kind: "good" };
+  let isDone = true;
   try {
     await work();
-    if (!isQuiet) note({ text: `${what}: done`, kind: "good" });
-    return true;
   } catch (fault) {
     const hint = fault.hint ? ` (${fault.hint})` : "";
-    note({ text: `${what}: ${fault.message}${hint}`, kind: "bad" });
-    return false;
+    told = { text: `${what}: ${fault.message}${hint}`, kind: "bad" };
+    isDone = false;
   }
+  if (reader.aborted) return false;
+  if (told) note(told);
+  return isDone;
 }
 
 // Shows the questions, one at a time. All are left when the reader logs out.
