@@ -15,7 +15,8 @@ const PASSING = [0, 429, 503];
 // is asked for again in time has the same key, so that it is not carried out twice.
 const unsure = new Map();
 const UNSURE_MAX = 1_000;
-const UNSURE_FOR = 300_000;
+// Milliseconds. What is asked for later is a new wish.
+const UNSURE_FOR = 60_000;
 
 // Goes on for as long as the same reader is there.
 let session = new AbortController();
@@ -85,7 +86,7 @@ export async function change(method, path, body = {}, query = {}, reader = prese
     return told;
   } catch (fault) {
     unsure.delete(asked);
-    const isUnsure = !(fault instanceof Problem) || fault.status === 0 || fault.status === 429 || fault.status >= 500;
+    const isUnsure = !(fault instanceof Problem) || fault.status === 0 || fault.status >= 500;
     // The next reader begins without keys.
     if (isUnsure && !reader.aborted) unsure.set(asked, { key, place, at: performance.now() });
     if (unsure.size > UNSURE_MAX) unsure.delete(unsure.keys().next().value);
