@@ -41,6 +41,11 @@ fn items_are_shown_as_they_were_written() {
 }
 
 #[test]
+fn lines_of_a_log_that_is_read_again_are_shown_once() {
+    chromium::node_test(&script("latest.mjs"));
+}
+
+#[test]
 fn a_first_visit_leads_to_items() {
     let web = sites::chain(3).open();
     let server = Server::with_puppet();

@@ -46,7 +46,7 @@ macro_rules! asset {
 }
 
 /// All files of the page.
-static ASSETS: [Asset; 38] = [
+static ASSETS: [Asset; 39] = [
     Asset {
         path: "/",
         kind: HTML,
@@ -61,6 +61,7 @@ static ASSETS: [Asset; 38] = [
     asset!(SCRIPT, "events.js"),
     asset!(SCRIPT, "format.js"),
     asset!(SCRIPT, "html.js"),
+    asset!(SCRIPT, "latest.mjs"),
     asset!(SCRIPT, "main.js"),
     asset!(SCRIPT, "parts.js"),
     asset!(SCRIPT, "poll.js"),

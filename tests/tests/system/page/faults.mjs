@@ -26,6 +26,23 @@ const turn = isHidden => `(() => {
 })()`;
 const LET_THROUGH = "window.fetch = whole; null";
 
+// Has the log of the resource be one that tells a line whenever it is opened, and then nothing. Its only shard is crawled by `owner`.
+const LOG = `
+  [window.nOpened, window.owner] = [0, "worker-1"];
+  window.fetch = async (path, options) => {
+    if (path.includes("/logs")) {
+      nOpened += 1;
+      const line = { run: 1, shard: 0, number: nOpened, level: "info", message: "line " + nOpened + ".", url: "", rule: "", at: nOpened };
+      const start = controller => controller.enqueue(new TextEncoder().encode(JSON.stringify(line) + "\\n"));
+      return new Response(new ReadableStream({ start }));
+    }
+    const answer = await whole(path, options);
+    if (path !== "crawler/resource/books") return answer;
+    const shards = [{ shard: 0, owner, epoch: 1, state: "assigned", counts: {}, reason: "", last_errors: [] }];
+    return Response.json({ ...(await answer.json()), shards });
+  };
+  null`;
+
 await walk(async (browser, master) => {
   await browser.size(1280, 900, false);
   await browser.go(`${master}/`);
@@ -54,6 +71,13 @@ await walk(async (browser, master) => {
   await browser.press("button", "Pause");
   await browser.until("the way out", "find('.notes .bad', 'ask for it again')");
   assert.equal(await browser.look("find('.notes', 'the page tries again') === undefined"), true);
+
+  // The log of a shard that has moved is read where it is crawled now, and no line goes.
+  await browser.look(LOG);
+  await browser.go(`${master}/#/resources/books/logs`);
+  await browser.until("a line", "find('td', 'line 1.')");
+  await browser.look("owner = 'worker-2'; null");
+  await browser.until("a line of the next owner beside it", "find('td', 'line 2.') && find('td', 'line 1.')");
   await browser.look(LET_THROUGH);
   browser.judge(master);
 });

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { lines, ofResource } from "../api.js";
 import { useChanges } from "../events.js";
 import { count, time } from "../format.js";
+import { keyOf, latest } from "../latest.mjs";
 import { Address, Choice, Fault, Status, Table } from "../parts.js";
 
 // Lines that are shown. A master may keep more.
@@ -16,10 +17,10 @@ const WAIT_MOST = 30_000;
 
 const LEVELS = ["debug", "info", "warn", "error"];
 
-export function Logs({ name }) {
+export function Logs({ resource: { spec, shards } }) {
   const [least, setLeast] = useState("debug");
   const [words, setWords] = useState("");
-  const load = useLog(name);
+  const load = useLog(spec.name, shards.map(({ shard, owner, epoch }) => `${shard}:${owner}:${epoch}`).join(" "));
   const { all = [], nRead = 0 } = load.value ?? {};
   const wanted = words.toLowerCase();
   const shown = all.filter(line =>
@@ -34,7 +35,7 @@ export function Logs({ name }) {
     <${Fault} fault=${load.value && load.fault} /><${Status} load=${load.value ? { value: load.value } : load} isEmpty=${!shown.length} empty=${all.length ? "No line has these words." : "The log is empty."} />
     ${nRead > SHOWN ? html`<p class="dim">The last ${count(SHOWN)} of ${count(nRead)} lines.</p>` : null}
     ${shown.length ? html`<${Table} caption="Log" heads=${["When", "Level", "Message", ["URL", "wide"], ["Rule", "wide"], ["Shard", "wide"]]}>${shown.map(
-      line => html`<tr key=${`${line.run} ${line.shard} ${line.number}`} class=${`level-${LEVELS.indexOf(line.level)}`}>
+      line => html`<tr key=${keyOf(line)} class=${`level-${LEVELS.indexOf(line.level)}`}>
         <td>${time(line.at)}</td><td>${line.level}</td>
         <td>${line.message}${line.more ? ` (and ${count(line.more)} more)` : ""}</td>
         <td class="wide"><${Address} url=${line.url} /></td><td class="wide">${line.rule}</td><td class="wide">${line.shard}</td></tr>`,
@@ -42,13 +43,15 @@ export function Logs({ name }) {
 }
 
 // Returns the lines as they come. A log that breaks off is opened again after a while, and one that has ended once the resource
-// has changed, because another run may have begun. A page that nobody sees gives its connection back, and reads the log anew
-// afterwards.
-function useLog(name) {
+// has changed, because another run may have begun. A master reads the lines of each shard where it is crawled at first, so that the
+// log is also opened again once `places` differ. A page that nobody sees gives its connection back, and reads the log anew
+// afterwards. Lines that are shown stay meanwhile.
+function useLog(name, places) {
   const [load, setLoad] = useState({});
   const [isSeen, setSeen] = useState(!document.hidden);
   const [nAsked, setAsked] = useState(0);
   const onChange = useRef(() => {});
+  const log = useRef({ lines: [], nRead: 0 });
   useChanges(changes => changes.has(name) && onChange.current());
   useEffect(() => {
     const onShown = () => setSeen(!document.hidden);
@@ -60,9 +63,9 @@ function useLog(name) {
     const leaving = new AbortController();
     const news = new News();
     onChange.current = () => news.come();
-    keepReading(name, leaving.signal, news, setLoad);
+    keepReading(name, leaving.signal, news, log.current, setLoad);
     return () => leaving.abort();
-  }, [name, isSeen, nAsked]);
+  }, [name, places, isSeen, nAsked]);
   return { ...load, again: () => setAsked(n => n + 1) };
 }
 
@@ -85,12 +88,12 @@ class News {
   }
 }
 
-async function keepReading(name, signal, news, setLoad) {
+async function keepReading(name, signal, news, log, setLoad) {
   let wait = WAIT_FIRST;
   while (!signal.aborted) {
     news.forget();
     const began = performance.now();
-    const fault = await read(name, signal, setLoad);
+    const fault = await read(name, signal, log, setLoad);
     if (signal.aborted) return;
     if (fault) setLoad(before => ({ value: before.value, fault: fault.mayPass ? fault.triedAgain() : fault }));
     else await news.wait();
@@ -100,14 +103,18 @@ async function keepReading(name, signal, news, setLoad) {
   }
 }
 
-// Reads the log to its end, and shows the lines from time to time. Returns the fault that it broke off with, if there was one.
-async function read(name, signal, setLoad) {
-  const all = [];
+// Reads the log to its end, and shows the lines from time to time, beside those that were shown before. Returns the fault that it
+// broke off with, if there was one.
+async function read(name, signal, log, setLoad) {
+  let all = [];
   let nRead = 0;
   let timer = null;
   const show = () => {
     timer = null;
-    if (!signal.aborted) setLoad({ value: { all: all.slice(-SHOWN).reverse(), nRead } });
+    if (signal.aborted) return;
+    log.lines = latest(log.lines, all, SHOWN);
+    log.nRead = Math.max(log.nRead, nRead);
+    setLoad({ value: { all: log.lines.slice().reverse(), nRead: log.nRead } });
   };
   const showSoon = () => {
     timer ??= setTimeout(show, SHOW_EVERY);
@@ -117,7 +124,7 @@ async function read(name, signal, setLoad) {
     for await (const line of lines(ofResource(name, "logs"), { query, signal, isEndless: true, onOpen: showSoon })) {
       nRead += 1;
       all.push(JSON.parse(line));
-      if (all.length > 2 * SHOWN) all.splice(0, all.length - SHOWN);
+      if (all.length > 2 * SHOWN) all = latest([], all, SHOWN);
       showSoon();
     }
     return null;

@@ -49,7 +49,7 @@ function Tab({ tab, resource, rates, points, at, query }) {
     case "frontier": return html`<${Frontier} name=${name} query=${query} />`;
     case "errors": return html`<${Errors} resource=${resource} />`;
     case "items": return html`<${Items} name=${name} run=${resource.run} />`;
-    case "logs": return html`<${Logs} name=${name} />`;
+    case "logs": return html`<${Logs} key=${resource.spec.id} resource=${resource} />`;
     case "settings": return html`<${Settings} resource=${resource} />`;
     default: return html`<p class="blank">There is no such side of a resource.</p>`;
   }
