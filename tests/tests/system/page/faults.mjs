@@ -27,14 +27,20 @@ const turn = isHidden => `(() => {
 const LET_THROUGH = "window.fetch = whole; null";
 
 // Has the log of the resource be one that tells a line whenever it is opened, and then nothing. Its only shard is crawled by `owner`.
+// `cut()` breaks streams of events that are opened from now on.
 const LOG = `
-  [window.nOpened, window.owner] = [0, "worker-1"];
+  [window.nOpened, window.owner] = [0, "first-owner"];
   window.fetch = async (path, options) => {
     if (path.includes("/logs")) {
       nOpened += 1;
       const line = { run: 1, shard: 0, number: nOpened, level: "info", message: "line " + nOpened + ".", url: "", rule: "", at: nOpened };
       const start = controller => controller.enqueue(new TextEncoder().encode(JSON.stringify(line) + "\\n"));
       return new Response(new ReadableStream({ start }));
+    }
+    if (path === "crawler/events") {
+      const broken = new AbortController();
+      window.cut = () => broken.abort();
+      options = { ...options, signal: AbortSignal.any([options.signal, broken.signal]) };
     }
     const answer = await whole(path, options);
     if (path !== "crawler/resource/books") return answer;
@@ -74,10 +80,17 @@ await walk(async (browser, master) => {
 
   // The log of a shard that has moved is read where it is crawled now, and no line goes.
   await browser.look(LOG);
-  await browser.go(`${master}/#/resources/books/logs`);
+  await browser.look(turn(true));
+  await browser.look(turn(false));
+  await browser.until("its owner", "find('td', 'first-owner')");
+  await browser.press(".tabs a", "Log");
   await browser.until("a line", "find('td', 'line 1.')");
-  await browser.look("owner = 'worker-2'; null");
+  await browser.look("owner = 'next-owner'; null");
   await browser.until("a line of the next owner beside it", "find('td', 'line 2.') && find('td', 'line 1.')");
+
+  // A log whose connection may be dead is opened again with the stream of events.
+  await browser.look("cut(); null");
+  await browser.until("a line that came with the stream", "find('td', 'line 3.') && find('td', 'line 1.')");
   await browser.look(LET_THROUGH);
   browser.judge(master);
 });

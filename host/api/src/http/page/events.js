@@ -23,6 +23,9 @@ let listed = null;
 let isKnown = false;
 let version = "";
 let state = "connecting";
+// Number of times that the stream was live again, and whether it has been lost since it was live.
+let nReturns = 0;
+let isLost = false;
 let changed = new Map();
 let timer = null;
 let leaving = null;
@@ -69,6 +72,14 @@ export function useSummary() {
   const [summary, setSummary] = useState(summarise);
   useChanges(() => setSummary(summarise()));
   return summary;
+}
+
+// Returns the number of times that the stream was live again after it was lost. Other streams, which have no heartbeats, may have
+// broken unseen with it.
+export function useReturns() {
+  const [n, setN] = useState(nReturns);
+  useChanges(() => setN(nReturns));
+  return n;
 }
 
 function summarise() {
@@ -183,6 +194,11 @@ function put(name, now) {
 function setState(next) {
   if (state === next) return;
   state = next;
+  if (next === "lost") isLost = true;
+  if (next === "live" && isLost) {
+    isLost = false;
+    nReturns += 1;
+  }
   tell();
 }
 

@@ -3,7 +3,7 @@
 import { html } from "../html.js";
 import { useEffect, useRef, useState } from "../vendor/hooks.mjs";
 import { lines, ofResource } from "../api.js";
-import { useChanges } from "../events.js";
+import { useChanges, useReturns } from "../events.js";
 import { count, time } from "../format.js";
 import { keyOf, latest } from "../latest.mjs";
 import { Address, Choice, Fault, Status, Table } from "../parts.js";
@@ -44,13 +44,15 @@ export function Logs({ resource: { spec, shards } }) {
 
 // Returns the lines as they come. A log that breaks off is opened again after a while, and one that has ended once the resource
 // has changed, because another run may have begun. A master reads the lines of each shard where it is crawled at first, so that the
-// log is also opened again once `places` differ. A page that nobody sees gives its connection back, and reads the log anew
-// afterwards. Lines that are shown stay meanwhile.
+// log is also opened again once `places` differ. A connection that is dead is silent as a crawl may be, so that the log is opened
+// again with the stream of events, too. A page that nobody sees gives its connection back, and reads the log anew afterwards. Lines
+// that are shown stay meanwhile.
 function useLog(name, places) {
   const [load, setLoad] = useState({});
   const [isSeen, setSeen] = useState(!document.hidden);
   const [nAsked, setAsked] = useState(0);
   const onChange = useRef(() => {});
+  const nReturns = useReturns();
   const log = useRef({ lines: [], nRead: 0 });
   useChanges(changes => changes.has(name) && onChange.current());
   useEffect(() => {
@@ -65,7 +67,7 @@ function useLog(name, places) {
     onChange.current = () => news.come();
     keepReading(name, leaving.signal, news, log.current, setLoad);
     return () => leaving.abort();
-  }, [name, places, isSeen, nAsked]);
+  }, [name, places, nReturns, isSeen, nAsked]);
   return { ...load, again: () => setAsked(n => n + 1) };
 }
 
