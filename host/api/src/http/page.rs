@@ -107,8 +107,9 @@ fn tag(text: &str) -> HeaderValue {
     HeaderValue::try_from(format!("\"{digest}\"")).expect("hexadecimal digits are visible ASCII")
 }
 
-/// Answers with a file, or without it if the browser has it already. A browser asks each time, so that it never mixes files
-/// of two versions of the program.
+/// Answers with a file, or without it if the browser has it already. A browser asks each time, so that it never mixes files of
+/// one master before and after an upgrade. Masters of two versions behind one address may mix theirs until all have been
+/// upgraded, because the paths name no version: one master could not serve the files of another.
 fn answer(asset: &Asset, tag: &HeaderValue, headers: &HeaderMap) -> Response {
     let has_it = headers.get_all(IF_NONE_MATCH).iter().any(|known| {
         let known = known.to_str().unwrap_or_default().split(',');
