@@ -46,6 +46,11 @@ fn lines_of_a_log_that_is_read_again_are_shown_once() {
 }
 
 #[test]
+fn an_answer_that_breaks_off_may_be_whole_later() {
+    chromium::node_test(&script("api.mjs"));
+}
+
+#[test]
 fn a_first_visit_leads_to_items() {
     let web = sites::chain(3).open();
     let server = Server::with_puppet();

@@ -8,7 +8,7 @@ const TOKEN = "crawler-token";
 // Milliseconds. A master gives a call 30 s.
 const DEADLINE = 35_000;
 
-// States of what may pass: no answer, too many calls, and a master that has no leader at the moment.
+// States of what may pass: no whole answer, too many calls, and a master that has no leader at the moment.
 const PASSING = [0, 429, 503];
 
 // Changes of which nobody knows whether they were carried out, the oldest first: `{key, place, at}` by what was asked. One that
@@ -66,7 +66,7 @@ export const ofResource = (name, ...rest) => ["crawler/resource", encodeURICompo
 // Returns the JSON of an answer.
 export async function get(path, query, signal) {
   const answer = await ask("GET", path, { query, signal: within(signal) });
-  return answer.json();
+  return whole(answer, "GET", signal);
 }
 
 // Makes a call that changes something. It is carried out once, even if the browser sends it again, or the reader asks for the
@@ -80,7 +80,7 @@ export async function change(method, path, body = {}, query = {}, reader = prese
   const headers = { "content-type": "application/json", "idempotency-key": key };
   try {
     const answer = await ask(method, path, { query, headers, body: text, signal: within(reader) });
-    const told = await answer.json();
+    const told = await whole(answer, method, reader);
     // What is asked for after another change of the same thing is a new wish.
     for (const [other, one] of unsure) if (one.place === place) unsure.delete(other);
     return told;
@@ -118,7 +118,7 @@ export async function* lines(path, { query, headers, signal, isEndless, onOpen }
     }
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new Problem(0, "the answer broke off before its end", "");
+    throw brokenOff("GET");
   } finally {
     // A reader who has enough leaves the stream. One that is broken has nothing left to cancel.
     reader.cancel().catch(() => {});
@@ -137,8 +137,7 @@ async function ask(method, path, { query = {}, headers = {}, body, signal }) {
   } catch (error) {
     if (signal?.aborted && signal.reason?.name !== "TimeoutError") throw error;
     const detail = signal?.aborted ? "the master did not answer in time" : "the master does not answer";
-    const check = "see that the process runs";
-    throw new Problem(0, detail, method === "GET" ? check : `${check}, and ask for it again`);
+    throw new Problem(0, detail, wayOut(method));
   }
   if (answer.ok) return answer;
   const problem = await told(answer);
@@ -146,6 +145,21 @@ async function ask(method, path, { query = {}, headers = {}, body, signal }) {
   if (answer.status === 401 && sessionStorage.getItem(TOKEN) === token) refused(problem);
   throw problem;
 }
+
+// Returns the JSON of an answer, unless it breaks off or `signal` says that nobody waits for it any more.
+async function whole(answer, method, signal) {
+  try {
+    return await answer.json();
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw brokenOff(method);
+  }
+}
+
+const brokenOff = method => new Problem(0, "the answer broke off before its end", wayOut(method));
+
+// What a reader can do about a call that got no whole answer.
+const wayOut = method => `see that the process runs${method === "GET" ? "" : ", and ask for it again"}`;
 
 async function told(answer) {
   try {
