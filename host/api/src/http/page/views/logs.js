@@ -21,7 +21,7 @@ export function Logs({ resource: { spec, shards } }) {
   const [least, setLeast] = useState("debug");
   const [words, setWords] = useState("");
   const load = useLog(spec.name, shards.map(({ shard, owner, epoch }) => `${shard}:${owner}:${epoch}`).join(" "));
-  const { all = [], nRead = 0 } = load.value ?? {};
+  const { all = [] } = load.value ?? {};
   const wanted = words.toLowerCase();
   const shown = all.filter(line =>
     LEVELS.indexOf(line.level) >= LEVELS.indexOf(least)
@@ -33,7 +33,7 @@ export function Logs({ resource: { spec, shards } }) {
       <button type="button" onClick=${load.again}>Load again</button>
     </p>
     <${Fault} fault=${load.value && load.fault} /><${Status} load=${load.value ? { value: load.value } : load} isEmpty=${!shown.length} empty=${all.length ? "No line has these words." : "The log is empty."} />
-    ${nRead > SHOWN ? html`<p class="dim">The last ${count(SHOWN)} of ${count(nRead)} lines.</p>` : null}
+    ${all.length === SHOWN ? html`<p class="dim">The last ${count(SHOWN)} lines; the master may keep more.</p>` : null}
     ${shown.length ? html`<${Table} caption="Log" heads=${["When", "Level", "Message", ["URL", "wide"], ["Rule", "wide"], ["Shard", "wide"]]}>${shown.map(
       line => html`<tr key=${keyOf(line)} class=${`level-${LEVELS.indexOf(line.level)}`}>
         <td>${time(line.at)}</td><td>${line.level}</td>
@@ -53,7 +53,7 @@ function useLog(name, places) {
   const [nAsked, setAsked] = useState(0);
   const onChange = useRef(() => {});
   const nReturns = useReturns();
-  const log = useRef({ lines: [], nRead: 0 });
+  const log = useRef({ lines: [] });
   useChanges(changes => changes.has(name) && onChange.current());
   useEffect(() => {
     const onShown = () => setSeen(!document.hidden);
@@ -109,14 +109,12 @@ async function keepReading(name, signal, news, log, setLoad) {
 // broke off with, if there was one.
 async function read(name, signal, log, setLoad) {
   let all = [];
-  let nRead = 0;
   let timer = null;
   const show = () => {
     timer = null;
     if (signal.aborted) return;
     log.lines = latest(log.lines, all, SHOWN);
-    log.nRead = Math.max(log.nRead, nRead);
-    setLoad({ value: { all: log.lines.slice().reverse(), nRead: log.nRead } });
+    setLoad({ value: { all: log.lines.slice().reverse() } });
   };
   const showSoon = () => {
     timer ??= setTimeout(show, SHOW_EVERY);
@@ -124,7 +122,6 @@ async function read(name, signal, log, setLoad) {
   try {
     const query = { follow: "true" };
     for await (const line of lines(ofResource(name, "logs"), { query, signal, isEndless: true, onOpen: showSoon })) {
-      nRead += 1;
       all.push(JSON.parse(line));
       if (all.length > 2 * SHOWN) all = latest([], all, SHOWN);
       showSoon();
