@@ -34,6 +34,23 @@ test("looks far apart make no rate", () => {
   assert.equal(after([0, 10], [10_001, 30]).at(-1), null);
 });
 
+test("a clock that was put back begins anew", () => {
+  const told = after([100_000, 10], [102_000, 30], [50_000, 40], [52_000, 60]);
+  assert.deepEqual(told, [null, { pages: 10, over: 2_000 }, null, { pages: 10, over: 2_000 }]);
+});
+
+test("a master that knows less changes no rate", () => {
+  const told = after([0, 10], [2_000, 30], [0, 10], [4_000, 70]);
+  assert.deepEqual(told.map(rates => rates?.pages ?? null), [null, 10, 10, 20]);
+});
+
+test("what has told nothing new for long has no rate", () => {
+  const rates = new Rates();
+  const told = (at, pages, now) => rates.update([["one", at, { pages }]], APART, now).get("one")?.pages ?? null;
+  assert.deepEqual([told(0, 10, 0), told(2_000, 30, 2_000), told(2_000, 30, 12_000), told(2_000, 30, 12_001)], [null, 10, 10, null]);
+  assert.deepEqual([told(14_000, 90, 14_000), told(15_000, 95, 15_000)], [null, 5]);
+});
+
 test("things that went are forgotten", () => {
   const rates = new Rates();
   rates.update([["one", 0, { pages: 1 }]], APART);

@@ -7,25 +7,30 @@ export class Rates {
 
   // Takes the numbers of all things that are there now, each as `[key, at, {name: number}]` with its time in
   // milliseconds; `null` stands for one whose numbers are not told. Returns the rates of each by its key, with the milliseconds
-  // that they are `over`; `null` until there are two looks at it, and where the last one is more than `apart` milliseconds ago.
+  // that they are `over`; `null` until there are two looks at it, where they are more than `apart` milliseconds apart, and where
+  // the last one has been told for more than `apart` milliseconds until `now`, by the page's own clock.
   //
-  // A thing of which a number has become less begins anew, such as after a redrive: pages that were given up wait again.
-  update(looks, apart) {
+  // A thing of which a number has become less begins anew, such as after a redrive: pages that were given up wait again. So does
+  // one whose clock was put back by more than `apart`. A time that is a little earlier comes from a master that knows less.
+  update(looks, apart, now = performance.now()) {
     const next = new Map();
     const rates = new Map();
     for (const [key, at, numbers] of looks.filter(Boolean)) {
-      const look = follow(this.#last.get(key), at, numbers, apart);
+      const before = this.#last.get(key);
+      const look = isAgain(before, at, apart) ? before : { ...follow(before, at, numbers, apart), since: now };
       next.set(key, look);
-      rates.set(key, look.rates);
+      rates.set(key, now - look.since > apart ? null : look.rates);
     }
     this.#last = next;
     return rates;
   }
 }
 
+// True if a look at this time tells nothing new.
+const isAgain = (before, at, apart) => before !== undefined && at <= before.at && before.at - at <= apart;
+
 function follow(before, at, numbers, apart) {
-  if (!before || at - before.at > apart) return { at, numbers, rates: null };
-  if (at <= before.at) return before;
+  if (!before || Math.abs(at - before.at) > apart) return { at, numbers, rates: null };
   const names = Object.keys(numbers);
   if (names.some(name => numbers[name] < before.numbers[name])) return { at, numbers, rates: null };
   const seconds = (at - before.at) / 1000;
