@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { indented, member } from "../../../../host/api/src/http/page/raw.mjs";
+import { indented, member, readable } from "../../../../host/api/src/http/page/raw.mjs";
 
 test("a member is the text that was written", () => {
   for (const value of ["12345678901234567890", "1.10", "1e400", "-0", "null", '"a\\"},\\\\"', '{"item":{"x":[1,{}]}}', "[]", '"\\u0041"']) {
@@ -21,4 +21,30 @@ test("a text that is indented is what a script would write", () => {
 test("numbers, names and their order stay as they are", () => {
   const text = '{"b":12345678901234567890,"2":1.10,"1":"\\u00e9"}';
   assert.equal(indented(text), '{\n  "b": 12345678901234567890,\n  "2": 1.10,\n  "1": "\\u00e9"\n}');
+});
+
+test("a text that is too long with its lines is shown as it was written", () => {
+  const text = `${"[".repeat(9)}1.10${"]".repeat(9)}`;
+  const lines = indented(text);
+  assert.deepEqual(readable(text), { text: lines, note: "" });
+  assert.deepEqual(readable(text, lines.length), { text: lines, note: "" });
+  for (const most of [lines.length - 1, text.length]) {
+    const shown = readable(text, most);
+    assert.equal(shown.text, text, most);
+    assert.match(shown.note, /^Too long/);
+  }
+});
+
+test("a text that is too long even so is cut, and says so", () => {
+  const shown = readable('{"a":"bcd"}', 5);
+  assert.equal(shown.text, '{"a":');
+  assert.match(shown.note, /the first 5 of 11 characters/);
+});
+
+test("an item of 4 MiB that is deeply nested stays small", () => {
+  const depth = 127;
+  const values = Array(2 << 20).fill("1").join();
+  const text = `${"[".repeat(depth)}${values}${"]".repeat(depth)}`;
+  assert.equal(member(`{"item":${text}}`, "item"), text);
+  assert.ok(readable(text).text.length <= 256 * 1024);
 });

@@ -3,6 +3,9 @@
 
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 
+// Characters of a text that is shown. Indentation makes a text that is deeply nested more than a hundred times as long.
+const SHOWN_MAX = 256 * 1024;
+
 const isOpening = token => token === "{" || token === "[";
 const isClosing = token => token === "}" || token === "]";
 
@@ -19,11 +22,22 @@ export function member(text, name) {
   return null;
 }
 
-// Returns the text with a line for each member. The text has to be JSON.
-export function indented(text) {
+// Returns a JSON text as it is shown, and a note for its reader, which may be empty: with a line for each member, or as it was written
+// if that is longer than `most`. What is longer even so is cut.
+export function readable(text, most = SHOWN_MAX) {
+  const lines = indented(text, most);
+  if (lines !== null) return { text: lines, note: "" };
+  const note = "Too long to be shown with a line for each member";
+  if (text.length <= most) return { text, note: `${note}.` };
+  return { text: text.slice(0, most), note: `${note}. These are the first ${most} of ${text.length} characters.` };
+}
+
+// Returns the text with a line for each member, or `null` if it is longer than `most` then. The text has to be JSON.
+export function indented(text, most = Infinity) {
   let [depth, before, lines] = [0, "", ""];
   const line = () => `\n${"  ".repeat(depth)}`;
   for (const [token] of text.matchAll(TOKEN)) {
+    if (lines.length > most) return null;
     if (isClosing(token)) {
       depth -= 1;
       lines += isOpening(before) ? token : line() + token;
@@ -34,5 +48,5 @@ export function indented(text) {
     }
     before = token;
   }
-  return lines;
+  return lines.length > most ? null : lines;
 }

@@ -6,7 +6,7 @@ import { lines, ofResource } from "../api.js";
 import { count, time } from "../format.js";
 import { Address, Pager, Status } from "../parts.js";
 import { usePoll } from "../poll.js";
-import { indented, member } from "../raw.mjs";
+import { member, readable } from "../raw.mjs";
 
 const PAGE_SIZE = 50;
 
@@ -34,7 +34,7 @@ export function Items({ name, run }) {
     <${Status} load=${load} isEmpty=${!items.length} empty="No item here yet." />
     <ol class="items" start=${(tokens.length - 1) * PAGE_SIZE + 1}>${items.map(one => html`<li key=${one.position}>
       <p><b>${one.schema || one.rule}</b> <${Address} url=${one.url} /> <small class="dim">${time(one.fetched_at)}</small></p>
-      <pre tabindex="0">${one.shown}</pre></li>`)}</ol>
+      ${one.shown.note ? html`<p class="dim">${one.shown.note}</p>` : null}<pre tabindex="0">${one.shown.text}</pre></li>`)}</ol>
     <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setPlace({ ...place, tokens: turned })} />
     ${items.length ? html`<p class="dim">${count(items.length)} items on this page.</p>` : null}`;
 }
@@ -44,7 +44,16 @@ async function page(name, { run, kind, after }, signal) {
   const query = { envelope: "true", limit: PAGE_SIZE, run: run || "", kind, after };
   for await (const line of lines(ofResource(name, "items"), { query, signal })) {
     const { item: _, ...envelope } = JSON.parse(line);
-    items.push({ ...envelope, shown: indented(member(line, "item") ?? "") });
+    items.push({ ...envelope, shown: shownItem(line) });
   }
   return items;
+}
+
+// An item that cannot be shown hides no others.
+function shownItem(line) {
+  try {
+    return readable(member(line, "item") ?? "");
+  } catch (error) {
+    return { text: "", note: `This item cannot be shown here: ${error.message}. Read it with the command crawler items.` };
+  }
 }

@@ -6,7 +6,7 @@ import { get } from "../api.js";
 import { bytes, NONE, time } from "../format.js";
 import { Figures, Pager, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
-import { indented } from "../raw.mjs";
+import { readable } from "../raw.mjs";
 import { to } from "../route.js";
 
 const PAGE_SIZE = 100;
@@ -60,12 +60,12 @@ function Plugin({ name }) {
 
 function Schema({ text, empty = "" }) {
   if (!text) return html`<p class="blank">${empty}</p>`;
-  let shown = text;
+  let shown = { text, note: "" };
   try {
     JSON.parse(text);
-    shown = indented(text);
+    shown = readable(text);
   } catch {
     // It is shown as the plugin has written it.
   }
-  return html`<pre tabindex="0">${shown}</pre>`;
+  return html`${shown.note ? html`<p class="dim">${shown.note}</p>` : null}<pre tabindex="0">${shown.text}</pre>`;
 }
