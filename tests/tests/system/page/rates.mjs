@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { lookAt, lookAtWorker, rateKey, Rates, runKey, workerKey } from "../../../../host/api/src/http/page/rates.mjs";
+import { addPoint, lookAt, lookAtWorker, rateKey, Rates, runKey, workerKey } from "../../../../host/api/src/http/page/rates.mjs";
 
 const APART = 10_000;
 
@@ -126,4 +126,17 @@ test("the chart of a run goes on while shards come and go", () => {
   assert.notEqual(rateKey(all), rateKey(some));
   assert.equal(runKey(all), runKey(some));
   assert.notEqual(runKey(all), runKey({ ...all, run: 2 }));
+});
+
+test("a chart leaves a gap where there are no rates", () => {
+  const points = [[], [], []];
+  const told = [null, { pages: 1, items: 2 }, undefined, null, null, { pages: 0, items: 0 }];
+  told.forEach((rates, at) => addPoint(points, at, rates, 10));
+  assert.deepEqual(points, [[1, 2, 5], [1, null, 0], [2, null, 0]]);
+});
+
+test("a chart keeps its last points", () => {
+  const points = [[], [], []];
+  for (let at = 0; at < 5; at += 1) addPoint(points, at, { pages: at, items: at }, 3);
+  assert.deepEqual(points, Array(3).fill([2, 3, 4]));
 });

@@ -1,5 +1,5 @@
-// How fast numbers grow that are looked at again and again, and the looks at resources and workers. It needs no browser, so
-// that Node.js can test it.
+// How fast numbers grow that are looked at again and again, the looks at resources and workers, and the points of a chart. It needs no
+// browser, so that Node.js can test it.
 
 // Rates of things, by their keys.
 export class Rates {
@@ -36,6 +36,15 @@ function follow(before, at, numbers, apart) {
   const seconds = (at - before.at) / 1000;
   const grown = names.map(name => [name, (numbers[name] - before.numbers[name]) / seconds]);
   return { at, numbers, rates: { ...Object.fromEntries(grown), over: at - before.at } };
+}
+
+// Adds rates to the points of a chart, which are lists of times, pages and items, and drops those before the last `most`. One point
+// without values stands for a time without rates, so that the chart leaves a gap.
+export function addPoint(points, at, rates, most) {
+  const isGapDue = points[0].length > 0 && points[1].at(-1) !== null;
+  if (!rates && !isGapDue) return;
+  [at, rates?.pages ?? null, rates?.items ?? null].forEach((value, i) => points[i].push(value));
+  for (const list of points) list.splice(0, list.length - most);
 }
 
 // Pages that came to an end, in one way or another.

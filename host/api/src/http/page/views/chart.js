@@ -4,6 +4,7 @@ import { html } from "../html.js";
 import { useEffect, useRef } from "../vendor/hooks.mjs";
 import UPlot from "../vendor/uplot.mjs";
 import { rate } from "../format.js";
+import { addPoint } from "../rates.mjs";
 
 // Points that are kept: half an hour, at a look every two seconds.
 const POINTS_MAX = 900;
@@ -15,10 +16,9 @@ export function usePoints(run, at, rates) {
   const own = useRef({});
   if (own.current.run !== run) own.current = { run, at: null, points: [[], [], []] };
   const { points } = own.current;
-  if (rates && own.current.at !== at) {
+  if (own.current.at !== at) {
     own.current.at = at;
-    [Date.now() / 1000, rates.pages, rates.items].forEach((value, i) => points[i].push(value));
-    for (const list of points) list.splice(0, list.length - POINTS_MAX);
+    addPoint(points, Date.now() / 1000, rates, POINTS_MAX);
   }
   return points;
 }
