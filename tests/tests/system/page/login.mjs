@@ -89,6 +89,7 @@ await walk(async (browser, master, viewer) => {
   // What one reader has begun does not go on as the next one: neither its changes nor its questions.
   await browser.go(`${master}/#/resources`);
   await browser.until("the list", "find('tbody th', 'books')");
+  assert.equal(await browser.look("find('tbody .acts button').getAttribute('aria-label')"), "Pause books");
   await browser.look(BUSY);
   const next = async () => {
     await browser.press("button", "Log out");

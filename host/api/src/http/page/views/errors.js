@@ -25,7 +25,8 @@ export function Errors({ resource: { spec, run, counts, shards } }) {
     ${dead.length ? html`<${Table} caption="Dead letters by reason" heads=${["Reason", "URLs", "For example", ["", "acts"]]}>${dead.map(
       ([reason, n]) => html`<tr key=${reason}><th scope="row">${reason}</th><td>${count(n)}</td>
         <td><${Address} url=${statistics?.dead_examples?.[reason]} /></td>
-        <td class="acts"><button type="button" onClick=${() => redrive(name, reason)}>Try again</button></td></tr>`,
+        <td class="acts"><button type="button" aria-label=${`Try again: ${reason}`}
+          onClick=${() => redrive(name, reason)}>Try again</button></td></tr>`,
     )}<//>` : html`<p class="blank">None in this run.</p>`}
     <h2>Last errors</h2>
     ${lines.length ? html`<${Table} caption="Last errors" heads=${["When", "Message", "URL", ["Rule", "wide"]]}>${lines.map(

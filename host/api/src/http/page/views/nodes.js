@@ -48,6 +48,7 @@ export function Nodes() {
 
 function Node({ node, rates, again }) {
   const isWorker = node.role === "worker";
+  const [verb, label] = node.draining ? ["Undo", `Undo the draining of ${node.id}`] : ["Drain", `Drain ${node.id}`];
   return html`<tr><th scope="row">${node.id}</th>
     <td>${node.role}${node.leader ? " (leader)" : ""}</td>
     <td>${isWorker ? `${count(node.load)} of ${count(node.capacity)}` : ""}</td>
@@ -60,7 +61,7 @@ function Node({ node, rates, again }) {
     <td class="wide">${Object.entries(node.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(" ")}</td>
     <td>${node.reason ? html`<${Fault} fault=${{ message: node.reason }} />` : null}
       ${node.draining ? "draining " : ""}
-      ${isWorker ? html`<button type="button" onClick=${() => drain(node, again)}>${node.draining ? "Undo" : "Drain"}</button>` : null}
+      ${isWorker ? html`<button type="button" aria-label=${label} onClick=${() => drain(node, again)}>${verb}</button>` : null}
     </td></tr>`;
 }
 

@@ -39,7 +39,8 @@ function List() {
       return html`<tr key=${full}><th scope="row"><a href=${to(["plugins", full])}>${plugin.name}</a></th><td>${plugin.version}</td>
         <td class="wide">${plugin.schemas.map(schema => schema.name).join(", ")}</td>
         <td class="wide">${bytes(Number(plugin.size))}</td><td>${time(plugin.pushed_at)}</td>
-        <td class="acts"><a class="button" href=${to(["add"], { plugin: full })}>Crawl with it</a></td></tr>`;
+        <td class="acts"><a class="button" aria-label=${`Crawl with it: ${full}`}
+          href=${to(["add"], { plugin: full })}>Crawl with it</a></td></tr>`;
     })}<//>` : null}
     <${Pager} tokens=${tokens} next=${load.value?.next_page_token} onTurn=${turned => setPlace({ prefix, tokens: turned })} />`;
 }

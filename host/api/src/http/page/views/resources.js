@@ -127,6 +127,7 @@ function Row({ resource, rates, isTicked, onTick, again }) {
   const found = itemYield(counts);
   const isPaused = phase === "Paused";
   const canChange = isPaused || phase === "Running" || phase === "Pending";
+  const verb = isPaused ? "Resume" : "Pause";
   const act = async () => {
     await (isPaused ? resume : pause)(spec.name);
     again();
@@ -144,7 +145,7 @@ function Row({ resource, rates, isTicked, onTick, again }) {
     <td class="wide">${resource.plugin_version ? `${spec.plugin.split("@")[0]}@${resource.plugin_version}` : spec.plugin}</td>
     <td class="wide">${owners.length > 2 ? `${owners.length} workers` : owners.join(", ")}</td>
     <td class="acts">${canChange
-      ? html`<button type="button" onClick=${act}>${isPaused ? "Resume" : "Pause"}</button>` : null}</td>
+      ? html`<button type="button" aria-label=${`${verb} ${spec.name}`} onClick=${act}>${verb}</button>` : null}</td>
   </tr>`;
 }
 
