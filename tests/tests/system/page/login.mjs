@@ -90,6 +90,10 @@ await walk(async (browser, master, viewer) => {
   await browser.go(`${master}/#/resources`);
   await browser.until("the list", "find('tbody th', 'books')");
   assert.equal(await browser.look("find('tbody .acts button').getAttribute('aria-label')"), "Pause books");
+  // What could not be done stays ticked.
+  await browser.press("tbody .tick input");
+  await browser.press("button", "Pause ticked (1)");
+  await browser.until("a refusal, and a tick", "find('.notes .bad', '1 of them not') && find('button', 'Pause ticked (1)')");
   await browser.look(BUSY);
   const next = async () => {
     await browser.press("button", "Log out");

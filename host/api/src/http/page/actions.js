@@ -30,12 +30,13 @@ function tell(text) {
   for (const watcher of watchers) watcher(text);
 }
 
-// Does something to many resources, unless something else is being done to many. It ends when its reader logs out.
+// Does something to many resources, unless something else is being done to many, and returns what comes of it. It ends when its
+// reader logs out.
 async function alone(text, work) {
-  if (bulk !== null) return;
+  if (bulk !== null) return undefined;
   tell(text);
   try {
-    await work(present());
+    return await work(present());
   } finally {
     tell(null);
   }
@@ -81,27 +82,27 @@ export const changeAll = (verb, filters) => alone(`Looking for resources to ${ve
   if (await confirm(question, reader)) await changeNow(verb, names, reader);
 });
 
-// Pauses or resumes these resources, and tells which of them could not be.
-export const changeEach = (verb, names) => alone(`${capital(verb)}…`, reader => changeNow(verb, names, reader));
+// Pauses or resumes these resources, and tells which of them could not be. Returns the names of the others.
+export const changeEach = async (verb, names) =>
+  (await alone(`${capital(verb)}…`, reader => changeNow(verb, names, reader))) ?? [];
 
 async function changeNow(verb, names, reader) {
   const what = `${capital(verb)} ${resources(names.length)}`;
   const rest = [...names];
-  const faults = [];
-  let nDone = 0;
-  const left = new Promise(done => reader.addEventListener("abort", done, { once: true }));
+  const [done, faults] = [[], []];
+  const left = new Promise(leave => reader.addEventListener("abort", leave, { once: true }));
   const worker = async () => {
     for (let name = rest.shift(); name !== undefined && !reader.aborted; name = rest.shift()) {
-      const path = ofResource(name, verb);
-      await changePatiently(path, reader, left).catch(fault => faults.push(`${name}: ${fault.message}`));
-      nDone += 1;
-      tell(`${what}: ${nDone} done`);
+      const work = changePatiently(ofResource(name, verb), reader, left);
+      await work.then(() => done.push(name), fault => faults.push(`${name}: ${fault.message}`));
+      tell(`${what}: ${done.length} done${faults.length ? `, ${faults.length} not` : ""}`);
     }
   };
   await attempt(what, async () => {
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
     if (faults.length) throw new Error(`${faults.length} of them not: ${shown(faults)}`);
   }, false, reader);
+  return done;
 }
 
 // Makes a change, and the same one again if what stands in its way may pass, unless its reader has `left` meanwhile.

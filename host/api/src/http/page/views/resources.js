@@ -54,8 +54,9 @@ function List({ filters }) {
   const tickAll = isTicked => tick(() => new Set(isTicked ? names : []));
   const chosen = names.filter(name => ticked.has(name));
   const each = async verb => {
-    await changeEach(verb, chosen);
-    tick(now => new Set([...now].filter(name => !chosen.includes(name))));
+    // What could not be done stays ticked.
+    const done = new Set(await changeEach(verb, chosen));
+    tick(now => new Set([...now].filter(name => !done.has(name))));
     load.again();
   };
   const all = async verb => {
