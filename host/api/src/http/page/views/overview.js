@@ -62,8 +62,10 @@ async function inPhase(phase, signal) {
     for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
       found.set(name, await get(ofResource(name), {}, signal).catch(fault => {
         // It was deleted meanwhile.
-        if (fault.status !== 404) throw fault;
-        return null;
+        if (fault.status === 404) return null;
+        // The other workers have nothing left to ask for.
+        rest.length = 0;
+        throw fault;
       }));
     }
   };
