@@ -172,6 +172,8 @@ export class Browser {
 
   #take({ id, method, params, result, error }) {
     if (id) {
+      // Nobody waits any more once the walk has been given up.
+      if (!this.#waiting.has(id)) return;
       const { resolve, reject } = this.#waiting.get(id);
       this.#waiting.delete(id);
       if (error) reject(new Error(error.message));
