@@ -1,4 +1,5 @@
-//! The calls that list: each asks for page after page, and returns all entries.
+//! The calls that list. Most ask for page after page, and return all entries; two return one page, for views that show a
+//! part of a long list.
 
 use crawler_proto as proto;
 use tonic::{Response, Status};
@@ -42,6 +43,30 @@ impl Client {
         };
         let entries = |page: proto::ListNodesResponse| (page.nodes, page.next_page_token);
         self.all_pages(ask, entries).await
+    }
+
+    /// Returns the page of resources that a request asks for.
+    pub async fn resources_page(
+        &self,
+        request: proto::ListResourcesRequest,
+    ) -> Result<proto::ListResourcesResponse, ClientError> {
+        self.read(CALL_DEADLINE, |mut calls| {
+            let request = request.clone();
+            async move { calls.list_resources(request).await }
+        })
+        .await
+    }
+
+    /// Returns the page of nodes that a request asks for.
+    pub async fn nodes_page(
+        &self,
+        request: proto::ListNodesRequest,
+    ) -> Result<proto::ListNodesResponse, ClientError> {
+        self.read(CALL_DEADLINE, |mut calls| {
+            let request = request.clone();
+            async move { calls.list_nodes(request).await }
+        })
+        .await
     }
 
     /// Returns all versions of the plugins whose names have this prefix.
