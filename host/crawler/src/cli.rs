@@ -80,6 +80,7 @@ mod shell_files;
 pub mod sink;
 mod table;
 mod terminal;
+mod top;
 mod unmet;
 mod version;
 mod wanted_id;
@@ -113,11 +114,12 @@ pub enum Command {
 
 impl Command {
     /// Returns the filter of the log unless `CRAWLER_LOG` gives another. A server logs what it does; the
-    /// other commands show it in their output.
+    /// other commands show it in their output. Lines of a log would spoil a view that fills the terminal.
     pub fn default_log(&self) -> &'static str {
-        match self.is_server() {
-            true => "info,object_store=warn,slatedb=warn,crawler_api::calls=warn",
-            false => "warn",
+        match self {
+            _ if self.is_server() => "info,object_store=warn,slatedb=warn,crawler_api::calls=warn",
+            Command::Client(command) if matches!(command.family, Family::Top(_)) => "off",
+            _ => "warn",
         }
     }
 
@@ -214,6 +216,8 @@ enum Family {
     /// List masters and workers
     #[command(subcommand)]
     Node(node::NodeCommand),
+    /// Show the cluster in the terminal, again and again: nodes, resources, and one resource with its hosts and errors
+    Top(top::TopArgs),
     /// Give access, and take it back
     #[command(subcommand)]
     Access(access::AccessCommand),
@@ -330,6 +334,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         Family::File(args) => file::run(args, connect.await?).await,
         Family::Archive(command) => archive::run(command).await,
         Family::Node(command) => node::run(command, masters.clone()).await,
+        Family::Top(args) => Box::pin(top::run(args, connect)).await,
         Family::Access(command) => access::run(command, connect.await?).await,
         Family::Cert(command) => cert::run(command),
         Family::Login(args) => login::login(args, &masters).await,

@@ -22,6 +22,7 @@
 //! | sinks of items, and what each gets | `guide/sinks.md`, `guide/sql.md` | [`crawler_sink`], [`crawler_sql_sink`], [`crawler_frontier::ItemOutbox`], [`crawler_crawl::backlog`] |
 //! | the page that browsers show | `guide/page.md` | [`crawler_api::http`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
+//! | the cluster in a terminal | `operate/top.md` | [`cli`] |
 //! | metrics, alerts and dashboards | `operate/metrics.md` | [`app`], [`crawler_process::metrics`] |
 //! | backups of store and data root | `operate/backup.md` | [`crawler_backup`] |
 //! | files of the data root, kept bodies | `operate/data-root.md`, `guide/files.md` | [`crawler_data`], [`crawler_sink`] |
@@ -122,6 +123,7 @@
 //! | rows of resources in the metrics of a worker, in memory | 1 000, each with at most 64 words for each kind of count | the next resource that needs the place; all others share one row | `--metrics-resources` | `rows_never_shrink_and_their_sum_is_that_of_the_process`, `words_beyond_the_bound_are_counted_as_others` |
 //! | files of the log of a process | 8 files of 64 MiB | the next one | `--log-files`, `--log-file-size` | `the_oldest_file_goes_when_there_are_too_many` |
 //! | lines of the log that wait for their file, in memory | 8 MiB; further ones are counted | the thread that writes them | none | `lines_without_room_are_counted_and_the_count_is_a_line` |
+//! | earlier pages to which a list of `crawler top` finds back, in memory | 10 000, a token each; one key leads to the beginning | the next page | none | `the_way_back_has_a_bound` |
 //! | frontiers that are read for clients | 32 | the end of a read; further ones wait | `--frontier-readers` | `r03_reads_of_frontiers_wait_for_one_of_few_readers` |
 //! | robots.txt of sites, in a worker | 65 536 origins and 64 MiB of rules, each of 500 KiB of file | those used least lately, for new ones | none | `those_used_least_lately_go_when_there_are_too_many_or_they_are_too_large` |
 //! | addresses of names, in a worker | 50 000 names, each for as long as DNS says, from 30 s to 1 h; 10 000 answers that a name does not exist, each for 5 min at most | the next one that is asked for; time | `dns-min-ttl`, `dns-ttl` of `[fetch]` | `the_addresses_of_many_names_are_not_remembered_all` |

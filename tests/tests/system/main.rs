@@ -50,6 +50,7 @@ mod sites;
 mod statistics;
 mod statuses;
 mod tokens;
+mod top;
 mod tutorial;
 mod webhooks;
 mod workbench;

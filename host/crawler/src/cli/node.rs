@@ -7,7 +7,7 @@ use futures::TryStreamExt as _;
 use super::args::{Format, OutputArgs, label};
 use super::join_token::{self, JoinTokenCommand};
 use super::{CalledMasters, Failure, table};
-use crawler_api::client::{Client, Health};
+use crawler_api::client::{Client, ClientError, Health};
 use crawler_model::id::NodeId;
 
 #[derive(Debug, Subcommand)]
@@ -83,9 +83,8 @@ pub(super) async fn run(command: NodeCommand, masters: CalledMasters) -> anyhow:
             return Ok(table::print_line(&said)?);
         }
         NodeCommand::Drain { id, undo } => {
-            let proto::DrainNodeResponse { load, others } =
-                masters.connect().await?.drain_node(&id, undo).await?;
-            return Ok(table::print_line(&drained(&id, undo, load, others))?);
+            let client = masters.connect().await?;
+            return Ok(table::print_line(&drain(&client, &id, undo).await?)?);
         }
     };
     let request = proto::ListNodesRequest {
@@ -127,6 +126,12 @@ async fn health(masters: &CalledMasters, must_have_joined: bool) -> anyhow::Resu
         Health::Waits => Ok(table::print_line("answers, and waits for the cluster")?),
         Health::Joined => Ok(table::print_line("belongs to the cluster")?),
     }
+}
+
+/// Drains a worker, or lets it take crawls again. Returns what was done, in words.
+pub(super) async fn drain(client: &Client, id: &NodeId, undo: bool) -> Result<String, ClientError> {
+    let proto::DrainNodeResponse { load, others } = client.drain_node(id, undo).await?;
+    Ok(drained(id, undo, load, others))
 }
 
 fn drained(id: &NodeId, undo: bool, load: u32, others: u32) -> String {
@@ -177,10 +182,11 @@ fn weighed_row(node: &proto::Node) -> [String; 8] {
             reason,
         ];
     }
-    let (load, weight) = match node.capacity {
-        0 => Default::default(),
-        capacity => (format!("{}/{capacity}", node.load), node.weight.to_string()),
+    let weight = match node.capacity {
+        0 => String::new(),
+        _ => node.weight.to_string(),
     };
+    let load = load(node);
     let load = match node.draining {
         true => format!("{load}, draining"),
         false => load,
@@ -195,6 +201,14 @@ fn weighed_row(node: &proto::Node) -> [String; 8] {
         table::time(node.started_at),
         node.version.clone(),
     ]
+}
+
+/// Formats the number of crawls of a worker and how many it takes; empty for a master.
+pub(super) fn load(node: &proto::Node) -> String {
+    match node.capacity {
+        0 => String::new(),
+        capacity => format!("{}/{capacity}", node.load),
+    }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use futures::stream::StreamExt as _;
 use super::args::{LabelArgs, OutputArgs, PlacementArgs, RuleArgs};
 use super::crawl::CrawlArgs;
 use super::table;
-use crawler_api::client::Client;
+use crawler_api::client::{Client, ClientError};
 use crawler_api::spec::SpecRequest;
 use crawler_master::control::Precondition;
 use crawler_model::id::{PluginRef, ResourceName};
@@ -21,6 +21,7 @@ mod stats;
 mod wait;
 mod watch;
 
+pub(super) use hosts::{due as due_cell, line as host_line};
 use list::FilterArgs;
 pub(super) use list::selected;
 
@@ -193,22 +194,13 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
         ResourceCommand::Stats { name, output } => stats::run(&client, &name, &output).await?,
         ResourceCommand::Wait(args) => wait::run(&client, args).await?,
         ResourceCommand::Restart(args) => {
-            let name = args.name.clone();
-            let run = client.restart_resource(args.into_request()).await?.run;
-            table::print_line(&format!("resource {name} restarted; run {run}"))?;
+            table::print_line(&restart(&client, args.into_request()).await?)?;
         }
         ResourceCommand::Pause { name } => {
-            let resource = client.pause_resource(&name, true).await?;
-            table::print_line(&match resource.phase.as_str() {
-                "Paused" => format!("resource {name} is paused"),
-                phase => {
-                    format!("resource {name} is {phase}; a new run of it waits until it is resumed")
-                }
-            })?;
+            table::print_line(&pause(&client, &name).await?)?;
         }
         ResourceCommand::Resume { name } => {
-            let phase = client.pause_resource(&name, false).await?.phase;
-            table::print_line(&format!("resource {name} goes on; it is {phase}"))?;
+            table::print_line(&resume(&client, &name).await?)?;
         }
         ResourceCommand::Runs { name, output } => runs::run(&client, &name, &output).await?,
         ResourceCommand::Schedule(args) => schedule::run(&client, *args).await?,
@@ -228,8 +220,30 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
     Ok(())
 }
 
+/// Begins a new run of a resource. Returns what was done, in words.
+pub(super) async fn restart(client: &Client, request: SpecRequest) -> Result<String, ClientError> {
+    let name = request.name.clone();
+    let run = client.restart_resource(request).await?.run;
+    Ok(format!("resource {name} restarted; run {run}"))
+}
+
+/// Pauses a resource. Returns what was done, in words.
+pub(super) async fn pause(client: &Client, name: &ResourceName) -> Result<String, ClientError> {
+    let phase = client.pause_resource(name, true).await?.phase;
+    Ok(match phase.as_str() {
+        "Paused" => format!("resource {name} is paused"),
+        phase => format!("resource {name} is {phase}; a new run of it waits until it is resumed"),
+    })
+}
+
+/// Lets a paused resource go on. Returns what was done, in words.
+pub(super) async fn resume(client: &Client, name: &ResourceName) -> Result<String, ClientError> {
+    let phase = client.pause_resource(name, false).await?.phase;
+    Ok(format!("resource {name} goes on; it is {phase}"))
+}
+
 /// Formats a line of a log. The page of a line that counts pages is one of them.
-fn log_line(line: proto::LogLine) -> String {
+pub(super) fn log_line(line: proto::LogLine) -> String {
     let more = match line.more {
         0 => String::new(),
         n => format!("(and {n} more)"),
@@ -246,6 +260,6 @@ fn log_line(line: proto::LogLine) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-fn node_id(assigned_node: &str) -> &str {
+pub(super) fn node_id(assigned_node: &str) -> &str {
     assigned_node.split('|').next().unwrap_or_default()
 }

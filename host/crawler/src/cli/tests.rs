@@ -63,6 +63,14 @@ fn options_of_the_terminal_win_over_the_environment() {
 }
 
 #[test]
+fn a_view_that_fills_the_terminal_has_no_log_beside_it() {
+    let default_log = |line: &str| parse(line).unwrap().default_log();
+    assert_eq!(default_log("top"), "off");
+    assert_eq!(default_log("node list"), "warn");
+    assert!(default_log("up").starts_with("info,"));
+}
+
+#[test]
 fn more_and_less_of_the_log_exclude_each_other_anywhere() {
     let why = "cannot be used with '--";
     check_refused("version -v -q", why);
@@ -474,6 +482,10 @@ fn a_bad_value_is_told_what_it_takes() {
     check_refused(
         "worker --request-memory 16MiB --plugin-size 1MiB",
         "16777216 bytes is too little for the links of one page: 20971520 bytes",
+    );
+    check_refused(
+        "top --every 0s",
+        "write a time from 500ms to 1h, such as 2s",
     );
     check_refused("up --stall-timeout 0s", "use at least 1s");
     check_refused("up --uploads 0", "0 is not in 1..=512");

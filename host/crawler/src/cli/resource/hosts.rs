@@ -95,11 +95,8 @@ pub(super) async fn list(client: &Client, args: HostsArgs) -> anyhow::Result<()>
 }
 
 /// Formats one host: its state, its URLs, its name, and its details.
-fn line(host: &proto::HostEntry) -> String {
-    let due = match host.due {
-        HostEntry::MAX_DUE.. => format!("{}+", HostEntry::MAX_DUE),
-        due => due.to_string(),
-    };
+pub(in crate::cli) fn line(host: &proto::HostEntry) -> String {
+    let due = due(host);
     let delay = match host.delay_ms {
         0 => String::new(),
         millis => {
@@ -118,6 +115,14 @@ fn line(host: &proto::HostEntry) -> String {
     };
     let (state, name) = (&host.state, &host.name);
     format!("{state:<11} {due:>5} due  {name}{delay}{until}{failures}")
+}
+
+/// Formats the number of URLs of a host that wait, which is counted up to a bound.
+pub(in crate::cli) fn due(host: &proto::HostEntry) -> String {
+    match host.due {
+        HostEntry::MAX_DUE.. => format!("{}+", HostEntry::MAX_DUE),
+        due => due.to_string(),
+    }
 }
 
 /// Returns the origin of a delay in words; empty for the resource's own setting.
