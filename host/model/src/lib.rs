@@ -8,6 +8,7 @@ pub mod access;
 pub mod canonical;
 mod counts;
 pub mod crawl;
+pub mod event;
 pub mod exchange;
 pub mod frontier;
 pub mod guest_text;

@@ -5,6 +5,7 @@
 
 use super::LeaseId;
 use crawler_model::access::{Subject as AccessSubject, TokenId};
+use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{
     NodeId, PluginName, PluginVersion, RequestId, ResourceId, ResourceName, Shard, WebhookName,
 };
@@ -148,6 +149,28 @@ impl Keys {
     /// Key of the runs of one resource that are over.
     pub fn runs(&self, id: ResourceId) -> String {
         format!("{}/runs/{id}", self.prefix)
+    }
+
+    /// Prefix of the events of all resources.
+    pub fn events(&self) -> String {
+        format!("{}/events/", self.prefix)
+    }
+
+    /// Prefix of the events of one resource.
+    pub fn events_of(&self, id: ResourceId) -> String {
+        format!("{}{id}/", self.events())
+    }
+
+    /// Key of the events of one write. Keys of one resource are nearly in the order of their times, for readers of the store;
+    /// `number`, which is random, tells apart those of one millisecond.
+    pub fn event(&self, id: ResourceId, at: UnixMillis, number: u64) -> String {
+        format!("{}{at:013}-{number:016x}", self.events_of(id))
+    }
+
+    /// Returns the resource that the key of an event names.
+    pub fn parse_event(&self, key: &str) -> Option<ResourceId> {
+        let (id, _rest) = key.strip_prefix(&self.events())?.split_once('/')?;
+        Some(ResourceId(id.parse().ok()?))
     }
 
     /// Prefix of all shards of all resources.
@@ -362,6 +385,19 @@ mod tests {
                 .assignment(&eleven, shard)
                 .starts_with(&keys.assignments_of(&one))
         );
+    }
+
+    #[test]
+    fn the_key_of_an_event_names_its_resource_and_its_time() {
+        let keys = Keys::default();
+        let key = keys.event(ResourceId(7), 1_700_000_000_000, 0xab);
+        assert_eq!(key, "/crawler/events/7/1700000000000-00000000000000ab");
+        assert_eq!(keys.parse_event(&key), Some(ResourceId(7)));
+        assert!(key.starts_with(&keys.events_of(ResourceId(7))));
+        assert!(!key.starts_with(&keys.events_of(ResourceId(70))));
+        assert!(keys.event(ResourceId(7), 9, 0) < keys.event(ResourceId(7), 10, 0));
+        assert_eq!(keys.parse_event(&keys.events()), None);
+        assert_eq!(keys.subject(&key), None);
     }
 
     #[test]
