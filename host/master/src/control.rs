@@ -14,7 +14,8 @@ use super::replica::Replica;
 use super::{ControlError, WorkerCalls};
 use crawler_data::DataRoot;
 use crawler_frontier::reader::pool::Readers;
-use crawler_model::id::ResourceName;
+use crawler_model::event::Event;
+use crawler_model::id::{ResourceId, ResourceName};
 use crawler_model::plugin::{LimitOverrides, Limits};
 use crawler_model::resource::{Resource, ResourceSpec, SettingError};
 use crawler_model::settings::{ArchiveForm, SinkName, SinkNames};
@@ -27,7 +28,9 @@ use crawler_store::ids::IdIssuer;
 use crawler_store::store_id::store_id;
 use crawler_store::{Outcome, Revision, StoreError, Txn};
 
+mod asked;
 mod deletion;
+pub mod events;
 mod files;
 pub mod frontier;
 pub mod items;
@@ -44,6 +47,7 @@ mod runs;
 mod schedules;
 pub mod statistics;
 
+pub use asked::Asked;
 pub use plugins::Push;
 pub use precondition::Precondition;
 pub use reads::ResourceQuery;
@@ -153,6 +157,12 @@ impl Control {
             )),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Adds events of a resource to the transaction that makes them true.
+    fn tell(&self, txn: Txn, id: ResourceId, events: Vec<Event>) -> Txn {
+        let ControlParts { catalog, clock, .. } = &self.parts;
+        crate::events::told(txn, catalog.keys(), &**clock, id, events)
     }
 
     async fn present(

@@ -1,5 +1,5 @@
 //! Duties of a leader besides answering calls: it places shards, starts the runs of schedules, removes deleted resources,
-//! looks after the data root and the history of the store, and sends webhooks.
+//! looks after the data root and the history of the store, bounds events, and sends webhooks.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::control::Control;
+use super::events::{self, EventBounds};
 use super::housekeeping::{self, Compaction};
 use super::reconcile::{ReconcileParts, Reconciler};
 use super::schedules;
@@ -42,6 +43,8 @@ pub struct Leader {
     pub reconcile: ReconcileParts,
     /// Compaction of the store's history. If `None`, something else looks after it.
     pub compaction: Option<Compaction>,
+    /// Bounds of the events of each resource.
+    pub event_bounds: EventBounds,
     /// Receivers of events.
     pub webhooks: Vec<Webhook>,
     /// Calls of this master; they know the state of the election.
@@ -119,6 +122,12 @@ impl Leader {
             housekeeping::sweep(&**cleanup, &**clock, &self.control),
             housekeeping::compact(catalog, replica, self.compaction),
             webhooks::look_after_positions(&self.webhooks, webhooks_term),
+            Box::pin(events::keep(
+                catalog,
+                replica,
+                leadership,
+                self.event_bounds
+            )),
         );
     }
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! control          what a call does; gRPC and HTTP both end here
 //! error            why a call was not carried out, and what can be done about it
+//! events           what happened to resources: written with each change, bounded by a task of the leader
 //! leader           what a master does while it leads, beside calls
 //! node_watch       the log of nodes that come and go
 //! reconcile        a loop that compares desired with observed state and writes the difference
@@ -37,6 +38,7 @@ pub mod balance;
 pub mod cleanup;
 pub mod control;
 mod error;
+pub mod events;
 pub mod explain;
 pub mod housekeeping;
 pub mod leader;

@@ -14,9 +14,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::WorkerCalls;
 use super::cleanup::DataCleanup;
+use super::events;
 use super::metrics::LeaderCounts;
 use super::observed::Observed;
 use super::replica::Replica;
+use crawler_model::event::Event;
+use crawler_model::id::ResourceId;
 use crawler_process::clock::Clock;
 use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
@@ -34,6 +37,7 @@ mod deletion;
 mod plan;
 mod settings;
 mod stuck_actions;
+mod tellings;
 mod unresponsive;
 
 use plan::{Action, TermHistory, plan};
@@ -237,6 +241,12 @@ impl Reconciler {
         let mut history = TermHistory::new(parts.lease_ttl, &parts.placement, now);
         let pass = self.place(observed, &mut history).await;
         pass.expect("the store answers").lost.len()
+    }
+
+    /// Adds events of a resource to the transaction that makes them true.
+    fn tell(&self, txn: Txn, id: ResourceId, events: Vec<Event>) -> Txn {
+        let ReconcileParts { catalog, clock, .. } = &self.parts;
+        events::told(txn, catalog.keys(), &**clock, id, events)
     }
 
     /// Carries out a transaction. Returns false if it lost its guards, which the next pass deals with.

@@ -14,6 +14,7 @@ use crawler_data::DataRoot;
 use crawler_master::WorkerCalls;
 use crawler_master::cleanup::DataCleanup;
 use crawler_master::control::{Control, ControlParts};
+use crawler_master::events::EventBounds;
 use crawler_master::leader::{self, Leader};
 use crawler_master::metrics::MasterMetrics;
 use crawler_master::node_watch;
@@ -146,6 +147,7 @@ impl MasterNode {
         let leader = Leader {
             reconcile,
             compaction,
+            event_bounds: EventBounds::of(calls.keep_events),
             webhooks,
             control: control.clone(),
         };

@@ -9,12 +9,15 @@ use super::args::{size, store_time};
 use crawler_api::CallerLimits;
 use crawler_api::requests::RequestSettings;
 use crawler_frontier::reader::pool::DEFAULT_READERS;
+use crawler_master::events::DEFAULT_KEPT;
 use crawler_store::breaker::BreakerSettings;
 
 /// Default number of plugins that are pushed at once; `--uploads` shows it.
 const DEFAULT_UPLOADS: u32 = 4;
 /// Default number of frontiers that are read at once; `--frontier-readers` shows it.
 const DEFAULT_FRONTIER_READERS: u32 = DEFAULT_READERS as u32;
+/// Default number of writes of each resource whose events are kept; `--keep-events` shows it.
+const DEFAULT_KEEP_EVENTS: u32 = DEFAULT_KEPT as u32;
 
 /// Bounds on the work that a master does for clients at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +26,8 @@ pub struct CallOptions {
     pub uploads: usize,
     /// Number of frontiers that are read.
     pub frontier_readers: usize,
+    /// Number of writes of each resource whose events are kept.
+    pub keep_events: usize,
     /// Bounds on the calls of each caller.
     pub limits: CallerLimits,
     /// Time at which calls fail at once because the store is away, and until which.
@@ -34,6 +39,7 @@ impl Default for CallOptions {
         Self {
             uploads: DEFAULT_UPLOADS as usize,
             frontier_readers: DEFAULT_READERS,
+            keep_events: DEFAULT_KEPT,
             limits: CallerLimits::default(),
             breaker: BreakerSettings::default(),
         }
@@ -61,6 +67,9 @@ pub(super) struct CallArgs {
     /// Frontiers that are read at once, over all calls; further reads wait for their turn
     #[arg(long, value_name = "N", default_value_t = DEFAULT_FRONTIER_READERS, value_parser = clap::value_parser!(u32).range(2..=4_096))]
     frontier_readers: u32,
+    /// Writes of each resource whose events are kept, up to 64 KiB; the oldest go
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_KEEP_EVENTS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    keep_events: u32,
     /// Calls a second of each subject of an access token, or of each address that shows none; further ones are told to
     /// come again. 0 allows any number
     #[arg(long, value_name = "N", default_value_t = CallerLimits::default().rate, value_parser = clap::value_parser!(u32).range(..=1_000_000))]
@@ -117,6 +126,7 @@ impl CallArgs {
         CallOptions {
             uploads: self.uploads as usize,
             frontier_readers: self.frontier_readers as usize,
+            keep_events: self.keep_events as usize,
             limits: CallerLimits {
                 rate: self.api_rate,
                 concurrency: self.api_concurrency,

@@ -1,7 +1,8 @@
 //! End of a resource's life, and repeated calls that belong to an earlier life of a name.
 
-use super::{Control, MAX_TRIES, Precondition};
+use super::{Asked, Control, MAX_TRIES, Precondition};
 use crate::ControlError;
+use crawler_model::event::{Event, EventKind};
 use crawler_model::id::{RequestId, ResourceName};
 use crawler_model::resource::{Deleting, ShardRecord};
 use crawler_store::catalog::{Versioned, decode, encode};
@@ -10,13 +11,14 @@ use crawler_store::{Guard, Txn};
 impl Control {
     /// Stops a resource that meets the condition, and frees its name. Its items and kept files stay unless `purge` is
     /// set. Its data is removed later; see `reconcile`.
-    pub async fn delete_resource(
+    pub async fn delete_resource<'a>(
         &self,
         name: &ResourceName,
         purge: bool,
         precondition: Precondition,
-        request: &RequestId,
+        asked: impl Into<Asked<'a>>,
     ) -> Result<(), ControlError> {
+        let Asked { request, by } = asked.into();
         let leadership = self.leadership()?;
         let catalog = &self.parts.catalog;
         let keys = catalog.keys();
@@ -65,6 +67,8 @@ impl Control {
                 txn = txn.put(keys.ended(name, request), encode(&resource.id));
             }
             txn = txn.put(keys.deleting(resource.id), encode(&deleting));
+            let deleted = Event::of(EventKind::Deleted, resource.run).by(by);
+            let txn = self.tell(txn, resource.id, vec![deleted]);
             if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, id = %resource.id, purge, "resource deleted");
                 return Ok(());

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::placement::{self, Candidates, PlacementRequest};
+use crate::placement::{self, Candidates, PlacementRequest, Strategy};
 use crate::reconcile::assignment_txn;
+use crawler_model::event::{Event, EventKind};
 use crawler_model::node::Role;
 use crawler_model::resource::{Resource, ShardId, ShardRecord};
 use crawler_store::catalog::{Catalog, Versioned, encode};
@@ -61,6 +62,23 @@ pub(super) fn new_resource_txn(
         .guard(Guard::Absent(key.clone()))
         .put(key, encode(&resource));
     (txn, resource, records)
+}
+
+/// Returns the events that shards of a new resource are assigned.
+pub(super) fn placed(
+    shards: &BTreeMap<ShardId, ShardRecord>,
+    resource: &Resource,
+    strategy: Strategy,
+) -> impl Iterator<Item = Event> {
+    shards.iter().filter_map(move |(id, shard)| {
+        let owner = shard.owner.as_ref()?;
+        let event = Event::of(EventKind::Placed, resource.run);
+        Some(Event {
+            shard: Some(id.shard),
+            worker: Some(owner.node.clone()),
+            ..event.because(format_args!("strategy {strategy}"))
+        })
+    })
 }
 
 /// Wraps a record that did not exist before.

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::sync::MutexGuard;
 
-use super::new_resource::{created, new_resource_txn};
-use super::{Control, MAX_TRIES, reads};
+use super::new_resource::{created, new_resource_txn, placed};
+use super::{Asked, Control, MAX_TRIES, reads};
 use crate::lists::records;
 use crate::observed::newest;
 use crate::{ControlError, ResourceView};
 use crawler_model::crawl::NO_RULE;
+use crawler_model::event::{Event, EventKind, changed_settings};
 use crawler_model::id::{Generation, NodeId, PluginRef, RequestId, ResourceName, Run};
 use crawler_model::node::Role;
 use crawler_model::plugin::PluginRecord;
@@ -50,20 +51,19 @@ pub(super) struct Pinning<'a> {
 
 impl Control {
     /// Adds a resource, and places it if a worker takes it.
-    pub async fn add_resource(
+    pub async fn add_resource<'a>(
         &self,
         spec: ResourceSpec,
-        request: &RequestId,
+        asked: impl Into<Asked<'a>>,
     ) -> Result<ResourceView, ControlError> {
-        self.add(spec, MissingPlugin::Refuse, request).await
+        self.add(spec, MissingPlugin::Refuse, asked.into()).await
     }
 
     /// Adds a resource of the config file if there is none of its name. Without its plugin, the resource waits.
     pub async fn seed_resource(&self, spec: ResourceSpec) -> Result<bool, ControlError> {
-        match self
-            .add(spec, MissingPlugin::Wait, &RequestId::random())
-            .await
-        {
+        let request = RequestId::random();
+        let asked = Asked::from(&request);
+        match self.add(spec, MissingPlugin::Wait, asked).await {
             Ok(_) => Ok(true),
             Err(ControlError::ResourceExists { .. }) => Ok(false),
             Err(e) => Err(e),
@@ -74,7 +74,7 @@ impl Control {
         &self,
         spec: ResourceSpec,
         missing: MissingPlugin,
-        request: &RequestId,
+        Asked { request, by }: Asked<'_>,
     ) -> Result<ResourceView, ControlError> {
         let leadership = self.leadership()?;
         self.check(&spec)?;
@@ -125,6 +125,13 @@ impl Control {
             if let Some(plugin) = plugin {
                 txn = txn.guard(Guard::Exists(keys.plugin(&plugin.name, &plugin.version)));
             }
+            let added = Event::of(EventKind::Added, resource.run).by(by);
+            let placed = placed(&shards, &resource, self.parts.strategy);
+            let txn = self.tell(
+                txn,
+                resource.id,
+                [added].into_iter().chain(placed).collect(),
+            );
             if self.commit(&leadership, txn).await? {
                 let worker = shards.values().find_map(|shard| shard.owner.as_ref());
                 let worker = worker.map(|owner| owner.node.as_str());
@@ -198,12 +205,13 @@ impl Control {
     ///
     /// `change` makes the new spec out of the present resource. It is called again if another change came first, so
     /// that no change undoes another.
-    pub async fn update_resource(
+    pub async fn update_resource<'a>(
         &self,
         name: &ResourceName,
         change: impl Fn(&Resource) -> Result<ResourceSpec, ControlError>,
-        request: &RequestId,
+        asked: impl Into<Asked<'a>>,
     ) -> Result<ResourceView, ControlError> {
+        let Asked { request, by } = asked.into();
         let leadership = self.leadership()?;
         let keys = self.parts.catalog.keys();
         for _try in 0..MAX_TRIES {
@@ -233,6 +241,7 @@ impl Control {
                 decision_lock: _lock,
             } = self.pinned_after(&present.value, &spec).await?;
             let is_other_plugin = pinned != present.value.pinned;
+            let changed = changed_settings(&present.value.spec, &spec);
             let resource = Resource {
                 generation,
                 requests: present.value.requests_with(request),
@@ -273,7 +282,12 @@ impl Control {
                     txn = txn.put(keys.assignment(&owner.node, id), encode(&mirror));
                 }
             }
-            txn = txn.put(key, encode(&resource));
+            let updated = Event {
+                generation: Some(generation),
+                ..Event::of(EventKind::Updated, resource.run)
+            };
+            let updated = updated.by(by).because(changed);
+            let txn = self.tell(txn.put(key, encode(&resource)), resource.id, vec![updated]);
             if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, %generation, "resource updated");
                 return self.resource(name).await;

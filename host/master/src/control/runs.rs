@@ -9,14 +9,16 @@ use std::collections::BTreeMap;
 use tokio::sync::MutexGuard;
 
 use super::resources::Pinning;
-use super::{Control, MAX_TRIES};
+use super::{Asked, Control, MAX_TRIES};
 use crate::{ControlError, ResourceView};
 use crawler_model::crawl::Counts;
+use crawler_model::event::{Event, EventCounts, EventKind, changed_settings};
 use crawler_model::frontier::FrontierStats;
 use crawler_model::id::{RequestId, ResourceName, Run};
 use crawler_model::resource::{
     FRONTIER_MISSING, LinkTotals, Redrive, Resource, ResourceSpec, ShardId, ShardRecord, ShardState,
 };
+use crawler_model::runs::RunOutcome;
 use crawler_store::catalog::{Versioned, encode};
 use crawler_store::election::Leadership;
 use crawler_store::{Guard, Txn};
@@ -26,18 +28,23 @@ pub(super) struct NewRun<'a> {
     pub(super) txn: Txn,
     /// Number of the run.
     pub(super) run: Run,
+    /// Event that the run before was stopped, if it was not over.
+    pub(super) stopped: Option<Event>,
+    /// Event that the run begins, still without its reason and who asked for it.
+    pub(super) started: Event,
     /// Lock that is held until the run is written, if another plugin was chosen.
     pub(super) decision_lock: Option<MutexGuard<'a, ()>>,
 }
 
 impl Control {
     /// Begins a new run, whatever the state of the present one. `change` makes its spec out of the present resource.
-    pub async fn restart_resource(
+    pub async fn restart_resource<'a>(
         &self,
         name: &ResourceName,
         change: impl Fn(&Resource) -> Result<ResourceSpec, ControlError>,
-        request: &RequestId,
+        asked: impl Into<Asked<'a>>,
     ) -> Result<ResourceView, ControlError> {
+        let Asked { request, by } = asked.into();
         let leadership = self.leadership()?;
         for _try in 0..MAX_TRIES {
             let present = self.existing(name).await?;
@@ -50,12 +57,18 @@ impl Control {
                 ..change(&present.value)?
             };
             let requests = present.value.requests_with(request);
+            let changed = changed_settings(&present.value.spec, &spec);
             let new_run = Box::pin(self.new_run(&present, spec, requests)).await?;
             let NewRun {
                 txn,
                 run,
+                stopped,
+                started,
                 decision_lock: _lock,
             } = new_run;
+            let started = started.by(by).because(changed);
+            let events = stopped.into_iter().chain([started]).collect();
+            let txn = self.tell(txn, present.value.id, events);
             if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, %run, "a new run begins");
                 return self.resource(name).await;
@@ -103,6 +116,20 @@ impl Control {
         };
         let shards = self.whole_shards(&present.value).await?;
         let history = self.history_with(&present.value, &shards).await?;
+        let ended = history.runs.last();
+        let stopped = ended.filter(|ended| ended.outcome == RunOutcome::Stopped);
+        let stopped = stopped.map(|ended| Event {
+            counts: Some(EventCounts {
+                pages: ended.pages,
+                items: ended.items,
+                dead: ended.dead,
+            }),
+            ..Event::of(EventKind::RunStopped, ended.run)
+        });
+        let started = Event {
+            generation: (generation != present.value.generation).then_some(generation),
+            ..Event::of(EventKind::RunStarted, run)
+        };
         let mut txn = Txn::new().put(keys.runs(resource.id), encode(&history));
         txn.guards.extend(guard);
         // Nobody opens the frontier of a shard that is dropped: items that its sink does not have would
@@ -133,18 +160,21 @@ impl Control {
         Ok(NewRun {
             txn: self.over(txn, present, &resource),
             run,
+            stopped,
+            started,
             decision_lock,
         })
     }
 
     /// Pauses a resource, which takes it from its workers, or resumes it. Repeating the present state changes
     /// nothing.
-    pub async fn pause_resource(
+    pub async fn pause_resource<'a>(
         &self,
         name: &ResourceName,
         pause: bool,
-        request: &RequestId,
+        asked: impl Into<Asked<'a>>,
     ) -> Result<ResourceView, ControlError> {
+        let Asked { request, by } = asked.into();
         let leadership = self.leadership()?;
         for _try in 0..MAX_TRIES {
             let present = self.existing(name).await?;
@@ -157,7 +187,14 @@ impl Control {
                 requests: present.value.requests_with(request),
                 ..present.value.clone()
             };
+            let kind = match pause {
+                true => EventKind::Paused,
+                false => EventKind::Resumed,
+            };
+            let event = (pause != present.value.paused).then(|| Event::of(kind, resource.run));
+            let events = event.map(|event| event.by(by)).into_iter().collect();
             let txn = self.over(Txn::new(), &present, &resource);
+            let txn = self.tell(txn, resource.id, events);
             if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, pause, "resource paused or resumed");
                 return self.resource(name).await;
@@ -168,12 +205,13 @@ impl Control {
 
     /// Orders another try of dead letters of the present run. Returns their number. The workers carry the order
     /// out once they have the frontiers open.
-    pub async fn redrive_frontier(
+    pub async fn redrive_frontier<'a>(
         &self,
         name: &ResourceName,
         reason: Option<String>,
-        request: &RequestId,
+        asked: impl Into<Asked<'a>>,
     ) -> Result<u64, ControlError> {
+        let Asked { request, by } = asked.into();
         let leadership = self.leadership()?;
         let order = Redrive::of(reason.as_deref());
         for _try in 0..MAX_TRIES {
@@ -187,11 +225,13 @@ impl Control {
             self.check_first_life(name, request).await?;
             let stats = self.frontier_stats(name).await?;
             let n_dead = dead_letters(&present.value, stats, &order)?;
+            let reason = reason.as_deref().unwrap_or("all");
+            let event = Event::of(EventKind::Redriven, present.value.run).by(by);
+            let event = event.because(format_args!("dead letters: {n_dead}, reason: {reason}"));
             if self
-                .order_redrive(&leadership, &present, &order, request)
+                .order_redrive(&leadership, &present, &order, (request, event))
                 .await?
             {
-                let reason = reason.as_deref().unwrap_or("all");
                 tracing::info!(resource = %name, reason, n_dead, "dead letters are tried again");
                 return Ok(n_dead);
             }
@@ -205,7 +245,7 @@ impl Control {
         leadership: &Leadership,
         present: &Versioned<Resource>,
         order: &Redrive,
-        request: &RequestId,
+        (request, event): (&RequestId, Event),
     ) -> Result<bool, ControlError> {
         let mut txn = Txn::new();
         let shards = self.whole_shards(&present.value).await?.into_iter();
@@ -227,6 +267,7 @@ impl Control {
             ..present.value.clone()
         };
         let txn = self.over(txn, present, &resource);
+        let txn = self.tell(txn, resource.id, vec![event]);
         self.commit(leadership, txn).await
     }
 

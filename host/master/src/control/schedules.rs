@@ -5,10 +5,11 @@
 //! is decided otherwise, as soon as a leader sees it.
 
 use super::runs::NewRun;
-use super::{Control, MAX_TRIES};
+use super::{Asked, Control, MAX_TRIES};
 use crate::{Code, ControlError};
 use crawler_model::crawl::UnixMillis;
-use crawler_model::id::{RequestId, ResourceId, ResourceName};
+use crawler_model::event::{Event, EventKind};
+use crawler_model::id::{RequestId, ResourceId, ResourceName, Run};
 use crawler_model::resource::{Resource, ShardRecord, ShardState};
 use crawler_model::schedule::{
     MISSED_AFTER_MS, Overlap, Schedule, ScheduleOutcome, ScheduleSpec, ScheduleStep, ScheduleView,
@@ -40,12 +41,13 @@ pub(crate) struct Seen {
 
 impl Control {
     /// Sets the schedule of a resource. One that is the same already goes on as it is.
-    pub async fn set_schedule(
+    pub async fn set_schedule<'a>(
         &self,
         name: &ResourceName,
         spec: ScheduleSpec,
-        request: &RequestId,
+        asked: impl Into<Asked<'a>>,
     ) -> Result<ScheduleView, ControlError> {
+        let Asked { request, by } = asked.into();
         let leadership = self.leadership()?;
         let key = self.parts.catalog.keys().schedule(name);
         for _try in 0..MAX_TRIES {
@@ -67,6 +69,7 @@ impl Control {
                 return Ok(view(name, before.ok_or_else(none)?));
             }
             let now = self.parts.clock.unix_millis();
+            let is_other = before.as_ref().is_none_or(|before| before.spec != spec);
             let schedule = match before {
                 Some(before) if before.spec == spec => before,
                 Some(before) => before.replaced(spec.clone(), now),
@@ -75,6 +78,9 @@ impl Control {
             let txn = Txn::new()
                 .guard(unchanged)
                 .put(key.clone(), encode(&schedule));
+            let event = Event::of(EventKind::ScheduleSet, resource.run).by(by);
+            let events = is_other.then_some(event).into_iter().collect();
+            let txn = self.tell(txn, resource.id, events);
             let txn = self.with_request(txn, &present, request);
             if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, due = schedule.due, "schedule set");
@@ -85,11 +91,12 @@ impl Control {
     }
 
     /// Takes the schedule of a resource away. The present run goes on.
-    pub async fn delete_schedule(
+    pub async fn delete_schedule<'a>(
         &self,
         name: &ResourceName,
-        request: &RequestId,
+        asked: impl Into<Asked<'a>>,
     ) -> Result<(), ControlError> {
+        let Asked { request, by } = asked.into();
         let leadership = self.leadership()?;
         let key = self.parts.catalog.keys().schedule(name);
         for _try in 0..MAX_TRIES {
@@ -103,6 +110,8 @@ impl Control {
                 return Err(ControlError::NoSchedule { name: name.clone() });
             }
             let txn = Txn::new().delete(key.clone());
+            let event = Event::of(EventKind::ScheduleRemoved, present.value.run).by(by);
+            let txn = self.tell(txn, present.value.id, vec![event]);
             let txn = self.with_request(txn, &present, request);
             if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, "schedule taken away");
@@ -168,8 +177,11 @@ impl Control {
             return Ok(Looked::Fails);
         }
         tracing::error!(resource = %name, due, late_ms, error = why, "a schedule cannot start a run");
+        // The present run is not known here.
+        let event = Event::of(EventKind::ScheduleFailed, Run::default()).because(&why);
         let decided = schedule.value.decided(ScheduleOutcome::failed(why), now);
         let txn = self.changed_schedule(name, schedule, &decided);
+        let txn = self.tell(txn, schedule.value.resource, vec![event]);
         self.commit(leadership, txn).await?;
         Ok(Looked::Changed)
     }
@@ -208,16 +220,21 @@ impl Control {
         };
         if let Some(outcome) = outcome {
             return self
-                .start_nothing(leadership, name, schedule, outcome, now)
+                .start_nothing(
+                    (leadership, present.value.run),
+                    name,
+                    schedule,
+                    outcome,
+                    now,
+                )
                 .await;
         }
         match schedule.value.spec.overlap {
             Overlap::Restart => {}
             Overlap::Skip | Overlap::Queue if self.is_over(&present.value).await? => {}
             Overlap::Skip => {
-                return self
-                    .start_nothing(leadership, name, schedule, ScheduleOutcome::Skipped, now)
-                    .await;
+                let (lead, skipped) = ((leadership, present.value.run), ScheduleOutcome::Skipped);
+                return self.start_nothing(lead, name, schedule, skipped, now).await;
             }
             Overlap::Queue if schedule.value.waits => return Ok(Looked::Waits),
             Overlap::Queue => {
@@ -232,6 +249,8 @@ impl Control {
         let NewRun {
             txn,
             run,
+            stopped,
+            started,
             decision_lock: _lock,
         } = self.new_run(&present, spec, requests).await?;
         let decided = schedule
@@ -241,6 +260,9 @@ impl Control {
         let txn = txn
             .guard(Guard::RevisionIs(key.clone(), schedule.revision))
             .put(key, encode(&decided));
+        let started = started.because("its schedule");
+        let events = stopped.into_iter().chain([started]).collect();
+        let txn = self.tell(txn, present.value.id, events);
         if self.commit(leadership, txn).await? {
             let due = schedule.value.due;
             tracing::info!(resource = %name, %run, due, "a new run begins by its schedule");
@@ -248,18 +270,23 @@ impl Control {
         Ok(Looked::Changed)
     }
 
-    /// Writes a decision that starts nothing.
+    /// Writes a decision that starts nothing. `run` is the present run.
     async fn start_nothing(
         &self,
-        leadership: &Leadership,
+        (leadership, run): (&Leadership, Run),
         name: &ResourceName,
         schedule: &Versioned<Schedule>,
         outcome: ScheduleOutcome,
         now: UnixMillis,
     ) -> Result<Looked, ControlError> {
         let word = outcome.as_str();
+        let event = match &outcome {
+            ScheduleOutcome::Missed => Event::of(EventKind::ScheduleMissed, run),
+            _ => Event::of(EventKind::ScheduleSkipped, run).because(word),
+        };
         let decided = schedule.value.decided(outcome, now);
         let txn = self.changed_schedule(name, schedule, &decided);
+        let txn = self.tell(txn, schedule.value.resource, vec![event]);
         if self.commit(leadership, txn).await? {
             let due = schedule.value.due;
             tracing::info!(resource = %name, due, outcome = word, "a due time starts no run");

@@ -1,9 +1,10 @@
 //! Actions of the plan, each written as one guarded transaction.
 
 use super::super::observed::Observed;
-use super::Reconciler;
+use super::{Reconciler, tellings};
 use crawler_model::crawl::Counts;
-use crawler_model::id::{NodeId, ResourceId, ResourceName, Shard};
+use crawler_model::event::{Event, EventCounts, EventKind};
+use crawler_model::id::{NodeId, ResourceId, ResourceName, Run, Shard};
 use crawler_model::node::{Node, Role};
 use crawler_model::resource::{
     Assignment, Order, Owner, PinnedPlugin, Resource, ShardId, ShardRecord, ShardState,
@@ -37,6 +38,10 @@ impl Reconciler {
                     .plugin(&resource.spec.plugin.name, &version),
             ))
             .put(key, encode(&resource));
+        let plugin = &resource.spec.plugin.name;
+        let event = Event::of(EventKind::PluginFound, resource.run);
+        let event = event.because(format_args!("{plugin}@{version}"));
+        let txn = self.tell(txn, resource.id, vec![event]);
         let is_done = self.commit(txn).await?;
         if is_done {
             tracing::info!(resource = %name, plugin = %resource.spec.plugin.name, %version, "plugin found");
@@ -66,6 +71,10 @@ impl Reconciler {
             Some(owner) if owner.node != node.id => txn.delete(keys.assignment(&owner.node, id)),
             Some(_) | None => txn,
         };
+        let run = resource.value.run;
+        let by_strategy = (node, self.parts.placement.strategy);
+        let event = tellings::assigned(observed, run, (id, &shard.value), by_strategy);
+        let txn = self.tell(txn, id.resource, vec![event]);
         let is_done = self.commit(txn).await?;
         if is_done {
             let name = &shard.value.resource;
@@ -102,6 +111,8 @@ impl Reconciler {
             .guard(Guard::RevisionIs(keys.shard(id), shard.revision))
             .put(keys.shard(id), encode(&record))
             .put(keys.assignment(&owner.node, id), encode(&mirror));
+        let event = tellings::revoked(observed, &resource.value, (id, owner), next);
+        let txn = self.tell(txn, id.resource, vec![event]);
         let is_done = self.commit(txn).await?;
         if is_done {
             let (name, worker) = (&record.resource, &owner.node);
@@ -120,6 +131,12 @@ impl Reconciler {
         let resource = resource.filter(|resource| resource.value.id == id.resource);
         let resource = resource.map(|resource| &**resource);
         let txn = free_txn(self.parts.catalog.keys(), resource, (id, shard));
+        let freed = resource.zip(shard.value.owner.as_ref());
+        let freed = freed.map(|(resource, owner)| {
+            let run = resource.value.run;
+            tellings::freed(observed, run, (id, &shard.value), owner)
+        });
+        let txn = self.tell(txn, id.resource, freed.into_iter().collect());
         let is_done = self.commit(txn).await?;
         if is_done {
             tracing::info!(resource = %shard.value.resource, shard = %id, "nobody has it now");
@@ -154,7 +171,7 @@ impl Reconciler {
         let keys = self.parts.catalog.keys();
         let mut txn = Txn::new();
         let mut counts = Counts::default();
-        let mut name = None;
+        let (mut name, mut run) = (None, Run::default());
         let is_part = |id: ShardId, shard: &ShardRecord| {
             let resource = observed.resources.get(&shard.resource);
             resource.is_some_and(|resource| resource.value.has_shard(id))
@@ -167,6 +184,9 @@ impl Reconciler {
         for (id, shard) in observed.shards_of(id) {
             if !is_part(id, &shard.value) {
                 continue;
+            }
+            if let Some(resource) = observed.resources.get(&shard.value.resource) {
+                run = resource.value.run;
             }
             let record = ShardRecord {
                 state: ended(id.shard, &shard.value.resource, &counts),
@@ -183,6 +203,16 @@ impl Reconciler {
         let Some(name) = name else {
             return Ok(true);
         };
+        let event = match counts.lost_roots() {
+            Some(why) => Event::of(EventKind::Failed, run).because(why),
+            None => Event::of(EventKind::Finished, run),
+        };
+        let counted = Some(EventCounts::of(&counts));
+        let events = vec![Event {
+            counts: counted,
+            ..event
+        }];
+        let txn = self.tell(txn, id, events);
         let is_done = self.commit(txn).await?;
         if is_done {
             let (pages, items) = (counts.pages(), counts.items);
@@ -206,13 +236,28 @@ impl Reconciler {
             Some(shard) => Guard::RevisionIs(keys.shard(id), shard.revision),
             None => Guard::Absent(keys.shard(id)),
         };
-        let txn = Txn::new().guard(guard).delete(keys.assignment(worker, id));
+        let assignment = keys.assignment(worker, id);
+        let mut txn = Txn::new().guard(guard).delete(assignment.clone());
+        // A worker records that its crawl has failed, and may not write events. Its assignment goes once after that.
+        if let Some(failed) = failure(observed, worker, id) {
+            txn = txn.guard(Guard::Exists(assignment));
+            txn = self.tell(txn, id.resource, vec![failed]);
+        }
         let is_done = self.commit(txn).await?;
         if is_done {
             tracing::info!(shard = %id, %worker, "removed an assignment that is over");
         }
         Ok(is_done)
     }
+}
+
+/// Returns the event that the crawl of a worker has failed, if the end of its assignment follows from that.
+fn failure(observed: &Observed, worker: &NodeId, id: ShardId) -> Option<Event> {
+    let shard = &observed.shards.get(&id)?.value;
+    let resource = &observed.resources.get(&shard.resource)?.value;
+    let owner = shard.owner.as_ref()?;
+    let is_its = owner.node == *worker && resource.has_shard(id);
+    tellings::failed(resource.run, id, shard).filter(|_| is_its)
 }
 
 /// Returns the state of a shard whose run is over. A run has failed if every root request of all shards was

@@ -61,7 +61,8 @@ fn who_leads_is_told_as_far_as_it_is_known() {
 #[tokio::test]
 async fn a_call_that_is_sent_again_is_carried_out_once() {
     let bench = bench().await;
-    let [added, changed, restarted] = ["add", "change", "restart"].map(|id| id.parse().unwrap());
+    let [added, changed, restarted] =
+        ["add", "change", "restart"].map(|id| id.parse::<RequestId>().unwrap());
     let add = || bench.control.add_resource(spec("a", "books"), &added);
     let first = add().await.unwrap().resource;
     assert_eq!(add().await.unwrap().resource.id, first.id);
@@ -197,7 +198,7 @@ async fn a_delete_that_is_sent_again_leaves_the_next_life_of_the_name_alone() {
 #[tokio::test]
 async fn one_id_for_calls_of_two_names_is_two_calls() {
     let bench = bench().await;
-    let request = "the-same".parse().unwrap();
+    let request: RequestId = "the-same".parse().unwrap();
     for name in ["a", "b"] {
         let added = bench.control.add_resource(spec(name, "books"), &request);
         assert_eq!(added.await.unwrap().resource.spec.name.as_str(), name);

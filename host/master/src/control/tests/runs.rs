@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::*;
 use crate::control::runs::dead_letters;
 use crawler_model::crawl::Counts;
+use crawler_model::event::{Event, EventKind};
 use crawler_model::frontier::FrontierStats;
 use crawler_model::id::Run;
 use crawler_model::resource::{Deleting, Redrive, ShardRecord, Waits};
@@ -187,17 +188,19 @@ async fn redrive_order(present: Option<&str>, asked: &str) -> Result<ShardRecord
     bench.record("a", |shard| shard.redrive = redrive).await;
     let resource = bench.control.existing(&"a".parse().unwrap()).await?;
     let leadership = bench.control.leadership()?;
+    let event = || Event::of(EventKind::Redriven, Run(1));
+    let request = RequestId::random();
     assert!(
         bench
             .control
-            .order_redrive(&leadership, &resource, &order(asked), &RequestId::random())
+            .order_redrive(&leadership, &resource, &order(asked), (&request, event()))
             .await?
     );
     assert_eq!(bench.loads().await, [0, 0], "no assignment is left");
     assert!(
         !bench
             .control
-            .order_redrive(&leadership, &resource, &order(asked), &RequestId::random())
+            .order_redrive(&leadership, &resource, &order(asked), (&request, event()))
             .await?
     );
     Ok(bench.shard("a").await.1)

@@ -1,0 +1,79 @@
+//! Events of resources in the store: written in the transaction of the change that they tell, and bounded afterwards.
+//!
+//! ```text
+//! keeper  removes what is beyond the bounds, and what was of resources that are gone
+//! ring    pure: what is beyond the bounds of one resource
+//! ```
+//!
+//! A change and its event are one write, so neither is there without the other, whoever leads and whatever answer is lost.
+//! Writing an event reads nothing and adds no transaction. The order of events is that of the revisions of their writes:
+//! clocks of leaders may differ. Workers write no events, because their users of etcd may not; what they have recorded is
+//! told by the leader, in the transaction that follows from it.
+
+use crawler_model::event::{Event, EventRecord};
+use crawler_model::id::ResourceId;
+use crawler_process::clock::Clock;
+use crawler_store::catalog::encode;
+use crawler_store::keys::Keys;
+use crawler_store::{Entry, Guard, Txn};
+
+mod keeper;
+mod ring;
+
+pub(super) use keeper::keep;
+
+/// Default number of writes of each resource whose events are kept; `--keep-events` shows it.
+pub const DEFAULT_KEPT: usize = 100;
+/// Largest number of bytes of the events of a resource.
+const MAX_BYTES: usize = 64 << 10;
+
+/// Bounds of the events of one resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EventBounds {
+    /// Number of writes whose events are kept: setting `--keep-events`.
+    pub max: usize,
+    /// Number of bytes of these events.
+    pub max_bytes: usize,
+}
+
+impl EventBounds {
+    /// Creates bounds with this number of writes.
+    pub fn of(max: usize) -> Self {
+        Self {
+            max,
+            max_bytes: MAX_BYTES,
+        }
+    }
+}
+
+impl Default for EventBounds {
+    fn default() -> Self {
+        Self::of(DEFAULT_KEPT)
+    }
+}
+
+/// Adds events of a resource to the transaction that makes them true. Without events, the transaction stays as it is.
+///
+/// The guard keeps a transaction that may be repeated after a lost answer one that may.
+pub(super) fn told(
+    txn: Txn,
+    keys: &Keys,
+    clock: &dyn Clock,
+    id: ResourceId,
+    events: Vec<Event>,
+) -> Txn {
+    if events.is_empty() {
+        return txn;
+    }
+    let at = clock.unix_millis();
+    let key = keys.event(id, at, rand::random());
+    let record = EventRecord { at, events };
+    txn.guard(Guard::Absent(key.clone()))
+        .put(key, encode(&record))
+}
+
+/// Brings records of events into the order in which they were written. Those of one write, as a restored backup has them,
+/// are in the order of their times.
+pub(super) fn sort(entries: &mut [Entry]) {
+    entries.sort_by(|one, other| (one.revision, &one.key).cmp(&(other.revision, &other.key)));
+}
