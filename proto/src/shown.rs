@@ -18,6 +18,7 @@ pub const SHOWN: [&str; 46] = [
     "ProcessTotals",
     "NodeEvent",
     "ResourceEvent",
+    "PastEvent",
     "ListNodesResponse",
     "DrainNodeResponse",
     "Plugin",

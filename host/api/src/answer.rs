@@ -7,12 +7,15 @@ use super::convert::crawl::{counts_message, line_message};
 use super::event_versions::EventVersions;
 use super::schedules::schedule_message;
 use crawler_master::control::RunsView;
+use crawler_master::control::events::ToldEvent;
 use crawler_master::control::items::PositionedItem;
 use crawler_master::control::resource_watch::{ResourceChange, ResourceEvent};
 use crawler_master::{
     BrokenRecord, DrainProgress, ListPage, NodeView, NodesView, ResourceView, ShardView,
 };
 use crawler_model::crawl::Counts;
+use crawler_model::event::EventCounts;
+use crawler_model::id::NodeId;
 use crawler_model::node::NodeEvent;
 use crawler_model::plugin::{Param, PluginRecord, Schema};
 use crawler_model::resource::{Phase, Resource, ShardState, Waits};
@@ -113,6 +116,30 @@ pub(super) fn resource_event(
         resource: view.map(|view| resource(*view)),
         version: event
             .version
+            .map(|version| versions.text(version))
+            .unwrap_or_default(),
+    }
+}
+
+/// Returns an event of the history of a resource.
+pub(super) fn past_event(told: ToldEvent, versions: EventVersions) -> proto::PastEvent {
+    let ToldEvent { at, event, version } = told;
+    let node = |node: Option<NodeId>| node.map(|node| node.to_string()).unwrap_or_default();
+    let EventCounts { pages, items, dead } = event.counts.unwrap_or_default();
+    proto::PastEvent {
+        kind: event.kind.to_string(),
+        at,
+        run: event.run.0,
+        shard: event.shard.unwrap_or_default().0,
+        worker: node(event.worker),
+        from: node(event.from),
+        by: event.by.to_string(),
+        why: event.why.to_string(),
+        generation: event.generation.unwrap_or_default().0,
+        pages,
+        items,
+        dead,
+        version: version
             .map(|version| versions.text(version))
             .unwrap_or_default(),
     }

@@ -260,6 +260,20 @@ impl Client {
         Ok(self.values(lines))
     }
 
+    /// Streams the events of a resource.
+    pub async fn events(
+        &self,
+        message: proto::ReadEventsRequest,
+    ) -> Result<Values<proto::PastEvent>, ClientError> {
+        let events = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.read_events(message).await }
+            })
+            .await?;
+        Ok(self.values(events))
+    }
+
     fn values<T: 'static>(&self, messages: Streaming<T>) -> Values<T> {
         let masters = Arc::clone(&self.masters);
         messages

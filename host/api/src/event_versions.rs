@@ -1,9 +1,10 @@
-//! Versions of events of resources, as readers keep them and bring them back. To readers they are opaque.
+//! Versions of events of resources, in watches and in histories, as readers keep them and bring them back. To readers they are opaque.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::problem::Problem;
 use crawler_master::control::resource_watch::WatchQuery;
+use crawler_model::id::ResourceId;
 
 /// Version of a reader that knows nothing.
 const NOTHING: &str = "0";
@@ -24,6 +25,15 @@ impl EventVersions {
         for namespace in &query.grants.namespaces {
             namespace.as_str().hash(&mut hasher);
         }
+        Self {
+            question: hasher.finish(),
+        }
+    }
+
+    /// Returns the versions of events in the history of this resource in the store with this id.
+    pub(crate) fn of_history(resource: ResourceId, store_id: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        ("history", store_id, resource).hash(&mut hasher);
         Self {
             question: hasher.finish(),
         }
@@ -58,6 +68,17 @@ impl EventVersions {
 mod tests {
     use super::*;
     use crawler_model::access::Grants;
+
+    #[test]
+    fn a_version_of_a_history_holds_for_one_life_of_a_name() {
+        let versions = EventVersions::of_history(ResourceId(1), "one");
+        let text = versions.text(7);
+        assert_eq!(versions.parse(&text).unwrap(), Some(7));
+        for (id, store_id) in [(2, "one"), (1, "two")] {
+            let other = EventVersions::of_history(ResourceId(id), store_id);
+            assert_eq!(other.parse(&text).unwrap(), None);
+        }
+    }
 
     #[test]
     fn a_version_holds_for_the_question_that_it_answered() {

@@ -12,12 +12,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::CALL_DEADLINE;
 use super::access::Caller;
 use super::client::{Client, ClientError};
 use super::problem::{Problem, Reason};
 use super::tls::ClientTls;
+use super::{Api, CALL_DEADLINE};
 use crawler_access::audit::{AuditEntry, AuditLog};
+use crawler_master::control::Asked;
 use crawler_master::{Code, ControlError};
 use crawler_model::id::{NAME_MAX, NodeId, RequestId};
 use crawler_model::node::Contender;
@@ -51,6 +52,16 @@ impl Origin {
             is_forwarded: false,
             through: None,
         }
+    }
+}
+
+impl Api {
+    /// Returns what the master records of a call: its id, and the subject of the token that the caller has shown.
+    pub(super) fn asked<'a>(&'a self, origin: &'a Origin) -> Asked<'a> {
+        let admission = self.caller.admission();
+        let request = &origin.request;
+        let by = admission.map_or("", |admission| admission.subject.as_str());
+        Asked { request, by }
     }
 }
 

@@ -113,9 +113,9 @@ impl Api {
             let name = &self.resource_name(name)?;
             let reason = &Some(reason).filter(|reason| !reason.is_empty());
             let own = || async move {
-                let redriven = self
-                    .control
-                    .redrive_frontier(name, reason.clone(), &origin.request);
+                let redriven =
+                    self.control
+                        .redrive_frontier(name, reason.clone(), self.asked(origin));
                 Ok(redriven.await?)
             };
             let theirs =

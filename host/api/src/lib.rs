@@ -54,7 +54,7 @@ use self::tls::ClientTls;
 use crawler_access::audit::AuditLog;
 use crawler_access::ca::Authority;
 use crawler_master::Code;
-use crawler_master::control::{Control, Precondition};
+use crawler_master::control::{Asked, Control, Precondition};
 use crawler_model::id::{NodeId, PluginRef, ResourceName};
 use crawler_model::resource::Resource;
 use crawler_process::clock::Clock;
@@ -242,7 +242,7 @@ impl Api {
             self.check_spec(request)?;
             let spec = request.clone().into_spec()?;
             let own = || async {
-                let added = self.control.add_resource(spec.clone(), &origin.request);
+                let added = self.control.add_resource(spec.clone(), self.asked(origin));
                 Ok(answer::placed(&added.await?))
             };
             let theirs = |leader: Client| async move { leader.add_resource(request.clone()).await };
@@ -263,7 +263,7 @@ impl Api {
             let change = |present: &Resource| request.changed(present);
             let updated = self
                 .control
-                .update_resource(&request.name, change, &origin.request);
+                .update_resource(&request.name, change, self.asked(origin));
             Ok(answer::resource(updated.await?))
         };
         let theirs = |leader: Client| async move { leader.update_resource(request.clone()).await };
@@ -285,10 +285,10 @@ impl Api {
         let call = async {
             let name = &self.resource_name(name)?;
             let own = || async move {
-                let request = &origin.request;
+                let asked = self.asked(origin);
                 let deleted = self
                     .control
-                    .delete_resource(name, purge, precondition, request);
+                    .delete_resource(name, purge, precondition, asked);
                 Ok(deleted.await?)
             };
             let theirs = |leader: Client| async move {

@@ -20,7 +20,9 @@ impl Api {
         let own = || async move {
             let change = |present: &Resource| changes.changed(present);
             let name = &changes.name;
-            let restarted = self.control.restart_resource(name, change, &origin.request);
+            let restarted = self
+                .control
+                .restart_resource(name, change, self.asked(origin));
             Ok(answer::resource(restarted.await?))
         };
         let theirs = |leader: Client| async move { leader.restart_resource(changes.clone()).await };
@@ -42,7 +44,7 @@ impl Api {
         let call = async {
             let name = &self.resource_name(name)?;
             let own = || async move {
-                let paused = self.control.pause_resource(name, pause, &origin.request);
+                let paused = self.control.pause_resource(name, pause, self.asked(origin));
                 Ok(answer::resource(paused.await?))
             };
             let theirs = |leader: Client| async move { leader.pause_resource(name, pause).await };

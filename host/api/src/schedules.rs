@@ -24,7 +24,7 @@ impl Api {
             let own = || async move {
                 let set = self
                     .control
-                    .set_schedule(resource, spec.clone(), &origin.request);
+                    .set_schedule(resource, spec.clone(), self.asked(origin));
                 Ok(answer::schedule(set.await?))
             };
             let theirs =
@@ -39,7 +39,7 @@ impl Api {
         let call = async {
             let resource = &self.resource_name(name)?;
             let own = || async move {
-                let deleted = self.control.delete_schedule(resource, &origin.request);
+                let deleted = self.control.delete_schedule(resource, self.asked(origin));
                 Ok(deleted.await?)
             };
             let theirs = |leader: Client| async move { leader.delete_schedule(resource).await };

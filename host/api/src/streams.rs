@@ -13,6 +13,7 @@ use super::event_versions::EventVersions;
 use super::problem::Problem;
 use super::spec;
 use super::{Api, CALL_DEADLINE, Stream, answer, bounded, convert, logged};
+use crawler_master::control::events::EventQuery;
 use crawler_master::control::items::ItemQuery;
 use crawler_master::control::resource_watch::WatchQuery;
 use crawler_master::{Code, ControlError};
@@ -101,6 +102,33 @@ impl Api {
             query.after = versions.parse(&request.after)?;
             let events = self.control.resource_events(query);
             let events = events.map_ok(move |event| answer::resource_event(event, versions));
+            Ok(events.boxed())
+        })
+        .await
+    }
+
+    /// Streams what happened to a resource.
+    pub(crate) async fn history(
+        &self,
+        request: proto::ReadEventsRequest,
+    ) -> Result<Stream<proto::PastEvent>, Problem> {
+        self.open(async {
+            let proto::ReadEventsRequest {
+                name,
+                follow,
+                since,
+                after,
+            } = request;
+            let name = self.resource_name(&name)?;
+            let id = self.control.resource_id(&name).await?;
+            let versions = EventVersions::of_history(id, self.control.store_id().await?);
+            let query = EventQuery {
+                follow,
+                since: (since > 0).then_some(since),
+                after: versions.parse(&after)?,
+            };
+            let events = self.control.events(&name, id, query).await?;
+            let events = events.map_ok(move |event| answer::past_event(event, versions));
             Ok(events.boxed())
         })
         .await

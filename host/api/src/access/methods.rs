@@ -35,7 +35,7 @@ const fn method(name: &'static str, needs: Needs) -> Method {
 }
 
 /// All calls, in the order of the .proto file.
-pub(crate) const METHODS: [Method; 42] = {
+pub(crate) const METHODS: [Method; 43] = {
     use Needs::{AnyName, Right as Has, WholeCluster};
     use Right::{Administer, Operate, Publish, Read};
     [
@@ -64,6 +64,7 @@ pub(crate) const METHODS: [Method; 42] = {
         method("ReadItems", Has(Read)),
         method("ReadFile", Has(Read)),
         method("ReadLogs", Has(Read)),
+        method("ReadEvents", Has(Read)),
         method("GetFrontierStats", Has(Read)),
         method("GetStatistics", Has(Read)),
         method("ListUrls", Has(Read)),

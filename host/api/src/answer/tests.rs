@@ -14,6 +14,7 @@ use crawler_master::control::frontier::{HostCursor, HostsPage, UrlCursor, UrlsPa
 use crawler_master::control::items::{ItemPosition, ItemsBefore};
 use crawler_master::explain::{Explanation, UrlStatus};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
+use crawler_model::event::{Event, EventKind};
 use crawler_model::frontier::{
     DelaySource, FrontierStats, HostEntry, HostState, UrlEntry, UrlFilter, UrlState,
 };
@@ -40,6 +41,7 @@ fn the_json_of_every_answer_stays_as_it_is() {
     let mut found = Answers::new();
     resources(&mut found);
     items(&mut found);
+    past_events(&mut found);
     nodes(&mut found);
     plugins(&mut found);
     frontiers(&mut found);
@@ -540,6 +542,39 @@ fn statistics() -> RunStatistics {
         },
         end: "nothing is left to fetch".into(),
     }
+}
+
+fn past_events(found: &mut Answers) {
+    let versions = EventVersions::of_history(ResourceId(1), "store");
+    let event = Event {
+        shard: Some(Shard(1)),
+        worker: Some("worker-2".parse().unwrap()),
+        from: Some("worker-1".parse().unwrap()),
+        generation: Some(Generation(6)),
+        counts: Some(EventCounts {
+            pages: 3,
+            items: 4,
+            dead: 5,
+        }),
+        ..Event::of(EventKind::Moved, Run(2))
+    };
+    let told = ToldEvent {
+        at: 1_700_000_000_000,
+        event: event.by("alice").because("text"),
+        version: Some(7),
+    };
+    let mut full = past_event(told, versions);
+    // It is opaque.
+    assert_eq!(versions.parse(&full.version).unwrap(), Some(7));
+    full.version = "VERSION".to_owned();
+    add(found, "past event", full);
+    let told = ToldEvent {
+        at: 0,
+        event: Event::of(EventKind::Added, Run(0)),
+        version: None,
+    };
+    add(found, "past event, empty", past_event(told, versions));
+    add_bare::<proto::PastEvent>(found, "past event, bare");
 }
 
 fn log_line() -> LogLine {

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use crawler_proto as proto;
 use futures::stream::{StreamExt as _, TryStreamExt as _};
+use proto::ResourceRequest;
 use proto::crawler_master_server::CrawlerMaster;
 use tonic::{Request, Response, Streaming};
 
@@ -43,10 +44,7 @@ impl CrawlerMaster for Master {
         answer(api.delete_resource(&origin, &spec.name, spec.purge, precondition)).await
     }
 
-    async fn get_resource(
-        &self,
-        request: Request<proto::ResourceRequest>,
-    ) -> Answer<proto::Resource> {
+    async fn get_resource(&self, request: Request<ResourceRequest>) -> Answer<proto::Resource> {
         let api = self.api(&request);
         answer(api.resource(&request.into_inner().name)).await
     }
@@ -71,19 +69,13 @@ impl CrawlerMaster for Master {
         answer(api.restart_resource(&origin, changes)).await
     }
 
-    async fn pause_resource(
-        &self,
-        request: Request<proto::ResourceRequest>,
-    ) -> Answer<proto::Resource> {
+    async fn pause_resource(&self, request: Request<ResourceRequest>) -> Answer<proto::Resource> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         answer(api.pause_resource(&origin, &request.into_inner().name, true)).await
     }
 
-    async fn resume_resource(
-        &self,
-        request: Request<proto::ResourceRequest>,
-    ) -> Answer<proto::Resource> {
+    async fn resume_resource(&self, request: Request<ResourceRequest>) -> Answer<proto::Resource> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         answer(api.pause_resource(&origin, &request.into_inner().name, false)).await
@@ -98,15 +90,12 @@ impl CrawlerMaster for Master {
         answer(api.set_schedule(&origin, request.into_inner())).await
     }
 
-    async fn get_schedule(
-        &self,
-        request: Request<proto::ResourceRequest>,
-    ) -> Answer<proto::Schedule> {
+    async fn get_schedule(&self, request: Request<ResourceRequest>) -> Answer<proto::Schedule> {
         let api = self.api(&request);
         answer(api.schedule(&request.into_inner().name)).await
     }
 
-    async fn delete_schedule(&self, request: Request<proto::ResourceRequest>) -> Answer<()> {
+    async fn delete_schedule(&self, request: Request<ResourceRequest>) -> Answer<()> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         answer(api.delete_schedule(&origin, &request.into_inner().name)).await
@@ -114,7 +103,7 @@ impl CrawlerMaster for Master {
 
     async fn list_runs(
         &self,
-        request: Request<proto::ResourceRequest>,
+        request: Request<ResourceRequest>,
     ) -> Answer<proto::ListRunsResponse> {
         let api = self.api(&request);
         answer(api.runs(&request.into_inner().name)).await
@@ -249,9 +238,19 @@ impl CrawlerMaster for Master {
         stream(async { Ok(pieces.await?.map_ok(chunk).boxed()) }).await
     }
 
+    type ReadEventsStream = Stream<proto::PastEvent>;
+
+    async fn read_events(
+        &self,
+        request: Request<proto::ReadEventsRequest>,
+    ) -> Answer<Self::ReadEventsStream> {
+        let api = self.api(&request);
+        stream(api.history(request.into_inner())).await
+    }
+
     async fn get_frontier_stats(
         &self,
-        request: Request<proto::ResourceRequest>,
+        request: Request<ResourceRequest>,
     ) -> Answer<proto::FrontierStats> {
         let api = self.api(&request);
         answer(api.frontier_stats(&request.into_inner().name)).await
@@ -259,7 +258,7 @@ impl CrawlerMaster for Master {
 
     async fn get_statistics(
         &self,
-        request: Request<proto::ResourceRequest>,
+        request: Request<ResourceRequest>,
     ) -> Answer<proto::RunStatistics> {
         let api = self.api(&request);
         answer(api.statistics(&request.into_inner().name)).await

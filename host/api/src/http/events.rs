@@ -1,38 +1,77 @@
 //! Events of resources as server-sent events, which clients in most languages read and resume with the id of the last one.
 //!
-//! The name of an event is its kind, its data are the message `ResourceEvent`, and its id is its version, if a reader can go
-//! on from there. A stream that the master ends has a last event `end` with the problem as data.
+//! The name of an event is its kind, its data are the message `ResourceEvent` or `PastEvent`, and its id is its version, if
+//! a reader can go on from there. A stream that the master ends has a last event `end` with the problem as data.
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderName, header};
-use axum::response::IntoResponse as _;
+use axum::response::{IntoResponse as _, Response};
 use futures::stream::StreamExt as _;
+use serde::Serialize;
 
 use super::params;
-use super::request::{Params, known, text};
-use super::response::Answer;
-use crate::Api;
-use crawler_proto::{ResourceEvent, WatchResourcesRequest};
+use super::request::{Params, PathPart, flag, known, part, positive, text};
+use super::response::{Answer, lines};
+use crate::{Api, Stream};
+use crawler_proto::{PastEvent, ReadEventsRequest, ResourceEvent, WatchResourcesRequest};
 
 /// Header in which a reader that comes back names the last event that it has.
 const LAST_EVENT_ID: &str = "last-event-id";
 
 pub(super) async fn watch_resources(api: Api, params: Params, request: Request) -> Answer {
     let params = known(params, &params::EVENTS)?;
-    let last = request.headers().get(LAST_EVENT_ID);
-    let after = match last.map(|id| id.to_str().unwrap_or_default().trim()) {
-        // A reader that was cut off before any id has none to name.
-        None | Some("") => text(&params, "version"),
-        Some(id) => id.to_owned(),
-    };
     let message = WatchResourcesRequest {
         name_prefix: text(&params, "prefix"),
-        after,
+        after: last_version(&request, text(&params, "version")),
     };
     let events = api.resource_events(message).await?;
-    let events = events.map(|event| match event {
-        Ok(event) => written(&event),
+    Ok(streamed(events, |event: &ResourceEvent| {
+        written(event, &event.event, &event.version)
+    }))
+}
+
+/// Answers with the events of a resource: as lines, or as server-sent events if the reader follows.
+pub(super) async fn read_events(
+    api: Api,
+    name: PathPart,
+    params: Params,
+    request: Request,
+) -> Answer {
+    let params = known(params, &params::HISTORY)?;
+    let follow = flag(&params, "follow")?;
+    let message = ReadEventsRequest {
+        name: part(name)?,
+        follow,
+        since: positive(&params, "since")?,
+        after: last_version(&request, text(&params, "version")),
+    };
+    let events = api.history(message).await?;
+    if !follow {
+        return lines(events, |event| serde_json::to_string(&event));
+    }
+    Ok(streamed(events, |event: &PastEvent| {
+        written(event, &event.kind, &event.version)
+    }))
+}
+
+/// Returns the version up to which a reader has all events, which a header or the parameter tells.
+fn last_version(request: &Request, param: String) -> String {
+    let last = request.headers().get(LAST_EVENT_ID);
+    match last.map(|id| id.to_str().unwrap_or_default().trim()) {
+        // A reader that was cut off before any id has none to name.
+        None | Some("") => param,
+        Some(id) => id.to_owned(),
+    }
+}
+
+/// Answers with events as they come.
+fn streamed<T: Send + 'static>(
+    events: Stream<T>,
+    write: impl Fn(&T) -> serde_json::Result<String> + Send + 'static,
+) -> Response {
+    let events = events.map(move |event| match event {
+        Ok(event) => write(&event),
         Err(problem) => Ok(format!("event: end\ndata: {}\n\n", problem.to_json())),
     });
     let head = [
@@ -41,17 +80,17 @@ pub(super) async fn watch_resources(api: Api, params: Params, request: Request) 
         // nginx would gather events until a buffer is full.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    Ok((head, Body::from_stream(events)).into_response())
+    (head, Body::from_stream(events)).into_response()
 }
 
 /// Writes an event. JSON has no line breaks, so its data are one line.
-fn written(event: &ResourceEvent) -> serde_json::Result<String> {
-    let id = match event.version.as_str() {
+fn written(event: &impl Serialize, name: &str, version: &str) -> serde_json::Result<String> {
+    let id = match version {
         "" => String::new(),
         version => format!("id: {version}\n"),
     };
     let data = serde_json::to_string(event)?;
-    Ok(format!("event: {}\n{id}data: {data}\n\n", event.event))
+    Ok(format!("event: {name}\n{id}data: {data}\n\n"))
 }
 
 #[cfg(test)]
@@ -67,10 +106,10 @@ mod tests {
             version: String::new(),
         };
         let data = r#"{"event":"deleted","name":"shop","resource":null,"version":"#;
-        let text = written(&event).unwrap();
+        let text = written(&event, "deleted", "").unwrap();
         assert_eq!(text, format!("event: deleted\ndata: {data}\"\"}}\n\n"));
         event.version = "7-0".to_owned();
-        let text = written(&event).unwrap();
+        let text = written(&event, "deleted", "7-0").unwrap();
         assert_eq!(
             text,
             format!("event: deleted\nid: 7-0\ndata: {data}\"7-0\"}}\n\n")

@@ -139,7 +139,8 @@ fn operation(
             "schema": {"type": "string", "minLength": 1, "maxLength": 128},
         }));
     }
-    if matches!(route.docs.gives, [Content::Events(_)]) {
+    let gives_events = |form: &Content| matches!(form, Content::Events(_));
+    if route.docs.gives.iter().any(gives_events) {
         parameters.push(json!({
             "name": "Last-Event-ID",
             "in": "header",

@@ -159,6 +159,21 @@ pub(super) const EVENTS: [QueryParam; 2] = [
     ),
 ];
 
+pub(super) const HISTORY: [QueryParam; 3] = [
+    flag(
+        "follow",
+        "goes on until the resource is deleted, as server-sent events",
+    ),
+    positive(
+        "since",
+        "only events from then on, in milliseconds since 1970",
+    ),
+    text(
+        "version",
+        "resumes after the event with this version; the header `Last-Event-ID` has precedence",
+    ),
+];
+
 pub(super) const DRAIN: [QueryParam; 1] = [flag("undo", "takes shards again")];
 
 pub(super) const PUSH: [QueryParam; 2] = [

@@ -8,7 +8,7 @@ use crate::access::methods::METHODS;
 use crawler_testing::schema::SchemaCheck;
 
 /// Answers of `answers.json`, up to a comma in the name, and their messages.
-const ANSWERS: [(&str, &str); 19] = [
+const ANSWERS: [(&str, &str); 20] = [
     ("drained", "DrainNodeResponse"),
     ("explanation", "UrlExplanation"),
     ("hosts", "ListHostsResponse"),
@@ -17,6 +17,7 @@ const ANSWERS: [(&str, &str); 19] = [
     ("node", "Node"),
     ("node event", "NodeEvent"),
     ("nodes", "ListNodesResponse"),
+    ("past event", "PastEvent"),
     ("placed", "NodeSpec"),
     ("plugin", "Plugin"),
     ("plugins", "ListPluginsResponse"),

@@ -247,6 +247,19 @@ pub(super) fn resources() -> Vec<Route> {
         ),
         Route::new(
             Method::GET,
+            "/crawler/resource/{name}/events",
+            "ReadEvents",
+            events::read_events,
+            RouteDocs {
+                query: &params::HISTORY,
+                gives: &[Content::Lines("PastEvent"), Content::Events("PastEvent")],
+                answer: r#"stream of [what happened to it](../operate/events.md), in order: `{"kind":"placed","at":…,"run":1,"worker":"worker-1","why":"…",…}`. With `follow` [server-sent events](#events-of-resources), those that come too"#,
+                errors: &[(404, "")],
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
             "/crawler/resource/{name}/runs",
             "ListRuns",
             lifecycle::list_runs,
