@@ -23,7 +23,7 @@ use crawler_sink::document::Columns;
 use output::{Form, Output};
 
 mod output;
-mod since;
+pub(in crate::cli) mod since;
 
 /// Longest pause between two calls. A stream that stays open for longer counts as restored.
 const STEADY: Duration = Duration::from_secs(5);

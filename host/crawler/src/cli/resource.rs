@@ -12,6 +12,7 @@ use crawler_api::spec::SpecRequest;
 use crawler_master::control::Precondition;
 use crawler_model::id::{PluginRef, ResourceName};
 
+mod events;
 mod get;
 mod hosts;
 mod list;
@@ -101,6 +102,11 @@ pub(super) enum ResourceCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// List what happened to a resource, in order: where it was placed and why, runs, pauses, changes and who made them
+    #[command(
+        after_help = "The latest events are kept. With -o json, each event is a line.\n\nExamples:\n  crawler resource events books\n  crawler resource events books --since 2h --follow\n  crawler resource events books -o json"
+    )]
+    Events(events::EventsArgs),
     /// Let runs begin by themselves, at times or at intervals; without options, show when the next one begins
     #[command(
         after_help = "Any leader starts a run that is due, and each due time starts one run at most. Whatever is not named has its\ndefault: the schedule before is replaced.\n\nExamples:\n  crawler resource schedule books --cron '0 3 * * *' --tz Europe/Paris --jitter 10m\n  crawler resource schedule books --every 6h --overlap queue\n  crawler resource schedule books\n  crawler resource schedule books --off"
@@ -203,6 +209,7 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
             table::print_line(&resume(&client, &name).await?)?;
         }
         ResourceCommand::Runs { name, output } => runs::run(&client, &name, &output).await?,
+        ResourceCommand::Events(args) => events::run(&client, args).await?,
         ResourceCommand::Schedule(args) => schedule::run(&client, *args).await?,
         ResourceCommand::Delete { name, purge } => {
             client

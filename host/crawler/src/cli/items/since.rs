@@ -7,7 +7,7 @@ use crawler_model::crawl::UnixMillis;
 use crawler_process::clock::{Clock as _, SystemClock};
 
 /// Parses a time such as `2026-11-24`, `2026-11-24T10:00:00Z` or `2h`.
-pub(super) fn since(text: &str) -> Result<UnixMillis, String> {
+pub(in crate::cli) fn since(text: &str) -> Result<UnixMillis, String> {
     since_at(text, SystemClock.unix_millis())
 }
 
