@@ -14,7 +14,6 @@
 //! so it is the same whoever sends it.
 
 use std::panic::AssertUnwindSafe;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -41,6 +40,8 @@ mod feed;
 mod position;
 mod positions;
 
+/// Kind of an event of a webhook. The list of what may happen to a resource is [`crawler_model::event`]'s.
+pub use crawler_model::event::EventClass as EventKind;
 use delivery::Delivery;
 use feed::Feed;
 use position::Position;
@@ -85,40 +86,6 @@ impl Default for RetrySettings {
             max_attempts: 10,
             max_wait: Duration::from_secs(5 * 60),
         }
-    }
-}
-
-/// Kind of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventKind {
-    /// A resource is new.
-    Added,
-    /// The spec, the run or the phase of a resource is another one.
-    Changed,
-    /// A resource is not there any more.
-    Deleted,
-}
-
-impl EventKind {
-    /// All kinds.
-    pub const ALL: [EventKind; 3] = [EventKind::Added, EventKind::Changed, EventKind::Deleted];
-
-    /// Returns the word of the kind in settings and bodies.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EventKind::Added => "added",
-            EventKind::Changed => "changed",
-            EventKind::Deleted => "deleted",
-        }
-    }
-}
-
-impl FromStr for EventKind {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let meant = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
-        meant.ok_or_else(|| format!("an event is added, changed or deleted, not {text:?}"))
     }
 }
 
@@ -321,8 +288,5 @@ mod tests {
         assert!(!filter.selects(EventKind::Deleted, None));
         let all = EventFilter::default();
         assert!(EventKind::ALL.iter().all(|kind| all.selects(*kind, None)));
-        assert_eq!("deleted".parse(), Ok(EventKind::Deleted));
-        let error = "gone".parse::<EventKind>().unwrap_err();
-        assert_eq!(error, "an event is added, changed or deleted, not \"gone\"");
     }
 }

@@ -155,13 +155,12 @@ impl EventKind {
         }
     }
 
-    /// Returns the word by which a webhook tells of the resource after such an event, if the event changes what webhooks
+    /// Returns the word by which a webhook tells of the resource after such an event, if the event may change what webhooks
     /// tell: spec, run or phase. Returns `None` if it changes none of them.
     pub fn class(self) -> Option<EventClass> {
         match self {
             EventKind::Added => Some(EventClass::Added),
             EventKind::Updated
-            | EventKind::PluginFound
             | EventKind::Paused
             | EventKind::Resumed
             | EventKind::RunStarted
@@ -172,7 +171,8 @@ impl EventKind {
             | EventKind::Moved
             | EventKind::Unplaced => Some(EventClass::Changed),
             EventKind::Deleted => Some(EventClass::Deleted),
-            EventKind::RunStopped
+            EventKind::PluginFound
+            | EventKind::RunStopped
             | EventKind::Moving
             | EventKind::ScheduleSet
             | EventKind::ScheduleRemoved
