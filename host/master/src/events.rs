@@ -10,6 +10,8 @@
 //! clocks of leaders may differ. Workers write no events, because their users of etcd may not; what they have recorded is
 //! told by the leader, in the transaction that follows from it.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
 use crawler_model::event::{Event, EventRecord};
 use crawler_model::id::ResourceId;
 use crawler_process::clock::Clock;
@@ -66,10 +68,18 @@ pub(super) fn told(
         return txn;
     }
     let at = clock.unix_millis();
-    let key = keys.event(id, at, rand::random());
     let record = EventRecord { at, events };
+    let key = keys.event(id, at, number_of(&txn, &record));
     txn.guard(Guard::Absent(key.clone()))
         .put(key, encode(&record))
+}
+
+/// Returns the number by which the events of a write differ from those of others of the same millisecond. It follows from
+/// what the write is guarded by, which holds for one write only, so a simulated history is the same each time.
+fn number_of(txn: &Txn, record: &EventRecord) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    format!("{:?} {record:?}", txn.guards).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Brings records of events into the order in which they were written. Those of one write, as a restored backup has them,

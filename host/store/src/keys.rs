@@ -161,8 +161,8 @@ impl Keys {
         format!("{}{id}/", self.events())
     }
 
-    /// Key of the events of one write. Keys of one resource are nearly in the order of their times, for readers of the store;
-    /// `number`, which is random, tells apart those of one millisecond.
+    /// Key of the events of one write. Keys of one resource are in the order of their times, for readers of the store;
+    /// `number` tells apart those of one millisecond.
     pub fn event(&self, id: ResourceId, at: UnixMillis, number: u64) -> String {
         format!("{}{at:013}-{number:016x}", self.events_of(id))
     }

@@ -80,8 +80,8 @@ impl Control {
                 .put(key.clone(), encode(&schedule));
             let event = Event::of(EventKind::ScheduleSet, resource.run).by(by);
             let events = is_other.then_some(event).into_iter().collect();
-            let txn = self.tell(txn, resource.id, events);
             let txn = self.with_request(txn, &present, request);
+            let txn = self.tell(txn, resource.id, events);
             if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, due = schedule.due, "schedule set");
                 return Ok(view(name, schedule));
@@ -111,8 +111,8 @@ impl Control {
             }
             let txn = Txn::new().delete(key.clone());
             let event = Event::of(EventKind::ScheduleRemoved, present.value.run).by(by);
-            let txn = self.tell(txn, present.value.id, vec![event]);
             let txn = self.with_request(txn, &present, request);
+            let txn = self.tell(txn, present.value.id, vec![event]);
             if self.commit(&leadership, txn).await? {
                 tracing::info!(resource = %name, "schedule taken away");
                 return Ok(());

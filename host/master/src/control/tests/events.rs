@@ -354,6 +354,7 @@ async fn the_oldest_events_go_and_those_of_a_resource_that_is_gone() {
         until(0).await;
     };
     tokio::select! {
+        biased;
         () = keeping => unreachable!("it goes on"),
         done = tokio::time::timeout(Duration::from_secs(600), writing) => done.unwrap(),
     }
