@@ -8,7 +8,8 @@ use crawler_tests::web::Method;
 use crawler_tests::{PATIENCE, until};
 use serde_json::Value;
 
-use crate::server::{Server, text};
+use crate::server::{Server, lines, text};
+use crate::sites;
 
 /// Reader of the events of one connection.
 struct Events {
@@ -16,14 +17,18 @@ struct Events {
 }
 
 impl Events {
-    /// Asks for events; a reader that comes back names the last one that it has.
+    /// Asks for events of all resources; a reader that comes back names the last one that it has.
     fn of(server: &Server, last: Option<&str>) -> Self {
+        Self::at("/crawler/events", server, last)
+    }
+
+    fn at(path: &str, server: &Server, last: Option<&str>) -> Self {
         let mut stream = TcpStream::connect(server.http_address()).expect("HTTP listens");
         let patience = stream.set_read_timeout(Some(PATIENCE));
         patience.expect("a time that is not zero is taken");
         let last = last.map(|id| format!("last-event-id: {id}\r\n"));
         let head = format!(
-            "GET /crawler/events HTTP/1.1\r\nhost: localhost\r\n{}\r\n",
+            "GET {path} HTTP/1.1\r\nhost: localhost\r\n{}\r\n",
             last.unwrap_or_default()
         );
         stream.write_all(head.as_bytes()).expect("HTTP listens");
@@ -102,6 +107,49 @@ fn events_tell_what_is_there_what_changes_and_what_was_missed() {
     }
     let refused = server.http(Method::GET, "/crawler/events?version=none", None);
     assert!(refused.problem().starts_with("400 INVALID_ARGUMENT"));
+}
+
+#[test]
+fn what_happened_to_a_resource_is_read_and_followed() {
+    let path = "/crawler/resource/books/events";
+    let web = sites::chain(2).open();
+    let server = Server::with_puppet();
+    server.add("books", &web.url("/0"), &[]);
+    server.finished("books");
+    let listed = lines(&server.get(path).text);
+    let kinds: Vec<&str> = listed.iter().map(|event| text(&event["kind"])).collect();
+    assert_eq!(kinds, ["added", "placed", "finished"]);
+    assert!(text(&listed[1]["worker"]).starts_with("worker-"));
+    assert_eq!(listed[2]["pages"], 2, "{:?}", listed[2]);
+    // The next leader reads the same.
+    let server = server.killed_and_started_again();
+    assert_eq!(lines(&server.get(path).text), listed);
+    let table = server.ok(&["resource", "events", "books"]);
+    assert!(table.starts_with("TIME"), "{table}");
+    assert_eq!(table.lines().count(), 4, "{table}");
+
+    let follow = format!("{path}?follow");
+    let mut events = Events::at(&follow, &server, None);
+    for expected in kinds {
+        assert_eq!(events.next().0, expected);
+    }
+    server.ok(&["resource", "pause", "books"]);
+    let (kind, paused, _) = events.next();
+    assert_eq!(kind, "paused");
+    drop(events);
+    server.ok(&["resource", "resume", "books"]);
+    let mut events = Events::at(&follow, &server, paused.as_deref());
+    assert_eq!(events.next().0, "resumed");
+    server.ok(&["resource", "delete", "books"]);
+    assert_eq!(events.next().0, "deleted");
+    let refused = server.http(Method::GET, path, None);
+    assert!(refused.problem().starts_with("404 NOT_FOUND"));
+    server.add("books", &web.url("/0"), &[]);
+    let refused = server.http(Method::GET, &format!("{path}?version=none"), None);
+    assert!(refused.problem().starts_with("400 INVALID_ARGUMENT"));
+    // An event of another life is none of this one: the reader begins anew.
+    let mut events = Events::at(&follow, &server, paused.as_deref());
+    assert_eq!(events.next().0, "added");
 }
 
 #[test]
