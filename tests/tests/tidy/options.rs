@@ -60,6 +60,7 @@ fn the_book_tells_the_defaults_of_settings() {
             ("--stall-timeout", time(requests.stall_timeout)),
             ("--uploads", calls.uploads.to_string()),
             ("--frontier-readers", calls.frontier_readers.to_string()),
+            ("--keep-events", calls.keep_events.to_string()),
             ("--api-rate", number(calls.limits.rate.into())),
             ("--api-concurrency", number(calls.limits.concurrency.into())),
             ("--api-streams", number(calls.limits.streams.into())),
