@@ -21,6 +21,8 @@ use super::text::as_text;
 
 /// Largest number of bytes of a text in an event.
 pub const EVENT_TEXT_MAX: usize = 256;
+/// Largest number of reasons of dead letters that one event names.
+const DEAD_REASONS_MAX: usize = 5;
 
 /// Word by which a webhook tells of a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -296,6 +298,25 @@ pub struct EventRecord {
     pub events: Vec<Event>,
 }
 
+/// Returns the reasons for which pages of a run were given up, with their numbers: those of most pages first, and how many
+/// further reasons there are. The text is empty if no page was given up.
+pub fn dead_reasons(counts: &Counts) -> String {
+    let mut reasons: Vec<(&String, &u64)> = counts.dead_by_reason.iter().collect();
+    reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
+    let n_more = reasons.len().saturating_sub(DEAD_REASONS_MAX);
+    let told = reasons.iter().take(DEAD_REASONS_MAX);
+    let mut told: Vec<String> = told.map(|(reason, n)| format!("{reason} {n}")).collect();
+    match n_more {
+        0 => {}
+        1 => told.push("1 other reason".to_owned()),
+        n => told.push(format!("{n} other reasons")),
+    }
+    match told.is_empty() {
+        true => String::new(),
+        false => format!("given up: {}", told.join(", ")),
+    }
+}
+
 /// Returns the names of the settings in which two specs differ, as users write them, with commas in between. Values may be
 /// secret, such as those of params, and are not shown.
 pub fn changed_settings(before: &ResourceSpec, after: &ResourceSpec) -> String {
@@ -383,6 +404,27 @@ mod tests {
         let json = serde_json::to_string(&record).unwrap();
         assert!(json.len() < 1_500, "{} bytes", json.len());
         assert_eq!(serde_json::from_str::<EventRecord>(&json).unwrap(), record);
+    }
+
+    #[test]
+    fn pages_that_were_given_up_are_folded_by_reason() {
+        #[track_caller]
+        fn check(reasons: &[(&str, u64)], expected: &str) {
+            let reasons = reasons.iter();
+            let counts = Counts {
+                dead_by_reason: reasons.map(|(why, n)| ((*why).to_owned(), *n)).collect(),
+                ..Counts::default()
+            };
+            assert_eq!(dead_reasons(&counts), expected);
+        }
+        check(&[], "");
+        check(&[("fuel", 31)], "given up: fuel 31");
+        check(
+            &[("connect", 2), ("fuel", 31), ("timeout", 2)],
+            "given up: fuel 31, connect 2, timeout 2",
+        );
+        let six = [("a", 6), ("b", 5), ("c", 4), ("d", 3), ("e", 2), ("f", 1)];
+        check(&six, "given up: a 6, b 5, c 4, d 3, e 2, 1 other reason");
     }
 
     #[test]
