@@ -226,7 +226,7 @@ impl EventCounts {
     }
 }
 
-/// What happened to a resource. Fields that say nothing about a kind are empty.
+/// One thing that happened to a resource. Fields that say nothing about a kind are empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Kind of the event.

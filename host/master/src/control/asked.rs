@@ -1,4 +1,4 @@
-//! Who asks for a change, and in which call.
+//! Callers of changes, as the master records them.
 
 use crawler_model::id::RequestId;
 

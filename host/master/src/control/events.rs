@@ -40,7 +40,7 @@ pub struct EventQuery {
 pub struct ToldEvent {
     /// Time at which the leader wrote it.
     pub at: UnixMillis,
-    /// What happened.
+    /// The event itself.
     pub event: Event,
     /// Version that the reader knows with this event. If `None`, further events belong to the same version.
     pub version: Option<u64>,
