@@ -614,3 +614,65 @@ fn loads_are_levelled_out_once_the_workers_have_been_the_same_for_a_while() {
 fn worker_1() -> NodeId {
     "worker-1".parse().unwrap()
 }
+
+/// Returns the kind, the worker before and the reason of the event that the shard is assigned to a worker.
+fn told(facts: &Facts, to: &str) -> (&'static str, Option<String>, String) {
+    let mut node = observed(ShardState::Free, None).workers[&worker_1()].clone();
+    node.id = to.parse().unwrap();
+    let shard = &facts.shards[&the_shard()].value;
+    let to = (&node, Strategy::LeastLoad);
+    let event = tellings::assigned(&facts.observed(), Run(1), (the_shard(), shard), to);
+    let from = event.from.map(|from| from.to_string());
+    (event.kind.as_str(), from, event.why.to_string())
+}
+
+#[test]
+fn an_assignment_is_told_with_what_became_of_the_owner() {
+    let from = || Some("worker-1".to_owned());
+    let free = observed(ShardState::Free, None);
+    let placed = ("placed", None, "strategy least-load".to_owned());
+    assert_eq!(told(&free, "worker-2"), placed);
+    let mut lost = observed(ShardState::Assigned, Some(1));
+    let back = ("placed", None, "worker-1 has started anew".to_owned());
+    assert_eq!(told(&lost, "worker-1"), back);
+    lost.workers.clear();
+    let moved = ("moved", from(), "worker-1 is gone".to_owned());
+    assert_eq!(told(&lost, "worker-2"), moved);
+    let late = observed(ShardState::Revoking, Some(2));
+    let why = "worker-1 has not given it back in time".to_owned();
+    assert_eq!(told(&late, "worker-2"), ("moved", from(), why));
+}
+
+#[test]
+fn an_order_to_give_a_shard_back_is_told_with_its_reason() {
+    #[track_caller]
+    fn check(change: impl Fn(&mut Facts), expected: &str) {
+        let mut facts = observed(ShardState::Assigned, Some(2));
+        change(&mut facts);
+        let owner = facts.shards[&the_shard()].value.owner.clone().unwrap();
+        let resource = &facts.resources.values().next().unwrap().value;
+        let observed = facts.observed();
+        let event = tellings::revoked(&observed, resource, (the_shard(), &owner), None);
+        assert_eq!(event.why.as_str(), expected);
+        assert_eq!(event.from, Some(worker_1()));
+    }
+    fn resource(facts: &mut Facts) -> &mut Resource {
+        &mut facts.resources.values_mut().next().unwrap().value
+    }
+    check(|_| {}, "loads of workers are made level");
+    check(
+        |facts| resource(facts).paused = true,
+        "the resource is paused",
+    );
+    check(
+        |facts| facts.workers.get_mut(&worker_1()).unwrap().draining = true,
+        "the worker is told to drain",
+    );
+    check(
+        |facts| {
+            let selector = &mut resource(facts).spec.placement.selector;
+            selector.insert("gpu".to_owned(), "true".to_owned());
+        },
+        "the worker does not fit the placement any more",
+    );
+}
