@@ -22,6 +22,7 @@ use crawler_model::resource::{ResourceSpec, ShardId};
 use crawler_model::settings::SinkName;
 
 pub mod document;
+pub mod fields;
 pub mod items;
 pub mod lazy;
 pub mod lines;
@@ -169,6 +170,19 @@ impl SinkError {
             source: Some(source.into()),
         }
     }
+}
+
+/// Adds an item with its envelope, as one line of JSON.
+///
+/// # Errors
+///
+/// The item cannot be encoded.
+pub fn push_line(lines: &mut Vec<u8>, record: &ItemRecord) -> Result<(), SinkError> {
+    let start = lines.len();
+    serde_json::to_writer(&mut *lines, record)
+        .map_err(|e| SinkError::of_file("encode", &record.url, e.into()))?;
+    end_line(lines, start);
+    Ok(())
 }
 
 /// Ends the JSON value that was written from `start` on, as one line. Line breaks are removed: between the

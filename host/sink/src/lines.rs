@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
-use super::{Sink, SinkError, Written, end_line};
+use super::{Sink, SinkError, Written, push_line};
 use crawler_model::crawl::ItemRecord;
 use crawler_model::id::Run;
 use crawler_process::stage::Stage;
@@ -138,10 +138,7 @@ impl Sink for LineFiles {
         };
         let mut lines = Vec::new();
         for record in items {
-            let start = lines.len();
-            serde_json::to_writer(&mut lines, record)
-                .map_err(|e| failed("encode", Path::new(&record.url))(e.into()))?;
-            end_line(&mut lines, start);
+            push_line(&mut lines, record)?;
         }
         let append = Append {
             folder: self.folder.clone(),

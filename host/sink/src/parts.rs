@@ -23,7 +23,7 @@ use object_store::{
     PutOptions,
 };
 
-use super::{Gathering, Sink, SinkError, Written, end_line};
+use super::{Gathering, Sink, SinkError, Written, push_line};
 use crawler_model::crawl::ItemRecord;
 
 mod folders;
@@ -112,10 +112,7 @@ impl Parts {
             if n_items > 0 && lines.len() as u64 >= self.settings.part_bytes {
                 break;
             }
-            let start = lines.len();
-            serde_json::to_writer(&mut lines, record)
-                .map_err(|e| SinkError::of_file("encode", &record.url, e.into()))?;
-            end_line(&mut lines, start);
+            push_line(&mut lines, record)?;
             n_items += 1;
         }
         Ok((n_items, lines))

@@ -1,9 +1,8 @@
 //! Tables as the items of a kind need them: columns of the sink, and a column for each field of the schema.
 
-use std::collections::BTreeMap;
-
 use crawler_model::plugin::Schema;
 use crawler_schema::Shape;
+use crawler_sink::fields::{self, Field};
 
 use crate::connection::Value;
 use crate::dialect::Dialect;
@@ -83,29 +82,15 @@ impl Kind {
         schema: Option<&Schema>,
         key: Vec<String>,
     ) -> Self {
-        let schema = schema.and_then(|schema| {
-            schema.read().unwrap_or_else(|error| {
-                // Those of plugins that are pushed now can be read.
-                tracing::warn!(
-                    kind = name,
-                    %error,
-                    "the schema of a kind of items cannot be read; its fields have no columns"
-                );
-                None
-            })
-        });
-        let mut declared = BTreeMap::new();
-        for property in schema.iter().flat_map(|schema| schema.shapes()) {
-            declared.insert(property.name, (property.shape, property.is_optional));
-        }
+        let declared = schema.map(fields::declared).unwrap_or_default();
         let mut columns = own_columns();
         let n_own = columns.len();
         let mut fields = Vec::new();
-        for (field, name) in Identifier::of_fields(declared.keys().copied())
+        for (field, name) in Identifier::of_fields(declared.keys().map(String::as_str))
             .into_iter()
             .take(dialect.max_fields())
         {
-            let (shape, is_optional) = declared[field];
+            let Field { shape, is_optional } = declared[field];
             columns.push(Column {
                 name,
                 kind: match shape {

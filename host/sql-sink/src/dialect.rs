@@ -2,9 +2,10 @@
 //!
 //! A statement is made of words of this file and of quoted names. All values are bound.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use crawler_model::crawl::UnixMillis;
+use crawler_sink::fields;
 
 use crate::columns::{Column, ColumnType, Table, Upsert};
 use crate::names::Identifier;
@@ -12,9 +13,6 @@ use crate::names::Identifier;
 mod faults;
 mod looks;
 mod marks;
-
-/// Last moment that all servers can hold: the end of the year 9999.
-const LAST_MILLIS: UnixMillis = 253_402_300_799_999;
 
 /// Server, as far as its statements differ. MariaDB is a MySQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,8 +72,7 @@ impl Dialect {
 
     /// Returns a moment as the text that is bound for it.
     pub(crate) fn time(self, at: UnixMillis) -> String {
-        let at: SystemTime = UNIX_EPOCH + Duration::from_millis(at.min(LAST_MILLIS));
-        let text = humantime::format_rfc3339_millis(at).to_string();
+        let text = fields::time(at);
         match self {
             Self::Sqlite | Self::Postgres => text,
             // It refuses the letters of the format.

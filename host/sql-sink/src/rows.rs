@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crawler_model::crawl::ItemRecord;
 use crawler_model::id::ResourceId;
+use crawler_sink::fields::integer;
 
 use crate::columns::{ColumnType, Kind};
 use crate::connection::Value;
@@ -222,19 +223,6 @@ fn cell(
     })
 }
 
-/// Returns an integer of 64 bits, which may be written with a fraction of zero or an exponent.
-fn integer(json: &str) -> Option<i64> {
-    if let Ok(number) = serde_json::from_str(json) {
-        return Some(number);
-    }
-    /// Below this bound, each integer is a number of its own when it is written so.
-    const BOUND: f64 = 9_007_199_254_740_992.0;
-    let number: f64 = serde_json::from_str(json).ok()?;
-    let is_integer = number.fract() == 0.0 && number.abs() < BOUND;
-    // A longer integer loses digits as a number with a fraction.
-    (is_integer && json.contains(['.', 'e', 'E'])).then_some(number as i64)
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -326,27 +314,6 @@ pub(crate) mod tests {
                 Value::Text(None),
             ]
         );
-    }
-
-    #[test]
-    fn integers_may_be_written_as_other_numbers() {
-        for (json, expected) in [
-            ("12", Some(12)),
-            ("1.0", Some(1)),
-            ("2e3", Some(2000)),
-            ("-9223372036854775808", Some(i64::MIN)),
-            ("9223372036854775808", None),
-            ("12345678901234567890123", None),
-            ("9007199254740991.0", Some(9_007_199_254_740_991)),
-            ("9007199254740993.0", None),
-            ("9007199254740994.0", None),
-            ("1e18", None),
-            ("1e30", None),
-            ("1.5", None),
-            ("\"1\"", None),
-        ] {
-            assert_eq!(integer(json), expected, "{json}");
-        }
     }
 
     #[test]
