@@ -20,7 +20,7 @@
 //! | what happened to a resource | `operate/events.md` | [`crawler_master::events`], [`crawler_model::event`] |
 //! | calls to others when a resource changes | `operate/webhooks.md` | [`crawler_master::webhooks`], [`crawler_api::webhooks`] |
 //! | runs that begin by themselves | `guide/schedules.md` | [`crawler_model::schedule`], [`crawler_master::control`] |
-//! | sinks of items, and what each gets | `guide/sinks.md`, `guide/sql.md` | [`crawler_sink`], [`crawler_sql_sink`], [`crawler_frontier::ItemOutbox`], [`crawler_crawl::backlog`] |
+//! | sinks of items, and what each gets | `guide/sinks.md`, `guide/file-sinks.md`, `guide/sql.md` | [`crawler_sink`], [`crawler_file_sink`], [`crawler_sql_sink`], [`crawler_frontier::ItemOutbox`], [`crawler_crawl::backlog`] |
 //! | the page that browsers show | `guide/page.md` | [`crawler_api::http`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
 //! | the cluster in a terminal | `operate/top.md` | [`cli`] |
@@ -45,7 +45,7 @@
 //! L4  master | worker | devtools  never each other
 //! L3  crawl                       one run of one shard; without a store
 //! L3  access | backup             over store and data root; never each other
-//! L3  sql-sink                    a sink beside those of L2, whose traits it implements
+//! L3  file-sink | sql-sink        sinks beside those of L2, whose traits they implement; these never depend on each other
 //! L2  store | plugin | fetch | frontier | sink | data | archive      siblings never depend on each other
 //! L1  process                     clock, confine, task, retry, limiter, memory, metrics, stage, telemetry
 //! L0  model                       nouns; no IO

@@ -47,7 +47,7 @@ pub use error::DataError;
 pub use files::{FilePieces, KeptFiles};
 pub use place::{Bucket, DataPlace, Provider};
 pub use probe::PROBES;
-pub use remote::{AccessKey, RemoteSettings, Secret};
+pub use remote::{AccessKey, RemoteError, RemoteSettings, Secret};
 
 /// Object that tells which cluster the data root belongs to.
 const CLUSTER: &str = "cluster.json";
@@ -63,6 +63,17 @@ const ARCHIVES: &str = "archives";
 const FRONTIERS: &str = "frontiers";
 /// Folder of the records of `crawler up`, which are no objects of the data root.
 pub const STORE: &str = "store";
+
+/// Returns the object store of a folder that exists and is no data root, such as that of a sink. Every write is whole or
+/// absent, and durable before it is answered. It returns an error while the folder is not the one that was opened. This may
+/// block as long as the file system does.
+///
+/// # Errors
+///
+/// The folder is not there, or cannot be opened.
+pub fn open_folder(folder: &Path) -> std::io::Result<Arc<dyn ObjectStore>> {
+    Ok(Arc::new(GuardedStore::open(folder)?))
+}
 
 /// The open data root. Clones share it.
 #[derive(Clone)]
@@ -108,6 +119,11 @@ impl DataRoot {
             objects: Arc::new(objects),
             max_clock_skew: remote.max_clock_skew,
         })
+    }
+
+    /// Returns the place of the root.
+    pub fn place(&self) -> &DataPlace {
+        &self.place
     }
 
     /// Returns the folder itself, for code that needs files rather than objects; `None` if the root is in a bucket.

@@ -61,6 +61,11 @@ pub struct AccessKey {
     pub token: Option<Secret>,
 }
 
+/// Setting that is wrong or missing, so that a bucket cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct RemoteError(String);
+
 /// Secret that no message shows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -106,14 +111,24 @@ impl fmt::Debug for Secret {
 }
 
 impl RemoteSettings {
-    /// Opens a bucket. Nothing is sent yet.
+    /// Opens a bucket as a data root. Nothing is sent yet.
     pub(super) fn open(&self, bucket: &Bucket) -> Result<Arc<dyn ObjectStore>, DataError> {
+        self.objects(bucket)
+            .map_err(|RemoteError(why)| DataError::Settings {
+                root: bucket.to_string(),
+                why,
+            })
+    }
+
+    /// Opens a bucket for objects below its prefix, such as those of a sink. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// A setting is wrong or missing.
+    pub fn objects(&self, bucket: &Bucket) -> Result<Arc<dyn ObjectStore>, RemoteError> {
         // An error means that another provider is installed already, and any will do.
         let _installed = rustls::crypto::ring::default_provider().install_default();
-        let wrong = |why: String| DataError::Settings {
-            root: bucket.to_string(),
-            why,
-        };
+        let wrong = RemoteError;
         let store: Arc<dyn ObjectStore> = match bucket.provider {
             Provider::S3 => Arc::new(self.s3(bucket).map_err(wrong)?),
             Provider::Google => Arc::new(self.google(bucket).map_err(wrong)?),

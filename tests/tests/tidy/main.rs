@@ -28,7 +28,7 @@ const LAYERS: [&[&str]; 7] = [
     &[
         "store", "plugin", "fetch", "frontier", "sink", "data", "archive",
     ],
-    &["crawl", "access", "backup", "sql-sink"],
+    &["crawl", "access", "backup", "file-sink", "sql-sink"],
     &["master", "worker", "devtools"],
     &["api"],
     &["crawler"],
@@ -60,6 +60,7 @@ const HOMES: [Home; 4] = [
         names: &[
             "DocumentSink",
             "FileSink",
+            "FileSinks",
             "LineFiles",
             "LineFolders",
             "SqlSink",
@@ -67,7 +68,7 @@ const HOMES: [Home; 4] = [
             "StreamSink",
         ],
         allowed: |file| {
-            ["sink", "sql-sink", "crawler"]
+            ["sink", "file-sink", "sql-sink", "crawler"]
                 .iter()
                 .any(|name| in_crate(file, name))
         },

@@ -1,0 +1,299 @@
+//! Folders that files are put into: a template, and names from elsewhere that never leave the folder of the sink.
+//!
+//! A name in a path keeps ASCII letters, digits, `-`, `_` and `.`. All other bytes are written as `%` and two digits, as
+//! in URLs, and so is a first character that is no letter or digit: a name is never `.` or `..`, has no slash, and does not
+//! begin as files that readers skip. Readers of partitions in the way of Hive decode it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest as _, Sha256};
+
+use crawler_model::crawl::ItemRecord;
+use crawler_sink::fields;
+
+/// Largest number of bytes of a name in a path. A longer one is cut, and ends with a digest of all of it.
+const NAME_MAX: usize = 96;
+/// Number of hexadecimal digits of such a digest.
+const DIGEST_DIGITS: usize = 16;
+/// Largest number of bytes between two slashes: the bound of most file systems.
+const SEGMENT_MAX: usize = 255;
+/// Largest number of bytes of a whole path. Names of objects have 1024 bytes at most, with a prefix and the name of the
+/// file.
+const PATH_MAX: usize = 600;
+/// Name of a folder for items that have no value, as readers of partitions know it.
+const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// Template of the folders of files, such as `{resource}/{kind}/dt={date}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    text: String,
+    segments: Vec<Vec<Piece>>,
+}
+
+/// Piece of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Resource,
+    Kind,
+    Date,
+    Run,
+}
+
+/// Fault of a template.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{template:?} is no template of folders: {why}")]
+pub struct PartitionError {
+    template: String,
+    why: String,
+}
+
+impl Partition {
+    /// Returns the folder of an item, as a path below the folder of the sink.
+    pub(crate) fn folder(&self, resource: &str, record: &ItemRecord) -> String {
+        let segments = self.segments.iter().map(|segment| {
+            let pieces = segment.iter().map(|piece| match piece {
+                Piece::Text(text) => text.clone(),
+                Piece::Resource => encoded(resource),
+                Piece::Kind => encoded(&record.schema),
+                Piece::Date => fields::time(record.fetched_at)[..10].to_owned(),
+                Piece::Run => record.run.to_string(),
+            });
+            pieces.collect::<String>()
+        });
+        segments.collect::<Vec<String>>().join("/")
+    }
+}
+
+impl Default for Partition {
+    fn default() -> Self {
+        let text = "{resource}/{kind}/dt={date}";
+        text.parse().expect("the template of this file is one")
+    }
+}
+
+impl fmt::Display for Partition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Partition {
+    type Err = PartitionError;
+
+    fn from_str(text: &str) -> Result<Self, PartitionError> {
+        let refused = |why: String| PartitionError {
+            template: text.to_owned(),
+            why,
+        };
+        let segments = text.split('/').map(segment);
+        let segments: Vec<Vec<Piece>> = segments.collect::<Result<_, String>>().map_err(refused)?;
+        let n_bytes = segments.iter().map(|segment| max_bytes(segment) + 1);
+        if n_bytes.sum::<usize>() > PATH_MAX {
+            let why = format!("its paths may have more than {PATH_MAX} bytes");
+            return Err(refused(why));
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            segments,
+        })
+    }
+}
+
+/// Parses what is between two slashes.
+fn segment(text: &str) -> Result<Vec<Piece>, String> {
+    if text.is_empty() {
+        return Err("a name between slashes is empty".to_owned());
+    }
+    if text.starts_with(['.', '_']) {
+        return Err(format!(
+            "{text:?} begins with a character with which readers skip files"
+        ));
+    }
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (piece, behind) = match rest.strip_prefix('{') {
+            Some(inner) => {
+                let closed = inner.split_once('}');
+                let (name, behind) = closed.ok_or("a brace is not closed")?;
+                (named(name)?, behind)
+            }
+            None => {
+                let (plain, behind) = rest.split_at(rest.find('{').unwrap_or(rest.len()));
+                if let Some(c) = plain.chars().find(|c| !is_plain(*c)) {
+                    return Err(format!(
+                        "it has the character {c:?}; there are letters, digits, -, _, ., = and /"
+                    ));
+                }
+                (Piece::Text(plain.to_owned()), behind)
+            }
+        };
+        pieces.push(piece);
+        rest = behind;
+    }
+    if max_bytes(&pieces) > SEGMENT_MAX {
+        return Err(format!(
+            "a name like {text:?} may have more than {SEGMENT_MAX} bytes"
+        ));
+    }
+    Ok(pieces)
+}
+
+fn named(name: &str) -> Result<Piece, String> {
+    match name {
+        "resource" => Ok(Piece::Resource),
+        "kind" => Ok(Piece::Kind),
+        "date" => Ok(Piece::Date),
+        "run" => Ok(Piece::Run),
+        _ => Err(format!(
+            "{{{name}}} stands for nothing; there are {{resource}}, {{kind}}, {{date}} and {{run}}"
+        )),
+    }
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=')
+}
+
+/// Returns the largest number of bytes that these pieces give.
+fn max_bytes(pieces: &[Piece]) -> usize {
+    let lengths = pieces.iter().map(|piece| match piece {
+        Piece::Text(text) => text.len(),
+        Piece::Resource | Piece::Kind => NAME_MAX,
+        Piece::Date => "9999-12-31".len(),
+        Piece::Run => u64::MAX.to_string().len(),
+    });
+    lengths.sum()
+}
+
+/// Returns a name as a part of a path.
+fn encoded(name: &str) -> String {
+    if name.is_empty() {
+        return NO_VALUE.to_owned();
+    }
+    let mut path = String::new();
+    // Length of the beginning that stays if the name is too long; it ends with a whole character of the path.
+    let mut n_kept = 0;
+    for (place, byte) in name.bytes().enumerate() {
+        if path.len() <= NAME_MAX - 1 - DIGEST_DIGITS {
+            n_kept = path.len();
+        }
+        let is_inner = place > 0 && matches!(byte, b'-' | b'_' | b'.');
+        match byte.is_ascii_alphanumeric() || is_inner {
+            true => path.push(char::from(byte)),
+            false => path.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    if path.len() > NAME_MAX {
+        let digest = hex::encode(Sha256::digest(name.as_bytes()));
+        path.truncate(n_kept);
+        // No other name has this character.
+        path.push('~');
+        path.push_str(&digest[..DIGEST_DIGITS]);
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::record;
+
+    fn folder(template: &str, resource: &str, kind: &str) -> String {
+        let partition: Partition = template.parse().unwrap();
+        let record = ItemRecord {
+            schema: kind.to_owned(),
+            ..record(1, "{}")
+        };
+        partition.folder(resource, &record)
+    }
+
+    #[test]
+    fn names_and_dates_stand_in_their_places() {
+        let path = folder("{resource}/{kind}/dt={date}", "books", "book");
+        assert_eq!(path, "books/book/dt=2026-11-28");
+        let path = folder("all-{kind}.{resource}/run={run}", "books", "book");
+        assert_eq!(path, "all-book.books/run=1");
+        assert_eq!(
+            Partition::default().to_string(),
+            "{resource}/{kind}/dt={date}"
+        );
+    }
+
+    #[test]
+    fn no_name_leaves_the_folder() {
+        for (name, path) in [
+            ("team/books", "team%2Fbooks"),
+            ("..", "%2E."),
+            (".", "%2E"),
+            ("../../etc", "%2E.%2F..%2Fetc"),
+            (".hidden", "%2Ehidden"),
+            ("_skipped", "%5Fskipped"),
+            ("a b=c%", "a%20b%3Dc%25"),
+            ("B\u{fc}cher", "B%C3%BCcher"),
+            ("a#1\0", "a%231%00"),
+            ("{date}", "%7Bdate%7D"),
+            ("", NO_VALUE),
+        ] {
+            assert_eq!(folder("{kind}", "books", name), path);
+        }
+    }
+
+    #[test]
+    fn long_names_are_cut_and_stay_apart() {
+        for c in ["x", "/", "\u{fc}"] {
+            let one = folder("{kind}", "books", &c.repeat(200));
+            let other = folder("{kind}", "books", &c.repeat(201));
+            assert_ne!(one, other);
+            for path in [one, other] {
+                assert!(path.len() <= NAME_MAX, "{path}");
+                let kept = path.split_once('~').unwrap().0;
+                let mut escapes = kept.split('%').skip(1);
+                assert!(escapes.all(|escape| escape.len() >= 2), "{path}");
+            }
+        }
+        let whole = "x".repeat(NAME_MAX);
+        assert_eq!(folder("{kind}", "books", &whole), whole);
+    }
+
+    #[test]
+    fn templates_that_make_no_sense_are_refused() {
+        let long = "{kind}".repeat(3);
+        let deep = ["{kind}"; 7].join("/");
+        for (template, why) in [
+            ("", "a name between slashes is empty"),
+            ("/a", "a name between slashes is empty"),
+            ("a//b", "a name between slashes is empty"),
+            (
+                "../a",
+                "\"..\" begins with a character with which readers skip files",
+            ),
+            (
+                "a/_b",
+                "\"_b\" begins with a character with which readers skip files",
+            ),
+            (
+                "{shard}",
+                "{shard} stands for nothing; there are {resource}, {kind}, {date} and {run}",
+            ),
+            ("{kind", "a brace is not closed"),
+            (
+                "a b",
+                "it has the character ' '; there are letters, digits, -, _, ., = and /",
+            ),
+            ("a%2Fb", "it has the character '%'"),
+            ("a}", "it has the character '}'"),
+            (
+                long.as_str(),
+                "a name like \"{kind}{kind}{kind}\" may have more than 255 bytes",
+            ),
+            (deep.as_str(), "its paths may have more than 600 bytes"),
+        ] {
+            let error = template.parse::<Partition>().unwrap_err().to_string();
+            let expected = format!("{template:?} is no template of folders: {why}");
+            assert!(error.starts_with(&expected), "{error}");
+        }
+    }
+}

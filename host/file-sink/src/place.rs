@@ -1,0 +1,159 @@
+//! Places of files: a folder or a bucket. A file is there as a whole, or not at all, and one that is there is never
+//! replaced.
+//!
+//! In a folder, a file is written under another name and linked to its own once all of it is on the disk, because programs
+//! read whole folders. A process that ends meanwhile leaves a file in [`UNFINISHED`], whose name readers of tables skip;
+//! the next write of the same items replaces it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use object_store::path::Path as ObjectPath;
+use object_store::{
+    Attribute, Attributes, Error as ObjectError, ObjectStore, ObjectStoreExt as _, PutMode,
+    PutOptions,
+};
+
+use crawler_process::task;
+use crawler_sink::SinkError;
+
+/// Folder of files that are being written.
+const UNFINISHED: &str = ".crawler-unfinished";
+
+/// Place that was not opened yet.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    /// Folder that exists, or is missing for a while. It is never made, because it may be a disk that is not mounted.
+    Folder(PathBuf),
+    /// Bucket, and how it is shown.
+    Bucket(Arc<dyn ObjectStore>, String),
+}
+
+/// Open place. It notices when its folder is taken away.
+#[derive(Debug, Clone)]
+pub(crate) struct OpenPlace {
+    objects: Arc<dyn ObjectStore>,
+    /// Folder of this machine; `None` for a bucket.
+    folder: Option<PathBuf>,
+    shown: String,
+}
+
+impl Place {
+    /// Returns the place as people read it.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Place::Folder(folder) => folder.display().to_string(),
+            Place::Bucket(_, shown) => shown.clone(),
+        }
+    }
+
+    /// Opens the place. Nothing is sent to a bucket.
+    pub(crate) async fn open(&self) -> Result<OpenPlace, SinkError> {
+        let (objects, folder) = match self {
+            Place::Folder(folder) => (open_folder(folder).await?, Some(folder.clone())),
+            Place::Bucket(objects, _) => (Arc::clone(objects), None),
+        };
+        Ok(OpenPlace {
+            objects,
+            folder,
+            shown: self.shown(),
+        })
+    }
+}
+
+async fn open_folder(folder: &Path) -> Result<Arc<dyn ObjectStore>, SinkError> {
+    let path = folder.to_owned();
+    let opened = task::blocking(move || crawler_data::open_folder(&path)).await;
+    let opened = opened.unwrap_or_else(|stopping| Err(std::io::Error::other(stopping)));
+    opened.map_err(|error| SinkError::of_file("open the folder", folder.display(), error))
+}
+
+impl OpenPlace {
+    /// Writes a file, unless it is there.
+    pub(crate) async fn create(
+        &self,
+        path: &ObjectPath,
+        bytes: Vec<u8>,
+        media_type: &'static str,
+    ) -> Result<(), SinkError> {
+        let created = match &self.folder {
+            Some(_) => self.link(path, bytes).await,
+            None => {
+                let options = PutOptions {
+                    mode: PutMode::Create,
+                    attributes: Attributes::from_iter([(Attribute::ContentType, media_type)]),
+                    ..PutOptions::default()
+                };
+                let put = self.objects.put_opts(path, bytes.into(), options).await;
+                put.map(drop)
+            }
+        };
+        match created {
+            Ok(()) => Ok(()),
+            Err(ObjectError::AlreadyExists { .. }) => self.take_over(path).await,
+            Err(error) => Err(self.failed("write", path, error)),
+        }
+    }
+
+    /// Writes a file of a folder under another name, and gives it its own.
+    async fn link(&self, path: &ObjectPath, bytes: Vec<u8>) -> Result<(), ObjectError> {
+        let name = path.filename().unwrap_or_default();
+        let unfinished = ObjectPath::from_iter([UNFINISHED, &format!("{name}.part")]);
+        self.objects.put(&unfinished, bytes.into()).await?;
+        let linked = self.objects.rename_if_not_exists(&unfinished, path).await;
+        if let Err(ObjectError::AlreadyExists { .. }) = &linked {
+            self.objects.delete(&unfinished).await?;
+        }
+        linked
+    }
+
+    /// Takes over a file that is there: its name tells that it has the same items. Whoever has written it to a folder may
+    /// have ended before its name was on the disk.
+    async fn take_over(&self, path: &ObjectPath) -> Result<(), SinkError> {
+        let Some(root) = self.folder.clone() else {
+            return Ok(());
+        };
+        let file = root.join(path.as_ref());
+        let synced = task::blocking(move || {
+            let folders = file.ancestors().skip(1);
+            let mut folders = folders.take_while(|folder| folder.starts_with(&root));
+            folders.try_for_each(|folder| std::fs::File::open(folder)?.sync_all())
+        });
+        let synced = synced.await;
+        let synced = synced.unwrap_or_else(|stopping| Err(std::io::Error::other(stopping)));
+        synced.map_err(|error| {
+            SinkError::of_file(
+                "sync the folder of",
+                format!("{}/{path}", self.shown),
+                error,
+            )
+        })
+    }
+
+    /// Removes a file; succeeds if there is none.
+    pub(crate) async fn remove(&self, path: &ObjectPath) -> Result<(), SinkError> {
+        match self.objects.delete(path).await {
+            Ok(()) | Err(ObjectError::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.failed("remove", path, error)),
+        }
+    }
+
+    /// Writes a file and removes it.
+    pub(crate) async fn try_out(&self) -> Result<(), SinkError> {
+        let path = ObjectPath::from(format!(".crawler-check-{}", std::process::id()));
+        let options = PutOptions::from(PutMode::Create);
+        match self.objects.put_opts(&path, "check".into(), options).await {
+            // An earlier check was killed.
+            Ok(_) | Err(ObjectError::AlreadyExists { .. }) => self.remove(&path).await,
+            Err(error) => Err(self.failed("write", &path, error)),
+        }
+    }
+
+    /// Returns the error of an operation on a file, such as "write". Another try may succeed.
+    fn failed(&self, doing: &str, path: &ObjectPath, source: ObjectError) -> SinkError {
+        SinkError::Retry {
+            message: format!("cannot {doing} {}/{path}", self.shown),
+            source: Some(source.into()),
+        }
+    }
+}

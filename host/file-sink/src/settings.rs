@@ -1,0 +1,154 @@
+//! Settings of files of items, and the ranges that their numbers have.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::partition::Partition;
+
+/// Format of the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Items with their envelopes, one JSON object a line.
+    Lines,
+    /// Tables of text, as in RFC 4180.
+    Csv,
+    /// Tables in columns, compressed with Zstandard.
+    Parquet,
+}
+
+impl Format {
+    const ALL: [Self; 3] = [Self::Lines, Self::Csv, Self::Parquet];
+
+    /// Returns the name of the format, which is the ending of its files, too.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Format::Lines => "jsonl",
+            Format::Csv => "csv",
+            Format::Parquet => "parquet",
+        }
+    }
+
+    /// Returns the media type of the files.
+    pub(crate) fn media_type(self) -> &'static str {
+        match self {
+            Format::Lines => "application/x-ndjson",
+            Format::Csv => "text/csv; charset=utf-8; header=present",
+            Format::Parquet => "application/vnd.apache.parquet",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Format {
+    type Err = FormatError;
+
+    fn from_str(text: &str) -> Result<Self, FormatError> {
+        let known = Self::ALL.into_iter().find(|format| format.as_str() == text);
+        known.ok_or_else(|| FormatError(text.to_owned()))
+    }
+}
+
+/// Name that is no format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no format: there are jsonl, csv and parquet")]
+pub struct FormatError(String);
+
+/// Settings of files of items.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSettings {
+    /// Format of the files.
+    pub format: Format,
+    /// Template of the folders that files are put into.
+    pub partition: Partition,
+    /// Size in bytes of the items at which files are written. A single item may be larger.
+    pub max_file_bytes: u64,
+    /// Time for which items gather until smaller files are written.
+    pub max_wait: Duration,
+}
+
+impl Default for FileSettings {
+    fn default() -> Self {
+        Self {
+            format: Format::Lines,
+            partition: Partition::default(),
+            max_file_bytes: 64 << 20,
+            max_wait: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Fault of a setting.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is {value}; it goes from {least} to {most}")]
+pub struct SettingError {
+    name: &'static str,
+    value: String,
+    least: &'static str,
+    most: &'static str,
+}
+
+impl FileSettings {
+    /// Checks that all numbers are in their ranges.
+    ///
+    /// # Errors
+    ///
+    /// Names the first setting that is out of its range.
+    pub fn check(&self) -> Result<(), SettingError> {
+        if !(64 << 10..=128 << 20).contains(&self.max_file_bytes) {
+            return Err(SettingError {
+                name: "max-file",
+                value: self.max_file_bytes.to_string(),
+                least: "64KiB",
+                most: "128MiB",
+            });
+        }
+        if self.max_wait > Duration::from_secs(3_600) {
+            return Err(SettingError {
+                name: "max-wait",
+                value: humantime::format_duration(self.max_wait).to_string(),
+                least: "0s",
+                most: "1h",
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_is_known_by_its_name() {
+        for format in Format::ALL {
+            assert_eq!(format.to_string().parse(), Ok(format));
+        }
+        let error = "xml".parse::<Format>().unwrap_err();
+        let why = "\"xml\" is no format: there are jsonl, csv and parquet";
+        assert_eq!(error.to_string(), why);
+    }
+
+    #[test]
+    fn a_number_out_of_its_range_is_named() {
+        let default = FileSettings::default();
+        default.check().unwrap();
+        let small = FileSettings {
+            max_file_bytes: 1,
+            ..default.clone()
+        };
+        let error = small.check().unwrap_err().to_string();
+        assert_eq!(error, "max-file is 1; it goes from 64KiB to 128MiB");
+        let slow = FileSettings {
+            max_wait: Duration::from_secs(7_200),
+            ..default
+        };
+        let error = slow.check().unwrap_err().to_string();
+        assert_eq!(error, "max-wait is 2h; it goes from 0s to 1h");
+    }
+}
