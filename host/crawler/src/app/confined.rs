@@ -202,7 +202,7 @@ fn allow_data(access: &mut PathAccess, data: &str, config: &FileConfig) -> anyho
         None => access.read.extend(config.data.files()),
     }
     for sink in &config.sinks {
-        access.read.extend(sink.place.files().map(Path::to_owned));
+        access.read.extend(sink.place.files());
         match sink.place.folder() {
             Some(folder) if folder.exists() => access.write.push(folder.to_owned()),
             Some(folder) => {

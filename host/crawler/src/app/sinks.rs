@@ -9,8 +9,9 @@ use anyhow::{Context as _, anyhow};
 use async_trait::async_trait;
 
 use crate::cli::Failure;
-use crate::config::{DatabaseConfig, SinkConfig, SinkPlace};
-use crawler_data::DataRoot;
+use crate::config::{DatabaseConfig, FilesConfig, SinkConfig, SinkPlace};
+use crawler_data::{Bucket, DataPlace, DataRoot};
+use crawler_file_sink::FileSinks;
 use crawler_model::plugin::Schema;
 use crawler_model::resource::ResourceSpec;
 use crawler_model::settings::SinkName;
@@ -53,10 +54,11 @@ pub(super) fn sinks(
     }))
 }
 
-/// Refuses a declared folder in the data root or above it: each would take files of the other for its own.
+/// Refuses a declared folder or prefix in the data root or above it: each would take files of the other for its own.
 pub(super) fn check_folders(data: &DataRoot, declared: &[SinkConfig]) -> Result<(), Failure> {
-    let Some(root) = data.folder() else {
-        return Ok(());
+    let root = match data.place() {
+        DataPlace::Folder(root) => root,
+        DataPlace::Bucket(root) => return check_prefixes(root, declared),
     };
     let (shown, root) = (root.display(), real(root));
     for sink in declared {
@@ -69,6 +71,28 @@ pub(super) fn check_folders(data: &DataRoot, declared: &[SinkConfig]) -> Result<
             return Err(Failure::new(
                 format!("folder {folder} of sink {name} is in the data root {shown}, or above it"),
                 format!("name another folder in url of [sink.{name}]"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a declared prefix in the bucket of the data root that is in the data root or above it.
+fn check_prefixes(root: &Bucket, declared: &[SinkConfig]) -> Result<(), Failure> {
+    for sink in declared {
+        let SinkPlace::Files(files) = &sink.place else {
+            continue;
+        };
+        let DataPlace::Bucket(own) = &files.place else {
+            continue;
+        };
+        let is_same = own.provider == root.provider && own.name == root.name;
+        let (prefix, of_root) = (&own.prefix, &root.prefix);
+        if is_same && (prefix.prefix_matches(of_root) || of_root.prefix_matches(prefix)) {
+            let name = &sink.name;
+            return Err(Failure::new(
+                format!("{own} of sink {name} is in the data root {root}, or above it"),
+                format!("name another prefix in url of [sink.{name}]"),
             ));
         }
     }
@@ -111,10 +135,27 @@ pub(super) fn declared_sink(config: &SinkConfig) -> anyhow::Result<Arc<dyn Check
             };
             Ok(Arc::new(ExportedLines::new(folder.clone(), settings)))
         }
+        SinkPlace::Files(files) => {
+            let sinks = partitioned(files);
+            let sinks = sinks.with_context(|| format!("sink {} cannot be used", config.name))?;
+            Ok(Arc::new(sinks))
+        }
         SinkPlace::Database(database) => {
             let sinks = tables(database);
             let sinks = sinks.with_context(|| format!("sink {} cannot be used", config.name))?;
             Ok(Arc::new(sinks))
+        }
+    }
+}
+
+fn partitioned(config: &FilesConfig) -> anyhow::Result<FileSinks> {
+    let settings = config.settings.clone();
+    match &config.place {
+        DataPlace::Folder(folder) => Ok(FileSinks::in_folder(folder.clone(), settings)?),
+        DataPlace::Bucket(bucket) => {
+            let remote = config.remote().map_err(|why| anyhow!(why))?;
+            let objects = remote.objects(bucket)?;
+            Ok(FileSinks::in_bucket(objects, bucket.to_string(), settings)?)
         }
     }
 }
@@ -398,6 +439,69 @@ mod tests {
                 .await
                 .unwrap();
             assert_eq!(row.get::<String, usize>(0), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn declared_files_have_the_fields_that_are_chosen() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["data", "out"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let data = DataRoot::open(folder.path().join("data").to_str().unwrap()).unwrap();
+        let out = folder.path().join("out");
+        let text = format!(
+            "[sink.out]\nurl = 'file://{}'\nformat = 'csv'\npartition = '{{kind}}'\n\
+             only = ['kind=book']\nfields = ['b=c']\n",
+            out.display()
+        );
+        let declared = declared(folder.path(), &text);
+        let sinks = sinks(&data, PartSettings::default(), &declared, String::new()).unwrap();
+        let json_schema = r#"{"properties": {"a": {}, "b": {"type": "integer"}}}"#;
+        let delivery = Delivery {
+            schemas: vec![Schema {
+                name: "book".to_owned(),
+                json_schema: json_schema.to_owned(),
+            }],
+            ..delivery("out")
+        };
+        let mut sink = sinks.open(&delivery).await.unwrap();
+        let items = [record("page"), record("book"), record("page")];
+        for n_items in [0, 0, 3] {
+            assert_eq!(sink.write(0, &items).await.unwrap().n_items, n_items);
+        }
+        let mut files = std::fs::read_dir(out.join("book")).unwrap();
+        let text = std::fs::read_to_string(files.next().unwrap().unwrap().path()).unwrap();
+        assert_eq!(
+            text,
+            "_key,_resource,_kind,_url,_run,_at,c,_rest\r\n\
+             key-of-book,books,book,http://a.test/,1,1970-01-01T00:00:00.007Z,2,\r\n"
+        );
+        assert!(files.next().is_none() && !out.join("page").exists());
+    }
+
+    #[test]
+    fn a_prefix_in_the_data_root_or_above_it_is_refused() {
+        let remote = crawler_data::RemoteSettings::default();
+        let data = DataRoot::open_with("s3://bucket/a/root", &remote).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let check = |url: &str| {
+            let text = format!("[sink.out]\nurl = '{url}'\n");
+            check_folders(&data, &declared(folder.path(), &text))
+        };
+        for url in ["s3://bucket", "s3://bucket/a", "s3://bucket/a/root/items"] {
+            let error = check(url).unwrap_err();
+            let why =
+                format!("{url} of sink out is in the data root s3://bucket/a/root, or above it");
+            assert_eq!(error.what, why);
+        }
+        for url in [
+            "s3://other",
+            "gs://bucket",
+            "s3://bucket/a/roots",
+            "s3://bucket/b",
+        ] {
+            check(url).unwrap();
         }
     }
 

@@ -84,6 +84,22 @@ pub(super) const KEYS: [&str; 17] = [
     "cache-size",
 ];
 
+/// Keys that are about the access to a bucket, which buckets of sinks have as well.
+pub(super) const ACCESS_KEYS: [&str; 12] = [
+    "endpoint",
+    "region",
+    "profile",
+    "access-key",
+    "secret-key-file",
+    "secret-key-env",
+    "service-account-file",
+    "account",
+    "account-key-file",
+    "account-key-env",
+    "request-timeout",
+    "retry-timeout",
+];
+
 /// Parses a time that is at least `least` and at most `most`.
 fn time_within(key: &str, text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
     let parsed = time(key, text)?;

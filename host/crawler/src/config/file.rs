@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(folder.place.folder(), Some(Path::new("/srv/items")));
         assert_eq!(database.name.as_str(), "warehouse");
         let secret = Path::new("/etc/crawler/sink/warehouse");
-        assert_eq!(database.place.files().collect::<Vec<_>>(), [secret]);
+        assert_eq!(database.place.files(), [secret]);
         let at = |texts: &[&str]| texts.iter().map(|ip| ip.parse().unwrap()).collect();
         let hosts = [
             ("shop.example".to_owned(), at(&["10.0.0.7"])),

@@ -7,13 +7,16 @@ use serde::Deserialize;
 use url::Url;
 
 use super::fetch::values::some_bytes;
+use crawler_data::DataPlace;
 use crawler_model::settings::SinkName;
 use crawler_sink::lines::LineSettings;
 use crawler_sink::selection::{Condition, FieldChoice, Selection, SelectionError};
 
 mod database;
+mod files;
 
 pub use database::DatabaseConfig;
+pub use files::FilesConfig;
 
 /// Largest number of declared sinks.
 const MAX_SINKS: usize = 32;
@@ -35,7 +38,7 @@ impl SinkConfig {
     /// Returns the fields by which rows of a kind are identified.
     pub fn keys(&self) -> BTreeMap<String, Vec<String>> {
         match &self.place {
-            SinkPlace::Folder { .. } => BTreeMap::new(),
+            SinkPlace::Folder { .. } | SinkPlace::Files(_) => BTreeMap::new(),
             SinkPlace::Database(database) => database.settings.keys.clone(),
         }
     }
@@ -61,6 +64,8 @@ pub enum SinkPlace {
         /// Size in bytes beyond which the next file follows.
         max_file_bytes: u64,
     },
+    /// Files in partitions, in a folder of this machine or in a bucket.
+    Files(Box<FilesConfig>),
     /// Tables of a database.
     Database(Box<DatabaseConfig>),
 }
@@ -70,6 +75,7 @@ impl SinkPlace {
     pub fn kind(&self) -> &'static str {
         match self {
             SinkPlace::Folder { .. } => "lines",
+            SinkPlace::Files(files) => files.settings.format.as_str(),
             SinkPlace::Database(_) => "tables",
         }
     }
@@ -78,6 +84,7 @@ impl SinkPlace {
     pub fn shown(&self) -> String {
         match self {
             SinkPlace::Folder { folder, .. } => folder.display().to_string(),
+            SinkPlace::Files(files) => files.place.to_string(),
             SinkPlace::Database(database) => database.shown().to_owned(),
         }
     }
@@ -86,6 +93,16 @@ impl SinkPlace {
     pub fn own_folder(&self) -> Option<&Path> {
         match self {
             SinkPlace::Folder { folder, .. } => Some(folder),
+            SinkPlace::Files(files) => files.folder(),
+            SinkPlace::Database(_) => None,
+        }
+    }
+
+    /// Returns the folder or bucket that is for the files of this sink alone.
+    fn own_place(&self) -> Option<DataPlace> {
+        match self {
+            SinkPlace::Folder { folder, .. } => Some(DataPlace::Folder(folder.clone())),
+            SinkPlace::Files(files) => Some(files.place.clone()),
             SinkPlace::Database(_) => None,
         }
     }
@@ -94,6 +111,7 @@ impl SinkPlace {
     pub fn folder(&self) -> Option<&Path> {
         match self {
             SinkPlace::Folder { folder, .. } => Some(folder),
+            SinkPlace::Files(files) => files.folder(),
             SinkPlace::Database(database) => database.folder(),
         }
     }
@@ -101,18 +119,18 @@ impl SinkPlace {
     /// Returns the place of the secret that the sink has, in words.
     pub fn secret_place(&self) -> Option<String> {
         match self {
-            SinkPlace::Folder { .. } => None,
+            SinkPlace::Folder { .. } | SinkPlace::Files(_) => None,
             SinkPlace::Database(database) => database.password_place(),
         }
     }
 
     /// Returns the files that the sink reads, such as the one with its password.
-    pub fn files(&self) -> impl Iterator<Item = &Path> {
-        let database = match self {
-            SinkPlace::Folder { .. } => None,
-            SinkPlace::Database(database) => Some(database),
-        };
-        database.into_iter().flat_map(|database| database.files())
+    pub fn files(&self) -> Vec<PathBuf> {
+        match self {
+            SinkPlace::Folder { .. } => Vec::new(),
+            SinkPlace::Files(files) => files.files(),
+            SinkPlace::Database(database) => database.files().map(Path::to_owned).collect(),
+        }
     }
 }
 
@@ -126,6 +144,9 @@ pub(super) struct SinkTable {
     #[serde(default)]
     fields: Vec<String>,
     max_file: Option<String>,
+    format: Option<String>,
+    partition: Option<String>,
+    bucket: Option<toml::Table>,
     password_file: Option<PathBuf>,
     password_env: Option<String>,
     table: Option<String>,
@@ -171,9 +192,15 @@ impl SinkTable {
         }
     }
 
-    /// Returns the first key that only a folder has.
+    /// Returns the first key that only a folder or a bucket has.
     fn key_of_folder(&self) -> Option<&'static str> {
-        self.max_file.is_some().then_some("max-file")
+        let keys = [
+            ("max-file", self.max_file.is_some()),
+            ("format", self.format.is_some()),
+            ("partition", self.partition.is_some()),
+        ];
+        let set = keys.into_iter().find(|(_, is_set)| *is_set);
+        set.map(|(key, _)| key)
     }
 
     /// Returns the first key that only a database has.
@@ -186,7 +213,6 @@ impl SinkTable {
             ("keys", self.keys.is_some()),
             ("batch-items", self.batch_items.is_some()),
             ("batch-bytes", self.batch_bytes.is_some()),
-            ("max-wait", self.max_wait.is_some()),
             ("timeout", self.timeout.is_some()),
             ("connections", self.connections.is_some()),
         ];
@@ -210,24 +236,26 @@ pub(super) fn check_place(
 ) -> Result<SinkConfig, String> {
     let name = &sink.name;
     for other in others {
-        match (&other.place, &sink.place) {
-            (SinkPlace::Folder { folder, .. }, SinkPlace::Folder { folder: own, .. })
-                if folder == own =>
-            {
-                return Err(format!(
-                    "sink {name}: its folder is that of sink {}; each needs one of its own",
-                    other.name
-                ));
-            }
-            (SinkPlace::Database(database), SinkPlace::Database(own))
-                if database.has_tables_of(own) =>
-            {
-                return Err(format!(
-                    "sink {name}: its tables are those of sink {}; give it another template with table",
-                    other.name
-                ));
-            }
-            _ => {}
+        if let Some(place) = sink.place.own_place()
+            && other.place.own_place().as_ref() == Some(&place)
+        {
+            let what = match place {
+                DataPlace::Folder(_) => "folder",
+                DataPlace::Bucket(_) => "prefix",
+            };
+            return Err(format!(
+                "sink {name}: its {what} is that of sink {}; each needs one of its own",
+                other.name
+            ));
+        }
+        if let (SinkPlace::Database(database), SinkPlace::Database(own)) =
+            (&other.place, &sink.place)
+            && database.has_tables_of(own)
+        {
+            return Err(format!(
+                "sink {name}: its tables are those of sink {}; give it another template with table",
+                other.name
+            ));
         }
     }
     if let SinkPlace::Database(own) = &mut sink.place {
@@ -256,43 +284,69 @@ fn selection(only: &[String], fields: &[String]) -> Result<Selection, SelectionE
 /// Parses the destination of a sink. Its URL is not quoted, because it may hold a secret.
 fn place(table: SinkTable, folder: &Path) -> Result<SinkPlace, String> {
     let url = Url::parse(&table.url).map_err(|error| format!("its url is no URL: {error}"))?;
+    let of_database = table.key_of_database();
     match url.scheme() {
-        "file" => match table.key_of_database() {
-            None => lines(&url, &table.url, table.max_file),
-            Some(key) => Err(format!(
-                "{key} is for a database, and its url names a folder"
-            )),
-        },
-        "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => match table.key_of_folder() {
-            None => {
-                let database = database::database(&url, table, folder)?;
-                Ok(SinkPlace::Database(Box::new(database)))
+        scheme @ ("file" | "s3" | "gs" | "az") => {
+            let is_folder = scheme == "file";
+            if let Some(key) = of_database {
+                let what = if is_folder { "folder" } else { "bucket" };
+                return Err(format!(
+                    "{key} is for a database, and its url names a {what}"
+                ));
             }
-            Some(key) => Err(format!(
-                "{key} is for a folder, and its url names a database"
-            )),
-        },
+            let files = match is_folder {
+                true if !files::is_wanted(&table)? => return lines(&url, table),
+                true => files::in_folder(&url, table)?,
+                false => files::in_bucket(&url, table, folder)?,
+            };
+            Ok(SinkPlace::Files(Box::new(files)))
+        }
+        "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => {
+            if let Some(key) = table.key_of_folder() {
+                return Err(format!(
+                    "{key} is for a folder, and its url names a database"
+                ));
+            }
+            if table.bucket.is_some() {
+                return Err("bucket is for a bucket, and its url names a database".to_owned());
+            }
+            let database = database::database(&url, table, folder)?;
+            Ok(SinkPlace::Database(Box::new(database)))
+        }
         scheme => Err(format!(
-            "its url begins with file:///, sqlite:, postgres:// or mysql://, not with {scheme}:"
+            "its url begins with file:///, s3://, sqlite:, postgres:// or mysql://, not with {scheme}:"
         )),
     }
 }
 
+/// Parses a sink of line files.
+fn lines(url: &Url, table: SinkTable) -> Result<SinkPlace, String> {
+    if table.max_wait.is_some() {
+        let why = "max-wait is for a database, or for files with a partition; add partition, or leave it out";
+        return Err(why.to_owned());
+    }
+    if table.bucket.is_some() {
+        return Err("bucket is for a bucket, and its url names a folder".to_owned());
+    }
+    let default = LineSettings::default().max_file_bytes;
+    let max_file = table.max_file.as_ref();
+    let max_file = max_file.map(|text| max_file_bytes(text)).transpose()?;
+    Ok(SinkPlace::Folder {
+        folder: folder_of(url, &table.url)?,
+        max_file_bytes: max_file.unwrap_or(default),
+    })
+}
+
 /// Parses the URL of a folder, whose text tells forms apart that a parsed URL does not.
-fn lines(url: &Url, text: &str, max_file: Option<String>) -> Result<SinkPlace, String> {
+fn folder_of(url: &Url, text: &str) -> Result<PathBuf, String> {
     let has_path = text.starts_with("file:///");
     let is_plain = has_path && url.query().is_none() && url.fragment().is_none();
     let folder = url.to_file_path().ok().filter(|_| is_plain);
     let folder = folder.ok_or("its url is file:///, and the path of a folder")?;
-    if folder.parent().is_none() {
-        return Err("its url names /; name a folder in it".to_owned());
+    match folder.parent() {
+        Some(_) => Ok(folder),
+        None => Err("its url names /; name a folder in it".to_owned()),
     }
-    let default = LineSettings::default().max_file_bytes;
-    let max_file = max_file.map(|text| max_file_bytes(&text)).transpose()?;
-    Ok(SinkPlace::Folder {
-        folder,
-        max_file_bytes: max_file.unwrap_or(default),
-    })
 }
 
 fn max_file_bytes(text: &str) -> Result<u64, String> {
@@ -349,7 +403,7 @@ mod tests {
             ),
             (
                 "url = 'ftp://user:T0KEN@a.test/'".to_owned(),
-                "sink out: its url begins with file:///, sqlite:, postgres:// or mysql://, not with ftp:",
+                "sink out: its url begins with file:///, s3://, sqlite:, postgres:// or mysql://, not with ftp:",
             ),
             (
                 "url = 'file:srv'".to_owned(),
