@@ -3,7 +3,7 @@
 //! own, have names too.
 
 /// Parts that the tests of `tests/run` need. `.ci/run` demands all of them.
-pub const OF_TESTS: [&str; 32] = [
+pub const OF_TESTS: [&str; 33] = [
     "by-hand",
     "cargo-deny",
     "chromium",
@@ -12,6 +12,7 @@ pub const OF_TESTS: [&str; 32] = [
     "compose-spec",
     "confinement",
     "declarative",
+    "duckdb",
     "etcd",
     "first-crawl",
     "grpcio",

@@ -66,9 +66,17 @@ fn the_crash_soak_loses_nothing_and_repeats_little() {
     let home = Home::new();
     let started = Instant::now();
 
-    let out = home.path().join("out");
-    std::fs::create_dir(&out).expect("the home is new");
-    let declared = format!("[sink.out]\nurl = \"file://{}\"\n", out.display());
+    let [out, parts] = ["out", "parts"].map(|name| {
+        let folder = home.path().join(name);
+        std::fs::create_dir(&folder).expect("the home is new");
+        folder
+    });
+    let declared = format!(
+        "[sink.out]\nurl = \"file://{}\"\n\n\
+         [sink.parts]\nurl = \"file://{}\"\npartition = \"{{kind}}/dt={{date}}\"\nmax-wait = \"200ms\"\n",
+        out.display(),
+        parts.display()
+    );
     home.write("crawler.toml", &declared);
     let up = Up::start(&home, &[]);
     up.ok([
@@ -77,7 +85,7 @@ fn the_crash_soak_loses_nothing_and_repeats_little() {
         &guests::guest("puppet").display().to_string(),
     ]);
     let concurrency = format!("--concurrency={CONCURRENCY}");
-    let sinks = "--sink=lines,out";
+    let sinks = "--sink=lines,out,parts";
     let add = [
         "resource",
         "add",
@@ -150,6 +158,8 @@ fn the_crash_soak_loses_nothing_and_repeats_little() {
     check_items(&closure, &items);
     // A program that reads the folder knows no marks, and sees each item once all the same.
     check_items(&closure, &items_below(&out));
+    // So does one that reads files in partitions.
+    check_items(&closure, &items_below(&parts));
     assert_eq!(account.again_in_one_life, Vec::<String>::new());
     assert!(
         moments.iter().all(|answered| *answered < n_pages),
@@ -204,11 +214,16 @@ fn check_items(closure: &Closure, lines: &str) {
     assert_same(&found, &closure.items(), "items");
 }
 
-/// Returns the items of the records in all files below a folder, each in a line.
+/// Returns the items of the records in all files below a folder, each in a line. Like readers of tables, it skips hidden
+/// folders.
 fn items_below(folder: &Path) -> String {
     let mut items = String::new();
     for entry in std::fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
+        let entry = entry.expect("an entry");
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let path = entry.path();
         if path.is_dir() {
             items.push_str(&items_below(&path));
             continue;

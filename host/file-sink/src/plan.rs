@@ -21,7 +21,7 @@ const KEY: &str = "files";
 /// Largest number of items of a write.
 pub(crate) const MAX_ITEMS: usize = 50_000;
 /// Largest number of files of a write. Items of a further folder are for the next one.
-pub(crate) const MAX_FILES: usize = 64;
+const MAX_FILES: usize = 64;
 /// Number of digits of an item's number, with leading zeros: names sort in the order of the items.
 const DIGITS: usize = 20;
 /// Number of bytes of the digest in a name.

@@ -96,6 +96,18 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
             "2: c.toml:1: sink db: timeout is 1h; it goes from 1s to 10m",
         ),
         (
+            "[sink.out]\nurl = 'file:///srv'\nformat = 'xml'\n",
+            r#"2: c.toml:1: sink out: format "xml" is no format: there are jsonl, csv and parquet"#,
+        ),
+        (
+            "[sink.out]\nurl = 's3://b/items'\npartition = '../{kind}'\n",
+            r#"2: c.toml:1: sink out: partition "../{kind}" is no template of folders: ".." begins with a character with which readers skip files"#,
+        ),
+        (
+            "[sink.out]\nurl = 's3://b/items'\nmax-file = '1GiB'\n",
+            "2: c.toml:1: sink out: max-file is 1073741824; it goes from 64KiB to 128MiB",
+        ),
+        (
             "[sink.out]\nurl = 'file:///srv'\nonly = ['book']\n",
             r#"2: c.toml:1: sink out: a condition is kind=NAME, not "book""#,
         ),

@@ -14,6 +14,7 @@ mod declared;
 mod devtools;
 mod doctor;
 mod events;
+mod file_sinks;
 mod files;
 mod first_week;
 mod frontier;

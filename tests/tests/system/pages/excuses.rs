@@ -18,7 +18,7 @@ const NODES: &str = "machines of the reader's own; tests/tests/cluster/joining.r
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
-const EXCUSES: [(&str, &str, &str); 43] = [
+const EXCUSES: [(&str, &str, &str); 44] = [
     (
         "host/docs/src/operate/logs.md",
         "$ crawler worker --log-file /var/log/crawler/worker.log --log-format json",
@@ -69,6 +69,11 @@ const EXCUSES: [(&str, &str, &str); 43] = [
         "host/docs/src/guide/sinks.md",
         "$ crawler resource update books --sink lines,books-only",
         "a sink and a crawl of the reader's own; tests/crash_soak.rs crawls to such a sink",
+    ),
+    (
+        "host/docs/src/guide/file-sinks.md",
+        "$ crawler sink check lake",
+        "a bucket and a crawl of the reader's own; tests/tests/system/file_sinks.rs crawls to such files",
     ),
     (
         "host/docs/src/guide/sql.md",
