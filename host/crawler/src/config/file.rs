@@ -433,11 +433,12 @@ mod tests {
         assert_eq!((chat.name.as_str(), config.webhooks.len()), ("chat", 1));
         let files: Vec<&Path> = chat.secret_files().collect();
         assert_eq!(files, [Path::new("/etc/crawler/webhook/chat")]);
-        let [folder, database] = &config.sinks[..] else {
+        let [folder, lake, database] = &config.sinks[..] else {
             panic!("{:?}", config.sinks);
         };
         assert_eq!(folder.name.as_str(), "books-only");
         assert_eq!(folder.place.folder(), Some(Path::new("/srv/items")));
+        assert_eq!(lake.place.shown(), "s3://lake/items");
         assert_eq!(database.name.as_str(), "warehouse");
         let secret = Path::new("/etc/crawler/sink/warehouse");
         assert_eq!(database.place.files(), [secret]);
