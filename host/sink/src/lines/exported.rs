@@ -68,6 +68,10 @@ impl CheckSink for ExportedLines {
 async fn cut_to_marks(folder: &Path, marks: Vec<SinkMark>) -> Result<(), SinkError> {
     let shard = folder.to_owned();
     blocking(folder, move || {
+        // A sink of this name may have been of another kind, before a change of the config file.
+        let is_of_file =
+            |mark: &SinkMark| names::parse_file(&String::from_utf8_lossy(&mark.key)).is_some();
+        let marks: Vec<SinkMark> = marks.into_iter().filter(is_of_file).collect();
         for mark in LineMark::decode_all(&marks, &shard)? {
             let path = shard.join(names::file(mark.file.storage_epoch, mark.file.n));
             match truncate::cut_if_longer(&path, mark.length) {
@@ -241,6 +245,18 @@ mod tests {
         assert_eq!(other.unwrap(), "not ours");
         fs::remove_file(bench.path("1-0.jsonl")).unwrap();
         assert_eq!(bench.read(), keys(2..3));
+    }
+
+    #[tokio::test]
+    async fn marks_of_another_kind_of_sink_are_passed_over() {
+        let mut bench = Bench::new(1 << 20);
+        bench.marks.push(SinkMark {
+            key: "files".into(),
+            value: "of a sink that was there before".into(),
+        });
+        let mut sink = bench.open(1).await;
+        bench.write(&mut sink, &records(0..2)).await;
+        assert_eq!(bench.read(), keys(0..2));
     }
 
     #[tokio::test]
