@@ -107,11 +107,12 @@ impl OpenPlace {
         linked
     }
 
-    /// Takes over a file that is there: its name tells that it has the same items. Whoever has written it to a folder may
-    /// have ended before its name was on the disk.
+    /// Takes over a file that is there: its name tells that it has the same items. A bucket may refuse a write because of
+    /// another one that is not done yet, and whoever has written to a folder may have ended before the name was on the disk.
     async fn take_over(&self, path: &ObjectPath) -> Result<(), SinkError> {
         let Some(root) = self.folder.clone() else {
-            return Ok(());
+            let found = self.objects.head(path).await;
+            return found.map(drop).map_err(|e| self.failed("find", path, e));
         };
         let file = root.join(path.as_ref());
         let synced = task::blocking(move || {

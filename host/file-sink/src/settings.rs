@@ -77,7 +77,7 @@ impl Default for FileSettings {
         Self {
             format: Format::Lines,
             partition: Partition::default(),
-            max_file_bytes: 64 << 20,
+            max_file_bytes: 32 << 20,
             max_wait: Duration::from_secs(60),
         }
     }

@@ -14,6 +14,8 @@ use crawler_model::frontier::SinkMark;
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::Schema;
 
+mod bucket;
+
 pub(crate) fn record(n: u32, json: &str) -> ItemRecord {
     ItemRecord {
         key: ItemKey(format!("key-{n}")),
