@@ -81,6 +81,8 @@
 //! | items that wait for the slowest sink | 100 000 a shard, and 256 MiB over all shards | the sink; no page is taken meanwhile | `--max-undelivered` | `no_page_is_taken_while_the_outbox_is_full_before_and_after_an_opening`, `no_page_is_taken_until_the_sink_has_caught_up`, `f33_a_slow_sink_pauses_the_crawl_at_its_bound` |
 //! | positions of sinks in a frontier | 8, one small record each | an opening after the resource has lost the sink | `--sink` | `a_sink_that_is_gone_holds_nothing_back` |
 //! | items in the folder of a declared sink | none; files of 256 MiB each | whoever uses them | `max-file` of `[sink.NAME]` | `a_batch_larger_than_a_file_is_written_into_the_next` |
+//! | files of a sink in partitions | none; up to 64 for each write, which has 32 MiB of items | whoever uses them | `max-file` and `max-wait` of `[sink.NAME]` | `a_plan_ends_at_its_bounds` |
+//! | plan of a write to files in partitions, in a frontier | one record for each such sink, with 64 paths at most | with the frontier | none | `a_plan_ends_at_its_bounds` |
 //! | rows in the tables of a declared database | none: one for each item, or for each value of its `keys` | whoever uses them | `keys` of `[sink.NAME]` | `the_newest_version_wins_in_any_order` |
 //! | links for other shards | those of the present run; 100 000 of a shard may wait | the shard they are for; the same sweep; no page is taken meanwhile | none | `links_of_earlier_runs_go_when_a_run_begins_and_numbers_begin_anew`, `no_page_is_taken_while_too_many_links_wait_before_and_after_an_opening` |
 //! | record of who did what | its setting, and half a megabyte more for each master | the master whose part is full | `--audit-size` | `the_record_stays_within_its_bound` |
