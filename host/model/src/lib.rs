@@ -6,6 +6,7 @@
 pub mod accept_status;
 pub mod access;
 pub mod canonical;
+pub mod changes;
 mod counts;
 pub mod crawl;
 pub mod event;

@@ -69,6 +69,24 @@ impl ResourceSpec {
             why: format!("is no list of labels: {e}"),
         })
     }
+
+    /// Refuses a comparison of items from run to run that could not be right: the items of one key may come from
+    /// pages of different shards, and pages that are skipped give no items.
+    pub fn check_changes(&self) -> Result<(), SettingError> {
+        let (n, shards) = (self.crawl.changes(), self.placement.shards);
+        let why = match self.crawl.unchanged() {
+            _ if n == 0 => return Ok(()),
+            _ if shards > 1 => format!(
+                "is {n}, and the resource has {shards} shards, which do not know each other's items; set --shards 1, or set changes to 0"
+            ),
+            Unchanged::Skip => format!(
+                "is {n}, and setting unchanged is skip: items of skipped pages would be told as removed; set unchanged to parse, or changes to 0"
+            ),
+            Unchanged::Parse => return Ok(()),
+        };
+        let setting = "changes";
+        Err(SettingError { setting, why })
+    }
 }
 
 /// Field of a spec that only a new run can take.
@@ -350,6 +368,35 @@ mod tests {
         assert_eq!(
             spec.check_labels().unwrap_err().to_string(),
             "setting labels is no list of labels: there are 33 labels; at most 32 are allowed"
+        );
+    }
+
+    #[test]
+    fn changes_are_refused_where_they_could_not_be_right() {
+        let check = |changes: u32, shards: u32, unchanged: Unchanged, refusal: &str| {
+            let spec = r#"{"name":"books","plugin":"books"}"#;
+            let mut spec: ResourceSpec = serde_json::from_str(spec).unwrap();
+            spec.crawl.changes = Some(changes);
+            spec.crawl.unchanged = Some(unchanged);
+            spec.placement.shards = shards;
+            let found = spec.check_changes().map_err(|e| e.to_string());
+            assert_eq!(found.err().unwrap_or_default(), refusal);
+        };
+        check(30, 1, Unchanged::Parse, "");
+        check(0, 4, Unchanged::Skip, "");
+        check(
+            30,
+            4,
+            Unchanged::Parse,
+            "setting changes is 30, and the resource has 4 shards, which do not know each other's items; \
+             set --shards 1, or set changes to 0",
+        );
+        check(
+            30,
+            1,
+            Unchanged::Skip,
+            "setting changes is 30, and setting unchanged is skip: items of skipped pages would be told as removed; \
+             set unchanged to parse, or changes to 0",
         );
     }
 

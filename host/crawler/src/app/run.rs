@@ -107,6 +107,13 @@ pub(super) fn checked(options: &RunOptions) -> anyhow::Result<Limits> {
         )
         .into());
     }
+    if options.crawl.changes() > 0 {
+        return Err(Failure::new(
+            "--changes has no meaning for `crawler run`, which knows no items of earlier runs",
+            "leave it out, or crawl with `crawler up`",
+        )
+        .into());
+    }
     Ok(limits)
 }
 

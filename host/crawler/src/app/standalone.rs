@@ -70,6 +70,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     }
     for spec in &config.resources {
         sinks::check_names(spec, &config.sinks)?;
+        check_changes(spec)?;
     }
     let profiles = TaskScope::new();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
@@ -136,6 +137,20 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
             "{n} of {} failed; the log above tells why",
             number(config.resources.len() as u64, "resource")
         ),
+    }
+}
+
+/// Refuses a comparison of items from run to run: only masters read it.
+fn check_changes(spec: &ResourceSpec) -> Result<(), Failure> {
+    match spec.crawl.changes() {
+        0 => Ok(()),
+        n => Err(Failure::new(
+            format!(
+                "resource {} has changes = {n}, which a worker without masters does not keep",
+                spec.name
+            ),
+            "leave it out, or crawl with `crawler up`",
+        )),
     }
 }
 

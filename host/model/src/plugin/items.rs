@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Description;
 
+/// Keyword of a schema that names the field by which an item is known from run to run.
+const KEY: &str = "x-key";
+
 /// The shape of one kind of item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schema {
@@ -25,6 +28,12 @@ impl Schema {
             "" => Ok(None),
             text => JsonSchema::read(text).map(Some),
         }
+    }
+
+    /// Returns the field that holds the key of an item, if the schema names one.
+    pub fn key(&self) -> Option<String> {
+        let schema: serde_json::Value = serde_json::from_str(&self.json_schema).ok()?;
+        schema.get(KEY)?.as_str().map(str::to_owned)
     }
 }
 
@@ -50,9 +59,59 @@ impl Schema {
         let Ok(Some(before)) = self.read() else {
             return Vec::new();
         };
-        match later.read() {
+        let mut changes = match later.read() {
             Ok(Some(after)) => before.differences(&after),
-            Ok(None) | Err(_) => vec!["it may be any object now".to_owned()],
+            Ok(None) | Err(_) => return vec!["it may be any object now".to_owned()],
+        };
+        // Under another key, all items would be told as removed, and as added.
+        if let (Some(key), now) = (self.key(), later.key())
+            && now.as_ref() != Some(&key)
+        {
+            let now = now.map_or("it has none".to_owned(), |now| format!("it is {now:?}"));
+            changes.push(format!("its key was {key:?}, and now {now}"));
         }
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schema(json: &str) -> Schema {
+        Schema {
+            name: "book".to_owned(),
+            json_schema: json.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_schema_names_the_key_of_its_items() {
+        for (json, expected) in [
+            (r#"{"x-key": "isbn"}"#, Some("isbn")),
+            (r#"{"x-key": 1}"#, None),
+            (r#"{"properties": {"x-key": {}}}"#, None),
+            ("", None),
+        ] {
+            assert_eq!(schema(json).key().as_deref(), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn another_key_is_a_change_that_readers_have_to_know() {
+        let (isbn, sku) = (
+            schema(r#"{"x-key": "isbn"}"#),
+            schema(r#"{"x-key": "sku"}"#),
+        );
+        let none = schema("{}");
+        assert_eq!(
+            isbn.changes(&sku),
+            [r#"its key was "isbn", and now it is "sku""#]
+        );
+        assert_eq!(
+            isbn.changes(&none),
+            [r#"its key was "isbn", and now it has none"#]
+        );
+        assert!(isbn.changes(&isbn).is_empty() && none.changes(&sku).is_empty());
     }
 }

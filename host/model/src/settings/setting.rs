@@ -84,6 +84,8 @@ pub enum Applies {
     AtOnce,
     /// From the next time that the frontier is opened.
     Opening,
+    /// From the next run on.
+    Run,
 }
 
 /// Value of a setting in the form that all interfaces can give.
@@ -150,11 +152,12 @@ impl Setting {
 
 impl Applies {
     /// All of these times, in the order in which the book lists them.
-    pub const ALL: [Applies; 4] = [
+    pub const ALL: [Applies; 5] = [
         Applies::Pages,
         Applies::Links,
         Applies::AtOnce,
         Applies::Opening,
+        Applies::Run,
     ];
 
     /// Returns the words of the book, in Markdown.
@@ -172,6 +175,7 @@ impl Applies {
             Applies::Opening => {
                 "when the frontier is opened next, for example after `resource pause` and `resume`"
             }
+            Applies::Run => "when the next run begins",
         }
     }
 }

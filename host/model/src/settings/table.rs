@@ -338,6 +338,16 @@ macro_rules! crawl_settings {
                 help: "What is done with a page that is as the last run saw it: parse it all the same, or skip it with its items and links",
                 book: "`skip`: a new run does not parse pages again that are as the last run saw them",
             }
+            // The rows of a run are at most as many as its items and those of the run before.
+            changes: u32(0) {
+                name: "changes",
+                takes: "N",
+                range: 0..=1_000,
+                example: &["30"],
+                applies: Run,
+                help: "Latest runs whose changes of items are kept, at most 1000; 0: items are not compared from run to run",
+                book: "latest runs whose changes of items are kept ([Changes](../guide/changes.md)), at most 1 000; 0: items are not compared from run to run. For resources with one shard and `--unchanged parse`",
+            }
             scope: list(HostPattern) {
                 name: "scope",
                 takes: "HOST,…",

@@ -20,7 +20,14 @@ const UNBOUNDED: [&str; 7] = [
     "max-disk",
 ];
 /// Settings that name an entry of the config file of workers, or files of a data root: a benchmark has neither.
-const OF_WORKERS: [&str; 5] = ["proxy", "credentials", "sink", "archive", "archive-size"];
+const OF_WORKERS: [&str; 6] = [
+    "proxy",
+    "credentials",
+    "sink",
+    "archive",
+    "archive-size",
+    "changes",
+];
 
 /// Settings that are given.
 #[derive(Debug)]
