@@ -11,6 +11,7 @@
 //! archived    the archive of requests and answers
 //! request     the request for a page
 //! unchanged   pages that are as the last run saw them
+//! changes     the end of a run whose items are compared with earlier ones
 //! verdict     pure: what becomes of an answer, of links, of a rule's errors
 //! termination whether a crawl may end for the time being
 //! drain       the outbox into the sink
@@ -35,6 +36,7 @@
 mod archived;
 pub mod backlog;
 mod called;
+mod changes;
 #[cfg(any(test, feature = "testing"))]
 pub mod doubles;
 mod drain;

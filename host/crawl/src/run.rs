@@ -16,7 +16,7 @@ use super::parts::CrawlParts;
 use super::roots::roots_or_put_back;
 use super::shared::Shared;
 use super::slot::SlotPool;
-use super::{archived, drain, links, pages};
+use super::{archived, changes, drain, links, pages};
 use crawler_fetch::cookies::CookieJar;
 use crawler_fetch::throttle::Requester;
 use crawler_model::scope::RootHosts;
@@ -107,16 +107,27 @@ pub async fn run_to(parts: CrawlParts, sinks: Vec<NamedSink>, stop: Cancellation
         (CrawlEnd::Finished | CrawlEnd::Resting { .. }, Some(early)) => early,
         // The crawl was told to stop while the sink failed: the items wait for the next opening.
         (CrawlEnd::Finished | CrawlEnd::Resting { .. }, None) if !is_delivered => CrawlEnd::Stopped,
-        (CrawlEnd::Finished, None) if shared.parts.frontier.counts().due == 0 => {
-            match shared.parts.frontier.check_empty().await {
-                Ok(()) => CrawlEnd::Finished,
-                Err(error) => CrawlEnd::Frontier(error),
-            }
-        }
+        (CrawlEnd::Finished, None) => finished(&shared, &stop).await,
         (end, _) => end,
     };
     archived::finish(&shared).await;
     end
+}
+
+/// Returns the end of a crawl that has nothing left to fetch or to deliver.
+async fn finished(shared: &Shared, stop: &CancellationToken) -> CrawlEnd {
+    let frontier = &shared.parts.frontier;
+    if frontier.counts().due == 0
+        && let Err(error) = frontier.check_empty().await
+    {
+        return CrawlEnd::Frontier(error);
+    }
+    match changes::finish(frontier, &shared.parts.log, stop).await {
+        Ok(true) => CrawlEnd::Finished,
+        // The next opening of the frontier goes on.
+        Ok(false) => CrawlEnd::Stopped,
+        Err(error) => CrawlEnd::Frontier(error),
+    }
 }
 
 #[cfg(test)]

@@ -52,6 +52,7 @@ async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     };
     frontiers.open(open_options).await.unwrap()
 }

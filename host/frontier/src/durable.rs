@@ -30,6 +30,8 @@
 //! log           lines of the log, written with the statistics
 //! maintenance   in the background: reads URLs in, hears what is durable, forgets idle hosts
 //! outbox        items on their way out
+//! changes       items compared with those of earlier runs
+//! removals      items that a complete run has not seen
 //! disk          how many bytes it has there
 //! counts        what all frontiers of the process have written, for metrics
 //! suspects      pages that may have ended the process
@@ -51,12 +53,14 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
     Claim, Commit, Committed, Frontier, FrontierError, HostFailure, HostUpdate, NewRequest, Take,
     TakeLimits, URL_BYTES,
 };
+use crawler_model::changes::ChangeTotals;
 use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::id::Run;
@@ -67,6 +71,7 @@ use crawler_process::task::TaskScope;
 mod blocks;
 mod cached_tables;
 mod candidates;
+mod changes;
 mod clock;
 mod counts;
 mod disk;
@@ -87,6 +92,7 @@ mod outbox;
 mod peers;
 mod queued;
 mod redrive;
+mod removals;
 mod root;
 mod scan;
 mod settings;
@@ -221,6 +227,16 @@ impl Frontier for DurableFrontier {
 
     fn statuses(&self) -> BTreeMap<u16, u64> {
         self.inner.state().statistics.statuses()
+    }
+
+    fn change_totals(&self) -> Option<ChangeTotals> {
+        let state = self.inner.state();
+        let comparison = state.comparison.as_ref();
+        comparison.map(|comparison| ChangeTotals::from(&comparison.counts))
+    }
+
+    async fn tell_removed(&self, stop: &CancellationToken) -> Result<bool, FrontierError> {
+        self.inner.tell_removed(stop).await
     }
 
     fn in_flight(&self) -> usize {

@@ -25,6 +25,11 @@
 //! x <run> <shard> <sequence>           link for another shard that has not got it yet
 //! m x <shard>                          the next such link of that shard, and how many there were
 //! i <run> <shard>                      the last link of another shard that is stored here
+//! m f                                  comparison of items: the run, and the generation of the items it compares with
+//! k <generation> <name>                item that is known: the run that has seen it last, and its digest
+//! v <generation> <name>                the item itself, as it was delivered last
+//! e <run> <sequence>                   change of an item
+//! c d <run>                            totals of the changes
 //! ```
 
 use std::ops::Range;
@@ -33,6 +38,7 @@ use bytes::Bytes;
 use slatedb::{PrefixExtractor, PrefixTarget};
 
 use super::workbench::{HostId, LaneId, QueuePosition};
+use crawler_model::changes::ItemName;
 use crawler_model::crawl::{Fingerprint, Request};
 use crawler_model::id::{Run, Shard};
 use crawler_model::links::host_hash;
@@ -54,6 +60,11 @@ pub(super) const NAMES: &[u8] = b"n";
 pub(super) const OUTBOX: &[u8] = b"o";
 pub(super) const MARKS: &[u8] = b"p";
 pub(super) const LINES: &[u8] = b"cl";
+pub(super) const COMPARISON: &[u8] = b"mf";
+pub(super) const KNOWN: &[u8] = b"k";
+pub(super) const KNOWN_ITEMS: &[u8] = b"v";
+pub(super) const CHANGES: &[u8] = b"e";
+pub(super) const CHANGE_COUNTS: &[u8] = b"cd";
 /// Byte between the name of a sink and the key of its mark.
 const MARK_END: &[u8] = b"/";
 
@@ -260,6 +271,46 @@ pub(super) fn applied_of(run: Run) -> Bytes {
     key(&[b"i", &run.0.to_be_bytes()])
 }
 
+pub(super) fn known(generation: u64, name: ItemName) -> Bytes {
+    key(&[&known_of(generation), &name.0])
+}
+
+pub(super) fn known_of(generation: u64) -> Bytes {
+    key(&[KNOWN, &generation.to_be_bytes()])
+}
+
+pub(super) fn known_item(generation: u64, name: ItemName) -> Bytes {
+    key(&[&known_items_of(generation), &name.0])
+}
+
+pub(super) fn known_items_of(generation: u64) -> Bytes {
+    key(&[KNOWN_ITEMS, &generation.to_be_bytes()])
+}
+
+/// Parses the name that the key of a known item ends with.
+pub(super) fn parse_known(key: &[u8]) -> Option<ItemName> {
+    let (_, name) = key.split_last_chunk::<16>()?;
+    Some(ItemName(*name))
+}
+
+pub(super) fn change(run: Run, sequence: u64) -> Bytes {
+    key(&[&changes_of(run), &sequence.to_be_bytes()])
+}
+
+pub(super) fn changes_of(run: Run) -> Bytes {
+    key(&[CHANGES, &run.0.to_be_bytes()])
+}
+
+/// Parses the number that the key of a change ends with.
+pub(super) fn parse_change(key: &[u8]) -> Option<u64> {
+    let (_, sequence) = key.split_last_chunk::<8>()?;
+    Some(u64::from_be_bytes(*sequence))
+}
+
+pub(super) fn change_counts(run: Run) -> Bytes {
+    key(&[CHANGE_COUNTS, &run.0.to_be_bytes()])
+}
+
 /// Parses the shard that a key ends with: that of a peer, or of a last link applied.
 pub(super) fn parse_shard(key: &[u8]) -> Option<Shard> {
     let (_, shard) = key.split_last_chunk::<4>()?;
@@ -336,6 +387,18 @@ mod tests {
             assert_eq!(parse_cursor(&cursor(&sink)), Some(sink));
         }
         assert_eq!(parse_cursor(b"mc"), None);
+    }
+
+    #[test]
+    fn known_items_and_changes_are_found_by_their_keys() {
+        let name = ItemName([u8::MAX; 16]);
+        for key in [known(7, name), known_item(7, name)] {
+            assert_eq!(parse_known(&key), Some(name));
+        }
+        assert!(known(7, name) < known_of(8) && known_of(8) < end_of(KNOWN));
+        let last = change(Run(3), u64::MAX);
+        assert_eq!(parse_change(&last), Some(u64::MAX));
+        assert!(changes_of(Run(3)) < last && last < changes_of(Run(4)));
     }
 
     #[test]

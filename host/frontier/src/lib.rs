@@ -14,6 +14,8 @@
 //! - A link for another shard of the resource is kept, from the batch of its page on, until that shard has
 //!   stored it. Its numbers there have no gaps from 1 in each run, and by them that shard skips what it has
 //!   stored already. A link is therefore stored once, however often it is sent.
+//! - If items are compared from run to run, the batch of a page has the changes of its items, and what is known of them
+//!   from then on. Only a frontier that outlives its process compares items.
 //! - If nothing is left to do or to send, nothing is in flight and everything is durable, the answer is
 //!   [`Take::Empty`]: the run is over, unless another shard has links for this one.
 //!
@@ -25,8 +27,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use object_store::path::Path as ObjectPath;
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use crawler_model::changes::ChangeTotals;
 use crawler_model::crawl::{Counts, Request, UnixMillis};
 use crawler_model::frontier::KeptCookies;
 use crawler_model::id::ResourceId;
@@ -62,7 +66,7 @@ pub use commit::{Commit, Committed, Ended, PageResult};
 pub use error::FrontierError;
 pub use exchange::{LinkBatch, LinkBounds, LinkExchange, LinkPolicy};
 pub use log::LogStore;
-pub use opening::{OpenFrontier, OpenFrontiers, OpenOptions};
+pub use opening::{ItemComparison, OpenFrontier, OpenFrontiers, OpenOptions};
 pub use outbox::{ItemOutbox, OutboxBatch, Undelivered};
 pub use workbench::{HostFailure, HostStanding, HostUpdate, TakeLimits};
 
@@ -174,6 +178,18 @@ pub trait Frontier: ItemOutbox + LinkExchange + LogStore {
     /// Returns the attempts that ended a page in this run, by the status of the answer, as the statistics have them.
     fn statuses(&self) -> BTreeMap<u16, u64> {
         self.statistics().statuses
+    }
+
+    /// Returns the numbers of the changes of this run's items, or `None` if they are not compared with earlier ones.
+    fn change_totals(&self) -> Option<ChangeTotals> {
+        None
+    }
+
+    /// Tells the items that this run has not seen as removed. The caller calls this only once the run has seen all that
+    /// there is. Each item is told once, however often the call is cut off and made again, and all are durable when it
+    /// returns true. It returns false if `stop` was cancelled before the last one.
+    async fn tell_removed(&self, _stop: &CancellationToken) -> Result<bool, FrontierError> {
+        Ok(true)
     }
 
     /// Returns the number of pages that are taken and neither committed nor given back.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{Frontier, FrontierError};
+use crawler_model::changes::ItemKeys;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{Digest, Epoch, Run};
 use crawler_model::links::Division;
@@ -45,6 +46,18 @@ pub struct OpenOptions {
     pub sinks: SinkNames,
     /// Present division of hosts among the shards of the resource, if there was another one before.
     pub division: Option<Division>,
+    /// Comparison of the items with those of earlier runs.
+    pub changes: ItemComparison,
+}
+
+/// Comparison of the items of a run with those that were delivered last under the same keys.
+#[derive(Debug, Clone, Default)]
+pub struct ItemComparison {
+    /// Number of the latest runs whose changes are kept. If 0, items are not compared, and what is known of earlier ones
+    /// is forgotten. It takes effect when a run begins: the run under way is compared to its end, or not at all.
+    pub n_runs: u32,
+    /// Keys of the items, as the plugin declares them.
+    pub keys: ItemKeys,
 }
 
 /// Frontiers of all shards, for the owners of the shards.

@@ -22,6 +22,7 @@ use super::monotonic_time::MonotonicTime;
 use super::records::{self, Stage};
 use super::workbench::{LaneId, QueuePosition};
 use super::{FrontierError, keys, path_of};
+pub use changes::ChangePage;
 use crawler_model::crawl::{Counts, Done, Fingerprint, Request, UnixMillis};
 use crawler_model::frontier::{FrontierStats, UrlEntry, UrlFilter, UrlState};
 use crawler_model::id::{Run, Shard};
@@ -30,6 +31,7 @@ pub use hosts::HostPage;
 pub(crate) use hosts::HostsOf;
 use scan::Records;
 
+mod changes;
 mod delivery;
 mod hosts;
 mod log;

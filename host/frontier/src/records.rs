@@ -7,10 +7,12 @@ use prost::Message;
 
 use crawler_model::crawl::Fingerprint;
 
+mod changes;
 mod convert;
 mod log;
 mod totals;
 
+pub(super) use changes::{ChangeCounts, Comparison, ItemChange, Known, KnownItem};
 pub(super) use log::Line;
 pub(super) use totals::Totals;
 

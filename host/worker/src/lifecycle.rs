@@ -20,7 +20,8 @@ use crawler_archive::Archive;
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::peers::PeerShards;
 use crawler_crawl::{CrawlConfig, CrawlEnd, CrawlParts, put_back};
-use crawler_frontier::{FrontierError, OpenFrontier, OpenOptions};
+use crawler_frontier::{FrontierError, ItemComparison, OpenFrontier, OpenOptions};
+use crawler_model::changes::ItemKeys;
 use crawler_model::resource::{DEFAULT_DELAY, PinnedPlugin, ShardState, Unchanged, Waits};
 use crawler_model::settings::SinkNames;
 use crawler_plugin::{PluginError, Rules};
@@ -98,10 +99,11 @@ impl Assigned {
             return Err(failed(log, "it was assigned without a plugin".to_owned()));
         };
         let rules = self.load(pinned, crawl_state, log).await?;
+        let keys = ItemKeys::of(&rules.description().schemas);
         let mut backoff = new_backoff();
         let mut put_back = put_back::new_backoff();
         loop {
-            let (frontier, sinks) = self.open(pinned, crawl_state, log).await?;
+            let (frontier, sinks) = self.open(pinned, &keys, crawl_state, log).await?;
             log.set_bounds(LogBounds::of(&self.config.borrow().settings));
             let archive = match self.archive(&*frontier) {
                 Ok(archive) => archive,
@@ -267,6 +269,7 @@ impl Assigned {
     async fn open(
         &self,
         pinned: &PinnedPlugin,
+        keys: &ItemKeys,
         crawl_state: &CrawlState,
         log: &CrawlLog,
     ) -> Result<(Arc<dyn OpenFrontier>, SinkNames), Stop> {
@@ -288,6 +291,14 @@ impl Assigned {
                     .then_some(self.resource.resharded_at),
                 sinks: sinks.clone(),
                 division: self.resource.division(),
+                changes: ItemComparison {
+                    // Items of one key may come from pages of several shards, each with a frontier of its own.
+                    n_runs: match self.resource.spec.placement.n_shards().get() {
+                        1 => settings.changes(),
+                        _ => 0,
+                    },
+                    keys: keys.clone(),
+                },
             };
             match self.shard.open(&self.parts.frontiers, as_of).await {
                 Ok(frontier) => return Ok((frontier, sinks)),

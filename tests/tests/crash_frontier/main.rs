@@ -43,6 +43,7 @@ async fn open(folder: &Path, settings: DurableSettings) -> Arc<DurableFrontier> 
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     };
     Arc::new(Box::pin(frontiers.open(open)).await.unwrap())
 }

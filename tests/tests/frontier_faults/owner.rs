@@ -90,6 +90,7 @@ async fn steal(root: &Path, shard: ShardId) -> Option<DurableFrontier> {
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     };
     match Box::pin(frontiers.open(open)).await {
         Ok(frontier) => Some(frontier),

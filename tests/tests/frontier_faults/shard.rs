@@ -44,6 +44,7 @@ async fn open_options(
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     };
     change(&mut open);
     Box::pin(frontiers.open(open)).await.map(Arc::new)

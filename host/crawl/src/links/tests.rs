@@ -188,6 +188,7 @@ async fn open_with(
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     };
     frontiers.open(open_options).await.unwrap()
 }

@@ -35,6 +35,7 @@ pub(crate) async fn durable(objects: Arc<dyn ObjectStore>) -> DurableFrontier {
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     };
     frontiers.open(open_options).await.expect("it opens")
 }

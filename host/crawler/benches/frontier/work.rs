@@ -54,6 +54,7 @@ pub(crate) async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     };
     frontiers.open(open_options).await.expect("it opens")
 }

@@ -307,6 +307,7 @@ async fn open(
         carry: (settings.unchanged() == Unchanged::Skip).then_some(Run(1)),
         sinks: settings.sink_names(),
         division: None,
+        changes: Default::default(),
     };
     let frontier = frontiers.open(open_options.clone()).await?;
     let counts = frontier.counts();

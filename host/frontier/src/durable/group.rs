@@ -11,22 +11,27 @@ use super::candidates::Links;
 use super::inner::Inner;
 use super::links::DedupContext;
 use super::queued::{Answer, Queued};
-use super::state::StoredPage;
+use super::state::{LatestItems, StoredPage};
 use super::writer::{BreakOnDrop, WriteGuard};
 use crate::workbench::HostId;
 use crate::{Commit, Committed, Ended, FrontierError, keys, records};
 use crawler_model::crawl::{Done, Fingerprint};
 use crawler_process::stage::Stage;
 
-/// Limits of one batch: its pages, and the new links above which no further page joins it.
+/// Limits of one batch: its pages, and the new links, and the bytes of items that are compared, above which no further
+/// page joins it.
 const MAX_PAGES: usize = 32;
 const MAX_LINKS: usize = 4_096;
+const MAX_ITEM_BYTES: usize = 4 << 20;
 
 /// One batch in the making.
 struct Group<'a> {
     batch: WriteBatch,
     stored_here: HashSet<Fingerprint>,
     answers: Vec<(oneshot::Sender<Answer>, Committed)>,
+    /// Items of its pages, if items are compared, and their size in bytes.
+    latest_items: LatestItems,
+    item_bytes: usize,
     break_on_drop: BreakOnDrop<'a>,
 }
 
@@ -36,6 +41,8 @@ impl<'a> Group<'a> {
             batch: WriteBatch::new(),
             stored_here: HashSet::new(),
             answers: Vec::new(),
+            latest_items: LatestItems::new(),
+            item_bytes: 0,
             break_on_drop: BreakOnDrop {
                 inner,
                 is_armed: false,
@@ -83,6 +90,7 @@ impl Inner {
         let mut has_failed = false;
         while group.answers.len() < MAX_PAGES
             && group.stored_here.len() < MAX_LINKS
+            && group.item_bytes < MAX_ITEM_BYTES
             && let Some(queued) = { self.queue().pop_front() }
         {
             let is_alone = self.depends_on_earlier_pages(&queued);
@@ -149,6 +157,7 @@ impl Inner {
             commit.result.observed.kinds.clear();
             links = Links::default();
         }
+        let compared = self.compare(&commit, &group.latest_items).await?;
         let earlier_death = match (&commit.result.ended, has_reloads) {
             (Ended::Dead { .. }, true) => self.dead_letter(host, fingerprint).await?,
             _ => None,
@@ -182,6 +191,13 @@ impl Inner {
             self.plugin,
             &mut group.batch,
         )?;
+        if let Some(mut compared) = compared {
+            state.note_changes(&mut compared, &mut group.batch);
+            let items = compared.latest.values();
+            let items = items.filter_map(|latest| latest.item.as_ref());
+            group.item_bytes += items.map(|item| item.json.len()).sum::<usize>();
+            group.latest_items.extend(compared.latest);
+        }
         drop(state);
         // Known from here on: should the batch not be written, nothing is asked here any more.
         self.remember(stored);

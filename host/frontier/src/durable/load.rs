@@ -87,8 +87,10 @@ impl Inner {
         let totals = self.get(keys::totals(options.run)).await?;
         let totals = totals.map(|bytes| self.decode::<records::Totals>(&bytes, "totals"));
         let counts = totals.transpose()?.map(Counts::from).unwrap_or_default();
+        let comparison = self.load_comparison(options, is_new_run, &counts).await?;
         let settings = &self.frontiers.settings;
         let mut state = State::new(options.run, head, last, counts, settings);
+        state.comparison = comparison;
         if let Some(bytes) = self.get(keys::statistics(options.run)).await? {
             // They only inform: the crawl goes on without those of before.
             match decode_statistics(self.shard, &bytes) {

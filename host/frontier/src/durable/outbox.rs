@@ -98,8 +98,8 @@ impl ItemOutbox for DurableFrontier {
 }
 
 impl Inner {
-    /// Makes these the sinks of the frontier, and its head record durable with that. Items that wait for a sink that is
-    /// no longer among them are not delivered to it.
+    /// Makes these the sinks of the frontier. Its head record and the record of the comparison become durable with that.
+    /// Items that wait for a sink that is no longer among them are not delivered to it.
     pub(super) async fn set_sinks(&self, sinks: &SinkNames) -> Result<(), FrontierError> {
         let guard = self.writer.lock().await;
         let mut batch = WriteBatch::new();
@@ -114,6 +114,7 @@ impl Inner {
                 tracing::warn!(%sink, n, "items are not delivered: the resource no longer has this sink");
             }
             batch.put(keys::HEAD, state.head.encode_to_vec());
+            state.put_comparison(&mut batch);
         }
         self.write(&guard, batch, 0).await?;
         drop(guard);

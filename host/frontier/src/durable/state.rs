@@ -18,14 +18,16 @@ use crate::{Claim, FrontierError, Take, keys};
 use crawler_model::crawl::{Counts, Fingerprint, Request, UnixMillis};
 use crawler_model::frontier::{KeptCookies, Validators};
 use crawler_model::id::{Run, Shard};
-use crawler_process::metrics::Durations;
 
+mod changes;
 mod commit;
+mod durability;
 mod host_update;
 mod outbox;
 mod peers;
 mod statistics;
 
+pub(super) use changes::{Compared, Comparison, Latest, LatestItems};
 pub(super) use commit::StoredPage;
 use outbox::Outbox;
 pub(super) use outbox::WINDOW;
@@ -119,6 +121,8 @@ pub(super) struct State {
     /// Permit of a page that was tried alone and whose end is in the batch in the making.
     pub(super) left_alone: Option<OwnedSemaphorePermit>,
     pub(super) outbox: Outbox,
+    /// Comparison of the items with those of earlier runs, if they are compared.
+    pub(super) comparison: Option<Comparison>,
     pub(super) peers: PeerLinks,
     /// Numbers of URLs stored per path pattern, as far as they were needed.
     pub(super) patterns: HashMap<[u8; 8], u64>,
@@ -156,6 +160,7 @@ impl State {
             root_is_suspect: false,
             left_alone: None,
             outbox: Outbox::new(settings),
+            comparison: None,
             peers: PeerLinks::new(settings.max_links),
             patterns: HashMap::new(),
             max_undurable: settings.max_undurable,
@@ -369,29 +374,8 @@ impl State {
         let _is_due = self.statistics.write_due(self.run, batch);
     }
 
-    /// Returns when the oldest batch was written that is not durable yet.
-    pub(super) fn oldest_undurable(&self) -> Option<Instant> {
-        self.undurable.front().map(|written| written.since)
-    }
-
     /// Removes the record of a suspect with the next batch.
     pub(super) fn forget_suspect(&mut self, fingerprint: Fingerprint) {
         self.given_back.push(fingerprint);
-    }
-
-    /// Marks everything up to this sequence number as durable. Returns true if that changes anything.
-    pub(super) fn is_durable_to(&mut self, sequence: u64, took: &Durations) -> bool {
-        let mut has_changed = false;
-        while let Some(first) = self.undurable.front()
-            && first.sequence <= sequence
-        {
-            took.add(first.since.elapsed());
-            self.n_undurable -= first.n_pages;
-            self.outbox.durable_next = first.outbox_next;
-            self.peers.durable_to(&first.links_next);
-            self.undurable.pop_front();
-            has_changed = true;
-        }
-        has_changed
     }
 }

@@ -11,6 +11,7 @@ use prost::Message as _;
 use slatedb::WriteBatch;
 use tokio_util::sync::CancellationToken;
 
+use super::changes;
 use super::inner::Inner;
 use super::links::DedupContext;
 use crate::records::{self, Stage};
@@ -75,12 +76,17 @@ impl Inner {
             keys::links_of(none)..keys::links_of(self.run),
             keys::applied_of(none)..keys::applied_of(self.run),
         ];
+        let comparison = self.state().comparison.as_ref().map(|known| known.record);
+        let changes_over = changes::over(comparison);
         let states = [Bytes::from_static(keys::STATES)..keys::end_of(keys::STATES)];
         let hosts = [Bytes::from_static(keys::HOSTS)..keys::end_of(keys::HOSTS)];
         let names = [Bytes::from_static(keys::NAMES)..keys::end_of(keys::NAMES)];
         let is_swept = self
             .sweep_all(over, &Piece::Remove(|_, _, _| Ok(true)), stop)
             .await?
+            && self
+                .sweep_all(changes_over, &Piece::Remove(|_, _, _| Ok(true)), stop)
+                .await?
             && self
                 .sweep_all(states, &Piece::Remove(Inner::is_old_state), stop)
                 .await?

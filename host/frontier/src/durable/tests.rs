@@ -16,6 +16,7 @@ use crawler_model::settings::{SinkName, SinkNames};
 use object_store::ObjectStore;
 use slatedb::Db;
 
+mod changes;
 mod disk_cache;
 mod group;
 mod growth;
@@ -58,6 +59,7 @@ async fn open_options(frontiers: &Arc<Frontiers>, run: u64) -> OpenOptions {
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     }
 }
 

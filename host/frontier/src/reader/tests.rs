@@ -31,6 +31,7 @@ async fn frontier() -> Arc<dyn ObjectStore> {
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     };
     let opened = frontiers.open(open_options).await.unwrap();
     opened.close().await.unwrap();

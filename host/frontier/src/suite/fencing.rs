@@ -35,6 +35,7 @@ pub(super) async fn open_options(frontiers: &Arc<dyn OpenFrontiers>) -> OpenOpti
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     }
 }
 

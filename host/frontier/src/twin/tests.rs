@@ -29,6 +29,7 @@ async fn open(twin: &Arc<FrontiersTwin>, shard: u32) -> Arc<dyn Frontier> {
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     };
     twin.clone().open(open).await.unwrap()
 }

@@ -56,6 +56,7 @@ impl Bench {
             carry: None,
             sinks: Default::default(),
             division: None,
+            changes: Default::default(),
         };
         let frontier = Box::pin(frontiers.open(open_options)).await.unwrap();
         let frontier: Arc<dyn Frontier> = Arc::new(frontier);

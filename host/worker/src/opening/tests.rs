@@ -32,6 +32,7 @@ fn as_of(epoch: Epoch) -> impl FnOnce(u64, bool) -> OpenOptions {
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     }
 }
 

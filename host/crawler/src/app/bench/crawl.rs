@@ -242,6 +242,7 @@ async fn storage(
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     };
     // The futures of the database are large.
     let frontier = Box::pin(frontiers.open(open_options)).await?;

@@ -391,6 +391,7 @@ async fn check_followed_to_the_end(n_readers: usize) {
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     };
     let frontier = Box::pin(frontiers.open(open_options)).await.unwrap();
     assert!(!next(3).await);

@@ -79,6 +79,7 @@ impl TwoShards {
             carry: None,
             sinks: Default::default(),
             division: None,
+            changes: Default::default(),
         };
         let opened = Box::pin(frontiers.open(open_options)).await.unwrap();
         opened.store_line(Arc::new(line));

@@ -45,6 +45,7 @@ async fn crawl_as(bench: &Bench, resource: ResourceId, shard: u32, run: u64, obs
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     };
     let opened = Box::pin(frontiers.open(open_options)).await.unwrap();
     let frontier: Arc<dyn Frontier> = Arc::new(opened);

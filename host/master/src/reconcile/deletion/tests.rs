@@ -260,6 +260,7 @@ pub(crate) async fn crawl(data: &DataRoot, shard: ShardId) {
         carry: None,
         sinks: Default::default(),
         division: None,
+        changes: Default::default(),
     };
     let frontier = Box::pin(frontiers.open(open_options)).await.unwrap();
     let storage_epoch = frontier.storage_epoch();

@@ -402,6 +402,7 @@ impl Bench {
             carry: None,
             sinks: Default::default(),
             division: None,
+            changes: Default::default(),
         };
         frontiers.open(open_options).await?.close().await
     }
