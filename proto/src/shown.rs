@@ -2,7 +2,7 @@
 //! simply their value. The build generates the code from these tables, and the OpenAPI document is made of them.
 
 /// Messages that are written as JSON.
-pub const SHOWN: [&str; 46] = [
+pub const SHOWN: [&str; 50] = [
     "NodeSpec",
     "Resource",
     "ResourceSpec",
@@ -12,6 +12,9 @@ pub const SHOWN: [&str; 46] = [
     "Counts",
     "ListResourcesResponse",
     "Item",
+    "ListChangesResponse",
+    "ItemChange",
+    "ChangeTotals",
     "LogLine",
     "Node",
     "NodeTotals",
@@ -75,10 +78,12 @@ pub enum Form {
     OrOne,
     /// The value that a text of JSON stands for, under another name.
     Raw(&'static str),
+    /// The value that a text of JSON stands for, unless the text is empty.
+    RawIfSet,
 }
 
 /// Fields with another form. The name of a message after a dot stands for all of its fields.
-pub const FIELDS: [(&str, Form); 27] = [
+pub const FIELDS: [(&str, Form); 30] = [
     // Clients of the original interface read it with a capital letter.
     ("NodeSpec.Address", Form::Renamed("Address")),
     // JavaScript rounds numbers as large as nanoseconds.
@@ -99,6 +104,7 @@ pub const FIELDS: [(&str, Form); 27] = [
     ("ShardStatus.counts", Form::OrEmpty),
     ("NodeEvent.node", Form::OrEmpty),
     ("Schedule.spec", Form::OrEmpty),
+    ("ListChangesResponse.totals", Form::OrEmpty),
     // Only the owner of a frontier knows what is in flight.
     ("FrontierStats.counts", Form::Totals),
     ("RunStatistics.counts", Form::Totals),
@@ -113,6 +119,8 @@ pub const FIELDS: [(&str, Form); 27] = [
     ("Placement.apart", Form::IfSet),
     // The item itself, instead of a text that has to be parsed again.
     ("Item.json", Form::Raw("item")),
+    ("ItemChange.old", Form::RawIfSet),
+    ("ItemChange.item", Form::RawIfSet),
 ];
 
 impl Form {
@@ -131,6 +139,7 @@ impl Form {
             Form::UnlessOne => unless("is_one"),
             Form::OrOne => by("or_one"),
             Form::Raw(name) => format!("rename = {name:?}, {}", by("raw")),
+            Form::RawIfSet => format!("{}, {}", unless("is_unset"), by("raw")),
         }
     }
 }

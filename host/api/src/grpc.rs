@@ -31,15 +31,16 @@ mod master;
 mod node_auth;
 mod origin;
 mod refusals;
+mod service;
 mod token_auth;
 mod upload;
 mod worker;
 mod worker_body;
 
 use check_access::CheckAccess;
-use master::Master;
 use node_auth::NodeAuth;
 use refusals::Refusals;
+use service::Master;
 use token_auth::TokenAuth;
 use worker::Worker;
 

@@ -23,6 +23,7 @@
 //! lifecycle    the calls that decide whether a resource is crawled, and by whom
 //! schedules    the calls about the schedule of a resource, and about its runs
 //! frontier     the calls that look into a frontier
+//! changes      the call that lists changes of items
 //! plugins      the calls about plugins, whose bytes do not go through the leader
 //! secret       text that is sent and never printed
 //! metadata     names of what goes with a call beside its message
@@ -66,6 +67,7 @@ mod bounds;
 mod call_counts;
 mod caller_limits;
 mod calls;
+mod changes;
 pub mod client;
 mod connections;
 mod convert;

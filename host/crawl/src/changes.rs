@@ -76,7 +76,9 @@ fn told(totals: ChangeTotals) -> Vec<(&'static str, String)> {
     } = totals;
     let mut lines = vec![(
         "info",
-        format!("items: {added} added, {changed} changed, {unchanged} unchanged, {removed} removed"),
+        format!(
+            "items: {added} added, {changed} changed, {unchanged} unchanged, {removed} removed"
+        ),
     )];
     if totals.repeated > 0 {
         lines.push((

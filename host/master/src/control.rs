@@ -29,6 +29,7 @@ use crawler_store::store_id::store_id;
 use crawler_store::{Outcome, Revision, StoreError, Txn};
 
 mod asked;
+pub mod changes;
 mod deletion;
 pub mod events;
 mod files;

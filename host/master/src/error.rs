@@ -52,6 +52,14 @@ pub enum ControlError {
         /// Number of its newest run.
         newest: Run,
     },
+    /// The items of the run were not compared with earlier ones, or the run is not among those whose changes are kept.
+    #[error("there are no changes of run {run} of resource {name}")]
+    NotCompared {
+        /// Name of the resource.
+        name: ResourceName,
+        /// Number of the run.
+        run: Run,
+    },
     /// No run of the resource begins by itself.
     #[error("resource {name} has no schedule")]
     NoSchedule {

@@ -20,6 +20,10 @@ mod json;
 /// Largest number of bytes of a key. A longer one is cut, and ends with a hash of the whole.
 pub const KEY_MAX: usize = 1 << 10;
 
+/// Largest number of bytes of the old values of an item that has changed. It is reached only where limit `item-bytes`
+/// was raised.
+pub const OLD_MAX: usize = 8 << 20;
+
 /// Kinds of a plugin whose items have a key of their own, and the field that holds it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ItemKeys(BTreeMap<String, String>);
@@ -181,6 +185,17 @@ impl Difference {
         Self {
             old: format!("{{{}}}", old.join(",")),
             fields: differing.into_iter().cloned().collect(),
+        }
+    }
+
+    /// Returns the difference without old values if they are longer than this. The names of the fields stay.
+    pub fn bounded(self, max_old: usize) -> Self {
+        match self.old.len() > max_old {
+            true => Self {
+                old: "{}".to_owned(),
+                ..self
+            },
+            false => self,
         }
     }
 }
@@ -374,6 +389,15 @@ mod tests {
         assert_eq!(name("book", "1"), name("book", "1"));
         assert_ne!(name("book", "1"), name("books", "1"));
         assert_ne!(name("book", "s1"), name("books", "1"));
+    }
+
+    #[test]
+    fn old_values_beyond_the_bound_are_left_out() {
+        let difference = || Difference::between(r#"{"a": "long"}"#, r#"{"a": "b"}"#);
+        let length = r#"{"a":"long"}"#.len();
+        assert_eq!(difference().bounded(length), difference());
+        let cut = difference().bounded(length - 1);
+        assert_eq!((&*cut.fields, &*cut.old), (&["a".to_owned()][..], "{}"));
     }
 
     #[test]

@@ -35,7 +35,7 @@ const fn method(name: &'static str, needs: Needs) -> Method {
 }
 
 /// All calls, in the order of the .proto file.
-pub(crate) const METHODS: [Method; 43] = {
+pub(crate) const METHODS: [Method; 44] = {
     use Needs::{AnyName, Right as Has, WholeCluster};
     use Right::{Administer, Operate, Publish, Read};
     [
@@ -62,6 +62,7 @@ pub(crate) const METHODS: [Method; 43] = {
         method("ListPlugins", Has(Read)),
         method("DeletePlugin", Has(Publish)),
         method("ReadItems", Has(Read)),
+        method("ListChanges", Has(Read)),
         method("ReadFile", Has(Read)),
         method("ReadLogs", Has(Read)),
         method("ReadEvents", Has(Read)),

@@ -10,9 +10,11 @@ use serde_json::Value;
 
 use super::*;
 use crate::frontier;
+use crawler_frontier::reader::ChangePage;
 use crawler_master::control::frontier::{HostCursor, HostsPage, UrlCursor, UrlsPage};
 use crawler_master::control::items::{ItemPosition, ItemsBefore};
 use crawler_master::explain::{Explanation, UrlStatus};
+use crawler_model::changes::{Change, ChangeTotals, ItemChange};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::event::{Event, EventKind};
 use crawler_model::frontier::{
@@ -170,6 +172,7 @@ fn items(found: &mut Answers) {
     let full = item("text", r#"{"price": 1.50, "tags": ["a", null]}"#);
     add(found, "item", super::item(full));
     add(found, "item, empty", super::item(item("", "{}")));
+    changes(found);
     add(found, "log line", line_message(log_line()));
     let empty = LogLine {
         at: 0,
@@ -183,6 +186,48 @@ fn items(found: &mut Answers) {
         more: 0,
     };
     add(found, "log line, empty", line_message(empty));
+}
+
+fn changes(found: &mut Answers) {
+    let change = |change, fields: &[&str], old: &str, item: &str| ItemChange {
+        change,
+        key: "978-1".into(),
+        kind: "book".into(),
+        run: Run(2),
+        fields: fields.iter().map(ToString::to_string).collect(),
+        old: old.into(),
+        item: item.into(),
+    };
+    let page = ChangePage {
+        changes: vec![
+            change(Change::Added, &[], "", r#"{"price": 2}"#),
+            change(
+                Change::Changed,
+                &["price"],
+                r#"{"price":1}"#,
+                r#"{"price": 2}"#,
+            ),
+            change(Change::Removed, &[], r#"{"price": 1}"#, ""),
+        ],
+        next: Some(7),
+        totals: ChangeTotals {
+            added: 1,
+            changed: 2,
+            unchanged: 3,
+            removed: 4,
+            repeated: 5,
+            lacking_key: 6,
+            is_complete: true,
+            is_torn: false,
+        },
+    };
+    add(found, "changes", crate::changes::changes(page));
+    add_bare::<proto::ListChangesResponse>(found, "changes, bare");
+    let bare = proto::ListChangesResponse {
+        changes: vec![proto::ItemChange::default()],
+        ..Default::default()
+    };
+    found.insert("change, bare", json(&bare.changes));
 }
 
 fn nodes(found: &mut Answers) {

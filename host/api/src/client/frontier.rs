@@ -79,6 +79,27 @@ impl Client {
         .await
     }
 
+    /// Returns part of the list of changes of a run. Run 0 is the present one, and an empty token is the beginning of
+    /// the list.
+    pub async fn changes(
+        &self,
+        name: &ResourceName,
+        run: u64,
+        page_token: String,
+    ) -> Result<proto::ListChangesResponse, ClientError> {
+        let message = proto::ListChangesRequest {
+            name: name.to_string(),
+            run,
+            page_size: 0,
+            page_token,
+        };
+        self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.list_changes(message).await }
+        })
+        .await
+    }
+
     /// Explains why a URL was or was not fetched.
     pub async fn explain_url(
         &self,

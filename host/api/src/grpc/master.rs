@@ -1,4 +1,4 @@
-//! The calls of a master: each is taken apart, made by [`Api`] for its caller, and answered.
+//! The calls of a master: each is taken apart, made by [`Api`](crate::Api) for its caller, and answered.
 
 use bytes::Bytes;
 use crawler_proto as proto;
@@ -9,23 +9,11 @@ use tonic::{Request, Response, Streaming};
 
 use super::answer::{Answer, Stream, answer, refused, stream};
 use super::origin::origin;
+use super::service::Master;
 use super::upload::upload;
 use crate::Peer;
-use crate::access::Caller;
+use crate::convert;
 use crate::push::PushRequest;
-use crate::{Api, convert};
-
-pub(super) struct Master {
-    pub(super) api: Api,
-}
-
-impl Master {
-    /// Returns the calls as the caller of this request may make them.
-    fn api<T>(&self, request: &Request<T>) -> Api {
-        let caller = request.extensions().get::<Caller>();
-        self.api.on_behalf_of(caller.cloned().unwrap_or_default())
-    }
-}
 
 #[tonic::async_trait]
 impl CrawlerMaster for Master {
@@ -221,6 +209,14 @@ impl CrawlerMaster for Master {
     ) -> Answer<Self::ReadItemsStream> {
         let api = self.api(&request);
         Box::pin(stream(api.items(request.into_inner()))).await
+    }
+
+    async fn list_changes(
+        &self,
+        request: Request<proto::ListChangesRequest>,
+    ) -> Answer<proto::ListChangesResponse> {
+        let api = self.api(&request);
+        answer(api.changes(request.into_inner())).await
     }
 
     type ReadFileStream = Stream<proto::FileChunk>;

@@ -19,7 +19,10 @@ use crate::Api;
 use crate::problem::Problem;
 use crate::push::{PushRequest, Upload};
 use crawler_master::ControlError;
-use crawler_proto::{ListNodesRequest, ListPluginsRequest, ListResourcesRequest, ReadItemsRequest};
+use crawler_proto::{
+    ListChangesRequest, ListNodesRequest, ListPluginsRequest, ListResourcesRequest,
+    ReadItemsRequest,
+};
 
 /// Name of a resource, and digest of a file.
 type FilePath = Result<Path<(String, String)>, PathRejection>;
@@ -102,6 +105,17 @@ pub(super) async fn read_items(api: Api, name: PathPart, params: Params) -> Answ
         true => serde_json::to_string(&item),
         false => Ok(item.json),
     })
+}
+
+pub(super) async fn list_changes(api: Api, name: PathPart, params: Params) -> Answer {
+    let params = known(params, &params::CHANGES)?;
+    let request = ListChangesRequest {
+        name: part(name)?,
+        run: positive(&params, "run")?,
+        page_size: number(&params, "page_size")?,
+        page_token: text(&params, "page_token"),
+    };
+    answer(api.changes(request).await)
 }
 
 pub(super) async fn read_file(api: Api, parts: FilePath) -> Answer {

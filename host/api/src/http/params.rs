@@ -112,6 +112,8 @@ pub(super) const ITEMS: [QueryParam; 7] = [
     positive("limit", "at most so many"),
 ];
 
+pub(super) const CHANGES: [QueryParam; 3] = [positive("run", "of this run"), PAGE_SIZE, PAGE_TOKEN];
+
 pub(super) const LOGS: [QueryParam; 1] = [flag("follow", "goes on until the crawl is over")];
 
 pub(super) const URLS: [QueryParam; 3] = [

@@ -22,6 +22,7 @@ use crawler_process::telemetry::chain;
 use crawler_sink::document::Columns;
 use output::{Form, Output};
 
+mod changes;
 mod output;
 pub(in crate::cli) mod since;
 
@@ -33,7 +34,7 @@ const AT_ONCE: usize = 500;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  crawler items books | head -3\n  crawler items books --follow --envelope\n  crawler items books --run 1 --kind book --limit 10 -o table\n  crawler items books --since 2h\n  crawler items books -o csv > books.csv"
+    after_help = "Examples:\n  crawler items books | head -3\n  crawler items books --follow --envelope\n  crawler items books --run 1 --kind book --limit 10 -o table\n  crawler items books --since 2h\n  crawler items books -o csv > books.csv\n  crawler items books --changes --run 2"
 )]
 pub(super) struct ItemsArgs {
     /// The resource, or the id of one that is deleted already
@@ -60,6 +61,10 @@ pub(super) struct ItemsArgs {
     /// Print key, page, rule, schema, run and time with each item
     #[arg(long)]
     envelope: bool,
+    /// Print how the items differ from those delivered last under the same keys: added, changed and removed items; for
+    /// resources with setting changes
+    #[arg(long, conflicts_with_all = ["follow", "kind", "since", "limit", "envelope", "form"])]
+    changes: bool,
     /// Print lines of JSON, lines of CSV with a column for each field, or a table with the beginning of each item
     #[arg(
         short = 'o',
@@ -104,6 +109,9 @@ impl ItemsArgs {
 }
 
 pub(super) async fn run(args: ItemsArgs, client: Client) -> anyhow::Result<()> {
+    if args.changes {
+        return changes::print(&client, &args.name.parse()?, args.run).await;
+    }
     let mut output = output(&args, &client).await?;
     let mut waiting = Waiting::new(args.patience);
     let mut after = String::new();

@@ -12,7 +12,9 @@ use bytes::Bytes;
 use super::inner::Inner;
 use super::state::{Compared, Comparison, Latest, LatestItems};
 use crate::{Commit, FrontierError, OpenOptions, keys, records};
-use crawler_model::changes::{Change, Difference, ItemChange, ItemDigest, ItemIdentity, ItemName};
+use crawler_model::changes::{
+    Change, Difference, ItemChange, ItemDigest, ItemIdentity, ItemName, OLD_MAX,
+};
 use crawler_model::crawl::Counts;
 use crawler_model::id::Run;
 
@@ -98,7 +100,8 @@ impl Inner {
                         Some(item) => item,
                         None => self.known_item(generation, name).await?,
                     };
-                    let Difference { fields, old } = Difference::between(&before.json, json);
+                    let difference = Difference::between(&before.json, json);
+                    let Difference { fields, old } = difference.bounded(OLD_MAX);
                     compared.changes.push(ItemChange {
                         fields,
                         old,

@@ -48,6 +48,7 @@ impl ControlError {
             | ControlError::PluginInUse { .. }
             | ControlError::ItemsDiffer { .. }
             | ControlError::NoFrontier { .. }
+            | ControlError::NotCompared { .. }
             | ControlError::NoDeadLetters { .. }
             | ControlError::ShardBusy { .. }
             | ControlError::UnknownSchedule { .. }
@@ -147,6 +148,9 @@ impl ControlError {
             ControlError::NoFrontier { name } => {
                 format!("`crawler resource get {name}` shows what it waits for")
             }
+            ControlError::NotCompared { name, .. } => format!(
+                "`crawler resource update {name} --changes 30` keeps those of 30 runs, from the next run on"
+            ),
             ControlError::NoDeadLetters { name, present, .. } if present.is_empty() => {
                 format!("`crawler frontier stats {name}` shows what became of its URLs")
             }

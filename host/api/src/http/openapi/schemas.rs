@@ -99,7 +99,7 @@ impl<'d> Schemas<'d> {
                 Some(Form::Renamed(name) | Form::Raw(name)) => name,
                 _ => field.name.as_str(),
             };
-            if !matches!(form, Some(Form::IfSet | Form::UnlessOne)) {
+            if !matches!(form, Some(Form::IfSet | Form::UnlessOne | Form::RawIfSet)) {
                 required.push(name.to_owned());
             }
             properties.insert(name.to_owned(), schema);
@@ -111,7 +111,7 @@ impl<'d> Schemas<'d> {
     fn answer_field(&mut self, field: &Field, form: Option<Form>) -> Value {
         match form {
             Some(Form::Text) => return json!({"type": "string", "pattern": "^-?[0-9]+$"}),
-            Some(Form::Raw(_)) => return json!({"type": "object"}),
+            Some(Form::Raw(_) | Form::RawIfSet) => return json!({"type": "object"}),
             Some(Form::Totals) => return self.reference(TOTALS),
             Some(Form::OrOne | Form::UnlessOne) => {
                 return json!({"type": "integer", "minimum": 1, "format": "uint32"});

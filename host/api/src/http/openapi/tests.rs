@@ -8,7 +8,8 @@ use crate::access::methods::METHODS;
 use crawler_testing::schema::SchemaCheck;
 
 /// Answers of `answers.json`, up to a comma in the name, and their messages.
-const ANSWERS: [(&str, &str); 20] = [
+const ANSWERS: [(&str, &str); 21] = [
+    ("changes", "ListChangesResponse"),
     ("drained", "DrainNodeResponse"),
     ("explanation", "UrlExplanation"),
     ("hosts", "ListHostsResponse"),

@@ -37,6 +37,26 @@ pub(super) fn outputs() -> Vec<Route> {
         ),
         Route::new(
             Method::GET,
+            "/crawler/resource/{name}/changes",
+            "ListChanges",
+            handlers::list_changes,
+            RouteDocs {
+                query: &params::CHANGES,
+                gives: &[Content::Message("ListChangesResponse")],
+                answer: r#"[changes](../guide/changes.md) of the items of the present run, or of `run`: `{"changes":[…],"next_page_token":"","totals":…}`; each with `change` (added, changed or removed), `key`, `kind`, `run`, `fields`, `old`, `item`"#,
+                errors: &[
+                    (404, "there is no such resource, or it has had no such run"),
+                    (
+                        412,
+                        "the run was not compared, or its changes are not kept any more; the frontier is missing or damaged",
+                    ),
+                    (503, "the storage does not answer"),
+                ],
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
             "/crawler/resource/{name}/files/{digest}",
             "ReadFile",
             handlers::read_file,
