@@ -78,6 +78,17 @@ fn http_cases() -> Vec<HttpCase> {
         get("GET /crawler/resource/shop/frontier/urls", &unknown),
         get("GET /crawler/resource/shop/frontier/why?url=http://a.test/", &unknown),
         post("POST /crawler/resource/shop/frontier/redrive", "{}", &unknown),
+        get("GET /crawler/resource/shop/changes", &unknown),
+        get("GET /crawler/resource/waits/changes", &never),
+        get(
+            "GET /crawler/resource/there/changes?run=7",
+            "404 NOT_FOUND: resource there has no run 7: the newest is 1",
+        ),
+        invalid("GET /crawler/resource/there/changes?page_token=x", TOKEN),
+        invalid(
+            "GET /crawler/resource/there/changes?colour=red",
+            r#"there is no parameter "colour" here | there are run, page_size, page_token"#,
+        ),
         get("GET /crawler/resource/waits/frontier", &never),
         get("GET /crawler/resource/waits/frontier/urls", &never),
         post("POST /crawler/resource/waits/frontier/redrive", "{}", &never),
@@ -240,6 +251,28 @@ async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
         calls.list_hosts(hosts("there", "", "0")).await.err(),
         &invalid(TOKEN),
     );
+    let changes = |name: &str, run: u64, page_token: &str| proto::ListChangesRequest {
+        name: name.into(),
+        run,
+        page_token: page_token.into(),
+        ..Default::default()
+    };
+    case(
+        calls.list_changes(changes("shop", 0, "")).await.err(),
+        unknown,
+    );
+    case(
+        calls.list_changes(changes("waits", 0, "")).await.err(),
+        never,
+    );
+    case(
+        calls.list_changes(changes("there", 7, "")).await.err(),
+        "NotFound: resource there has no run 7: the newest is 1",
+    );
+    case(
+        calls.list_changes(changes("there", 0, "x")).await.err(),
+        &invalid(TOKEN),
+    );
     let page = "http://a.test/";
     case(
         calls.explain_url(why("shop", page, "")).await.err(),
@@ -295,7 +328,10 @@ fn cli_cases() -> Vec<(&'static [&'static str], String)> {
             &["frontier", "list", "waits", "--state=dead"],
             never.clone(),
         ),
-        (&["frontier", "redrive", "waits", "--reason=timeout"], never),
+        (
+            &["frontier", "redrive", "waits", "--reason=timeout"],
+            never.clone(),
+        ),
         (
             &["frontier", "why", "there", "/page"],
             format!("1: {RELATIVE}"),
@@ -308,6 +344,11 @@ fn cli_cases() -> Vec<(&'static [&'static str], String)> {
             &["items", "there", "--run=7"],
             "1: resource there has no run 7: the newest is 1".to_owned(),
         ),
+        (
+            &["items", "there", "--changes", "--run=7"],
+            "1: resource there has no run 7: the newest is 1".to_owned(),
+        ),
+        (&["items", "waits", "--changes"], never),
         (
             &["items", "there", "--kind=ayn"],
             r#"1: plugin hostile has no items of kind "ayn" | did you mean "any"?"#.to_owned(),

@@ -11,6 +11,7 @@ use crawler_model::id::{Generation, PluginName, PluginVersion, RequestId};
 use crawler_model::resource::{Assignment, Deleting, Phase, ResourceSpec, ShardState};
 
 pub(super) mod bench;
+mod changes;
 mod events;
 mod leading;
 mod lifecycle;

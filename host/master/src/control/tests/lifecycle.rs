@@ -272,6 +272,14 @@ async fn an_update_takes_another_version_of_the_plugin_and_refuses_what_needs_a_
         .await;
     let expected = "max-pages is 3, and 4 shards take a page each at least";
     check_refused(few, Code::InvalidArgument, expected);
+    let changes = bench
+        .update("a", |spec| {
+            spec.crawl.changes = Some(30);
+            spec.placement.shards = 4;
+        })
+        .await;
+    let expected = "setting changes is 30, and the resource has 4 shards, which do not know each other's items; set --shards 1, or set changes to 0";
+    check_refused(changes, Code::InvalidArgument, expected);
     let shards = bench.update("a", |spec| spec.placement.shards = 4).await;
     let error = shards.unwrap_err();
     assert_eq!(

@@ -1,0 +1,119 @@
+//! Tests of the changes of items, read from the frontier of a resource.
+
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::control::changes::ChangeQuery;
+use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
+use crawler_frontier::suite::{item_of, new, parsed, ready, take};
+use crawler_frontier::{Frontier, ItemComparison};
+use crawler_model::changes::Change;
+use crawler_model::id::{Digest, Epoch, ResourceId, Run};
+use crawler_model::resource::{ShardId, ShardRecord};
+use crawler_store::Txn;
+use crawler_store::catalog::{Versioned, encode};
+
+/// Crawls one page with some items in a run, whose items are compared if `n_runs` is not 0.
+async fn crawl(bench: &Bench, resource: ResourceId, run: u64, n_runs: u32, n_items: u32) {
+    let shard = ShardId::only(resource);
+    let objects = bench.data().object_store();
+    let frontiers = Arc::new(Frontiers::new(objects, DurableSettings::default()));
+    let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
+    let open_options = OpenOptions {
+        shard,
+        cluster: "c1".into(),
+        epoch: Epoch(1),
+        run: Run(run),
+        plugin: Digest::of(b"plugin"),
+        created: storage_epoch > 0,
+        storage_epoch,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: None,
+        sinks: Default::default(),
+        division: None,
+        changes: ItemComparison {
+            n_runs,
+            ..ItemComparison::default()
+        },
+    };
+    let opened = Box::pin(frontiers.open(open_options)).await.unwrap();
+    let frontier: Arc<dyn Frontier> = Arc::new(opened);
+    frontier.seed(vec![new("http://a/")]).await.unwrap();
+    let mut commit = parsed(ready(take(&frontier, 1_000, 1).await));
+    commit.result.items = (0..n_items).map(|n| item_of(&commit.claim, n)).collect();
+    frontier.commit(commit).await.unwrap();
+    let is_told = frontier.tell_removed(&CancellationToken::new()).await;
+    assert_eq!(is_told, Ok(true));
+    frontier.close().await.unwrap();
+    let key = bench.catalog().keys().shard(shard);
+    let record: Option<Versioned<ShardRecord>> = bench.catalog().read(&key).await.unwrap();
+    let mut record = record.unwrap().value;
+    record.created = true;
+    bench.write(Txn::new().put(key, encode(&record))).await;
+}
+
+#[tokio::test]
+async fn changes_are_read_by_run_and_page() {
+    let bench = bench().await;
+    let resource = bench.add("a").await.unwrap().resource.id;
+    let name = "a".parse().unwrap();
+    let of_run = |run: u64, from: u64| ChangeQuery {
+        run: Some(Run(run)),
+        from,
+        max: 2,
+    };
+    check_refused(
+        bench.control.changes(&name, of_run(1, 0)).await,
+        Code::FailedPrecondition,
+        "resource a was never crawled: it has no frontier yet",
+    );
+    crawl(&bench, resource, 1, 9, 3).await;
+    bench.restart("a").await.unwrap();
+    crawl(&bench, resource, 2, 9, 2).await;
+    let first = bench.control.changes(&name, of_run(1, 0)).await.unwrap();
+    assert_eq!((first.changes.len(), first.next), (2, Some(2)));
+    assert_eq!((first.totals.added, first.totals.removed), (3, 0));
+    let rest = bench.control.changes(&name, of_run(1, 2)).await.unwrap();
+    assert_eq!((rest.changes.len(), rest.next), (1, None));
+    let present = ChangeQuery {
+        max: 9,
+        ..ChangeQuery::default()
+    };
+    let second = bench.control.changes(&name, present).await.unwrap();
+    let found: Vec<_> = second
+        .changes
+        .iter()
+        .map(|change| (change.change, change.key.as_str(), change.run))
+        .collect();
+    assert_eq!(found, [(Change::Removed, "http://a/#3", Run(2))]);
+    check_refused(
+        bench.control.changes(&name, of_run(3, 0)).await,
+        Code::NotFound,
+        "resource a has no run 3: the newest is 2",
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_was_not_compared_has_no_changes() {
+    let bench = bench().await;
+    let resource = bench.add("a").await.unwrap().resource.id;
+    crawl(&bench, resource, 1, 0, 3).await;
+    let name = "a".parse().unwrap();
+    let query = ChangeQuery {
+        max: 9,
+        ..ChangeQuery::default()
+    };
+    let error = bench.control.changes(&name, query).await.unwrap_err();
+    assert_eq!(
+        error.hint(),
+        "`crawler resource update a --changes 30` keeps those of 30 runs, from the next run on"
+    );
+    check_refused(
+        Err::<(), _>(error),
+        Code::FailedPrecondition,
+        "there are no changes of run 1 of resource a",
+    );
+}
