@@ -37,6 +37,22 @@ use serde::Serialize;
 /// assert_eq!(schema["properties"]["stars"]["maximum"], 5);
 /// ```
 ///
+/// `#[item(key = "…")]` names the field that tells one item from all others of its kind, as serde writes the name. By it the
+/// crawler knows an item again in the next run, for resources with setting `changes`, on whatever page it is then. An item
+/// without a value there, and a kind without a key, is known by its page.
+///
+/// ```
+/// use crawler_plugin_sdk::prelude::*;
+/// use serde::Serialize;
+///
+/// #[derive(Serialize, Item)]
+/// #[item(key = "isbn")]
+/// struct Edition { isbn: String, pence: u32 }
+///
+/// let schema: serde_json::Value = serde_json::from_str(&Edition::schema()).unwrap();
+/// assert_eq!(schema["x-key"], "isbn");
+/// ```
+///
 /// Fields may have the types that serde and [schemars](https://docs.rs/schemars) know; structs and enums of your
 /// own derive `Item` too. `#[schemars(…)]` adds what types do not say: ranges, lengths, patterns. Where
 /// `#[serde(serialize_with)]` writes another type, `#[schemars(with = "String")]` names it. The schema makes the
@@ -53,6 +69,24 @@ pub trait Item: Serialize {
 
 /// Returns the JSON Schema of the written form of a type.
 pub fn schema_of<T: JsonSchema>() -> String {
+    made::<T>().as_value().to_string()
+}
+
+/// Returns the JSON Schema of the written form of a type whose items have a key.
+///
+/// # Panics
+///
+/// No field of this name is written.
+pub fn schema_with_key<T: JsonSchema>(key: &str) -> String {
+    let mut schema = made::<T>();
+    let properties = schema.get("properties");
+    let is_field = properties.is_some_and(|fields| fields.get(key).is_some());
+    assert!(is_field, "the key {key:?} is no field of the item");
+    schema.insert("x-key".to_owned(), key.into());
+    schema.as_value().to_string()
+}
+
+fn made<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12()
         .for_serialize()
         // The crawler knows neither keyword, and little is lost without them.
@@ -60,8 +94,7 @@ pub fn schema_of<T: JsonSchema>() -> String {
         .with_transform(RecursiveTransform(|schema: &mut Schema| {
             schema.remove("not");
         }));
-    let schema = settings.into_generator().into_root_schema_for::<T>();
-    schema.as_value().to_string()
+    settings.into_generator().into_root_schema_for::<T>()
 }
 
 /// Items that the code of the derive refers to.
@@ -69,5 +102,5 @@ pub fn schema_of<T: JsonSchema>() -> String {
 pub mod derived {
     pub use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-    pub use super::schema_of;
+    pub use super::{schema_of, schema_with_key};
 }

@@ -120,3 +120,33 @@ fn schemas_have_no_keyword_that_items_are_not_checked_by() {
         json!(["integer", "null"])
     );
 }
+
+#[derive(Item, Serialize)]
+#[item(key = "n")]
+struct Numbered {
+    #[serde(rename = "n")]
+    number: u32,
+}
+
+#[derive(Item, Serialize)]
+#[item(key = "number")]
+struct Misnamed {
+    #[serde(rename = "n")]
+    number: u32,
+}
+
+#[test]
+fn a_key_is_in_the_schema_under_its_written_name() {
+    let written = serde_json::to_value(Numbered { number: 7 }).unwrap();
+    let schema: Value = serde_json::from_str(&Numbered::schema()).unwrap();
+    assert_eq!((&schema["x-key"], &written["n"]), (&json!("n"), &json!(7)));
+    assert_eq!(schema["properties"]["n"]["type"], "integer");
+    assert!(!Offer::schema().contains("x-key"));
+}
+
+#[test]
+#[should_panic(expected = "the key \"number\" is no field of the item")]
+fn a_key_that_is_not_written_is_refused() {
+    let written = serde_json::to_value(Misnamed { number: 7 }).unwrap();
+    panic!("{written} has {}", Misnamed::schema());
+}

@@ -6,7 +6,10 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::punctuated::Punctuated;
-use syn::{Attribute, Data, DeriveInput, Error, Fields, GenericParam, Meta, Result, Token};
+use syn::{Attribute, Data, DeriveInput, Error, Fields, GenericParam, LitStr, Meta, Result, Token};
+
+/// Attribute of this derive.
+const ITEM: &str = "item";
 
 pub(crate) fn expand(mut twin: DeriveInput) -> Result<TokenStream> {
     let item = twin.ident.clone();
@@ -23,6 +26,7 @@ pub(crate) fn expand(mut twin: DeriveInput) -> Result<TokenStream> {
         let message = "an item has one shape, so it takes no types as parameters";
         return Err(Error::new(parameter.ident.span(), message));
     }
+    let key = key(&twin.attrs)?;
     // The twin has no values, so it has no default value either.
     let default = has(&twin.attrs, "default").then(|| quote!(, !default));
     strip(&mut twin)?;
@@ -31,6 +35,10 @@ pub(crate) fn expand(mut twin: DeriveInput) -> Result<TokenStream> {
     let (impl_generics, type_generics, where_clause) = twin.generics.split_for_impl();
     let made = quote!(::crawler_plugin_sdk::__item);
     let schemars = quote!(::crawler_plugin_sdk::schemars).to_string();
+    let schema = match key {
+        Some(key) => quote!(#made::schema_with_key::<Self>(#key)),
+        None => quote!(#made::schema_of::<Self>()),
+    };
     Ok(quote! {
         const _: () = {
             #[derive(#made::JsonSchema)]
@@ -54,11 +62,29 @@ pub(crate) fn expand(mut twin: DeriveInput) -> Result<TokenStream> {
 
             impl #impl_generics ::crawler_plugin_sdk::Item for #item #type_generics #where_clause {
                 fn schema() -> ::std::string::String {
-                    #made::schema_of::<Self>()
+                    #schema
                 }
             }
         };
     })
+}
+
+/// Returns the field that `#[item(key = "…")]` names.
+fn key(attributes: &[Attribute]) -> Result<Option<LitStr>> {
+    let mut key = None;
+    for attribute in attributes.iter().filter(|one| one.path().is_ident(ITEM)) {
+        attribute.parse_nested_meta(|meta| {
+            if !meta.path.is_ident("key") {
+                return Err(meta.error("unknown key; write `#[item(key = \"isbn\")]`"));
+            }
+            if key.is_some() {
+                return Err(meta.error("`key` is given twice"));
+            }
+            key = Some(meta.value()?.parse()?);
+            Ok(())
+        })?;
+    }
+    Ok(key)
 }
 
 /// Keeps the attributes that describe the shape; it is an error if they leave the shape open.
@@ -76,6 +102,11 @@ fn strip(twin: &mut DeriveInput) -> Result<()> {
 
 fn strip_fields(fields: &mut Fields) -> Result<()> {
     for field in fields {
+        let of_type = field.attrs.iter().find(|one| one.path().is_ident(ITEM));
+        if let Some(attribute) = of_type {
+            let message = "it belongs before the struct: `#[item(key = \"isbn\")]`";
+            return Err(Error::new_spanned(attribute, message));
+        }
         keep(&mut field.attrs);
         let is_told = has(&field.attrs, "with") || has(&field.attrs, "schema_with");
         if has(&field.attrs, "serialize_with") && !is_told {

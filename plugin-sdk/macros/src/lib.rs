@@ -92,8 +92,10 @@ pub fn extract(item: TokenStream) -> TokenStream {
 /// }
 /// ```
 ///
+/// `#[item(key = "isbn")]` before the struct names the field by which an item is known from run to run.
+///
 /// The trait `Item` describes the schema.
-#[proc_macro_derive(Item, attributes(serde, schemars))]
+#[proc_macro_derive(Item, attributes(item, serde, schemars))]
 pub fn item(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     let expanded = item::expand(item);
