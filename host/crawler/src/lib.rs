@@ -20,6 +20,7 @@
 //! | what happened to a resource | `operate/events.md` | [`crawler_master::events`], [`crawler_model::event`] |
 //! | calls to others when a resource changes | `operate/webhooks.md` | [`crawler_master::webhooks`], [`crawler_api::webhooks`] |
 //! | runs that begin by themselves | `guide/schedules.md` | [`crawler_model::schedule`], [`crawler_master::control`] |
+//! | items compared from run to run | `guide/changes.md` | [`crawler_model::changes`], [`crawler_frontier::ItemComparison`], [`crawler_crawl`] |
 //! | sinks of items, and what each gets | `guide/sinks.md`, `guide/file-sinks.md`, `guide/sql.md` | [`crawler_sink`], [`crawler_file_sink`], [`crawler_sql_sink`], [`crawler_frontier::ItemOutbox`], [`crawler_crawl::backlog`] |
 //! | the page that browsers show | `guide/page.md` | [`crawler_api::http`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
@@ -84,6 +85,7 @@
 //! | files of a sink in partitions | none; up to 64 for each write, which has 32 MiB of items | whoever uses them | `max-file` and `max-wait` of `[sink.NAME]` | `a_plan_ends_at_its_bounds` |
 //! | plan of a write to files in partitions, in a frontier | one record for each such sink, with 64 paths at most | with the frontier | none | `a_plan_ends_at_its_bounds` |
 //! | rows in the tables of a declared database | none: one for each item, or for each value of its `keys` | whoever uses them | `keys` of `[sink.NAME]` | `the_newest_version_wins_in_any_order` |
+//! | known items and their changes in a frontier | one item of each key, and the changes of as many runs as the setting says; both count for `--max-disk` | a complete run that has not seen the item; the sweep of a new run | `--changes` | `each_run_tells_what_differs_from_the_one_before`, `changes_of_the_latest_runs_are_kept`, `a_run_that_is_not_compared_ends_what_is_known` |
 //! | links for other shards | those of the present run; 100 000 of a shard may wait | the shard they are for; the same sweep; no page is taken meanwhile | none | `links_of_earlier_runs_go_when_a_run_begins_and_numbers_begin_anew`, `no_page_is_taken_while_too_many_links_wait_before_and_after_an_opening` |
 //! | record of who did what | its setting, and half a megabyte more for each master | the master whose part is full | `--audit-size` | `the_record_stays_within_its_bound` |
 //! | join tokens | 1 000, and 500 nodes each | the next token, if they have expired; whoever revokes them | none | `no_more_join_tokens_are_made_than_are_kept`, `a_record_keeps_no_secret_and_fits_into_the_store` |
