@@ -39,6 +39,7 @@ use crawler_sink::{Gathering, Sink, SinkError, Written};
 
 mod archive;
 mod bench;
+mod changes;
 mod files;
 mod memory;
 mod quotas;

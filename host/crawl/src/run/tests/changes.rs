@@ -1,0 +1,95 @@
+//! Tests of the end of a run whose items are compared with those of earlier runs.
+
+use object_store::memory::InMemory;
+
+use super::*;
+use crawler_frontier::durable::{DurableSettings, Frontiers};
+use crawler_frontier::{ItemComparison, OpenFrontier, OpenFrontiers, OpenOptions};
+use crawler_model::changes::ChangeTotals;
+use crawler_model::id::{Digest, Epoch};
+use crawler_model::resource::ShardId;
+
+/// Opens the frontier of a run that is compared with those before.
+async fn open(objects: &Arc<InMemory>, run: u64) -> Arc<dyn OpenFrontier> {
+    let settings = DurableSettings {
+        flush_interval: Duration::from_millis(5),
+        ..DurableSettings::default()
+    };
+    let frontiers = Arc::new(Frontiers::new(objects.clone(), settings));
+    let shard = ShardId::only(ResourceId(1));
+    let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
+    let open_options = OpenOptions {
+        shard,
+        cluster: "c1".into(),
+        epoch: Epoch(1),
+        run: Run(run),
+        plugin: Digest::of(b"plugin"),
+        created: storage_epoch > 0,
+        storage_epoch,
+        now: 0,
+        delay: Duration::ZERO,
+        carry: None,
+        sinks: Default::default(),
+        division: None,
+        changes: ItemComparison {
+            n_runs: 9,
+            ..ItemComparison::default()
+        },
+    };
+    OpenFrontiers::open(frontiers, open_options).await.unwrap()
+}
+
+/// Crawls one run, and returns the totals of its changes and its log.
+async fn changes(
+    objects: &Arc<InMemory>,
+    run: u64,
+    roots: &[&'static str],
+    settings: CrawlSettings,
+) -> (ChangeTotals, Vec<String>) {
+    let frontier = open(objects, run).await;
+    let (sink, stop) = (Kept::default(), CancellationToken::new());
+    let ended = crawl_on(frontier.clone(), roots, settings, sink, stop).await;
+    assert_eq!(ended.end, CrawlEnd::Finished);
+    let totals = frontier.change_totals().expect("items are compared");
+    frontier.close().await.unwrap();
+    (totals, ended.log)
+}
+
+#[tokio::test]
+async fn a_run_tells_what_is_gone_only_if_it_is_complete() {
+    let objects = Arc::new(InMemory::new());
+    let (first, log) = changes(&objects, 1, &["/"], CrawlSettings::default()).await;
+    assert_eq!((first.added, first.is_complete), (5, true));
+    let told = "items: 5 added, 0 changed, 0 unchanged, 0 removed".to_owned();
+    assert!(log.contains(&told), "{log:?}");
+    let one_page = CrawlSettings {
+        max_pages: Some(1),
+        ..CrawlSettings::default()
+    };
+    let cases = [
+        (
+            &["/b", "/fuel"][..],
+            CrawlSettings::default(),
+            "1 page was given up",
+        ),
+        (
+            &["/b", "/skip"][..],
+            one_page,
+            "a limit of the run has left 1 URL unfetched",
+        ),
+    ];
+    for ((roots, settings, why), run) in cases.into_iter().zip(2..) {
+        let (totals, log) = changes(&objects, run, roots, settings).await;
+        assert_eq!((totals.removed, totals.is_complete), (0, false), "{why}");
+        let line = format!("items that this run has not seen are not told as removed: {why}");
+        assert!(log.contains(&line), "{log:?}");
+    }
+    let (last, _) = changes(&objects, 4, &["/b"], CrawlSettings::default()).await;
+    let expected = ChangeTotals {
+        unchanged: 1,
+        removed: 4,
+        is_complete: true,
+        ..ChangeTotals::default()
+    };
+    assert_eq!(last, expected);
+}
