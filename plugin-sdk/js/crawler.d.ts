@@ -64,7 +64,7 @@ export interface Declared<Rule extends string, Kind extends string, Reads, Name 
     readonly params?: { readonly [N in Name]: Param };
     /**
      * Kinds of items with the JSON Schema of each, or `true` for any object. An item that does not fit its schema is
-     * refused.
+     * refused. The keyword `x-key` of a schema names the field by which the next run knows an item again.
      */
     readonly items?: { readonly [K in Kind]: Schema };
     /** Fields that pages are read for, by the names that `page.extract` takes. */

@@ -471,7 +471,7 @@ class Plugin:
     - `name`: name of the plugin, which `crawler resource add --plugin` takes.
     - `version`: semantic version, such as `1.2.0`. Once pushed, a name and version never change their bytes.
     - `items`: kinds of items with the JSON Schema of each, or `True` for any object. An item that does not fit its
-      schema is refused.
+      schema is refused. The keyword `x-key` of a schema names the field by which the next run knows an item again.
     - `reads`: fields that pages are read for, by the names that `Page.extract` takes. Each value is a dict of fields,
       made by `text`, `raw`, `inner`, `attr`, `tag`, `present`, `links` and `rows`.
     - `hosts`: hosts wanted beyond those of the root requests, such as `img.shop.example` or `*.shop.example`.

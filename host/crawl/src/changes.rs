@@ -52,6 +52,9 @@ fn missing(counts: &Counts, totals: ChangeTotals) -> Option<String> {
         let due = number(counts.due, "URL");
         return Some(format!("a limit of the run has left {due} unfetched"));
     }
+    if let Some(why) = counts.lost_roots() {
+        return Some(why);
+    }
     let forbidden = counts.dead_by_reason.get(ROBOTS).copied();
     match counts.dead.saturating_sub(forbidden.unwrap_or_default()) {
         0 => {}
@@ -104,6 +107,7 @@ fn told(totals: ChangeTotals) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crawler_model::crawl::Done;
 
     /// Checks why a run is not complete; empty if it is.
     #[track_caller]
@@ -119,9 +123,22 @@ mod tests {
         check(|_, _| {}, "");
         check(|counts, _| counts.refuse("out-of-scope", 3), "");
         check(|counts, _| counts.refuse("max-depth", 3), "");
-        check(|counts, _| counts.end_dead("robots"), "");
+        let parsed = |counts: &mut Counts| counts.end_done(Done::Parsed);
         check(
             |counts, _| {
+                parsed(counts);
+                counts.end_dead("robots");
+            },
+            "",
+        );
+        // The site has shut the crawl out.
+        check(
+            |counts, _| counts.end_dead("robots"),
+            "every root request was given up: robots 1",
+        );
+        check(
+            |counts, _| {
+                parsed(counts);
                 counts.end_dead("robots");
                 counts.end_dead("timeout");
             },
@@ -129,6 +146,7 @@ mod tests {
         );
         check(
             |counts, _| {
+                parsed(counts);
                 counts.end_dead("robots-unavailable");
                 counts.end_dead("status-500");
             },
