@@ -55,7 +55,7 @@ use self::tls::ClientTls;
 use crawler_access::audit::AuditLog;
 use crawler_access::ca::Authority;
 use crawler_master::Code;
-use crawler_master::control::{Asked, Control, Precondition};
+use crawler_master::control::{Control, Precondition};
 use crawler_model::id::{NodeId, PluginRef, ResourceName};
 use crawler_model::resource::Resource;
 use crawler_process::clock::Clock;

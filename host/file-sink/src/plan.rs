@@ -212,7 +212,7 @@ mod tests {
                 max_file_bytes,
                 ..settings(partition)
             };
-            super::n_planned(&settings, "books", items)
+            n_planned(&settings, "books", items)
         };
         let items: Vec<ItemRecord> = (0..5).map(|n| record(n, "{}")).collect();
         assert_eq!(n_planned("all", 4, &items), 2);

@@ -132,8 +132,11 @@ async fn a_call_that_is_sent_again_makes_no_second_event() {
     for _ in 0..2 {
         let spec = spec("a", "books");
         bench.control.add_resource(spec, &added).await.unwrap();
-        let paused = bench.control.pause_resource(&a(), true, &paused);
-        paused.await.unwrap();
+        bench
+            .control
+            .pause_resource(&a(), true, &paused)
+            .await
+            .unwrap();
     }
     let id = id(&bench).await;
     assert_eq!(kinds(&bench, id).await, ["added", "placed", "paused"]);
@@ -148,8 +151,11 @@ async fn an_event_names_who_asked_for_the_change() {
         request: &request,
         by: "alice\u{1b}[2J",
     };
-    let paused = bench.control.pause_resource(&a(), true, asked);
-    paused.await.unwrap();
+    bench
+        .control
+        .pause_resource(&a(), true, asked)
+        .await
+        .unwrap();
     let events = events(&bench, id(&bench).await).await;
     assert_eq!(events[0].event.by.as_str(), "");
     assert_eq!(events[2].event.by.as_str(), "alice\\u{1b}[2J");

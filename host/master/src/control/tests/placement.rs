@@ -238,7 +238,7 @@ async fn f41_a_deleted_resource_counts_no_more_and_its_name_is_free() {
 async fn f20_an_assignment_that_does_not_decode_counts_as_one_shard() {
     let bench = bench().await;
     let keys = bench.catalog().keys();
-    let id = ShardId::only(crawler_model::id::ResourceId(7));
+    let id = ShardId::only(ResourceId(7));
     let key = keys.assignment(&"worker-1".parse().unwrap(), id);
     bench
         .write(Txn::new().put(key, Bytes::from_static(b"{")))
