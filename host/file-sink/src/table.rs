@@ -1,6 +1,6 @@
 //! Items as rows of a table: columns of the sink, a column for each field of the schema, and the rest.
 //!
-//! What has no column, or does not fit its column, is in `_rest`, so that a row has all of its item.
+//! A field that has no column, or does not fit its column, is in `_rest`, so that a row has all of its item.
 
 use std::collections::BTreeMap;
 

@@ -389,11 +389,10 @@ impl FrontierReader {
     }
 }
 
-/// Closes the database on drop: its reader has no `Drop` of its own, and its task would poll for ever.
+/// Closes the database on drop: its reader has no `Drop` of its own, and its task would poll for ever. The call tells the
+/// task to end before it first waits.
 impl Drop for FrontierReader {
     fn drop(&mut self) {
-        // The close call tells the task to end before it first waits, and the task needs no caller that waits
-        // for it.
         let _is_over = self.db.close().now_or_never();
     }
 }

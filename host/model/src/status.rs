@@ -99,7 +99,7 @@ pub struct WorkerStatus {
     pub bytes: u64,
     /// Pages in flight.
     pub in_flight: u64,
-    /// What the process has done since its start. If `None`, a worker of an earlier version wrote the record.
+    /// Work of the process since its start. If `None`, a worker of an earlier version wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_start: Option<ProcessTotals>,
 }

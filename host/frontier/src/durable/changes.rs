@@ -1,6 +1,6 @@
 //! Items of a page, compared with those that were delivered last under the same keys.
 //!
-//! What is known of an item is stored in the batch of its page, with the change: a page that is fetched again after a
+//! The record of a known item is stored in the batch of its page, with the change: a page that is fetched again after a
 //! crash is compared with what was known before it. Items are known for as long as one run after the other compares them;
 //! a run that does not ends their generation, and the next that does begins with nothing.
 
