@@ -91,7 +91,7 @@ function Now({ resource, rates, points, at }) {
       ["Bodies", bytes(Number(counts?.bytes ?? 0))],
       ["Plugin", plugin_version ? `${resource.spec.plugin.split("@")[0]}@${plugin_version}` : "waits for its plugin"],
       ["First page", time(counts?.began_at)],
-      ["End", time(counts?.ended_at)],
+      ["Latest answer", time(counts?.ended_at)],
       ["Progress", html`<${Progress} counts=${counts} />`],
     ]} />
     <${RateChart} key=${runKey(resource)} at=${at} points=${points} rates=${rates} />
