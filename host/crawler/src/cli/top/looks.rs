@@ -230,11 +230,11 @@ fn resource_row(resource: &proto::Resource, rate: Option<f64>) -> Row {
     let cells = vec![
         spec.name.clone(),
         resource.phase.clone(),
-        counts.pages().to_string(),
+        count(counts.pages()),
         rate_cell(rate),
         owners(resource),
-        counts.dead.to_string(),
-        counts.items.to_string(),
+        count(counts.dead),
+        count(counts.items),
     ];
     let detail = match resource.reason.as_str() {
         "" => format!("{}: run {} of {}", spec.name, resource.run, spec.plugin),
@@ -245,6 +245,25 @@ fn resource_row(resource: &proto::Resource, rate: Option<f64>) -> Row {
         false => RowState::Usual,
     };
     row(&spec.name, cells, &detail, state)
+}
+
+/// Formats a count in at most 5 characters: all of its digits, or three of them at most and a unit, such as `1.2M`. It is
+/// rounded down.
+fn count(n: u64) -> String {
+    const UNITS: [(u64, &str); 6] = [
+        (1_000_000_000_000_000_000, "E"),
+        (1_000_000_000_000_000, "P"),
+        (1_000_000_000_000, "T"),
+        (1_000_000_000, "G"),
+        (1_000_000, "M"),
+        (1_000, "k"),
+    ];
+    let unit = UNITS.into_iter().find(|(step, _)| n >= *step);
+    match unit.filter(|_| n >= 100_000) {
+        None => n.to_string(),
+        Some((step, unit)) if n / step >= 100 => format!("{}{unit}", n / step),
+        Some((step, unit)) => format!("{}.{}{unit}", n / step, n / (step / 10) % 10),
+    }
 }
 
 fn rate_cell(rate: Option<f64>) -> String {

@@ -1,12 +1,13 @@
 //! The state as a frame of text.
 //!
-//! All texts of the state are safe to show already; this module cuts them to the width of the terminal. Emphasis is bold,
-//! dim or reversed, never a colour, so that the view looks the same without colours.
+//! All texts of the state are safe to show already; this module cuts them to the width of the terminal, and marks the cut.
+//! Emphasis is bold, dim or reversed, never a colour, so that the view looks the same without colours.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
+use ratatui::text::Span;
 
 use super::list::List;
 use super::state::{Mode, Model, Opened, Pane};
@@ -15,6 +16,8 @@ use super::state::{Mode, Model, Opened, Pane};
 const SPLIT_FROM: u16 = 12;
 /// Lines below the panes: messages and keys.
 const BELOW: u16 = 2;
+/// Mark at the end of a text that is cut.
+const CUT: &str = "…";
 /// Width of the mark before a row.
 const MARK: u16 = 2;
 /// Blanks between two columns.
@@ -46,7 +49,7 @@ const HOSTS: [Column; 6] = [
     ("STATE", 11),
     ("DUE", 5),
     ("DELAY", 9),
-    ("WHY", 12),
+    ("WHY", 15),
     ("NOT BEFORE", 20),
 ];
 const ERRORS: [Column; 1] = [("LAST ERRORS", 0)];
@@ -248,7 +251,7 @@ fn dim() -> Style {
     Style::new().add_modifier(Modifier::DIM)
 }
 
-/// Frame that is written to. What does not fit is cut.
+/// Frame that is written to. What does not fit is cut, and ends with a mark.
 struct Paper<'a> {
     buffer: &'a mut Buffer,
     area: Rect,
@@ -258,9 +261,14 @@ impl Paper<'_> {
     /// Writes text at a place, at most this wide.
     fn write(&mut self, x: u16, y: u16, width: u16, text: &str, style: Style) {
         if x < self.area.width && y < self.area.height {
-            let width = width.min(self.area.width - x).into();
-            self.buffer
-                .set_stringn(self.area.x + x, self.area.y + y, text, width, style);
+            let width = usize::from(width.min(self.area.width - x));
+            let (x, y) = (self.area.x + x, self.area.y + y);
+            if Span::raw(text).width() <= width {
+                self.buffer.set_stringn(x, y, text, width, style);
+            } else if width > 0 {
+                let (end, y) = self.buffer.set_stringn(x, y, text, width - 1, style);
+                self.buffer.set_stringn(end, y, CUT, 1, style);
+            }
         }
     }
 

@@ -102,6 +102,23 @@ fn a_resource_has_its_owners_and_a_dash_for_an_unknown_rate() {
 }
 
 #[test]
+fn a_count_fits_its_column() {
+    for (n, expected) in [
+        (0, "0"),
+        (99_999, "99999"),
+        (100_000, "100k"),
+        (999_999, "999k"),
+        (1_234_567, "1.2M"),
+        (12_345_678, "12.3M"),
+        (123_456_789, "123M"),
+        (9_999_999_999, "9.9G"),
+        (u64::MAX, "18.4E"),
+    ] {
+        assert_eq!(count(n), expected);
+    }
+}
+
+#[test]
 fn a_host_has_its_delay_its_failures_and_why() {
     let host = proto::HostEntry {
         name: "a.test".to_owned(),

@@ -103,7 +103,7 @@ fn resource() -> Look {
             "backing-off",
             "4",
             "1s",
-            "timeout x3",
+            "connection x3",
             at,
         ],
         ["b.test", "idle", "0", "", "", ""],
@@ -134,7 +134,7 @@ fn press(model: &mut Model, codes: &[KeyCode]) {
 
 const KEYS_80: &str =
     "q leave  ? help  tab pane  enter open  / filter  p pause  r restart  d drain";
-const KEYS_40: &str = "q leave  ? help  tab pane  enter open  /";
+const KEYS_40: &str = "q leave  ? help  tab pane  enter open  …";
 
 #[test]
 fn a_cluster_is_its_nodes_and_its_resources() {
@@ -152,7 +152,7 @@ crawler top, a look every 2s
   worker-2                      worker draining 1/10      0 running, 1 waiting
   RESOURCES ↓          PHASE    PAGES     RATE      NODE         DEAD   ITEMS
   books                Running  1200      10.0/s    worker-1     3      900
-> team/a-name-that-is- Paused   7         -                      0      7
+> team/a-name-that-is… Paused   7         -                      0      7
   team/news            Running  88        -         worker-1 +1  0      12345
 ",
         ["details of team/a-name-that-is-rather-long", KEYS_80],
@@ -165,10 +165,10 @@ crawler top, a look every 2s
 crawler top, a look every 2s
   RESOURCES ↓         PHASE    PAGES
   books               Running  1200
-> team/a-name-that-is Paused   7
+> team/a-name-that-i… Paused   7
   team/news           Running  88
 ",
-        ["details of team/a-name-that-is-rather-lo", KEYS_40],
+        ["details of team/a-name-that-is-rather-l…", KEYS_40],
     );
     // In a small terminal, the other pane is one key away.
     press(&mut model, &[KeyCode::Tab, KeyCode::Down]);
@@ -195,15 +195,15 @@ fn a_resource_is_its_hosts_and_its_last_errors() {
     let mut expected = "
 books: run 3, Running
 40 pages, 30 items, 10.0/s, worker-1
-  HOSTS            STATE       DUE   DELAY     WHY          NOT BEFORE
-> a.test           waiting     1000+ 1s 500ms  robots       2023-11-14T22:13:20Z
-  a-very-long-host backing-off 4     1s        timeout x3   2023-11-14T22:13:20Z
-  b.test           idle        0
+  HOSTS         STATE       DUE   DELAY     WHY             NOT BEFORE
+> a.test        waiting     1000+ 1s 500ms  robots          2023-11-14T22:13:20Z
+  a-very-long-… backing-off 4     1s        connection x3   2023-11-14T22:13:20Z
+  b.test        idle        0
 "
     .to_owned();
     expected += &"\n".repeat(14);
     expected += "  LAST ERRORS
-  2023-11-14T22:13:20Z warn http://a.test/1 status 503; it is tried again, in a
+  2023-11-14T22:13:20Z warn http://a.test/1 status 503; it is tried again, in a…
 ";
     check(&model, 80, 24, &expected, ["details of a.test", KEYS_80]);
     check(
@@ -215,10 +215,55 @@ books: run 3, Running
 40 pages, 30 items, 10.0/s, worker-1
   HOSTS                STATE       DUE
 > a.test               waiting     1000+
-  a-very-long-host-nam backing-off 4
+  a-very-long-host-na… backing-off 4
   b.test               idle        0
 ",
         ["details of a.test", KEYS_40],
+    );
+}
+
+#[test]
+fn a_number_is_never_cut_without_a_mark() {
+    let large = proto::Resource {
+        spec: Some(proto::ResourceSpec {
+            name: "books".to_owned(),
+            plugin: "shop@1.0.0".to_owned(),
+            ..proto::ResourceSpec::default()
+        }),
+        phase: "Running".to_owned(),
+        run: 3,
+        counts: Some(proto::Counts {
+            parsed: 12_345_678_901,
+            dead: 1_234_567,
+            items: 123_456_789,
+            ..proto::Counts::default()
+        }),
+        shards: vec![proto::ShardStatus {
+            owner: "worker-12345 of the north".to_owned(),
+            ..proto::ShardStatus::default()
+        }],
+        ..proto::Resource::default()
+    };
+    let answer = Answer::Cluster {
+        nodes: Ok(proto::ListNodesResponse::default()),
+        resources: Ok(proto::ListResourcesResponse {
+            resources: vec![large],
+            ..proto::ListResourcesResponse::default()
+        }),
+    };
+    let model = model(look(answer, Instant::now(), &mut Rates::default()));
+    check(
+        &model,
+        80,
+        24,
+        "
+crawler top, a look every 2s
+  NODES                         ROLE            LOAD      CRAWLS
+  no nodes
+  RESOURCES            PHASE    PAGES     RATE      NODE         DEAD   ITEMS
+> books                Running  12.3G     -         worker-1234… 1.2M   123M
+",
+        ["books: run 3 of shop@1.0.0", KEYS_80],
     );
 }
 
