@@ -1,8 +1,9 @@
 //! Rates of crawls, as far as two looks tell them.
 //!
-//! A master shows the numbers that a worker tells now, and those that are stored if the worker does not answer. Only
-//! numbers with pages in flight are certainly of now. A rate is the difference of two such numbers of one shard, of one
-//! run and one owner: everything else is not known.
+//! A master shows the numbers that a worker tells now, and those that are stored if the worker does not answer. It says
+//! which they are; of the numbers of a master of an earlier version, only those with pages in flight are certainly of
+//! now. A rate is the difference of two numbers of now of one shard, of one run and one owner: everything else is not
+//! known.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -77,7 +78,8 @@ impl Measured {
 
     fn rate(&mut self, now: Instant, shard: &proto::ShardStatus) -> Option<f64> {
         let counts = shard.counts();
-        if counts.in_flight > 0 {
+        // The second half is for a master of an earlier version, which does not tell the first.
+        if shard.live || counts.in_flight > 0 {
             let rate = self.pages.rate(now, totals(counts).pages());
             self.last = rate.map(|rate| (now, rate));
         }
@@ -90,7 +92,7 @@ impl Measured {
 mod tests {
     use super::*;
 
-    /// A shard with pages in flight.
+    /// A shard whose owner has told its numbers. No page is in flight, as most of the time in a crawl with long delays.
     fn live(shard: u32, pages: u64) -> proto::ShardStatus {
         proto::ShardStatus {
             shard,
@@ -99,22 +101,31 @@ mod tests {
             state: "assigned".to_owned(),
             counts: Some(proto::Counts {
                 parsed: pages,
-                in_flight: 1,
+                in_flight: 0,
                 ..proto::Counts::default()
             }),
+            live: true,
             ..proto::ShardStatus::default()
         }
     }
 
     /// A shard whose numbers may be those that are stored.
     fn stored(shard: u32, pages: u64) -> proto::ShardStatus {
-        let counts = proto::Counts {
-            parsed: pages,
-            ..proto::Counts::default()
-        };
         proto::ShardStatus {
-            counts: Some(counts),
-            ..live(shard, 0)
+            live: false,
+            ..live(shard, pages)
+        }
+    }
+
+    /// A shard with a page in flight, as a master of an earlier version tells it.
+    fn in_flight(shard: u32, pages: u64) -> proto::ShardStatus {
+        proto::ShardStatus {
+            counts: Some(proto::Counts {
+                parsed: pages,
+                in_flight: 1,
+                ..proto::Counts::default()
+            }),
+            ..stored(shard, pages)
         }
     }
 
@@ -148,6 +159,16 @@ mod tests {
             (0, resource(vec![live(0, 100)]), None),
             (2, resource(vec![live(0, 120)]), Some(10.0)),
             (4, resource(vec![live(0, 120)]), Some(5.0)),
+        ]);
+    }
+
+    #[test]
+    fn pages_in_flight_are_of_now_whatever_the_master() {
+        check(vec![
+            (0, resource(vec![in_flight(0, 100)]), None),
+            (2, resource(vec![in_flight(0, 120)]), Some(10.0)),
+            (4, resource(vec![stored(0, 140)]), Some(10.0)),
+            (6, resource(vec![in_flight(0, 160)]), Some(10.0)),
         ]);
     }
 
