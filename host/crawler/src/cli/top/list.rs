@@ -4,6 +4,8 @@
 
 use std::collections::VecDeque;
 
+use crawler_model::id::ResourceId;
+
 /// Number of earlier pages to which a list finds back by going up. From further on, its beginning is one key away.
 const BEFORE_MAX: usize = 10_000;
 
@@ -12,6 +14,8 @@ const BEFORE_MAX: usize = 10_000;
 pub(super) struct Row {
     /// Name of the thing as the master knows it.
     pub(super) key: String,
+    /// Id of a resource, which another one of the same name does not have; `None` in a row of anything else.
+    pub(super) id: Option<ResourceId>,
     /// Texts of the columns.
     pub(super) cells: Vec<String>,
     /// All that is known of the thing, in one line; empty if the cells say it.
@@ -188,6 +192,7 @@ mod tests {
     fn page(keys: &[&str], next: &str) -> Page {
         let row = |key: &&str| Row {
             key: (*key).to_owned(),
+            id: None,
             cells: Vec::new(),
             detail: String::new(),
             state: RowState::Usual,

@@ -10,13 +10,14 @@ use crawler_proto as proto;
 
 use super::list::{Page, PageAsk, Row, RowState};
 use super::rates::Rates;
-use super::state::{Ask, Change, Look};
+use super::state::{Ask, Change, Look, Target};
 use crate::cli::{node, progress, resource, table};
 use crawler_api::client::{Client, ClientError};
 use crawler_api::spec::SpecRequest;
 use crawler_api::totals;
 use crawler_master::Code;
-use crawler_model::id::ResourceName;
+use crawler_master::control::Precondition;
+use crawler_model::id::{ResourceId, ResourceName};
 
 /// Number of pages of hosts that one look goes through to find one that is not empty.
 const EMPTY_PAGES_MAX: usize = 8;
@@ -121,10 +122,21 @@ fn or_refusal<T>(result: Result<T, ClientError>) -> Result<Listed<T>, ClientErro
 /// Makes a change. Returns what was done, in words.
 pub(super) async fn change(client: &Client, change: Change) -> Result<String, ClientError> {
     match change {
-        Change::Pause(name) => resource::pause(client, &name).await,
-        Change::Resume(name) => resource::resume(client, &name).await,
-        Change::Restart(name) => resource::restart(client, SpecRequest::named(name)).await,
+        Change::Pause(target) => resource::pause(client, &target.name).await,
+        Change::Resume(target) => resource::resume(client, &target.name).await,
+        Change::Restart(target) => resource::restart(client, restart_request(target)).await,
         Change::Drain { id, undo } => node::drain(client, &id, undo).await,
+    }
+}
+
+/// Returns the request for a new run of this resource, and of no other one that has its name by now.
+fn restart_request(target: Target) -> SpecRequest {
+    SpecRequest {
+        precondition: Precondition {
+            id: target.id,
+            ..Precondition::default()
+        },
+        ..SpecRequest::named(target.name)
     }
 }
 
@@ -146,6 +158,7 @@ pub(super) fn look(answer: Answer, now: Instant, rates: &mut Rates) -> Look {
         Answer::Resource { resource, hosts } => {
             let rates = rates.note(now, std::slice::from_ref(&*resource));
             Look::Resource {
+                id: resource_id(&resource),
                 heading: heading(&resource),
                 numbers: numbers(&resource, rates.into_iter().next().flatten()),
                 is_paused: is_paused(&resource),
@@ -183,6 +196,7 @@ pub(super) fn line(text: &str) -> String {
 fn row(key: &str, cells: Vec<String>, detail: &str, state: RowState) -> Row {
     Row {
         key: key.to_owned(),
+        id: None,
         cells: cells.iter().map(|cell| line(cell)).collect(),
         detail: line(detail),
         state,
@@ -221,6 +235,11 @@ fn node_row(node: &proto::Node) -> Row {
     row(&node.id, cells, &detail, state)
 }
 
+/// Returns the id of a resource; `None` if it is no number, which no master tells.
+fn resource_id(resource: &proto::Resource) -> Option<ResourceId> {
+    resource.spec().id.parse().ok().map(ResourceId)
+}
+
 fn is_paused(resource: &proto::Resource) -> bool {
     resource.phase == "Paused"
 }
@@ -244,7 +263,10 @@ fn resource_row(resource: &proto::Resource, rate: Option<f64>) -> Row {
         true => RowState::Paused,
         false => RowState::Usual,
     };
-    row(&spec.name, cells, &detail, state)
+    Row {
+        id: resource_id(resource),
+        ..row(&spec.name, cells, &detail, state)
+    }
 }
 
 /// Formats a count in at most 5 characters: all of its digits, or three of them at most and a unit, such as `1.2M`. It is

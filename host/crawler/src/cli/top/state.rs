@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crossterm::event::KeyEvent;
 
-use super::list::{List, Page, PageAsk};
-use crawler_model::id::{NodeId, ResourceName};
+use super::list::{List, Page, PageAsk, Row};
+use crawler_model::id::{NodeId, ResourceId, ResourceName};
 
 mod keys;
 
@@ -38,10 +38,18 @@ impl Pane {
     }
 }
 
+/// Resource that a key is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) name: ResourceName,
+    /// Id as the user saw it. If the resource is deleted, another one may get its name, and has another id.
+    pub(super) id: Option<ResourceId>,
+}
+
 /// Resource that is shown alone.
 #[derive(Debug)]
 pub(super) struct Opened {
-    pub(super) name: ResourceName,
+    pub(super) target: Target,
     /// Phase and run, in a line.
     pub(super) heading: String,
     /// Numbers of the run, in a line.
@@ -65,9 +73,9 @@ pub(super) enum Mode {
 /// Change that a user has asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Change {
-    Pause(ResourceName),
-    Resume(ResourceName),
-    Restart(ResourceName),
+    Pause(Target),
+    Resume(Target),
+    Restart(Target),
     Drain { id: NodeId, undo: bool },
 }
 
@@ -75,11 +83,21 @@ impl Change {
     /// Returns the question before the change.
     pub(super) fn question(&self) -> String {
         match self {
-            Change::Pause(name) => format!("pause {name}? y/n"),
-            Change::Resume(name) => format!("resume {name}? y/n"),
-            Change::Restart(name) => format!("begin a new run of {name}? y/n"),
+            Change::Pause(target) => format!("pause {}? y/n", target.name),
+            Change::Resume(target) => format!("resume {}? y/n", target.name),
+            Change::Restart(target) => format!("begin a new run of {}? y/n", target.name),
             Change::Drain { id, undo: false } => format!("drain {id}? y/n"),
             Change::Drain { id, undo: true } => format!("let {id} take crawls again? y/n"),
+        }
+    }
+
+    /// Returns the resource that is changed, if it is one.
+    fn target(&self) -> Option<&Target> {
+        match self {
+            Change::Pause(target) | Change::Resume(target) | Change::Restart(target) => {
+                Some(target)
+            }
+            Change::Drain { .. } => None,
         }
     }
 }
@@ -107,6 +125,7 @@ pub(super) enum Look {
         resources: Page,
     },
     Resource {
+        id: Option<ResourceId>,
         heading: String,
         numbers: String,
         is_paused: bool,
@@ -197,7 +216,7 @@ impl Model {
                 n_rows,
             },
             Some(opened) => Ask::Resource {
-                name: opened.name.clone(),
+                name: opened.target.name.clone(),
                 hosts: self.hosts.ask().clone(),
                 n_rows,
             },
@@ -247,10 +266,15 @@ impl Model {
     fn take(&mut self, look: Look) {
         match look {
             Look::Cluster { nodes, resources } => {
+                self.drop_question(&resources.rows);
                 self.nodes.take(nodes);
                 self.resources.take(resources);
             }
+            Look::Resource { id, .. } if self.is_another(id) => {
+                self.leave_resource("was deleted, and another one has its name");
+            }
             Look::Resource {
+                id: _,
                 heading,
                 numbers,
                 is_paused,
@@ -264,12 +288,40 @@ impl Model {
                 self.hosts.take(hosts);
                 self.errors.take(errors);
             }
-            Look::Gone => {
-                if let Some(opened) = self.opened.take() {
-                    self.said = format!("resource {} is not there any more", opened.name);
-                }
-                self.focus = Pane::Resources;
-            }
+            Look::Gone => self.leave_resource("is not there any more"),
+        }
+    }
+
+    /// Returns true if this is not the id of the resource that is shown alone.
+    fn is_another(&self, id: Option<ResourceId>) -> bool {
+        let opened = self.opened.as_ref();
+        opened.is_some_and(|opened| opened.target.id != id)
+    }
+
+    /// Shows the whole cluster again, and says why. What was typed or asked about the resource is dropped.
+    fn leave_resource(&mut self, why: &str) {
+        if let Some(opened) = self.opened.take() {
+            self.said = format!("resource {} {why}", opened.target.name);
+        }
+        self.focus = Pane::Resources;
+        self.mode = Mode::Usual;
+    }
+
+    /// Drops the question about a resource if another one has its name by now, as these rows tell: a yes is not for that
+    /// one.
+    fn drop_question(&mut self, resources: &[Row]) {
+        let Mode::Question(change) = &self.mode else {
+            return;
+        };
+        let Some(Target { name, id }) = change.target() else {
+            return;
+        };
+        let is_another = |row: &Row| row.key == name.as_str() && row.id != *id;
+        if resources.iter().any(is_another) {
+            self.said = format!(
+                "nothing was changed: resource {name} was deleted, and another one has its name"
+            );
+            self.mode = Mode::Usual;
         }
     }
 }

@@ -117,7 +117,7 @@ fn title(model: &Model, paper: &mut Paper<'_>) -> u16 {
 /// Draws the head of one resource. Returns its number of lines.
 fn numbers(opened: &Opened, paper: &mut Paper<'_>) -> u16 {
     let heading = match opened.heading.as_str() {
-        "" => opened.name.as_str(),
+        "" => opened.target.name.as_str(),
         heading => heading,
     };
     paper.line(0, heading, bold());

@@ -102,6 +102,24 @@ fn a_resource_has_its_owners_and_a_dash_for_an_unknown_rate() {
 }
 
 #[test]
+fn a_new_run_is_for_the_resource_that_was_chosen() {
+    let mut found = resource(vec![]);
+    found.spec.as_mut().unwrap().id = "17".to_owned();
+    let id = Some(ResourceId(17));
+    assert_eq!(resource_row(&found, None).id, id);
+    let name = "books".parse::<ResourceName>().unwrap();
+    let request = restart_request(Target {
+        name: name.clone(),
+        id,
+    });
+    let precondition = Precondition {
+        id,
+        generation: None,
+    };
+    assert_eq!((request.name, request.precondition), (name, precondition));
+}
+
+#[test]
 fn a_count_fits_its_column() {
     for (n, expected) in [
         (0, "0"),

@@ -2,7 +2,7 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Change, Mode, Model, Opened, Pane, Step};
+use super::{Change, Mode, Model, Opened, Pane, Step, Target};
 use crate::cli::top::list::{Row, RowState};
 use crawler_model::frontier::HostState;
 use crawler_model::id::{NodeId, ResourceName};
@@ -61,10 +61,10 @@ impl Model {
         let Some(row) = self.resources.chosen() else {
             return;
         };
-        match row.key.parse::<ResourceName>() {
-            Ok(name) => {
+        match target(row) {
+            Ok(target) => {
                 self.opened = Some(Opened {
-                    name,
+                    target,
                     heading: String::new(),
                     numbers: String::new(),
                     is_paused: row.state == RowState::Paused,
@@ -72,7 +72,7 @@ impl Model {
                 (self.hosts, self.errors) = Default::default();
                 self.focus = Pane::Hosts;
             }
-            Err(error) => self.said = error.to_string(),
+            Err(why) => self.said = why,
         }
     }
 
@@ -95,10 +95,10 @@ impl Model {
     }
 
     fn pause(&self) -> Result<Change, String> {
-        let (name, is_paused) = self.meant()?;
+        let (target, is_paused) = self.meant()?;
         Ok(match is_paused {
-            true => Change::Resume(name),
-            false => Change::Pause(name),
+            true => Change::Resume(target),
+            false => Change::Pause(target),
         })
     }
 
@@ -107,14 +107,12 @@ impl Model {
     }
 
     /// Returns the resource that a key is about, and whether it is paused.
-    fn meant(&self) -> Result<(ResourceName, bool), String> {
+    fn meant(&self) -> Result<(Target, bool), String> {
         if let Some(opened) = &self.opened {
-            return Ok((opened.name.clone(), opened.is_paused));
+            return Ok((opened.target.clone(), opened.is_paused));
         }
         let row = self.chosen(Pane::Resources, "this key is for a resource")?;
-        let name = row.key.parse::<ResourceName>();
-        let name = name.map_err(|error| error.to_string())?;
-        Ok((name, row.state == RowState::Paused))
+        Ok((target(row)?, row.state == RowState::Paused))
     }
 
     fn drain(&self) -> Result<Change, String> {
@@ -176,6 +174,13 @@ impl Model {
         self.mode = Mode::Filter(text);
         Step::Show
     }
+}
+
+/// Returns the resource of a row.
+fn target(row: &Row) -> Result<Target, String> {
+    let name = row.key.parse::<ResourceName>();
+    let name = name.map_err(|error| error.to_string())?;
+    Ok(Target { name, id: row.id })
 }
 
 /// Returns the filter of a list that was typed. The list of resources takes any beginning of names, and the others take

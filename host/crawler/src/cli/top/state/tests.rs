@@ -3,11 +3,15 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::*;
-use crate::cli::top::list::{Row, RowState};
+use crate::cli::top::list::RowState;
+
+/// Id of all resources, unless a test needs another one.
+const ID: Option<ResourceId> = Some(ResourceId(5));
 
 fn row(key: &str, state: RowState) -> Row {
     Row {
         key: key.to_owned(),
+        id: ID,
         cells: vec![key.to_owned()],
         detail: String::new(),
         state,
@@ -35,6 +39,7 @@ fn cluster() -> Look {
 
 fn resource(is_paused: bool) -> Look {
     Look::Resource {
+        id: ID,
         heading: "books: Running".to_owned(),
         numbers: "1 page".to_owned(),
         is_paused,
@@ -68,8 +73,21 @@ fn typed(model: &mut Model, keys: &str) -> Step {
     step
 }
 
-fn name(name: &str) -> ResourceName {
-    name.parse().unwrap()
+fn target(name: &str) -> Target {
+    Target {
+        name: name.parse().unwrap(),
+        id: ID,
+    }
+}
+
+/// A cluster with a resource `books` that is not the one of before.
+fn books_again() -> Look {
+    let mut resources = page(&[("books", RowState::Usual)]);
+    resources.rows[0].id = Some(ResourceId(6));
+    Look::Cluster {
+        nodes: Page::default(),
+        resources,
+    }
 }
 
 #[test]
@@ -88,16 +106,16 @@ fn q_and_ctrl_c_leave_wherever_the_view_is() {
 #[test]
 fn a_change_is_made_only_after_a_yes() {
     for (keys, question, change) in [
-        ("p", "pause books? y/n", Change::Pause(name("books"))),
+        ("p", "pause books? y/n", Change::Pause(target("books"))),
         (
             "jp",
             "resume team/news? y/n",
-            Change::Resume(name("team/news")),
+            Change::Resume(target("team/news")),
         ),
         (
             "r",
             "begin a new run of books? y/n",
-            Change::Restart(name("books")),
+            Change::Restart(target("books")),
         ),
         (
             "\tjd",
@@ -138,8 +156,45 @@ fn the_question_names_what_was_chosen_when_the_key_was_pressed() {
     let resources = page(&[("aaa", RowState::Usual)]);
     let nodes = Page::default();
     model.handle(Event::Looked(Look::Cluster { nodes, resources }));
-    let change = Change::Pause(name("books"));
+    let change = Change::Pause(target("books"));
     assert_eq!(typed(&mut model, "y"), Step::Change(change));
+}
+
+#[test]
+fn a_yes_is_not_for_another_resource_of_the_same_name() {
+    for keys in ["p", "r"] {
+        let mut model = model();
+        typed(&mut model, keys);
+        model.handle(Event::Looked(books_again()));
+        assert_eq!(
+            model.said,
+            "nothing was changed: resource books was deleted, and another one has its name"
+        );
+        assert_eq!(typed(&mut model, "y"), Step::Show);
+    }
+    // A question about something else stays.
+    let mut model = model();
+    typed(&mut model, "jp");
+    model.handle(Event::Looked(books_again()));
+    let change = Change::Resume(target("team/news"));
+    assert_eq!(typed(&mut model, "y"), Step::Change(change));
+}
+
+#[test]
+fn an_opened_resource_is_gone_if_another_has_its_name() {
+    let mut model = model();
+    typed(&mut model, "\nr");
+    let mut another = resource(false);
+    if let Look::Resource { id, .. } = &mut another {
+        *id = Some(ResourceId(6));
+    }
+    model.handle(Event::Looked(another));
+    assert!(matches!(model.ask(), Ask::Cluster { .. }));
+    assert_eq!(
+        model.said,
+        "resource books was deleted, and another one has its name"
+    );
+    assert_eq!(typed(&mut model, "y"), Step::Show);
 }
 
 #[test]
@@ -154,7 +209,7 @@ fn one_change_is_under_way_at_a_time() {
     assert_eq!(model.handle(done), Step::Look);
     assert_eq!(model.said, "resource books is paused");
     typed(&mut model, "r");
-    assert_eq!(model.mode, Mode::Question(Change::Restart(name("books"))));
+    assert_eq!(model.mode, Mode::Question(Change::Restart(target("books"))));
 }
 
 #[test]
@@ -189,7 +244,7 @@ fn one_resource_is_opened_and_closed() {
     assert_eq!(model.focus, Pane::Hosts);
     // Its keys are for it, whatever is chosen below.
     typed(&mut model, "\tp");
-    assert_eq!(model.mode, Mode::Question(Change::Resume(name("books"))));
+    assert_eq!(model.mode, Mode::Question(Change::Resume(target("books"))));
     typed(&mut model, "n");
     typed(&mut model, "\u{1b}");
     assert_eq!(asked(&model), "");
@@ -197,8 +252,11 @@ fn one_resource_is_opened_and_closed() {
     // What was chosen is chosen still.
     typed(&mut model, "j\n");
     assert_eq!(asked(&model), "team/news");
+    // What was asked or typed about it goes with it.
+    typed(&mut model, "p");
     model.handle(Event::Looked(Look::Gone));
     assert_eq!(asked(&model), "");
+    assert_eq!(model.mode, Mode::Usual);
     assert_eq!(model.said, "resource team/news is not there any more");
 }
 

@@ -40,6 +40,7 @@ fn check(model: &Model, width: u16, height: u16, above: &str, below: [&str; 2]) 
 fn page<const N: usize>(rows: &[[&str; N]], next: &str) -> Page {
     let row = |cells: &[&str; N]| Row {
         key: cells[0].to_owned(),
+        id: None,
         cells: cells.map(str::to_owned).to_vec(),
         detail: format!("details of {}", cells[0]),
         state: RowState::Usual,
@@ -112,6 +113,7 @@ fn resource() -> Look {
         "2023-11-14T22:13:20Z warn http://a.test/1 status 503; it is tried again, in a line that is far too long",
     ]];
     Look::Resource {
+        id: None,
         heading: "books: run 3, Running".to_owned(),
         numbers: "40 pages, 30 items, 10.0/s, worker-1".to_owned(),
         is_paused: false,
