@@ -31,6 +31,8 @@ pub(super) enum RowState {
     Usual,
     /// The resource is paused.
     Paused,
+    /// The run of the resource has finished or failed, and nothing tells whether the resource is paused.
+    Over,
     /// The worker takes crawls.
     TakesCrawls,
     /// The worker drains.

@@ -161,7 +161,7 @@ pub(super) fn look(answer: Answer, now: Instant, rates: &mut Rates) -> Look {
                 id: resource_id(&resource),
                 heading: heading(&resource),
                 numbers: numbers(&resource, rates.into_iter().next().flatten()),
-                is_paused: is_paused(&resource),
+                state: resource_state(&resource),
                 hosts: page(hosts, "no hosts", |found| {
                     let rows = found.hosts.iter().map(host_row).collect();
                     (rows, found.next_page_token)
@@ -240,8 +240,12 @@ fn resource_id(resource: &proto::Resource) -> Option<ResourceId> {
     resource.spec().id.parse().ok().map(ResourceId)
 }
 
-fn is_paused(resource: &proto::Resource) -> bool {
-    resource.phase == "Paused"
+fn resource_state(resource: &proto::Resource) -> RowState {
+    match resource.phase.as_str() {
+        "Paused" => RowState::Paused,
+        "Finished" | "Failed" => RowState::Over,
+        _ => RowState::Usual,
+    }
 }
 
 fn resource_row(resource: &proto::Resource, rate: Option<f64>) -> Row {
@@ -259,13 +263,9 @@ fn resource_row(resource: &proto::Resource, rate: Option<f64>) -> Row {
         "" => format!("{}: run {} of {}", spec.name, resource.run, spec.plugin),
         reason => format!("{}: {reason}", spec.name),
     };
-    let state = match is_paused(resource) {
-        true => RowState::Paused,
-        false => RowState::Usual,
-    };
     Row {
         id: resource_id(resource),
-        ..row(&spec.name, cells, &detail, state)
+        ..row(&spec.name, cells, &detail, resource_state(resource))
     }
 }
 

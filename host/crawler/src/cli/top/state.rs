@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossterm::event::KeyEvent;
 
-use super::list::{List, Page, PageAsk, Row};
+use super::list::{List, Page, PageAsk, Row, RowState};
 use crawler_model::id::{NodeId, ResourceId, ResourceName};
 
 mod keys;
@@ -54,7 +54,7 @@ pub(super) struct Opened {
     pub(super) heading: String,
     /// Numbers of the run, in a line.
     pub(super) numbers: String,
-    is_paused: bool,
+    state: RowState,
 }
 
 /// Meaning of the next key.
@@ -128,7 +128,7 @@ pub(super) enum Look {
         id: Option<ResourceId>,
         heading: String,
         numbers: String,
-        is_paused: bool,
+        state: RowState,
         hosts: Page,
         errors: Page,
     },
@@ -277,13 +277,13 @@ impl Model {
                 id: _,
                 heading,
                 numbers,
-                is_paused,
+                state,
                 hosts,
                 errors,
             } => {
                 if let Some(opened) = &mut self.opened {
                     (opened.heading, opened.numbers) = (heading, numbers);
-                    opened.is_paused = is_paused;
+                    opened.state = state;
                 }
                 self.hosts.take(hosts);
                 self.errors.take(errors);

@@ -102,6 +102,21 @@ fn a_resource_has_its_owners_and_a_dash_for_an_unknown_rate() {
 }
 
 #[test]
+fn a_resource_that_has_ended_does_not_tell_if_it_is_paused() {
+    for (phase, expected) in [
+        ("Pending", RowState::Usual),
+        ("Running", RowState::Usual),
+        ("Paused", RowState::Paused),
+        ("Finished", RowState::Over),
+        ("Failed", RowState::Over),
+    ] {
+        let mut found = resource(vec![]);
+        found.phase = phase.to_owned();
+        assert_eq!(resource_row(&found, None).state, expected, "{phase}");
+    }
+}
+
+#[test]
 fn a_new_run_is_for_the_resource_that_was_chosen() {
     let mut found = resource(vec![]);
     found.spec.as_mut().unwrap().id = "17".to_owned();

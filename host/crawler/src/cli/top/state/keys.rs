@@ -67,7 +67,7 @@ impl Model {
                     target,
                     heading: String::new(),
                     numbers: String::new(),
-                    is_paused: row.state == RowState::Paused,
+                    state: row.state,
                 });
                 (self.hosts, self.errors) = Default::default();
                 self.focus = Pane::Hosts;
@@ -95,24 +95,29 @@ impl Model {
     }
 
     fn pause(&self) -> Result<Change, String> {
-        let (target, is_paused) = self.meant()?;
-        Ok(match is_paused {
-            true => Change::Resume(target),
-            false => Change::Pause(target),
-        })
+        let (target, state) = self.meant()?;
+        match state {
+            RowState::Paused => Ok(Change::Resume(target)),
+            // The key could pause it, but not take that back: the phase goes on telling that the run is over.
+            RowState::Over => Err(format!(
+                "{} is over; use `crawler resource pause` or `crawler resource resume`",
+                target.name
+            )),
+            RowState::Usual | RowState::TakesCrawls | RowState::Drains => Ok(Change::Pause(target)),
+        }
     }
 
     fn restart(&self) -> Result<Change, String> {
         Ok(Change::Restart(self.meant()?.0))
     }
 
-    /// Returns the resource that a key is about, and whether it is paused.
-    fn meant(&self) -> Result<(Target, bool), String> {
+    /// Returns the resource that a key is about, and its state.
+    fn meant(&self) -> Result<(Target, RowState), String> {
         if let Some(opened) = &self.opened {
-            return Ok((opened.target.clone(), opened.is_paused));
+            return Ok((opened.target.clone(), opened.state));
         }
         let row = self.chosen(Pane::Resources, "this key is for a resource")?;
-        Ok((target(row)?, row.state == RowState::Paused))
+        Ok((target(row)?, row.state))
     }
 
     fn drain(&self) -> Result<Change, String> {
@@ -121,7 +126,9 @@ impl Model {
         let undo = match row.state {
             RowState::TakesCrawls => false,
             RowState::Drains => true,
-            RowState::Usual | RowState::Paused => return Err(format!("{WHAT}, and this is none")),
+            RowState::Usual | RowState::Paused | RowState::Over => {
+                return Err(format!("{WHAT}, and this is none"));
+            }
         };
         let id = row.key.parse::<NodeId>();
         let id = id.map_err(|error| error.to_string())?;

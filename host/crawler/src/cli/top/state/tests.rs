@@ -3,7 +3,6 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::*;
-use crate::cli::top::list::RowState;
 
 /// Id of all resources, unless a test needs another one.
 const ID: Option<ResourceId> = Some(ResourceId(5));
@@ -37,12 +36,12 @@ fn cluster() -> Look {
     }
 }
 
-fn resource(is_paused: bool) -> Look {
+fn resource(state: RowState) -> Look {
     Look::Resource {
         id: ID,
         heading: "books: Running".to_owned(),
         numbers: "1 page".to_owned(),
-        is_paused,
+        state,
         hosts: page(&[("a.test", RowState::Usual)]),
         errors: Page::default(),
     }
@@ -161,6 +160,25 @@ fn the_question_names_what_was_chosen_when_the_key_was_pressed() {
 }
 
 #[test]
+fn p_names_the_commands_for_a_resource_that_is_over() {
+    let over = "books is over; use `crawler resource pause` or `crawler resource resume`";
+    let mut model = model();
+    model.handle(Event::Looked(Look::Cluster {
+        nodes: Page::default(),
+        resources: page(&[("books", RowState::Over)]),
+    }));
+    assert_eq!(typed(&mut model, "p"), Step::Show);
+    assert_eq!((&model.mode, model.said.as_str()), (&Mode::Usual, over));
+    typed(&mut model, "\n");
+    model.handle(Event::Looked(resource(RowState::Over)));
+    typed(&mut model, "p");
+    assert_eq!((&model.mode, model.said.as_str()), (&Mode::Usual, over));
+    // A new run of it is begun as ever.
+    typed(&mut model, "r");
+    assert_eq!(model.mode, Mode::Question(Change::Restart(target("books"))));
+}
+
+#[test]
 fn a_yes_is_not_for_another_resource_of_the_same_name() {
     for keys in ["p", "r"] {
         let mut model = model();
@@ -184,7 +202,7 @@ fn a_yes_is_not_for_another_resource_of_the_same_name() {
 fn an_opened_resource_is_gone_if_another_has_its_name() {
     let mut model = model();
     typed(&mut model, "\nr");
-    let mut another = resource(false);
+    let mut another = resource(RowState::Usual);
     if let Look::Resource { id, .. } = &mut another {
         *id = Some(ResourceId(6));
     }
@@ -240,7 +258,7 @@ fn one_resource_is_opened_and_closed() {
         Ask::Cluster { .. } => String::new(),
     };
     assert_eq!(asked(&model), "books");
-    model.handle(Event::Looked(resource(true)));
+    model.handle(Event::Looked(resource(RowState::Paused)));
     assert_eq!(model.focus, Pane::Hosts);
     // Its keys are for it, whatever is chosen below.
     typed(&mut model, "\tp");

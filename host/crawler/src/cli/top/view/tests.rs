@@ -116,7 +116,7 @@ fn resource() -> Look {
         id: None,
         heading: "books: run 3, Running".to_owned(),
         numbers: "40 pages, 30 items, 10.0/s, worker-1".to_owned(),
-        is_paused: false,
+        state: RowState::Usual,
         hosts: page(&hosts, ""),
         errors: page(&errors, ""),
     }
