@@ -121,8 +121,8 @@ async fn show(
                         (Event::Looked(look), every)
                     }
                     Err(error) => {
-                        let pause = backoff.next_delay().max(every);
-                        (Event::Failed(looks::line(&error.to_string())), pause)
+                        let failed = Event::Failed(looks::line(&error.to_string()));
+                        (failed, backoff.next_delay())
                     }
                 };
                 look = look_after(pause, client, asked.clone());
