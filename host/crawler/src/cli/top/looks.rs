@@ -110,12 +110,30 @@ async fn host_page(
 }
 
 /// Returns the reason of a refusal as a part of the answer: a caller who may not see one list still sees the others. An
-/// error that passes stays an error.
+/// error that passes by itself stays an error, and the list keeps the rows of the last look.
 fn or_refusal<T>(result: Result<T, ClientError>) -> Result<Listed<T>, ClientError> {
     match result {
         Ok(answer) => Ok(Ok(answer)),
-        Err(error @ ClientError::Refused(_)) if !error.is_transient() => Ok(Err(error.to_string())),
+        Err(ClientError::Refused(problem)) if is_lasting(problem.code) => {
+            Ok(Err(problem.to_string()))
+        }
         Err(error) => Err(error),
+    }
+}
+
+/// Returns true for a refusal that stays until the caller asks something else, or somebody changes what the caller may do.
+fn is_lasting(code: Code) -> bool {
+    match code {
+        Code::InvalidArgument
+        | Code::NotFound
+        | Code::FailedPrecondition
+        | Code::Unauthenticated
+        | Code::PermissionDenied => true,
+        Code::AlreadyExists
+        | Code::ResourceExhausted
+        | Code::Aborted
+        | Code::Unavailable
+        | Code::Internal => false,
     }
 }
 
