@@ -94,10 +94,12 @@ async fn show(
     let mut events = EventStream::new();
     let mut rates = Rates::default();
     let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
+    let mut answered = Instant::now();
     let mut asked = model.ask();
     let mut look = look_after(Duration::ZERO, client, asked.clone());
     let mut change: Option<PendingChange> = None;
     loop {
+        model.age = answered.elapsed();
         terminal.draw(|frame| view::draw(&model, frame))?;
         // Each branch may be dropped at any await: an event stays in its stream, and the others go on in the next turn.
         let step = tokio::select! {
@@ -117,7 +119,8 @@ async fn show(
                 let (event, pause) = match answer {
                     Ok(answer) => {
                         backoff.reset();
-                        let look = looks::look(answer, Instant::now(), &mut rates);
+                        answered = Instant::now();
+                        let look = looks::look(answer, answered, &mut rates);
                         (Event::Looked(look), every)
                     }
                     Err(error) => {
@@ -128,6 +131,8 @@ async fn show(
                 look = look_after(pause, client, asked.clone());
                 model.handle(event)
             }
+            // The age in the title goes on, also while an answer is waited for.
+            () = tokio::time::sleep(every) => Step::Show,
         };
         match step {
             Step::Show => {}

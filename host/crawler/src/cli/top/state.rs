@@ -169,6 +169,8 @@ pub(super) enum Step {
 pub(super) struct Model {
     /// Time between two looks.
     pub(super) every: Duration,
+    /// Time since the last answer, or since the beginning if there was none.
+    pub(super) age: Duration,
     /// Number of lines of the terminal.
     n_lines: u16,
     pub(super) focus: Pane,
@@ -192,6 +194,7 @@ impl Model {
     pub(super) fn new(every: Duration, n_lines: u16) -> Self {
         Self {
             every,
+            age: Duration::ZERO,
             n_lines,
             focus: Pane::Resources,
             nodes: List::default(),

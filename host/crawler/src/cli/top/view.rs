@@ -3,6 +3,8 @@
 //! All texts of the state are safe to show already; this module cuts them to the width of the terminal, and marks the cut.
 //! Emphasis is bold, dim or reversed, never a colour, so that the view looks the same without colours.
 
+use std::time::Duration;
+
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -86,7 +88,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>) {
     };
     let above = match &model.opened {
         None => title(model, &mut paper),
-        Some(opened) => numbers(opened, &mut paper),
+        Some(opened) => numbers(model, opened, &mut paper),
     };
     let body = area.height.saturating_sub(above + BELOW);
     match &model.mode {
@@ -110,17 +112,27 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>) {
 /// Draws the head of the whole cluster. Returns its number of lines.
 fn title(model: &Model, paper: &mut Paper<'_>) -> u16 {
     let every = humantime::format_duration(model.every);
-    paper.line(0, &format!("crawler top, a look every {every}"), bold());
+    let title = format!("{}crawler top, a look every {every}", age(model));
+    paper.line(0, &title, bold());
     1
 }
 
+/// Returns the time since the last answer in words, if a look is missing; it stands first, because the rest may be cut.
+fn age(model: &Model) -> String {
+    if model.age <= model.every * 2 {
+        return String::new();
+    }
+    let age = humantime::format_duration(Duration::from_secs(model.age.as_secs()));
+    format!("no answer for {age}; ")
+}
+
 /// Draws the head of one resource. Returns its number of lines.
-fn numbers(opened: &Opened, paper: &mut Paper<'_>) -> u16 {
+fn numbers(model: &Model, opened: &Opened, paper: &mut Paper<'_>) -> u16 {
     let heading = match opened.heading.as_str() {
         "" => opened.target.name.as_str(),
         heading => heading,
     };
-    paper.line(0, heading, bold());
+    paper.line(0, &format!("{}{heading}", age(model)), bold());
     paper.line(1, &opened.numbers, Style::new());
     2
 }
@@ -218,7 +230,8 @@ fn widths(columns: &[Column], width: u16) -> Vec<u16> {
     }
 }
 
-/// Returns the line of messages: what is asked, what is typed, what is wrong, what was done, or what is chosen.
+/// Returns the line of messages: what is asked, what is typed, what was done, what is wrong, or what is chosen. The title
+/// tells how old the last look is, so a word about a change may hide what is wrong until the next key.
 fn message(model: &Model) -> (String, Style) {
     let urgent = bold().add_modifier(Modifier::REVERSED);
     match &model.mode {
@@ -232,11 +245,11 @@ fn message(model: &Model) -> (String, Style) {
         }
         Mode::Usual | Mode::Help => {}
     }
-    if !model.trouble.is_empty() {
-        return (model.trouble.clone(), urgent);
-    }
     if !model.said.is_empty() {
         return (model.said.clone(), bold());
+    }
+    if !model.trouble.is_empty() {
+        return (model.trouble.clone(), urgent);
     }
     let chosen = model.list(model.focus).chosen();
     let detail = chosen.map_or("", |row| row.detail.as_str());

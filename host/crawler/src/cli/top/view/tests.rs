@@ -1,6 +1,6 @@
 //! Frames of the view as text, in a wide and in a narrow terminal.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crawler_proto as proto;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -278,6 +278,9 @@ fn messages_stand_above_the_keys() {
     press(&mut model, &[KeyCode::Char('n')]);
     assert_eq!(below(&model), "nothing was changed");
     model.handle(Event::Failed("cannot reach the master".to_owned()));
+    // The word about the last key stays until the next one.
+    assert_eq!(below(&model), "nothing was changed");
+    press(&mut model, &[KeyCode::Down]);
     assert_eq!(
         below(&model),
         "cannot reach the master; the last look stays, and the next one is tried"
@@ -288,6 +291,22 @@ fn messages_stand_above_the_keys() {
     press(&mut model, &[KeyCode::Enter]);
     let head = frame(&model, 80, 24)[5].clone();
     assert!(head.starts_with("  RESOURCES t "), "{head}");
+}
+
+#[test]
+fn the_title_tells_that_looks_are_missing() {
+    let title = |model: &Model| frame(model, 80, 24)[0].clone();
+    let mut model = model(cluster());
+    model.age = Duration::from_secs(4);
+    assert_eq!(title(&model), "crawler top, a look every 2s");
+    model.age = Duration::from_millis(65_900);
+    assert_eq!(
+        title(&model),
+        "no answer for 1m 5s; crawler top, a look every 2s"
+    );
+    press(&mut model, &[KeyCode::Enter]);
+    model.handle(Event::Looked(resource()));
+    assert_eq!(title(&model), "no answer for 1m 5s; books: run 3, Running");
 }
 
 #[test]
