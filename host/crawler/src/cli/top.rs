@@ -72,17 +72,23 @@ pub(super) async fn run(
     let mut screen = Screen::enter()?;
     let change = show(&mut screen.terminal, &client, args.every).await;
     drop(screen);
-    // A change that was under way is not left without a word about it.
-    if let Some(change) = change? {
-        table::print_line(&change.await)?;
+    match change? {
+        Some(change) => wait(change).await,
+        None => Ok(()),
     }
+}
+
+/// Waits for a change that was under way when the user left, and says what it has come to.
+async fn wait(change: PendingChange) -> anyhow::Result<()> {
+    table::print_line("waiting for the change")?;
+    table::print_line(&looks::line(&change.await?))?;
     Ok(())
 }
 
 /// Look that is waited for.
 type PendingLook = BoxFuture<'static, Result<Answer, ClientError>>;
 /// Change that is under way. Its end is told in words.
-type PendingChange = BoxFuture<'static, String>;
+type PendingChange = BoxFuture<'static, Result<String, ClientError>>;
 
 /// Shows the cluster, and returns the change that is under way when the user leaves.
 async fn show(
@@ -111,9 +117,10 @@ async fn show(
                 // The terminal is gone.
                 None => Step::Leave,
             },
-            words = ended(&mut change) => {
+            ended = ended(&mut change) => {
                 change = None;
-                model.handle(Event::Changed(words))
+                let words = ended.unwrap_or_else(|error| error.to_string());
+                model.handle(Event::Changed(looks::line(&words)))
             }
             answer = &mut look => {
                 let (event, pause) = match answer {
@@ -140,12 +147,9 @@ async fn show(
             Step::Look => look = look_after(Duration::ZERO, client, asked.clone()),
             Step::Change(wanted) => {
                 let client = client.clone();
-                change = Some(Box::pin(async move {
-                    match looks::change(&client, wanted).await {
-                        Ok(words) => looks::line(&words),
-                        Err(error) => looks::line(&error.to_string()),
-                    }
-                }));
+                change = Some(Box::pin(
+                    async move { looks::change(&client, wanted).await },
+                ));
             }
         }
         // A question that nobody asks any more is dropped with its answer.
@@ -167,7 +171,7 @@ fn look_after(pause: Duration, client: &Client, ask: Ask) -> PendingLook {
 }
 
 /// Waits for the end of a change; for ever if there is none.
-async fn ended(change: &mut Option<PendingChange>) -> String {
+async fn ended(change: &mut Option<PendingChange>) -> Result<String, ClientError> {
     match change {
         Some(change) => change.await,
         None => future::pending().await,
@@ -224,6 +228,20 @@ fn leave() -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_change_that_fails_after_q_is_an_error() {
+        let failed = ClientError::Unreachable {
+            url: "http://a.test".to_owned(),
+            why: "refused".to_owned(),
+        };
+        let change: Result<String, ClientError> = Err(failed.clone());
+        let result = wait(Box::pin(future::ready(change))).await;
+        let error = result.expect_err("the change has failed");
+        assert_eq!(error.downcast_ref::<ClientError>(), Some(&failed));
+        let change: Result<String, ClientError> = Ok("resource books is paused".to_owned());
+        assert!(wait(Box::pin(future::ready(change))).await.is_ok());
+    }
 
     #[test]
     fn the_time_between_looks_has_bounds() {
