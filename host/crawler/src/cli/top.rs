@@ -71,11 +71,19 @@ pub(super) async fn run(
     let client = connect.await?;
     let mut screen = Screen::enter()?;
     let change = show(&mut screen.terminal, &client, args.every).await;
+    let is_broken = !is_shown();
     drop(screen);
-    match change? {
-        Some(change) => wait(change).await,
-        None => Ok(()),
+    if let Some(change) = change? {
+        wait(change).await?;
     }
+    if is_broken {
+        return Err(Failure::new(
+            "crawler top has ended because a part of it panicked",
+            "the lines above tell where; `crawler resource list` and `crawler node list` show the same",
+        )
+        .into());
+    }
+    Ok(())
 }
 
 /// Waits for a change that was under way when the user left, and says what it has come to.
@@ -104,7 +112,8 @@ async fn show(
     let mut asked = model.ask();
     let mut look = look_after(Duration::ZERO, client, asked.clone());
     let mut change: Option<PendingChange> = None;
-    loop {
+    // A panic of another thread has left the view already.
+    while is_shown() {
         model.age = answered.elapsed();
         terminal.draw(|frame| view::draw(&model, frame))?;
         // Each branch may be dropped at any await: an event stays in its stream, and the others go on in the next turn.
@@ -114,7 +123,7 @@ async fn show(
                 Some(Ok(TerminalEvent::Resize(_, height))) => model.handle(Event::Resized(height)),
                 Some(Ok(_)) => Step::Show,
                 Some(Err(error)) => return Err(error.into()),
-                // The terminal is gone.
+                // The stream has no end: if the terminal is gone, it gives errors.
                 None => Step::Leave,
             },
             ended = ended(&mut change) => {
@@ -159,6 +168,7 @@ async fn show(
             look = look_after(Duration::ZERO, client, asked.clone());
         }
     }
+    Ok(change)
 }
 
 /// Asks a master after a pause.
@@ -178,7 +188,8 @@ async fn ended(change: &mut Option<PendingChange>) -> Result<String, ClientError
     }
 }
 
-/// True while the terminal shows the view instead of what it showed before.
+/// True while the terminal shows the view instead of what it showed before. It becomes false when the screen is dropped,
+/// and when any thread panics.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Terminal that shows the view. Dropping it brings back what the terminal showed before.
@@ -213,6 +224,11 @@ impl Drop for Screen {
         // An error means that the terminal is gone.
         let _left_as_far_as_possible = leave();
     }
+}
+
+/// Returns false if a panic has brought back what the terminal showed before.
+fn is_shown() -> bool {
+    IS_TAKEN.load(Ordering::SeqCst)
 }
 
 /// Leaves the terminal as it was; once, because another time would move the cursor over what was written since.
