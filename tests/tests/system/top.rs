@@ -12,6 +12,9 @@ use crawler_tests::{PATIENCE, skipped, until};
 /// Sequences with which a terminal begins and ends to show something else than before.
 const TAKEN: &str = "\u{1b}[?1049h";
 const LEFT: &str = "\u{1b}[?1049l";
+/// Sequences with which a terminal begins and ends to tell pasted text from keys.
+const PASTES_ARE_TOLD: &str = "\u{1b}[?2004h";
+const PASTES_ARE_KEYS: &str = "\u{1b}[?2004l";
 
 /// Shows a cluster without resources in a terminal, has it ended, and checks that the terminal is as it was before.
 #[track_caller]
@@ -60,7 +63,8 @@ fn ended_in_a_terminal(end: impl FnOnce(&Home, &mut PipeWriter)) -> Option<Ended
     let ended = process.wait(PATIENCE);
     let shown = shown();
     let (_, after) = shown.split_once(TAKEN).expect("the terminal was taken");
-    let (_, after) = after.split_once(LEFT).expect("the terminal was left");
+    let (view, after) = after.split_once(LEFT).expect("the terminal was left");
+    assert!(view.contains(PASTES_ARE_TOLD) && view.contains(PASTES_ARE_KEYS));
     assert!(!after.contains(TAKEN) && !after.contains(LEFT), "{after:?}");
     assert!(after.contains("\u{1b}[?25h"), "{after:?}");
     assert_eq!(read("before"), read("after"));

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use crossterm::event::{Event as TerminalEvent, EventStream};
+use crossterm::event::{
+    DisableBracketedPaste, EnableBracketedPaste, Event as TerminalEvent, EventStream,
+};
 use crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
@@ -121,6 +123,7 @@ async fn show(
             event = events.next() => match event {
                 Some(Ok(TerminalEvent::Key(key))) => model.handle(Event::Key(key)),
                 Some(Ok(TerminalEvent::Resize(_, height))) => model.handle(Event::Resized(height)),
+                // Text that is pasted presses no keys.
                 Some(Ok(_)) => Step::Show,
                 Some(Err(error)) => return Err(error.into()),
                 // The stream has no end: if the terminal is gone, it gives errors.
@@ -207,7 +210,7 @@ impl Screen {
         }));
         IS_TAKEN.store(true, Ordering::SeqCst);
         let terminal = enable_raw_mode()
-            .and_then(|()| execute!(io::stdout(), EnterAlternateScreen))
+            .and_then(|()| execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste))
             .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
         match terminal {
             Ok(terminal) => Ok(Self { terminal }),
@@ -237,7 +240,12 @@ fn leave() -> io::Result<()> {
         return Ok(());
     }
     let is_usual = disable_raw_mode();
-    let is_left = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
+    let is_left = execute!(
+        io::stdout(),
+        DisableBracketedPaste,
+        LeaveAlternateScreen,
+        cursor::Show
+    );
     is_usual.and(is_left)
 }
 
