@@ -168,10 +168,9 @@ impl List {
     pub(super) fn home(&mut self) {
         self.before.clear();
         self.selected = 0;
-        self.landing = match self.ask.token.is_empty() {
-            true => None,
-            false => Some(Landing::First),
-        };
+        // While the first page is waited for, the rows are still those of another one.
+        let is_first = self.ask.token.is_empty() && self.landing.is_none();
+        self.landing = (!is_first).then_some(Landing::First);
         self.ask.token.clear();
     }
 
@@ -274,6 +273,21 @@ mod tests {
             filter: "x".to_owned(),
         };
         assert_eq!((list.ask(), chosen(&list)), (&asked, ""));
+    }
+
+    #[test]
+    fn the_beginning_is_no_row_of_another_page() {
+        let mut list = List::default();
+        list.take(page(&["a", "b"], "b"));
+        list.down(1);
+        list.down(1);
+        list.take(page(&["c", "d"], ""));
+        // The first page is on its way already.
+        list.up(1);
+        list.home();
+        assert_eq!((chosen(&list), list.ask().token.as_str()), ("", ""));
+        list.take(page(&["a", "b"], "b"));
+        assert_eq!(chosen(&list), "a");
     }
 
     #[test]
