@@ -267,6 +267,6 @@ pub(super) fn log_line(line: proto::LogLine) -> String {
     parts.collect::<Vec<_>>().join(" ")
 }
 
-pub(super) fn node_id(assigned_node: &str) -> &str {
+fn node_id(assigned_node: &str) -> &str {
     assigned_node.split('|').next().unwrap_or_default()
 }
