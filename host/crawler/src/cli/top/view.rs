@@ -14,7 +14,8 @@ use ratatui::text::Span;
 use super::list::List;
 use super::state::{Mode, Model, Opened, Pane};
 
-/// Number of lines between which two panes are shown at once; with fewer, only the pane that keys are for is shown.
+/// Least number of lines between the head and the messages with which two panes are shown at once; with fewer, only the
+/// pane that keys are for is shown.
 const SPLIT_FROM: u16 = 12;
 /// Lines below the panes: messages and keys.
 const BELOW: u16 = 2;
@@ -60,12 +61,12 @@ const ERRORS: [Column; 1] = [("LAST ERRORS", 0)];
 const KEYS: &str = "q leave  ? help  tab pane  enter open  / filter  p pause  r restart  d drain";
 /// Lines of the help.
 const HELP: [&str; 17] = [
-    "up, k / down, j   the row above, below; at the end of a page, the next page",
-    "page up / down    ten rows up, down",
+    "up, k; down, j    the row above, below; at the end of a page, the next page",
+    "page up, down     ten rows up, down",
     "home, g           the beginning of the list",
     "tab               the other part of the screen",
     "enter             one resource: its hosts and its last errors",
-    "esc               back to the whole cluster",
+    "esc, backspace    back to the whole cluster",
     "/                 filter: resources by the beginning of their names,",
     "                  nodes by their role, hosts by their state; empty: all",
     "p                 pause a resource, or resume it",

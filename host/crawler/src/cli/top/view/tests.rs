@@ -1,5 +1,6 @@
 //! Frames of the view as text, in a wide and in a narrow terminal.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crawler_proto as proto;
@@ -12,7 +13,7 @@ use super::*;
 use crate::cli::top::list::{Page, Row, RowState};
 use crate::cli::top::looks::{Answer, look};
 use crate::cli::top::rates::Rates;
-use crate::cli::top::state::{Event, Look};
+use crate::cli::top::state::{Event, Look, Step};
 use crawler_model::guest_text::steers;
 
 /// Lines of a frame, without the blanks at their ends.
@@ -336,8 +337,73 @@ fn the_chosen_row_is_always_shown() {
     }
 }
 
+/// Number of characters at the beginning of a line of the help in which it names its keys.
+const HELP_KEYS: usize = 18;
+
+/// Every key that a usual keyboard has, and its word in the help.
+fn keyboard() -> Vec<(KeyCode, String)> {
+    let named = [
+        (KeyCode::Up, "up"),
+        (KeyCode::Down, "down"),
+        (KeyCode::Left, "left"),
+        (KeyCode::Right, "right"),
+        (KeyCode::PageUp, "page"),
+        (KeyCode::PageDown, "page"),
+        (KeyCode::Home, "home"),
+        (KeyCode::End, "end"),
+        (KeyCode::Tab, "tab"),
+        (KeyCode::BackTab, "tab"),
+        (KeyCode::Enter, "enter"),
+        (KeyCode::Esc, "esc"),
+        (KeyCode::Backspace, "backspace"),
+        (KeyCode::Delete, "delete"),
+        (KeyCode::Insert, "insert"),
+        (KeyCode::F(1), "f1"),
+    ];
+    let named = named.map(|(code, word)| (code, word.to_owned()));
+    let typed = (' '..='~').map(|c| (KeyCode::Char(c), c.to_string()));
+    named.into_iter().chain(typed).collect()
+}
+
+/// True if a key changes the view, or asks the loop for something.
+fn acts(mut model: Model, key: KeyEvent) -> bool {
+    let before = format!("{model:?}");
+    let step = model.handle(Event::Key(key));
+    step != Step::Show || format!("{model:?}") != before
+}
+
 #[test]
-fn the_help_names_every_key() {
+fn the_help_names_exactly_the_keys_that_act() {
+    // The chosen row has others above and below.
+    let whole = || {
+        let mut model = model(cluster());
+        press(&mut model, &[KeyCode::Down]);
+        model
+    };
+    let opened = || {
+        let mut model = model(cluster());
+        press(&mut model, &[KeyCode::Enter]);
+        model.handle(Event::Looked(resource()));
+        model
+    };
+    let key = |code| KeyEvent::new(code, KeyModifiers::NONE);
+    let keys = keyboard().into_iter();
+    let handled = keys.filter(|(code, _)| acts(whole(), key(*code)) || acts(opened(), key(*code)));
+    let mut handled: BTreeSet<String> = handled.map(|(_, word)| word).collect();
+    let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert!(acts(whole(), ctrl_c));
+    handled.insert("ctrl-c".to_owned());
+    let keys = HELP.iter().take_while(|line| !line.is_empty());
+    let keys = keys.map(|line| line.chars().take(HELP_KEYS).collect::<String>());
+    let keys = keys.collect::<Vec<_>>().join(" ");
+    let named = keys.split_whitespace();
+    let named = named.map(|word| word.trim_end_matches([',', ';']).to_owned());
+    let named: BTreeSet<String> = named.collect();
+    assert_eq!(handled, named);
+}
+
+#[test]
+fn the_help_is_shown_whole() {
     let mut model = model(cluster());
     press(&mut model, &[KeyCode::Char('?')]);
     let shown = frame(&model, 80, 24);
