@@ -324,13 +324,13 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
     let connect = masters.connect();
     let result = match family {
         Family::Plugin(command) => plugin::run(command, connect).await,
-        Family::Resource(command) => resource::run(command, connect.await?).await,
+        Family::Resource(command) => Box::pin(resource::run(command, connect.await?)).await,
         Family::Apply(args) => Box::pin(apply::run(args, connect.await?)).await,
         Family::Export(args) => export::run(args, connect.await?).await,
         Family::Init(args) => init::run(&args),
         Family::Config(command) => config::run(command, Args::command()),
         Family::Frontier(command) => frontier::run(command, connect.await?).await,
-        Family::Items(args) => items::run(args, connect.await?).await,
+        Family::Items(args) => Box::pin(items::run(args, connect.await?)).await,
         Family::File(args) => file::run(args, connect.await?).await,
         Family::Archive(command) => archive::run(command).await,
         Family::Node(command) => node::run(command, masters.clone()).await,

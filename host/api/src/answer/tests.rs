@@ -247,7 +247,7 @@ fn nodes(found: &mut Answers) {
     };
     let earlier = WorkerStatus {
         since_start: None,
-        ..status.clone()
+        ..status
     };
     add(found, "totals of an earlier worker", node_totals(earlier));
     let full = NodeView {
