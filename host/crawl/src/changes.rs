@@ -55,6 +55,11 @@ fn missing(counts: &Counts, totals: ChangeTotals) -> Option<String> {
     if let Some(why) = counts.lost_roots() {
         return Some(why);
     }
+    // The root request was redirected out of the scope, is gone, or was skipped by its rule, for instance. The items of
+    // such a run are none, whatever the site has.
+    if counts.has_no_page() {
+        return Some("no request gave a page".to_owned());
+    }
     let forbidden = counts.dead_by_reason.get(ROBOTS).copied();
     match counts.dead.saturating_sub(forbidden.unwrap_or_default()) {
         0 => {}
@@ -109,10 +114,11 @@ mod tests {
     use super::*;
     use crawler_model::crawl::Done;
 
-    /// Checks why a run is not complete; empty if it is.
+    /// Checks why a run with one page is not complete; empty if it is.
     #[track_caller]
     fn check(change: impl FnOnce(&mut Counts, &mut ChangeTotals), expected: &str) {
         let (mut counts, mut totals) = (Counts::default(), ChangeTotals::default());
+        counts.end_done(Done::Parsed);
         change(&mut counts, &mut totals);
         let found = missing(&counts, totals).unwrap_or_default();
         assert_eq!(found, expected);
@@ -123,22 +129,10 @@ mod tests {
         check(|_, _| {}, "");
         check(|counts, _| counts.refuse("out-of-scope", 3), "");
         check(|counts, _| counts.refuse("max-depth", 3), "");
-        let parsed = |counts: &mut Counts| counts.end_done(Done::Parsed);
+        check(|counts, _| counts.end_done(Done::Skipped), "");
+        check(|counts, _| counts.end_dead("robots"), "");
         check(
             |counts, _| {
-                parsed(counts);
-                counts.end_dead("robots");
-            },
-            "",
-        );
-        // The site has shut the crawl out.
-        check(
-            |counts, _| counts.end_dead("robots"),
-            "every root request was given up: robots 1",
-        );
-        check(
-            |counts, _| {
-                parsed(counts);
                 counts.end_dead("robots");
                 counts.end_dead("timeout");
             },
@@ -146,7 +140,6 @@ mod tests {
         );
         check(
             |counts, _| {
-                parsed(counts);
                 counts.end_dead("robots-unavailable");
                 counts.end_dead("status-500");
             },
@@ -164,6 +157,33 @@ mod tests {
             |_, totals| totals.is_torn = true,
             "some of its items were stored by a worker of an earlier version",
         );
+    }
+
+    #[test]
+    fn a_run_without_a_page_is_not_complete() {
+        let check = |change: fn(&mut Counts), expected: &str| {
+            let mut counts = Counts::default();
+            change(&mut counts);
+            let found = missing(&counts, ChangeTotals::default());
+            assert_eq!(found.as_deref(), Some(expected));
+        };
+        // The site has shut the crawl out.
+        check(
+            |counts| counts.end_dead("robots"),
+            "every root request was given up: robots 1",
+        );
+        check(
+            |counts| {
+                counts.end_done(Done::Redirected);
+                counts.refuse("out-of-scope", 1);
+            },
+            "no request gave a page",
+        );
+        check(
+            |counts| counts.end_done(Done::Skipped),
+            "no request gave a page",
+        );
+        check(|_| {}, "no request gave a page");
     }
 
     #[test]
