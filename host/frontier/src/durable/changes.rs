@@ -174,7 +174,8 @@ fn content(identity: &ItemIdentity, json: &str) -> records::KnownItem {
 }
 
 /// Returns the ranges of records that no run needs any more: changes of runs that are not among the latest, and items of
-/// earlier generations; all of them if items are not compared.
+/// earlier generations; all of them if items are not compared. The totals of a run come before its changes: a list
+/// without totals is not read, and one with them is whole.
 pub(super) fn over(comparison: Option<records::Comparison>) -> [Range<Bytes>; 4] {
     let none = Run(0);
     match comparison {
@@ -182,15 +183,15 @@ pub(super) fn over(comparison: Option<records::Comparison>) -> [Range<Bytes>; 4]
             let n_earlier = u64::from(record.n_runs).saturating_sub(1);
             let first = Run(record.run.saturating_sub(n_earlier));
             [
-                keys::changes_of(none)..keys::changes_of(first),
                 keys::change_counts(none)..keys::change_counts(first),
+                keys::changes_of(none)..keys::changes_of(first),
                 keys::known_of(0)..keys::known_of(record.generation),
                 keys::known_items_of(0)..keys::known_items_of(record.generation),
             ]
         }
         None => [
-            keys::CHANGES,
             keys::CHANGE_COUNTS,
+            keys::CHANGES,
             keys::KNOWN,
             keys::KNOWN_ITEMS,
         ]

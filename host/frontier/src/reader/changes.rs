@@ -40,11 +40,14 @@ impl FrontierReader {
         let range = keys::change(run, from)..keys::end_of(&keys::changes_of(run));
         let mut found = self.scan(range).await?;
         while let Some((key, value)) = found.next_bytes().await? {
+            let number = keys::parse_change(&key);
+            let number = number
+                .ok_or_else(|| self.damaged("the key of a change is too short".to_owned()))?;
+            if page.changes.is_empty() && number != from {
+                break;
+            }
             let is_full = page.changes.len() >= max || n_bytes + value.len() > max_bytes;
             if is_full && !page.changes.is_empty() {
-                let number = keys::parse_change(&key);
-                let number = number
-                    .ok_or_else(|| self.damaged("the key of a change is too short".to_owned()))?;
                 page.next = Some(number);
                 break;
             }
@@ -53,6 +56,8 @@ impl FrontierReader {
             let change = record.of_run(run).map_err(|why| self.damaged(why))?;
             page.changes.push(change);
         }
-        Ok(Some(page))
+        // The list may have lost its beginning to a sweep since its totals were read.
+        let is_cut = page.changes.is_empty() && from < counts.next;
+        Ok((!is_cut).then_some(page))
     }
 }

@@ -6,6 +6,7 @@ use futures::future::join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::value::RawValue;
+use slatedb::WriteBatch;
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -314,6 +315,32 @@ async fn changes_of_the_latest_runs_are_kept() {
     durable.close().await.unwrap();
     assert!(told(&objects, 2).await.is_none());
     assert_eq!(lines(&objects, 3).await, [r#"changed a n {"n":2}"#]);
+}
+
+#[tokio::test]
+async fn a_list_that_is_being_swept_is_not_read() {
+    let objects = Arc::new(InMemory::new());
+    let books: &[&str] = &[r#"{"isbn": "a"}"#, r#"{"isbn": "b"}"#, r#"{"isbn": "c"}"#];
+    crawl_run(&objects, 1, 9, &[("1", books)]).await;
+    let durable = open_comparing(&objects, 2, 9).await;
+    // A reader may have found the totals before they were removed.
+    let mut batch = WriteBatch::new();
+    batch.delete(crate::keys::change(Run(1), 0));
+    let guard = durable.inner.writer.lock().await;
+    durable.inner.write(&guard, batch, 0).await.unwrap();
+    drop(guard);
+    durable.close().await.unwrap();
+    assert!(told(&objects, 1).await.is_none());
+    // Later readers do not find them.
+    let compared = crate::records::Comparison {
+        run: 9,
+        generation: 1,
+        n_runs: 2,
+    };
+    for comparison in [Some(compared), None] {
+        let [first, ..] = crate::durable::changes::over(comparison);
+        assert!(first.contains(&crate::keys::change_counts(Run(1))));
+    }
 }
 
 /// A program of an earlier version knows nothing of the comparison, and may be the owner for a while.
