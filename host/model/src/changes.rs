@@ -118,7 +118,8 @@ impl ItemKeys {
         Self(keys.collect())
     }
 
-    /// Returns under which kinds and keys the items of a page are known, in their order.
+    /// Returns under which kinds and keys the items of a page are known, in their order. The request is the one that
+    /// redirects led to.
     ///
     /// An item without a value in its key field is known by its page, like items of kinds that have no such field.
     pub fn identities(&self, request: &Request, items: &[ItemRecord]) -> Vec<ItemIdentity> {

@@ -71,7 +71,10 @@ impl Inner {
             return Ok(None);
         };
         let mut compared = Compared::default();
-        let identities = keys.identities(&commit.claim.request, items);
+        // Which of the requests that lead to one page gets its items is chance; where they led is not.
+        let led_to = commit.result.final_url.as_ref();
+        let page = led_to.unwrap_or(&commit.claim.request);
+        let identities = keys.identities(page, items);
         for (identity, item) in identities.into_iter().zip(items) {
             let name = identity.name();
             let known = compared.latest.get(&name).or_else(|| in_batch.get(&name));

@@ -242,6 +242,28 @@ async fn an_item_that_comes_twice_is_compared_with_itself() {
 }
 
 #[tokio::test]
+async fn an_item_is_known_by_the_page_that_redirects_led_to() {
+    let objects = Arc::new(InMemory::new());
+    // The link to the page itself comes first in the second run, so that the other one is a duplicate.
+    for (run, path) in [(1, "1"), (2, "1-name")] {
+        let durable = open_comparing(&objects, run, 9).await;
+        let frontier: Arc<dyn Frontier> = durable.clone();
+        frontier.seed(urls(&[path])).await.unwrap();
+        let mut commit = parsed(ready(next(&frontier, NOW).await));
+        commit.result.items = vec![book(&commit.claim, r#"{"n": 1}"#)];
+        if path == "1" {
+            commit.result.final_url = Some(urls(&["1-name"])[0].request.clone());
+        }
+        frontier.commit(commit).await.unwrap();
+        let is_told = durable.tell_removed(&CancellationToken::new()).await;
+        assert_eq!(is_told, Ok(true));
+        durable.close().await.unwrap();
+    }
+    assert_eq!(lines(&objects, 1).await, ["added http://a/1-name  "]);
+    assert!(lines(&objects, 2).await.is_empty());
+}
+
+#[tokio::test]
 async fn a_crash_among_the_removed_items_leaves_none_out() {
     let objects = Arc::new(InMemory::new());
     let books: Vec<String> = (0..40)
