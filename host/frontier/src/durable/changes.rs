@@ -19,21 +19,25 @@ use crawler_model::crawl::Counts;
 use crawler_model::id::Run;
 
 impl Inner {
-    /// Loads the comparison of the run, or begins it with a new run. Returns `None` if items are not compared.
+    /// Loads the comparison of the run, or begins it with a new run. `last_run` is the run that the frontier was in
+    /// before. Returns `None` if items are not compared.
     pub(super) async fn load_comparison(
         &self,
         options: &OpenOptions,
-        is_new_run: bool,
+        last_run: Run,
         counts: &Counts,
     ) -> Result<Option<Comparison>, FrontierError> {
         let before = self.get(Bytes::from_static(keys::COMPARISON)).await?;
         let before = before.map(|bytes| self.decode::<records::Comparison>(&bytes, "comparison"));
         let before = before.transpose()?;
         let (run, n_runs) = (options.run.0, options.changes.n_runs);
-        let record = match is_new_run {
+        let record = match last_run < options.run {
             true => (n_runs > 0).then(|| records::Comparison {
                 run,
-                generation: before.map_or(run, |before| before.generation),
+                // A worker of an earlier version leaves the record as it was, and compares nothing.
+                generation: before
+                    .filter(|before| before.run == last_run.0)
+                    .map_or(run, |before| before.generation),
                 n_runs,
             }),
             // A run is not compared if a part of it was not.

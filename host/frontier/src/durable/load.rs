@@ -13,7 +13,7 @@ use crate::workbench::{HostClock, HostHealth, HostId, LaneId, QueuePosition};
 use crate::{FrontierError, OpenOptions, keys, records};
 use crawler_model::crawl::{Counts, UnixMillis};
 use crawler_model::frontier::KeptCookies;
-use crawler_model::id::Digest;
+use crawler_model::id::{Digest, Run};
 use crawler_model::links::Division;
 use crawler_model::settings::SinkName;
 
@@ -55,7 +55,8 @@ impl Inner {
         let is_divided_anew = options.division.is_some_and(has_moved);
         let last = self.check_batches().await?;
         self.clock.go_on_from(last.made_at);
-        let is_new_run = head.run < options.run.0;
+        let last_run = Run(head.run);
+        let is_new_run = last_run < options.run;
         self.opening = self.frontiers.seen.open(is_new_run);
         if is_new_run {
             // URLs that an earlier run did not manage to carry over are carried over by this one.
@@ -87,7 +88,7 @@ impl Inner {
         let totals = self.get(keys::totals(options.run)).await?;
         let totals = totals.map(|bytes| self.decode::<records::Totals>(&bytes, "totals"));
         let counts = totals.transpose()?.map(Counts::from).unwrap_or_default();
-        let comparison = self.load_comparison(options, is_new_run, &counts).await?;
+        let comparison = self.load_comparison(options, last_run, &counts).await?;
         let settings = &self.frontiers.settings;
         let mut state = State::new(options.run, head, last, counts, settings);
         state.comparison = comparison;

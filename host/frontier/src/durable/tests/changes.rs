@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
+use prost::Message as _;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::value::RawValue;
@@ -383,6 +384,33 @@ async fn items_that_were_stored_without_a_comparison_are_noticed() {
     }
     let next_run = open_comparing(&objects, 2, 9).await;
     assert!(!next_run.change_totals().unwrap().is_torn);
+}
+
+#[tokio::test]
+async fn a_whole_run_without_a_comparison_ends_what_is_known() {
+    let objects = Arc::new(InMemory::new());
+    crawl_run(&objects, 1, 9, &[("1", &[r#"{"isbn": "a"}"#])]).await;
+    let generation = |durable: &DurableFrontier| {
+        let state = durable.inner.state();
+        let comparison = state.comparison.as_ref().expect("items are compared");
+        (comparison.record, comparison.record.generation)
+    };
+    let durable = open_comparing(&objects, 2, 9).await;
+    let (second, kept) = generation(&durable);
+    assert_eq!(kept, 1);
+    durable.close().await.unwrap();
+    // An earlier version opens run 3, and leaves the record as it is.
+    let durable = open_comparing(&objects, 3, 0).await;
+    let mut batch = WriteBatch::new();
+    batch.put(crate::keys::COMPARISON, second.encode_to_vec());
+    let guard = durable.inner.writer.lock().await;
+    durable.inner.write(&guard, batch, 0).await.unwrap();
+    drop(guard);
+    durable.close().await.unwrap();
+    let durable = open_comparing(&objects, 4, 9).await;
+    let (_, begun) = generation(&durable);
+    assert_eq!(begun, 4);
+    durable.close().await.unwrap();
 }
 
 /// A shop as it is, and as it is known from the changes that were told: books by number, with page and price.
