@@ -13,6 +13,8 @@ use crawler_model::changes::{Change, ItemChange};
 
 /// Number of known items that one batch looks at.
 const MAX_KNOWN: usize = 1_024;
+/// Number of removed items of one batch. The content of each is read by itself, while pages wait for the writer.
+pub(super) const MAX_REMOVED: usize = 64;
 /// Size in bytes of the removed items of one batch, above which it ends.
 const MAX_BYTES: usize = 1 << 20;
 
@@ -63,6 +65,7 @@ impl Inner {
         let mut last = None;
         let mut found = self.scan(start..end).await?;
         while n_known < max_known
+            && removed.len() < MAX_REMOVED
             && n_bytes < MAX_BYTES
             && let Some((key, value)) = found.next().await?
         {

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::ItemComparison;
+use crate::durable::removals::MAX_REMOVED;
 use crate::reader::FrontierReader;
 use crawler_model::changes::{Change, ChangeTotals, ItemChange, ItemKeys};
 use crawler_model::crawl::ItemRecord;
@@ -290,6 +291,22 @@ async fn a_crash_among_the_removed_items_leaves_none_out() {
     let lines = lines(&objects, 2).await;
     let expected = (1..40).map(|n| format!(r#"removed {n:02}  {{"isbn": "{n:02}"}}"#));
     assert_eq!(lines, expected.collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn a_piece_has_few_removed_items() {
+    let objects = Arc::new(InMemory::new());
+    let books = (0..=MAX_REMOVED).map(|n| format!(r#"{{"isbn": "{n}"}}"#));
+    let books: Vec<String> = books.collect();
+    let books: Vec<&str> = books.iter().map(String::as_str).collect();
+    crawl_run(&objects, 1, 9, &[("1", &books)]).await;
+    let durable = open_comparing(&objects, 2, 9).await;
+    for n_removed in [MAX_REMOVED, MAX_REMOVED + 1] {
+        durable.inner.tell_some_removed(1_024).await.unwrap();
+        let totals = durable.change_totals().unwrap();
+        assert_eq!(totals.removed, n_removed as u64);
+    }
+    durable.close().await.unwrap();
 }
 
 #[tokio::test]
