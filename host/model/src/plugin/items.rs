@@ -64,11 +64,13 @@ impl Schema {
             Ok(None) | Err(_) => return vec!["it may be any object now".to_owned()],
         };
         // Under another key, all items would be told as removed, and as added.
-        if let (Some(key), now) = (self.key(), later.key())
-            && now.as_ref() != Some(&key)
-        {
-            let now = now.map_or("it has none".to_owned(), |now| format!("it is {now:?}"));
-            changes.push(format!("its key was {key:?}, and now {now}"));
+        match (self.key(), later.key()) {
+            (Some(key), Some(now)) if key != now => {
+                changes.push(format!("its key was {key:?}, and now it is {now:?}"));
+            }
+            (Some(key), None) => changes.push(format!("its key was {key:?}, and now it has none")),
+            (None, Some(now)) => changes.push(format!("it had no key, and now it is {now:?}")),
+            (Some(_), Some(_)) | (None, None) => {}
         }
         changes
     }
@@ -112,6 +114,10 @@ mod tests {
             isbn.changes(&none),
             [r#"its key was "isbn", and now it has none"#]
         );
-        assert!(isbn.changes(&isbn).is_empty() && none.changes(&sku).is_empty());
+        assert_eq!(
+            none.changes(&sku),
+            [r#"it had no key, and now it is "sku""#]
+        );
+        assert!(isbn.changes(&isbn).is_empty() && none.changes(&none).is_empty());
     }
 }
