@@ -35,6 +35,18 @@ impl Schema {
         let schema: serde_json::Value = serde_json::from_str(&self.json_schema).ok()?;
         schema.get(KEY)?.as_str().map(str::to_owned)
     }
+
+    /// Returns why the key that the schema names can be none, or `None` if nothing is wrong. A schema that lists no
+    /// properties may have any key.
+    pub fn key_fault(&self) -> Option<String> {
+        let schema: serde_json::Value = serde_json::from_str(&self.json_schema).ok()?;
+        let Some(key) = schema.get(KEY)?.as_str() else {
+            return Some(format!("its {KEY} is no text"));
+        };
+        let properties = schema.get("properties")?.as_object()?;
+        let is_property = properties.contains_key(key);
+        (!is_property).then(|| format!("its {KEY} {key:?} is none of its properties"))
+    }
 }
 
 impl Description {
@@ -96,6 +108,24 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(schema(json).key().as_deref(), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_one_of_the_properties_if_they_are_listed() {
+        for json in [
+            "",
+            r#"{"properties": {"isbn": {}}}"#,
+            r#"{"x-key": "isbn"}"#,
+            r#"{"x-key": "isbn", "properties": {"isbn": {}}}"#,
+        ] {
+            assert_eq!(schema(json).key_fault(), None, "{json}");
+        }
+        for json in [
+            r#"{"x-key": null}"#,
+            r#"{"x-key": "isbn", "properties": {}}"#,
+        ] {
+            assert!(schema(json).key_fault().is_some(), "{json}");
         }
     }
 

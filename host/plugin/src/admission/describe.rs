@@ -111,7 +111,7 @@ fn check_schema(schema: &Schema) -> Result<(), Refusal> {
     }
     let remedy = "correct it, or leave it empty for any JSON object";
     match schema.read() {
-        Ok(read) if read.as_ref().is_none_or(JsonSchema::takes_objects) => Ok(()),
+        Ok(read) if read.as_ref().is_none_or(JsonSchema::takes_objects) => check_key(schema),
         Ok(_) => Err(refusal(
             format_args!("schema {:?} fits no object", schema.name),
             "items are JSON objects",
@@ -123,6 +123,20 @@ fn check_schema(schema: &Schema) -> Result<(), Refusal> {
             remedy,
         )),
     }
+}
+
+/// Checks that the key of the items can be one. Items without it would be known by their pages, and nobody would notice.
+fn check_key(schema: &Schema) -> Result<(), Refusal> {
+    schema.key_fault().map_or(Ok(()), |fault| {
+        Err(refusal(
+            format_args!(
+                "items cannot be known by the key of schema {:?}",
+                schema.name
+            ),
+            short(&fault),
+            "name the field that holds it, or leave x-key out",
+        ))
+    })
 }
 
 fn check_hosts(hosts: &[String]) -> Result<(), Refusal> {
@@ -356,6 +370,19 @@ mod tests {
         check(
             |d| d.schemas = vec![schema("book", r#"{"type": "string"}"#)],
             "schema \"book\" fits no object; items are JSON objects; correct it, or leave it empty for any JSON object",
+        );
+        check(
+            |d| d.schemas = vec![schema("book", r#"{"x-key": 1}"#)],
+            "items cannot be known by the key of schema \"book\"; its x-key is no text; name the field that holds it, or leave x-key out",
+        );
+        check(
+            |d| {
+                d.schemas = vec![schema(
+                    "book",
+                    r#"{"x-key": "ibsn", "properties": {"isbn": {}}}"#,
+                )]
+            },
+            "items cannot be known by the key of schema \"book\"; its x-key \"ibsn\" is none of its properties; name the field that holds it, or leave x-key out",
         );
         let long = format!("{{\"title\":\"{}\"}}", "y".repeat(60_000));
         check(
