@@ -17,12 +17,16 @@ impl Api {
     ) -> Result<proto::ListChangesResponse, Problem> {
         let call = async {
             let name = self.resource_name(&request.name)?;
-            let from = match request.page_token.as_str() {
-                "" => 0,
-                token => token.parse::<u64>().map_err(|_| bad_token())?,
+            let wanted = Some(Run(request.run)).filter(|run| run.0 > 0);
+            let (run, from) = match request.page_token.as_str() {
+                "" => (wanted, 0),
+                token => {
+                    let (run, from) = parsed(token, wanted).ok_or_else(bad_token)?;
+                    (Some(run), from)
+                }
             };
             let query = ChangeQuery {
-                run: Some(Run(request.run)).filter(|run| run.0 > 0),
+                run,
                 from,
                 max: page_max(request.page_size),
             };
@@ -33,11 +37,27 @@ impl Api {
 }
 
 pub(super) fn changes(page: ChangePage) -> proto::ListChangesResponse {
+    let next = page.next.map(|next| token(page.run, next));
     proto::ListChangesResponse {
         changes: page.changes.into_iter().map(change).collect(),
-        next_page_token: page.next.map(|next| next.to_string()).unwrap_or_default(),
+        next_page_token: next.unwrap_or_default(),
         totals: Some(totals(page.totals)),
     }
+}
+
+/// Returns the token of the page that begins with this change. It holds the run: another one may have begun when it
+/// comes back.
+fn token(run: Run, number: u64) -> String {
+    format!("{}.{number}", run.0)
+}
+
+/// Parses a page token: the run, which is the wanted one if the caller names it, and the number of a change.
+fn parsed(token: &str, wanted: Option<Run>) -> Option<(Run, u64)> {
+    let (run, number) = token.split_once('.')?;
+    let run = Run(run.parse().ok()?);
+    let is_wanted = run.0 > 0 && wanted.is_none_or(|wanted| wanted == run);
+    let number = number.parse().ok()?;
+    is_wanted.then_some((run, number))
 }
 
 fn change(change: ItemChange) -> proto::ItemChange {
@@ -61,5 +81,22 @@ fn totals(totals: ChangeTotals) -> proto::ChangeTotals {
         repeated: totals.repeated,
         lacking_key: totals.lacking_key,
         complete: totals.is_complete,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_token_holds_the_run() {
+        let next = token(Run(7), 3);
+        for wanted in [None, Some(Run(7))] {
+            assert_eq!(parsed(&next, wanted), Some((Run(7), 3)));
+        }
+        assert_eq!(parsed(&next, Some(Run(8))), None);
+        for other in ["3", "7.", ".3", "7.x", "0.3", "7.3.1"] {
+            assert_eq!(parsed(other, None), None, "{other}");
+        }
     }
 }

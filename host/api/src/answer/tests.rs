@@ -199,6 +199,7 @@ fn changes(found: &mut Answers) {
         item: item.into(),
     };
     let page = ChangePage {
+        run: Run(2),
         changes: vec![
             change(Change::Added, &[], "", r#"{"price": 2}"#),
             change(

@@ -8,6 +8,8 @@ use crawler_model::id::Run;
 /// One page of the changes of a run.
 #[derive(Debug)]
 pub struct ChangePage {
+    /// Run that the changes are of.
+    pub run: Run,
     /// Changes in the order in which they were told.
     pub changes: Vec<ItemChange>,
     /// Start of the next page, to be passed to [`FrontierReader::changes`]. `None` after the last page.
@@ -32,6 +34,7 @@ impl FrontierReader {
             return Ok(None);
         };
         let mut page = ChangePage {
+            run,
             changes: Vec::new(),
             next: None,
             totals: ChangeTotals::from(&counts),

@@ -10,8 +10,9 @@ pub(super) async fn print(
     name: &ResourceName,
     run: Option<u64>,
 ) -> anyhow::Result<()> {
-    let (mut run, mut token) = (run.unwrap_or_default(), String::new());
+    let (run, mut token) = (run.unwrap_or_default(), String::new());
     loop {
+        // Another run may begin before the next page is read; the token holds this one.
         let page = client.changes(name, run, token).await?;
         let mut lines = Vec::new();
         for change in &page.changes {
@@ -19,10 +20,6 @@ pub(super) async fn print(
             lines.push(b'\n');
         }
         table::print_text(&lines)?;
-        // Another run may begin before the next page is read.
-        if let Some(last) = page.changes.last() {
-            run = last.run;
-        }
         token = page.next_page_token;
         if token.is_empty() {
             if !page.totals.unwrap_or_default().complete {
