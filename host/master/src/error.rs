@@ -59,6 +59,8 @@ pub enum ControlError {
         name: ResourceName,
         /// Number of the run.
         run: Run,
+        /// True for the present run of a resource with setting `changes`, which may not have begun.
+        is_awaited: bool,
     },
     /// No run of the resource begins by itself.
     #[error("resource {name} has no schedule")]

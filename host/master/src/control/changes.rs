@@ -48,6 +48,7 @@ impl Control {
         page?.ok_or_else(|| ControlError::NotCompared {
             name: name.clone(),
             run,
+            is_awaited: run == resource.run && resource.spec.crawl.changes() > 0,
         })
     }
 }

@@ -148,6 +148,19 @@ impl ControlError {
             ControlError::NoFrontier { name } => {
                 format!("`crawler resource get {name}` shows what it waits for")
             }
+            ControlError::NotCompared {
+                name,
+                run,
+                is_awaited: true,
+            } => {
+                let why = "the run has not begun yet, or began before setting changes was set";
+                match run.0.saturating_sub(1) {
+                    0 => format!("{why}; `crawler resource get {name}` shows what it waits for"),
+                    before => format!(
+                        "{why}; `crawler items {name} --changes --run {before}` prints those of the run before"
+                    ),
+                }
+            }
             ControlError::NotCompared { name, .. } => format!(
                 "`crawler resource update {name} --changes 30` keeps those of 30 runs, from the next run on"
             ),

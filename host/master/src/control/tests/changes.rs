@@ -97,6 +97,32 @@ async fn changes_are_read_by_run_and_page() {
 }
 
 #[tokio::test]
+async fn a_run_that_may_not_have_begun_is_told_from_others() {
+    let bench = bench().await;
+    let resource = bench.add("a").await.unwrap().resource.id;
+    let compared = bench.update("a", |spec| spec.crawl.changes = Some(9)).await;
+    compared.unwrap();
+    crawl(&bench, resource, 1, 9, 3).await;
+    bench.restart("a").await.unwrap();
+    let name = "a".parse().unwrap();
+    let present = ChangeQuery {
+        max: 9,
+        ..ChangeQuery::default()
+    };
+    let error = bench.control.changes(&name, present).await.unwrap_err();
+    assert_eq!(
+        error.hint(),
+        "the run has not begun yet, or began before setting changes was set; \
+         `crawler items a --changes --run 1` prints those of the run before"
+    );
+    check_refused(
+        Err::<(), _>(error),
+        Code::FailedPrecondition,
+        "there are no changes of run 2 of resource a",
+    );
+}
+
+#[tokio::test]
 async fn a_run_that_was_not_compared_has_no_changes() {
     let bench = bench().await;
     let resource = bench.add("a").await.unwrap().resource.id;
