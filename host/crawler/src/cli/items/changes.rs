@@ -24,7 +24,7 @@ pub(super) async fn print(
         if token.is_empty() {
             if !page.totals.unwrap_or_default().complete {
                 eprintln!(
-                    "hint: the run is not complete, so nothing that it has not seen is told as removed"
+                    "hint: the run is not complete: not all that it has not seen is told as removed"
                 );
             }
             return Ok(());
