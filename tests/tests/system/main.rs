@@ -10,6 +10,7 @@ mod archive;
 mod backup;
 mod bench;
 mod cache;
+mod changes;
 mod declared;
 mod devtools;
 mod doctor;

@@ -22,8 +22,9 @@ struct Wish {
     reload: bool,
 }
 
-/// Call that a rule got.
+/// Call that a rule got. The state tells it from others in the next run, too.
 #[derive(Item, Serialize)]
+#[item(key = "state")]
 struct Visit {
     url: String,
     depth: u32,
