@@ -389,8 +389,7 @@ impl FrontierReader {
     }
 }
 
-/// Closes the database on drop: its reader has no `Drop` of its own, and its task would poll for ever. The call tells the
-/// task to end before it first waits.
+/// Closes the database on drop: its task would poll for ever. The call tells the task to end before it first waits.
 impl Drop for FrontierReader {
     fn drop(&mut self) {
         let _is_over = self.db.close().now_or_never();

@@ -25,9 +25,9 @@ mod ring;
 pub(super) use keeper::keep;
 
 /// Default number of writes of each resource whose events are kept; `--keep-events` shows it.
-pub const DEFAULT_KEPT: usize = 100;
+pub const DEFAULT_KEPT: usize = 50;
 /// Largest number of bytes of the events of a resource.
-const MAX_BYTES: usize = 64 << 10;
+const MAX_BYTES: usize = 32 << 10;
 
 /// Bounds of the events of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
