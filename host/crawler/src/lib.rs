@@ -136,7 +136,7 @@
 //! | owners of shards that bring links, with each assignment of a worker | one for each shard of the resource | the end of the assignment | none | `owners_are_remembered_by_shard_and_not_by_caller` |
 //! | addresses of own nodes, in a worker | those that were registered in the last hour | a look every 30 seconds | none | `an_address_is_given_up_an_hour_after_its_node_left` |
 //! | workers that were told to drain | one small record each | `crawler node drain --undo` | none | `a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_drain_too` |
-//! | events of a resource, in the store | those of 50 writes and 32 KiB, and a quarter more | the leader, in one write for many; a sweep every minute when the resource is gone | `--keep-events` | `the_oldest_events_go_and_those_of_a_resource_that_is_gone` |
+//! | events of a resource, in the store | those of 50 writes and 16 KiB, and a quarter more | the leader, in one write for many; a sweep every minute when the resource is gone | `--keep-events` | `the_oldest_events_go_and_those_of_a_resource_that_is_gone` |
 //! | runs that a resource remembers | 100, half a kilobyte each | the next run beyond; the deletion of the resource | none | `the_oldest_run_is_forgotten_when_there_are_too_many` |
 //! | schedules | one record of a kilobyte for each resource | the deletion of the resource; a look at one whose resource is gone | none | `a_schedule_ends_with_its_resource` |
 //! | numbers of processes | one small record and lease each | an hour after the process was last there | none | `a_number_is_kept_while_its_process_runs_and_an_hour_longer` |

@@ -26,8 +26,10 @@ pub(super) use keeper::keep;
 
 /// Default number of writes of each resource whose events are kept; `--keep-events` shows it.
 pub const DEFAULT_KEPT: usize = 50;
-/// Largest number of bytes of the events of a resource.
-const MAX_BYTES: usize = 32 << 10;
+/// Number of bytes that the events of a resource may have, however few writes are kept.
+const MIN_BYTES: usize = 16 << 10;
+/// Number of bytes that they may have for each write that is kept, if that is more.
+const BYTES_OF_WRITE: usize = 320;
 
 /// Bounds of the events of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +45,7 @@ impl EventBounds {
     pub fn of(max: usize) -> Self {
         Self {
             max,
-            max_bytes: MAX_BYTES,
+            max_bytes: max.saturating_mul(BYTES_OF_WRITE).max(MIN_BYTES),
         }
     }
 }
@@ -86,4 +88,23 @@ fn number_of(txn: &Txn, record: &EventRecord) -> u64 {
 /// are in the order of their times.
 pub(super) fn sort(entries: &mut [Entry]) {
     entries.sort_by(|one, other| (one.revision, &one.key).cmp(&(other.revision, &other.key)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_ten_thousand_resources_fit_in_the_store() {
+        let EventBounds { max, max_bytes } = EventBounds::default();
+        assert_eq!((max, max_bytes), (50, 16 << 10));
+        // There may be a quarter more.
+        assert!(10_000 * max_bytes / 4 * 5 < 210_000_000);
+    }
+
+    #[test]
+    fn who_keeps_more_writes_has_room_for_them() {
+        assert_eq!(EventBounds::of(1).max_bytes, 16 << 10);
+        assert_eq!(EventBounds::of(1_000).max_bytes, 320_000);
+    }
 }

@@ -67,8 +67,8 @@ pub(super) struct CallArgs {
     /// Frontiers that are read at once, over all calls; further reads wait for their turn
     #[arg(long, value_name = "N", default_value_t = DEFAULT_FRONTIER_READERS, value_parser = clap::value_parser!(u32).range(2..=4_096))]
     frontier_readers: u32,
-    /// Writes of each resource whose events are kept, up to 32 KiB; the oldest go
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_KEEP_EVENTS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// Writes of each resource whose events are kept, in 16 KiB, or in 320 bytes for each if that is more; the oldest go
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_KEEP_EVENTS, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     keep_events: u32,
     /// Calls a second of each subject of an access token, or of each address that shows none; further ones are told to
     /// come again. 0 allows any number

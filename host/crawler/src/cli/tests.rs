@@ -489,7 +489,7 @@ fn a_bad_value_is_told_what_it_takes() {
     );
     check_refused("up --stall-timeout 0s", "use at least 1s");
     check_refused("up --uploads 0", "0 is not in 1..=512");
-    check_refused("up --keep-events 0", "0 is not in 1..=10000");
+    check_refused("up --keep-events 0", "0 is not in 1..=1000");
     check_refused("up --limit-ceiling ram=1", "there is no limit \"ram\"");
     check_refused("up --lease-ttl 1ms", "too short to be renewed in time");
     check_refused(
