@@ -179,9 +179,11 @@ impl Control {
         tracing::error!(resource = %name, due, late_ms, error = why, "a schedule cannot start a run");
         // The present run is not known here.
         let event = Event::of(EventKind::ScheduleFailed, Run::default()).because(&why);
-        let decided = schedule.value.decided(ScheduleOutcome::failed(why), now);
+        let failed = ScheduleOutcome::failed(why);
+        let event = (!is_repeated(&schedule.value, &failed)).then_some(event);
+        let decided = schedule.value.decided(failed, now);
         let txn = self.changed_schedule(name, schedule, &decided);
-        let txn = self.tell(txn, schedule.value.resource, vec![event]);
+        let txn = self.tell(txn, schedule.value.resource, event.into_iter().collect());
         self.commit(leadership, txn).await?;
         Ok(Looked::Changed)
     }
@@ -284,9 +286,10 @@ impl Control {
             ScheduleOutcome::Missed => Event::of(EventKind::ScheduleMissed, run),
             _ => Event::of(EventKind::ScheduleSkipped, run).because(word),
         };
+        let event = (!is_repeated(&schedule.value, &outcome)).then_some(event);
         let decided = schedule.value.decided(outcome, now);
         let txn = self.changed_schedule(name, schedule, &decided);
-        let txn = self.tell(txn, schedule.value.resource, vec![event]);
+        let txn = self.tell(txn, schedule.value.resource, event.into_iter().collect());
         if self.commit(leadership, txn).await? {
             let due = schedule.value.due;
             tracing::info!(resource = %name, due, outcome = word, "a due time starts no run");
@@ -366,6 +369,13 @@ fn view(name: &ResourceName, schedule: Schedule) -> ScheduleView {
         name: name.clone(),
         schedule,
     }
+}
+
+/// True if the due time before had the same outcome, which was told: events of a schedule that is due each minute would leave
+/// no room for others.
+fn is_repeated(schedule: &Schedule, outcome: &ScheduleOutcome) -> bool {
+    let last = schedule.last.as_ref();
+    last.is_some_and(|last| last.outcome == *outcome)
 }
 
 /// True if these shards of a run are over: all have finished, or one has failed.

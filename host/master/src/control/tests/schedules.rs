@@ -7,14 +7,17 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::stream::StreamExt as _;
 use tokio::time::{Instant, timeout};
 
 use super::passes::frozen;
 use super::*;
+use crate::control::events::EventQuery;
 use crate::control::schedules::{Looked, Seen};
 use crate::lists::records;
 use crate::schedules;
 use crawler_model::crawl::UnixMillis;
+use crawler_model::event::EventKind;
 use crawler_model::id::{ResourceId, Run};
 use crawler_model::resource::{ShardId, ShardRecord};
 use crawler_model::schedule::{
@@ -241,6 +244,30 @@ async fn a_due_time_starts_a_run_only_if_the_one_before_is_over() {
         ShardState::Free,
         "it is assigned as any new run is"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn due_times_that_start_nothing_in_a_row_are_one_event() {
+    let (bench, clock) = clocked().await;
+    set(&bench, hourly("skip")).await;
+    for _ in 0..3 {
+        let skipped = outcome(&bench, &clock, 1).await;
+        assert_eq!(skipped, ScheduleOutcome::Skipped);
+    }
+    pause(&bench, true).await;
+    assert_eq!(outcome(&bench, &clock, 1).await, ScheduleOutcome::Paused);
+    pause(&bench, false).await;
+    assert_eq!(outcome(&bench, &clock, 1).await, ScheduleOutcome::Skipped);
+    let name = "a".parse().unwrap();
+    let id = bench.control.resource_id(&name).await.unwrap();
+    let query = EventQuery::default();
+    let told = bench.control.events(&name, id, query).await.unwrap();
+    let told: Vec<_> = told.map(|told| told.unwrap().event).collect().await;
+    let skips = told
+        .iter()
+        .filter(|event| event.kind == EventKind::ScheduleSkipped);
+    let whys: Vec<&str> = skips.map(|event| event.why.as_str()).collect();
+    assert_eq!(whys, ["skipped", "paused", "skipped"]);
 }
 
 #[tokio::test(start_paused = true)]
