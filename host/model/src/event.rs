@@ -298,9 +298,27 @@ pub struct EventRecord {
     pub events: Vec<Event>,
 }
 
+/// Returns what there is to tell of a run that is over: that no request gave a page, with what each gave instead, and the
+/// reasons for which pages were given up. The text is empty if there is nothing to tell.
+pub fn end_reasons(counts: &Counts) -> String {
+    let outcomes = counts.outcomes.iter();
+    let outcomes: Vec<String> = outcomes.map(|(word, n)| format!("{word} {n}")).collect();
+    let no_page = match (
+        counts.pages() > 0 && counts.has_no_page(),
+        outcomes.is_empty(),
+    ) {
+        (false, _) => String::new(),
+        (true, true) => "no request gave a page".to_owned(),
+        (true, false) => format!("no request gave a page: {}", outcomes.join(", ")),
+    };
+    let mut parts = vec![no_page, dead_reasons(counts)];
+    parts.retain(|part| !part.is_empty());
+    parts.join("; ")
+}
+
 /// Returns the reasons for which pages of a run were given up, with their numbers: those of most pages first, and how many
 /// further reasons there are. The text is empty if no page was given up.
-pub fn dead_reasons(counts: &Counts) -> String {
+fn dead_reasons(counts: &Counts) -> String {
     let mut reasons: Vec<(&String, &u64)> = counts.dead_by_reason.iter().collect();
     reasons.sort_by_key(|(_, n)| std::cmp::Reverse(**n));
     let n_more = reasons.len().saturating_sub(DEAD_REASONS_MAX);
@@ -366,6 +384,7 @@ fn is_empty(text: &GuestText) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crawl::Done;
 
     #[test]
     fn each_kind_has_a_word_of_its_own() {
@@ -425,6 +444,30 @@ mod tests {
         );
         let six = [("a", 6), ("b", 5), ("c", 4), ("d", 3), ("e", 2), ("f", 1)];
         check(&six, "given up: a 6, b 5, c 4, d 3, e 2, 1 other reason");
+    }
+
+    #[test]
+    fn a_run_without_a_page_tells_what_requests_gave() {
+        #[track_caller]
+        fn check(ends: &[Result<Done, &str>], expected: &str) {
+            let mut counts = Counts::default();
+            for end in ends {
+                match end {
+                    Ok(done) => counts.end_done(*done),
+                    Err(reason) => counts.end_dead(reason),
+                }
+            }
+            assert_eq!(end_reasons(&counts), expected, "{ends:?}");
+        }
+        check(&[], "");
+        check(&[Ok(Done::Gone)], "no request gave a page: gone 1");
+        check(
+            &[Ok(Done::Gone), Ok(Done::Redirected), Err("fuel")],
+            "no request gave a page: gone 1, redirected 1; given up: fuel 1",
+        );
+        check(&[Err("fuel")], "no request gave a page; given up: fuel 1");
+        check(&[Ok(Done::Parsed), Ok(Done::Gone)], "");
+        check(&[Ok(Done::NotModified), Ok(Done::Gone)], "");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::super::observed::Observed;
 use super::{Reconciler, tellings};
 use crawler_model::crawl::Counts;
-use crawler_model::event::{Event, EventCounts, EventKind, dead_reasons};
+use crawler_model::event::{Event, EventCounts, EventKind, end_reasons};
 use crawler_model::id::{NodeId, ResourceId, ResourceName, Run, Shard};
 use crawler_model::node::{Node, Role};
 use crawler_model::resource::{
@@ -205,7 +205,7 @@ impl Reconciler {
         };
         let event = match counts.lost_roots() {
             Some(why) => Event::of(EventKind::Failed, run).because(why),
-            None => Event::of(EventKind::Finished, run).because(dead_reasons(&counts)),
+            None => Event::of(EventKind::Finished, run).because(end_reasons(&counts)),
         };
         let counted = Some(EventCounts::of(&counts));
         let events = vec![Event {
