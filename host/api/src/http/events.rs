@@ -1,13 +1,16 @@
 //! Events of resources as server-sent events, which clients in most languages read and resume with the id of the last one.
 //!
 //! The name of an event is its kind, its data are the message `ResourceEvent` or `PastEvent`, and its id is its version, if
-//! a reader can go on from there. A stream that the master ends has a last event `end` with the problem as data.
+//! a reader can go on from there. A stream that the master ends has a last event `end` with the problem as data. A stream
+//! that is silent has comments, which readers pass over: without them, neither side would notice that the other is gone.
+
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderName, header};
 use axum::response::{IntoResponse as _, Response};
-use futures::stream::StreamExt as _;
+use futures::stream::{self, StreamExt as _};
 use serde::Serialize;
 
 use super::params;
@@ -18,6 +21,10 @@ use crawler_proto::{PastEvent, ReadEventsRequest, ResourceEvent, WatchResourcesR
 
 /// Header in which a reader that comes back names the last event that it has.
 const LAST_EVENT_ID: &str = "last-event-id";
+/// Time without an event after which a reader gets a comment. Resources have a heartbeat before that.
+const SILENCE: Duration = Duration::from_secs(20);
+/// A comment without text.
+const COMMENT: &str = ":\n\n";
 
 pub(super) async fn watch_resources(api: Api, params: Params, request: Request) -> Answer {
     let params = known(params, &params::EVENTS)?;
@@ -80,7 +87,20 @@ fn streamed<T: Send + 'static>(
         // nginx would gather events until a buffer is full.
         (HeaderName::from_static("x-accel-buffering"), "no"),
     ];
-    (head, Body::from_stream(events)).into_response()
+    (head, Body::from_stream(with_comments(events))).into_response()
+}
+
+/// Adds a comment after each silence.
+fn with_comments(
+    events: impl stream::Stream<Item = serde_json::Result<String>> + Send + Unpin + 'static,
+) -> impl stream::Stream<Item = serde_json::Result<String>> + Send + 'static {
+    stream::unfold(events, |mut events| async move {
+        let next = match tokio::time::timeout(SILENCE, events.next()).await {
+            Ok(next) => next?,
+            Err(_silent) => Ok(COMMENT.to_owned()),
+        };
+        Some((next, events))
+    })
 }
 
 /// Writes an event. JSON has no line breaks, so its data are one line.
@@ -96,6 +116,18 @@ fn written(event: &impl Serialize, name: &str, version: &str) -> serde_json::Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_stream_has_comments_and_loses_no_event() {
+        let text = "event: paused\ndata: {}\n\n";
+        let late = stream::once(async move {
+            tokio::time::sleep(SILENCE * 5 / 2).await;
+            Ok::<String, serde_json::Error>(text.to_owned())
+        });
+        let told = with_comments(late.boxed()).map(Result::unwrap);
+        let told: Vec<String> = told.collect().await;
+        assert_eq!(told, [COMMENT, COMMENT, text]);
+    }
 
     #[test]
     fn an_event_has_a_name_perhaps_an_id_and_one_line_of_data() {
