@@ -343,7 +343,7 @@ macro_rules! crawl_settings {
                 name: "changes",
                 takes: "N",
                 range: 0..=1_000,
-                example: &["30"],
+                example: &["0"],
                 applies: Run,
                 help: "Latest runs whose changes of items are kept, at most 1000; 0: items are not compared from run to run",
                 book: "latest runs whose changes of items are kept ([Changes](../guide/changes.md)), at most 1 000; 0: items are not compared from run to run. For resources with one shard and `--unchanged parse`",
