@@ -66,7 +66,8 @@ pub struct FileSettings {
     pub format: Format,
     /// Template of the folders that files are put into.
     pub partition: Partition,
-    /// Size in bytes of the items at which files are written. A single item may be larger.
+    /// Size in bytes of the items at which files are written. A single item may be larger. A frontier gives no more than
+    /// 8 MiB of items at once, so a larger size would have no effect.
     pub max_file_bytes: u64,
     /// Time for which items gather until smaller files are written.
     pub max_wait: Duration,
@@ -77,7 +78,7 @@ impl Default for FileSettings {
         Self {
             format: Format::Lines,
             partition: Partition::default(),
-            max_file_bytes: 32 << 20,
+            max_file_bytes: 8 << 20,
             max_wait: Duration::from_secs(60),
         }
     }
@@ -100,12 +101,12 @@ impl FileSettings {
     ///
     /// Names the first setting that is out of its range.
     pub fn check(&self) -> Result<(), SettingError> {
-        if !(64 << 10..=128 << 20).contains(&self.max_file_bytes) {
+        if !(64 << 10..=8 << 20).contains(&self.max_file_bytes) {
             return Err(SettingError {
                 name: "max-file",
                 value: self.max_file_bytes.to_string(),
                 least: "64KiB",
-                most: "128MiB",
+                most: "8MiB",
             });
         }
         if self.max_wait > Duration::from_secs(3_600) {
@@ -143,7 +144,13 @@ mod tests {
             ..default.clone()
         };
         let error = small.check().unwrap_err().to_string();
-        assert_eq!(error, "max-file is 1; it goes from 64KiB to 128MiB");
+        assert_eq!(error, "max-file is 1; it goes from 64KiB to 8MiB");
+        let large = FileSettings {
+            max_file_bytes: (8 << 20) + 1,
+            ..default.clone()
+        };
+        let error = large.check().unwrap_err().to_string();
+        assert_eq!(error, "max-file is 8388609; it goes from 64KiB to 8MiB");
         let slow = FileSettings {
             max_wait: Duration::from_secs(7_200),
             ..default
