@@ -188,7 +188,7 @@ impl FileSink {
                 false => self.announce(first, items),
             };
         };
-        if plan.first + plan.n_items <= first {
+        if plan.is_dropped(&self.settings, first) {
             // The resource had lost the sink, and its items were dropped. The files that are there stay.
             return self.announce(first, items);
         }
@@ -220,7 +220,7 @@ impl FileSink {
     fn announce(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
         let n_items = plan::n_planned(&self.settings, &self.resource, items);
         let files = self.files(first, &items[..n_items])?;
-        let plan = Plan::of(first, n_items, &files);
+        let plan = Plan::of(&self.settings, first, n_items, &files);
         let written = announced(&plan);
         self.plan = Some(plan);
         self.has_asked = false;

@@ -3,7 +3,7 @@
 //! The name of a file has a digest of the keys of its items. So two files of one name have the same items, whoever writes
 //! them: one that is there is never written again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use object_store::path::Path as ObjectPath;
 use prost::Message;
@@ -39,6 +39,9 @@ pub(crate) struct Plan {
     /// Paths of the files, below the folder of the sink.
     #[prost(string, repeated, tag = "3")]
     pub(crate) paths: Vec<String>,
+    /// Digest of the conditions under which the items were chosen; empty if there were none.
+    #[prost(string, tag = "4")]
+    pub(crate) choice: String,
 }
 
 /// File of a plan.
@@ -53,11 +56,17 @@ pub(crate) struct PlannedFile {
 
 impl Plan {
     /// Returns the plan of these files.
-    pub(crate) fn of(first: u64, n_items: usize, files: &[PlannedFile]) -> Self {
+    pub(crate) fn of(
+        settings: &FileSettings,
+        first: u64,
+        n_items: usize,
+        files: &[PlannedFile],
+    ) -> Self {
         Self {
             first,
             n_items: n_items as u64,
             paths: files.iter().map(|file| file.path.to_string()).collect(),
+            choice: choice(settings),
         }
     }
 
@@ -65,6 +74,13 @@ impl Plan {
     pub(crate) fn is_of(&self, files: &[PlannedFile]) -> bool {
         let paths = files.iter().map(|file| -> &str { file.path.as_ref() });
         paths.eq(self.paths.iter().map(String::as_str))
+    }
+
+    /// Returns true if the frontier has dropped the items of the plan, because the resource had lost the sink meanwhile. The
+    /// next item has the number `first`. Under other conditions, items of the plan may wait although it is a later one: it
+    /// is the first one that is chosen now.
+    pub(crate) fn is_dropped(&self, settings: &FileSettings, first: u64) -> bool {
+        self.first + self.n_items <= first && self.choice == choice(settings)
     }
 
     /// Returns the mark that a frontier keeps.
@@ -140,6 +156,15 @@ pub(crate) fn files(
         })
     });
     files.collect()
+}
+
+/// Returns a digest of the conditions by which items are chosen, in any order; empty if there are none.
+fn choice(settings: &FileSettings) -> String {
+    let only: BTreeSet<&str> = settings.only.iter().map(String::as_str).collect();
+    match only.is_empty() {
+        true => String::new(),
+        false => digest(only.into_iter()),
+    }
 }
 
 /// Returns a digest that only these texts in this order have.
@@ -229,11 +254,28 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_is_dropped_only_under_its_own_conditions() {
+        let settings = |only: &[&str]| FileSettings {
+            only: only.iter().map(|text| (*text).to_owned()).collect(),
+            ..FileSettings::default()
+        };
+        let plan = |only: &[&str]| Plan::of(&settings(only), 4, 2, &[]);
+        assert!(!plan(&[]).is_dropped(&settings(&[]), 5));
+        assert!(plan(&[]).is_dropped(&settings(&[]), 6));
+        let both = plan(&["kind=a", "kind=b"]);
+        assert!(both.is_dropped(&settings(&["kind=b", "kind=a"]), 6));
+        assert!(!both.is_dropped(&settings(&["kind=b"]), 6));
+        assert!(!both.is_dropped(&settings(&[]), 6));
+        assert!(!plan(&[]).is_dropped(&settings(&["kind=b"]), 6));
+    }
+
+    #[test]
     fn a_mark_is_encoded_as_earlier_versions_did() {
         let plan = Plan {
             first: 300,
             n_items: 2,
             paths: vec!["a/b".to_owned()],
+            choice: String::new(),
         };
         let mark = plan.to_mark();
         assert_eq!(mark.key, "files");

@@ -66,6 +66,8 @@ pub struct FileSettings {
     pub format: Format,
     /// Template of the folders that files are put into.
     pub partition: Partition,
+    /// Conditions by which items are chosen before the sink gets them. A plan that was made under others is replaced.
+    pub only: Vec<String>,
     /// Size in bytes of the items at which files are written. A single item may be larger. A frontier gives no more than
     /// 8 MiB of items at once, so a larger size would have no effect.
     pub max_file_bytes: u64,
@@ -78,6 +80,7 @@ impl Default for FileSettings {
         Self {
             format: Format::Lines,
             partition: Partition::default(),
+            only: Vec::new(),
             max_file_bytes: 8 << 20,
             max_wait: Duration::from_secs(60),
         }

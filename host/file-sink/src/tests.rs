@@ -235,6 +235,26 @@ async fn other_settings_replace_unfinished_files() {
 }
 
 #[tokio::test]
+async fn another_choice_of_items_replaces_unfinished_files() {
+    let mut bench = Bench::new();
+    let only = |kinds: &[&str]| kinds.iter().map(|kind| format!("kind={kind}")).collect();
+    bench.settings.only = only(&["kind-0", "kind-1"]);
+    let items = records(0..2);
+    let mut first = bench.planned(0, &items).await;
+    first.write(0, &items).await.unwrap();
+    assert_eq!(bench.keys().await, once(0..2));
+    // The second item has number 9, and is the first one that is chosen now.
+    bench.settings.only = only(&["kind-1"]);
+    let mut second = bench.open().await;
+    let planned = second.write(9, &items[1..]).await.unwrap();
+    assert_eq!(planned.n_items, 0);
+    bench.keep(&planned);
+    assert!(bench.paths().await.is_empty());
+    assert_eq!(second.write(9, &items[1..]).await.unwrap().n_items, 1);
+    assert_eq!(bench.keys().await, once(1..2));
+}
+
+#[tokio::test]
 async fn items_that_are_gone_from_the_outbox_are_planned_anew() {
     let mut bench = Bench::new();
     let items = records(0..6);

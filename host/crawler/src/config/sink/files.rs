@@ -123,6 +123,7 @@ fn settings(table: SinkTable) -> Result<FileSettings, String> {
     let settings = FileSettings {
         format: format(&table)?,
         partition: partition.transpose()?.unwrap_or(default.partition),
+        only: table.only,
         max_file_bytes: match max_file.transpose()? {
             Some(n_bytes) => n_bytes as u64,
             None => default.max_file_bytes,
@@ -186,11 +187,12 @@ mod tests {
     #[test]
     fn every_key_of_files_has_its_place() {
         let books = files(
-            "url = 'file:///srv/items'\nformat = 'csv'\npartition = '{kind}/{run}'\n\
+            "url = 'file:///srv/items'\nformat = 'csv'\npartition = '{kind}/{run}'\nonly = ['kind=book']\n\
              max-file = '1MiB'\nmax-wait = '5m'",
         );
         let settings = books.settings;
         assert_eq!(settings.partition.to_string(), "{kind}/{run}");
+        assert_eq!(settings.only, ["kind=book"]);
         assert_eq!(settings.max_file_bytes, 1 << 20);
         assert_eq!(settings.max_wait, Duration::from_secs(300));
     }
