@@ -139,15 +139,18 @@ impl OpenPlace {
         }
     }
 
-    /// Writes a file and removes it.
+    /// Writes a file, looks for it, and removes it: an access that may not look cannot take over a file whose answer was lost.
     pub(crate) async fn try_out(&self) -> Result<(), SinkError> {
         let path = ObjectPath::from(format!(".crawler-check-{}", std::process::id()));
         let options = PutOptions::from(PutMode::Create);
         match self.objects.put_opts(&path, "check".into(), options).await {
             // An earlier check was killed.
-            Ok(_) | Err(ObjectError::AlreadyExists { .. }) => self.remove(&path).await,
-            Err(error) => Err(self.failed("write", &path, error)),
+            Ok(_) | Err(ObjectError::AlreadyExists { .. }) => {}
+            Err(error) => return Err(self.failed("write", &path, error)),
         }
+        let found = self.objects.head(&path).await;
+        self.remove(&path).await?;
+        found.map(drop).map_err(|e| self.failed("find", &path, e))
     }
 
     /// Returns the error of an operation on a file, such as "write". Another try may succeed.

@@ -82,6 +82,7 @@ async fn a_bucket_that_refuses_keeps_the_items() {
     let server = S3Server::start();
     let sinks = sinks(&server);
     sinks.check().await.unwrap();
+    assert!(server.requests().head > 0, "a check looks for its object");
     assert!(keys(&server).await.is_empty(), "a check leaves nothing");
     let mut sink = sinks.open(&Bench::new().delivery()).await.unwrap();
     let items = records(0..3);
