@@ -110,9 +110,17 @@ impl OpenPlace {
     /// Takes over a file that is there: its name tells that it has the same items. A bucket may refuse a write because of
     /// another one that is not done yet, and whoever has written to a folder may have ended before the name was on the disk.
     async fn take_over(&self, path: &ObjectPath) -> Result<(), SinkError> {
-        let Some(root) = self.folder.clone() else {
+        if self.folder.is_none() {
             let found = self.objects.head(path).await;
             return found.map(drop).map_err(|e| self.failed("find", path, e));
+        }
+        self.sync_folders(path).await
+    }
+
+    /// Makes durable that a file is there, or is not, in a folder of this machine.
+    async fn sync_folders(&self, path: &ObjectPath) -> Result<(), SinkError> {
+        let Some(root) = self.folder.clone() else {
+            return Ok(());
         };
         let file = root.join(path.as_ref());
         let synced = task::blocking(move || {
@@ -131,10 +139,12 @@ impl OpenPlace {
         })
     }
 
-    /// Removes a file; succeeds if there is none.
+    /// Removes a file for good; succeeds if there is none.
     pub(crate) async fn remove(&self, path: &ObjectPath) -> Result<(), SinkError> {
         match self.objects.delete(path).await {
-            Ok(()) | Err(ObjectError::NotFound { .. }) => Ok(()),
+            // A folder does not tell its disk: the file could come back, after its items were written elsewhere.
+            Ok(()) => self.sync_folders(path).await,
+            Err(ObjectError::NotFound { .. }) => Ok(()),
             Err(error) => Err(self.failed("remove", path, error)),
         }
     }
