@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_link_of_another_website_opens_the_page_alone() {
+    async fn r13_a_link_of_another_website_opens_the_page_alone() {
         let router = Router::new().fallback(|| async { "served" });
         let router = router.layer(middleware::from_fn(only));
         let ask = async |method: Method, path: &str, host: &str, [mode, dest]: [&str; 2]| {

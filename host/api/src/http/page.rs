@@ -9,7 +9,7 @@ use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
     X_CONTENT_TYPE_OPTIONS,
 };
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use ring::digest::{SHA256, digest};
@@ -107,6 +107,9 @@ fn tag(text: &str) -> HeaderValue {
     HeaderValue::try_from(format!("\"{digest}\"")).expect("hexadecimal digits are visible ASCII")
 }
 
+/// Header by which a page that another website opens in a window of its own keeps that website from steering it.
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
 /// Answers with a file, or without it if the browser has it already. A browser asks each time, so that it never mixes files of
 /// one master before and after an upgrade. Masters of two versions behind one address may mix theirs until all have been
 /// upgraded, because the paths name no version: one master could not serve the files of another.
@@ -123,6 +126,7 @@ fn answer(asset: &Asset, tag: &HeaderValue, headers: &HeaderMap) -> Response {
         (CONTENT_SECURITY_POLICY, fixed(POLICY)),
         (X_CONTENT_TYPE_OPTIONS, fixed("nosniff")),
         (REFERRER_POLICY, fixed("no-referrer")),
+        (OPENER_POLICY, fixed("same-origin")),
     ];
     match has_it {
         true => (StatusCode::NOT_MODIFIED, head).into_response(),

@@ -59,6 +59,7 @@ async fn every_file_is_served_with_its_type_and_its_bounds() {
             (CONTENT_SECURITY_POLICY, POLICY),
             (X_CONTENT_TYPE_OPTIONS, "nosniff"),
             (REFERRER_POLICY, "no-referrer"),
+            (OPENER_POLICY, "same-origin"),
             (CACHE_CONTROL, "no-cache"),
         ] {
             assert_eq!(headers[&name], value, "{}: {name}", asset.path);

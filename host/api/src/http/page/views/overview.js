@@ -91,7 +91,7 @@ function Cluster({ nodes, sums }) {
       ["Pages in flight", known(sums.inFlight, short)],
       ["Crawls that wait", known(sums.waiting)],
     ]} />
-    <p class="dim">Workers tell their sums every half minute.</p>`;
+    <p class="dim">Workers tell their sums at least every half minute.</p>`;
 }
 
 function Running({ resources, rates }) {
