@@ -1,4 +1,4 @@
-//! Items as a file of Parquet: one group of rows, column by column.
+//! Items as a file of Parquet: groups of rows, column by column.
 
 use std::sync::Arc;
 
@@ -21,6 +21,15 @@ const WRITER: &str = "crawler";
 /// Group of rows that is written.
 type Group<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
 
+/// Largest number of values in a group of rows. A cell has 32 bytes, also if it is empty, so a group has 32 MiB of them at
+/// most beside the items. Most files have one group.
+const MAX_VALUES: usize = 1 << 20;
+
+/// Returns the number of rows of a group in a file of this table.
+fn rows_of_group(table: &Table) -> usize {
+    MAX_VALUES / (table.fields.len() + OWN.len() + 1)
+}
+
 /// Returns the bytes of a file.
 pub(crate) fn encode(contents: &Contents) -> Result<Vec<u8>, ParquetError> {
     let Contents {
@@ -28,14 +37,27 @@ pub(crate) fn encode(contents: &Contents) -> Result<Vec<u8>, ParquetError> {
         table,
         records,
     } = contents;
-    let rows: Vec<Row<'_>> = records.iter().map(|record| table.row(record)).collect();
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(Default::default()))
         .set_created_by(WRITER.to_owned())
         .build();
     let schema = Arc::new(schema(table)?);
     let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
-    let mut group = file.next_row_group()?;
+    for records in records.chunks(rows_of_group(table)) {
+        let mut group = file.next_row_group()?;
+        write_group(&mut group, resource, table, records)?;
+        group.close()?;
+    }
+    file.into_inner()
+}
+
+fn write_group(
+    group: &mut Group<'_>,
+    resource: &str,
+    table: &Table,
+    records: &[ItemRecord],
+) -> Result<(), ParquetError> {
+    let rows: Vec<Row<'_>> = records.iter().map(|record| table.row(record)).collect();
     let texts = |text: fn(&ItemRecord) -> &str| -> Vec<ByteArray> {
         let texts = records.iter().map(|record| ByteArray::from(text(record)));
         texts.collect()
@@ -46,26 +68,25 @@ pub(crate) fn encode(contents: &Contents) -> Result<Vec<u8>, ParquetError> {
             .map(|number| i64::try_from(number).unwrap_or(i64::MAX))
             .collect()
     };
-    let resources = vec![ByteArray::from(resource.as_str()); records.len()];
-    write::<ByteArrayType>(&mut group, &texts(|record| &record.key.0), None)?;
-    write::<ByteArrayType>(&mut group, &resources, None)?;
-    write::<ByteArrayType>(&mut group, &texts(|record| &record.schema), None)?;
-    write::<ByteArrayType>(&mut group, &texts(|record| &record.url), None)?;
-    write::<Int64Type>(&mut group, &numbers(|record| record.run.0), None)?;
-    write::<Int64Type>(&mut group, &numbers(|record| record.fetched_at), None)?;
+    let resources = vec![ByteArray::from(resource); records.len()];
+    write::<ByteArrayType>(group, &texts(|record| &record.key.0), None)?;
+    write::<ByteArrayType>(group, &resources, None)?;
+    write::<ByteArrayType>(group, &texts(|record| &record.schema), None)?;
+    write::<ByteArrayType>(group, &texts(|record| &record.url), None)?;
+    write::<Int64Type>(group, &numbers(|record| record.run.0), None)?;
+    write::<Int64Type>(group, &numbers(|record| record.fetched_at), None)?;
     for (place, (_, shape)) in table.fields.iter().enumerate() {
         let cells = rows.iter().map(|row| row.cells[place].as_ref());
         match shape {
-            Shape::Boolean => write_some::<BoolType, _>(&mut group, cells, boolean)?,
-            Shape::Integer => write_some::<Int64Type, _>(&mut group, cells, integer)?,
-            Shape::Number => write_some::<DoubleType, _>(&mut group, cells, number)?,
-            Shape::Text | Shape::Any => write_some::<ByteArrayType, _>(&mut group, cells, text)?,
+            Shape::Boolean => write_some::<BoolType, _>(group, cells, boolean)?,
+            Shape::Integer => write_some::<Int64Type, _>(group, cells, integer)?,
+            Shape::Number => write_some::<DoubleType, _>(group, cells, number)?,
+            Shape::Text | Shape::Any => write_some::<ByteArrayType, _>(group, cells, text)?,
         }
     }
     let rest = rows.iter().map(|row| row.rest.as_ref());
-    write_some::<ByteArrayType, _>(&mut group, rest, |rest: &String| Some(rest.as_str().into()))?;
-    group.close()?;
-    file.into_inner()
+    write_some::<ByteArrayType, _>(group, rest, |rest: &String| Some(rest.as_str().into()))?;
+    Ok(())
 }
 
 /// Returns the columns of a file.
@@ -171,6 +192,7 @@ mod tests {
 
     use super::*;
     use crate::encode::tests::contents;
+    use crate::table::tests::table;
 
     /// Returns the names and values of all rows.
     fn read(items: &[&str]) -> Vec<Vec<(String, Field)>> {
@@ -212,6 +234,22 @@ mod tests {
         let without = &rows[1][OWN.len()..];
         assert!(without.iter().all(|(_, value)| *value == Field::Null));
         assert_eq!(rows.len(), 2);
+    }
+
+    #[test]
+    fn rows_of_a_wide_table_are_in_groups_of_bounded_size() {
+        let fields: Vec<String> = (0..1_000).map(|n| format!("\"f{n}\":{{}}")).collect();
+        let wide = table(&format!("{{\"properties\":{{{}}}}}", fields.join(",")));
+        let contents = Contents {
+            table: wide,
+            ..contents(&[r#"{"f9":1}"#; 1_500])
+        };
+        let bytes = encode(&contents).unwrap();
+        let file = SerializedFileReader::new(bytes::Bytes::from(bytes)).unwrap();
+        let groups = file.metadata().row_groups().iter();
+        let rows: Vec<i64> = groups.map(|group| group.num_rows()).collect();
+        assert_eq!(rows, [1_041, 459]);
+        assert_eq!(file.get_row_iter(None).unwrap().count(), 1_500);
     }
 
     #[test]
