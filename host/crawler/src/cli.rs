@@ -83,6 +83,7 @@ mod terminal;
 mod top;
 mod unmet;
 mod version;
+mod waiting;
 mod wanted_id;
 
 /// Command that the user asked for.

@@ -218,6 +218,30 @@ fn items_are_followed_through_a_kill_of_the_server_and_each_comes_once() {
     assert_eq!(server.finished("books")["run"], 1);
 }
 
+#[test]
+fn events_are_followed_through_a_kill_of_the_server() {
+    let web = sites::chain(1).open();
+    let mut server = Server::with_puppet();
+    server.add("books", &web.url("/0"), &[]);
+    server.finished("books");
+    let mut following = server.command(&["resource", "events", "books", "--follow"]);
+    following.answer("event", PATIENCE, |line| line.contains("finished"));
+    server = server.killed_and_started_again();
+    server.ok(&["resource", "pause", "books"]);
+    following.answer("event", PATIENCE, |line| line.contains("paused"));
+    server.ok(&["resource", "delete", "books"]);
+    let ended = following.wait(PATIENCE);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let kinds = ended.stdout.lines().skip(1);
+    let kinds: Vec<_> = kinds
+        .filter_map(|line| line.split_whitespace().nth(1))
+        .collect();
+    let expected = ["added", "placed", "finished", "paused", "deleted"];
+    assert_eq!(kinds, expected, "{}", ended.stdout);
+    let waited = ended.stderr.starts_with("waiting for the master: ");
+    assert!(waited, "{}", ended.stderr);
+}
+
 /// Checks that there are `n_items` items, one for each page, all of this run.
 #[track_caller]
 fn check_items(server: &Server, n_items: usize, run: u64) {

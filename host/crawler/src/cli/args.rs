@@ -181,6 +181,11 @@ pub(super) fn millis(text: &str) -> Result<u64, String> {
     parse_millis(text).ok_or_else(|| "write a time like 250ms or 1s".to_owned())
 }
 
+/// Parses a time such as `1s` or `250ms`.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    millis(text).map(Duration::from_millis)
+}
+
 /// Parses a time for which calls do without the store, or wait for it.
 pub(super) fn store_time(text: &str) -> Result<Duration, String> {
     const BOUNDS: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(3_600);

@@ -9,25 +9,21 @@ use anyhow::Context as _;
 use clap::Args;
 use crawler_proto as proto;
 use futures::stream::StreamExt as _;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use super::Failure;
-use super::args::millis;
+use super::args::duration;
+use super::waiting::Waiting;
 use crawler_api::client::{Client, ClientError};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{PluginRef, ResourceName};
 use crawler_model::plugin::Schema;
-use crawler_process::retry::Backoff;
-use crawler_process::telemetry::chain;
 use crawler_sink::document::Columns;
 use output::{Form, Output};
 
 mod changes;
 mod output;
 pub(in crate::cli) mod since;
-
-/// Longest pause between two calls. A stream that stays open for longer counts as restored.
-const STEADY: Duration = Duration::from_secs(5);
 
 /// Largest number of items that are printed at once.
 const AT_ONCE: usize = 500;
@@ -73,10 +69,6 @@ pub(super) struct ItemsArgs {
         default_value = "json"
     )]
     form: Form,
-}
-
-fn duration(text: &str) -> Result<Duration, String> {
-    millis(text).map(Duration::from_millis)
 }
 
 impl ItemsArgs {
@@ -146,16 +138,10 @@ pub(super) async fn run(args: ItemsArgs, client: Client) -> anyhow::Result<()> {
                 }
             }
         };
-        if !args.follow || !error.is_transient() {
+        if !args.follow {
             return Err(error.into());
         }
-        if opened.elapsed() >= STEADY {
-            waiting.end();
-        }
-        if !waiting.is_on() {
-            eprintln!("waiting for the master: {}", chain(&error));
-        }
-        sleep(waiting.next_delay(&error)?).await;
+        waiting.pass(error, opened).await?;
     }
 }
 
@@ -207,79 +193,4 @@ fn up_to_error(
         }
     }
     (good, None)
-}
-
-/// A wait for a master that went away.
-struct Waiting {
-    patience: Duration,
-    since: Option<Instant>,
-    backoff: Backoff,
-}
-
-impl Waiting {
-    fn new(patience: Duration) -> Self {
-        Self {
-            patience,
-            since: None,
-            backoff: Backoff::new(Duration::from_millis(100), STEADY),
-        }
-    }
-
-    fn is_on(&self) -> bool {
-        self.since.is_some()
-    }
-
-    /// Takes note that the master is back.
-    fn end(&mut self) {
-        self.since = None;
-        self.backoff.reset();
-    }
-
-    /// Returns the pause before the next call; fails once patience has run out.
-    fn next_delay(&mut self, error: &ClientError) -> Result<Duration, Failure> {
-        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
-        let left = self.patience.saturating_sub(waited);
-        if left.is_zero() {
-            let patience = humantime::format_duration(self.patience);
-            return Err(Failure::new(
-                format!("the master is not back after {patience}: {}", chain(error)),
-                "wait longer with --patience, or start it with `crawler up` and follow again",
-            ));
-        }
-        Ok(self.backoff.next_delay().min(left))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn a_master_that_went_away_is_waited_for_as_long_as_was_asked() {
-        let error = ClientError::Unreachable {
-            url: "http://a:1".into(),
-            why: "connection refused".into(),
-        };
-        let mut waiting = Waiting::new(Duration::from_secs(60));
-        for _loss in 0..2 {
-            let start = Instant::now();
-            assert!(!waiting.is_on());
-            let end = loop {
-                match waiting.next_delay(&error) {
-                    Ok(delay) => sleep(delay).await,
-                    Err(end) => break end,
-                }
-                assert!(waiting.is_on());
-            };
-            // Timers count in milliseconds.
-            let waited = start.elapsed().as_secs_f64();
-            assert!((59.9..60.1).contains(&waited), "{waited}");
-            assert_eq!(
-                end.what,
-                "the master is not back after 1m: cannot reach the master at http://a:1: connection refused"
-            );
-            assert!(end.hint.contains("--patience"));
-            waiting.end();
-        }
-    }
 }

@@ -1,12 +1,16 @@
 //! `crawler resource events`: what happened to a resource, in order.
 
+use std::time::Duration;
+
 use clap::Args;
 use crawler_proto as proto;
 use futures::stream::StreamExt as _;
+use tokio::time::Instant;
 
-use crate::cli::args::{Format, OutputArgs};
+use crate::cli::args::{Format, OutputArgs, duration};
 use crate::cli::items::since::since;
 use crate::cli::table::{self, Growing};
+use crate::cli::waiting::Waiting;
 use crawler_api::client::Client;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::id::ResourceName;
@@ -17,39 +21,81 @@ const HEAD: [&str; 6] = ["TIME", "EVENT", "RUN", "WORKER", "BY", "DETAILS"];
 pub(in crate::cli) struct EventsArgs {
     /// The resource
     name: ResourceName,
-    /// Go on as events come, until the resource is deleted
+    /// Go on as events come, until the resource is deleted; a master that restarts is waited for
     #[arg(long)]
     follow: bool,
     /// Only events from then on: 2026-11-24, 2026-11-24T10:00:00Z, or how long ago it was, like 2h
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<UnixMillis>,
+    /// How long a master that went away is waited for
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, requires = "follow")]
+    patience: Duration,
     #[command(flatten)]
     output: OutputArgs,
 }
 
 pub(super) async fn run(client: &Client, args: EventsArgs) -> anyhow::Result<()> {
-    let message = proto::ReadEventsRequest {
-        name: args.name.to_string(),
-        follow: args.follow,
-        since: args.since.unwrap_or_default(),
-        after: String::new(),
+    let mut printed = Printed {
+        is_json: args.output.format == Format::Json,
+        rows: Growing::new(HEAD),
     };
-    let mut events = client.events(message).await?;
-    let mut rows = Growing::new(HEAD);
-    let mut listed = Vec::new();
-    while let Some(event) = events.next().await {
-        let event = event?;
-        match args.output.format {
-            Format::Json => table::print_line(&serde_json::to_string(&event)?)?,
-            // What comes is shown at once.
-            _ if args.follow => rows.print(&[row(&event)])?,
-            _ => listed.push(row(&event)),
+    let mut waiting = Waiting::new(args.patience);
+    let mut after = String::new();
+    // Events of one write; the last of them has the version from which a reader resumes.
+    let mut write = Vec::new();
+    loop {
+        let opened = Instant::now();
+        let message = proto::ReadEventsRequest {
+            name: args.name.to_string(),
+            follow: args.follow,
+            since: args.since.unwrap_or_default(),
+            after: after.clone(),
+        };
+        let error = match client.events(message).await {
+            Err(error) => error,
+            Ok(mut events) => loop {
+                match events.next().await {
+                    None => return printed.print(&write),
+                    Some(Err(error)) => break error,
+                    Some(Ok(event)) => write.push(event),
+                }
+                let Some(version) = write.last().map(|event| &event.version) else {
+                    continue;
+                };
+                // What comes is shown at once.
+                if args.follow && !version.is_empty() {
+                    after.clone_from(version);
+                    waiting.end();
+                    printed.print(&write)?;
+                    write.clear();
+                }
+            },
+        };
+        if !args.follow {
+            return Err(error.into());
         }
+        write.clear();
+        waiting.pass(error, opened).await?;
     }
-    if args.output.format != Format::Json && !args.follow {
-        rows.print(&listed)?;
+}
+
+/// Output of the command.
+struct Printed {
+    is_json: bool,
+    rows: Growing<6>,
+}
+
+impl Printed {
+    fn print(&mut self, events: &[proto::PastEvent]) -> anyhow::Result<()> {
+        if !self.is_json {
+            let rows: Vec<_> = events.iter().map(row).collect();
+            return Ok(self.rows.print(&rows)?);
+        }
+        for event in events {
+            table::print_line(&serde_json::to_string(event)?)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn row(event: &proto::PastEvent) -> [String; 6] {
