@@ -103,7 +103,6 @@ impl Keeper<'_> {
         };
         let revision = store.list_into(&prefix, &mut rings).await?;
         let mut watch = store.watch(&prefix, revision).await?;
-        backoff.reset();
         let mut next_sweep = Instant::now() + SWEEP_INTERVAL;
         loop {
             while let Some(id) = rings.full.pop_first() {
@@ -114,6 +113,7 @@ impl Keeper<'_> {
                 biased;
                 () = tokio::time::sleep_until(next_sweep) => {
                     self.sweep(&mut rings).await?;
+                    backoff.reset();
                     next_sweep = Instant::now() + SWEEP_INTERVAL;
                     continue;
                 }
@@ -145,13 +145,13 @@ impl Keeper<'_> {
         let Some(observed) = self.replica.with(rings.seen).await else {
             return Ok(());
         };
-        // A resource that is written together with its first event may still be on its way, and one whose record does not
-        // decode has an id that is not known. A later sweep looks again.
-        if observed.settled < rings.seen || !observed.unreadable_resources.is_empty() {
+        // A resource that is written together with its first event may still be on its way. A later sweep looks again.
+        if observed.settled < rings.seen {
             return Ok(());
         }
-        let resources = observed.resources.values();
-        let present: BTreeSet<ResourceId> = resources.map(|resource| resource.value.id).collect();
+        // The shards of a resource come and go with it, and their keys tell its id, also if its record does not decode.
+        let shards = observed.shards.keys().chain(&observed.unreadable);
+        let present: BTreeSet<ResourceId> = shards.map(|shard| shard.resource).collect();
         drop(observed);
         let known = rings.by_id.keys().copied();
         let gone: Vec<ResourceId> = known.filter(|id| !present.contains(id)).collect();

@@ -352,6 +352,11 @@ async fn the_oldest_events_go_and_those_of_a_resource_that_is_gone() {
         let kinds = kinds(&bench, id).await;
         assert!(kinds.len() >= 4, "{kinds:?}");
         assert!(kinds.ends_with(&["paused", "resumed"]), "{kinds:?}");
+        // A later version has written a record that this one cannot read.
+        let other = bench.catalog().keys().resource(&"other".parse().unwrap());
+        bench
+            .write(Txn::new().put(other, "of a later version"))
+            .await;
         bench.delete("a").await.unwrap();
         // What is written later shows that the deletion has arrived as a whole.
         let key = format!("{}test", bench.catalog().keys().all());
