@@ -190,6 +190,7 @@ async fn crawl(
     println!("  {crawler} plugin push plugins/books");
     println!("  {crawler} resource add books --param start=http://127.0.0.1:8000/{START}");
     println!("  {crawler} resource wait books && {crawler} items books");
+    println!("http://127.0.0.1:8081/ shows them in a browser meanwhile.");
     Ok(())
 }
 

@@ -30,6 +30,7 @@ pub(super) async fn run(
     let seeded = async {
         seeding::seed_as_leader(&control, &options.config).await?;
         tracing::info!("listening grpc={grpc} http={http} data={}", options.data);
+        tracing::info!(%http, "a page at this address shows the crawls in a browser");
         std::future::pending().await
     };
     up.serve(seeded, supervisor, stop).await
