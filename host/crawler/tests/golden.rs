@@ -19,7 +19,7 @@ use crawler_frontier::{
 use crawler_model::accept_status::AcceptStatus;
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
 use crawler_model::frontier::{ContentHash, SinkMark, UrlFilter, UrlState, Validators};
-use crawler_model::id::{Digest, Epoch, ResourceId, Run};
+use crawler_model::id::{Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_model::scope::GrowthBounds;
 use crawler_model::settings::SinkName;
@@ -40,19 +40,12 @@ fn frontiers(folder: &Path) -> Arc<Frontiers> {
 async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
     let storage_epoch = frontiers.storage_epoch(SHARD).await.unwrap();
     let open_options = OpenOptions {
-        shard: SHARD,
         cluster: "golden".into(),
         epoch: Epoch(3),
-        run: Run(1),
-        plugin: Digest::of(b"plugin"),
         created: storage_epoch > 0,
         storage_epoch,
         now: 1_000_000,
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
-        changes: Default::default(),
+        ..OpenOptions::first(SHARD)
     };
     frontiers.open(open_options).await.unwrap()
 }

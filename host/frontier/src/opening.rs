@@ -50,6 +50,28 @@ pub struct OpenOptions {
     pub changes: ItemComparison,
 }
 
+#[cfg(any(test, feature = "testing"))]
+impl OpenOptions {
+    /// Returns the options of the first opening of a frontier, for tests, which name what they are about.
+    pub fn first(shard: ShardId) -> Self {
+        Self {
+            shard,
+            cluster: "c1".to_owned(),
+            epoch: Epoch(1),
+            run: Run(1),
+            plugin: Digest::of(b"plugin"),
+            created: false,
+            storage_epoch: 0,
+            now: 0,
+            delay: Duration::ZERO,
+            carry: None,
+            sinks: SinkNames::default(),
+            division: None,
+            changes: ItemComparison::default(),
+        }
+    }
+}
+
 /// Comparison of the items of a run with those that were delivered last under the same keys.
 #[derive(Debug, Clone, Default)]
 pub struct ItemComparison {

@@ -18,7 +18,7 @@ use crawler_frontier::durable::{DurableSettings, Frontiers};
 use crawler_frontier::suite::links::ALL;
 use crawler_frontier::{Frontier, LinkBatch, OpenFrontiers as _, OpenOptions};
 use crawler_model::crawl::{Page, PageContext};
-use crawler_model::id::{Digest, Epoch, ResourceId, Run};
+use crawler_model::id::ResourceId;
 use crawler_model::plugin::Description;
 use crawler_model::resource::{CrawlSettings, ShardId};
 use crawler_plugin::{CallConfig, CallReport, Rules};
@@ -176,19 +176,9 @@ async fn open_with(
     };
     let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
     let open_options = OpenOptions {
-        shard,
-        cluster: "c1".into(),
-        epoch: Epoch(1),
-        run: Run(1),
-        plugin: Digest::of(b"plugin"),
         created: storage_epoch > 0,
         storage_epoch,
-        now: 0,
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
-        changes: Default::default(),
+        ..OpenOptions::first(shard)
     };
     frontiers.open(open_options).await.unwrap()
 }

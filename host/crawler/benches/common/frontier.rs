@@ -2,10 +2,9 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
-use crawler_model::id::{Digest, Epoch, ResourceId, Run};
+use crawler_model::id::ResourceId;
 use crawler_model::resource::ShardId;
 use crawler_process::clock::{Clock as _, SystemClock};
 use object_store::ObjectStore;
@@ -23,19 +22,11 @@ pub(crate) async fn durable(objects: Arc<dyn ObjectStore>) -> DurableFrontier {
     let storage_epoch = frontiers.storage_epoch(shard).await;
     let storage_epoch = storage_epoch.expect("it can be read");
     let open_options = OpenOptions {
-        shard,
         cluster: "bench".to_owned(),
-        epoch: Epoch(1),
-        run: Run(1),
-        plugin: Digest::of(b"plugin"),
         created: storage_epoch > 0,
         storage_epoch,
         now: SystemClock.unix_millis(),
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
-        changes: Default::default(),
+        ..OpenOptions::first(shard)
     };
     frontiers.open(open_options).await.expect("it opens")
 }

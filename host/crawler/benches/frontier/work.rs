@@ -9,7 +9,7 @@ use crawler_frontier::{
     Claim, Commit, Ended, Frontier as _, ItemOutbox as _, NewRequest, PageResult, Take,
 };
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
-use crawler_model::id::{Digest, Epoch, ResourceId, Run};
+use crawler_model::id::{ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_model::scope::GrowthBounds;
 use crawler_model::settings::SinkName;
@@ -42,19 +42,11 @@ pub(crate) async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         .await
         .expect("it can be read");
     let open_options = OpenOptions {
-        shard: SHARD,
         cluster: "bench".into(),
-        epoch: Epoch(1),
-        run: Run(1),
-        plugin: Digest::of(b"plugin"),
         created: storage_epoch > 0,
         storage_epoch,
         now: 1,
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
-        changes: Default::default(),
+        ..OpenOptions::first(SHARD)
     };
     frontiers.open(open_options).await.expect("it opens")
 }

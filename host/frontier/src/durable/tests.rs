@@ -47,19 +47,10 @@ fn settings() -> DurableSettings {
 async fn open_options(frontiers: &Arc<Frontiers>, run: u64) -> OpenOptions {
     let storage_epoch = frontiers.storage_epoch(shard()).await.unwrap();
     OpenOptions {
-        shard: shard(),
-        cluster: "c1".into(),
-        epoch: Epoch(1),
         run: Run(run),
-        plugin: Digest::of(b"plugin"),
         created: storage_epoch > 0,
         storage_epoch,
-        now: 0,
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
-        changes: Default::default(),
+        ..OpenOptions::first(shard())
     }
 }
 

@@ -8,7 +8,7 @@ use crate::Frontier as _;
 use crate::durable::{DurableSettings, Frontiers, OpenOptions};
 use crate::suite::hanging::{Hanging, Hangs};
 use crate::suite::{line, of_another_format};
-use crawler_model::id::{Digest, Epoch, ResourceId};
+use crawler_model::id::ResourceId;
 
 fn shard() -> ShardId {
     ShardId::only(ResourceId(7))
@@ -19,19 +19,9 @@ async fn frontier() -> Arc<dyn ObjectStore> {
     let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let frontiers = Arc::new(Frontiers::new(objects.clone(), DurableSettings::default()));
     let open_options = OpenOptions {
-        shard: shard(),
-        cluster: "c1".into(),
-        epoch: Epoch(1),
-        run: Run(1),
-        plugin: Digest::of(b"plugin"),
         created: false,
         storage_epoch: 0,
-        now: 0,
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
-        changes: Default::default(),
+        ..OpenOptions::first(shard())
     };
     let opened = frontiers.open(open_options).await.unwrap();
     opened.close().await.unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{commit_of, item_of, new, parsed, ready, retry, take};
 use crate::{Frontier, FrontierError, NewRequest, OpenFrontier, OpenFrontiers, OpenOptions, Take};
 use crawler_model::frontier::SinkMark;
-use crawler_model::id::{Digest, Epoch, ResourceId, Run};
+use crawler_model::id::{Epoch, ResourceId, Run};
 use crawler_model::links::Division;
 use crawler_model::resource::ShardId;
 use crawler_model::settings::SinkName;
@@ -23,19 +23,10 @@ fn shard() -> ShardId {
 pub(super) async fn open_options(frontiers: &Arc<dyn OpenFrontiers>) -> OpenOptions {
     let storage_epoch = frontiers.storage_epoch(shard()).await.unwrap();
     OpenOptions {
-        shard: shard(),
-        cluster: "c1".into(),
         epoch: Epoch(2),
-        run: Run(1),
-        plugin: Digest::of(b"plugin"),
         created: storage_epoch > 0,
         storage_epoch,
-        now: 0,
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
-        changes: Default::default(),
+        ..OpenOptions::first(shard())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Frontier;
 use crate::suite;
-use crawler_model::id::{Digest, Run, Shard};
+use crawler_model::id::Shard;
 
 fn twin() -> Arc<FrontiersTwin> {
     Arc::new(FrontiersTwin::new(Arc::new(NoFaults)))
@@ -17,19 +17,9 @@ async fn open(twin: &Arc<FrontiersTwin>, shard: u32) -> Arc<dyn Frontier> {
     };
     let storage_epoch = twin.storage_epoch(shard).await.unwrap();
     let open = OpenOptions {
-        shard,
-        cluster: "c1".into(),
-        epoch: Epoch(1),
-        run: Run(1),
-        plugin: Digest::of(b"plugin"),
         created: storage_epoch > 0,
         storage_epoch,
-        now: 0,
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
-        changes: Default::default(),
+        ..OpenOptions::first(shard)
     };
     twin.clone().open(open).await.unwrap()
 }

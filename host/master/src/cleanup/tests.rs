@@ -8,7 +8,7 @@ use super::*;
 use crawler_frontier::Frontier;
 use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::suite::{item_of, new, parsed, ready, take};
-use crawler_model::id::{Digest, Epoch, Run};
+use crawler_model::id::Run;
 use crawler_model::settings::SinkName;
 use crawler_sink::items::{Extent, Extents};
 use crawler_sink::parts::{PartFolders, PartSettings};
@@ -44,19 +44,9 @@ impl Bench {
         let objects = self.cleanup.objects.clone();
         let frontiers = Arc::new(Frontiers::new(objects, DurableSettings::default()));
         let open_options = OpenOptions {
-            shard,
-            cluster: "c1".into(),
-            epoch: Epoch(1),
-            run: Run(1),
-            plugin: Digest::of(b"plugin"),
             created: false,
             storage_epoch: 0,
-            now: 0,
-            delay: Duration::ZERO,
-            carry: None,
-            sinks: Default::default(),
-            division: None,
-            changes: Default::default(),
+            ..OpenOptions::first(shard)
         };
         let frontier = Box::pin(frontiers.open(open_options)).await.unwrap();
         let frontier: Arc<dyn Frontier> = Arc::new(frontier);

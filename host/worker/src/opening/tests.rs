@@ -1,7 +1,6 @@
 //! Tests of a shard that goes to another worker while its previous owner opens the frontier.
 
 use std::sync::Mutex;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use object_store::memory::InMemory;
@@ -9,7 +8,7 @@ use object_store::memory::InMemory;
 use super::*;
 use crawler_frontier::durable::{DurableSettings, Frontiers};
 use crawler_frontier::suite::new;
-use crawler_model::id::{Digest, Incarnation, ResourceId, Run};
+use crawler_model::id::{Incarnation, ResourceId};
 use crawler_model::resource::{Owner, ShardState};
 use crawler_store::embedded::{EmbeddedStore, Settings};
 use crawler_store::keys::Keys;
@@ -20,19 +19,10 @@ fn shard() -> ShardId {
 
 fn as_of(epoch: Epoch) -> impl FnOnce(u64, bool) -> OpenOptions {
     move |storage_epoch, created| OpenOptions {
-        shard: shard(),
-        cluster: "c1".to_owned(),
         epoch,
-        run: Run(1),
-        plugin: Digest::of(b""),
         created,
         storage_epoch,
-        now: 0,
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
-        changes: Default::default(),
+        ..OpenOptions::first(shard())
     }
 }
 

@@ -6,7 +6,6 @@ use super::*;
 use crawler_frontier::durable::{DurableSettings, Frontiers};
 use crawler_frontier::{ItemComparison, OpenFrontier, OpenFrontiers, OpenOptions};
 use crawler_model::changes::ChangeTotals;
-use crawler_model::id::{Digest, Epoch};
 use crawler_model::resource::ShardId;
 
 /// Opens the frontier of a run that is compared with those before.
@@ -19,22 +18,14 @@ async fn open(objects: &Arc<InMemory>, run: u64) -> Arc<dyn OpenFrontier> {
     let shard = ShardId::only(ResourceId(1));
     let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
     let open_options = OpenOptions {
-        shard,
-        cluster: "c1".into(),
-        epoch: Epoch(1),
         run: Run(run),
-        plugin: Digest::of(b"plugin"),
         created: storage_epoch > 0,
         storage_epoch,
-        now: 0,
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
         changes: ItemComparison {
             n_runs: 9,
             ..ItemComparison::default()
         },
+        ..OpenOptions::first(shard)
     };
     OpenFrontiers::open(frontiers, open_options).await.unwrap()
 }

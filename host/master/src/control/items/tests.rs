@@ -12,7 +12,7 @@ use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::reader::pool::Readers;
 use crawler_frontier::{Frontier as _, FrontierError, ItemOutbox as _};
 use crawler_model::crawl::ItemKey;
-use crawler_model::id::{Digest, Epoch, Shard};
+use crawler_model::id::{Epoch, Shard};
 use crawler_model::resource::{Deleting, ShardId};
 use crawler_sink::Sink as _;
 use crawler_sink::items::{Extent, ItemStore as _};
@@ -379,19 +379,11 @@ async fn check_followed_to_the_end(n_readers: usize) {
     let frontiers = Arc::new(Frontiers::new(data.object_store(), settings));
     let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
     let open_options = OpenOptions {
-        shard,
-        cluster: "c1".into(),
         epoch: Epoch(2),
         run: Run(2),
-        plugin: Digest::of(b"plugin"),
         created: true,
         storage_epoch,
-        now: 0,
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
-        changes: Default::default(),
+        ..OpenOptions::first(shard)
     };
     let frontier = Box::pin(frontiers.open(open_options)).await.unwrap();
     assert!(!next(3).await);

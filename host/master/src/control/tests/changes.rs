@@ -1,7 +1,5 @@
 //! Tests of the changes of items, read from the frontier of a resource.
 
-use std::time::Duration;
-
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -10,7 +8,7 @@ use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::suite::{item_of, new, parsed, ready, take};
 use crawler_frontier::{Frontier, ItemComparison};
 use crawler_model::changes::Change;
-use crawler_model::id::{Digest, Epoch, ResourceId, Run};
+use crawler_model::id::{ResourceId, Run};
 use crawler_model::resource::{ShardId, ShardRecord};
 use crawler_store::Txn;
 use crawler_store::catalog::{Versioned, encode};
@@ -22,22 +20,14 @@ async fn crawl(bench: &Bench, resource: ResourceId, run: u64, n_runs: u32, n_ite
     let frontiers = Arc::new(Frontiers::new(objects, DurableSettings::default()));
     let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
     let open_options = OpenOptions {
-        shard,
-        cluster: "c1".into(),
-        epoch: Epoch(1),
         run: Run(run),
-        plugin: Digest::of(b"plugin"),
         created: storage_epoch > 0,
         storage_epoch,
-        now: 0,
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
         changes: ItemComparison {
             n_runs,
             ..ItemComparison::default()
         },
+        ..OpenOptions::first(shard)
     };
     let opened = Box::pin(frontiers.open(open_options)).await.unwrap();
     let frontier: Arc<dyn Frontier> = Arc::new(opened);

@@ -1,14 +1,12 @@
 //! Tests of the log of a resource: from where each line comes.
 
-use std::time::Duration;
-
 use futures::TryStreamExt as _;
 
 use super::*;
 use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::suite::of_another_format;
 use crawler_frontier::{Frontier as _, LogStore as _};
-use crawler_model::id::{Digest, Epoch, Incarnation, ResourceId, Run, Shard};
+use crawler_model::id::{Incarnation, ResourceId, Run, Shard};
 use crawler_model::resource::{Owner, ShardId, ShardRecord};
 use crawler_model::status::LogLine;
 use crawler_store::catalog::encode;
@@ -67,19 +65,9 @@ impl TwoShards {
         let objects = self.bench.data().object_store();
         let frontiers = Arc::new(Frontiers::new(objects, DurableSettings::default()));
         let open_options = OpenOptions {
-            shard: self.id(shard),
-            cluster: "c1".into(),
-            epoch: Epoch(1),
-            run: Run(1),
-            plugin: Digest::of(b"plugin"),
             created: false,
             storage_epoch: 0,
-            now: 0,
-            delay: Duration::ZERO,
-            carry: None,
-            sinks: Default::default(),
-            division: None,
-            changes: Default::default(),
+            ..OpenOptions::first(self.id(shard))
         };
         let opened = Box::pin(frontiers.open(open_options)).await.unwrap();
         opened.store_line(Arc::new(line));

@@ -1,14 +1,12 @@
 //! Tests of statistics of a run, read from the frontiers of all shards.
 
-use std::time::Duration;
-
 use super::*;
 use crate::control::items::ItemQuery;
 use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::suite::{commit_of, new, ready, take};
 use crawler_frontier::{Ended, Frontier};
 use crawler_model::crawl::Done;
-use crawler_model::id::{Digest, Epoch, ResourceId, Run, Shard};
+use crawler_model::id::{ResourceId, Run, Shard};
 use crawler_model::resource::{ShardId, ShardRecord, ShardState};
 use crawler_model::statistics::{Kind, Observed};
 use crawler_store::Txn;
@@ -33,19 +31,10 @@ async fn crawl_as(bench: &Bench, resource: ResourceId, shard: u32, run: u64, obs
     let frontiers = Arc::new(Frontiers::new(objects, DurableSettings::default()));
     let storage_epoch = frontiers.storage_epoch(shard).await.unwrap();
     let open_options = OpenOptions {
-        shard,
-        cluster: "c1".into(),
-        epoch: Epoch(1),
         run: Run(run),
-        plugin: Digest::of(b"plugin"),
         created: storage_epoch > 0,
         storage_epoch,
-        now: 0,
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
-        changes: Default::default(),
+        ..OpenOptions::first(shard)
     };
     let opened = Box::pin(frontiers.open(open_options)).await.unwrap();
     let frontier: Arc<dyn Frontier> = Arc::new(opened);

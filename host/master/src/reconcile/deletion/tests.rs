@@ -248,19 +248,9 @@ pub(crate) async fn crawl(data: &DataRoot, shard: ShardId) {
     let settings = DurableSettings::default();
     let frontiers = Arc::new(Frontiers::new(data.object_store(), settings));
     let open_options = OpenOptions {
-        shard,
-        cluster: "c1".into(),
-        epoch: Epoch(1),
-        run: Run(1),
-        plugin: Digest::of(b"plugin"),
         created: false,
         storage_epoch: 0,
-        now: 0,
-        delay: Duration::ZERO,
-        carry: None,
-        sinks: Default::default(),
-        division: None,
-        changes: Default::default(),
+        ..OpenOptions::first(shard)
     };
     let frontier = Box::pin(frontiers.open(open_options)).await.unwrap();
     let storage_epoch = frontier.storage_epoch();

@@ -390,19 +390,12 @@ impl Bench {
         let frontiers = Arc::new(Frontiers::new(self.objects.clone(), settings));
         let storage_epoch = frontiers.storage_epoch(shard()).await?;
         let open_options = OpenOptions {
-            shard: shard(),
             cluster: self.parts.cluster.clone(),
-            epoch: Epoch(1),
-            run: Run(1),
             plugin: Digest::of(b""),
             created: true,
             storage_epoch,
             now: self.parts.clock.unix_millis(),
-            delay: Duration::ZERO,
-            carry: None,
-            sinks: Default::default(),
-            division: None,
-            changes: Default::default(),
+            ..OpenOptions::first(shard())
         };
         frontiers.open(open_options).await?.close().await
     }
