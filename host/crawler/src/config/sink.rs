@@ -124,6 +124,15 @@ impl SinkPlace {
         }
     }
 
+    /// Returns the address of the server that the items go to as `HOST:PORT`, if the settings name one.
+    pub fn server(&self) -> Option<String> {
+        match self {
+            SinkPlace::Folder { .. } => None,
+            SinkPlace::Files(files) => files.server(),
+            SinkPlace::Database(database) => database.server(),
+        }
+    }
+
     /// Returns the files that the sink reads, such as the one with its password.
     pub fn files(&self) -> Vec<PathBuf> {
         match self {
@@ -390,6 +399,19 @@ mod tests {
         assert_eq!(config.selection.only().len(), 1);
         assert_eq!(config.selection.fields()[1].to_string(), "price=preis");
         assert_eq!(max_file_of(config), 1 << 20);
+    }
+
+    #[test]
+    fn the_server_of_a_sink_is_known_by_its_address() {
+        let server = |toml: &str| parse("out", toml).unwrap().place.server();
+        assert_eq!(server("url = 'file:///srv'"), None);
+        assert_eq!(server("url = 'sqlite://srv/items.db'"), None);
+        let postgres = "url = 'postgres://user@10.0.0.7/items'";
+        assert_eq!(server(postgres).as_deref(), Some("10.0.0.7:5432"));
+        let maria = "url = 'mysql://user@db.test:3307/items'";
+        assert_eq!(server(maria).as_deref(), Some("db.test:3307"));
+        let bucket = "url = 's3://items/shop'\nbucket = { endpoint = 'http://10.0.0.8:9000' }";
+        assert_eq!(server(bucket).as_deref(), Some("10.0.0.8:9000"));
     }
 
     #[test]

@@ -64,11 +64,7 @@ impl DatabaseConfig {
         let Ok(url) = Url::parse(&self.url) else {
             return self.shown.clone();
         };
-        let (kind, default_port) = match url.scheme() {
-            "postgres" | "postgresql" => ("postgres", 5432),
-            _ => ("mysql", 3306),
-        };
-        let port = url.port().unwrap_or(default_port);
+        let (kind, port) = kind_and_port(&url);
         let mut places: Vec<_> = url.query_pairs().collect();
         places.retain(|(name, _)| {
             matches!(
@@ -82,6 +78,16 @@ impl DatabaseConfig {
             url.host_str(),
             url.path()
         )
+    }
+
+    /// Returns the address of the server as `HOST:PORT`, if the URL has one.
+    pub(super) fn server(&self) -> Option<String> {
+        if self.file.is_some() {
+            return None;
+        }
+        let url = Url::parse(&self.url).ok()?;
+        let host = url.host_str().filter(|host| !host.is_empty())?;
+        Some(format!("{host}:{}", kind_and_port(&url).1))
     }
 
     /// Returns the place of the password, in words.
@@ -104,6 +110,15 @@ impl DatabaseConfig {
             .into_iter()
             .chain(self.certificates.iter().map(PathBuf::as_path))
     }
+}
+
+/// Returns the kind of a server by the scheme of its URL, and its port.
+fn kind_and_port(url: &Url) -> (&'static str, u16) {
+    let (kind, usual) = match url.scheme() {
+        "postgres" | "postgresql" => ("postgres", 5432),
+        _ => ("mysql", 3306),
+    };
+    (kind, url.port().unwrap_or(usual))
 }
 
 impl fmt::Debug for DatabaseConfig {

@@ -36,6 +36,14 @@ impl FilesConfig {
         }
     }
 
+    /// Returns the address of the object store, if the table or the environment names one.
+    pub(super) fn server(&self) -> Option<String> {
+        match &self.place {
+            DataPlace::Folder(_) => None,
+            DataPlace::Bucket(_) => self.access.endpoint(),
+        }
+    }
+
     /// Returns the files that are read: those with credentials of a bucket.
     pub fn files(&self) -> Vec<PathBuf> {
         match &self.place {
