@@ -72,6 +72,7 @@ pub mod pace;
 pub mod place;
 pub mod plugin;
 pub mod process_options;
+mod profile;
 pub mod progress;
 mod report;
 mod requests;
@@ -85,6 +86,7 @@ mod unmet;
 mod version;
 mod waiting;
 mod wanted_id;
+mod whole_file;
 
 /// Command that the user asked for.
 #[derive(Debug)]
@@ -219,6 +221,8 @@ enum Family {
     Node(node::NodeCommand),
     /// Show the cluster in the terminal, again and again: nodes, resources, and one resource with its hosts and errors
     Top(top::TopArgs),
+    /// Take a profile of a process of this machine: where its processor time goes
+    Profile(profile::ProfileArgs),
     /// Give access, and take it back
     #[command(subcommand)]
     Access(access::AccessCommand),
@@ -336,6 +340,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<()> {
         Family::Archive(command) => archive::run(command).await,
         Family::Node(command) => node::run(command, masters.clone()).await,
         Family::Top(args) => Box::pin(top::run(args, connect)).await,
+        Family::Profile(args) => profile::run(args).await,
         Family::Access(command) => access::run(command, connect.await?).await,
         Family::Cert(command) => cert::run(command),
         Family::Login(args) => login::login(args, &masters).await,

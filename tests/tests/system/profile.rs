@@ -1,5 +1,6 @@
 //! Profiles: `--pprof` tells where processor time goes, whatever runs meanwhile.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
@@ -190,4 +191,40 @@ fn profiles_are_taken_one_at_a_time_and_within_their_bounds() {
     let (head, body) = reply(last);
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     Profile::decode(body.as_slice()).unwrap();
+}
+
+#[test]
+fn a_flame_graph_is_written_by_a_command() {
+    let (server, address) = server();
+    let home = Home::new();
+    let file = home.path().join("cpu.svg");
+    let path = file.display().to_string();
+    let command = ["profile", &address, "--seconds=1", "-o", &path];
+    assert_eq!(server.ok(&command), format!("wrote {path}\n"));
+    let svg = fs::read_to_string(&file).expect("it is written");
+    assert!(
+        svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
+        "{svg}"
+    );
+    assert!(svg.contains("<title>all: "), "{svg}");
+
+    let (long, _refused) = under_way(&address);
+    let busy = server.cli(&command);
+    assert_eq!(busy.code, Some(1), "{busy:?}");
+    assert!(
+        busy.stderr.contains("a profile is being taken already"),
+        "{busy:?}"
+    );
+    assert!(
+        busy.stderr.contains("ask again when that one has ended"),
+        "{busy:?}"
+    );
+    drop(long);
+    server.stop();
+    let gone = home.run(command);
+    assert_eq!(gone.code, Some(1), "{gone:?}");
+    assert!(
+        gone.stderr.contains("start the process with --pprof"),
+        "{gone:?}"
+    );
 }

@@ -1,8 +1,9 @@
-//! The endpoint of `--pprof`: profiles of this process over HTTP, for `go tool pprof`.
+//! The endpoints of `--pprof`: profiles of this process over HTTP, for `go tool pprof` and as pictures.
 //!
 //! ```text
-//! GET /debug/pprof/                   what there is
-//! GET /debug/pprof/profile?seconds=N  where processor time goes in the next N seconds
+//! GET /debug/pprof/                      what there is
+//! GET /debug/pprof/profile?seconds=N     where processor time goes in the next N seconds
+//! GET /debug/pprof/flamegraph?seconds=N  the same, as a flame graph
 //! ```
 //!
 //! Callers are not authenticated: only this machine reaches the listener. A profile ends when its caller does
@@ -29,7 +30,7 @@ use crate::problem::Problem;
 use crate::requests::Requests;
 use crawler_master::Code;
 use crawler_process::telemetry::chain;
-use crawler_process::telemetry::profile::{Profile, ProfileError};
+use crawler_process::telemetry::profile::{Profile, ProfileError, ProfileForm};
 
 /// Length of a profile in seconds, unless the caller says otherwise.
 const DEFAULT_SECONDS: u64 = 30;
@@ -55,7 +56,8 @@ pub async fn serve(
     };
     let router = Router::new()
         .route("/debug/pprof/", get(index))
-        .route("/debug/pprof/profile", get(profile))
+        .route("/debug/pprof/profile", get(pprof))
+        .route("/debug/pprof/flamegraph", get(flame_graph))
         .fallback(nothing_here)
         .with_state(service)
         .layer(axum::middleware::from_fn(local::only));
@@ -66,23 +68,18 @@ pub async fn serve(
 
 async fn index(State(service): State<ProfileService>) -> String {
     format!(
-        "/debug/pprof/profile?seconds=N   where processor time goes, for N seconds: {DEFAULT_SECONDS} if left out, \
-         {MAX_SECONDS} at most\n\n  \
-         curl -o cpu.pb http://{}/debug/pprof/profile\n  \
-         go tool pprof cpu.pb\n",
+        "/debug/pprof/profile?seconds=N      where processor time goes, for N seconds: {DEFAULT_SECONDS} if left out, \
+         {MAX_SECONDS} at most\n\
+         /debug/pprof/flamegraph?seconds=N   the same, as a picture\n\n  \
+         curl -o cpu.pb http://{0}/debug/pprof/profile\n  \
+         go tool pprof cpu.pb\n\n  \
+         crawler profile {0} -o cpu.svg\n",
         service.address
     )
 }
 
-async fn profile(State(service): State<ProfileService>, params: Params) -> Answer {
-    let params = known(params, &params::PROFILE)?;
-    let time = seconds(params.get("seconds").map(String::as_str))?;
-    let profile = blocking(Profile::begin).await?;
-    tokio::select! {
-        () = tokio::time::sleep(time) => {}
-        () = service.stop.cancelled() => {}
-    }
-    let bytes = blocking(|| profile.end()).await?;
+async fn pprof(State(service): State<ProfileService>, params: Params) -> Answer {
+    let bytes = profile(&service, params, ProfileForm::Pprof).await?;
     let head = [
         (header::CONTENT_TYPE, "application/octet-stream"),
         (
@@ -91,6 +88,27 @@ async fn profile(State(service): State<ProfileService>, params: Params) -> Answe
         ),
     ];
     Ok((head, bytes).into_response())
+}
+
+async fn flame_graph(State(service): State<ProfileService>, params: Params) -> Answer {
+    let svg = profile(&service, params, ProfileForm::FlameGraph).await?;
+    Ok(([(header::CONTENT_TYPE, "image/svg+xml")], svg).into_response())
+}
+
+/// Takes a profile of as many seconds as the parameters say.
+async fn profile(
+    service: &ProfileService,
+    params: Params,
+    form: ProfileForm,
+) -> Result<Vec<u8>, Problem> {
+    let params = known(params, &params::PROFILE)?;
+    let time = seconds(params.get("seconds").map(String::as_str))?;
+    let profile = blocking(Profile::begin).await?;
+    tokio::select! {
+        () = tokio::time::sleep(time) => {}
+        () = service.stop.cancelled() => {}
+    }
+    blocking(move || profile.end(form)).await
 }
 
 fn seconds(text: Option<&str>) -> Result<Duration, Problem> {
@@ -128,6 +146,6 @@ async fn nothing_here(request: Request) -> Problem {
     Problem::new(
         Code::NotFound,
         detail,
-        "profiles are at /debug/pprof/profile",
+        "profiles are at /debug/pprof/profile and /debug/pprof/flamegraph",
     )
 }

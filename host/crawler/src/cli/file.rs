@@ -1,16 +1,14 @@
 //! `crawler file …`: a file that a rule wanted kept.
 
-use std::fs::Permissions;
 use std::io::{self, IsTerminal as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
 use crawler_proto as proto;
 use futures::stream::StreamExt as _;
 
-use super::{Failure, table};
+use super::{Failure, table, whole_file};
 use crawler_api::client::Client;
 use crawler_model::id::Digest;
 
@@ -45,13 +43,7 @@ pub(super) async fn run(args: FileArgs, client: Client) -> anyhow::Result<()> {
         return Ok(());
     };
     let cannot_write = || format!("cannot write {}", output.display());
-    // The file is whole or is not there.
-    let folder = output.parent().filter(|folder| *folder != Path::new(""));
-    let mut named = tempfile::Builder::new();
-    // A temporary file would be for its owner only.
-    named.permissions(Permissions::from_mode(0o666));
-    let file = named.tempfile_in(folder.unwrap_or(Path::new(".")));
-    let mut file = file.with_context(cannot_write)?;
+    let mut file = whole_file::create(&output).with_context(cannot_write)?;
     while let Some(chunk) = chunks.next().await {
         file.write_all(&chunk?.chunk).with_context(cannot_write)?;
     }

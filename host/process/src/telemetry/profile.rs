@@ -1,4 +1,4 @@
-//! Profiles of the processor time of this process, in the format of pprof.
+//! Profiles of the processor time of this process, in the format of pprof or as a flame graph.
 //!
 //! A timer interrupts whichever thread runs, a hundred times for each second of processor time, and its stack
 //! is recorded. It has the functions of this program, and those of the host below a rule; compiled rules have
@@ -16,7 +16,10 @@ use std::time::{Duration, SystemTime};
 use pprof::{ProfilerGuard, ProfilerGuardBuilder, Report};
 use prost::Message as _;
 
+mod flame;
 mod format;
+
+use flame::Flame;
 
 /// Samples for each second of processor time. It is no round number, so that sampling does not run in step
 /// with events at round times.
@@ -33,6 +36,15 @@ pub enum ProfileError {
     /// The system does not allow it.
     #[error("cannot take a profile")]
     Failed(#[source] pprof::Error),
+}
+
+/// Form in which a profile is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProfileForm {
+    /// Message of pprof, which `go tool pprof` reads.
+    Pprof,
+    /// Flame graph: a picture in SVG.
+    FlameGraph,
 }
 
 /// A profile in progress; dropping it ends it.
@@ -58,14 +70,17 @@ impl Profile {
         }
     }
 
-    /// Ends the profile, and returns it in the form that `go tool pprof` reads. The first call looks up
-    /// names, which takes seconds: call it on a thread that may block.
-    pub fn end(self) -> Result<Vec<u8>, ProfileError> {
+    /// Ends the profile, and writes it. The first call looks up names, which takes seconds: call it on a thread that
+    /// may block.
+    pub fn end(self, form: ProfileForm) -> Result<Vec<u8>, ProfileError> {
         let report = self.running.report().build();
         let report = report.map_err(ProfileError::Failed)?;
         // The timer ends before its samples are encoded.
         drop(self);
-        Ok(encoded(&report))
+        Ok(match form {
+            ProfileForm::Pprof => encoded(&report),
+            ProfileForm::FlameGraph => drawn(&report).into_bytes(),
+        })
     }
 }
 
@@ -73,6 +88,26 @@ impl std::fmt::Debug for Profile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Profile").finish_non_exhaustive()
     }
+}
+
+/// Draws a report. Threads are the outermost functions.
+fn drawn(report: &Report) -> String {
+    let mut flame = Flame::default();
+    let mut n_samples = 0;
+    for (stack, n_seen) in &report.data {
+        let n_seen = u64::try_from(*n_seen).unwrap_or_default();
+        // Functions of a thread and those compiled into one another come innermost first.
+        let names = stack.frames.iter().flatten().map(|symbol| symbol.name());
+        let mut names: Vec<String> = names.collect();
+        names.push(stack.thread_name_or_id());
+        flame.add(names.iter().rev().map(String::as_str), n_seen);
+        n_samples += n_seen;
+    }
+    let frequency = report.timing.frequency;
+    flame.draw(&format!(
+        "processor time in {:.1} s: {n_samples} samples, {frequency} for each second of it",
+        report.timing.duration.as_secs_f64()
+    ))
 }
 
 /// Encodes a report as a message of pprof. Each place has one function and one location.
@@ -216,7 +251,7 @@ mod tests {
             let second = Profile::begin().unwrap_err();
             assert!(matches!(second, ProfileError::Busy), "{second:?}");
             spins_for_a_profile(time);
-            let bytes = profile.end().unwrap();
+            let bytes = profile.end(ProfileForm::Pprof).unwrap();
             let profile = format::Profile::decode(bytes.as_slice()).unwrap();
 
             assert_eq!(profile.string_table[0], "");
