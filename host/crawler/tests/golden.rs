@@ -23,6 +23,7 @@ use crawler_model::id::{Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_model::scope::GrowthBounds;
 use crawler_model::settings::SinkName;
+use crawler_process::clock::StillClock;
 use object_store::local::LocalFileSystem;
 use serde_json::value::RawValue;
 
@@ -44,7 +45,7 @@ async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         epoch: Epoch(3),
         created: storage_epoch > 0,
         storage_epoch,
-        now: 1_000_000,
+        clock: Arc::new(StillClock(1_000_000)),
         ..OpenOptions::first(SHARD)
     };
     frontiers.open(open_options).await.unwrap()

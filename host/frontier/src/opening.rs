@@ -10,11 +10,13 @@ use async_trait::async_trait;
 
 use super::{Frontier, FrontierError};
 use crawler_model::changes::ItemKeys;
-use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{Digest, Epoch, Run};
 use crawler_model::links::Division;
 use crawler_model::resource::{Redrive, ShardId};
 use crawler_model::settings::{SinkName, SinkNames};
+use crawler_process::clock::Clock;
+#[cfg(any(test, feature = "testing"))]
+use crawler_process::clock::StillClock;
 
 /// Arguments for opening a frontier.
 #[derive(Debug, Clone)]
@@ -33,8 +35,8 @@ pub struct OpenOptions {
     pub created: bool,
     /// Writer epoch that [`OpenFrontiers::storage_epoch`] returned.
     pub storage_epoch: u64,
-    /// Present time.
-    pub now: UnixMillis,
+    /// Clock of this process. The time is read once nobody else can write any more, however long that takes.
+    pub clock: Arc<dyn Clock>,
     /// Time after the opening in which no host without an answer so far is asked: an earlier process may have
     /// asked it just now.
     pub delay: Duration,
@@ -62,7 +64,7 @@ impl OpenOptions {
             plugin: Digest::of(b"plugin"),
             created: false,
             storage_epoch: 0,
-            now: 0,
+            clock: Arc::new(StillClock(0)),
             delay: Duration::ZERO,
             carry: None,
             sinks: SinkNames::default(),

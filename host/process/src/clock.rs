@@ -3,6 +3,7 @@
 //! Records carry wall-clock time, which may step; deadlines and delays are measured on
 //! [`tokio::time::Instant`], which does not and which tests can pause.
 
+use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crawler_model::crawl::UnixMillis;
@@ -15,6 +16,22 @@ pub trait Clock: Send + Sync + 'static {
     /// Returns milliseconds since 1970.
     fn unix_millis(&self) -> UnixMillis {
         self.unix_nanos() / 1_000_000
+    }
+}
+
+impl fmt::Debug for dyn Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clock").finish_non_exhaustive()
+    }
+}
+
+/// Clock that stands still, for tests.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StillClock(pub UnixMillis);
+
+impl Clock for StillClock {
+    fn unix_nanos(&self) -> u64 {
+        self.0 * 1_000_000
     }
 }
 

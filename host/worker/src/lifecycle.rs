@@ -285,7 +285,7 @@ impl Assigned {
                 plugin: pinned.digest,
                 created,
                 storage_epoch,
-                now: self.parts.clock.unix_millis(),
+                clock: self.parts.clock.clone(),
                 delay: settings.delay().unwrap_or(DEFAULT_DELAY),
                 carry: (settings.unchanged() == Unchanged::Skip)
                     .then_some(self.resource.resharded_at),

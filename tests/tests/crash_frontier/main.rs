@@ -14,6 +14,7 @@ use std::time::Duration;
 use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
+use crawler_process::clock::StillClock;
 use object_store::local::LocalFileSystem;
 
 mod abort;
@@ -38,7 +39,7 @@ async fn open(folder: &Path, settings: DurableSettings) -> Arc<DurableFrontier> 
         plugin: Digest::of(b"plugin"),
         created: storage_epoch > 0,
         storage_epoch,
-        now: 0,
+        clock: Arc::new(StillClock(0)),
         delay: Duration::ZERO,
         carry: None,
         sinks: Default::default(),

@@ -11,7 +11,7 @@ use crawler_frontier::FrontierError;
 use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
-use crawler_process::clock::{Clock as _, SystemClock};
+use crawler_process::clock::SystemClock;
 use crawler_tests::closure::Closure;
 use crawler_tests::process::Home;
 use crawler_tests::up::Up;
@@ -85,7 +85,7 @@ async fn steal(root: &Path, shard: ShardId) -> Option<DurableFrontier> {
         plugin: Digest::of(b"another"),
         created: true,
         storage_epoch,
-        now: SystemClock.unix_millis(),
+        clock: Arc::new(SystemClock),
         delay: Duration::ZERO,
         carry: None,
         sinks: Default::default(),

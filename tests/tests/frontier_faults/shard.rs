@@ -9,6 +9,7 @@ use crawler_frontier::{Frontier as _, FrontierError};
 use crawler_model::crawl::Counts;
 use crawler_model::id::{Digest, Epoch, ResourceId, Run};
 use crawler_model::resource::ShardId;
+use crawler_process::clock::StillClock;
 use crawler_tests::twin::{Kept, Tree};
 use object_store::memory::InMemory;
 use object_store::{ObjectStore, ObjectStoreExt as _};
@@ -39,7 +40,7 @@ async fn open_options(
         plugin: Digest::of(b"plugin"),
         created: storage_epoch > 0,
         storage_epoch,
-        now: 0,
+        clock: Arc::new(StillClock(0)),
         delay: Duration::ZERO,
         carry: None,
         sinks: Default::default(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crawler_frontier::durable::{DurableFrontier, DurableSettings, Frontiers, OpenOptions};
 use crawler_model::id::ResourceId;
 use crawler_model::resource::ShardId;
-use crawler_process::clock::{Clock as _, SystemClock};
+use crawler_process::clock::SystemClock;
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 
@@ -25,7 +25,7 @@ pub(crate) async fn durable(objects: Arc<dyn ObjectStore>) -> DurableFrontier {
         cluster: "bench".to_owned(),
         created: storage_epoch > 0,
         storage_epoch,
-        now: SystemClock.unix_millis(),
+        clock: Arc::new(SystemClock),
         ..OpenOptions::first(shard)
     };
     frontiers.open(open_options).await.expect("it opens")

@@ -13,6 +13,7 @@ use crawler_model::id::{ResourceId, Run};
 use crawler_model::resource::ShardId;
 use crawler_model::scope::GrowthBounds;
 use crawler_model::settings::SinkName;
+use crawler_process::clock::StillClock;
 use crawler_process::task::TaskScope;
 use crawler_sink::Sink as _;
 use crawler_sink::lines::LineFiles;
@@ -45,7 +46,7 @@ pub(crate) async fn open(frontiers: &Arc<Frontiers>) -> DurableFrontier {
         cluster: "bench".into(),
         created: storage_epoch > 0,
         storage_epoch,
-        now: 1,
+        clock: Arc::new(StillClock(1)),
         ..OpenOptions::first(SHARD)
     };
     frontiers.open(open_options).await.expect("it opens")

@@ -26,7 +26,6 @@ use crawler_data::DataRoot;
 use crawler_fetch::Fetch;
 use crawler_frontier::durable::{DurableFrontier, Frontiers, OpenOptions};
 use crawler_frontier::{Frontier, ItemOutbox as _};
-use crawler_model::crawl::UnixMillis;
 use crawler_model::id::{Digest, Epoch, PluginRef, ResourceId, Run};
 use crawler_model::number;
 use crawler_model::plugin::{Description, Limits};
@@ -206,7 +205,8 @@ async fn crawl_once(
     let id = id_of(spec);
     let shard = ShardId::only(id);
     let now = shared.clock.unix_millis();
-    let frontier = open(&shared.frontiers, shard, *digest, &spec.crawl, now).await?;
+    let clock = shared.clock.clone();
+    let frontier = open(&shared.frontiers, shard, *digest, &spec.crawl, clock).await?;
     let frontier = Arc::new(frontier);
     let run = frontier.run();
     Span::current().record("run", display(run));
@@ -292,7 +292,7 @@ async fn open(
     shard: ShardId,
     plugin: Digest,
     settings: &CrawlSettings,
-    now: UnixMillis,
+    clock: Arc<dyn Clock>,
 ) -> anyhow::Result<DurableFrontier> {
     let mut open_options = OpenOptions {
         shard,
@@ -302,7 +302,7 @@ async fn open(
         plugin,
         created: false,
         storage_epoch: frontiers.storage_epoch(shard).await?,
-        now,
+        clock,
         delay: settings.delay().unwrap_or(DEFAULT_DELAY),
         carry: (settings.unchanged() == Unchanged::Skip).then_some(Run(1)),
         sinks: settings.sink_names(),

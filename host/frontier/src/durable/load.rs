@@ -103,7 +103,7 @@ impl Inner {
         let version = state.last.cookies_version;
         state.root_is_suspect = root_is_suspect;
         state.cookies = jar.map(|jar| KeptCookies { version, jar });
-        let now = state.time.now(options.now);
+        let now = state.time.now(options.clock.unix_millis());
         state.n_careful = n_careful;
         let hold = match has_exact_clocks {
             true => Hold::Until(held_until),
@@ -112,7 +112,7 @@ impl Inner {
         };
         self.load_hosts(&mut state, hold, now).await?;
         if is_divided_anew {
-            self.take_hosts_over(&mut state, options, now).await;
+            self.take_hosts_over(&mut state, options).await;
         }
         self.load_outbox(&mut state).await?;
         self.load_peers(&mut state).await?;

@@ -39,15 +39,12 @@ impl State {
 impl Inner {
     /// Gives all hosts one full delay from now on, and gives hosts from other shards the clocks that they had
     /// there, if these are further ahead.
-    pub(super) async fn take_hosts_over(
-        &self,
-        state: &mut State,
-        options: &OpenOptions,
-        now: UnixMillis,
-    ) {
+    pub(super) async fn take_hosts_over(&self, state: &mut State, options: &OpenOptions) {
         let Some(division) = options.division else {
             return;
         };
+        let wall = options.clock.unix_millis();
+        let now = state.time.now(wall);
         let delay = u64::try_from(options.delay.as_millis()).unwrap_or(u64::MAX);
         state.head.rests_until = now.saturating_add(delay);
         let shards = match self.other_shards().await {
@@ -60,8 +57,8 @@ impl Inner {
         let hosts = HostsOf {
             shard: self.shard.shard,
             n_shards: division.n_shards,
-            now: options.now,
-            after: options.now.saturating_add(delay),
+            now: wall,
+            after: wall.saturating_add(delay),
         };
         let clocks = shards.into_iter().map(|from| self.clocks(from, hosts));
         let mut clocks = futures::stream::iter(clocks).buffer_unordered(AT_ONCE);

@@ -13,6 +13,7 @@ use crawler_model::frontier::SinkMark;
 use crawler_model::id::{Digest, Epoch, ResourceId, Shard};
 use crawler_model::resource::ShardId;
 use crawler_model::settings::{SinkName, SinkNames};
+use crawler_process::clock::{Clock, StillClock};
 use object_store::ObjectStore;
 use slatedb::Db;
 
@@ -337,7 +338,7 @@ async fn a_clock_set_back_a_day_delays_nothing() {
     frontier.settle().await.unwrap();
     let frontiers = frontiers_in(&objects, settings());
     let open_options = OpenOptions {
-        now: DAY,
+        clock: Arc::new(StillClock(DAY)),
         ..open_options(&frontiers, 1).await
     };
     let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_options).await.unwrap());
@@ -363,7 +364,7 @@ async fn after_an_opening_no_host_is_asked_sooner_than_its_delay() {
     frontier.settle().await.unwrap();
     let frontiers = frontiers_in(&objects, settings());
     let open_options = OpenOptions {
-        now: 50_000,
+        clock: Arc::new(StillClock(50_000)),
         delay: Duration::from_millis(700),
         ..open_options(&frontiers, 1).await
     };

@@ -118,7 +118,7 @@ impl Plain {
             let failures = health.failures.take().map(|failures| *failures);
             *health = HostHealth::restored(true, health.has_answered, failures);
         }
-        let now = self.time.now(options.now);
+        let now = self.time.now(options.clock.unix_millis());
         let is_exact = std::mem::take(&mut self.has_exact_clocks);
         let held_until = std::mem::take(&mut self.held_until);
         let delay = u64::try_from(options.delay.as_millis()).unwrap_or(u64::MAX);

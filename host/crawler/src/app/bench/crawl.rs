@@ -94,7 +94,7 @@ pub(super) async fn crawl(
         frontier,
         frontiers,
         sink,
-    } = storage(options, wasm, folder, &*clock).await?;
+    } = storage(options, wasm, folder, clock.clone()).await?;
     let scope = TaskScope::new();
     let memory = parts::memory(&engine, &fetch, frontiers.as_ref(), &scope);
     let log = CrawlLog::new(clock.clone());
@@ -205,7 +205,7 @@ async fn storage(
     options: &BenchOptions,
     wasm: &Path,
     folder: &Path,
-    clock: &dyn Clock,
+    clock: Arc<dyn Clock>,
 ) -> anyhow::Result<Storage> {
     let data = DataRoot::open(&folder.join("data").display().to_string())?;
     let items = data
@@ -236,7 +236,7 @@ async fn storage(
         plugin: Digest::of(&parts::read(wasm).await?),
         created: false,
         storage_epoch: 0,
-        now: clock.unix_millis(),
+        clock,
         // No earlier process has asked a host.
         delay: Duration::ZERO,
         carry: None,

@@ -34,7 +34,7 @@ async fn open_moved(objects: &Arc<InMemory>, shard: u32, now: UnixMillis) -> Arc
         shard: of(shard),
         storage_epoch,
         created: storage_epoch > 0,
-        now,
+        clock: Arc::new(StillClock(now)),
         delay: Duration::from_millis(500),
         division: Some(Division {
             first_run: Run(2),

@@ -1,9 +1,12 @@
 //! Tests of the state after an opening, by the way in which the last one ended.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use prost::Message as _;
 
 use super::*;
 use crate::reader::FrontierReader;
+use crate::suite::hanging::{Hanging, Hangs};
 use crate::suite::links::bounds;
 use crate::suite::requests::linked;
 use crate::{keys, records};
@@ -12,7 +15,7 @@ use crawler_model::frontier::DelaySource;
 async fn open_with(objects: &Arc<InMemory>, now: UnixMillis, delay: u64) -> Arc<dyn Frontier> {
     let frontiers = frontiers_in(objects, settings());
     let open_options = OpenOptions {
-        now,
+        clock: Arc::new(StillClock(now)),
         delay: Duration::from_millis(delay),
         ..open_options(&frontiers, 1).await
     };
@@ -23,6 +26,42 @@ async fn ask_once(frontier: &Arc<dyn Frontier>, now: UnixMillis, ready_at: UnixM
     let mut commit = parsed(ready(next(frontier, now).await));
     commit.result.host_ready_at = ready_at;
     frontier.commit(commit).await.unwrap();
+}
+
+/// Clock that a test sets, in milliseconds.
+struct SetClock(AtomicU64);
+
+impl Clock for SetClock {
+    fn unix_nanos(&self) -> u64 {
+        self.0.load(Ordering::Relaxed) * 1_000_000
+    }
+}
+
+#[tokio::test]
+async fn hosts_wait_from_when_the_former_owner_can_ask_no_more() {
+    let objects = Arc::new(InMemory::new());
+    let frontier = open_with(&objects, 0, 500).await;
+    frontier
+        .seed(["http://a/1", "http://a/2"].map(new).into())
+        .await
+        .unwrap();
+    ask_once(&frontier, 10_000, 10_500).await;
+    frontier.settle().await.unwrap();
+    let hanging = Arc::new(Hanging::new(objects));
+    let frontiers = Arc::new(Frontiers::new(hanging.clone(), settings()));
+    let clock = Arc::new(SetClock(AtomicU64::new(20_000)));
+    let open_options = OpenOptions {
+        clock: clock.clone(),
+        ..open_options(&frontiers, 1).await
+    };
+    hanging.set(Hangs::Writes);
+    let takes_long = async {
+        clock.0.store(24_000, Ordering::Relaxed);
+        hanging.set(Hangs::Nothing);
+    };
+    let (again, ()) = tokio::join!(frontiers.open(open_options), takes_long);
+    let again: Arc<dyn Frontier> = Arc::new(again.unwrap());
+    assert_eq!(next(&again, 24_000).await, Take::WaitUntil(24_500));
 }
 
 #[tokio::test]

@@ -100,7 +100,7 @@ async fn a_suspect_whose_host_must_wait_holds_up_no_other() {
     frontier.settle().await.unwrap();
     let frontiers = frontiers_in(&objects, settings());
     let open_options = OpenOptions {
-        now: 60_000,
+        clock: Arc::new(StillClock(60_000)),
         ..open_options(&frontiers, 1).await
     };
     let again: Arc<dyn Frontier> = Arc::new(frontiers.open(open_options).await.unwrap());

@@ -394,7 +394,7 @@ impl Bench {
             plugin: Digest::of(b""),
             created: true,
             storage_epoch,
-            now: self.parts.clock.unix_millis(),
+            clock: self.parts.clock.clone(),
             ..OpenOptions::first(shard())
         };
         frontiers.open(open_options).await?.close().await
