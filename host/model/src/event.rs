@@ -1,13 +1,9 @@
-//! Events of resources: what happened to a resource, one record for each write of the leader.
+//! Events of resources and nodes: what happened to them, one record for each write of the leader.
 //!
-//! This is the only list of kinds of events. [`EventKind`] is what readers of a history are told; [`EventClass`] is the
-//! coarser word that webhooks use, and each kind has one. Text in an event may come from callers, rules and sites: it
-//! is bounded, and escaped for terminals.
+//! Text in an event may come from callers, rules and sites: it is bounded, and escaped for terminals.
 
 use std::collections::BTreeSet;
-use std::convert::Infallible;
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -17,192 +13,19 @@ use super::guest_text::GuestText;
 use super::id::{Generation, NodeId, Run, Shard};
 use super::resource::ResourceSpec;
 use super::settings::SETTINGS;
-use super::text::as_text;
+
+mod folded;
+mod kind;
+mod told_node;
+
+pub use folded::{FoldedEvent, FoldedText};
+pub use kind::{EventClass, EventKind, OtherWord};
+pub use told_node::ToldNode;
 
 /// Largest number of bytes of a text in an event.
 pub const EVENT_TEXT_MAX: usize = 256;
 /// Largest number of reasons of dead letters that one event names.
 const DEAD_REASONS_MAX: usize = 5;
-
-/// Word by which a webhook tells of a resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventClass {
-    /// A resource is new.
-    Added,
-    /// The spec, the run or the phase of a resource is another one.
-    Changed,
-    /// A resource is not there any more.
-    Deleted,
-}
-
-impl EventClass {
-    /// All classes.
-    pub const ALL: [EventClass; 3] = [EventClass::Added, EventClass::Changed, EventClass::Deleted];
-
-    /// Returns the word of the class in settings and bodies.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EventClass::Added => "added",
-            EventClass::Changed => "changed",
-            EventClass::Deleted => "deleted",
-        }
-    }
-}
-
-impl FromStr for EventClass {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let meant = Self::ALL.into_iter().find(|class| class.as_str() == text);
-        meant.ok_or_else(|| format!("an event is added, changed or deleted, not {text:?}"))
-    }
-}
-
-/// Kind of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum EventKind {
-    /// The resource was added.
-    Added,
-    /// Settings of the resource were changed.
-    Updated,
-    /// The plugin that the resource waited for was found.
-    PluginFound,
-    /// The resource was paused.
-    Paused,
-    /// The resource was resumed.
-    Resumed,
-    /// A run began.
-    RunStarted,
-    /// A run was ended by the next one.
-    RunStopped,
-    /// A run came to its end.
-    Finished,
-    /// A run cannot go on.
-    Failed,
-    /// Dead letters are tried again.
-    Redriven,
-    /// A shard was assigned to a worker.
-    Placed,
-    /// A worker was told to give a shard back.
-    Moving,
-    /// A shard was assigned to another worker than the one that had it.
-    Moved,
-    /// A shard was taken from a worker, and nobody has it.
-    Unplaced,
-    /// A schedule was set.
-    ScheduleSet,
-    /// The schedule was taken away.
-    ScheduleRemoved,
-    /// A due time was noticed too late to start a run.
-    ScheduleMissed,
-    /// A due time started no run, because the resource was paused or its run went on.
-    ScheduleSkipped,
-    /// A due time could not start a run.
-    ScheduleFailed,
-    /// The resource was deleted.
-    Deleted,
-    /// An event of a later version.
-    Unknown,
-}
-
-impl EventKind {
-    /// All kinds that this version tells.
-    pub const ALL: [EventKind; 20] = [
-        EventKind::Added,
-        EventKind::Updated,
-        EventKind::PluginFound,
-        EventKind::Paused,
-        EventKind::Resumed,
-        EventKind::RunStarted,
-        EventKind::RunStopped,
-        EventKind::Finished,
-        EventKind::Failed,
-        EventKind::Redriven,
-        EventKind::Placed,
-        EventKind::Moving,
-        EventKind::Moved,
-        EventKind::Unplaced,
-        EventKind::ScheduleSet,
-        EventKind::ScheduleRemoved,
-        EventKind::ScheduleMissed,
-        EventKind::ScheduleSkipped,
-        EventKind::ScheduleFailed,
-        EventKind::Deleted,
-    ];
-
-    /// Returns the word of the kind.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            EventKind::Added => "added",
-            EventKind::Updated => "updated",
-            EventKind::PluginFound => "plugin-found",
-            EventKind::Paused => "paused",
-            EventKind::Resumed => "resumed",
-            EventKind::RunStarted => "run-started",
-            EventKind::RunStopped => "run-stopped",
-            EventKind::Finished => "finished",
-            EventKind::Failed => "failed",
-            EventKind::Redriven => "redriven",
-            EventKind::Placed => "placed",
-            EventKind::Moving => "moving",
-            EventKind::Moved => "moved",
-            EventKind::Unplaced => "unplaced",
-            EventKind::ScheduleSet => "schedule-set",
-            EventKind::ScheduleRemoved => "schedule-removed",
-            EventKind::ScheduleMissed => "schedule-missed",
-            EventKind::ScheduleSkipped => "schedule-skipped",
-            EventKind::ScheduleFailed => "schedule-failed",
-            EventKind::Deleted => "deleted",
-            EventKind::Unknown => "unknown",
-        }
-    }
-
-    /// Returns the word by which a webhook tells of the resource after such an event, if the event may change what webhooks
-    /// tell: spec, run or phase. Returns `None` if it changes none of them.
-    pub fn class(self) -> Option<EventClass> {
-        match self {
-            EventKind::Added => Some(EventClass::Added),
-            EventKind::Updated
-            | EventKind::Paused
-            | EventKind::Resumed
-            | EventKind::RunStarted
-            | EventKind::Finished
-            | EventKind::Failed
-            | EventKind::Redriven
-            | EventKind::Placed
-            | EventKind::Moved
-            | EventKind::Unplaced => Some(EventClass::Changed),
-            EventKind::Deleted => Some(EventClass::Deleted),
-            EventKind::PluginFound
-            | EventKind::RunStopped
-            | EventKind::Moving
-            | EventKind::ScheduleSet
-            | EventKind::ScheduleRemoved
-            | EventKind::ScheduleMissed
-            | EventKind::ScheduleSkipped
-            | EventKind::ScheduleFailed
-            | EventKind::Unknown => None,
-        }
-    }
-}
-
-impl FromStr for EventKind {
-    type Err = Infallible;
-
-    /// Parses the word of a kind. A later version may have further kinds.
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        let meant = Self::ALL.into_iter().find(|kind| kind.as_str() == text);
-        Ok(meant.unwrap_or(EventKind::Unknown))
-    }
-}
-
-impl fmt::Display for EventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-as_text!(EventKind);
 
 /// Numbers of the run that an event ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -226,18 +49,18 @@ impl EventCounts {
     }
 }
 
-/// One thing that happened to a resource. Fields that say nothing about a kind are empty.
+/// One thing that happened to a resource or a node. Fields that say nothing about a kind are empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Kind of the event.
     pub kind: EventKind,
-    /// Run that the event is about, or the present run if it is about none.
+    /// Run that the event is about, or the present run if it is about none; 0 in an event of a node.
     #[serde(default)]
     pub run: Run,
     /// Shard that the event is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
-    /// Worker that has the shard after the event, or that is to have it next.
+    /// Worker that has the shard after the event, or that is to have it next; worker that has seen what is folded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<NodeId>,
     /// Worker that had the shard before the event.
@@ -255,6 +78,9 @@ pub struct Event {
     /// Numbers of the run, if the event has ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<EventCounts>,
+    /// Number of times that it happened, if the event is folded; else 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub times: u64,
 }
 
 impl Event {
@@ -270,7 +96,13 @@ impl Event {
             why: GuestText::default(),
             generation: None,
             counts: None,
+            times: 0,
         }
+    }
+
+    /// Creates an event of a node.
+    pub fn of_node(kind: EventKind) -> Self {
+        Self::of(kind, Run::default())
     }
 
     /// Adds the name of the caller.
@@ -288,7 +120,8 @@ impl Event {
     }
 }
 
-/// Events of one write to the store, under `events/<id>/…`. They happened at once.
+/// Events of one write to the store, under `events/<id>/…` for a resource and `events/node/<id>/…` for a node. They
+/// happened at once, but for folded ones, each of which tells of the time before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRecord {
     /// Time of the clock of the leader that wrote them. The order of records is that of their writes, whatever their
@@ -381,35 +214,14 @@ fn is_empty(text: &GuestText) -> bool {
     text.as_str().is_empty()
 }
 
+fn is_zero(n: &u64) -> bool {
+    *n == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::crawl::Done;
-
-    #[test]
-    fn each_kind_has_a_word_of_its_own() {
-        let words: BTreeSet<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
-        assert_eq!(words.len(), EventKind::ALL.len());
-        for kind in EventKind::ALL {
-            assert_eq!(kind.as_str().parse(), Ok(kind));
-        }
-        assert_eq!("of-a-later-version".parse(), Ok(EventKind::Unknown));
-    }
-
-    #[test]
-    fn kinds_that_webhooks_tell_have_one_of_their_words() {
-        let of_class = |class| {
-            let kinds = EventKind::ALL.into_iter();
-            kinds.filter(move |kind| kind.class() == Some(class))
-        };
-        assert!(of_class(EventClass::Added).eq([EventKind::Added]));
-        assert!(of_class(EventClass::Deleted).eq([EventKind::Deleted]));
-        assert_eq!(EventKind::Finished.class(), Some(EventClass::Changed));
-        assert_eq!(EventKind::ScheduleMissed.class(), None);
-        assert_eq!("deleted".parse(), Ok(EventClass::Deleted));
-        let error = "gone".parse::<EventClass>().unwrap_err();
-        assert_eq!(error, "an event is added, changed or deleted, not \"gone\"");
-    }
 
     #[test]
     fn a_record_is_small_whatever_callers_and_rules_write() {
@@ -475,7 +287,8 @@ mod tests {
         let json = r#"{"at":1,"events":[{"kind":"frozen","run":2,"why":"it is cold","new":1}]}"#;
         let record: EventRecord = serde_json::from_str(json).unwrap();
         let event = &record.events[0];
-        assert_eq!((event.kind, event.run), (EventKind::Unknown, Run(2)));
+        assert_eq!((event.kind.as_str(), event.run), ("unknown", Run(2)));
+        assert_eq!(event.kind.to_string(), "frozen");
         assert_eq!(event.why.as_str(), "it is cold");
     }
 

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::crawl::{Counts, UnixMillis};
+use super::event::FoldedEvent;
 use super::id::{Epoch, Incarnation, ResourceId, ResourceName, Run, Shard};
 use super::resource::Waits;
 
@@ -102,6 +103,9 @@ pub struct WorkerStatus {
     /// Work of the process since its start. If `None`, a worker of an earlier version wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_start: Option<ProcessTotals>,
+    /// Events of crawls that only the worker knows, the oldest first: those of the last hour, as far as they have room.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<FoldedEvent>,
 }
 
 impl WorkerStatus {
@@ -125,6 +129,7 @@ impl WorkerStatus {
             bytes: counts().map(|counts| counts.bytes).sum(),
             in_flight: sum(|crawl| crawl.in_flight),
             since_start: Some(since_start),
+            events: Vec::new(),
         }
     }
 }
@@ -148,6 +153,7 @@ mod tests {
                 pages: u64::MAX,
                 items: u64::MAX,
             }),
+            events: Vec::new(),
         };
         let json = serde_json::to_vec(&status).unwrap();
         assert!(json.len() <= 1 << 10, "{} bytes", json.len());
@@ -157,7 +163,7 @@ mod tests {
     fn totals_since_the_start_are_not_told_by_earlier_versions() {
         let json = r#"{"incarnation":"1","at":2,"running":3,"waiting":4,"pages":5,"items":6,"bytes":7,"in_flight":8}"#;
         let status: WorkerStatus = serde_json::from_str(json).unwrap();
-        assert_eq!(status.since_start, None);
+        assert_eq!((status.since_start, status.events.len()), (None, 0));
         assert_eq!(serde_json::to_string(&status).unwrap(), json);
     }
 }

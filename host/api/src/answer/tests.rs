@@ -245,10 +245,12 @@ fn nodes(found: &mut Answers) {
             pages: 14,
             items: 15,
         }),
+        // Only the leader reads them.
+        events: Vec::new(),
     };
     let earlier = WorkerStatus {
         since_start: None,
-        ..status
+        ..status.clone()
     };
     add(found, "totals of an earlier worker", node_totals(earlier));
     let full = NodeView {
