@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use crawler_crawl::incidents::CrawlIncidents;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -112,6 +113,7 @@ impl Tree {
             clock,
             permit: Arc::new(Always),
             pacing: Pacing::default(),
+            incidents: CrawlIncidents::default(),
             peers: None,
             rest_after: None,
             crawl_memory: CrawlMemory::default(),

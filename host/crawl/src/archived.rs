@@ -7,13 +7,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::incidents::whole_seconds;
 use super::shared::Shared;
 use crawler_archive::{About, Archive, ArchiveSettings, PageRecord, RunInfo};
 use crawler_data::DataRoot;
 use crawler_fetch::tape::Tape;
 use crawler_frontier::Claim;
+use crawler_model::event::EventKind;
 use crawler_model::exchange::Exchange;
 use crawler_model::settings::ArchiveForm;
 use crawler_process::clock::Clock;
@@ -100,12 +103,22 @@ pub(super) async fn store(shared: &Shared, archive: &Archive, claim: &Claim, tap
     });
     let [first, longest] = PAUSES;
     let mut backoff = Backoff::new(first, longest);
+    let incidents = &shared.parts.incidents;
+    let mut refused_at = None;
     while let Err(error) = archive.append(Arc::clone(&page)).await {
         let why = telemetry::chain(&*error);
+        if refused_at.is_none() {
+            refused_at = Some(Instant::now());
+            incidents.add(EventKind::ArchiveRefused, &why);
+        }
         let message = format!("the page waits until it is archived: {why}");
         let log = &shared.parts.log;
         log.on_page("error", request.url.as_str(), &request.rule, message);
         tokio::time::sleep(backoff.next_delay()).await;
+    }
+    if let Some(refused_at) = refused_at {
+        let time = whole_seconds(refused_at.elapsed());
+        incidents.add(EventKind::ArchiveBack, format_args!("after {time}"));
     }
 }
 

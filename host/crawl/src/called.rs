@@ -7,7 +7,10 @@ use super::parts::CrawlConfig;
 use super::shared::Shared;
 use super::verdict::{self, Attempt};
 use crawler_frontier::{Claim, Ended, PageResult};
-use crawler_model::crawl::{Done, Item, ItemKey, ItemRecord, Page, Request, RuleError, UnixMillis};
+use crawler_model::crawl::{
+    Done, Item, ItemKey, ItemRecord, Kill, Page, Request, RuleError, UnixMillis,
+};
+use crawler_model::event::EventKind;
 use crawler_model::guest_text::GuestText;
 use crawler_model::statistics::{Kind, Observed};
 use crawler_plugin::{CallFailure, CallReport};
@@ -46,6 +49,11 @@ pub(super) fn called(
             };
         }
         Err(CallFailure::Killed(kill)) => {
+            // For want of room the page is tried again, whatever its rule does.
+            if kill.kill != Kill::NoRoom {
+                let what = format_args!("{} in rule {}", kill.kill, request.rule);
+                shared.parts.incidents.add(EventKind::RuleKilled, what);
+            }
             return PageResult {
                 detail: detail(&kill.message),
                 ..PageResult::new(verdict::of_kill(kill.kill, attempt), host_ready_at)

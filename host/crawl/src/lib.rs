@@ -23,6 +23,7 @@
 //! peers       the other shards of the resource, and whether this one is idle
 //! permit      whether pages may be fetched
 //! backlog     the bound on items that wait for a slow sink
+//! incidents   what is told of a crawl as events: folded, with numbers
 //! put_back    the pause of a crawl that uses too much memory
 //! end         how a crawl ends
 //! log         the log of a crawl; what is said of many pages is one line
@@ -41,6 +42,7 @@ mod changes;
 pub mod doubles;
 mod drain;
 mod end;
+pub mod incidents;
 mod kept;
 mod links;
 pub mod log;

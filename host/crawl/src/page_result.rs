@@ -19,11 +19,14 @@ use crawler_fetch::tape::Tape;
 use crawler_fetch::{Answer, Failure, FetchError, FetchRequest, Fetched, Prepared};
 use crawler_frontier::{Claim, Ended, FrontierError, HostFailure, HostUpdate, PageResult};
 use crawler_model::crawl::{Done, NO_RULE, Page, PageContext, Request, UnixMillis};
-use crawler_model::frontier::{ContentHash, Validators};
+use crawler_model::frontier::{ContentHash, DelaySource, Validators};
 use crawler_model::statistics::Observed;
 
 /// Time for which a host waits for something that its worker has not set up.
 const NOT_SET_UP_WAIT_MS: u64 = 30_000;
+
+/// Number of failures in a row after which events tell that a host cannot be reached.
+const UNREACHABLE_AFTER: u32 = 3;
 
 /// Reason why an attempt does not count: its page goes back to the frontier.
 pub(super) enum NotCounted {
@@ -70,11 +73,16 @@ pub(super) async fn prepare(
             host_ready_at,
             delay_by,
             has_answered,
-        })) => Err(NotCounted::NotNow(HostUpdate::Ready {
-            not_before: host_ready_at,
-            delay_by,
-            has_answered,
-        })),
+        })) => {
+            if has_answered {
+                note_answer(shared, claim, delay_by);
+            }
+            Err(NotCounted::NotNow(HostUpdate::Ready {
+                not_before: host_ready_at,
+                delay_by,
+                has_answered,
+            }))
+        }
         Some(Err(failure)) => failed(shared, claim, config, failure),
     }
 }
@@ -123,14 +131,27 @@ pub(super) async fn fetch_and_parse(
             if let (Some(archive), Some(tape)) = (archive, tape) {
                 Box::pin(archived::store(shared, archive, claim, tape)).await;
             }
+            // An answer of a cache says nothing of the host.
+            let host_answered = fetched.host_ready_at > 0;
+            if host_answered {
+                note_answer(shared, claim, fetched.delay_by);
+            }
             Ok(PageResult {
-                // An answer of a cache says nothing of the host.
-                host_answered: fetched.host_ready_at > 0,
+                host_answered,
                 delay_by: fetched.delay_by,
                 ..answered(shared, claim, config, fetched).await?
             })
         }
         Some(Err(failure)) => failed(shared, claim, config, failure),
+    }
+}
+
+/// Takes note of an answer of the host, which may have said that it is in trouble.
+fn note_answer(shared: &Shared, claim: &Claim, delay_by: DelaySource) {
+    let incidents = &shared.parts.incidents;
+    match delay_by == DelaySource::Trouble {
+        true => incidents.host_in_trouble(&claim.request.host()),
+        false => incidents.host_answers(|| claim.request.host()),
     }
 }
 
@@ -157,14 +178,19 @@ fn failed(
             now.saturating_add(NOT_SET_UP_WAIT_MS),
         ));
     }
+    let n_failures = claim.host.n_failures.saturating_add(1);
+    let is_unreachable = failure.is_of_host && n_failures >= UNREACHABLE_AFTER;
+    if is_unreachable || failure.delay_by == DelaySource::Trouble {
+        (shared.parts.incidents).host_in_trouble(&request.host());
+    }
     // A page that is tried alone keeps all others waiting, so it ends by its own attempts.
     if failure.is_of_host && !claim.alone {
         let host = &claim.host;
         let put_off = verdict::of_host(error, host, &config.settings, now, failure.host_ready_at);
-        let (n, name) = (host.n_failures.saturating_add(1), request.host());
+        let name = request.host();
         tell(
             "warn",
-            format!("{name} could not be reached, attempt {n}: {error}"),
+            format!("{name} could not be reached, attempt {n_failures}: {error}"),
         );
         return Err(NotCounted::PutOff(put_off));
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use super::incidents::CrawlIncidents;
 use super::log::CrawlLog;
 use super::pacing::Pacing;
 use super::peers::PeerShards;
@@ -50,6 +51,8 @@ pub struct CrawlParts {
     pub clock: Arc<dyn Clock>,
     /// Log for messages of rules and for killed calls.
     pub log: CrawlLog,
+    /// Incidents that become events of the resource.
+    pub incidents: CrawlIncidents,
     /// Permit to fetch. Without it nothing is fetched; everything else goes on.
     pub permit: Arc<dyn FetchPermit>,
     /// Pages that the crawl has begun before, which count for its rate.

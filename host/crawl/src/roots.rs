@@ -10,6 +10,7 @@ use super::log::{note_logs, said};
 use super::parts::{CrawlConfig, CrawlParts};
 use crawler_frontier::NewRequest;
 use crawler_model::crawl::{Kill, Request, RuleError};
+use crawler_model::event::EventKind;
 use crawler_model::number;
 use crawler_model::plugin::Description;
 use crawler_plugin::{CallConfig, CallFailure, CallOutput, CallReport};
@@ -96,22 +97,28 @@ async fn call_root(parts: &CrawlParts, stop: &CancellationToken) -> Result<Vec<R
                 let (said, _) = said(&error, report.place.as_ref());
                 return failed(format!("root gave up: {said}"));
             }
-            Err(CallFailure::Killed(kill)) => match kill.kill {
-                Kill::NoRoom => (kill.message, backoff.next_delay()),
-                Kill::OutOfCpu | Kill::OutOfTime if attempt == 1 => {
-                    (kill.message, backoff.next_delay())
+            Err(CallFailure::Killed(kill)) => {
+                if kill.kill != Kill::NoRoom {
+                    let what = format_args!("{} in root", kill.kill);
+                    parts.incidents.add(EventKind::RuleKilled, what);
                 }
-                Kill::OutOfCpu
-                | Kill::OutOfTime
-                | Kill::Trapped
-                | Kill::StackOverflow
-                | Kill::OutOfFuel
-                | Kill::OutOfMemory
-                | Kill::OverBudget
-                | Kill::Denied => {
-                    return failed(format!("root was ended ({}): {}", kill.kill, kill.message));
+                match kill.kill {
+                    Kill::NoRoom => (kill.message, backoff.next_delay()),
+                    Kill::OutOfCpu | Kill::OutOfTime if attempt == 1 => {
+                        (kill.message, backoff.next_delay())
+                    }
+                    Kill::OutOfCpu
+                    | Kill::OutOfTime
+                    | Kill::Trapped
+                    | Kill::StackOverflow
+                    | Kill::OutOfFuel
+                    | Kill::OutOfMemory
+                    | Kill::OverBudget
+                    | Kill::Denied => {
+                        return failed(format!("root was ended ({}): {}", kill.kill, kill.message));
+                    }
                 }
-            },
+            }
         };
         if attempt >= settings.max_attempts() {
             let times = number(u64::from(attempt), "time");

@@ -13,6 +13,7 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::response::Html;
 use axum::routing::get;
+use crawler_crawl::incidents::CrawlIncidents;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -220,6 +221,7 @@ impl Wide {
             rest_after: None,
             crawl_memory: CrawlMemory::default(),
             pacing: Pacing::default(),
+            incidents: CrawlIncidents::default(),
             peers: None,
         };
         let began = Instant::now();

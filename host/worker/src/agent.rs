@@ -304,7 +304,7 @@ fn start(
     let ended = CancellationToken::new();
     let generation = resource.generation;
     let span = spans::of_crawl(&resource.spec.name, id, assignment.epoch, resource.run);
-    let crawl_state = parts.crawls.crawl_state(&resource.spec.name);
+    let crawl_state = parts.crawls.crawl_state(&resource);
     let crawl = Assigned {
         parts: parts.clone(),
         shard: OwnShard {

@@ -5,15 +5,18 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use super::meters::{Load, Meters, Seen};
 use crawler_archive::Archive;
 use crawler_crawl::CrawlConfig;
 use crawler_crawl::backlog::{self, SINK_BEHIND};
+use crawler_crawl::incidents::{CrawlIncidents, whole_seconds};
 use crawler_crawl::peers::share_of;
 use crawler_crawl::put_back::MEMORY_SHORT;
 use crawler_frontier::Frontier;
 use crawler_model::crawl::Counts;
+use crawler_model::event::EventKind;
 use crawler_model::id::{ResourceName, Shard};
 use crawler_model::resource::Waits;
 use crawler_model::settings::SinkName;
@@ -31,6 +34,7 @@ pub(super) struct CrawlState {
     changed: Arc<Notify>,
     /// Counts of the process, and the resource that the crawl counts for.
     meters: Option<(Arc<Meters>, ResourceName)>,
+    incidents: CrawlIncidents,
 }
 
 #[derive(Default)]
@@ -45,12 +49,18 @@ struct Fields {
     waits: Option<Waits>,
     /// Totals of the frontier that the counts of the process have. `None` while it is not open.
     seen: Option<Seen>,
-    /// Reasons why items were not written at the last try, by sink.
-    sink_faults: BTreeMap<SinkName, String>,
+    /// Faults of sinks that took no items at the last try.
+    sink_faults: BTreeMap<SinkName, SinkFault>,
     /// Bound on items that wait for their sinks.
     backlog: Option<BacklogBound>,
     /// Memory of the crawl, which shares that of the process.
     crawl_memory: Option<CrawlMemory>,
+}
+
+/// Fault of a sink that takes no items.
+struct SinkFault {
+    why: String,
+    since: Instant,
 }
 
 /// Settings of a crawl that bound the items that wait for its sinks, and the shard's share of them.
@@ -63,12 +73,23 @@ struct BacklogBound {
 impl CrawlState {
     /// Creates the state of an assignment of a resource that has not begun. Changes of it are told through `changed`, and
     /// what its frontier grows by is added to `meters`.
-    pub(super) fn new(changed: Arc<Notify>, meters: Arc<Meters>, name: ResourceName) -> Self {
+    pub(super) fn new(
+        changed: Arc<Notify>,
+        meters: Arc<Meters>,
+        name: ResourceName,
+        incidents: CrawlIncidents,
+    ) -> Self {
         Self {
             shared: Arc::default(),
             changed,
             meters: Some((meters, name)),
+            incidents,
         }
+    }
+
+    /// Returns the incidents of the crawl, which become events of its resource.
+    pub(super) fn incidents(&self) -> &CrawlIncidents {
+        &self.incidents
     }
 
     fn fields(&self) -> MutexGuard<'_, Fields> {
@@ -122,14 +143,29 @@ impl CrawlState {
     }
 
     pub(super) fn sink_fault(&self, sink: &SinkName, fault: Option<String>) {
-        let faults = &mut self.fields().sink_faults;
-        let is_as_before = match fault {
-            Some(fault) => faults.insert(sink.clone(), fault).is_some(),
-            None => faults.remove(sink).is_none(),
-        };
-        if !is_as_before {
-            self.changed.notify_one();
+        let mut fields = self.fields();
+        let faults = &mut fields.sink_faults;
+        match fault {
+            Some(why) => {
+                if let Some(known) = faults.get_mut(sink) {
+                    known.why = why;
+                    return;
+                }
+                self.incidents.add(EventKind::SinkRefused, &why);
+                let since = Instant::now();
+                faults.insert(sink.clone(), SinkFault { why, since });
+            }
+            None => {
+                let Some(known) = faults.remove(sink) else {
+                    return;
+                };
+                let time = whole_seconds(known.since.elapsed());
+                let what = format_args!("{sink} after {time}");
+                self.incidents.add(EventKind::SinkBack, what);
+            }
         }
+        drop(fields);
+        self.changed.notify_one();
     }
 
     pub(super) fn counts(&self) -> Option<Counts> {
@@ -219,7 +255,8 @@ impl Fields {
             (_, Some(_)) => SINK_BEHIND,
             (_, None) => return None,
         };
-        let reasons: Vec<String> = self.sink_faults.values().cloned().chain(behind).collect();
+        let faults = self.sink_faults.values().map(|fault| fault.why.clone());
+        let reasons: Vec<String> = faults.chain(behind).collect();
         Some(Waits {
             condition: condition.to_owned(),
             why: reasons.join("; "),

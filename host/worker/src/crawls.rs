@@ -5,16 +5,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::crawl_state::CrawlState;
+use super::event_ring::EventRing;
 use super::links::{LinkDelivery, LinkDeliveryError};
 use super::mailbox::Mailbox;
 use super::meters::{Load, Meters, ResourceRow, SinkCounts};
 use super::shard_owners::ShardOwners;
+use crawler_crawl::incidents::Incidents;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::peers::MAX_LINKS;
+use crawler_model::event::FoldedEvent;
 use crawler_model::id::{Epoch, NodeId, ResourceId, ResourceName, Run};
-use crawler_model::resource::ShardId;
+use crawler_model::resource::{Resource, ShardId};
 use crawler_model::status::{CrawlStatus, LogLine, ProcessTotals};
 use crawler_process::metrics::add_word;
 
@@ -32,6 +36,8 @@ pub struct Crawls {
     /// Signals that a crawl has begun or ended, or waits, or goes on.
     pub(super) changed: Arc<Notify>,
     meters: Arc<Meters>,
+    incidents: Incidents,
+    event_ring: Arc<Mutex<EventRing>>,
 }
 
 /// Crawls of this process for its metrics.
@@ -225,8 +231,21 @@ impl Crawls {
     }
 
     /// Creates the state of a crawl of a resource that is not listed yet.
-    pub(super) fn crawl_state(&self, name: &ResourceName) -> CrawlState {
-        CrawlState::new(self.changed.clone(), self.meters.clone(), name.clone())
+    pub(super) fn crawl_state(&self, resource: &Resource) -> CrawlState {
+        let incidents = self.incidents.of_crawl(resource.id, resource.run);
+        let name = resource.spec.name.clone();
+        CrawlState::new(self.changed.clone(), self.meters.clone(), name, incidents)
+    }
+
+    /// Returns the events that the leader may not have told yet, with those of spans that have ended since the last call.
+    pub(super) fn events(&self) -> Vec<FoldedEvent> {
+        let folded = self.incidents.take();
+        let mut event_ring = (self.event_ring.lock()).unwrap_or_else(PoisonError::into_inner);
+        let dropped = self.incidents.take_dropped() + event_ring.add(folded, Instant::now());
+        if dropped > 0 {
+            tracing::warn!(dropped, "events of crawls had no room and are not told");
+        }
+        event_ring.events()
     }
 
     /// Waits until a crawl has begun or ended, or waits, or goes on. For one task at a time.
@@ -271,6 +290,8 @@ impl Crawls {
             known.running.remove(&id);
             known.over.insert(id);
             known.trim_logs();
+            // What its span has gathered is told with the next totals.
+            self.incidents.end_spans(id.resource);
             self.changed.notify_one();
         }
     }
@@ -278,9 +299,13 @@ impl Crawls {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crawler_crawl::log::LogBounds;
+    use crawler_model::event::EventKind;
     use crawler_model::id::Shard;
+    use crawler_model::settings::SinkName;
     use crawler_process::clock::SystemClock;
 
     #[test]
@@ -313,6 +338,44 @@ mod tests {
             run: Run(1),
             crawl_state: CrawlState::default(),
             mailbox: None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_crawl_that_leaves_has_told_how_its_sink_was() {
+        let crawls = Crawls::default();
+        let id = ShardId::only(ResourceId(1));
+        let incidents = crawls.incidents.of_crawl(id.resource, Run(1));
+        let (changed, meters) = (crawls.changed.clone(), crawls.meters.clone());
+        let name = "books".parse().unwrap();
+        let crawl_state = CrawlState::new(changed, meters, name, incidents);
+        let running = Running {
+            crawl_state: crawl_state.clone(),
+            ..running("books")
+        };
+        crawls.enter(id, running);
+        let lines = SinkName::lines();
+        for _try in 0..3 {
+            crawl_state.sink_fault(&lines, Some("the disk is full".to_owned()));
+        }
+        tokio::time::advance(Duration::from_secs(35)).await;
+        for _write in 0..2 {
+            crawl_state.sink_fault(&lines, None);
+        }
+        assert_eq!(crawls.events(), []);
+        crawls.leave(id, Epoch(1));
+        // What the leader has not told yet is shown each time.
+        for _record in 0..2 {
+            let events = crawls.events();
+            let told = events.iter().map(|event| {
+                let why = event.why.as_str();
+                (event.number, event.kind, event.times, why)
+            });
+            let expected = [
+                (1, EventKind::SinkRefused, 1, "the disk is full"),
+                (2, EventKind::SinkBack, 1, "lines after 35s"),
+            ];
+            assert_eq!(told.collect::<Vec<_>>(), expected);
         }
     }
 

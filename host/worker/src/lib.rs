@@ -23,6 +23,7 @@
 //! link_filter     which of these links are followed
 //! sinks           the sinks of a crawl, and the items of those that its resource no longer has
 //! reporting_sink  what is wrong with the sink, as others see it
+//! event_ring      events of crawls that wait to be told by the leader
 //! totals          what all crawls come to, in the store
 //! meters          what this process has done for each resource, for metrics
 //! ```
@@ -35,6 +36,7 @@ mod assigned;
 mod crawl_state;
 mod crawls;
 mod end_reason;
+mod event_ring;
 pub mod lease_permit;
 mod lifecycle;
 mod link_filter;

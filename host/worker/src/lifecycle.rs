@@ -223,6 +223,7 @@ impl Assigned {
             log: log.clone(),
             permit: self.permit.clone(),
             pacing: self.pacing.clone(),
+            incidents: crawl_state.incidents().clone(),
             peers,
             rest_after: Some(CLOSE_AFTER),
             crawl_memory: self.crawl_memory.clone(),

@@ -1,4 +1,5 @@
-//! Totals of all crawls of this worker, and of what its process has done, in the store for all nodes to read.
+//! Totals of all crawls of this worker, of what its process has done, and its latest events, in the store for all nodes to
+//! read.
 //!
 //! The totals are written when a crawl begins, waits, goes on or ends, and every half minute, but never more
 //! often than once a second: every one of these writes is a write of the whole cluster. The record is under
@@ -56,7 +57,8 @@ async fn write(parts: &AgentParts, term: &Term) -> Result<(), StoreError> {
     let crawls = parts.crawls.status(None);
     let since_start = parts.crawls.since_start();
     let at = parts.clock.unix_millis();
-    let status = WorkerStatus::of(node.incarnation, at, &crawls, since_start);
+    let mut status = WorkerStatus::of(node.incarnation, at, &crawls, since_start);
+    status.events = parts.crawls.events();
     let key = parts.catalog.keys().status(&node.id);
     let txn = Txn::new().put_leased(key, encode(&status), term.id());
     match parts.catalog.store().commit(txn).await? {

@@ -11,6 +11,7 @@ use url::Url;
 
 use super::{page, report};
 use crate::end::CrawlEnd;
+use crate::incidents::CrawlIncidents;
 use crate::log::CrawlLog;
 use crate::pacing::Pacing;
 use crate::parts::{CrawlConfig, CrawlParts};
@@ -192,6 +193,7 @@ pub(crate) fn parts(
         clock,
         permit: Arc::new(Always),
         pacing: Pacing::default(),
+        incidents: CrawlIncidents::default(),
         peers,
         rest_after: None,
         crawl_memory: CrawlMemory::default(),

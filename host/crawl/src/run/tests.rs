@@ -41,6 +41,7 @@ mod archive;
 mod bench;
 mod changes;
 mod files;
+mod incidents;
 mod memory;
 mod quotas;
 mod sinks;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crawler_crawl::incidents::CrawlIncidents;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -78,6 +79,7 @@ impl Crawler {
             rest_after: None,
             crawl_memory: CrawlMemory::default(),
             pacing: Pacing::default(),
+            incidents: CrawlIncidents::default(),
             peers: None,
         };
         let end = crawler_crawl::run(parts, sink, CancellationToken::new()).await;

@@ -22,6 +22,7 @@ use crate::cli::items_file::{ItemsFile, ItemsFormat};
 use crate::cli::pace::{Pace, RecentPages};
 use crate::cli::{self, Failure, RunOptions, fail_on, progress};
 use crawler_archive::{RecordedPages, RunInfo};
+use crawler_crawl::incidents::CrawlIncidents;
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -174,6 +175,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         log: log.clone(),
         permit: Arc::new(Always),
         pacing: Pacing::default(),
+        incidents: CrawlIncidents::default(),
         peers: None,
         rest_after: None,
         crawl_memory: crawl_memory.clone(),

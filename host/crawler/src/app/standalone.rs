@@ -16,6 +16,7 @@ use crate::cli::plugin::{build_plugin, refused};
 use crate::cli::{AloneOptions, Failure, check_roots};
 use crawler_api::requests::{RequestSettings, Requests};
 use crawler_archive::RunInfo;
+use crawler_crawl::incidents::CrawlIncidents;
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -270,6 +271,7 @@ async fn crawl_once(
         log: log.clone(),
         permit: Arc::new(Always),
         pacing: Pacing::default(),
+        incidents: CrawlIncidents::default(),
         peers: None,
         rest_after: None,
         crawl_memory: crawl_memory.clone(),

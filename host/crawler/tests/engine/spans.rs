@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 
+use crawler_crawl::incidents::CrawlIncidents;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -144,6 +145,7 @@ async fn crawl_one_page() -> String {
         clock,
         permit: Arc::new(Always),
         pacing: Pacing::default(),
+        incidents: CrawlIncidents::default(),
         peers: None,
         rest_after: None,
         crawl_memory: CrawlMemory::default(),

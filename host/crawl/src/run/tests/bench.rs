@@ -1,6 +1,7 @@
 //! A site, rules and a sink that a whole crawl can be run against.
 
 use super::*;
+use crate::incidents::CrawlIncidents;
 
 /// Site that answers by path and counts its requests.
 #[derive(Default)]
@@ -26,6 +27,16 @@ impl Fetch for Site {
             .validators
             .as_ref()
             .is_some_and(|v| v.etag.as_deref() == Some("v1"));
+        if let "/busy" | "/calm" = url.path() {
+            return Ok(Fetched {
+                answer: Answer::Page(page(url, url, 200)),
+                host_ready_at: SystemClock.unix_millis(),
+                delay_by: match url.path() {
+                    "/busy" => DelaySource::Trouble,
+                    _ => DelaySource::Setting,
+                },
+            });
+        }
         let answer = match url.path() {
             "/flaky" if self.flaky.fetch_add(1, Ordering::Relaxed) == 0 => {
                 let error = FetchError::Connection {
@@ -175,6 +186,7 @@ impl Rules for Links {
             ],
             "/a" => &["/", "/b", "/deep"],
             "/deep" => &["/deeper"],
+            "/busy" => &["/calm"],
             "/numbers" | "/1" | "/2" => &["/1", "/2", "/3", "/4"],
             "/fatal" => return report(Err(CallFailure::Rule(RuleError::Fatal("no sense".into())))),
             "/later" => {
@@ -360,6 +372,7 @@ pub(super) fn parts(
         clock,
         permit: Arc::new(Always),
         pacing: Pacing::default(),
+        incidents: CrawlIncidents::default(),
         peers: None,
         rest_after: None,
         crawl_memory: CrawlMemory::default(),

@@ -22,6 +22,7 @@ use crate::cli::engine::EngineOptions;
 use crate::cli::pace::RecentPages;
 use crate::cli::{BenchOptions, Failure, progress};
 use crate::config::{FetchConfig, FixedHosts};
+use crawler_crawl::incidents::CrawlIncidents;
 use crawler_crawl::log::{CrawlLog, LogBounds};
 use crawler_crawl::pacing::Pacing;
 use crawler_crawl::permit::Always;
@@ -119,6 +120,7 @@ pub(super) async fn crawl(
         log,
         permit: Arc::new(Always),
         pacing: Pacing::default(),
+        incidents: CrawlIncidents::default(),
         peers: None,
         rest_after: None,
         crawl_memory: memory.for_crawl(),

@@ -1,0 +1,326 @@
+//! Incidents of crawls: what happens again and again and is told as a few events, with numbers.
+//!
+//! Crawls add incidents, and a worker takes them folded: all of one kind and one run of a resource in a span of time are
+//! one. A span has a minute at first. While incidents go on, each span is twice as long as the one before, up to an hour, so
+//! that a crawl in which every page goes wrong has some 30 events of a kind in a day, and not one for each page.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crawler_model::event::{EventKind, FoldedText};
+use crawler_model::id::{ResourceId, Run};
+
+/// Span of time of which the first incidents are folded.
+const FIRST_SPAN: Duration = Duration::from_secs(60);
+/// Longest span.
+const LONGEST_SPAN: Duration = Duration::from_secs(60 * 60);
+/// Largest number of kinds and runs of resources that are folded at once. Each takes a kilobyte at most.
+const MAX_FOLDS: usize = 4_096;
+/// Largest number of hosts of one crawl that are known to be left alone.
+const MAX_HOSTS: usize = 256;
+
+/// Incidents of all crawls of a process. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Incidents {
+    shared: Arc<Mutex<Folds>>,
+}
+
+#[derive(Debug, Default)]
+struct Folds {
+    by_key: BTreeMap<Key, Fold>,
+    /// Number of incidents that had no room.
+    n_dropped: u64,
+}
+
+/// Subject of incidents that are folded into one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    resource: ResourceId,
+    run: Run,
+    kind: EventKind,
+}
+
+/// Incidents of the present span.
+#[derive(Debug)]
+struct Fold {
+    text: FoldedText,
+    /// End of the span.
+    due_at: Instant,
+    span: Duration,
+}
+
+/// Incidents of one span.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Folded {
+    /// Resource of the crawls.
+    pub resource: ResourceId,
+    /// Run of the crawls.
+    pub run: Run,
+    /// Kind of the incidents.
+    pub kind: EventKind,
+    /// What happened, and how often.
+    pub text: FoldedText,
+}
+
+impl Incidents {
+    /// Returns the incidents of one crawl.
+    pub fn of_crawl(&self, resource: ResourceId, run: Run) -> CrawlIncidents {
+        CrawlIncidents {
+            all: self.clone(),
+            resource,
+            run,
+            hosts: Arc::default(),
+            n_hosts: Arc::default(),
+        }
+    }
+
+    /// Takes the incidents of all spans that have ended, in the order of their resources.
+    pub fn take(&self) -> Vec<Folded> {
+        let now = Instant::now();
+        let mut taken = Vec::new();
+        self.folds().by_key.retain(|key, fold| {
+            if now < fold.due_at {
+                return true;
+            }
+            let text = std::mem::take(&mut fold.text);
+            // A span without an incident: the next one is the first again.
+            if text.times() == 0 {
+                return false;
+            }
+            let Key {
+                resource,
+                run,
+                kind,
+            } = *key;
+            taken.push(Folded {
+                resource,
+                run,
+                kind,
+                text,
+            });
+            fold.span = (fold.span * 2).min(LONGEST_SPAN);
+            fold.due_at = now + fold.span;
+            true
+        });
+        taken
+    }
+
+    /// Ends the present spans of a resource, because its crawl is over here.
+    pub fn end_spans(&self, resource: ResourceId) {
+        let now = Instant::now();
+        let mut folds = self.folds();
+        let own = folds.by_key.iter_mut();
+        let own = own.filter(|(key, _)| key.resource == resource);
+        own.for_each(|(_, fold)| fold.due_at = fold.due_at.min(now));
+    }
+
+    /// Returns the number of incidents that had no room since the last call.
+    pub fn take_dropped(&self) -> u64 {
+        std::mem::take(&mut self.folds().n_dropped)
+    }
+
+    fn add(&self, key: Key, what: impl fmt::Display) {
+        let mut folds = self.folds();
+        if folds.by_key.len() >= MAX_FOLDS && !folds.by_key.contains_key(&key) {
+            folds.n_dropped += 1;
+            return;
+        }
+        let fold = folds.by_key.entry(key).or_insert_with(|| Fold {
+            text: FoldedText::default(),
+            due_at: Instant::now() + FIRST_SPAN,
+            span: FIRST_SPAN,
+        });
+        fold.text.add(what);
+    }
+
+    fn folds(&self) -> MutexGuard<'_, Folds> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Incidents of one crawl. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct CrawlIncidents {
+    all: Incidents,
+    resource: ResourceId,
+    run: Run,
+    /// Hosts that are left alone, and since when.
+    hosts: Arc<Mutex<BTreeMap<String, Instant>>>,
+    /// Number of these hosts; nearly always none, and then a page takes no lock.
+    n_hosts: Arc<AtomicUsize>,
+}
+
+impl Default for CrawlIncidents {
+    /// Creates the incidents of a crawl of which nobody is told.
+    fn default() -> Self {
+        Incidents::default().of_crawl(ResourceId::default(), Run::default())
+    }
+}
+
+impl CrawlIncidents {
+    /// Adds an incident.
+    pub fn add(&self, kind: EventKind, what: impl fmt::Display) {
+        let key = Key {
+            resource: self.resource,
+            run: self.run,
+            kind,
+        };
+        self.all.add(key, what);
+    }
+
+    /// Takes note that a host is left alone because it is in trouble.
+    pub(crate) fn host_in_trouble(&self, host: &str) {
+        {
+            let mut hosts = self.hosts();
+            if hosts.contains_key(host) || hosts.len() >= MAX_HOSTS {
+                return;
+            }
+            hosts.insert(host.to_owned(), Instant::now());
+            self.n_hosts.store(hosts.len(), Ordering::Relaxed);
+        }
+        self.add(EventKind::BreakerOpen, host);
+    }
+
+    /// Takes note that a host answers.
+    pub(crate) fn host_answers(&self, host: impl FnOnce() -> String) {
+        if self.n_hosts.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let host = host();
+        let since = {
+            let mut hosts = self.hosts();
+            let since = hosts.remove(&host);
+            self.n_hosts.store(hosts.len(), Ordering::Relaxed);
+            since
+        };
+        if let Some(since) = since {
+            let time = whole_seconds(since.elapsed());
+            self.add(
+                EventKind::BreakerClosed,
+                format_args!("{host} after {time}"),
+            );
+        }
+    }
+
+    fn hosts(&self) -> MutexGuard<'_, BTreeMap<String, Instant>> {
+        self.hosts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the text of a time, without parts of a second.
+pub fn whole_seconds(time: Duration) -> String {
+    humantime::format_duration(Duration::from_secs(time.as_secs())).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = FIRST_SPAN;
+    const ONE: ResourceId = ResourceId(1);
+
+    fn told(incidents: &Incidents) -> Vec<(EventKind, u64, String)> {
+        let taken = incidents.take();
+        let told = taken.iter().map(|folded| {
+            let text = folded.text.text().to_string();
+            (folded.kind, folded.text.times(), text)
+        });
+        told.collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_happens_in_a_minute_is_one_event_with_a_number() {
+        let incidents = Incidents::default();
+        let crawl = incidents.of_crawl(ONE, Run(1));
+        for what in ["out-of-fuel", "out-of-fuel", "trapped"] {
+            crawl.add(EventKind::RuleKilled, what);
+        }
+        assert_eq!(incidents.take(), []);
+        tokio::time::advance(MINUTE).await;
+        let text = "out-of-fuel (2 times), trapped".to_owned();
+        assert_eq!(told(&incidents), [(EventKind::RuleKilled, 3, text)]);
+        assert_eq!(incidents.take(), []);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_goes_on_is_told_more_and_more_rarely() {
+        let incidents = Incidents::default();
+        let crawl = incidents.of_crawl(ONE, Run(1));
+        let mut n_told = 0;
+        let mut n_incidents = 0;
+        for _minute in 0..24 * 60 {
+            crawl.add(EventKind::RuleKilled, "trapped");
+            tokio::time::advance(MINUTE).await;
+            for folded in incidents.take() {
+                n_told += 1;
+                n_incidents += folded.text.times();
+            }
+        }
+        assert!((20..=30).contains(&n_told), "{n_told}");
+        // The last span has not ended.
+        assert!(n_incidents > 23 * 60, "{n_incidents}");
+        // After a while without one, the next is told within a minute.
+        tokio::time::advance(2 * LONGEST_SPAN).await;
+        assert_eq!(incidents.take().len(), 1);
+        tokio::time::advance(LONGEST_SPAN).await;
+        assert_eq!(incidents.take(), []);
+        crawl.add(EventKind::RuleKilled, "trapped");
+        tokio::time::advance(MINUTE).await;
+        assert_eq!(incidents.take().len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_crawl_that_ends_leaves_nothing_untold() {
+        let incidents = Incidents::default();
+        for resource in [ONE, ResourceId(2)] {
+            let crawl = incidents.of_crawl(resource, Run(1));
+            crawl.add(EventKind::RuleKilled, "trapped");
+        }
+        incidents.end_spans(ONE);
+        let taken = incidents.take();
+        assert_eq!(taken.len(), 1);
+        assert_eq!(taken[0].resource, ONE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_host_is_told_when_it_is_left_alone_and_when_it_is_back() {
+        let incidents = Incidents::default();
+        let crawl = incidents.of_crawl(ONE, Run(1));
+        let answers = |host: &str| crawl.host_answers(|| host.to_owned());
+        answers("a.test:80");
+        for _page in 0..3 {
+            crawl.host_in_trouble("a.test:80");
+        }
+        tokio::time::advance(MINUTE).await;
+        answers("b.test:80");
+        answers("a.test:80");
+        answers("a.test:80");
+        tokio::time::advance(MINUTE).await;
+        let expected = [
+            (EventKind::BreakerOpen, 1, "a.test:80".to_owned()),
+            (EventKind::BreakerClosed, 1, "a.test:80 after 1m".to_owned()),
+        ];
+        assert_eq!(told(&incidents), expected);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn incidents_are_bounded_whatever_happens() {
+        let incidents = Incidents::default();
+        for n in 0..MAX_FOLDS as u64 + 7 {
+            let crawl = incidents.of_crawl(ResourceId(n), Run(1));
+            crawl.add(EventKind::RuleKilled, "trapped");
+        }
+        assert_eq!(incidents.take_dropped(), 7);
+        assert_eq!(incidents.take_dropped(), 0);
+        let crawl = incidents.of_crawl(ONE, Run(1));
+        for n in 0..1_000 {
+            crawl.host_in_trouble(&format!("{n}.test:80"));
+        }
+        assert_eq!(crawl.hosts().len(), MAX_HOSTS);
+    }
+}
