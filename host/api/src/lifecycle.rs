@@ -67,7 +67,8 @@ impl Api {
         let call = async {
             let id = &node_id(id)?;
             let own = || async move {
-                let drained = self.control.drain_node(id, undo).await?;
+                let by = self.asked(origin).by;
+                let drained = self.control.drain_node(id, undo, by).await?;
                 Ok(answer::drained(drained))
             };
             let theirs = |leader: Client| async move { leader.drain_node(id, undo).await };

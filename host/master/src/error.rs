@@ -180,6 +180,12 @@ pub enum ControlError {
         /// The id, as requested.
         id: String,
     },
+    /// No node has this id, and none had it lately.
+    #[error("there is no node {id}, and there was none in the last day")]
+    NoNode {
+        /// The id, as requested.
+        id: String,
+    },
     /// The plugin has more bytes than allowed.
     #[error("the plugin has more than {max} bytes")]
     PluginTooLarge {

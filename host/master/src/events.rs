@@ -1,37 +1,45 @@
-//! Events of resources in the store: written in the transaction of the change that they tell, and bounded afterwards.
+//! Events of resources and nodes in the store: written in the transaction of the change that they tell, and bounded
+//! afterwards.
 //!
 //! ```text
-//! keeper  removes what is beyond the bounds, and what was of resources that are gone
-//! ring    pure: what is beyond the bounds of one resource
+//! keeper        removes what is beyond the bounds, and what was of resources and nodes that are gone
+//! ring          pure: what is beyond the bounds of one resource or node
+//! teller        tells what becomes of nodes, and what workers alone know of crawls
+//! node_changes  pure: what there is to tell of a node
 //! ```
 //!
 //! A change and its event are one write, so neither is there without the other, whoever leads and whatever answer is lost.
 //! Writing an event reads nothing and adds no transaction. The order of events is that of the revisions of their writes:
 //! clocks of leaders may differ. Workers write no events, because their users of etcd may not; what they have recorded is
-//! told by the leader, in the transaction that follows from it.
+//! told by the leader, in the transaction that follows from it. For what has no transaction of a leader, such as the end of
+//! a process, the leader keeps a record of what it has told of each node, and writes it together with the event.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use crawler_model::crawl::UnixMillis;
 use crawler_model::event::{Event, EventRecord};
-use crawler_model::id::ResourceId;
+use crawler_model::id::{NodeId, ResourceId};
 use crawler_process::clock::Clock;
 use crawler_store::catalog::encode;
 use crawler_store::keys::Keys;
 use crawler_store::{Entry, Guard, Txn};
 
 mod keeper;
+mod node_changes;
 mod ring;
+mod teller;
 
 pub(super) use keeper::keep;
+pub(super) use teller::{Teller, tell};
 
-/// Default number of writes of each resource whose events are kept; `--keep-events` shows it.
+/// Default number of writes of each resource, and of each node, whose events are kept; `--keep-events` shows it.
 pub const DEFAULT_KEPT: usize = 50;
-/// Number of bytes that the events of a resource may have, however few writes are kept.
+/// Number of bytes that the events of a resource or a node may have, however few writes are kept.
 const MIN_BYTES: usize = 16 << 10;
 /// Number of bytes that they may have for each write that is kept, if that is more.
 const BYTES_OF_WRITE: usize = 320;
 
-/// Bounds of the events of one resource.
+/// Bounds of the events of one resource, and of one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventBounds {
     /// Number of writes whose events are kept: setting `--keep-events`.
@@ -66,12 +74,34 @@ pub(super) fn told(
     id: ResourceId,
     events: Vec<Event>,
 ) -> Txn {
+    add(txn, clock, events, |at, number| keys.event(id, at, number))
+}
+
+/// Adds events of a node to the transaction that makes them true, in the same way.
+pub(super) fn told_of_node(
+    txn: Txn,
+    keys: &Keys,
+    clock: &dyn Clock,
+    node: &NodeId,
+    events: Vec<Event>,
+) -> Txn {
+    add(txn, clock, events, |at, number| {
+        keys.node_event(node, at, number)
+    })
+}
+
+fn add(
+    txn: Txn,
+    clock: &dyn Clock,
+    events: Vec<Event>,
+    key: impl FnOnce(UnixMillis, u64) -> String,
+) -> Txn {
     if events.is_empty() {
         return txn;
     }
     let at = clock.unix_millis();
     let record = EventRecord { at, events };
-    let key = keys.event(id, at, number_of(&txn, &record));
+    let key = key(at, number_of(&txn, &record));
     txn.guard(Guard::Absent(key.clone()))
         .put(key, encode(&record))
 }
@@ -86,7 +116,7 @@ fn number_of(txn: &Txn, record: &EventRecord) -> u64 {
 
 /// Brings records of events into the order in which they were written. Those of one write, as a restored backup has them,
 /// are in the order of their times.
-pub(super) fn sort(entries: &mut [Entry]) {
+fn sort(entries: &mut [Entry]) {
     entries.sort_by(|one, other| (one.revision, &one.key).cmp(&(other.revision, &other.key)));
 }
 

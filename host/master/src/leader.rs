@@ -1,5 +1,5 @@
 //! Duties of a leader besides answering calls: it places shards, starts the runs of schedules, removes deleted resources,
-//! looks after the data root and the history of the store, bounds events, and sends webhooks.
+//! looks after the data root and the history of the store, tells and bounds events, and sends webhooks.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::control::Control;
-use super::events::{self, EventBounds};
+use super::events::{self, EventBounds, Teller};
 use super::housekeeping::{self, Compaction};
 use super::reconcile::{ReconcileParts, Reconciler};
 use super::schedules;
@@ -43,7 +43,7 @@ pub struct Leader {
     pub reconcile: ReconcileParts,
     /// Compaction of the store's history. If `None`, something else looks after it.
     pub compaction: Option<Compaction>,
-    /// Bounds of the events of each resource.
+    /// Bounds of the events of each resource, and of each node.
     pub event_bounds: EventBounds,
     /// Receivers of events.
     pub webhooks: Vec<Webhook>,
@@ -116,6 +116,21 @@ impl Leader {
             parts: self.reconcile.clone(),
             leadership: leadership.clone(),
         };
+        let tell = async {
+            let status = self.control.election_status().borrow().clone();
+            // Without a leader this term is over.
+            let Some(leader) = status.leader.map(|leader| leader.id) else {
+                return;
+            };
+            let teller = Teller {
+                catalog,
+                replica,
+                leadership,
+                clock: &**clock,
+                leader: &leader,
+            };
+            events::tell(teller).await;
+        };
         tokio::join!(
             reconciler.run(stop.clone()),
             Box::pin(schedules::run(&self.control, leadership)),
@@ -128,6 +143,7 @@ impl Leader {
                 leadership,
                 self.event_bounds
             )),
+            Box::pin(tell),
         );
     }
 }

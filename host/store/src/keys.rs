@@ -151,7 +151,7 @@ impl Keys {
         format!("{}/runs/{id}", self.prefix)
     }
 
-    /// Prefix of the events of all resources.
+    /// Prefix of the events of all resources and nodes.
     pub fn events(&self) -> String {
         format!("{}/events/", self.prefix)
     }
@@ -167,10 +167,41 @@ impl Keys {
         format!("{}{at:013}-{number:016x}", self.events_of(id))
     }
 
-    /// Returns the resource that the key of an event names.
+    /// Returns the resource that the key of an event names. `None` for an event of a node.
     pub fn parse_event(&self, key: &str) -> Option<ResourceId> {
         let (id, _rest) = key.strip_prefix(&self.events())?.split_once('/')?;
         Some(ResourceId(id.parse().ok()?))
+    }
+
+    /// Prefix of the events of all nodes. No resource has an id like that, so earlier versions pass them over.
+    pub fn node_events(&self) -> String {
+        format!("{}node/", self.events())
+    }
+
+    /// Prefix of the events of one node.
+    pub fn node_events_of(&self, node: &NodeId) -> String {
+        format!("{}{node}/", self.node_events())
+    }
+
+    /// Key of the events of one write that are about a node.
+    pub fn node_event(&self, node: &NodeId, at: UnixMillis, number: u64) -> String {
+        format!("{}{at:013}-{number:016x}", self.node_events_of(node))
+    }
+
+    /// Returns the node that the key of an event names. `None` for an event of a resource.
+    pub fn parse_node_event(&self, key: &str) -> Option<NodeId> {
+        let (node, _rest) = key.strip_prefix(&self.node_events())?.split_once('/')?;
+        node.parse().ok()
+    }
+
+    /// Prefix of the states of nodes that their events tell.
+    pub fn told_nodes(&self) -> String {
+        format!("{}/told/", self.prefix)
+    }
+
+    /// Key of the state of one node that its events tell.
+    pub fn told_node(&self, node: &NodeId) -> String {
+        format!("{}{node}", self.told_nodes())
     }
 
     /// Prefix of all shards of all resources.
@@ -398,6 +429,25 @@ mod tests {
         assert!(keys.event(ResourceId(7), 9, 0) < keys.event(ResourceId(7), 10, 0));
         assert_eq!(keys.parse_event(&keys.events()), None);
         assert_eq!(keys.subject(&key), None);
+    }
+
+    #[test]
+    fn the_key_of_an_event_of_a_node_names_no_resource() {
+        let keys = Keys::default();
+        let [one, eleven] = ["worker-1", "worker-11"].map(|id| id.parse::<NodeId>().unwrap());
+        let key = keys.node_event(&one, 1_700_000_000_000, 0xab);
+        let expected = "/crawler/events/node/worker-1/1700000000000-00000000000000ab";
+        assert_eq!(key, expected);
+        assert!(key.starts_with(&keys.events()));
+        assert_eq!(keys.parse_node_event(&key), Some(one.clone()));
+        assert_eq!(keys.parse_event(&key), None);
+        assert_eq!(
+            keys.parse_node_event(&keys.event(ResourceId(7), 1, 1)),
+            None
+        );
+        let other = keys.node_event(&eleven, 1, 1);
+        assert!(!other.starts_with(&keys.node_events_of(&one)));
+        assert_eq!(keys.subject(&keys.told_node(&one)), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Store in which another write happens at the worst moment: after a read, before its answer is seen.
+//! Store in which another write happens at the worst moment: after a read, before its answer is seen. It loses answers, too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -25,6 +25,8 @@ pub struct RacingStore {
     due: Mutex<Option<(Read, usize, Txn)>>,
     is_silent: AtomicBool,
     has_silent_commits: AtomicBool,
+    /// Prefix of a key with whose next write the answer is lost.
+    lost_below: Mutex<Option<String>>,
 }
 
 impl RacingStore {
@@ -34,6 +36,7 @@ impl RacingStore {
             due: Mutex::default(),
             is_silent: AtomicBool::new(false),
             has_silent_commits: AtomicBool::new(false),
+            lost_below: Mutex::default(),
         }
     }
 
@@ -55,6 +58,26 @@ impl RacingStore {
     /// True if that has happened.
     pub fn has_raced(&self) -> bool {
         self.due.lock().unwrap().is_none()
+    }
+
+    /// Loses the answer of the next transaction that is carried out and writes below this prefix.
+    pub fn lose_answer_below(&self, prefix: String) {
+        *self.lost_below.lock().unwrap() = Some(prefix);
+    }
+
+    /// True if an answer is still to be lost.
+    pub fn is_to_lose_an_answer(&self) -> bool {
+        self.lost_below.lock().unwrap().is_some()
+    }
+
+    fn loses_answer(&self, keys: &[String]) -> bool {
+        let mut lost_below = self.lost_below.lock().unwrap();
+        let below = lost_below.as_deref();
+        let is_lost = below.is_some_and(|below| keys.iter().any(|key| key.starts_with(below)));
+        if is_lost {
+            *lost_below = None;
+        }
+        is_lost
     }
 
     async fn answered(&self, read: Read) {
@@ -94,7 +117,13 @@ impl Store for RacingStore {
         if self.has_silent_commits.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
         }
-        self.store.commit(txn).await
+        let keys = txn.changes.iter().map(|change| change.key().to_owned());
+        let keys: Vec<String> = keys.collect();
+        let outcome = self.store.commit(txn).await?;
+        match outcome {
+            Outcome::Done(_) if self.loses_answer(&keys) => Ok(Outcome::Unknown),
+            outcome => Ok(outcome),
+        }
     }
 
     async fn watch(&self, prefix: &str, from: Revision) -> Result<Box<dyn Watch>, StoreError> {

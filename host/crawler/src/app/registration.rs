@@ -152,8 +152,30 @@ impl Registration {
     /// process is registered under the id: this process must then end as well.
     pub(super) async fn keep(mut self, stop: CancellationToken) -> Result<(), Taken> {
         let kept = stop.run_until_cancelled_owned(self.keep_on()).await;
+        if kept.is_none() && self.node.role == Role::Master {
+            self.say_that_it_leaves().await;
+        }
         self.release().await;
         kept.map_or(Ok(()), Err)
+    }
+
+    /// Says in the record that the process is to end, so that it does not count as lost. A worker has said so when it began
+    /// to drain.
+    async fn say_that_it_leaves(&self) {
+        let node = Node {
+            draining: true,
+            ..self.node.clone()
+        };
+        let say = async {
+            let guard = own_or_nobodys(&self.catalog, &node).await?;
+            write(&self.catalog, &node, guard, self.lease.id()).await
+        };
+        let why = match tokio::time::timeout(self.ttl / 10, say).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => telemetry::chain(&error),
+            Err(_elapsed) => "no answer in time".to_owned(),
+        };
+        tracing::debug!(node = %self.node.id, error = why, "leaves without saying so");
     }
 
     /// Removes the record of the node; failures are logged.

@@ -1,28 +1,31 @@
-//! History of a resource: the events that the store keeps and, for a reader that follows, those that come.
+//! History of a resource or of nodes: the events that the store keeps and, for a reader that follows, those that come.
 //!
 //! The version of an event is the revision of its write, so a reader can go on at any master. Events of one write happened
 //! at once: the last of them has the version, and a reader that is cut off between them gets all of them again. The history
-//! is that of one life of a name, and ends with its deletion.
+//! of a resource is that of one life of its name, and ends with its deletion. That of a node has no end.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt as _};
 
 use super::Control;
 use crate::ControlError;
-use crate::events::sort;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::event::{Event, EventKind, EventRecord};
-use crawler_model::id::{ResourceId, ResourceName};
+use crawler_model::id::{NodeId, ResourceId, ResourceName};
+use crawler_model::node::Role;
 use crawler_model::resource::Resource;
 use crawler_process::telemetry;
 use crawler_store::catalog::{Catalog, Versioned, decode};
-use crawler_store::{Entry, Revision, StoreError, Watch, WatchEvent};
+use crawler_store::{Entry, ListingVisitor, Revision, StoreError, Watch, WatchEvent};
 
 /// Time without an event after which a reader that follows looks whether the resource is still there: an earlier version
 /// tells no deletion.
 const LOOK: Duration = Duration::from_secs(15);
+/// Largest number of records that a reader is told at first, the newest. A resource and a node have fewer; all nodes together
+/// may have more.
+const MAX_RECORDS: usize = 2_000;
 
 /// Events that a reader asks for.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,6 +47,8 @@ pub struct ToldEvent {
     pub event: Event,
     /// Version that the reader knows with this event. If `None`, further events belong to the same version.
     pub version: Option<u64>,
+    /// Node that it is about. `None` if it is about a resource.
+    pub node: Option<NodeId>,
 }
 
 /// Events, or an error after which no more come.
@@ -63,10 +68,41 @@ impl Control {
         id: ResourceId,
         query: EventQuery,
     ) -> Result<Events, ControlError> {
+        let keys = self.parts.catalog.keys();
+        let subject = (keys.events_of(id), Some((name.clone(), id)));
+        self.history(subject, query).await
+    }
+
+    /// Returns the events of a node, or of all nodes, in the order in which they happened.
+    pub async fn node_history(
+        &self,
+        node: Option<&NodeId>,
+        query: EventQuery,
+    ) -> Result<Events, ControlError> {
+        let keys = self.parts.catalog.keys();
+        let Some(id) = node else {
+            return self.history((keys.node_events(), None), query).await;
+        };
+        let present = [Role::Master, Role::Worker].map(|role| keys.node(role, id));
+        let [master, worker] = &present;
+        for key in [&keys.told_node(id), master, worker] {
+            if self.parts.catalog.store().get(key).await?.is_some() {
+                return self.history((keys.node_events_of(id), None), query).await;
+            }
+        }
+        Err(ControlError::NoNode { id: id.to_string() })
+    }
+
+    /// Returns the events below a prefix. They end with the resource, if they are those of one.
+    async fn history(
+        &self,
+        (prefix, resource): (String, Option<(ResourceName, ResourceId)>),
+        query: EventQuery,
+    ) -> Result<Events, ControlError> {
         let catalog = self.parts.catalog.clone();
         let mut history = History {
             catalog: catalog.clone(),
-            id,
+            prefix: prefix.clone(),
             since: query.since,
             told: Revision(query.after.unwrap_or_default()),
             ready: VecDeque::new(),
@@ -76,11 +112,10 @@ impl Control {
         if !query.follow {
             return Ok(stream::iter(history.ready.into_iter().map(Ok)).boxed());
         }
-        let prefix = catalog.keys().events_of(id);
         let follower = Follower {
             watch: catalog.store().watch(&prefix, revision).await?,
             history,
-            name: name.clone(),
+            resource,
         };
         let events = stream::unfold(Some(follower), |follower| async {
             let mut follower = follower?;
@@ -97,7 +132,8 @@ impl Control {
 /// Events that one reader is still to be told.
 struct History {
     catalog: Catalog,
-    id: ResourceId,
+    /// Prefix of the keys of the events.
+    prefix: String,
     since: Option<UnixMillis>,
     /// Revision up to which all events were taken.
     told: Revision,
@@ -109,12 +145,14 @@ struct History {
 impl History {
     /// Takes what the store keeps and was not taken yet. Returns the revision that was read.
     async fn read(&mut self) -> Result<Revision, StoreError> {
-        let prefix = self.catalog.keys().events_of(self.id);
-        let listing = self.catalog.store().list(&prefix).await?;
-        let mut entries = listing.entries;
-        sort(&mut entries);
-        self.take(entries);
-        Ok(listing.revision)
+        let mut newest = Newest {
+            told: self.told,
+            by_write: BTreeMap::new(),
+        };
+        let store = self.catalog.store();
+        let revision = store.list_into(&self.prefix, &mut newest).await?;
+        self.take(newest.by_write.into_values().collect());
+        Ok(revision)
     }
 
     /// Takes records in order. Those that were taken before are passed over.
@@ -153,8 +191,33 @@ impl History {
                     at,
                     event,
                     version: has_version.then_some(entry.revision.0),
+                    node: self.catalog.keys().parse_node_event(&entry.key),
                 });
             }
+        }
+    }
+}
+
+/// The newest records of a listing that were not told yet, in the order in which they were written. Those of one write, as a
+/// restored backup has them, are in the order of their times.
+struct Newest {
+    told: Revision,
+    by_write: BTreeMap<(Revision, String), Entry>,
+}
+
+impl ListingVisitor for Newest {
+    fn begin(&mut self) {
+        self.by_write.clear();
+    }
+
+    fn entry(&mut self, entry: Entry) {
+        if entry.revision <= self.told {
+            return;
+        }
+        self.by_write
+            .insert((entry.revision, entry.key.clone()), entry);
+        if self.by_write.len() > MAX_RECORDS {
+            self.by_write.pop_first();
         }
     }
 }
@@ -163,7 +226,8 @@ impl History {
 struct Follower {
     history: History,
     watch: Box<dyn Watch>,
-    name: ResourceName,
+    /// Resource whose history it is, and with which it ends.
+    resource: Option<(ResourceName, ResourceId)>,
 }
 
 impl Follower {
@@ -193,14 +257,17 @@ impl Follower {
 
     /// Ends the history if the resource is not there any more.
     async fn look(&mut self) -> Result<(), StoreError> {
+        let Some((name, id)) = &self.resource else {
+            return Ok(());
+        };
         let catalog = self.history.catalog.clone();
-        let key = catalog.keys().resource(&self.name);
+        let key = catalog.keys().resource(name);
         let present: Option<Versioned<Resource>> = match catalog.read(&key).await {
             // A later version has written it, so it is there.
             Err(StoreError::Record { .. }) => return Ok(()),
             present => present?,
         };
-        if present.is_none_or(|present| present.value.id != self.history.id) {
+        if present.is_none_or(|present| present.value.id != *id) {
             self.history.read().await?;
             self.history.is_over = true;
         }

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use futures::stream::{self, BoxStream, StreamExt as _};
 
 use super::{Control, MAX_TRIES};
+use crate::events::told_of_node;
 use crate::node_watch::NodeWatch;
 use crate::{BrokenRecord, ControlError, DrainProgress, NodeView, NodesView, lists};
+use crawler_model::event::{Event, EventKind};
 use crawler_model::id::NodeId;
 use crawler_model::node::{Contender, Draining, Node, NodeEvent, Role};
 use crawler_model::status::WorkerStatus;
@@ -25,8 +27,13 @@ impl Control {
     }
 
     /// Makes a worker give its shards away and take no new ones, or take shards again. The order is bound to
-    /// its id: a process that comes back under the same id drains too.
-    pub async fn drain_node(&self, id: &NodeId, undo: bool) -> Result<DrainProgress, ControlError> {
+    /// its id: a process that comes back under the same id drains too. `by` names the caller.
+    pub async fn drain_node(
+        &self,
+        id: &NodeId,
+        undo: bool,
+        by: &str,
+    ) -> Result<DrainProgress, ControlError> {
         let leadership = self.leadership()?;
         let catalog = &self.parts.catalog;
         let key = catalog.keys().draining(id);
@@ -48,16 +55,23 @@ impl Control {
                 others: others.count(),
             };
             let since = self.parts.clock.unix_millis();
-            let txn = match (undo, present) {
-                (true, Some(present)) => Txn::new()
-                    .guard(Guard::RevisionIs(key.clone(), present.revision))
-                    .delete(key.clone()),
-                (false, None) => Txn::new()
-                    .guard(Guard::Absent(key.clone()))
-                    .put(key.clone(), encode(&Draining { since })),
+            let (txn, kind) = match (undo, present) {
+                (true, Some(present)) => {
+                    let guard = Guard::RevisionIs(key.clone(), present.revision);
+                    let txn = Txn::new().guard(guard).delete(key.clone());
+                    (txn, EventKind::Undrained)
+                }
+                (false, None) => {
+                    let guard = Guard::Absent(key.clone());
+                    let order = encode(&Draining { since });
+                    let txn = Txn::new().guard(guard).put(key.clone(), order);
+                    (txn, EventKind::Draining)
+                }
                 // The worker is already in this state.
                 (true, None) | (false, Some(_)) => return Ok(drained),
             };
+            let events = vec![Event::of_node(kind).by(by)];
+            let txn = told_of_node(txn, catalog.keys(), &*self.parts.clock, id, events);
             if self.commit(&leadership, txn).await? {
                 tracing::info!(worker = %id, undo, "worker drains, or does so no more");
                 return Ok(drained);

@@ -16,6 +16,7 @@ mod events;
 mod leading;
 mod lifecycle;
 mod logs;
+mod node_events;
 mod nodes;
 mod params;
 mod passes;

@@ -38,6 +38,7 @@ impl ControlError {
             | ControlError::NoRun { .. }
             | ControlError::NoSchedule { .. }
             | ControlError::NoWorker { .. }
+            | ControlError::NoNode { .. }
             | ControlError::DeletedSince { .. }
             | ControlError::NoPlugin { .. }
             | ControlError::Data(DataError::NoFile { .. }) => Code::NotFound,
@@ -133,7 +134,9 @@ impl ControlError {
             | ControlError::OtherGeneration { name, .. } => {
                 format!("look at it again: `crawler resource get {name}`")
             }
-            ControlError::NoWorker { .. } => "`crawler node list` shows those there are".into(),
+            ControlError::NoWorker { .. } | ControlError::NoNode { .. } => {
+                "`crawler node list` shows those there are".into()
+            }
             ControlError::PluginTooLarge { .. } => {
                 "build it in release mode, or raise --plugin-size".into()
             }

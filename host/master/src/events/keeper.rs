@@ -8,7 +8,8 @@ use tokio::time::Instant;
 use super::ring::{Ring, n_beyond};
 use super::{EventBounds, sort};
 use crate::replica::Replica;
-use crawler_model::id::ResourceId;
+use crawler_model::id::{NodeId, ResourceId};
+use crawler_model::node::Role;
 use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
 use crawler_store::catalog::Catalog;
@@ -18,14 +19,14 @@ use crawler_store::{
     Entry, ListingVisitor, Outcome, Revision, StoreError, TXN_MAX, Txn, WatchEvent,
 };
 
-/// Time between two looks for events of resources that are gone.
+/// Time between two looks for events of resources and nodes that are gone.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// Wait after the first error of the store; it doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// The longest wait after an error.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// Keeps the events of all resources within these bounds, for one term of a leader. It is cancelled at the end of the term.
+/// Keeps the events of all resources and nodes within these bounds, for one term of a leader. It is cancelled at the end of the term.
 pub(crate) async fn keep(
     catalog: &Catalog,
     replica: &Replica,
@@ -42,10 +43,7 @@ pub(crate) async fn keep(
     loop {
         if let Err(error) = keeper.follow(&mut backoff).await {
             let error = telemetry::chain(&error);
-            tracing::warn!(
-                error,
-                "events of resources are not kept within their bounds"
-            );
+            tracing::warn!(error, "events are not kept within their bounds");
             tokio::time::sleep(backoff.next_delay()).await;
         }
     }
@@ -58,33 +56,54 @@ struct Keeper<'a> {
     bounds: EventBounds,
 }
 
-/// Events that are in the store, by resource. A record may be counted twice, so a resource is looked at before anything of
-/// it is removed.
+/// Subject of events.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Subject {
+    Resource(ResourceId),
+    Node(NodeId),
+}
+
+impl Subject {
+    fn of(keys: &Keys, key: &str) -> Option<Self> {
+        let resource = keys.parse_event(key).map(Subject::Resource);
+        resource.or_else(|| keys.parse_node_event(key).map(Subject::Node))
+    }
+
+    fn prefix(&self, keys: &Keys) -> String {
+        match self {
+            Subject::Resource(id) => keys.events_of(*id),
+            Subject::Node(id) => keys.node_events_of(id),
+        }
+    }
+}
+
+/// Events that are in the store, by their subjects. A record may be counted twice, so a subject is looked at before anything
+/// of it is removed.
 struct Rings<'a> {
     keys: &'a Keys,
     bounds: EventBounds,
-    by_id: BTreeMap<ResourceId, Ring>,
-    /// Resources with more than the bounds allow.
-    full: BTreeSet<ResourceId>,
+    by_subject: BTreeMap<Subject, Ring>,
+    /// Subjects with more than the bounds allow.
+    full: BTreeSet<Subject>,
     /// Revision of the last write that is counted.
     seen: Revision,
 }
 
 impl ListingVisitor for Rings<'_> {
     fn begin(&mut self) {
-        self.by_id.clear();
+        self.by_subject.clear();
         self.full.clear();
     }
 
     fn entry(&mut self, entry: Entry) {
         self.seen = self.seen.max(entry.revision);
-        let Some(id) = self.keys.parse_event(&entry.key) else {
+        let Some(subject) = Subject::of(self.keys, &entry.key) else {
             return;
         };
-        let ring = self.by_id.entry(id).or_default();
+        let ring = self.by_subject.entry(subject.clone()).or_default();
         ring.add(size_of_entry(&entry));
         if ring.is_full(self.bounds) {
-            self.full.insert(id);
+            self.full.insert(subject);
         }
     }
 }
@@ -97,7 +116,7 @@ impl Keeper<'_> {
         let mut rings = Rings {
             keys,
             bounds: self.bounds,
-            by_id: BTreeMap::new(),
+            by_subject: BTreeMap::new(),
             full: BTreeSet::new(),
             seen: Revision::default(),
         };
@@ -105,14 +124,15 @@ impl Keeper<'_> {
         let mut watch = store.watch(&prefix, revision).await?;
         let mut next_sweep = Instant::now() + SWEEP_INTERVAL;
         loop {
-            while let Some(id) = rings.full.pop_first() {
-                let ring = self.trim(id).await?;
-                rings.by_id.insert(id, ring);
+            while let Some(subject) = rings.full.pop_first() {
+                let ring = self.trim(&subject).await?;
+                rings.by_subject.insert(subject, ring);
             }
             let event = tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(next_sweep) => {
-                    self.sweep(&mut rings).await?;
+                    self.sweep_resources(&mut rings).await?;
+                    self.sweep_nodes(&mut rings).await?;
                     backoff.reset();
                     next_sweep = Instant::now() + SWEEP_INTERVAL;
                     continue;
@@ -121,27 +141,27 @@ impl Keeper<'_> {
             };
             match event {
                 WatchEvent::Put(entry) => rings.entry(entry),
-                // These are removals of a leader. Each resource is counted anew when it is trimmed.
+                // These are removals of a leader. Each subject is counted anew when it is trimmed.
                 WatchEvent::Delete { .. } => {}
                 WatchEvent::StartOver => return Ok(()),
             }
         }
     }
 
-    /// Removes what is beyond the bounds of a resource. Returns what is left.
-    async fn trim(&self, id: ResourceId) -> Result<Ring, StoreError> {
-        let entries = self.entries(id).await?;
+    /// Removes what is beyond the bounds of a subject. Returns what is left.
+    async fn trim(&self, subject: &Subject) -> Result<Ring, StoreError> {
+        let entries = self.entries(subject).await?;
         let sizes: Vec<usize> = entries.iter().map(size_of_entry).collect();
         let n = n_beyond(&sizes, self.bounds);
         match self.remove(&entries[..n]).await? {
             true => Ok(Ring::of(&sizes[n..])),
-            // The next event of the resource finds it full again.
+            // The next event of the subject finds it full again.
             false => Ok(Ring::of(&sizes)),
         }
     }
 
     /// Removes the events of resources that are not there any more.
-    async fn sweep(&self, rings: &mut Rings<'_>) -> Result<(), StoreError> {
+    async fn sweep_resources(&self, rings: &mut Rings<'_>) -> Result<(), StoreError> {
         let Some(observed) = self.replica.with(rings.seen).await else {
             return Ok(());
         };
@@ -153,20 +173,57 @@ impl Keeper<'_> {
         let shards = observed.shards.keys().chain(&observed.unreadable);
         let present: BTreeSet<ResourceId> = shards.map(|shard| shard.resource).collect();
         drop(observed);
-        let known = rings.by_id.keys().copied();
-        let gone: Vec<ResourceId> = known.filter(|id| !present.contains(id)).collect();
-        for id in gone {
-            let entries = self.entries(id).await?;
+        let is_gone = |subject: &&Subject| match subject {
+            Subject::Resource(id) => !present.contains(id),
+            Subject::Node(_) => false,
+        };
+        let gone: Vec<Subject> = (rings.by_subject.keys()).filter(is_gone).cloned().collect();
+        for subject in gone {
+            let entries = self.entries(&subject).await?;
             if self.remove(&entries).await? {
-                rings.by_id.remove(&id);
+                rings.by_subject.remove(&subject);
             }
         }
         Ok(())
     }
 
-    /// Returns the records of a resource, the oldest first.
-    async fn entries(&self, id: ResourceId) -> Result<Vec<Entry>, StoreError> {
-        let prefix = self.catalog.keys().events_of(id);
+    /// Removes the events of nodes of which nothing is told any more: they are not registered, and have not been for long.
+    async fn sweep_nodes(&self, rings: &mut Rings<'_>) -> Result<(), StoreError> {
+        let nodes = rings.by_subject.keys().filter_map(|subject| match subject {
+            Subject::Node(id) => Some(id.clone()),
+            Subject::Resource(_) => None,
+        });
+        let nodes: Vec<NodeId> = nodes.collect();
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        let (keys, store) = (self.catalog.keys(), self.catalog.store());
+        let told = store.list(&keys.told_nodes()).await?;
+        let registered = store.list(&keys.all_nodes()).await?;
+        let known = told.entries.iter().chain(&registered.entries);
+        let known: BTreeSet<&str> = known.map(|entry| entry.key.as_str()).collect();
+        let of_node = |id: &NodeId| {
+            let [master, worker] = [Role::Master, Role::Worker].map(|role| keys.node(role, id));
+            [keys.told_node(id), master, worker]
+        };
+        for id in nodes {
+            if of_node(&id).iter().any(|key| known.contains(key.as_str())) {
+                continue;
+            }
+            let subject = Subject::Node(id);
+            let mut entries = self.entries(&subject).await?;
+            // A node may have come back since.
+            entries.retain(|entry| entry.revision <= told.revision);
+            if self.remove(&entries).await? {
+                rings.by_subject.remove(&subject);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the records of a subject, the oldest first.
+    async fn entries(&self, subject: &Subject) -> Result<Vec<Entry>, StoreError> {
+        let prefix = subject.prefix(self.catalog.keys());
         let mut entries = self.catalog.store().list(&prefix).await?.entries;
         sort(&mut entries);
         Ok(entries)

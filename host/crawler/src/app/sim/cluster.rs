@@ -236,7 +236,7 @@ impl Cluster {
         let (tell, told) = oneshot::channel();
         let id = id.clone();
         self.at_a_master(|control| async move {
-            let is_done = match control.drain_node(&id, undo).await {
+            let is_done = match control.drain_node(&id, undo, "").await {
                 Ok(_) | Err(ControlError::NoWorker { .. }) => true,
                 Err(_) => false,
             };

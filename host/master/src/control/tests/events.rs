@@ -143,6 +143,29 @@ async fn a_call_that_is_sent_again_makes_no_second_event() {
 }
 
 #[tokio::test]
+async fn a_lost_answer_makes_no_second_event() {
+    let bench = with_one_worker().await;
+    bench.add("a").await.unwrap();
+    let id = id(&bench).await;
+    let events = bench.catalog().keys().events_of(id);
+    bench.store.lose_answer_below(events.clone());
+    pause(&bench, true).await.unwrap();
+    assert!(!bench.store.is_to_lose_an_answer());
+    assert_eq!(kinds(&bench, id).await, ["added", "placed", "paused"]);
+    // That of an action is found out by the next pass.
+    pass(&bench).await;
+    give_back(&bench).await;
+    pause(&bench, false).await.unwrap();
+    bench.store.lose_answer_below(events);
+    for _ in 0..2 {
+        pass(&bench).await;
+    }
+    assert!(!bench.store.is_to_lose_an_answer());
+    let expected = ["added", "placed", "paused", "moving", "resumed", "placed"];
+    assert_eq!(kinds(&bench, id).await, expected);
+}
+
+#[tokio::test]
 async fn an_event_names_who_asked_for_the_change() {
     let bench = with_one_worker().await;
     bench.add("a").await.unwrap();
@@ -166,7 +189,7 @@ async fn a_shard_that_leaves_a_draining_worker_is_told_from_where() {
     let bench = bench().await;
     bench.add("a").await.unwrap();
     let from = bench.shard("a").await.1.owner.unwrap().node;
-    bench.control.drain_node(&from, false).await.unwrap();
+    bench.control.drain_node(&from, false, "").await.unwrap();
     pass(&bench).await;
     give_back(&bench).await;
     pass(&bench).await;

@@ -300,27 +300,27 @@ async fn a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_
     bench.add("a").await.unwrap();
     let (_, shard) = bench.shard("a").await;
     let owner = shard.owner.unwrap().node;
-    let drained = bench.control.drain_node(&owner, false).await.unwrap();
+    let drained = bench.control.drain_node(&owner, false, "").await.unwrap();
     assert_eq!((drained.load, drained.others), (1, 1));
     // A repetition changes nothing.
     assert_eq!(
-        bench.control.drain_node(&owner, false).await.unwrap(),
+        bench.control.drain_node(&owner, false, "").await.unwrap(),
         drained
     );
     let other = bench.add("b").await.unwrap().shards.remove(0).record.owner;
     let other = other.unwrap().node;
     assert_ne!(other, owner);
-    let drained = bench.control.drain_node(&other, false).await.unwrap();
+    let drained = bench.control.drain_node(&other, false, "").await.unwrap();
     assert_eq!((drained.load, drained.others), (1, 0));
     let waits = bench.add("c").await.unwrap().phase;
     assert_eq!(waits, Phase::Pending("0/2 workers: 2 draining".to_owned()));
     let nodes = bench.control.nodes().await.unwrap().nodes;
     assert!(nodes.iter().all(|view| view.node.draining));
-    bench.control.drain_node(&owner, true).await.unwrap();
+    bench.control.drain_node(&owner, true, "").await.unwrap();
     let taken = bench.add("d").await.unwrap().shards.remove(0).record.owner;
     assert_eq!(taken.unwrap().node, owner);
     for (id, undo) in [(worker(9), false), (worker(9), true)] {
-        let refused = bench.control.drain_node(&id, undo).await;
+        let refused = bench.control.drain_node(&id, undo, "").await;
         check_refused(refused, Code::NotFound, "there is no worker worker-9");
     }
 }

@@ -1,0 +1,382 @@
+//! Events of what has no transaction of a leader: a task of the leader that tells what becomes of nodes, and what workers
+//! alone know of crawls.
+//!
+//! What was told of a node is a record, which each event of this task changes in its own transaction. So a change is told
+//! once, whoever leads and whatever answer is lost. Two things are gone if they were not told in time: the last folded
+//! events of a worker whose totals went with its lease, and how many shards came and left since the last minute of a leader
+//! that is gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::node_changes::{SeenNode, SeenShards, changes};
+use super::told_of_node;
+use crate::observed::Observed;
+use crate::replica::Replica;
+use crawler_model::event::{Event, ToldNode};
+use crawler_model::id::{NodeId, ResourceId};
+use crawler_model::node::{Node, Role};
+use crawler_model::resource::ShardId;
+use crawler_model::status::WorkerStatus;
+use crawler_process::clock::Clock;
+use crawler_process::retry::Backoff;
+use crawler_process::telemetry;
+use crawler_store::catalog::{Catalog, Versioned, decode, encode};
+use crawler_store::election::Leadership;
+use crawler_store::keys::Keys;
+use crawler_store::{Guard, Outcome, StoreError, Txn, WatchEvent};
+
+/// Time between two looks at what workers show, and at what watches do not tell.
+const LOOK_INTERVAL: Duration = Duration::from_secs(15);
+/// Time of which the shards that come and leave are one event.
+const SHARDS_INTERVAL: Duration = Duration::from_secs(60);
+/// Time for which events of a node that is gone are kept.
+const GONE_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+/// Number of times that a change is told anew after another write came first, before the next look does so.
+const MAX_TRIES: usize = 3;
+/// Largest number of folded events of one transaction.
+const MAX_FOLDED: usize = 32;
+/// Largest number of folded events of a worker that are told at one look. A worker shows fewer.
+const MAX_FOLDED_AT_ONCE: usize = 128;
+/// Wait after the first error of the store; it doubles with each further one.
+const FIRST_WAIT: Duration = Duration::from_millis(100);
+/// The longest wait after an error.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// Parts that the task works with, for one term of a leader.
+#[derive(Clone, Copy)]
+pub(crate) struct Teller<'a> {
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) replica: &'a Replica,
+    pub(crate) leadership: &'a Leadership,
+    pub(crate) clock: &'a dyn Clock,
+    /// Id of the leader.
+    pub(crate) leader: &'a NodeId,
+}
+
+/// Tells events for one term of a leader. It is cancelled at the end of the term.
+pub(crate) async fn tell(teller: Teller<'_>) {
+    let mut backoff = Backoff::new(FIRST_WAIT, MAX_WAIT);
+    loop {
+        if let Err(error) = teller.follow(&mut backoff).await {
+            let error = telemetry::chain(&error);
+            tracing::warn!(error, "events of nodes and workers are not told yet");
+            tokio::time::sleep(backoff.next_delay()).await;
+        }
+    }
+}
+
+/// Nodes that are known, and what was told of them.
+struct Nodes<'a> {
+    teller: Teller<'a>,
+    told: BTreeMap<NodeId, Versioned<ToldNode>>,
+    /// Registrations by their keys. `None` if the record does not decode: nothing is told of such a node.
+    registered: BTreeMap<String, Option<Node>>,
+    /// Assignments at the time when shards that came and left were told last.
+    before: Option<Arc<Observed>>,
+}
+
+impl Teller<'_> {
+    /// Tells what has changed, and follows what changes. Returns when changes were missed.
+    async fn follow(self, backoff: &mut Backoff) -> Result<(), StoreError> {
+        let (keys, store) = (self.catalog.keys(), self.catalog.store());
+        let prefix = keys.all_nodes();
+        let listing = store.list(&prefix).await?;
+        let registered = listing.entries.iter().map(|entry| {
+            let node = decode::<Node>(entry).ok();
+            (entry.key.clone(), node.map(|node| node.value))
+        });
+        let mut nodes = Nodes {
+            teller: self,
+            told: BTreeMap::new(),
+            registered: registered.collect(),
+            before: None,
+        };
+        nodes.read_told().await?;
+        let mut watch = store.watch(&prefix, listing.revision).await?;
+        let mut next_look = Instant::now();
+        let mut next_shards = next_look + SHARDS_INTERVAL;
+        loop {
+            let event = tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(next_look) => {
+                    let now = Instant::now();
+                    let counts_shards = now >= next_shards;
+                    nodes.look(counts_shards).await?;
+                    backoff.reset();
+                    next_look = now + LOOK_INTERVAL;
+                    if counts_shards {
+                        next_shards = now + SHARDS_INTERVAL;
+                    }
+                    continue;
+                }
+                event = watch.next() => event?,
+            };
+            // A process that leaves says so and is gone a moment later: each change is told by itself.
+            let (key, node) = match event {
+                WatchEvent::Put(entry) => {
+                    let node = decode::<Node>(&entry).ok().map(|node| node.value);
+                    (entry.key, Some(node))
+                }
+                WatchEvent::Delete { key, .. } => (key, None),
+                WatchEvent::StartOver => return Ok(()),
+            };
+            nodes.take(key, node).await?;
+        }
+    }
+}
+
+impl Nodes<'_> {
+    /// Reads what was told of all nodes. A record that does not decode is told anew.
+    async fn read_told(&mut self) -> Result<(), StoreError> {
+        let catalog = self.teller.catalog;
+        let prefix = catalog.keys().told_nodes();
+        let scan = catalog.scan::<ToldNode>(&prefix).await?;
+        for error in &scan.broken {
+            let error = telemetry::chain(error);
+            tracing::error!(error, "what was told of a node does not decode");
+        }
+        let told = scan.records.into_iter().filter_map(|(key, told)| {
+            let id = key.strip_prefix(&prefix)?.parse().ok()?;
+            Some((id, told))
+        });
+        self.told = told.collect();
+        Ok(())
+    }
+
+    /// Takes note of a registration, or of its end.
+    async fn take(&mut self, key: String, node: Option<Option<Node>>) -> Result<(), StoreError> {
+        let Some(id) = id_of(&key) else {
+            return Ok(());
+        };
+        match node {
+            Some(node) => drop(self.registered.insert(key, node)),
+            None => drop(self.registered.remove(&key)),
+        }
+        self.tell_node(&id, None).await
+    }
+
+    /// Looks at everything. The shards of workers that came and left are told if `counts_shards`.
+    async fn look(&mut self, counts_shards: bool) -> Result<(), StoreError> {
+        let observed = self.teller.replica.clone().after(None).await;
+        let registered = self.registered.keys().filter_map(|key| id_of(key));
+        let ids: BTreeSet<NodeId> = self.told.keys().cloned().chain(registered).collect();
+        let before = self.before.clone().filter(|_| counts_shards);
+        for id in &ids {
+            let shards = seen_shards(before.as_deref(), &observed, id);
+            self.tell_node(id, Some(shards)).await?;
+        }
+        if counts_shards || self.before.is_none() {
+            self.before = Some(Arc::clone(&observed));
+        }
+        self.tell_folded(&observed).await?;
+        self.forget_gone().await
+    }
+
+    /// Tells what has changed of a node.
+    async fn tell_node(
+        &mut self,
+        id: &NodeId,
+        shards: Option<SeenShards>,
+    ) -> Result<(), StoreError> {
+        for _try in 0..MAX_TRIES {
+            let Some(node) = self.registration(id) else {
+                return Ok(());
+            };
+            let Teller {
+                leadership,
+                clock,
+                leader,
+                ..
+            } = self.teller;
+            let seen = SeenNode {
+                node,
+                leads: (id == leader).then(|| leadership.since().0),
+                shards: shards.filter(|_| node.is_some_and(|node| node.role == Role::Worker)),
+                now: clock.unix_millis(),
+            };
+            let told = self.told.get(id);
+            let Some((state, events)) = changes(told.map(|told| &told.value), seen) else {
+                return Ok(());
+            };
+            let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
+            let kinds = kinds.join(", ");
+            let txn = told_of_node(Txn::new(), self.keys(), clock, id, events);
+            if self.write(id, txn, state).await? {
+                tracing::debug!(node = %id, kinds, "events of a node are told");
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the registration of a node; `None` inside if there is none. Returns `None` if a record does not decode.
+    fn registration(&self, id: &NodeId) -> Option<Option<&Node>> {
+        let keys = self.keys();
+        let [master, worker] = [Role::Master, Role::Worker].map(|role| {
+            let registered = self.registered.get(&keys.node(role, id));
+            registered.map(Option::as_ref)
+        });
+        match worker.or(master) {
+            None => Some(None),
+            Some(node) => node.map(Some),
+        }
+    }
+
+    /// Tells the folded events that workers show and that were not told.
+    async fn tell_folded(&mut self, observed: &Observed) -> Result<(), StoreError> {
+        let catalog = self.teller.catalog;
+        let prefix = catalog.keys().statuses();
+        // Records that do not decode are shown with the nodes.
+        let statuses = catalog.scan::<WorkerStatus>(&prefix).await?;
+        for (key, status) in statuses.records {
+            let id = key.strip_prefix(&prefix);
+            let Some(id) = id.and_then(|id| id.parse::<NodeId>().ok()) else {
+                continue;
+            };
+            let n_rounds = MAX_FOLDED_AT_ONCE / MAX_FOLDED;
+            for _round in 0..n_rounds {
+                if !self.tell_some_folded(observed, &id, &status.value).await? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells the next folded events of a worker. Returns false if there is none, or if the next look is to try again.
+    async fn tell_some_folded(
+        &mut self,
+        observed: &Observed,
+        worker: &NodeId,
+        status: &WorkerStatus,
+    ) -> Result<bool, StoreError> {
+        let Some(told) = self.told.get(worker) else {
+            return Ok(false);
+        };
+        let told = &told.value;
+        if told.gone_at.is_some() || told.incarnation != status.incarnation {
+            return Ok(false);
+        }
+        let new = (status.events.iter()).filter(|event| event.number > told.folded);
+        let mut by_resource: BTreeMap<ResourceId, Vec<Event>> = BTreeMap::new();
+        let mut last = None;
+        for event in new.take(MAX_FOLDED) {
+            last = last.max(Some(event.number));
+            // That of a resource which was deleted since has no history any more.
+            if observed.shards_of(event.resource).next().is_some() {
+                let own = by_resource.entry(event.resource).or_default();
+                own.push(event.event(worker));
+            }
+        }
+        let Some(last) = last else {
+            return Ok(false);
+        };
+        let state = ToldNode {
+            folded: last,
+            ..told.clone()
+        };
+        let (keys, clock) = (self.keys(), self.teller.clock);
+        let txn = by_resource
+            .into_iter()
+            .fold(Txn::new(), |txn, (id, events)| {
+                super::told(txn, keys, clock, id, events)
+            });
+        self.write(worker, txn, state).await
+    }
+
+    /// Removes what was told of nodes that have been gone for long. Their events go after that.
+    async fn forget_gone(&mut self) -> Result<(), StoreError> {
+        let Teller {
+            catalog,
+            leadership,
+            clock,
+            ..
+        } = self.teller;
+        let kept = u64::try_from(GONE_KEPT.as_millis()).unwrap_or(u64::MAX);
+        let now = clock.unix_millis();
+        let gone = self.told.iter().filter(|(_, told)| {
+            let gone_at = told.value.gone_at;
+            gone_at.is_some_and(|gone_at| gone_at.saturating_add(kept) <= now)
+        });
+        let gone: Vec<_> = gone.map(|(id, told)| (id.clone(), told.revision)).collect();
+        for (id, revision) in gone {
+            let key = catalog.keys().told_node(&id);
+            let guard = Guard::RevisionIs(key.clone(), revision);
+            let txn = Txn::new().guard(guard).delete(key);
+            match leadership.commit(&**catalog.store(), txn).await? {
+                Outcome::Done(_) => drop(self.told.remove(&id)),
+                Outcome::Lost(_) | Outcome::Unknown => self.read_told().await?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a state with its events. Returns false if that was not carried out, or if it is not known whether it was; the
+    /// present state is read then.
+    async fn write(&mut self, id: &NodeId, txn: Txn, state: ToldNode) -> Result<bool, StoreError> {
+        let Teller {
+            catalog,
+            leadership,
+            ..
+        } = self.teller;
+        let key = catalog.keys().told_node(id);
+        let before = self.told.get(id);
+        let guard = match before {
+            Some(told) => Guard::RevisionIs(key.clone(), told.revision),
+            None => Guard::Absent(key.clone()),
+        };
+        let txn = txn.guard(guard).put(key.clone(), encode(&state));
+        match leadership.commit(&**catalog.store(), txn).await? {
+            Outcome::Done(revision) => {
+                let created = before.map_or(revision, |told| told.created);
+                let told = Versioned {
+                    value: state,
+                    revision,
+                    created,
+                };
+                self.told.insert(id.clone(), told);
+                Ok(true)
+            }
+            Outcome::Lost(_) | Outcome::Unknown => {
+                match catalog.read::<ToldNode>(&key).await? {
+                    Some(told) => drop(self.told.insert(id.clone(), told)),
+                    None => drop(self.told.remove(id)),
+                }
+                Ok(false)
+            }
+        }
+    }
+
+    fn keys(&self) -> &Keys {
+        self.teller.catalog.keys()
+    }
+}
+
+/// Returns the node that the key of a registration names.
+fn id_of(key: &str) -> Option<NodeId> {
+    let (_role, id) = key.rsplit_once('/')?;
+    id.parse().ok()
+}
+
+/// Returns the shards of a worker, compared with those before.
+fn seen_shards(before: Option<&Observed>, now: &Observed, id: &NodeId) -> SeenShards {
+    let present: BTreeSet<ShardId> = now.shards_on(id).collect();
+    let (n_came, n_left) = match before {
+        None => (0, 0),
+        Some(before) => {
+            let past: BTreeSet<ShardId> = before.shards_on(id).collect();
+            let n_came = present.difference(&past).count();
+            (n_came, past.difference(&present).count())
+        }
+    };
+    SeenShards {
+        is_draining: now.workers.get(id).is_some_and(|node| node.draining),
+        n: present.len(),
+        n_came,
+        n_left,
+    }
+}
