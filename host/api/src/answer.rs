@@ -121,9 +121,14 @@ pub(super) fn resource_event(
     }
 }
 
-/// Returns an event of the history of a resource.
+/// Returns an event of the history of a resource or of nodes.
 pub(super) fn past_event(told: ToldEvent, versions: EventVersions) -> proto::PastEvent {
-    let ToldEvent { at, event, version } = told;
+    let ToldEvent {
+        at,
+        event,
+        version,
+        node: about,
+    } = told;
     let node = |node: Option<NodeId>| node.map(|node| node.to_string()).unwrap_or_default();
     let EventCounts { pages, items, dead } = event.counts.unwrap_or_default();
     proto::PastEvent {
@@ -142,6 +147,8 @@ pub(super) fn past_event(told: ToldEvent, versions: EventVersions) -> proto::Pas
         version: version
             .map(|version| versions.text(version))
             .unwrap_or_default(),
+        node: node(about),
+        times: event.times,
     }
 }
 

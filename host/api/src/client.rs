@@ -274,6 +274,20 @@ impl Client {
         Ok(self.values(events))
     }
 
+    /// Streams the events of a node, or of all nodes.
+    pub async fn node_history(
+        &self,
+        message: proto::ReadNodeEventsRequest,
+    ) -> Result<Values<proto::PastEvent>, ClientError> {
+        let events = self
+            .read(CALL_DEADLINE, |mut calls| {
+                let message = message.clone();
+                async move { calls.read_node_events(message).await }
+            })
+            .await?;
+        Ok(self.values(events))
+    }
+
     fn values<T: 'static>(&self, messages: Streaming<T>) -> Values<T> {
         let masters = Arc::clone(&self.masters);
         messages

@@ -1,10 +1,11 @@
-//! Versions of events of resources, in watches and in histories, as readers keep them and bring them back. To readers they are opaque.
+//! Versions of events of resources and nodes, in watches and in histories, as readers keep them and bring them back. To readers
+//! they are opaque.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::problem::Problem;
 use crawler_master::control::resource_watch::WatchQuery;
-use crawler_model::id::ResourceId;
+use crawler_model::id::{NodeId, ResourceId};
 
 /// Version of a reader that knows nothing.
 const NOTHING: &str = "0";
@@ -34,6 +35,15 @@ impl EventVersions {
     pub(crate) fn of_history(resource: ResourceId, store_id: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         ("history", store_id, resource).hash(&mut hasher);
+        Self {
+            question: hasher.finish(),
+        }
+    }
+
+    /// Returns the versions of events in the history of this node, or of all nodes, in the store with this id.
+    pub(crate) fn of_nodes(node: Option<&NodeId>, store_id: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        ("history of nodes", store_id, node).hash(&mut hasher);
         Self {
             question: hasher.finish(),
         }
@@ -78,6 +88,16 @@ mod tests {
             let other = EventVersions::of_history(ResourceId(id), store_id);
             assert_eq!(other.parse(&text).unwrap(), None);
         }
+    }
+
+    #[test]
+    fn a_version_of_the_history_of_a_node_holds_for_that_node() {
+        let one: NodeId = "worker-1".parse().unwrap();
+        let versions = EventVersions::of_nodes(Some(&one), "one");
+        let text = versions.text(7);
+        assert_eq!(versions.parse(&text).unwrap(), Some(7));
+        let all = EventVersions::of_nodes(None, "one");
+        assert_eq!(all.parse(&text).unwrap(), None);
     }
 
     #[test]

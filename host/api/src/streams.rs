@@ -134,6 +134,36 @@ impl Api {
         .await
     }
 
+    /// Streams what happened to a node, or to all nodes.
+    pub(crate) async fn node_history(
+        &self,
+        request: proto::ReadNodeEventsRequest,
+    ) -> Result<Stream<proto::PastEvent>, Problem> {
+        self.open(async {
+            let proto::ReadNodeEventsRequest {
+                node,
+                follow,
+                since,
+                after,
+            } = request;
+            let node = match node.as_str() {
+                "" => None,
+                id => Some(spec::node_id(id)?),
+            };
+            let node = node.as_ref();
+            let versions = EventVersions::of_nodes(node, self.control.store_id().await?);
+            let query = EventQuery {
+                follow,
+                since: (since > 0).then_some(since),
+                after: versions.parse(&after)?,
+            };
+            let events = self.control.node_history(node, query).await?;
+            let events = events.map_ok(move |event| answer::past_event(event, versions));
+            Ok(events.boxed())
+        })
+        .await
+    }
+
     pub(crate) async fn logs(
         &self,
         name: &str,

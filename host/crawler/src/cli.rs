@@ -69,6 +69,7 @@ mod metrics;
 mod node;
 pub mod options;
 pub mod pace;
+mod past_events;
 pub mod place;
 pub mod plugin;
 pub mod process_options;

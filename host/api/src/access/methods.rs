@@ -35,7 +35,7 @@ const fn method(name: &'static str, needs: Needs) -> Method {
 }
 
 /// All calls, in the order of the .proto file.
-pub(crate) const METHODS: [Method; 44] = {
+pub(crate) const METHODS: [Method; 45] = {
     use Needs::{AnyName, Right as Has, WholeCluster};
     use Right::{Administer, Operate, Publish, Read};
     [
@@ -66,6 +66,7 @@ pub(crate) const METHODS: [Method; 44] = {
         method("ReadFile", Has(Read)),
         method("ReadLogs", Has(Read)),
         method("ReadEvents", Has(Read)),
+        method("ReadNodeEvents", AnyName(Read)),
         method("GetFrontierStats", Has(Read)),
         method("GetStatistics", Has(Read)),
         method("ListUrls", Has(Read)),

@@ -604,12 +604,14 @@ fn past_events(found: &mut Answers) {
             items: 4,
             dead: 5,
         }),
+        times: 8,
         ..Event::of(EventKind::Moved, Run(2))
     };
     let told = ToldEvent {
         at: 1_700_000_000_000,
         event: event.by("alice").because("text"),
         version: Some(7),
+        node: Some("worker-3".parse().unwrap()),
     };
     let mut full = past_event(told, versions);
     // It is opaque.
@@ -620,6 +622,7 @@ fn past_events(found: &mut Answers) {
         at: 0,
         event: Event::of(EventKind::Added, Run(0)),
         version: None,
+        node: None,
     };
     add(found, "past event, empty", past_event(told, versions));
     add_bare::<proto::PastEvent>(found, "past event, bare");

@@ -244,6 +244,16 @@ impl CrawlerMaster for Master {
         stream(api.history(request.into_inner())).await
     }
 
+    type ReadNodeEventsStream = Stream<proto::PastEvent>;
+
+    async fn read_node_events(
+        &self,
+        request: Request<proto::ReadNodeEventsRequest>,
+    ) -> Answer<Self::ReadNodeEventsStream> {
+        let api = self.api(&request);
+        stream(api.node_history(request.into_inner())).await
+    }
+
     async fn get_frontier_stats(
         &self,
         request: Request<ResourceRequest>,

@@ -17,7 +17,9 @@ use super::params;
 use super::request::{Params, PathPart, flag, known, part, positive, text};
 use super::response::{Answer, lines};
 use crate::{Api, Stream};
-use crawler_proto::{PastEvent, ReadEventsRequest, ResourceEvent, WatchResourcesRequest};
+use crawler_proto::{
+    PastEvent, ReadEventsRequest, ReadNodeEventsRequest, ResourceEvent, WatchResourcesRequest,
+};
 
 /// Header in which a reader that comes back names the last event that it has.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -53,7 +55,37 @@ pub(super) async fn read_events(
         since: positive(&params, "since")?,
         after: last_version(&request, text(&params, "version")),
     };
-    let events = api.history(message).await?;
+    past_events(api.history(message).await?, follow)
+}
+
+/// Answers with the events of all nodes, in the same way.
+pub(super) async fn read_node_events(api: Api, params: Params, request: Request) -> Answer {
+    events_of(api, String::new(), params, &request).await
+}
+
+/// Answers with the events of one node, in the same way.
+pub(super) async fn read_events_of_node(
+    api: Api,
+    id: PathPart,
+    params: Params,
+    request: Request,
+) -> Answer {
+    events_of(api, part(id)?, params, &request).await
+}
+
+async fn events_of(api: Api, node: String, params: Params, request: &Request) -> Answer {
+    let params = known(params, &params::NODE_HISTORY)?;
+    let follow = flag(&params, "follow")?;
+    let message = ReadNodeEventsRequest {
+        node,
+        follow,
+        since: positive(&params, "since")?,
+        after: last_version(request, text(&params, "version")),
+    };
+    past_events(api.node_history(message).await?, follow)
+}
+
+fn past_events(events: Stream<PastEvent>, follow: bool) -> Answer {
     if !follow {
         return lines(events, |event| serde_json::to_string(&event));
     }

@@ -176,6 +176,12 @@ pub(super) const HISTORY: [QueryParam; 3] = [
     ),
 ];
 
+pub(super) const NODE_HISTORY: [QueryParam; 3] = [
+    flag("follow", "goes on as events come, as server-sent events"),
+    HISTORY[1],
+    HISTORY[2],
+];
+
 pub(super) const DRAIN: [QueryParam; 1] = [flag("undo", "takes shards again")];
 
 pub(super) const PUSH: [QueryParam; 2] = [

@@ -6,6 +6,7 @@ use futures::TryStreamExt as _;
 
 use super::args::{Format, OutputArgs, label};
 use super::join_token::{self, JoinTokenCommand};
+use super::past_events::{self, ReadingArgs, Subject};
 use super::{CalledMasters, Failure, table};
 use crawler_api::client::{Client, ClientError, Health};
 use crawler_model::id::NodeId;
@@ -40,6 +41,16 @@ pub(super) enum NodeCommand {
     /// Tell who is there, and then who joins, leaves or changes, until Ctrl-C
     #[command(after_help = "Example:\n  crawler node watch")]
     Watch(OutputArgs),
+    /// List what happened to nodes, in order: who joined, left or was lost, drains, who led, and shards that came and left
+    #[command(
+        after_help = "The latest events of each node are kept, for a day after it is gone. With -o json, each event is a line.\n\nExamples:\n  crawler node events\n  crawler node events worker-1 --since 2h\n  crawler node events --follow -o json"
+    )]
+    Events {
+        /// The master or worker; all nodes without it
+        id: Option<NodeId>,
+        #[command(flatten)]
+        reading: ReadingArgs,
+    },
     /// Make the certificates of a node void that it got from its cluster until now
     #[command(
         after_help = "Stop the node first. It joins again with a join token that is made afterwards.\n\nExample:\n  crawler node revoke worker-1"
@@ -73,6 +84,10 @@ pub(super) async fn run(command: NodeCommand, masters: CalledMasters) -> anyhow:
     } = match command {
         NodeCommand::List(args) => args,
         NodeCommand::Health { joined } => return health(&masters, joined).await,
+        NodeCommand::Events { id, reading } => {
+            let client = masters.connect().await?;
+            return past_events::print(&client, Subject::Nodes(id), reading).await;
+        }
         NodeCommand::Watch(output) => return watch(&output, masters.connect().await?).await,
         NodeCommand::JoinToken(command) => {
             return join_token::run(command, masters.connect().await?).await;

@@ -3,7 +3,7 @@
 use axum::http::Method;
 
 use super::{Body, Content, Fields, NO_FIELDS, Route, RouteDocs};
-use crate::http::{handlers, lifecycle, params, tokens};
+use crate::http::{events, handlers, lifecycle, params, tokens};
 
 pub(super) fn nodes() -> Vec<Route> {
     vec![
@@ -19,6 +19,31 @@ pub(super) fn nodes() -> Vec<Route> {
                     Content::Lines("NodeEvent"),
                 ],
                 answer: r#"`{"nodes":[…],"next_page_token":""}`; each with `id`, `role`, `address`, `leader`, `load`, `capacity`, `version`, `labels`, `started_at`, `weight`, `totals`, `reason`, `draining`. With `follow` a stream of `{"event":"joined","node":{…}}`: first all that are there, then joined, left, changed"#,
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/node/events",
+            "ReadNodeEvents",
+            events::read_node_events,
+            RouteDocs {
+                query: &params::NODE_HISTORY,
+                gives: &[Content::Lines("PastEvent"), Content::Events("PastEvent")],
+                answer: r#"stream of [what happened to nodes](../operate/events.md#of-nodes), in order: `{"kind":"lost","at":…,"node":"worker-1",…}`. With `follow` [server-sent events](#events-of-resources), those that come too"#,
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
+            "/crawler/node/{id}/events",
+            "ReadNodeEvents",
+            events::read_events_of_node,
+            RouteDocs {
+                query: &params::NODE_HISTORY,
+                gives: &[Content::Lines("PastEvent"), Content::Events("PastEvent")],
+                answer: "the same for one node, which is there or was in the last day",
+                errors: &[(404, "")],
                 ..RouteDocs::default()
             },
         ),
