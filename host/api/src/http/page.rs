@@ -46,7 +46,7 @@ macro_rules! asset {
 }
 
 /// All files of the page.
-static ASSETS: [Asset; 39] = [
+static ASSETS: [Asset; 40] = [
     Asset {
         path: "/",
         kind: HTML,
@@ -72,6 +72,7 @@ static ASSETS: [Asset; 39] = [
     asset!(SCRIPT, "views/chart.js"),
     asset!(SCRIPT, "views/errors.js"),
     asset!(SCRIPT, "views/frontier.js"),
+    asset!(SCRIPT, "views/history.js"),
     asset!(SCRIPT, "views/hosts.js"),
     asset!(SCRIPT, "views/items.js"),
     asset!(SCRIPT, "views/lists.js"),

@@ -59,7 +59,7 @@ await walk(async (browser, master, start, form) => {
   await browser.text(`"depth": 2`);
   await fits();
 
-  for (const [tab, text] of [["Errors", "Answers by status"], ["Log", "Level"], ["Settings", start], ["Now", "Shards"]]) {
+  for (const [tab, text] of [["Errors", "Answers by status"], ["Log", "Level"], ["Events", "placed"], ["Settings", start], ["Now", "Shards"]]) {
     await browser.press(".tabs a", tab);
     await browser.text(text);
     await fits();

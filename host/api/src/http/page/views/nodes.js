@@ -8,6 +8,7 @@ import { count, known, rate, span, time } from "../format.js";
 import { Fault, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
 import { lookAtWorker, workerKey } from "../rates.mjs";
+import { History } from "./history.js";
 
 // Milliseconds between two looks.
 const PERIOD = 2_000;
@@ -43,7 +44,9 @@ export function Nodes() {
     <${Status} load=${load} isEmpty=${!nodes.length} empty="There is no node." />
     ${nodes.length ? html`<${Table} caption="Masters and workers" heads=${heads}>${nodes.map(
       node => html`<${Node} key=${node.id} node=${node} rates=${rates.of(node)} again=${load.again} />`,
-    )}<//>` : null}`;
+    )}<//>` : null}
+    <h2>Events</h2>
+    <${History} path="crawler/node/events" caption="Events of nodes" ofNodes />`;
 }
 
 function Node({ node, rates, again }) {

@@ -12,6 +12,7 @@ import { go, to } from "../route.js";
 import { RateChart, usePoints } from "./chart.js";
 import { Errors } from "./errors.js";
 import { Frontier } from "./frontier.js";
+import { History } from "./history.js";
 import { Items } from "./items.js";
 import { Logs } from "./logs.js";
 import { Progress } from "./resources.js";
@@ -20,7 +21,7 @@ import { Progress } from "./resources.js";
 const PERIOD = 2_000;
 
 const TABS = [["", "Now"], ["frontier", "Frontier"], ["errors", "Errors"], ["items", "Items"], ["logs", "Log"],
-  ["settings", "Settings"]];
+  ["events", "Events"], ["settings", "Settings"]];
 
 export function Resource({ name, tab = "", query }) {
   const load = usePoll(async signal => {
@@ -50,6 +51,7 @@ function Tab({ tab, resource, rates, points, at, query }) {
     case "errors": return html`<${Errors} resource=${resource} />`;
     case "items": return html`<${Items} name=${name} run=${resource.run} />`;
     case "logs": return html`<${Logs} key=${resource.spec.id} resource=${resource} />`;
+    case "events": return html`<${History} path=${ofResource(name, "events")} caption="Events" />`;
     case "settings": return html`<${Settings} resource=${resource} />`;
     default: return html`<p class="blank">There is no such side of a resource.</p>`;
   }
