@@ -123,10 +123,16 @@ pub(super) fn resource_event(
 
 /// Returns an event of the history of a resource or of nodes.
 pub(super) fn past_event(told: ToldEvent, versions: EventVersions) -> proto::PastEvent {
+    let version = told.version.map(|version| versions.text(version));
+    past_event_at(told, version.unwrap_or_default())
+}
+
+/// Returns an event of a history with the text of its version.
+pub(super) fn past_event_at(told: ToldEvent, version: String) -> proto::PastEvent {
     let ToldEvent {
         at,
         event,
-        version,
+        version: _,
         node: about,
     } = told;
     let node = |node: Option<NodeId>| node.map(|node| node.to_string()).unwrap_or_default();
@@ -144,9 +150,7 @@ pub(super) fn past_event(told: ToldEvent, versions: EventVersions) -> proto::Pas
         pages,
         items,
         dead,
-        version: version
-            .map(|version| versions.text(version))
-            .unwrap_or_default(),
+        version,
         node: node(about),
         times: event.times,
     }

@@ -15,7 +15,9 @@ use serde::Serialize;
 use super::answer;
 use crawler_fetch::http::post::{PostAnswer, PostClient, PostError};
 use crawler_fetch::http::retry_after;
-use crawler_master::webhooks::{SendError, SendWebhook, WebhookEvent};
+use crawler_master::webhooks::{PastWebhookEvent, SendError, SendWebhook, WebhookEvent};
+use crawler_model::crawl::UnixMillis;
+use crawler_model::id::ResourceName;
 use crawler_process::clock::Clock;
 use crawler_proto as proto;
 
@@ -37,10 +39,10 @@ pub struct HttpWebhook {
 
 /// Body of a call, in the form that the specification recommends.
 #[derive(Serialize)]
-struct EventBody<'a> {
+struct EventBody<T> {
     r#type: String,
     timestamp: String,
-    data: EventData<'a>,
+    data: T,
 }
 
 #[derive(Serialize)]
@@ -51,23 +53,61 @@ struct EventData<'a> {
     resource: Option<proto::Resource>,
 }
 
+#[derive(Serialize)]
+struct PastEventData<'a> {
+    /// Name of the resource; null if the event is about a node.
+    name: Option<&'a str>,
+    resync: bool,
+    /// The message as HTTP shows it.
+    event: proto::PastEvent,
+}
+
+impl<T: Serialize> EventBody<T> {
+    fn bytes(&self) -> Bytes {
+        let json = serde_json::to_vec(self);
+        json.expect("messages have text for keys, and a vector takes every write")
+            .into()
+    }
+}
+
+/// Returns the text of a time.
+fn timestamp(at: UnixMillis) -> String {
+    let at = UNIX_EPOCH.checked_add(Duration::from_millis(at));
+    humantime::format_rfc3339_millis(at.unwrap_or(UNIX_EPOCH)).to_string()
+}
+
 #[async_trait]
 impl SendWebhook for HttpWebhook {
     fn body(&self, event: &WebhookEvent) -> Bytes {
-        let noticed_at = UNIX_EPOCH + Duration::from_millis(event.noticed_at);
         let resource = event.resource.as_deref().cloned();
         let body = EventBody {
             r#type: format!("resource.{}", event.kind.as_str()),
-            timestamp: humantime::format_rfc3339_millis(noticed_at).to_string(),
+            timestamp: timestamp(event.noticed_at),
             data: EventData {
                 name: event.name.as_str(),
                 resync: event.resync,
                 resource: resource.map(answer::resource),
             },
         };
-        let json = serde_json::to_vec(&body);
-        json.expect("messages have text for keys, and a vector takes every write")
-            .into()
+        body.bytes()
+    }
+
+    fn past_body(&self, event: &PastWebhookEvent) -> Bytes {
+        let told = event.told.clone();
+        let about = match &told.node {
+            Some(_) => "node",
+            None => "resource",
+        };
+        let body = EventBody {
+            r#type: format!("{about}.{}", told.event.kind),
+            timestamp: timestamp(told.at),
+            data: PastEventData {
+                name: event.name.as_ref().map(ResourceName::as_str),
+                resync: event.resync,
+                event: answer::past_event_at(told, String::new()),
+            },
+        };
+        body.bytes()
     }
 
     async fn send(&self, id: &str, body: Bytes) -> Result<(), SendError> {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! feed       finds the events in the log of states of the replica, from the stored position on
+//! history    finds events of histories, such as the loss of a worker, for webhooks that name their kinds
 //! delivery   sends events in order, again after failures
 //! attempts   pure: when a failed call is made again, and when its event is given up
 //! position   pure: which events were sent
@@ -25,9 +26,11 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::ResourceView;
+use super::control::events::ToldEvent;
 use super::replica::Replica;
 use crawler_model::crawl::UnixMillis;
-use crawler_model::id::{ResourceName, WebhookName};
+use crawler_model::event::EventKind as PastKind;
+use crawler_model::id::{IdError, ResourceName, WebhookName};
 use crawler_process::clock::Clock;
 use crawler_process::retry::Backoff;
 use crawler_process::task::TaskScope;
@@ -37,6 +40,7 @@ use crawler_store::election::Leadership;
 mod attempts;
 mod delivery;
 mod feed;
+mod history;
 mod position;
 mod positions;
 
@@ -44,11 +48,14 @@ mod positions;
 pub use crawler_model::event::EventClass as EventKind;
 use delivery::Delivery;
 use feed::Feed;
+use history::HistoryFeed;
 use position::Position;
 use positions::Positions;
 
 /// Largest number of events and marks that wait in the queue of a webhook. Their bytes have a bound of their own.
 const QUEUE: usize = 1_000;
+/// End of the name under which the position among events of histories is stored.
+const HISTORY: &str = ".events";
 /// Time that webhooks have at the end of a term to store their positions. The lead is held meanwhile.
 pub(super) const STOP_GRACE: Duration = Duration::from_secs(1);
 /// Wait after the first panic of a webhook in a term; it doubles with each further one, until the webhook comes further.
@@ -96,7 +103,10 @@ pub struct EventFilter {
     pub name_prefix: String,
     /// Kinds of events.
     pub kinds: Vec<EventKind>,
-    /// Words of phases that a resource is in. If empty, any. A deleted resource has no phase.
+    /// Kinds of events of histories of resources and nodes that are sent as they are.
+    pub history: Vec<PastKind>,
+    /// Words of phases that a resource is in. If empty, any. A deleted resource has no phase, and events of histories are
+    /// sent whatever it is.
     pub phases: Vec<&'static str>,
 }
 
@@ -105,8 +115,47 @@ impl Default for EventFilter {
         Self {
             name_prefix: String::new(),
             kinds: EventKind::ALL.to_vec(),
+            history: Vec::new(),
             phases: Vec::new(),
         }
+    }
+}
+
+/// Returns the name under which the position of a webhook among events of histories is stored. No webhook is called so.
+pub fn name_of_history(name: &WebhookName) -> Result<WebhookName, IdError> {
+    format!("{name}{HISTORY}").parse()
+}
+
+/// True for a name that the position of another webhook may have.
+pub fn is_name_of_history(name: &WebhookName) -> bool {
+    name.as_str().ends_with(HISTORY)
+}
+
+impl Webhook {
+    /// Returns the parts that send events, each with a position of its own: one for states of resources and one for events of
+    /// histories, as far as the filter selects them.
+    fn parts(&self) -> Vec<Self> {
+        let mut parts = Vec::new();
+        if !self.filter.kinds.is_empty() {
+            let mut states = self.clone();
+            states.filter.history.clear();
+            parts.push(states);
+        }
+        if !self.filter.history.is_empty() {
+            let mut history = self.clone();
+            history.filter.kinds.clear();
+            match name_of_history(&self.name) {
+                Ok(name) => parts.push(Self { name, ..history }),
+                Err(error) => {
+                    tracing::error!(webhook = %self.name, %error, "a webhook has too long a name for events of histories");
+                }
+            }
+        }
+        parts
+    }
+
+    fn is_of_history(&self) -> bool {
+        self.filter.kinds.is_empty()
     }
 }
 
@@ -138,11 +187,27 @@ pub struct WebhookEvent {
     pub noticed_at: UnixMillis,
 }
 
+/// Event of a history, for a webhook.
+#[derive(Debug, Clone)]
+pub struct PastWebhookEvent {
+    /// Id by which a receiver recognizes an event that it is sent again.
+    pub id: String,
+    /// Name of the resource; `None` if it is about a node.
+    pub name: Option<ResourceName>,
+    /// The event.
+    pub told: ToldEvent,
+    /// True if events before this one may be missing: the webhook was away for longer than they are kept.
+    pub resync: bool,
+}
+
 /// Way to the receiver of a webhook. Implemented over HTTP.
 #[async_trait]
 pub trait SendWebhook: Send + Sync + 'static {
     /// Returns the body that tells of an event. It is written once, and sent unchanged however often.
     fn body(&self, event: &WebhookEvent) -> Bytes;
+
+    /// Returns the body that tells of an event of a history.
+    fn past_body(&self, event: &PastWebhookEvent) -> Bytes;
 
     /// Makes one call, which has a deadline. An error means that the receiver may not have taken the event.
     async fn send(&self, id: &str, body: Bytes) -> Result<(), SendError>;
@@ -162,7 +227,8 @@ pub struct SendError {
 #[derive(Debug)]
 struct QueuedEvent {
     id: String,
-    name: ResourceName,
+    /// Name of the resource or id of the node, for the log.
+    about: String,
     body: Bytes,
     /// Position of the webhook once the event is sent.
     after: Position,
@@ -194,16 +260,18 @@ pub(super) struct Term {
 /// Starts to send events, in a task for each webhook. The tasks end when the scope, or `stop`, does.
 pub(super) fn start(webhooks: &[Webhook], term: &Term, stop: &CancellationToken) -> TaskScope {
     let scope = TaskScope::under(stop);
-    for webhook in webhooks {
-        let task = keep_sending(webhook.clone(), term.clone(), scope.stop_signal());
-        scope.spawn(format!("webhook {}", webhook.name), task);
+    for webhook in webhooks.iter().flat_map(Webhook::parts) {
+        let name = format!("webhook {}", webhook.name);
+        let task = keep_sending(webhook, term.clone(), scope.stop_signal());
+        scope.spawn(name, task);
     }
     scope
 }
 
 /// Removes the positions of webhooks that no leader has any more. It is cancelled at the end of a term.
 pub(super) async fn look_after_positions(webhooks: &[Webhook], term: &Term) {
-    let own = webhooks.iter().map(|webhook| &webhook.name).collect();
+    let parts: Vec<Webhook> = webhooks.iter().flat_map(Webhook::parts).collect();
+    let own = parts.iter().map(|webhook| &webhook.name).collect();
     term.positions().look_after(&own).await;
 }
 
@@ -259,13 +327,27 @@ async fn send_events(
     let (sender, receiver) = mpsc::channel(QUEUE);
     let (replica, clock) = (term.replica, term.clock);
     let webhook_of_store = (webhook.clone(), store_id);
-    let feed = Feed::new(webhook_of_store, (replica, clock), position.clone(), sender);
-    let delivery = Delivery::new((webhook, has_stored), positions, position, stop);
+    let delivery = Delivery::new((webhook, has_stored), positions, position.clone(), stop);
+    let is_of_history = webhook_of_store.0.is_of_history();
+    let feed = async {
+        match is_of_history {
+            true => {
+                let of_store = (term.catalog, replica);
+                HistoryFeed::new(webhook_of_store, of_store, position, sender)
+                    .run()
+                    .await;
+            }
+            false => {
+                let feed = Feed::new(webhook_of_store, (replica, clock), position, sender);
+                feed.run().await;
+            }
+        }
+    };
     tokio::select! {
         biased;
         () = delivery.run(receiver) => {}
         // Without a delivery there is nobody to hand events to.
-        () = feed.run() => {}
+        () = feed => {}
     }
 }
 
@@ -279,6 +361,7 @@ mod tests {
             name_prefix: "team/".to_owned(),
             kinds: vec![EventKind::Changed],
             phases: vec!["Failed"],
+            ..EventFilter::default()
         };
         assert!(filter.is_about(&"team/a".parse().unwrap()));
         assert!(!filter.is_about(&"team".parse().unwrap()));

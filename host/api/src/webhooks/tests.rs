@@ -10,7 +10,10 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::answer::tests::empty_resource;
 use crawler_fetch::http::FetchSettings;
+use crawler_master::control::events::ToldEvent;
 use crawler_master::webhooks::EventKind;
+use crawler_model::event::{Event, EventKind as PastKind};
+use crawler_model::id::Run;
 use crawler_process::task::TaskScope;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -107,6 +110,36 @@ fn event(resource: Option<crawler_master::ResourceView>) -> WebhookEvent {
         resync: false,
         noticed_at: 1_614_265_330_123,
     }
+}
+
+#[tokio::test]
+async fn an_event_of_a_history_has_its_kind_as_its_type() {
+    let receiver = Receiver::answering(Some("200 OK")).await;
+    let webhook = receiver.webhook(LOOPBACK, PATIENCE);
+    let body = |name: Option<&str>, node: Option<&str>, kind: PastKind| -> Value {
+        let told = ToldEvent {
+            at: 1_614_265_330_123,
+            event: Event::of(kind, Run(2)).because("text"),
+            version: None,
+            node: node.map(|node| node.parse().unwrap()),
+        };
+        let body = webhook.past_body(&PastWebhookEvent {
+            id: "msg_1".to_owned(),
+            name: name.map(|name| name.parse().unwrap()),
+            told,
+            resync: false,
+        });
+        serde_json::from_slice(&body).unwrap()
+    };
+    let killed = body(Some("team/books"), None, PastKind::RuleKilled);
+    assert_eq!(killed["type"], "resource.rule-killed");
+    assert_eq!(killed["timestamp"], "2021-02-25T15:02:10.123Z");
+    assert_eq!(killed["data"]["name"], "team/books");
+    assert_eq!(killed["data"]["event"]["why"], "text");
+    let lost = body(None, Some("worker-1"), PastKind::Lost);
+    assert_eq!(lost["type"], "node.lost");
+    assert_eq!(lost["data"]["name"], Value::Null);
+    assert_eq!(lost["data"]["event"]["node"], "worker-1");
 }
 
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -13,7 +13,10 @@ use super::fetch::values::{some_bytes, some_time};
 use super::secret::SecretRef;
 use crawler_fetch::FetchError;
 use crawler_fetch::address_policy::AddressPolicy;
-use crawler_master::webhooks::{EventFilter, EventKind, RetrySettings};
+use crawler_master::webhooks::{
+    EventFilter, EventKind, RetrySettings, is_name_of_history, name_of_history,
+};
+use crawler_model::event::EventKind as PastKind;
 use crawler_model::id::{IdError, WebhookName};
 use crawler_model::resource::Phase;
 
@@ -115,7 +118,12 @@ pub(super) fn check_number<T>(tables: &BTreeMap<String, T>) -> Result<(), String
 impl WebhookTable {
     /// Parses the table; an error is a sentence for the user.
     pub(super) fn into_config(self, name: &str, folder: &Path) -> Result<WebhookConfig, String> {
-        let webhook_name = name.parse().map_err(|error: IdError| error.to_string())?;
+        let webhook_name: WebhookName = name.parse().map_err(|error: IdError| error.to_string())?;
+        if is_name_of_history(&webhook_name) {
+            return Err(format!(
+                "webhook {name} ends in .events, as the position of another webhook does; give it another name"
+            ));
+        }
         let secret = SecretRef::of("secret", self.secret_file, self.secret_env, folder)?;
         let secret = secret.ok_or_else(|| {
             format!(
@@ -126,6 +134,7 @@ impl WebhookTable {
         let previous_secret = SecretRef::of("previous-secret", file, variable, folder)?;
         let phases = self.phases.iter().map(|text| phase(text));
         let phases: Vec<&'static str> = phases.collect::<Result<_, _>>()?;
+        let mut history = Vec::new();
         let kinds = match self.events {
             Some(events) if events.is_empty() => {
                 return Err(format!(
@@ -133,13 +142,22 @@ impl WebhookTable {
                 ));
             }
             Some(events) => {
-                let kinds = events.iter().map(|text| text.parse());
-                kinds.collect::<Result<Vec<EventKind>, String>>()?
+                let mut kinds: Vec<EventKind> = Vec::new();
+                for text in &events {
+                    match text.parse() {
+                        Ok(kind) => kinds.push(kind),
+                        Err(_) => history.push(past_kind(text)?),
+                    }
+                }
+                kinds
             }
             // A resource that is deleted is in no phase.
             None if !phases.is_empty() => vec![EventKind::Added, EventKind::Changed],
             None => EventKind::ALL.to_vec(),
         };
+        if !history.is_empty() {
+            name_of_history(&webhook_name).map_err(|error| error.to_string())?;
+        }
         Ok(WebhookConfig {
             url: url(name, &self.url, &self.allow_networks)?,
             name: webhook_name,
@@ -148,6 +166,7 @@ impl WebhookTable {
             filter: EventFilter {
                 name_prefix: self.prefix,
                 kinds,
+                history,
                 phases,
             },
             retries: RetrySettings {
@@ -177,6 +196,17 @@ fn url(name: &str, text: &str, allow_networks: &[IpNet]) -> Result<Url, String> 
         error => format!("url of webhook {name}: {error}"),
     })?;
     Ok(url)
+}
+
+/// Parses a kind of event of a history.
+fn past_kind(text: &str) -> Result<PastKind, String> {
+    let mut kinds = PastKind::ALL.into_iter();
+    let meant = kinds.find(|kind| kind.as_str() == text);
+    meant.ok_or_else(|| {
+        format!(
+            "an event is added, changed or deleted, or a kind of what happens to resources and nodes, such as rule-killed or lost, not {text:?}"
+        )
+    })
 }
 
 fn phase(text: &str) -> Result<&'static str, String> {
@@ -265,6 +295,17 @@ mod tests {
     }
 
     #[test]
+    fn kinds_of_histories_are_chosen_beside_states() {
+        let text = "url = 'https://hooks.example/'\nsecret-env = 'S'\nevents = ['changed', 'rule-killed', 'lost']";
+        let filter = parse(text).unwrap().filter;
+        assert_eq!(filter.kinds, [EventKind::Changed]);
+        assert_eq!(filter.history, [PastKind::RuleKilled, PastKind::Lost]);
+        let table = toml::from_str::<WebhookTable>(text).unwrap();
+        let refused = table.into_config("chat.events", Path::new("/etc"));
+        assert!(refused.unwrap_err().contains("ends in .events"));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_named_without_the_path_of_the_url() {
         let secret = "secret-env = 'S'";
         let with = |line: &str| format!("url = 'https://hooks.example/'\n{secret}\n{line}");
@@ -299,7 +340,7 @@ mod tests {
             ),
             (
                 with("events = ['gone']"),
-                "an event is added, changed or deleted, not \"gone\"",
+                "an event is added, changed or deleted, or a kind of what happens to resources and nodes, such as rule-killed or lost, not \"gone\"",
             ),
             (
                 with("phases = ['Done']"),

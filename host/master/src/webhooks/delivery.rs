@@ -131,7 +131,7 @@ impl Delivery {
                 }
             };
             let Err(error) = sent else {
-                tracing::debug!(webhook = %name, id = event.id, resource = %event.name, "event sent");
+                tracing::debug!(webhook = %name, id = event.id, about = event.about, "event sent");
                 return Effort::Done;
             };
             let wait = attempts.failed(error.retry_after);
@@ -141,7 +141,7 @@ impl Delivery {
                 self.n_dropped += 1;
                 let dropped = self.n_dropped;
                 tracing::error!(
-                    webhook = %name, id = event.id, resource = %event.name, error, attempts = n, dropped,
+                    webhook = %name, id = event.id, about = event.about, error, attempts = n, dropped,
                     "an event was given up after as many attempts as max-attempts of the webhook allows"
                 );
                 return Effort::Done;
@@ -150,7 +150,7 @@ impl Delivery {
             // One line for each event that has trouble; further failures differ in nothing.
             match n {
                 1 => {
-                    tracing::warn!(webhook = %name, id = event.id, resource = %event.name, error, "an event will be sent again");
+                    tracing::warn!(webhook = %name, id = event.id, about = event.about, error, "an event will be sent again");
                 }
                 _ => {
                     tracing::debug!(webhook = %name, id = event.id, error, attempts = n, wait_ms, "an event will be sent again");

@@ -248,7 +248,7 @@ impl Feed {
         let room = Arc::clone(&self.room).acquire_many_owned(n_bytes).await;
         let event = QueuedEvent {
             id: event.id,
-            name: event.name,
+            about: event.name.to_string(),
             body,
             after: self.reached.clone(),
             _room: room.expect("the semaphore is never closed"),
@@ -281,7 +281,7 @@ fn id_of_end(store_id: &str, name: &ResourceName, (id, at): (ResourceId, Revisio
     event_id(&format!("{store_id}\n{name}\n{id}\n{at}\ndeleted"))
 }
 
-fn event_id(text: &str) -> String {
+pub(super) fn event_id(text: &str) -> String {
     // Half of a digest tells events apart, and is as long as ids usually are.
     let digest = Digest::of(text.as_bytes()).to_string();
     let digest: String = digest.chars().take(32).collect();

@@ -1,6 +1,6 @@
 //! Tests of webhooks, with a receiver in the place of HTTP. The clock is paused: waits between calls take no time.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,8 +14,10 @@ use super::*;
 use crate::observed::Observed;
 use crate::replica::Replica;
 use crate::webhooks::{
-    self, EventFilter, EventKind, RetrySettings, SendError, SendWebhook, Webhook, WebhookEvent,
+    self, EventFilter, EventKind, PastWebhookEvent, RetrySettings, SendError, SendWebhook, Webhook,
+    WebhookEvent,
 };
+use crawler_model::event::EventKind as PastKind;
 use crawler_model::node::Role as NodeRole;
 use crawler_process::task::TaskScope;
 use crawler_store::catalog::encode;
@@ -81,6 +83,14 @@ impl SendWebhook for Receiver {
         let mark = if event.resync { " resync" } else { "" };
         let (kind, name) = (event.kind.as_str(), &event.name);
         format!("{kind} {name} {}{mark}", phase.unwrap_or("-")).into()
+    }
+
+    fn past_body(&self, event: &PastWebhookEvent) -> Bytes {
+        let name = event.name.as_ref().map(ToString::to_string);
+        let node = event.told.node.as_ref().map(ToString::to_string);
+        let mark = if event.resync { " resync" } else { "" };
+        let about = name.or(node).unwrap_or_default();
+        format!("{} {about}{mark}", event.told.event.kind).into()
     }
 
     async fn send(&self, id: &str, body: Bytes) -> Result<(), SendError> {
@@ -187,6 +197,53 @@ async fn a_webhook_tells_what_happens_from_its_first_start_on() {
     while_leading(&bench, &hooks, told).await;
     let expected = ["added b Running", "changed a Finished", "deleted b -"];
     assert_eq!(receiver.bodies(), expected);
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_histories_are_sent_as_they_are_and_once() {
+    let (bench, scope) = followed().await;
+    for name in ["a", "b"] {
+        bench.add(name).await.unwrap();
+    }
+    caught_up(&bench).await;
+    let pause = async |name: &str, pause: bool| {
+        let (name, request) = (name.parse().unwrap(), RequestId::random());
+        let paused = bench.control.pause_resource(&name, pause, &request).await;
+        paused.unwrap();
+    };
+    let receiver = Receiver::replying([]);
+    let mut hook = webhook("chat", &receiver);
+    hook.filter = EventFilter {
+        name_prefix: "a".to_owned(),
+        kinds: Vec::new(),
+        history: vec![PastKind::Paused, PastKind::Draining],
+        ..EventFilter::default()
+    };
+    let hooks = [hook];
+    let told = async {
+        until_stored(&bench, "chat.events").await;
+        for name in ["a", "b"] {
+            pause(name, true).await;
+        }
+        let worker = "worker-1".parse().unwrap();
+        let drained = bench.control.drain_node(&worker, false, "alice").await;
+        drained.unwrap();
+        receiver.until(2).await;
+        // The position is stored.
+        tokio::time::sleep(SOON).await;
+    };
+    while_leading(&bench, &hooks, told).await;
+    // Nobody leads.
+    pause("a", false).await;
+    pause("a", true).await;
+    while_leading(&bench, &hooks, receiver.until(3)).await;
+    assert_eq!(
+        receiver.bodies(),
+        ["paused a", "draining worker-1", "paused a"]
+    );
+    let ids: BTreeSet<String> = receiver.heard().into_iter().map(|(id, _)| id).collect();
+    assert_eq!(ids.len(), 3);
     scope.stop(SOON).await;
 }
 
