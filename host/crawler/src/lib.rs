@@ -17,7 +17,7 @@
 //! | hosts, their turns and their failures | `reference/fetch.md` | [`crawler_fetch::throttle`], [`crawler_fetch::turns`], [`crawler_worker::peers`] |
 //! | what survives what | `design/survival.md` | [`crawler_frontier::durable`], [`crawler_crawl::permit`], [`crawler_worker::lease_permit`] |
 //! | TLS of listeners and clients | `operate/tls.md` | [`crawler_api::tls`] |
-//! | what happened to a resource | `operate/events.md` | [`crawler_master::events`], [`crawler_model::event`] |
+//! | what happened to a resource or a node | `operate/events.md` | [`crawler_master::events`], [`crawler_model::event`] |
 //! | calls to others when a resource changes | `operate/webhooks.md` | [`crawler_master::webhooks`], [`crawler_api::webhooks`] |
 //! | runs that begin by themselves | `guide/schedules.md` | [`crawler_model::schedule`], [`crawler_master::control`] |
 //! | items compared from run to run | `guide/changes.md` | [`crawler_model::changes`], [`crawler_frontier::ItemComparison`], [`crawler_crawl`] |
@@ -137,6 +137,9 @@
 //! | addresses of own nodes, in a worker | those that were registered in the last hour | a look every 30 seconds | none | `an_address_is_given_up_an_hour_after_its_node_left` |
 //! | workers that were told to drain | one small record each | `crawler node drain --undo` | none | `a_worker_that_was_told_to_drain_gets_nothing_more_and_the_last_one_may_drain_too` |
 //! | events of a resource, in the store | those of 50 writes and 16 KiB, and a quarter more | the leader, in one write for many; a sweep every minute when the resource is gone | `--keep-events` | `the_oldest_events_go_and_those_of_a_resource_that_is_gone` |
+//! | events of a node, and what was told of it, in the store | the same bounds; one small record | the leader; a day after the node is gone | `--keep-events` | `events_of_a_node_go_a_day_after_it` |
+//! | events that only a worker knows, in its totals | 8 KiB, for an hour | the next event | none | `events_fit_in_the_record_of_totals`, `events_are_numbered_and_shown_for_an_hour` |
+//! | events that a worker folds, in memory | 4 096 kinds and runs of resources, a kilobyte each, and 256 hosts of each crawl; further ones are counted | the end of a span | none | `incidents_are_bounded_whatever_happens` |
 //! | runs that a resource remembers | 100, half a kilobyte each | the next run beyond; the deletion of the resource | none | `the_oldest_run_is_forgotten_when_there_are_too_many` |
 //! | schedules | one record of a kilobyte for each resource | the deletion of the resource; a look at one whose resource is gone | none | `a_schedule_ends_with_its_resource` |
 //! | numbers of processes | one small record and lease each | an hour after the process was last there | none | `a_number_is_kept_while_its_process_runs_and_an_hour_longer` |

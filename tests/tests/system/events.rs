@@ -153,6 +153,39 @@ fn what_happened_to_a_resource_is_read_and_followed() {
 }
 
 #[test]
+fn what_happened_to_nodes_is_read_and_followed() {
+    let server = Server::with_puppet();
+    let read = |path: &str| lines(&server.get(path).text);
+    let kinds = |path: &str| -> Vec<String> {
+        let events = read(path);
+        let word = |event: &Value| format!("{} {}", text(&event["node"]), text(&event["kind"]));
+        events.iter().map(word).collect()
+    };
+    let all = "/crawler/node/events";
+    until("the node joins", PATIENCE, || {
+        let kinds = kinds(all);
+        let has = |word: &str| kinds.iter().any(|kind| kind.ends_with(word));
+        (has(" joined") && has(" leads")).then_some(())
+    });
+    let joined = kinds(all)
+        .into_iter()
+        .find(|kind| kind.starts_with("worker-"));
+    let joined = joined.expect("there is a worker");
+    let (worker, _) = joined.split_once(' ').expect("it has a node and a kind");
+    let path = format!("/crawler/node/{worker}/events");
+    let mut events = Events::at(&format!("{path}?follow"), &server, None);
+    assert_eq!(events.next().0, "joined");
+    server.ok(&["node", "drain", worker]);
+    assert_eq!(events.next().0, "draining");
+    assert_eq!(events.next().0, "drained");
+    let table = server.ok(&["node", "events", worker]);
+    assert!(table.starts_with("TIME"), "{table}");
+    assert!(table.contains("draining"), "{table}");
+    let refused = server.http(Method::GET, "/crawler/node/worker-99/events", None);
+    assert!(refused.problem().starts_with("404 NOT_FOUND"));
+}
+
+#[test]
 fn a_master_that_stops_ends_events_with_the_reason() {
     let server = Server::with_puppet();
     let mut events = Events::of(&server, None);

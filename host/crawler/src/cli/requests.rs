@@ -16,7 +16,7 @@ use crawler_store::breaker::BreakerSettings;
 const DEFAULT_UPLOADS: u32 = 4;
 /// Default number of frontiers that are read at once; `--frontier-readers` shows it.
 const DEFAULT_FRONTIER_READERS: u32 = DEFAULT_READERS as u32;
-/// Default number of writes of each resource whose events are kept; `--keep-events` shows it.
+/// Default number of writes of each resource and node whose events are kept; `--keep-events` shows it.
 const DEFAULT_KEEP_EVENTS: u32 = DEFAULT_KEPT as u32;
 
 /// Bounds on the work that a master does for clients at once.
@@ -26,7 +26,7 @@ pub struct CallOptions {
     pub uploads: usize,
     /// Number of frontiers that are read.
     pub frontier_readers: usize,
-    /// Number of writes of each resource whose events are kept.
+    /// Number of writes of each resource and node whose events are kept.
     pub keep_events: usize,
     /// Bounds on the calls of each caller.
     pub limits: CallerLimits,
@@ -67,7 +67,7 @@ pub(super) struct CallArgs {
     /// Frontiers that are read at once, over all calls; further reads wait for their turn
     #[arg(long, value_name = "N", default_value_t = DEFAULT_FRONTIER_READERS, value_parser = clap::value_parser!(u32).range(2..=4_096))]
     frontier_readers: u32,
-    /// Writes of each resource whose events are kept, in 16 KiB, or in 320 bytes for each if that is more; the oldest go
+    /// Writes of each resource and node whose events are kept, in 16 KiB, or in 320 bytes for each if that is more; the oldest go
     #[arg(long, value_name = "N", default_value_t = DEFAULT_KEEP_EVENTS, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     keep_events: u32,
     /// Calls a second of each subject of an access token, or of each address that shows none; further ones are told to
