@@ -63,7 +63,7 @@ pub struct Folded {
     pub run: Run,
     /// Kind of the incidents.
     pub kind: EventKind,
-    /// What happened, and how often.
+    /// Texts of what happened, with their numbers.
     pub text: FoldedText,
 }
 

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use crawler_proto as proto;
 use futures::stream::{StreamExt as _, TryStreamExt as _};
-use proto::ResourceRequest;
 use proto::crawler_master_server::CrawlerMaster;
+use proto::{ResourceRequest, RestartRequest};
 use tonic::{Request, Response, Streaming};
 
 use super::answer::{Answer, Stream, answer, refused, stream};
@@ -47,10 +47,7 @@ impl CrawlerMaster for Master {
         answer(api.update_resource(&origin, spec)).await
     }
 
-    async fn restart_resource(
-        &self,
-        request: Request<proto::RestartRequest>,
-    ) -> Answer<proto::Resource> {
+    async fn restart_resource(&self, request: Request<RestartRequest>) -> Answer<proto::Resource> {
         let api = self.api(&request);
         let origin = origin(&request)?;
         let changes = convert::restart_request(request.into_inner()).map_err(refused)?;

@@ -1,4 +1,4 @@
-//! What happened to a resource or to nodes, as `crawler resource events` and `crawler node events` show it.
+//! Events of a resource or of nodes, as `crawler resource events` and `crawler node events` show them.
 
 use std::time::Duration;
 

@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn shards_are_counted_and_the_last_one_of_a_drained_worker_told() {
+    fn shards_are_counted_and_the_last_of_a_drained_worker_told() {
         let mut told = Checked::default();
         let worker = node(Role::Worker, 1);
         let with = |n, n_came, n_left, is_draining| SeenNode {

@@ -1,8 +1,8 @@
 //! Events of what has no transaction of a leader: a task of the leader that tells what becomes of nodes, and what workers
 //! alone know of crawls.
 //!
-//! What was told of a node is a record, which each event of this task changes in its own transaction. So a change is told
-//! once, whoever leads and whatever answer is lost. Two things are gone if they were not told in time: the last folded
+//! A record for each node holds what was told of it, and each event of this task changes it in its own transaction. So a
+//! change is told once, whoever leads and whatever answer is lost. Two things are gone if they were not told in time: the last folded
 //! events of a worker whose totals went with its lease, and how many shards came and left since the last minute of a leader
 //! that is gone.
 

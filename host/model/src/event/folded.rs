@@ -27,7 +27,7 @@ pub struct FoldedEvent {
     pub kind: EventKind,
     /// Number of times that it happened.
     pub times: u64,
-    /// What happened, and how often each, as far as it is told apart.
+    /// Texts of what happened, with their numbers, as far as they are told apart.
     pub why: GuestText,
 }
 
