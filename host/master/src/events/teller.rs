@@ -73,6 +73,9 @@ pub(crate) async fn tell(teller: Teller<'_>) {
 struct Nodes<'a> {
     teller: Teller<'a>,
     told: BTreeMap<NodeId, Versioned<ToldNode>>,
+    /// Nodes of which this version cannot read what was told, such as what a later version has written. Nothing is told of
+    /// them.
+    unreadable: BTreeSet<NodeId>,
     /// Registrations by their keys. `None` if the record does not decode: nothing is told of such a node.
     registered: BTreeMap<String, Option<Node>>,
     /// Assignments at the time when shards that came and left were told last.
@@ -92,6 +95,7 @@ impl Teller<'_> {
         let mut nodes = Nodes {
             teller: self,
             told: BTreeMap::new(),
+            unreadable: BTreeSet::new(),
             registered: registered.collect(),
             before: None,
         };
@@ -130,12 +134,15 @@ impl Teller<'_> {
 }
 
 impl Nodes<'_> {
-    /// Reads what was told of all nodes. A record that does not decode is told anew.
+    /// Reads what was told of all nodes.
     async fn read_told(&mut self) -> Result<(), StoreError> {
         let catalog = self.teller.catalog;
         let prefix = catalog.keys().told_nodes();
         let scan = catalog.scan::<ToldNode>(&prefix).await?;
         for error in &scan.broken {
+            if let StoreError::Record { key, .. } = error {
+                self.unreadable.extend(id_of(key));
+            }
             let error = telemetry::chain(error);
             tracing::error!(error, "what was told of a node does not decode");
         }
@@ -183,6 +190,9 @@ impl Nodes<'_> {
         shards: Option<SeenShards>,
     ) -> Result<(), StoreError> {
         for _try in 0..MAX_TRIES {
+            if self.unreadable.contains(id) {
+                return Ok(());
+            }
             let Some(node) = self.registration(id) else {
                 return Ok(());
             };
@@ -263,7 +273,7 @@ impl Nodes<'_> {
         }
         let new = (status.events.iter()).filter(|event| event.number > told.folded);
         let mut by_resource: BTreeMap<ResourceId, Vec<Event>> = BTreeMap::new();
-        let mut last = None;
+        let mut last: Option<u64> = None;
         for event in new.take(MAX_FOLDED) {
             last = last.max(Some(event.number));
             // That of a resource which was deleted since has no history any more.
@@ -342,9 +352,14 @@ impl Nodes<'_> {
                 Ok(true)
             }
             Outcome::Lost(_) | Outcome::Unknown => {
-                match catalog.read::<ToldNode>(&key).await? {
-                    Some(told) => drop(self.told.insert(id.clone(), told)),
-                    None => drop(self.told.remove(id)),
+                match catalog.read::<ToldNode>(&key).await {
+                    Ok(Some(told)) => drop(self.told.insert(id.clone(), told)),
+                    Ok(None) => drop(self.told.remove(id)),
+                    Err(StoreError::Record { .. }) => {
+                        self.told.remove(id);
+                        self.unreadable.insert(id.clone());
+                    }
+                    Err(error) => return Err(error),
                 }
                 Ok(false)
             }
@@ -356,7 +371,7 @@ impl Nodes<'_> {
     }
 }
 
-/// Returns the node that the key of a registration names.
+/// Returns the node that a key ends with.
 fn id_of(key: &str) -> Option<NodeId> {
     let (_role, id) = key.rsplit_once('/')?;
     id.parse().ok()

@@ -236,6 +236,20 @@ async fn what_a_worker_has_folded_is_told_once() {
     scope.stop(SOON).await;
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_node_that_a_later_version_knows_holds_up_no_other() {
+    let (bench, scope) = followed().await;
+    let key = bench.catalog().keys().told_node(&worker(1));
+    bench
+        .write(Txn::new().put(key.clone(), "of a later version"))
+        .await;
+    telling(&bench, until(&bench, "worker-2 joined")).await;
+    assert_eq!(words(&bench).await, ["worker-2 joined"]);
+    let left = bench.catalog().store().get(&key).await.unwrap().unwrap();
+    assert_eq!(left.value, "of a later version");
+    scope.stop(SOON).await;
+}
+
 /// A clock that is two days ahead.
 struct Later;
 
