@@ -107,14 +107,15 @@ impl HistoryFeed {
     async fn follow(&mut self) -> Result<(), Stop> {
         let store = Arc::clone(self.catalog.store());
         let prefix = self.catalog.keys().events();
+        // Of the last write, some records may not have come before an error. Those that have are sent again, under their ids.
         let mut missed = Missed {
-            after: self.last,
+            after: self.reached,
             by_write: BTreeMap::new(),
             has_more: false,
         };
         let revision = store.list_into(&prefix, &mut missed).await?;
         // Of what an older position has missed, the first events may have gone.
-        self.resync |= missed.has_more || self.last == Revision::default();
+        self.resync |= missed.has_more || self.reached == Revision::default();
         let mut watch = store.watch(&prefix, revision).await?;
         for entry in missed.by_write.into_values() {
             self.take(&entry).await?;
