@@ -2,7 +2,7 @@
 //! simply their value. The build generates the code from these tables, and the OpenAPI document is made of them.
 
 /// Messages that are written as JSON.
-pub const SHOWN: [&str; 50] = [
+pub const SHOWN: [&str; 51] = [
     "NodeSpec",
     "Resource",
     "ResourceSpec",
@@ -44,6 +44,7 @@ pub const SHOWN: [&str; 50] = [
     "DueTime",
     "ListRunsResponse",
     "RunSummary",
+    "RunsDiff",
     "IssueTokenResponse",
     "AccessToken",
     "ListTokensResponse",

@@ -6,7 +6,6 @@ use super::convert;
 use super::convert::crawl::{counts_message, line_message};
 use super::event_versions::EventVersions;
 use super::schedules::schedule_message;
-use crawler_master::control::RunsView;
 use crawler_master::control::events::ToldEvent;
 use crawler_master::control::items::PositionedItem;
 use crawler_master::control::resource_watch::{ResourceChange, ResourceEvent};
@@ -18,10 +17,13 @@ use crawler_model::event::EventCounts;
 use crawler_model::id::NodeId;
 use crawler_model::node::NodeEvent;
 use crawler_model::plugin::{Param, PluginRecord, Schema};
-use crawler_model::resource::{Phase, Resource, ShardState, Waits};
-use crawler_model::runs::EndedRun;
+use crawler_model::resource::{Resource, ShardState, Waits};
 use crawler_model::schedule::{ScheduleDecision, ScheduleOutcome, ScheduleView};
 use crawler_model::status::{ProcessTotals, WorkerStatus};
+
+mod runs;
+
+pub(super) use runs::{runs, runs_diff};
 
 /// Nanoseconds in a millisecond. The time of an addition is kept in nanoseconds, for clients of the original interface.
 const NANOS_PER_MILLI: u64 = 1_000_000;
@@ -302,48 +304,6 @@ fn due_time(decision: ScheduleDecision) -> proto::DueTime {
         outcome,
         run,
         reason,
-    }
-}
-
-/// Returns the runs of a resource, the latest first.
-pub(super) fn runs(view: RunsView) -> proto::ListRunsResponse {
-    let earlier = view.earlier.into_iter().rev().map(ended_run);
-    let present = [present_run(view.present)];
-    proto::ListRunsResponse {
-        runs: present.into_iter().chain(earlier).collect(),
-    }
-}
-
-fn present_run(view: ResourceView) -> proto::RunSummary {
-    let mut counts = Counts::default();
-    for shard in &view.shards {
-        counts.add(&shard.record.counts);
-    }
-    let is_over = matches!(view.phase, Phase::Finished | Phase::Failed(_));
-    proto::RunSummary {
-        run: view.resource.run.0,
-        started_at: view.resource.run_started_at.unwrap_or_default(),
-        ended_at: if is_over { counts.ended_at } else { 0 },
-        outcome: view.phase.as_str().to_lowercase(),
-        reason: view.phase.reason().to_owned(),
-        pages: counts.pages(),
-        items: counts.items,
-        dead: counts.dead,
-        bytes: counts.bytes,
-    }
-}
-
-fn ended_run(ended: EndedRun) -> proto::RunSummary {
-    proto::RunSummary {
-        run: ended.run.0,
-        started_at: ended.started_at,
-        ended_at: ended.ended_at,
-        outcome: ended.outcome.as_str().to_owned(),
-        reason: ended.outcome.reason().to_owned(),
-        pages: ended.pages,
-        items: ended.items,
-        dead: ended.dead,
-        bytes: ended.bytes,
     }
 }
 

@@ -72,7 +72,7 @@ fn change(change: ItemChange) -> proto::ItemChange {
     }
 }
 
-fn totals(totals: ChangeTotals) -> proto::ChangeTotals {
+pub(super) fn totals(totals: ChangeTotals) -> proto::ChangeTotals {
     proto::ChangeTotals {
         added: totals.added,
         changed: totals.changed,

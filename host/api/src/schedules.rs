@@ -8,6 +8,7 @@ use super::problem::Problem;
 use super::spec::invalid;
 use super::{Api, CALL_DEADLINE, answer};
 use crawler_master::ControlError;
+use crawler_model::id::Run;
 use crawler_model::schedule::{RawSchedule, ScheduleSpec};
 
 impl Api {
@@ -55,6 +56,26 @@ impl Api {
             Ok::<_, Problem>(self.control.runs(&name).await?)
         };
         Ok(answer::runs(
+            self.within(CALL_DEADLINE, Box::pin(call)).await?,
+        ))
+    }
+
+    /// Compares two runs of a resource.
+    pub(crate) async fn diff_runs(
+        &self,
+        request: proto::DiffRunsRequest,
+    ) -> Result<proto::RunsDiff, Problem> {
+        let call = async {
+            let proto::DiffRunsRequest {
+                name,
+                before,
+                after,
+            } = request;
+            let name = self.resource_name(&name)?;
+            let diff = self.control.diff_runs(&name, Run(before), Run(after));
+            Ok::<_, Problem>(diff.await?)
+        };
+        Ok(answer::runs_diff(
             self.within(CALL_DEADLINE, Box::pin(call)).await?,
         ))
     }

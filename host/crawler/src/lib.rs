@@ -140,7 +140,7 @@
 //! | events of a node, and what was told of it, in the store | the same bounds; one small record | the leader; a day after the node is gone | `--keep-events` | `events_of_a_node_go_a_day_after_it` |
 //! | events that only a worker knows, in its totals | 8 KiB, for an hour | the next event | none | `events_fit_in_the_record_of_totals`, `events_are_numbered_and_shown_for_an_hour` |
 //! | events that a worker folds, in memory | 4 096 kinds and runs of resources, a kilobyte each, and 256 hosts of each crawl; further ones are counted | the end of a span | none | `incidents_are_bounded_whatever_happens` |
-//! | runs that a resource remembers | 100, half a kilobyte each | the next run beyond; the deletion of the resource | none | `the_oldest_run_is_forgotten_when_there_are_too_many` |
+//! | runs that a resource remembers | 100, a kilobyte each as a rule, and 192 KiB together | the next run beyond; the deletion of the resource | none | `the_oldest_run_is_forgotten_when_there_are_too_many`, `runs_of_many_settings_and_reasons_have_a_bound` |
 //! | schedules | one record of a kilobyte for each resource | the deletion of the resource; a look at one whose resource is gone | none | `a_schedule_ends_with_its_resource` |
 //! | numbers of processes | one small record and lease each | an hour after the process was last there | none | `a_number_is_kept_while_its_process_runs_and_an_hour_longer` |
 //! | the history of etcd | twice 100 000 revisions | the leader, where it is that long, and every 10 minutes | `--keep-revisions`, `--compact-interval` | `the_history_is_short_however_much_is_written_between_two_looks` |

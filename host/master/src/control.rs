@@ -43,6 +43,7 @@ mod precondition;
 mod reads;
 pub mod resource_watch;
 mod resources;
+mod run_diff;
 mod run_history;
 mod runs;
 mod schedules;
@@ -52,6 +53,7 @@ pub use asked::Asked;
 pub use plugins::Push;
 pub use precondition::Precondition;
 pub use reads::ResourceQuery;
+pub use run_diff::{ChangesBetween, RunView, RunsDiff};
 pub use run_history::RunsView;
 pub(super) use schedules::{Looked, Seen};
 

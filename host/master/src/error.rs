@@ -52,6 +52,14 @@ pub enum ControlError {
         /// Number of its newest run.
         newest: Run,
     },
+    /// The run is over, and its numbers are not remembered.
+    #[error("run {run} of resource {name} is not remembered")]
+    RunForgotten {
+        /// Name of the resource.
+        name: ResourceName,
+        /// Number of the run.
+        run: Run,
+    },
     /// The items of the run were not compared with earlier ones, or the run is not among those whose changes are kept.
     #[error("there are no changes of run {run} of resource {name}")]
     NotCompared {

@@ -99,6 +99,20 @@ pub struct ChangeTotals {
     pub is_torn: bool,
 }
 
+impl ChangeTotals {
+    /// Adds the totals of a later run.
+    pub fn add(&mut self, later: &Self) {
+        self.added += later.added;
+        self.changed += later.changed;
+        self.unchanged += later.unchanged;
+        self.removed += later.removed;
+        self.repeated += later.repeated;
+        self.lacking_key += later.lacking_key;
+        self.is_complete &= later.is_complete;
+        self.is_torn |= later.is_torn;
+    }
+}
+
 /// Fields in which two items differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {

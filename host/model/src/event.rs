@@ -2,17 +2,15 @@
 //!
 //! Text in an event may come from callers, rules and sites: it is bounded, and escaped for terminals.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::crawl::{Counts, UnixMillis};
 use super::guest_text::GuestText;
 use super::id::{Generation, NodeId, Run, Shard};
+use super::named_settings::{differing, named_settings};
 use super::resource::ResourceSpec;
-use super::settings::SETTINGS;
 
 mod folded;
 mod kind;
@@ -171,43 +169,7 @@ fn dead_reasons(counts: &Counts) -> String {
 /// Returns the names of the settings in which two specs differ, as users write them, with commas in between. Values may be
 /// secret, such as those of params, and are not shown.
 pub fn changed_settings(before: &ResourceSpec, after: &ResourceSpec) -> String {
-    let [before, after] = [before, after]
-        .map(|spec| serde_json::to_value(spec).expect("a spec has text for keys in all its maps"));
-    let mut changed = Vec::new();
-    for group in keys(&before, &after) {
-        let (before, after) = (&before[&group], &after[&group]);
-        if before == after {
-            continue;
-        }
-        let prefix = match group.as_str() {
-            "params" => "param ",
-            "limits" => "limit ",
-            "labels" => "label ",
-            "crawl" | "placement" => "",
-            // It is a single setting.
-            _ => {
-                changed.push(group);
-                continue;
-            }
-        };
-        for key in keys(before, after) {
-            if before[&key] == after[&key] {
-                continue;
-            }
-            let setting = SETTINGS.iter().find(|setting| setting.field == key);
-            changed.push(match (group.as_str(), setting) {
-                ("crawl", Some(setting)) => setting.name.to_owned(),
-                _ => format!("{prefix}{key}"),
-            });
-        }
-    }
-    changed.join(", ")
-}
-
-/// Returns the keys of two objects. What is absent has none.
-fn keys(one: &Value, other: &Value) -> BTreeSet<String> {
-    let objects = [one, other].into_iter().filter_map(Value::as_object);
-    objects.flat_map(|object| object.keys().cloned()).collect()
+    differing(&named_settings(before), &named_settings(after)).join(", ")
 }
 
 fn is_empty(text: &GuestText) -> bool {
@@ -220,6 +182,8 @@ fn is_zero(n: &u64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::crawl::Done;
 
@@ -306,7 +270,7 @@ mod tests {
         after.plugin = "books@1.0.0".parse().unwrap();
         assert_eq!(
             changed_settings(&before, &after),
-            "delay, max-pages, label team, param key, weight, plugin"
+            "delay, label team, max-pages, param key, plugin, weight"
         );
     }
 }

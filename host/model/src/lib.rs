@@ -17,6 +17,7 @@ pub mod headers;
 pub mod id;
 pub mod label;
 pub mod links;
+mod named_settings;
 pub mod node;
 mod number;
 pub mod page;

@@ -68,6 +68,23 @@ fn http_cases() -> Vec<HttpCase> {
             r#"400 INVALID_ARGUMENT: setting cron takes five fields: minute, hour, day of the month, month and day of the week, such as 0 3 * * *, not "0 3 * *""#,
         ),
         get("GET /crawler/resource/shop/runs", &unknown),
+        get("GET /crawler/resource/shop/runs/diff?before=1&after=2", &unknown),
+        get(
+            "GET /crawler/resource/there/runs/diff?before=1&after=7",
+            "404 NOT_FOUND: resource there has no run 7: the newest is 1",
+        ),
+        invalid(
+            "GET /crawler/resource/there/runs/diff?after=1",
+            "field before is missing: it takes the earlier one of two runs",
+        ),
+        invalid(
+            "GET /crawler/resource/there/runs/diff?before=2&after=1",
+            "run 1 does not come after run 2; name the earlier one first",
+        ),
+        invalid(
+            "GET /crawler/resource/there/runs/diff?before=x&after=1",
+            r#"before takes a whole number above 0, not "x""#,
+        ),
         get(
             "GET /crawler/resource/there/schedule",
             "404 NOT_FOUND: resource there has no schedule | `crawler resource schedule there --every 1d` sets one",
@@ -211,6 +228,16 @@ async fn grpc_cases(server: &Server) -> Vec<(String, String)> {
     case(calls.resume_resource(named("shop")).await.err(), unknown);
     case(calls.get_schedule(named("shop")).await.err(), unknown);
     case(calls.list_runs(named("shop")).await.err(), unknown);
+    let diff = |name: &str, before: u64, after: u64| proto::DiffRunsRequest {
+        name: name.into(),
+        before,
+        after,
+    };
+    case(calls.diff_runs(diff("shop", 1, 2)).await.err(), unknown);
+    case(
+        calls.diff_runs(diff("there", 1, 1)).await.err(),
+        &invalid("run 1 does not come after run 1; name the earlier one first"),
+    );
     let set = proto::SetScheduleRequest {
         name: "there".to_owned(),
         spec: None,

@@ -225,4 +225,15 @@ fn unless_asked_otherwise_a_further_run_parses_every_page_anew() {
     assert_eq!(seen["/"], (Some("\"v1\"".to_owned()), 304));
     assert_eq!(seen["/dated"], (Some(DATE.to_owned()), 304));
     check_counts(&third, 3, 1, 4);
+    let diff = server.get("/crawler/resource/books/runs/diff?before=2&after=3");
+    let diff = diff.json();
+    assert_eq!(diff["settings"], json!(["unchanged"]), "{diff}");
+    assert_eq!(diff["before"]["outcomes"], json!({"parsed": 5}));
+    let outcomes = json!({"not-modified": 4, "parsed": 1});
+    assert_eq!(diff["after"]["outcomes"], outcomes);
+    let shown = server.ok(&["resource", "diff", "books", "2", "3"]);
+    assert!(
+        shown.contains("\nsettings that differ: unchanged\n"),
+        "{shown}"
+    );
 }

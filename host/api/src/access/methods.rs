@@ -50,6 +50,7 @@ pub(crate) const METHODS: [Method; 45] = {
         method("GetSchedule", Has(Read)),
         method("DeleteSchedule", Has(Operate)),
         method("ListRuns", Has(Read)),
+        method("DiffRuns", Has(Read)),
         method("ListResources", Has(Read)),
         method("ListNodes", AnyName(Read)),
         method("DrainNode", WholeCluster(Operate)),

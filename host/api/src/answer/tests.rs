@@ -13,6 +13,7 @@ use crate::frontier;
 use crawler_frontier::reader::ChangePage;
 use crawler_master::control::frontier::{HostCursor, HostsPage, UrlCursor, UrlsPage};
 use crawler_master::control::items::{ItemPosition, ItemsBefore};
+use crawler_master::control::{ChangesBetween, RunView, RunsDiff, RunsView};
 use crawler_master::explain::{Explanation, UrlStatus};
 use crawler_model::changes::{Change, ChangeTotals, ItemChange};
 use crawler_model::crawl::{Done, ItemKey, ItemRecord, Request};
@@ -27,7 +28,7 @@ use crawler_model::plugin::{Description, LimitOverrides, Param};
 use crawler_model::resource::{
     CrawlSettings, Owner, Phase, PinnedPlugin, PlacementSpec, Resource, ResourceSpec, ShardRecord,
 };
-use crawler_model::runs::{EndedRun, RunOutcome};
+use crawler_model::runs::{EndedRun, RunOutcome, RunSpec};
 use crawler_model::schedule::{RawSchedule, Schedule, ScheduleOutcome, ScheduleSpec, ScheduleView};
 use crawler_model::settings::examples;
 use crawler_model::statistics::{Kind, LostRoot, PlanMatches, RunStatistics, Statistics, TopHosts};
@@ -95,19 +96,38 @@ fn resources(found: &mut Answers) {
         items: 4,
         dead: 5,
         bytes: 6,
+        outcomes: texts(("parsed", 7)),
+        dead_by_reason: texts(("timeout", 8)),
+        spec: Some(RunSpec::of(&resource().resource)),
     };
     let failed = RunOutcome::Failed {
         reason: "text".into(),
     };
     let view = RunsView {
         present: empty_resource(),
-        earlier: vec![ended(1, failed), ended(2, RunOutcome::Stopped)],
+        spec: RunSpec::of(&empty_resource().resource),
+        earlier: vec![ended(1, failed.clone()), ended(2, RunOutcome::Stopped)],
     };
     let mut runs = runs(view);
     let present = runs.runs.remove(0);
     assert_eq!(present.run, empty_resource().resource.run.0);
     add(found, "runs", runs);
     add_bare::<proto::ListRunsResponse>(found, "runs, bare");
+    let diff = RunsDiff {
+        before: RunView::Ended(Box::new(ended(1, failed))),
+        after: RunView::Present(Box::new((
+            empty_resource(),
+            RunSpec::of(&empty_resource().resource),
+        ))),
+        settings: Some(vec!["delay".into()]),
+        changes: ChangesBetween {
+            totals: Some(change_totals()),
+            n_compared: 1,
+            n_uncompared: 2,
+        },
+    };
+    add(found, "runs diff", runs_diff(diff));
+    add_bare::<proto::RunsDiff>(found, "runs diff, bare");
     add(found, "schedule", super::schedule(schedule()));
     let view = ScheduleView {
         schedule: Schedule {
@@ -211,16 +231,7 @@ fn changes(found: &mut Answers) {
             change(Change::Removed, &[], r#"{"price": 1}"#, ""),
         ],
         next: Some(7),
-        totals: ChangeTotals {
-            added: 1,
-            changed: 2,
-            unchanged: 3,
-            removed: 4,
-            repeated: 5,
-            lacking_key: 6,
-            is_complete: true,
-            is_torn: false,
-        },
+        totals: change_totals(),
     };
     add(found, "changes", crate::changes::changes(page));
     add_bare::<proto::ListChangesResponse>(found, "changes, bare");
@@ -229,6 +240,19 @@ fn changes(found: &mut Answers) {
         ..Default::default()
     };
     found.insert("change, bare", json(&bare.changes));
+}
+
+fn change_totals() -> ChangeTotals {
+    ChangeTotals {
+        added: 1,
+        changed: 2,
+        unchanged: 3,
+        removed: 4,
+        repeated: 5,
+        lacking_key: 6,
+        is_complete: true,
+        is_torn: false,
+    }
 }
 
 fn nodes(found: &mut Answers) {

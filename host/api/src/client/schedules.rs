@@ -4,7 +4,7 @@ use crawler_proto as proto;
 
 use super::{CALL_DEADLINE, Client, ClientError};
 use crate::schedules::schedule_message;
-use crawler_model::id::ResourceName;
+use crawler_model::id::{ResourceName, Run};
 use crawler_model::schedule::ScheduleSpec;
 
 impl Client {
@@ -45,6 +45,25 @@ impl Client {
             async move { calls.list_runs(message).await }
         });
         Ok(answer.await?.runs)
+    }
+
+    /// Compares two runs of a resource.
+    pub async fn diff_runs(
+        &self,
+        name: &ResourceName,
+        before: Run,
+        after: Run,
+    ) -> Result<proto::RunsDiff, ClientError> {
+        let message = proto::DiffRunsRequest {
+            name: name.to_string(),
+            before: before.0,
+            after: after.0,
+        };
+        self.read(CALL_DEADLINE, |mut calls| {
+            let message = message.clone();
+            async move { calls.diff_runs(message).await }
+        })
+        .await
     }
 
     /// Returns the schedule of a resource.

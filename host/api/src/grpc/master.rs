@@ -94,6 +94,11 @@ impl CrawlerMaster for Master {
         answer(api.runs(&request.into_inner().name)).await
     }
 
+    async fn diff_runs(&self, request: Request<proto::DiffRunsRequest>) -> Answer<proto::RunsDiff> {
+        let api = self.api(&request);
+        answer(api.diff_runs(request.into_inner())).await
+    }
+
     async fn list_resources(
         &self,
         request: Request<proto::ListResourcesRequest>,

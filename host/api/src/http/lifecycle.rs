@@ -1,12 +1,14 @@
 //! The calls that decide whether a resource is crawled, and by whom.
 
 use axum::extract::Request;
-use crawler_proto::SetScheduleRequest;
+use crawler_proto::{DiffRunsRequest, SetScheduleRequest};
 use serde_json::json;
 
 use super::body;
 use super::params;
-use super::request::{Params, PathPart, flag, json_body, known, optional_body, origin, part};
+use super::request::{
+    Params, PathPart, flag, json_body, known, optional_body, origin, part, positive,
+};
 use super::response::{Answer, answer};
 use crate::Api;
 
@@ -33,6 +35,16 @@ async fn pause_or_resume(api: &Api, pause: bool, name: PathPart, request: Reques
 
 pub(super) async fn list_runs(api: Api, name: PathPart) -> Answer {
     answer(api.runs(&part(name)?).await)
+}
+
+pub(super) async fn diff_runs(api: Api, name: PathPart, params: Params) -> Answer {
+    let params = known(params, &params::DIFF)?;
+    let request = DiffRunsRequest {
+        name: part(name)?,
+        before: positive(&params, "before")?,
+        after: positive(&params, "after")?,
+    };
+    answer(api.diff_runs(request).await)
 }
 
 pub(super) async fn set_schedule(api: Api, name: PathPart, request: Request) -> Answer {

@@ -114,6 +114,17 @@ pub(super) const ITEMS: [QueryParam; 7] = [
 
 pub(super) const CHANGES: [QueryParam; 3] = [positive("run", "of this run"), PAGE_SIZE, PAGE_TOKEN];
 
+pub(super) const DIFF: [QueryParam; 2] = [
+    QueryParam {
+        is_required: true,
+        ..positive("before", "the earlier run")
+    },
+    QueryParam {
+        is_required: true,
+        ..positive("after", "the later run")
+    },
+];
+
 pub(super) const LOGS: [QueryParam; 1] = [flag("follow", "goes on until the crawl is over")];
 
 pub(super) const URLS: [QueryParam; 3] = [

@@ -12,6 +12,7 @@ use crawler_api::spec::SpecRequest;
 use crawler_master::control::Precondition;
 use crawler_model::id::{PluginRef, ResourceName};
 
+mod diff;
 mod events;
 mod get;
 mod hosts;
@@ -102,6 +103,11 @@ pub(super) enum ResourceCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
+    /// Compare two runs: numbers, plugin, settings, and how many items were added, changed and removed between them
+    #[command(
+        after_help = "The present run may be one of both. Items are counted if the resource compares them: --changes.\n\nExamples:\n  crawler resource diff books 6 7\n  crawler resource diff books 6 7 -o json"
+    )]
+    Diff(diff::DiffArgs),
     /// List what happened to a resource, in order: where it was placed and why, runs, pauses, changes and who made them
     #[command(
         after_help = "The latest events are kept. With -o json, each event is a line.\n\nExamples:\n  crawler resource events books\n  crawler resource events books --since 2h --follow\n  crawler resource events books -o json"
@@ -209,6 +215,7 @@ pub(super) async fn run(command: ResourceCommand, client: Client) -> anyhow::Res
             table::print_line(&resume(&client, &name).await?)?;
         }
         ResourceCommand::Runs { name, output } => runs::run(&client, &name, &output).await?,
+        ResourceCommand::Diff(args) => diff::run(&client, args).await?,
         ResourceCommand::Events(args) => events::run(&client, args).await?,
         ResourceCommand::Schedule(args) => schedule::run(&client, *args).await?,
         ResourceCommand::Delete { name, purge } => {

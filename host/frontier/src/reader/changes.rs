@@ -28,9 +28,7 @@ impl FrontierReader {
         max: usize,
         max_bytes: usize,
     ) -> Result<Option<ChangePage>, FrontierError> {
-        let key = keys::change_counts(run);
-        let counts: Option<records::ChangeCounts> = self.record(&key, "changes").await?;
-        let Some(counts) = counts else {
+        let Some(counts) = self.change_counts(run).await? else {
             return Ok(None);
         };
         let mut page = ChangePage {
@@ -62,5 +60,19 @@ impl FrontierReader {
         // The list may have lost its beginning to a sweep since its totals were read.
         let is_cut = page.changes.is_empty() && from < counts.next;
         Ok((!is_cut).then_some(page))
+    }
+
+    /// Returns the totals of the changes of a run. Returns `None` if its items were not compared, or its changes are not
+    /// kept any more.
+    pub async fn change_totals(&self, run: Run) -> Result<Option<ChangeTotals>, FrontierError> {
+        let counts = self.change_counts(run).await?;
+        Ok(counts.as_ref().map(ChangeTotals::from))
+    }
+
+    async fn change_counts(
+        &self,
+        run: Run,
+    ) -> Result<Option<records::ChangeCounts>, FrontierError> {
+        self.record(&keys::change_counts(run), "changes").await
     }
 }

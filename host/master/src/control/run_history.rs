@@ -9,7 +9,7 @@ use super::Control;
 use crate::{ControlError, ResourceView};
 use crawler_model::id::ResourceName;
 use crawler_model::resource::{Resource, ShardId, ShardRecord};
-use crawler_model::runs::{EndedRun, RunHistory};
+use crawler_model::runs::{EndedRun, RunHistory, RunSpec};
 use crawler_process::telemetry;
 use crawler_store::StoreError;
 use crawler_store::catalog::Versioned;
@@ -19,6 +19,8 @@ use crawler_store::catalog::Versioned;
 pub struct RunsView {
     /// The resource with the numbers of the present run.
     pub present: ResourceView,
+    /// Spec that the present run began with.
+    pub spec: RunSpec,
     /// Earlier runs that are remembered, the latest last.
     pub earlier: Vec<EndedRun>,
 }
@@ -27,10 +29,16 @@ impl Control {
     /// Returns the present run of a resource, and the last ones before it.
     pub async fn runs(&self, name: &ResourceName) -> Result<RunsView, ControlError> {
         let present = self.resource(name).await?;
-        let mut earlier = self.history(&present.resource).await?.runs;
+        let history = self.history(&present.resource).await?;
+        let spec = history.spec_of(&present.resource);
+        let mut earlier = history.runs;
         // A run that began between both reads has ended the present one.
         earlier.retain(|ended| ended.run < present.resource.run);
-        Ok(RunsView { present, earlier })
+        Ok(RunsView {
+            present,
+            spec,
+            earlier,
+        })
     }
 
     /// Returns the runs of a resource that are over once the present one is.
@@ -44,7 +52,8 @@ impl Control {
         let own = own.map(|(_, shard)| &shard.value);
         let now = self.parts.clock.unix_millis();
         let ended = EndedRun::of(resource.run, resource.run_started_at, own, now);
-        history.push(ended);
+        let spec = Some(history.spec_of(resource));
+        history.push(EndedRun { spec, ..ended });
         Ok(history)
     }
 

@@ -115,7 +115,8 @@ impl Control {
             ..present.value.clone()
         };
         let shards = self.whole_shards(&present.value).await?;
-        let history = self.history_with(&present.value, &shards).await?;
+        let mut history = self.history_with(&present.value, &shards).await?;
+        history.begin(&resource);
         let ended = history.runs.last();
         let stopped = ended.filter(|ended| ended.outcome == RunOutcome::Stopped);
         let stopped = stopped.map(|ended| Event {

@@ -36,6 +36,7 @@ impl ControlError {
             | ControlError::Plugin(PluginError::Refused { .. }) => Code::InvalidArgument,
             ControlError::NoResource { .. }
             | ControlError::NoRun { .. }
+            | ControlError::RunForgotten { .. }
             | ControlError::NoSchedule { .. }
             | ControlError::NoWorker { .. }
             | ControlError::NoNode { .. }
@@ -150,6 +151,9 @@ impl ControlError {
             }
             ControlError::NoFrontier { name } => {
                 format!("`crawler resource get {name}` shows what it waits for")
+            }
+            ControlError::RunForgotten { name, .. } => {
+                format!("`crawler resource runs {name}` lists those that are")
             }
             ControlError::NotCompared {
                 name,

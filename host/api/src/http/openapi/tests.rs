@@ -8,7 +8,7 @@ use crate::access::methods::METHODS;
 use crawler_testing::schema::SchemaCheck;
 
 /// Answers of `answers.json`, up to a comma in the name, and their messages.
-const ANSWERS: [(&str, &str); 21] = [
+const ANSWERS: [(&str, &str); 22] = [
     ("changes", "ListChangesResponse"),
     ("drained", "DrainNodeResponse"),
     ("explanation", "UrlExplanation"),
@@ -26,6 +26,7 @@ const ANSWERS: [(&str, &str); 21] = [
     ("resource", "Resource"),
     ("resources", "ListResourcesResponse"),
     ("runs", "ListRunsResponse"),
+    ("runs diff", "RunsDiff"),
     ("schedule", "Schedule"),
     ("statistics", "RunStatistics"),
     ("stats", "FrontierStats"),

@@ -270,5 +270,22 @@ pub(super) fn resources() -> Vec<Route> {
                 ..RouteDocs::default()
             },
         ),
+        Route::new(
+            Method::GET,
+            "/crawler/resource/{name}/runs/diff",
+            "DiffRuns",
+            lifecycle::diff_runs,
+            RouteDocs {
+                query: &params::DIFF,
+                gives: &[Content::Message("RunsDiff")],
+                answer: r#"[what differs between two runs](../guide/schedules.md#two-runs-compared): `{"before":…,"after":…,"settings":["delay"],"settings_known":true,"changes":…,"compared":1,"uncompared":0}`"#,
+                errors: &[
+                    (404, "there is no such resource, or a run is not remembered"),
+                    (412, "the frontier is damaged"),
+                    (503, "the storage does not answer"),
+                ],
+                ..RouteDocs::default()
+            },
+        ),
     ]
 }

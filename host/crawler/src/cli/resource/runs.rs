@@ -1,5 +1,6 @@
 //! `crawler resource runs`: the present run and those before it, each beside the one before.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use crawler_proto as proto;
@@ -57,32 +58,43 @@ fn rows(runs: &[proto::RunSummary]) -> Vec<[String; 8]> {
 }
 
 /// Formats a difference with its sign; none is `=`.
-fn difference(now: u64, before: u64) -> String {
-    match (now.checked_sub(before), before.checked_sub(now)) {
-        (Some(0), _) => "=".to_owned(),
-        (Some(more), _) => format!("+{more}"),
-        (None, less) => format!("-{}", less.unwrap_or_default()),
-    }
+pub(super) fn difference(now: u64, before: u64) -> String {
+    signed(now, before, |n| n.to_string())
 }
 
-/// Formats the time that a run took, in seconds; empty while it goes on, or if no answer came.
-fn took(run: &proto::RunSummary, before: Option<&proto::RunSummary>) -> String {
-    let seconds = |run: &proto::RunSummary| {
-        let is_known = run.started_at > 0 && run.ended_at > 0;
-        is_known.then(|| run.ended_at.saturating_sub(run.started_at) / 1_000)
+/// Formats the difference between two times in seconds, with its sign.
+pub(super) fn time_difference(now: u64, before: u64) -> String {
+    signed(now, before, time)
+}
+
+fn signed(now: u64, before: u64, format: impl Fn(u64) -> String) -> String {
+    let sign = match now.cmp(&before) {
+        Ordering::Equal => return "=".to_owned(),
+        Ordering::Greater => '+',
+        Ordering::Less => '-',
     };
-    let time = |seconds| humantime::format_duration(Duration::from_secs(seconds)).to_string();
+    format!("{sign}{}", format(now.abs_diff(before)))
+}
+
+/// Formats the time that a run took; empty while it goes on, or if no answer came.
+fn took(run: &proto::RunSummary, before: Option<&proto::RunSummary>) -> String {
     let Some(own) = seconds(run) else {
         return String::new();
     };
     match before.and_then(seconds) {
         None => time(own),
-        Some(other) if own == other => format!("{} (=)", time(own)),
-        Some(other) => {
-            let sign = if own > other { '+' } else { '-' };
-            format!("{} ({sign}{})", time(own), time(own.abs_diff(other)))
-        }
+        Some(other) => format!("{} ({})", time(own), time_difference(own, other)),
     }
+}
+
+/// Returns the seconds that a run took. `None` while it goes on, or if no answer came.
+pub(super) fn seconds(run: &proto::RunSummary) -> Option<u64> {
+    let is_known = run.started_at > 0 && run.ended_at > 0;
+    is_known.then(|| run.ended_at.saturating_sub(run.started_at) / 1_000)
+}
+
+pub(super) fn time(seconds: u64) -> String {
+    humantime::format_duration(Duration::from_secs(seconds)).to_string()
 }
 
 #[cfg(test)]

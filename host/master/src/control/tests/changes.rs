@@ -133,3 +133,60 @@ async fn a_run_that_was_not_compared_has_no_changes() {
         "there are no changes of run 1 of resource a",
     );
 }
+
+#[tokio::test]
+async fn two_runs_are_compared_with_the_changes_between() {
+    let bench = bench().await;
+    let resource = bench.add("a").await.unwrap().resource.id;
+    let name = "a".parse().unwrap();
+    crawl(&bench, resource, 1, 9, 3).await;
+    bench.restart("a").await.unwrap();
+    crawl(&bench, resource, 2, 9, 2).await;
+    let updated = bench.update("a", |spec| spec.crawl.max_pages = Some(7));
+    updated.await.unwrap();
+    bench.restart("a").await.unwrap();
+    let diff = |before, after| bench.control.diff_runs(&name, Run(before), Run(after));
+    for (before, after, settings, n_removed, n_compared, n_uncompared) in [
+        // The setting was changed in run 2, which had begun without it.
+        (1, 2, Vec::new(), Some(1), 1, 0),
+        // Nobody has opened the frontier in run 3.
+        (1, 3, vec!["max-pages".to_owned()], Some(1), 1, 1),
+        (2, 3, vec!["max-pages".to_owned()], None, 0, 1),
+    ] {
+        let found = diff(before, after).await.unwrap();
+        assert_eq!(found.settings, Some(settings), "{before} and {after}");
+        let changes = found.changes;
+        assert_eq!(changes.totals.map(|totals| totals.removed), n_removed);
+        let n = (changes.n_compared, changes.n_uncompared);
+        assert_eq!(n, (n_compared, n_uncompared), "{before} and {after}");
+    }
+    for (before, after, code, why) in [
+        (
+            2,
+            2,
+            Code::InvalidArgument,
+            "run 2 does not come after run 2; name the earlier one first",
+        ),
+        (
+            2,
+            9,
+            Code::NotFound,
+            "resource a has no run 9: the newest is 3",
+        ),
+        (
+            0,
+            2,
+            Code::InvalidArgument,
+            "field before is missing: it takes the earlier one of two runs",
+        ),
+    ] {
+        check_refused(diff(before, after).await, code, why);
+    }
+    let history = bench.catalog().keys().runs(resource);
+    bench.write(Txn::new().delete(history)).await;
+    check_refused(
+        diff(1, 3).await,
+        Code::NotFound,
+        "run 1 of resource a is not remembered",
+    );
+}
