@@ -102,6 +102,7 @@ impl Tree {
             resource: ResourceId(1),
             run: Run(1),
             run_started_at: 0,
+            plugin: None,
             params: Arc::default(),
             config: receiver,
             rules: Arc::new(self.clone()),

@@ -239,8 +239,8 @@ async fn answered(
             });
         }
     };
-    if let Some(known) = unchanged::condition(claim, &config.settings)
-        && page.status == 304
+    if page.status == 304
+        && let Some(known) = unchanged::condition(claim, &config.settings, shared.parsed_by(config))
         && page.redirects.is_empty()
     {
         let ended = Ended::Done(Done::NotModified);
@@ -288,7 +288,8 @@ async fn parse(
         false => None,
     };
     let content = || kept.map_or_else(|| ContentHash::of(&page.body), ContentHash::from);
-    let validators = is_page.then(|| Validators::of(page, content()));
+    let parsed_by = shared.parsed_by(config);
+    let validators = is_page.then(|| Validators::of(page, content(), parsed_by));
     if let Some(validators) = &validators
         && unchanged::is_as_known(claim, &config.settings, validators)
     {

@@ -16,7 +16,7 @@ use crawler_data::KeptFiles;
 use crawler_fetch::Fetch;
 use crawler_frontier::Frontier;
 use crawler_model::crawl::UnixMillis;
-use crawler_model::id::{ResourceId, Run};
+use crawler_model::id::{Digest, ResourceId, Run};
 use crawler_model::plugin::Limits;
 use crawler_model::resource::CrawlSettings;
 use crawler_plugin::Rules;
@@ -32,6 +32,9 @@ pub struct CrawlParts {
     pub run: Run,
     /// Time when the run began, the same for all shards: `root` sees it as the present moment.
     pub run_started_at: UnixMillis,
+    /// Digest of the plugin, by which pages are told apart that another one has parsed. If `None`, all pages are: none is
+    /// skipped because it is unchanged.
+    pub plugin: Option<Digest>,
     /// Parameters that are passed to the rules.
     pub params: Arc<BTreeMap<String, String>>,
     /// Settings that may change while the crawl runs.

@@ -55,6 +55,7 @@ pub async fn run_to(parts: CrawlParts, sinks: Vec<NamedSink>, stop: Cancellation
     let progress = Arc::new(Notify::new());
     let shared = Arc::new(Shared {
         cookies: Arc::new(CookieJar::open(kept.as_ref(), &seeds)),
+        parser: parts.plugin.map(|plugin| Parser::of(plugin, &parts.params)),
         plans: PlanNames::of(parts.rules.description()),
         n_ended: AtomicU64::new(counts.pages()),
         n_bytes: AtomicU64::new(counts.bytes),

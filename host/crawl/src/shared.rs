@@ -15,6 +15,7 @@ use crawler_fetch::throttle::Requester;
 use crawler_frontier::FrontierError;
 use crawler_model::crawl::UnixMillis;
 use crawler_model::number;
+use crawler_model::parsed_by::{ParsedBy, Parser};
 use crawler_model::plugin::Limits;
 use crawler_model::resource::{Cookies, CrawlSettings};
 use crawler_model::scope::{Bounds, GrowthBounds, RootHosts};
@@ -27,6 +28,8 @@ pub(super) struct Shared {
     /// Hosts of the root requests, as the scope needs them.
     pub(super) root_hosts: RootHosts,
     pub(super) cookies: Arc<CookieJar>,
+    /// Plugin and params by which pages are parsed. `None` if it is not known which plugin it is.
+    pub(super) parser: Option<Parser>,
     /// Names of the plans of the rules, in the order of their numbers.
     pub(super) plans: Vec<Arc<PlanNames>>,
     /// Signals that a page has ended, or the outbox has room, so that the loop looks again.
@@ -204,6 +207,12 @@ impl Shared {
             })
         };
         reads.iter().filter_map(named).collect()
+    }
+
+    /// Returns what pages are parsed by.
+    pub(super) fn parsed_by(&self, config: &CrawlConfig) -> Option<ParsedBy> {
+        let parser = self.parser.as_ref()?;
+        Some(parser.under(&config.settings, config.limits.body))
     }
 
     pub(super) fn call_config(&self, limits: Limits) -> CallConfig {

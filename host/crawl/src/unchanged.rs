@@ -4,17 +4,23 @@
 //! `unchanged` takes effect from the next run on when it is changed. With `skip` a server is asked for the
 //! page unless it is unchanged (`If-None-Match`, `If-Modified-Since`), and a body that came all the same is
 //! compared by its hash. An unchanged page ends as `not-modified`: no rule sees it, so it gives neither items
-//! nor links, not even to a rule that has changed meanwhile. No page is lost by the missing links, because
+//! nor links. A page that was parsed by another plugin, with other params, or under other settings of links is asked for
+//! and parsed as if nothing were known of it. No page is lost by the missing links, because
 //! with `skip` a new run fetches again all that the last one knew. That includes each failure that a rule has
 //! accepted, although no page may link to it any more, so a link checker needs `parse`.
 
 use crawler_frontier::Claim;
 use crawler_model::frontier::Validators;
+use crawler_model::parsed_by::ParsedBy;
 use crawler_model::resource::{CrawlSettings, Unchanged};
 
 /// Returns the validators to send, or `None` if the page is wanted in full.
-pub(super) fn condition<'a>(claim: &'a Claim, settings: &CrawlSettings) -> Option<&'a Validators> {
-    let known = known(claim, settings)?;
+pub(super) fn condition<'a>(
+    claim: &'a Claim,
+    settings: &CrawlSettings,
+    parsed_by: Option<ParsedBy>,
+) -> Option<&'a Validators> {
+    let known = known(claim, settings, parsed_by)?;
     let mut names = claim.request.headers.iter().map(|(name, _)| name);
     // A rule that sets a condition of its own gets the answer to that.
     let has_own = names.any(|name| {
@@ -26,17 +32,22 @@ pub(super) fn condition<'a>(claim: &'a Claim, settings: &CrawlSettings) -> Optio
 
 /// Returns true if a page that came in full is the one that the last run saw.
 pub(super) fn is_as_known(claim: &Claim, settings: &CrawlSettings, page: &Validators) -> bool {
-    let known = known(claim, settings).and_then(|known| known.content);
+    let known = known(claim, settings, page.parsed_by).and_then(|known| known.content);
     known.is_some() && known == page.content
 }
 
 /// Returns the validators of a page that may end without its rule. A page that a rule asks to see again never
 /// does.
-fn known<'a>(claim: &'a Claim, settings: &CrawlSettings) -> Option<&'a Validators> {
+fn known<'a>(
+    claim: &'a Claim,
+    settings: &CrawlSettings,
+    parsed_by: Option<ParsedBy>,
+) -> Option<&'a Validators> {
     let request = &claim.request;
     let may_be_skipped =
         settings.unchanged() == Unchanged::Skip && request.method == "GET" && !request.reload;
-    claim.validators.as_deref().filter(|_| may_be_skipped)
+    let known = claim.validators.as_deref().filter(|_| may_be_skipped)?;
+    (known.parsed_by.is_some() && known.parsed_by == parsed_by).then_some(known)
 }
 
 #[cfg(test)]
@@ -45,19 +56,20 @@ mod tests {
     use crawler_model::crawl::Request;
     use crawler_model::frontier::ContentHash;
 
+    const PARSED_BY: ParsedBy = ParsedBy([7; 16]);
+
     fn seen() -> Validators {
         Validators {
             etag: Some("\"v1\"".into()),
             last_modified: None,
             content: Some(ContentHash::of(b"body")),
+            parsed_by: Some(PARSED_BY),
         }
     }
 
-    /// Checks if a condition is sent, and if the same content is recognised.
-    #[track_caller]
-    fn check(change: impl FnOnce(&mut Claim, &mut CrawlSettings), sent: bool, known: bool) {
+    fn seen_claim() -> Claim {
         let request = Request::get("http://a.test/".parse().unwrap(), "page");
-        let mut claim = Claim {
+        Claim {
             depth: 0,
             attempt: 1,
             visit: 0,
@@ -67,14 +79,23 @@ mod tests {
             validators: Some(Box::new(seen())),
             host: crawler_frontier::HostStanding::default(),
             request,
-        };
+        }
+    }
+
+    /// Checks if a condition is sent, and if the same content is recognised.
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Claim, &mut CrawlSettings), sent: bool, known: bool) {
+        let mut claim = seen_claim();
         let mut settings = CrawlSettings {
             unchanged: Some(Unchanged::Skip),
             ..CrawlSettings::default()
         };
         change(&mut claim, &mut settings);
-        let found = condition(&claim, &settings).is_some();
-        let nothing = Validators::default();
+        let found = condition(&claim, &settings, Some(PARSED_BY)).is_some();
+        let nothing = Validators {
+            parsed_by: Some(PARSED_BY),
+            ..Validators::default()
+        };
         assert!(!is_as_known(&claim, &settings, &nothing));
         assert_eq!(
             (found, is_as_known(&claim, &settings, &seen())),
@@ -127,5 +148,16 @@ mod tests {
             true,
             false,
         );
+        for parsed_by in [None, Some(ParsedBy([8; 16]))] {
+            let by_another = Validators {
+                parsed_by,
+                ..seen()
+            };
+            check(
+                |claim, _| claim.validators = Some(Box::new(by_another)),
+                false,
+                false,
+            );
+        }
     }
 }

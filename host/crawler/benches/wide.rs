@@ -208,6 +208,7 @@ impl Wide {
             resource: ResourceId(1),
             run: Run(1),
             run_started_at: 0,
+            plugin: None,
             params: Arc::default(),
             config,
             rules: rules.clone(),

@@ -80,6 +80,7 @@ fn validators() -> Validators {
         etag: Some("\"e\"".into()),
         last_modified: Some("Thu, 01 Jan 1970 00:00:00 GMT".into()),
         content: Some(ContentHash([7; 16])),
+        ..Validators::default()
     }
 }
 

@@ -167,6 +167,9 @@ pub(super) struct ValidatorsRecord {
     pub(super) last_modified: Option<String>,
     #[prost(bytes = "bytes", optional, tag = "3")]
     pub(super) content: Option<Bytes>,
+    /// Hash of the plugin, params and settings that the page was parsed by.
+    #[prost(bytes = "bytes", optional, tag = "4")]
+    pub(super) parsed_by: Option<Bytes>,
 }
 
 /// A URL that is ready or in flight.

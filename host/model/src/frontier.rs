@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use super::crawl::{Counts, Done, Page, Request, UnixMillis};
 use super::id::{Digest, Run, Shard};
+use super::parsed_by::ParsedBy;
 
 /// State of a URL in its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -277,16 +278,18 @@ pub struct Validators {
     pub last_modified: Option<String>,
     /// Hash of the body.
     pub content: Option<ContentHash>,
+    /// Plugin, params and settings that the page was parsed by. `None` in records from before the field existed.
+    pub parsed_by: Option<ParsedBy>,
 }
 
 /// Largest number of bytes of an `etag` or a `last-modified`; a longer one is not kept.
 pub const VALIDATOR_MAX: usize = 1 << 10;
 
 impl Validators {
-    /// Returns the validators of a page as it was received, with the hash of its body. Headers that cannot be sent
-    /// back are not kept, nor are those of a page that redirects led to: they belong to another URL than the requested
-    /// one.
-    pub fn of(page: &Page, content: ContentHash) -> Self {
+    /// Returns the validators of a page as it was received, with the hash of its body and what parses it. Headers that
+    /// cannot be sent back are not kept, nor are those of a page that redirects led to: they belong to another URL than the
+    /// requested one.
+    pub fn of(page: &Page, content: ContentHash, parsed_by: Option<ParsedBy>) -> Self {
         let header = |name| {
             let value = page.header(name).filter(|_| page.redirects.is_empty())?;
             let can_be_sent = !value.is_empty()
@@ -298,6 +301,7 @@ impl Validators {
             etag: header("etag"),
             last_modified: header("last-modified"),
             content: Some(content),
+            parsed_by,
         }
     }
 
@@ -361,7 +365,7 @@ mod tests {
             },
             record: FetchRecord::default(),
         };
-        let validators = Validators::of(&page, ContentHash::of(&page.body));
+        let validators = Validators::of(&page, ContentHash::of(&page.body), None);
         assert_eq!(validators.etag.as_deref(), kept);
         assert_eq!(validators.content, Some(ContentHash::of(b"body")));
         assert_eq!(validators.make_a_condition(), kept.is_some());

@@ -21,6 +21,7 @@ mod named_settings;
 pub mod node;
 mod number;
 pub mod page;
+pub mod parsed_by;
 pub mod pattern;
 pub mod placement;
 pub mod plugin;

@@ -212,6 +212,7 @@ impl Assigned {
             resource: self.resource.id,
             run: self.resource.run,
             run_started_at: self.run_started_at(),
+            plugin: self.resource.pinned.as_ref().map(|pinned| pinned.digest),
             params: Arc::new(self.resource.spec.params.clone()),
             config: self.config.clone(),
             rules,

@@ -205,6 +205,24 @@ fn f25_pages_that_have_not_changed_are_neither_sent_nor_parsed_again_where_that_
 }
 
 #[test]
+fn pages_are_parsed_anew_once_links_are_followed_otherwise() {
+    let web = site();
+    let server = Server::with_puppet();
+    server.add("books", &web.url("/"), &["--unchanged=skip"]);
+    server.finished("books");
+    server.ok(&["resource", "update", "books", "--scope=other.example"]);
+    let (second, seen) = run_again(&server, &web);
+    assert_eq!(
+        seen,
+        expected(&[&FIRST[..], &[("/late", None, 200)]].concat())
+    );
+    check_counts(&second, 2, 5, 0);
+    let (third, seen) = run_again(&server, &web);
+    assert_eq!(seen["/"], (Some("\"v1\"".to_owned()), 304));
+    check_counts(&third, 3, 1, 4);
+}
+
+#[test]
 fn unless_asked_otherwise_a_further_run_parses_every_page_anew() {
     let web = site();
     let server = Server::with_puppet();

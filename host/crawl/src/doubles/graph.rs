@@ -23,7 +23,7 @@ use crawler_frontier::Frontier;
 use crawler_frontier::memory::{MemoryFrontier, MemorySettings};
 use crawler_model::crawl::{Item, ItemRecord, Page, PageContext, Request};
 use crawler_model::frontier::DelaySource;
-use crawler_model::id::{ResourceId, Run};
+use crawler_model::id::{Digest, ResourceId, Run};
 use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::CrawlSettings;
 use crawler_plugin::{CallConfig, CallOutput, CallReport, Rules};
@@ -182,6 +182,7 @@ pub(crate) fn parts(
         resource: ResourceId(1),
         run: Run(1),
         run_started_at: 0,
+        plugin: Some(Digest::of(b"plugin")),
         params: Arc::default(),
         config: watch::channel(CrawlConfig { limits, settings }).1,
         rules: Arc::new(Graph::default()),

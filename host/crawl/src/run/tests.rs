@@ -28,7 +28,7 @@ use crawler_model::crawl::{
     Counts, Item, ItemRecord, Kill, NO_RULE, Page, PageContext, Request, RuleError, UnixMillis,
 };
 use crawler_model::frontier::{DelaySource, Validators};
-use crawler_model::id::{ResourceId, Run};
+use crawler_model::id::{Digest, ResourceId, Run};
 use crawler_model::plugin::{Description, Limits};
 use crawler_model::resource::{CrawlSettings, Robots};
 use crawler_model::settings::SinkName;

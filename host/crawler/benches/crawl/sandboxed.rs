@@ -66,6 +66,7 @@ impl Crawler {
             resource: ResourceId(1),
             run: Run(1),
             run_started_at: 0,
+            plugin: None,
             params: Arc::new(BTreeMap::from([("start".to_owned(), start.to_string())])),
             config,
             rules: self.rules.clone(),

@@ -164,6 +164,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         resource: ResourceId(0),
         run: Run(1),
         run_started_at,
+        plugin: None,
         params: Arc::new(options.params.clone()),
         config: receiver,
         rules,

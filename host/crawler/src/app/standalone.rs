@@ -260,6 +260,7 @@ async fn crawl_once(
         resource: id,
         run,
         run_started_at: now,
+        plugin: Some(*digest),
         params: Arc::new(spec.params.clone()),
         config: receiver,
         rules: rules.clone(),

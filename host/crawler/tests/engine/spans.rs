@@ -134,6 +134,7 @@ async fn crawl_one_page() -> String {
         resource: ResourceId(7),
         run: Run(3),
         run_started_at: 0,
+        plugin: None,
         params: call.params,
         config: receiver,
         rules: plugin().await,

@@ -10,6 +10,7 @@ use crawler_model::accept_status::AcceptStatus;
 use crawler_model::crawl::{Done, Request, UnixMillis};
 use crawler_model::frontier::{ContentHash, DelaySource, HostState, Validators};
 use crawler_model::id::Run;
+use crawler_model::parsed_by::ParsedBy;
 
 impl Host {
     /// Returns true if this run has, or had, a URL of the host. The record may also exist for its clock
@@ -161,10 +162,12 @@ impl RequestRecord {
 impl From<&Validators> for ValidatorsRecord {
     fn from(validators: &Validators) -> Self {
         let content = validators.content.as_ref();
+        let parsed_by = validators.parsed_by.as_ref();
         Self {
             etag: validators.etag.clone(),
             last_modified: validators.last_modified.clone(),
             content: content.map(|hash| Bytes::copy_from_slice(&hash.0)),
+            parsed_by: parsed_by.map(|hash| Bytes::copy_from_slice(&hash.0)),
         }
     }
 }
@@ -172,10 +175,12 @@ impl From<&Validators> for ValidatorsRecord {
 impl From<ValidatorsRecord> for Validators {
     fn from(record: ValidatorsRecord) -> Self {
         let content = record.content.and_then(|bytes| bytes[..].try_into().ok());
+        let parsed_by = record.parsed_by.and_then(|bytes| bytes[..].try_into().ok());
         Self {
             etag: record.etag,
             last_modified: record.last_modified,
             content: content.map(ContentHash),
+            parsed_by: parsed_by.map(ParsedBy),
         }
     }
 }

@@ -345,6 +345,11 @@ pub(super) fn description() -> Description {
     }
 }
 
+/// Returns the digest of the plugin of all crawls here.
+pub(super) fn plugin() -> Digest {
+    Digest::of(b"links")
+}
+
 /// Returns the parts of a crawl of the only shard of a resource.
 pub(super) fn parts(
     frontier: Arc<dyn Frontier>,
@@ -361,6 +366,7 @@ pub(super) fn parts(
         resource: ResourceId(1),
         run: Run(1),
         run_started_at: 0,
+        plugin: Some(plugin()),
         params: Arc::default(),
         config: watch::channel(config).1,
         rules,

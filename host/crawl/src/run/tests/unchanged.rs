@@ -2,6 +2,7 @@
 
 use super::*;
 use crawler_model::frontier::ContentHash;
+use crawler_model::parsed_by::{ParsedBy, Parser};
 use crawler_model::resource::Unchanged;
 
 fn known(etag: Option<&str>, body: &[u8]) -> Validators {
@@ -9,7 +10,14 @@ fn known(etag: Option<&str>, body: &[u8]) -> Validators {
         etag: etag.map(str::to_owned),
         last_modified: None,
         content: Some(ContentHash::of(body)),
+        parsed_by: Some(parsed_by()),
     }
+}
+
+/// Returns what the pages of these crawls are parsed by.
+fn parsed_by() -> ParsedBy {
+    let parser = Parser::of(plugin(), &BTreeMap::new());
+    parser.under(&CrawlSettings::default(), Limits::default().body)
 }
 
 struct Recrawl {
@@ -72,6 +80,21 @@ async fn a_page_that_has_changed_is_parsed_and_known_by_what_it_is_now() {
     assert_eq!(recrawl.suspects, ["/etag"]);
     let left = known(Some("v1"), b"body");
     assert_eq!(recrawl.left, [("/etag".to_owned(), Some(left))]);
+}
+
+#[tokio::test]
+async fn a_page_that_another_plugin_has_parsed_is_parsed_anew() {
+    let now = known(Some("v1"), b"body");
+    for parsed_by in [None, Some(ParsedBy([7; 16]))] {
+        let before = Validators {
+            parsed_by,
+            ..now.clone()
+        };
+        let recrawl = recrawl("/etag", Unchanged::Skip, Some(before)).await;
+        assert_eq!(recrawl.ended.conditions, [None]);
+        assert_eq!((recrawl.ended.n_items, recrawl.ended.counts.parsed), (1, 1));
+        assert_eq!(recrawl.left, [("/etag".to_owned(), Some(now.clone()))]);
+    }
 }
 
 #[tokio::test]

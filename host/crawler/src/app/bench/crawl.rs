@@ -109,6 +109,7 @@ pub(super) async fn crawl(
         resource: RESOURCE,
         run: RUN,
         run_started_at: clock.unix_millis(),
+        plugin: None,
         params: Arc::new(params),
         config,
         rules,
