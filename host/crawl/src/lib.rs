@@ -11,6 +11,7 @@
 //! archived    the archive of requests and answers
 //! request     the request for a page
 //! unchanged   pages that are as the last run saw them
+//! revisit     pages that are not due again
 //! changes     the end of a run whose items are compared with earlier ones
 //! verdict     pure: what becomes of an answer, of links, of a rule's errors
 //! termination whether a crawl may end for the time being
@@ -55,6 +56,7 @@ pub mod peers;
 pub mod permit;
 pub mod put_back;
 mod request;
+mod revisit;
 mod roots;
 mod run;
 mod shared;

@@ -15,7 +15,7 @@ use super::parts::CrawlConfig;
 use super::shared::Shared;
 use super::slot::SlotGuard;
 use crawler_frontier::{Claim, Commit, Ended, FrontierError, HostUpdate, PageResult};
-use crawler_model::crawl::UnixMillis;
+use crawler_model::crawl::{Done, UnixMillis};
 use crawler_model::scope::Refusal;
 use crawler_model::settings::CrawlSettings;
 use crawler_process::stage::Stage;
@@ -38,7 +38,12 @@ pub(super) async fn attempt(
         &answered_at,
     ));
     let caught = until_stop(attempt, &stop).await;
-    if let Ok(Err(NotCounted::NotNow(HostUpdate::NotBefore(_) | HostUpdate::Unready))) = &caught {
+    let is_asked = match &caught {
+        Ok(Err(NotCounted::NotNow(HostUpdate::NotBefore(_) | HostUpdate::Unready))) => false,
+        Ok(Ok(result)) => result.ended != Ended::Done(Done::NotDue),
+        Ok(Err(_)) | Err(_) => true,
+    };
+    if !is_asked {
         shared.parts.pacing.take_back(start);
     }
     end(&shared, &config, claim, caught, answered_at.into_inner()).await;
@@ -46,7 +51,7 @@ pub(super) async fn attempt(
 }
 
 /// Finds out what must be known before the pages of a claim's host are fetched, and puts the claim back with
-/// that. If the host is given up, so is the page.
+/// that. If the host is given up, so is the page, unless it is not due.
 pub(super) async fn prepare(
     shared: Arc<Shared>,
     slot: SlotGuard,
@@ -55,15 +60,17 @@ pub(super) async fn prepare(
 ) {
     let config = shared.config();
     let answered_at = AtomicU64::new(0);
-    let caught = match claim.host.given_up.clone() {
-        Some(reason) => {
+    let not_due = page_result::not_due(&shared, &claim, &config, &answered_at);
+    let caught = match (not_due, claim.host.given_up.clone()) {
+        (Some(not_due), _) => Ok(Ok(not_due)),
+        (None, Some(reason)) => {
             answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
             Ok(Ok(PageResult {
                 detail: format!("{} cannot be reached", claim.request.host()),
                 ..PageResult::new(Ended::Dead { reason }, 0)
             }))
         }
-        None => {
+        (None, None) => {
             let prepare = Box::pin(page_result::prepare(
                 &shared,
                 &slot,
@@ -137,8 +144,11 @@ async fn end(
         refuse_links(shared, &config.settings, &mut result);
     }
     let has_items = !result.items.is_empty();
-    // A page that was given up with its host was not requested.
-    let is_over = !matches!(result.ended, Ended::Retry { .. }) && claim.host.given_up.is_none();
+    // A page that was given up with its host, or that is not due, was not requested.
+    let is_over = !matches!(
+        result.ended,
+        Ended::Retry { .. } | Ended::Done(Done::NotDue)
+    ) && claim.host.given_up.is_none();
     let n_bytes = result.bytes;
     let commit = Commit {
         claim,

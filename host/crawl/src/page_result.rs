@@ -10,6 +10,7 @@ use super::log::note_logs;
 use super::parts::CrawlConfig;
 use super::permit::while_given;
 use super::request::fetch_request;
+use super::revisit;
 use super::shared::Shared;
 use super::slot::SlotGuard;
 use super::suspect::call_recorded;
@@ -102,6 +103,9 @@ pub(super) async fn fetch_and_parse(
         };
         return Ok(PageResult::new(ended, 0));
     }
+    if let Some(not_due) = not_due(shared, claim, config, answered_at) {
+        return Ok(not_due);
+    }
     if let Some(refused) = kept::refused(shared, claim, &config.settings) {
         answered_at.store(shared.parts.clock.unix_millis(), Ordering::Relaxed);
         return Ok(refused);
@@ -153,6 +157,22 @@ fn note_answer(shared: &Shared, claim: &Claim, delay_by: DelaySource) {
         true => incidents.host_in_trouble(&claim.request.host()),
         false => incidents.host_answers(|| claim.request.host()),
     }
+}
+
+/// Returns the end of a page that is not due yet. It is known by then that its host is not asked.
+pub(super) fn not_due(
+    shared: &Shared,
+    claim: &Claim,
+    config: &CrawlConfig,
+    answered_at: &AtomicU64,
+) -> Option<PageResult> {
+    let now = shared.parts.clock.unix_millis();
+    let parsed_by = || shared.parsed_by(config);
+    let not_due = revisit::not_due(claim, &config.settings, parsed_by, now);
+    if not_due.is_some() {
+        answered_at.store(now, Ordering::Relaxed);
+    }
+    not_due
 }
 
 /// Returns the result of a request without an answer.
@@ -245,7 +265,9 @@ async fn answered(
     {
         let ended = Ended::Done(Done::NotModified);
         let mut result = PageResult::new(ended, fetched.host_ready_at);
-        result.validators = Some(known.clone());
+        let now = shared.parts.clock.unix_millis();
+        let known = revisit::visited(claim, &config.settings, known.clone(), now);
+        result.validators = Some(known);
         result.observed.status = page.status;
         return Ok(result);
     }
@@ -289,7 +311,13 @@ async fn parse(
     };
     let content = || kept.map_or_else(|| ContentHash::of(&page.body), ContentHash::from);
     let parsed_by = shared.parsed_by(config);
-    let validators = is_page.then(|| Validators::of(page, content(), parsed_by));
+    let validators = is_page.then(|| {
+        let (validators, now) = (
+            Validators::of(page, content(), parsed_by),
+            shared.parts.clock.unix_millis(),
+        );
+        revisit::visited(claim, &config.settings, validators, now)
+    });
     if let Some(validators) = &validators
         && unchanged::is_as_known(claim, &config.settings, validators)
     {

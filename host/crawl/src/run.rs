@@ -57,7 +57,7 @@ pub async fn run_to(parts: CrawlParts, sinks: Vec<NamedSink>, stop: Cancellation
         cookies: Arc::new(CookieJar::open(kept.as_ref(), &seeds)),
         parser: parts.plugin.map(|plugin| Parser::of(plugin, &parts.params)),
         plans: PlanNames::of(parts.rules.description()),
-        n_ended: AtomicU64::new(counts.pages()),
+        n_ended: AtomicU64::new(counts.due_pages()),
         n_bytes: AtomicU64::new(counts.bytes),
         n_kept_bytes: AtomicU64::new(counts.kept_bytes),
         logged_kept: Once::new(),

@@ -38,7 +38,7 @@ pub(super) struct Shared {
     pub(super) items: Notify,
     /// True while the crawl can do nothing until its items are delivered.
     pub(super) waits_for_delivery: AtomicBool,
-    /// Number of pages that came to an end in this run.
+    /// Number of pages that came to an end in this run, without those that were not due.
     pub(super) n_ended: AtomicU64,
     /// Size in bytes of all bodies in this run.
     pub(super) n_bytes: AtomicU64,

@@ -38,7 +38,7 @@ pub(super) fn is_as_known(claim: &Claim, settings: &CrawlSettings, page: &Valida
 
 /// Returns the validators of a page that may end without its rule. A page that a rule asks to see again never
 /// does.
-fn known<'a>(
+pub(super) fn known<'a>(
     claim: &'a Claim,
     settings: &CrawlSettings,
     parsed_by: Option<ParsedBy>,

@@ -20,6 +20,7 @@
 //! | what happened to a resource or a node | `operate/events.md` | [`crawler_master::events`], [`crawler_model::event`] |
 //! | calls to others when a resource changes | `operate/webhooks.md` | [`crawler_master::webhooks`], [`crawler_api::webhooks`] |
 //! | runs that begin by themselves | `guide/schedules.md` | [`crawler_model::schedule`], [`crawler_master::control`] |
+//! | pages that a run passes over | `guide/revisits.md` | [`crawler_model::visit`], [`crawler_model::parsed_by`], [`crawler_crawl`] |
 //! | items compared from run to run | `guide/changes.md` | [`crawler_model::changes`], [`crawler_frontier::ItemComparison`], [`crawler_crawl`] |
 //! | sinks of items, and what each gets | `guide/sinks.md`, `guide/file-sinks.md`, `guide/sql.md` | [`crawler_sink`], [`crawler_file_sink`], [`crawler_sql_sink`], [`crawler_frontier::ItemOutbox`], [`crawler_crawl::backlog`] |
 //! | the page that browsers show | `guide/page.md` | [`crawler_api::http`] |

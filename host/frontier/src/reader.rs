@@ -327,14 +327,14 @@ impl FrontierReader {
     /// Decodes the state of a URL. Returns `None` if the URL has not ended in this run.
     fn done(&self, value: &[u8]) -> Result<Option<UrlEntry>, FrontierError> {
         let state: records::State = self.decode(value, "state")?;
-        if state.run != self.run.0 || state.stage().done().is_none() {
+        if state.run != self.run.0 || state.done().is_none() {
             return Ok(None);
         }
         self.of_state(state).map(Some)
     }
 
     fn of_state(&self, state: records::State) -> Result<UrlEntry, FrontierError> {
-        let done = state.stage().done();
+        let done = state.done();
         let (Some(done), Some(request)) = (done, state.request) else {
             return Err(self.damaged("a state that ended has no request".to_owned()));
         };

@@ -170,6 +170,12 @@ pub(super) struct ValidatorsRecord {
     /// Hash of the plugin, params and settings that the page was parsed by.
     #[prost(bytes = "bytes", optional, tag = "4")]
     pub(super) parsed_by: Option<Bytes>,
+    /// Time of the last answer of its server; 0 if it is not known.
+    #[prost(uint64, tag = "5")]
+    pub(super) visited_at: u64,
+    /// Milliseconds from that time to the next visit.
+    #[prost(uint64, tag = "6")]
+    pub(super) interval: u64,
 }
 
 /// A URL that is ready or in flight.
@@ -240,6 +246,9 @@ pub(super) struct State {
     pub(super) request: Option<RequestRecord>,
     #[prost(message, optional, tag = "12")]
     pub(super) validators: Option<ValidatorsRecord>,
+    /// True if the page was not due. Its stage is `NotModified`, which earlier versions know.
+    #[prost(bool, tag = "13")]
+    pub(super) is_not_due: bool,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -259,6 +259,7 @@ impl Control {
         spec.crawl.check().map_err(invalid("crawl"))?;
         spec.check_labels().map_err(invalid("labels"))?;
         spec.check_changes().map_err(invalid("crawl.changes"))?;
+        spec.check_revisit().map_err(invalid("crawl.revisit_ms"))?;
         let (max_pages, shards) = (spec.crawl.max_pages(), spec.placement.shards);
         if max_pages < u64::from(shards) {
             let why =

@@ -19,7 +19,7 @@ pub const LOST_ROOTS: &str = "every root request was given up";
 pub struct Counts {
     /// Pages that a rule has parsed.
     pub parsed: u64,
-    /// Pages done in another way: skipped, not modified, redirected, duplicate, gone, denied.
+    /// Pages done in another way: skipped, not modified, not due, redirected, duplicate, gone, denied.
     pub other_done: u64,
     /// Pages of `other_done` by their outcome, as [`Done::as_str`] names it. Pages that ended before outcomes
     /// were kept are missing.
@@ -52,6 +52,13 @@ impl Counts {
     /// Pages that came to an end.
     pub fn pages(&self) -> u64 {
         self.parsed + self.other_done + self.dead
+    }
+
+    /// Pages that came to an end without those that are not due yet: the setting `max-pages` is about them.
+    pub fn due_pages(&self) -> u64 {
+        let not_due = self.outcomes.get(Done::NotDue.as_str());
+        self.pages()
+            .saturating_sub(not_due.copied().unwrap_or_default())
     }
 
     /// Counts a page that is done.
@@ -130,7 +137,8 @@ impl Counts {
     /// not keep may have been.
     pub fn has_no_page(&self) -> bool {
         let are_outcomes_known = self.outcomes.values().sum::<u64>() == self.other_done;
-        let has_unchanged = self.outcomes.contains_key(Done::NotModified.as_str());
+        let known = [Done::NotModified, Done::NotDue].map(Done::as_str);
+        let has_unchanged = known.iter().any(|done| self.outcomes.contains_key(*done));
         self.parsed == 0 && are_outcomes_known && !has_unchanged
     }
 
@@ -192,6 +200,16 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_are_not_due_use_up_no_limit() {
+        let mut counts = Counts::default();
+        for done in [Done::Parsed, Done::NotDue, Done::NotDue] {
+            counts.end_done(done);
+        }
+        counts.end_dead("timeout");
+        assert_eq!((counts.pages(), counts.due_pages()), (4, 2));
+    }
+
+    #[test]
     fn the_rate_is_that_of_all_shards_together() {
         let mut counts = Counts::default();
         assert_eq!(counts.rate(), None);
@@ -231,6 +249,7 @@ mod tests {
         check_roots(&[Ok(Done::Parsed)], false, false);
         check_roots(&[Ok(Done::Parsed), Err("timeout")], false, false);
         check_roots(&[Ok(Done::NotModified), Err("timeout")], false, false);
+        check_roots(&[Ok(Done::NotDue), Err("timeout")], false, false);
         check_roots(&[Ok(Done::Gone)], true, false);
         check_roots(&[Ok(Done::Redirected)], true, false);
         check_roots(&[Err("timeout"), Ok(Done::Gone)], true, false);

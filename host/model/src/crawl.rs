@@ -368,6 +368,8 @@ pub enum Done {
     Skipped,
     /// The page has not changed since an earlier run; no rule has read it again.
     NotModified,
+    /// The page was parsed by an earlier run, and is not due again; its server was not asked.
+    NotDue,
     /// The page redirected to another host; the target is a request of its own.
     Redirected,
     /// The page redirected to a page that is already done.
@@ -385,6 +387,7 @@ impl Done {
             Done::Parsed => "parsed",
             Done::Skipped => "skipped",
             Done::NotModified => "not-modified",
+            Done::NotDue => "not-due",
             Done::Redirected => "redirected",
             Done::Duplicate => "duplicate",
             Done::Gone => "gone",

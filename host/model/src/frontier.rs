@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::crawl::{Counts, Done, Page, Request, UnixMillis};
 use super::id::{Digest, Run, Shard};
 use super::parsed_by::ParsedBy;
+use super::visit::Visit;
 
 /// State of a URL in its run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -280,6 +281,8 @@ pub struct Validators {
     pub content: Option<ContentHash>,
     /// Plugin, params and settings that the page was parsed by. `None` in records from before the field existed.
     pub parsed_by: Option<ParsedBy>,
+    /// Last visit of the page. `None` in records from before the field existed.
+    pub visit: Option<Visit>,
 }
 
 /// Largest number of bytes of an `etag` or a `last-modified`; a longer one is not kept.
@@ -302,6 +305,7 @@ impl Validators {
             last_modified: header("last-modified"),
             content: Some(content),
             parsed_by,
+            visit: None,
         }
     }
 

@@ -37,5 +37,6 @@ pub mod suffix;
 pub mod suggest;
 mod text;
 mod time;
+pub mod visit;
 
 pub use number::number;

@@ -1,6 +1,7 @@
 //! Resources: named crawls, their shards, and the phase that follows from both.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +87,32 @@ impl ResourceSpec {
         };
         let setting = "changes";
         Err(SettingError { setting, why })
+    }
+
+    /// Refuses times between visits that could not be kept: only with `skip` are pages known that no page of a run
+    /// leads to.
+    pub fn check_revisit(&self) -> Result<(), SettingError> {
+        let (min, max) = (self.crawl.revisit(), self.crawl.revisit_max());
+        let refused = |setting, why: String| Err(SettingError { setting, why });
+        if max > Duration::ZERO && max < min {
+            let [min, max] = [min, max].map(humantime::format_duration);
+            let why = format!(
+                "is {max}, and setting revisit is {min}; set it to {min} or longer, or to 0"
+            );
+            return refused("revisit-max", why);
+        }
+        if max > Duration::ZERO && min == Duration::ZERO {
+            let why = "is set, and setting revisit is not; set revisit to the shortest time, or revisit-max to 0";
+            return refused("revisit-max", why.to_owned());
+        }
+        if min > Duration::ZERO && self.crawl.unchanged() == Unchanged::Parse {
+            let min = humantime::format_duration(min);
+            let why = format!(
+                "is {min}, and setting unchanged is parse: pages that only a page leads to that is not due would be lost; set unchanged to skip, or revisit to 0"
+            );
+            return refused("revisit", why);
+        }
+        Ok(())
     }
 }
 
@@ -397,6 +424,41 @@ mod tests {
             Unchanged::Skip,
             "setting changes is 30, and setting unchanged is skip: items of skipped pages would be told as removed; \
              set unchanged to parse, or changes to 0",
+        );
+    }
+
+    #[test]
+    fn impossible_times_between_visits_are_refused() {
+        let check = |revisit: u64, max: u64, unchanged: Unchanged, refusal: &str| {
+            let spec = r#"{"name":"books","plugin":"books"}"#;
+            let mut spec: ResourceSpec = serde_json::from_str(spec).unwrap();
+            spec.crawl.revisit_ms = Some(revisit);
+            spec.crawl.revisit_max_ms = Some(max);
+            spec.crawl.unchanged = Some(unchanged);
+            let found = spec.check_revisit().map_err(|e| e.to_string());
+            assert_eq!(found.err().unwrap_or_default(), refusal);
+        };
+        check(0, 0, Unchanged::Parse, "");
+        check(1_000, 0, Unchanged::Skip, "");
+        check(1_000, 1_000, Unchanged::Skip, "");
+        check(
+            2_000,
+            1_000,
+            Unchanged::Skip,
+            "setting revisit-max is 1s, and setting revisit is 2s; set it to 2s or longer, or to 0",
+        );
+        check(
+            0,
+            1_000,
+            Unchanged::Skip,
+            "setting revisit-max is set, and setting revisit is not; set revisit to the shortest time, or revisit-max to 0",
+        );
+        check(
+            1_000,
+            0,
+            Unchanged::Parse,
+            "setting revisit is 1s, and setting unchanged is parse: pages that only a page leads to that is not due would \
+             be lost; set unchanged to skip, or revisit to 0",
         );
     }
 

@@ -34,7 +34,7 @@ use setting::Field;
 pub use setting::{Applies, Fallback, Kind, Setting, Value};
 use sinks::MAX_SINKS;
 pub use sinks::{SinkName, SinkNames};
-use table::DAY;
+use table::{DAY, YEAR};
 pub use table::{
     DEFAULT_CONCURRENCY, DEFAULT_DELAY, DEFAULT_MAX_ATTEMPTS, DEFAULT_MAX_CRAWL_DELAY,
     DEFAULT_MAX_URL_LENGTH, MAX_DELAY,
@@ -158,6 +158,10 @@ mod tests {
             "setting max-crawl-delay is longer than a day",
         );
         check(
+            |s| s.revisit_ms = Some(366 * DAY + 1),
+            "setting revisit is longer than 366 days",
+        );
+        check(
             |s| s.user_agents = vec![Agent::Honest; 65],
             "setting user-agent has 65 entries; at most 64 are allowed",
         );
@@ -228,7 +232,11 @@ mod tests {
         let words = |name| Setting::named(name).unwrap().default.to_string();
         for setting in SETTINGS {
             if let (Kind::Time, range) = (setting.kind, &setting.range) {
-                assert_eq!(Duration::from_millis(*range.end()), MAX_DELAY);
+                let max = match setting.name {
+                    "revisit" | "revisit-max" => Duration::from_millis(YEAR),
+                    _ => MAX_DELAY,
+                };
+                assert_eq!(Duration::from_millis(*range.end()), max);
             }
         }
         let delay = humantime::format_duration(DEFAULT_DELAY);

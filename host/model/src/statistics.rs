@@ -249,7 +249,10 @@ impl Statistics {
         self.lost_roots.retain(|root| root.request != request);
         let target = observed.refused_target.as_ref();
         let end = match end {
-            End::Retry | End::Done(Done::Parsed | Done::NotModified | Done::Duplicate) => return,
+            End::Retry
+            | End::Done(Done::Parsed | Done::NotModified | Done::NotDue | Done::Duplicate) => {
+                return;
+            }
             // Its target is followed and tells more.
             End::Done(Done::Redirected) if target.is_none() => return,
             End::Done(done) => done.as_str(),

@@ -91,6 +91,11 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
             format!("2: invalid value '5' for '--max-retry-wait <TIME>': write a time like 250ms or 1s{USAGE}"),
         ),
         ("run a.wasm --max-crawl-delay 2d", "1: setting max-crawl-delay is longer than a day".into()),
+        ("run a.wasm --revisit 500d", "1: setting revisit is longer than 366 days".into()),
+        (
+            "run a.wasm --revisit 1d",
+            "1: --revisit has no meaning for `crawler run`, which knows no pages of earlier runs | leave it out, or crawl with `crawler up`".into(),
+        ),
         (
             "run a.wasm --robots bend",
             format!("2: invalid value 'bend' for '--robots <obey|ignore>': takes obey or ignore, not \"bend\"{USAGE}"),

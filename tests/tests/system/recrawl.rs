@@ -223,6 +223,29 @@ fn pages_are_parsed_anew_once_links_are_followed_otherwise() {
 }
 
 #[test]
+fn pages_that_are_not_due_are_not_asked_for_and_not_lost() {
+    let web = site();
+    let server = Server::with_puppet();
+    let settings = ["--unchanged=skip", "--revisit=1h", "--max-pages=4"];
+    server.add("books", &web.url("/"), &settings);
+    server.finished("books");
+    let (second, seen) = run_again(&server, &web);
+    assert_eq!(seen, expected(&[]));
+    check_counts(&second, 2, 0, 4);
+    assert_eq!(second["counts"]["outcomes"], json!({"not-due": 4}));
+    let why = server.ok(&["frontier", "why", "books", web.url("/dated").as_str()]);
+    assert!(why.starts_with("done: not-due at 20"), "{why}");
+
+    // They are known as before once they are due.
+    let update = ["resource", "update", "books", "--revisit=0s"];
+    server.ok(&[&update[..], &["--max-pages=9"]].concat());
+    let (third, seen) = run_again(&server, &web);
+    assert_eq!(seen["/"], (Some("\"v1\"".to_owned()), 304));
+    assert_eq!(seen["/news"], (Some("\"n1\"".to_owned()), 200));
+    check_counts(&third, 3, 2, 3);
+}
+
+#[test]
 fn unless_asked_otherwise_a_further_run_parses_every_page_anew() {
     let web = site();
     let server = Server::with_puppet();

@@ -115,6 +115,13 @@ pub(super) fn checked(options: &RunOptions) -> anyhow::Result<Limits> {
         )
         .into());
     }
+    if !options.crawl.revisit().is_zero() || !options.crawl.revisit_max().is_zero() {
+        return Err(Failure::new(
+            "--revisit has no meaning for `crawler run`, which knows no pages of earlier runs",
+            "leave it out, or crawl with `crawler up`",
+        )
+        .into());
+    }
     Ok(limits)
 }
 

@@ -71,6 +71,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     for spec in &config.resources {
         sinks::check_names(spec, &config.sinks)?;
         check_changes(spec)?;
+        spec.check_revisit()?;
     }
     let profiles = TaskScope::new();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);

@@ -35,7 +35,7 @@ pub fn check_all_roots(found: &RunStatistics) -> Result<(), Unmet> {
 
 /// True if a root request may have given no page, as far as counts tell: they do not tell root requests from others.
 pub(super) fn may_have_lost_a_root(counts: &Counts) -> bool {
-    let pages = [Done::NotModified, Done::Duplicate];
+    let pages = [Done::NotModified, Done::NotDue, Done::Duplicate];
     let pages = pages.map(|done| counts.outcomes.get(done.as_str()));
     let n_pages: u64 = pages.into_iter().flatten().sum();
     counts.dead > 0 || counts.other_done > n_pages
@@ -114,7 +114,12 @@ mod tests {
     #[test]
     fn counts_tell_if_a_root_request_may_be_lost() {
         let mut counts = Counts::default();
-        for done in [Done::Parsed, Done::NotModified, Done::Duplicate] {
+        for done in [
+            Done::Parsed,
+            Done::NotModified,
+            Done::NotDue,
+            Done::Duplicate,
+        ] {
             counts.end_done(done);
         }
         assert!(!may_have_lost_a_root(&counts));

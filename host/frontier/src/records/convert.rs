@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Header, Host, RequestRecord, Stage, Trouble, ValidatorsRecord};
+use super::{Header, Host, RequestRecord, Stage, State, Trouble, ValidatorsRecord};
 use crate::workbench::{self, Cursor, HostHealth, QueuePosition};
 use crawler_model::accept_status::AcceptStatus;
 use crawler_model::crawl::{Done, Request, UnixMillis};
 use crawler_model::frontier::{ContentHash, DelaySource, HostState, Validators};
 use crawler_model::id::Run;
 use crawler_model::parsed_by::ParsedBy;
+use crawler_model::visit::Visit;
 
 impl Host {
     /// Returns true if this run has, or had, a URL of the host. The record may also exist for its clock
@@ -168,6 +169,8 @@ impl From<&Validators> for ValidatorsRecord {
             last_modified: validators.last_modified.clone(),
             content: content.map(|hash| Bytes::copy_from_slice(&hash.0)),
             parsed_by: parsed_by.map(|hash| Bytes::copy_from_slice(&hash.0)),
+            visited_at: validators.visit.map_or(0, |visit| visit.at),
+            interval: validators.visit.map_or(0, |visit| visit.interval_ms),
         }
     }
 }
@@ -181,6 +184,10 @@ impl From<ValidatorsRecord> for Validators {
             last_modified: record.last_modified,
             content: content.map(ContentHash),
             parsed_by: parsed_by.map(ParsedBy),
+            visit: (record.visited_at > 0).then_some(Visit {
+                at: record.visited_at,
+                interval_ms: record.interval,
+            }),
         }
     }
 }
@@ -190,7 +197,7 @@ impl From<Done> for Stage {
         match done {
             Done::Parsed => Stage::Parsed,
             Done::Skipped => Stage::Skipped,
-            Done::NotModified => Stage::NotModified,
+            Done::NotModified | Done::NotDue => Stage::NotModified,
             Done::Redirected => Stage::Redirected,
             Done::Duplicate => Stage::Duplicate,
             Done::Gone => Stage::Gone,
@@ -200,8 +207,8 @@ impl From<Done> for Stage {
 }
 
 impl Stage {
-    /// Returns how a URL ended, or `None` if it is due or dead.
-    pub(crate) fn done(self) -> Option<Done> {
+    /// Returns how a URL ended, as far as the stage tells, or `None` if it is due or dead.
+    fn done(self) -> Option<Done> {
         match self {
             Stage::Due | Stage::Dead => None,
             Stage::Parsed => Some(Done::Parsed),
@@ -211,6 +218,16 @@ impl Stage {
             Stage::Duplicate => Some(Done::Duplicate),
             Stage::Gone => Some(Done::Gone),
             Stage::Denied => Some(Done::Denied),
+        }
+    }
+}
+
+impl State {
+    /// Returns how the URL ended, or `None` if it is due or dead.
+    pub(crate) fn done(&self) -> Option<Done> {
+        match self.stage().done() {
+            Some(Done::NotModified) if self.is_not_due => Some(Done::NotDue),
+            done => done,
         }
     }
 }

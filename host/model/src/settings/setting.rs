@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::CrawlSettings;
 use super::error::SettingError;
+use super::table::DAY;
 use crate::plugin::format_bytes;
 
 /// Setting of a crawl, apart from its value.
@@ -132,8 +133,8 @@ impl Setting {
                 Kind::U32 | Kind::U64 | Kind::Bytes => {
                     format!("is {n}; at most {max} are allowed")
                 }
-                // The longest time is the same for all settings.
-                Kind::Time => "is longer than a day".to_owned(),
+                Kind::Time if *max == DAY => "is longer than a day".to_owned(),
+                Kind::Time => format!("is longer than {} days", max / DAY),
                 Kind::Text | Kind::Texts | Kind::List => {
                     format!("has {n} entries; at most {max} are allowed")
                 }

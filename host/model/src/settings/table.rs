@@ -47,8 +47,10 @@ pub const DEFAULT_MAX_URL_LENGTH: u32 = 2_048;
 pub const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 /// Longest delay that a setting may ask for: all crawls of a host keep the longest that one asks for.
 pub const MAX_DELAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// The same in milliseconds: no setting that is a time is longer.
+/// The same in milliseconds: no setting that is a time within a run is longer.
 pub(super) const DAY: u64 = MAX_DELAY.as_millis() as u64;
+/// Longest time between two visits of a page, in milliseconds.
+pub(super) const YEAR: u64 = 366 * DAY;
 
 /// Hands all rows to the macro `$callback`.
 #[macro_export]
@@ -337,6 +339,24 @@ macro_rules! crawl_settings {
                 applies: Pages,
                 help: "What is done with a page that is as the last run saw it: parse it all the same, or skip it with its items and links",
                 book: "`skip`: a new run does not parse pages again that are as the last run saw them, by the answer 304 or by a hash of the body. All are parsed once more after a change of plugin version, params, `--limit body`, `--scope`, `--max-depth`, `--max-url-length` or `--max-segment-repeats`",
+            }
+            revisit_ms: time(revisit, Duration::ZERO) {
+                name: "revisit",
+                takes: "TIME",
+                range: 0..=YEAR,
+                example: &["20h"],
+                applies: Pages,
+                help: "Time after which a run asks again for a page that an earlier run has parsed; needs --unchanged skip",
+                book: "time after which a run asks again for a page that an earlier run has parsed, at most 366 days; until then the page is passed over as `not-due` ([Revisits](../guide/revisits.md)). 0: every run asks for every page. For `--unchanged skip`",
+            }
+            revisit_max_ms: time(revisit_max, Duration::ZERO) {
+                name: "revisit-max",
+                takes: "TIME",
+                range: 0..=YEAR,
+                example: &["30d"],
+                applies: Pages,
+                help: "Longest such time: it grows by a half, from --revisit to this, when a page has not changed, and is halved when it has",
+                book: "longest such time: that of a page grows by a half whenever the page has not changed, and is halved whenever it has, within `--revisit` and this. 0: it stays",
             }
             // The rows of a run are at most as many as its items and those of the run before.
             changes: u32(0) {

@@ -44,7 +44,7 @@ fn why_finished(counts: &Counts, settings: &CrawlSettings) -> String {
         1 => "1 URL is left".to_owned(),
         n => format!("{n} URLs are left"),
     };
-    if counts.pages() >= max_pages {
+    if counts.due_pages() >= max_pages {
         return format!("--max-pages {max_pages} is reached, and {left}");
     }
     match counts.bytes >= max_bytes {

@@ -4,6 +4,7 @@ use super::*;
 use crawler_model::frontier::ContentHash;
 use crawler_model::parsed_by::{ParsedBy, Parser};
 use crawler_model::resource::Unchanged;
+use crawler_model::visit::Visit;
 
 fn known(etag: Option<&str>, body: &[u8]) -> Validators {
     Validators {
@@ -11,6 +12,7 @@ fn known(etag: Option<&str>, body: &[u8]) -> Validators {
         last_modified: None,
         content: Some(ContentHash::of(body)),
         parsed_by: Some(parsed_by()),
+        visit: None,
     }
 }
 
@@ -39,11 +41,63 @@ async fn recrawl(root: &'static str, unchanged: Unchanged, known: Option<Validat
     let stop = CancellationToken::new();
     let ended = crawl_on(frontier.clone(), &[root], settings, Kept::default(), stop).await;
     assert_eq!(ended.end, CrawlEnd::Finished);
+    let mut left = frontier.left.lock().unwrap().clone();
+    for validators in left.iter_mut().filter_map(|(_, left)| left.as_mut()) {
+        let visit = validators.visit.take();
+        assert!(visit.is_some_and(|visit| visit.interval_ms == 0));
+    }
     Recrawl {
         ended,
         suspects: frontier.suspects.lock().unwrap().clone(),
-        left: frontier.left.lock().unwrap().clone(),
+        left,
     }
+}
+
+/// Crawls some root requests that are known from a visit a second ago, one page in a run at most.
+async fn revisit(roots: &[&'static str], revisit_ms: u64) -> (Ended, Vec<Option<Validators>>) {
+    let seen = Validators {
+        visit: Some(Visit {
+            at: SystemClock.unix_millis() - 1_000,
+            interval_ms: 0,
+        }),
+        ..known(Some("v1"), b"body")
+    };
+    let frontier = Arc::new(FaultyFrontier {
+        known: Some(seen),
+        ..FaultyFrontier::default()
+    });
+    let settings = CrawlSettings {
+        unchanged: Some(Unchanged::Skip),
+        revisit_ms: Some(revisit_ms),
+        max_pages: Some(1),
+        rate: Some("1/h".parse().unwrap()),
+        ..CrawlSettings::default()
+    };
+    let stop = CancellationToken::new();
+    let ended = crawl_on(frontier.clone(), roots, settings, Kept::default(), stop).await;
+    assert_eq!(ended.end, CrawlEnd::Finished);
+    let left = frontier.left.lock().unwrap().clone();
+    (ended, left.into_iter().map(|(_, left)| left).collect())
+}
+
+#[tokio::test]
+async fn pages_that_are_not_due_are_passed_over_without_a_request() {
+    let (ended, left) = revisit(&["/etag", "/a", "/b"], 3_600_000).await;
+    assert_eq!(ended.asked, Vec::<String>::new());
+    assert_eq!(ended.counts.outcomes["not-due"], 3);
+    let is_limited = ended.log.iter().any(|line| line.contains("--max-pages"));
+    assert!(!is_limited, "{:?}", ended.log);
+    // They keep the time of their last visit.
+    assert!(left.iter().all(|left| left == &left[0] && left.is_some()));
+}
+
+#[tokio::test]
+async fn a_page_that_is_due_is_asked_for_and_visited() {
+    let (ended, left) = revisit(&["/etag"], 500).await;
+    assert_eq!(ended.asked, ["/etag"]);
+    assert_eq!(ended.counts.outcomes["not-modified"], 1);
+    let visit = left[0].as_ref().and_then(|left| left.visit).unwrap();
+    assert!(visit.at > SystemClock.unix_millis() - 60_000 && visit.interval_ms == 500);
 }
 
 #[tokio::test]

@@ -98,14 +98,18 @@ impl State {
             plugin: page.plugin,
             request: None,
             validators: None,
+            is_not_due: false,
         };
         match commit.result.ended {
             Ended::Done(done) => {
                 state.stage = Stage::from(done) as i32;
+                state.is_not_due = done == Done::NotDue;
                 state.request = Some((&claim.request).into());
                 state.validators = match (&commit.result.validators, &claim.validators) {
                     (Some(validators), _) => Some(validators.into()),
-                    (None, Some(earlier)) if done == Done::NotModified => Some((&**earlier).into()),
+                    (None, Some(earlier)) if matches!(done, Done::NotModified | Done::NotDue) => {
+                        Some((&**earlier).into())
+                    }
                     (None, _) => None,
                 };
                 self.counts.due -= 1;

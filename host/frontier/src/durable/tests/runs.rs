@@ -2,6 +2,11 @@
 
 use super::*;
 use crate::keys;
+use crate::reader::FrontierReader;
+use crawler_model::crawl::Done;
+use crawler_model::frontier::{ContentHash, UrlState, Validators};
+use crawler_model::parsed_by::ParsedBy;
+use crawler_model::visit::Visit;
 
 #[tokio::test]
 async fn a_new_run_begins_anew_and_what_the_last_left_goes() {
@@ -229,4 +234,59 @@ async fn a_url_that_an_earlier_run_left_due_is_reloaded_where_redirects_led_to_i
     commit.result.requests = vec![link];
     frontier.commit(commit).await.unwrap();
     assert_eq!(crawl(&frontier).await, ["/b"]);
+}
+
+#[tokio::test]
+async fn a_page_that_is_not_due_keeps_its_visit_over_runs() {
+    let objects = Arc::new(InMemory::new());
+    let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
+    frontier.seed(urls(&["1"])).await.unwrap();
+    let known = Validators {
+        content: Some(ContentHash::of(b"body")),
+        parsed_by: Some(ParsedBy([7; 16])),
+        visit: Some(Visit {
+            at: 5,
+            interval_ms: 6,
+        }),
+        ..Validators::default()
+    };
+    let mut commit = parsed(ready(take(&frontier, 0, 1).await));
+    let request = commit.claim.request.clone();
+    commit.result.validators = Some(known.clone());
+    frontier.commit(commit).await.unwrap();
+    frontier.close().await.unwrap();
+    for run in 2..4 {
+        let frontiers = frontiers_in(&objects, settings());
+        let open_options = OpenOptions {
+            carry: Some(Run(1)),
+            ..open_options(&frontiers, run).await
+        };
+        let frontier: Arc<dyn Frontier> = Arc::new(frontiers.open(open_options).await.unwrap());
+        // No root request leads to the page.
+        frontier.seed(urls(&["other"])).await.unwrap();
+        let mut found = Vec::new();
+        loop {
+            match take(&frontier, 0, 1).await {
+                Take::Ready(claim) if claim.request == request => {
+                    found.push(claim.validators.as_deref().cloned());
+                    let not_due = Ended::Done(Done::NotDue);
+                    frontier.commit(commit_of(claim, not_due)).await.unwrap();
+                }
+                Take::Ready(claim) => {
+                    frontier.commit(parsed(claim)).await.unwrap();
+                }
+                Take::Blocked => frontier.take_changed().await,
+                Take::Empty => break,
+                Take::WaitUntil(at) => panic!("{at}"),
+            }
+        }
+        assert_eq!(found, [Some(known.clone())], "run {run}");
+        assert_eq!(frontier.counts().outcomes["not-due"], 1);
+        frontier.close().await.unwrap();
+        let reader = FrontierReader::open(objects.clone(), shard()).await;
+        let reader = reader.unwrap().expect("it is there");
+        let entry = reader.find(&request).await.unwrap().expect("it is stored");
+        assert_eq!(entry.state, UrlState::Done(Done::NotDue), "run {run}");
+        reader.close().await;
+    }
 }

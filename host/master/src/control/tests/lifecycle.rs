@@ -280,6 +280,9 @@ async fn an_update_takes_another_version_of_the_plugin_and_refuses_what_needs_a_
         .await;
     let expected = "setting changes is 30, and the resource has 4 shards, which do not know each other's items; set --shards 1, or set changes to 0";
     check_refused(changes, Code::InvalidArgument, expected);
+    let revisit = bench.update("a", |spec| spec.crawl.revisit_ms = Some(3_600_000));
+    let expected = "setting revisit is 1h, and setting unchanged is parse: pages that only a page leads to that is not due would be lost; set unchanged to skip, or revisit to 0";
+    check_refused(revisit.await, Code::InvalidArgument, expected);
     let shards = bench.update("a", |spec| spec.placement.shards = 4).await;
     let error = shards.unwrap_err();
     assert_eq!(
