@@ -18,7 +18,7 @@
 //! | what survives what | `design/survival.md` | [`crawler_frontier::durable`], [`crawler_crawl::permit`], [`crawler_worker::lease_permit`] |
 //! | TLS of listeners and clients | `operate/tls.md` | [`crawler_api::tls`] |
 //! | what happened to a resource or a node | `operate/events.md` | [`crawler_master::events`], [`crawler_model::event`] |
-//! | calls to others when a resource changes | `operate/webhooks.md` | [`crawler_master::webhooks`], [`crawler_api::webhooks`] |
+//! | calls to others when a resource changes | `operate/webhooks.md` | [`crawler_master::webhooks`], [`crawler_api::webhooks`], [`crawler_fetch::webhook`] |
 //! | runs that begin by themselves | `guide/schedules.md` | [`crawler_model::schedule`], [`crawler_master::control`] |
 //! | pages that a run passes over | `guide/revisits.md` | [`crawler_model::visit`], [`crawler_model::parsed_by`], [`crawler_crawl`] |
 //! | items compared from run to run | `guide/changes.md` | [`crawler_model::changes`], [`crawler_frontier::ItemComparison`], [`crawler_crawl`] |

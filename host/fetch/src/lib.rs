@@ -8,6 +8,7 @@
 //! cache           answers of earlier runs in the place of requests, for development
 //! http            how: one request, limits while streaming, redirects within the host, through which proxy
 //! tape            a record of what was sent and received, for an archive
+//! webhook         signed calls to receivers that the operator names
 //! ```
 //!
 //! No rule and no resource can widen what addresses the address policy lets through; only the operator's
@@ -48,6 +49,7 @@ pub mod robots;
 pub mod tape;
 pub mod throttle;
 pub mod turns;
+pub mod webhook;
 
 pub use error::FetchError;
 pub use resolve::{NameSettings, Resolver};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::{Arc, Mutex};
 
-use crawler_api::webhooks::SigningKey;
+use crawler_fetch::webhook::SigningKey;
 use crawler_tests::PATIENCE;
 use crawler_tests::process::Home;
 use crawler_tests::until;

@@ -1,7 +1,7 @@
 //! Tests of webhooks against a receiver on loopback.
 
 use std::net::SocketAddr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -10,10 +10,12 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::answer::tests::empty_resource;
 use crawler_fetch::http::FetchSettings;
+use crawler_fetch::http::post::PostClient;
 use crawler_master::control::events::ToldEvent;
 use crawler_master::webhooks::EventKind;
 use crawler_model::event::{Event, EventKind as PastKind};
 use crawler_model::id::Run;
+use crawler_process::clock::Clock;
 use crawler_process::task::TaskScope;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -71,12 +73,13 @@ impl Receiver {
         let url = format!("http://{}/hook", self.address).parse().unwrap();
         let networks = allow_networks.iter().map(|text| text.parse().unwrap());
         let client = PostClient::new(url, networks.collect(), FetchSettings::default());
-        HttpWebhook {
+        HttpWebhook(WebhookClient {
             client: client.unwrap(),
             keys: vec![SECRET.parse().unwrap()],
             timeout,
+            table: "webhook",
             clock: Arc::new(Noon),
-        }
+        })
     }
 }
 
@@ -164,7 +167,7 @@ async fn a_call_has_id_time_and_signature_and_tells_the_resource() {
     let (head, sent) = heard[0].split_once("\r\n\r\n").unwrap();
     assert_eq!(sent.as_bytes(), &body[..]);
     assert!(head.starts_with("POST /hook HTTP/1.1\r\n"), "{head}");
-    let signature = webhook.keys[0].sign("msg_1", 1_614_265_330, &body);
+    let signature = webhook.0.keys[0].sign("msg_1", 1_614_265_330, &body);
     for line in [
         "content-type: application/json".to_owned(),
         "webhook-id: msg_1".to_owned(),
@@ -191,13 +194,13 @@ async fn a_call_has_a_signature_of_each_key() {
     let receiver = Receiver::answering(Some("200 OK")).await;
     let mut webhook = receiver.webhook(LOOPBACK, PATIENCE);
     let previous = "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".parse();
-    webhook.keys.push(previous.unwrap());
+    webhook.0.keys.push(previous.unwrap());
     webhook.send("msg_1", Bytes::new()).await.unwrap();
     let heard = receiver.heard();
     let mut lines = heard[0].lines();
     let found = lines.find_map(|line| line.strip_prefix("webhook-signature: "));
     let found: Vec<&str> = found.unwrap().split(' ').collect();
-    let keys = webhook.keys.iter();
+    let keys = webhook.0.keys.iter();
     let expected = keys.map(|key| key.sign("msg_1", 1_614_265_330, b""));
     assert_eq!(found, expected.collect::<Vec<String>>());
 }

@@ -6,9 +6,10 @@ use anyhow::{Context as _, anyhow};
 
 use super::access;
 use crate::config::{FetcherSettings, FileConfig, WebhookConfig};
-use crawler_api::webhooks::{HttpWebhook, SigningKey};
+use crawler_api::webhooks::HttpWebhook;
 use crawler_fetch::http::FetchSettings;
 use crawler_fetch::http::post::PostClient;
+use crawler_fetch::webhook::{SigningKey, WebhookClient};
 use crawler_master::webhooks::Webhook;
 use crawler_process::clock::Clock;
 
@@ -60,12 +61,13 @@ fn webhook(
         filter: config.filter.clone(),
         retries: config.retries,
         max_queued: config.max_queued,
-        sender: Arc::new(HttpWebhook {
+        sender: Arc::new(HttpWebhook(WebhookClient {
             client,
             keys,
             timeout: config.timeout,
+            table: "webhook",
             clock: clock.clone(),
-        }),
+        })),
     })
 }
 
