@@ -47,7 +47,7 @@
 //! L4  master | worker | devtools  never each other
 //! L3  crawl                       one run of one shard; without a store
 //! L3  access | backup             over store and data root; never each other
-//! L3  file-sink | sql-sink        sinks beside those of L2, whose traits they implement; these never depend on each other
+//! L3  file-sink | sql-sink | message-sink   sinks beside those of L2, whose traits they implement; these never depend on each other
 //! L2  store | plugin | fetch | frontier | sink | data | archive      siblings never depend on each other
 //! L1  process                     clock, confine, task, retry, limiter, memory, metrics, stage, telemetry
 //! L0  model                       nouns; no IO

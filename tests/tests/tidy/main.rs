@@ -28,7 +28,14 @@ const LAYERS: [&[&str]; 7] = [
     &[
         "store", "plugin", "fetch", "frontier", "sink", "data", "archive",
     ],
-    &["crawl", "access", "backup", "file-sink", "sql-sink"],
+    &[
+        "crawl",
+        "access",
+        "backup",
+        "file-sink",
+        "message-sink",
+        "sql-sink",
+    ],
     &["master", "worker", "devtools"],
     &["api"],
     &["crawler"],
@@ -63,12 +70,14 @@ const HOMES: [Home; 4] = [
             "FileSinks",
             "LineFiles",
             "LineFolders",
+            "NatsSink",
+            "NatsSinks",
             "SqlSink",
             "SqlSinks",
             "StreamSink",
         ],
         allowed: |file| {
-            ["sink", "file-sink", "sql-sink", "crawler"]
+            ["sink", "file-sink", "message-sink", "sql-sink", "crawler"]
                 .iter()
                 .any(|name| in_crate(file, name))
         },

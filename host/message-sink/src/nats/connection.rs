@@ -1,0 +1,314 @@
+//! Connection to a server: messages that a stream acknowledges, and requests to its interface.
+//!
+//! A connection that was lost is not used again, although the client would make it anew: messages that nobody waits for
+//! any more would be sent then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::client::{Request, RequestErrorKind};
+use async_nats::{Client, Event, HeaderMap, Message as Answer};
+use bytes::Bytes;
+use futures::StreamExt as _;
+use futures::stream::FuturesOrdered;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::watch;
+
+use super::target::NatsTarget;
+use super::trouble::{Cause, Trouble};
+
+/// Error of a stream for a message that is larger than its limit.
+const TOO_LARGE: u64 = 10_054;
+/// Errors of a stream that has no room, or whose server has none: limits of the account, of the server and of the stream.
+const FULL: [u64; 5] = [10_002, 10_023, 10_028, 10_047, 10_077];
+
+/// Open connection.
+pub(crate) struct Connection {
+    client: Client,
+    fault: watch::Receiver<Option<Fault>>,
+}
+
+/// Reason not to wait for answers any more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Fault {
+    /// The connection is lost.
+    Lost,
+    /// The server reports an error, such as a subject that the user may not publish to.
+    Told(String),
+}
+
+/// Message on its way to a stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Message {
+    pub(crate) subject: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// Fate of a message that will not come again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The stream has it.
+    Stored,
+    /// It is larger than the server or the stream takes, as these words say.
+    TooLarge(String),
+}
+
+/// Result of a batch.
+pub(crate) struct Published {
+    /// Outcomes of the first messages, as far as they are known without a gap.
+    pub(crate) outcomes: Vec<Outcome>,
+    /// Reason why there are not more of them.
+    pub(crate) trouble: Option<Trouble>,
+}
+
+/// Answer of a stream, or of the interface of JetStream.
+#[derive(Deserialize)]
+struct Reply<T> {
+    error: Option<ApiError>,
+    #[serde(flatten)]
+    content: Option<T>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ApiError {
+    #[serde(default)]
+    err_code: u64,
+    #[serde(default)]
+    description: String,
+}
+
+/// Acknowledgement of a message.
+#[derive(Deserialize)]
+struct Stored {
+    #[serde(rename = "stream")]
+    _stream: String,
+}
+
+impl Connection {
+    /// Opens a connection.
+    pub(crate) async fn open(target: &NatsTarget, timeout: Duration) -> Result<Self, Trouble> {
+        let (told, fault) = watch::channel(None);
+        let told = Arc::new(told);
+        let options = target.options(timeout);
+        let options = options.map_err(|error| Trouble::told(Cause::Denied, error.to_string()))?;
+        let options = options.event_callback(move |event| {
+            let fault = match event {
+                Event::Disconnected | Event::Closed => Some(Fault::Lost),
+                Event::ServerError(error) => Some(Fault::Told(error.to_string())),
+                Event::Connected
+                | Event::LameDuckMode
+                | Event::Draining
+                | Event::SlowConsumer(_)
+                | Event::ClientError(_) => None,
+            };
+            told.send_if_modified(|known| {
+                let is_new = known.is_none() && fault.is_some();
+                if is_new {
+                    known.clone_from(&fault);
+                }
+                is_new
+            });
+            std::future::ready(())
+        });
+        // The future is large, and a name may have several addresses, each with a time of its own.
+        let connected = Box::pin(options.connect(target.address()));
+        let client = match tokio::time::timeout(timeout, connected).await {
+            Ok(Ok(client)) => client,
+            Ok(Err(error)) => return Err(Trouble::of_connect(&error)),
+            Err(_elapsed) => {
+                let said = format!("no connection within {timeout:?}");
+                return Err(Trouble::told(Cause::Away, said));
+            }
+        };
+        Ok(Self { client, fault })
+    }
+
+    /// Returns true if the connection is of no use any more.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.fault.borrow().is_some()
+    }
+
+    /// Largest size of a message with its headers, in bytes.
+    pub(crate) fn max_payload(&self) -> usize {
+        self.client.max_payload()
+    }
+
+    /// Publishes messages one after the other, without a wait in between, and waits for the acknowledgements.
+    pub(crate) async fn publish(&self, messages: &[Message], timeout: Duration) -> Published {
+        let mut outcomes = Vec::with_capacity(messages.len());
+        let mut coming: FuturesOrdered<_> = messages.iter().map(|m| self.publish_one(m)).collect();
+        let end = tokio::time::sleep(timeout);
+        tokio::pin!(end);
+        let mut fault = self.fault.clone();
+        let loss = lost(&mut fault);
+        tokio::pin!(loss);
+        let trouble = loop {
+            tokio::select! {
+                biased;
+                outcome = coming.next() => match outcome {
+                    Some(Ok(outcome)) => outcomes.push(outcome),
+                    Some(Err(trouble)) => break Some(trouble),
+                    None => break None,
+                },
+                trouble = &mut loss => break Some(trouble),
+                () = &mut end => break Some(Trouble::of(Cause::Slow)),
+            }
+        };
+        Published { outcomes, trouble }
+    }
+
+    async fn publish_one(&self, message: &Message) -> Result<Outcome, Trouble> {
+        let request = Request::new()
+            .headers(message.headers.clone())
+            .payload(message.body.clone())
+            .timeout(None);
+        let subject = message.subject.clone();
+        let answer = match self.client.send_request(subject, request).await {
+            Ok(answer) => answer,
+            Err(error) if error.kind() == RequestErrorKind::MaxPayloadExceeded => {
+                let max = self.max_payload();
+                return Ok(Outcome::TooLarge(format!(
+                    "the message is larger than {max} bytes, the max_payload of the server"
+                )));
+            }
+            Err(error) => return Err(Trouble::of_request(&error, &message.subject)),
+        };
+        match parse::<Stored>(&answer)? {
+            Ok(_stored) => Ok(Outcome::Stored),
+            Err(error) if error.err_code == TOO_LARGE => Ok(Outcome::TooLarge(
+                "the message is larger than max_msg_size of the stream".to_owned(),
+            )),
+            Err(error) => Err(error.into_trouble()),
+        }
+    }
+
+    /// Asks the interface of JetStream.
+    pub(crate) async fn ask<T: DeserializeOwned>(
+        &self,
+        subject: String,
+        body: Bytes,
+        timeout: Duration,
+    ) -> Result<T, Trouble> {
+        let mut fault = self.fault.clone();
+        let request = Request::new().payload(body).timeout(None);
+        let answer = tokio::select! {
+            biased;
+            answer = self.client.send_request(subject.clone(), request) => answer,
+            trouble = lost(&mut fault) => return Err(trouble),
+            () = tokio::time::sleep(timeout) => return Err(Trouble::of(Cause::Slow)),
+        };
+        let answer = answer.map_err(|error| match error.kind() {
+            RequestErrorKind::NoResponders => {
+                Trouble::told(Cause::NoStream, "JetStream is not enabled for this user")
+            }
+            _ => Trouble::of_request(&error, &subject),
+        })?;
+        parse::<T>(&answer)?.map_err(ApiError::into_trouble)
+    }
+}
+
+/// Returns once the connection is of no use any more.
+async fn lost(fault: &mut watch::Receiver<Option<Fault>>) -> Trouble {
+    match fault.wait_for(Option::is_some).await.as_deref() {
+        Ok(Some(Fault::Told(said))) => Trouble::told(Cause::Denied, said.clone()),
+        Ok(Some(Fault::Lost) | None) | Err(_) => Trouble::of(Cause::Away),
+    }
+}
+
+/// Parses an answer, which tells of an error or has a content.
+fn parse<T: DeserializeOwned>(answer: &Answer) -> Result<Result<T, ApiError>, Trouble> {
+    let reply: Option<Reply<T>> = serde_json::from_slice(&answer.payload).ok();
+    match reply {
+        Some(Reply {
+            error: Some(error), ..
+        }) => Ok(Err(error)),
+        Some(Reply {
+            content: Some(content),
+            ..
+        }) => Ok(Ok(content)),
+        Some(_) | None => Err(Trouble::told(
+            Cause::Refused,
+            "a program that is no stream has answered",
+        )),
+    }
+}
+
+impl ApiError {
+    fn into_trouble(self) -> Trouble {
+        let cause = match FULL.contains(&self.err_code) {
+            true => Cause::Full,
+            false => Cause::Refused,
+        };
+        let description: String = self.description.replace(char::is_control, " ");
+        Trouble::told(cause, description)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(json: &str) -> Answer {
+        Answer {
+            subject: "_INBOX.1".into(),
+            reply: None,
+            payload: json.to_owned().into(),
+            headers: None,
+            status: None,
+            description: None,
+            length: json.len(),
+        }
+    }
+
+    fn told(json: &str) -> String {
+        match parse::<Stored>(&answer(json)) {
+            Ok(Ok(_)) => "stored".to_owned(),
+            Ok(Err(error)) => error.into_trouble().to_string(),
+            Err(trouble) => trouble.to_string(),
+        }
+    }
+
+    #[test]
+    fn only_a_stream_acknowledges_a_message() {
+        let refused = "the stream refuses items";
+        let full = "the stream has no room left; items wait until there is some";
+        let nobody = format!("{refused} (a program that is no stream has answered)");
+        for (json, expected) in [
+            (r#"{"stream":"A","seq":1}"#, "stored".to_owned()),
+            (
+                r#"{"stream":"A","seq":1,"duplicate":true}"#,
+                "stored".to_owned(),
+            ),
+            ("", nobody.clone()),
+            ("ok", nobody.clone()),
+            (r#"{"seq":1}"#, nobody),
+            (
+                r#"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"A","seq":0}"#,
+                format!("{full} (maximum bytes exceeded)"),
+            ),
+            (
+                r#"{"error":{"code":400,"err_code":10060,"description":"expected\nother"}}"#,
+                format!("{refused} (expected other)"),
+            ),
+        ] {
+            assert_eq!(told(json), expected, "{json}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lost_connection_and_an_error_of_the_server_end_a_wait() {
+        let (told, mut fault) = watch::channel(None);
+        told.send(Some(Fault::Told("nats: Permissions Violation".to_owned())))
+            .unwrap();
+        let trouble = lost(&mut fault).await;
+        assert_eq!(trouble.cause, Cause::Denied);
+        assert!(trouble.to_string().contains("Permissions Violation"));
+        told.send(Some(Fault::Lost)).unwrap();
+        assert_eq!(lost(&mut fault).await.cause, Cause::Away);
+        told.send(None).unwrap();
+        drop(told);
+        assert_eq!(lost(&mut fault).await.cause, Cause::Away);
+    }
+}

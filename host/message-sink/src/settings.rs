@@ -1,0 +1,67 @@
+//! Ranges of the numbers among settings, and the words about one that is out of its range.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// Fault of a setting.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is {value}; it goes from {least} to {most}")]
+pub struct SettingError {
+    name: &'static str,
+    value: String,
+    least: &'static str,
+    most: &'static str,
+}
+
+/// Refuses a number out of its range, whose ends messages call by these texts.
+pub(crate) fn check_number(
+    name: &'static str,
+    value: u64,
+    range: RangeInclusive<u64>,
+    (least, most): (&'static str, &'static str),
+) -> Result<(), SettingError> {
+    match range.contains(&value) {
+        true => Ok(()),
+        false => Err(SettingError {
+            name,
+            value: value.to_string(),
+            least,
+            most,
+        }),
+    }
+}
+
+/// Refuses a time out of its range, whose ends messages call by these texts.
+pub(crate) fn check_time(
+    name: &'static str,
+    value: Duration,
+    range: RangeInclusive<Duration>,
+    (least, most): (&'static str, &'static str),
+) -> Result<(), SettingError> {
+    match range.contains(&value) {
+        true => Ok(()),
+        false => Err(SettingError {
+            name,
+            value: humantime::format_duration(value).to_string(),
+            least,
+            most,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_out_of_its_range_is_named() {
+        let ends = ("1", "10");
+        assert_eq!(check_number("batch-items", 10, 1..=10, ends), Ok(()));
+        let error = check_number("batch-items", 11, 1..=10, ends).unwrap_err();
+        assert_eq!(error.to_string(), "batch-items is 11; it goes from 1 to 10");
+        let range = Duration::ZERO..=Duration::from_secs(60);
+        let error = check_time("max-wait", Duration::from_secs(90), range, ("0s", "1m"));
+        let expected = "max-wait is 1m 30s; it goes from 0s to 1m";
+        assert_eq!(error.unwrap_err().to_string(), expected);
+    }
+}

@@ -1,0 +1,37 @@
+//! Items that tests of all modules use, and tests of what the modules share.
+
+use serde_json::value::RawValue;
+
+use super::*;
+use crawler_model::crawl::ItemKey;
+use crawler_model::id::Run;
+
+pub(crate) fn record(n: u32, json: &str) -> ItemRecord {
+    ItemRecord {
+        key: ItemKey(format!("key-{n}")),
+        url: format!("http://a.test/{n}"),
+        rule: "page".to_owned(),
+        schema: "thing".to_owned(),
+        run: Run(1),
+        fetched_at: 1_795_881_600_123,
+        item: RawValue::from_string(json.to_owned()).unwrap(),
+    }
+}
+
+#[test]
+fn a_batch_ends_at_its_bounds_and_has_one_item_at_least() {
+    let items: Vec<ItemRecord> = (0..5).map(|n| record(n, "{}")).collect();
+    assert_eq!(n_fitting(&[], 9, 9), 0);
+    assert_eq!(n_fitting(&items, 3, 99), 3);
+    assert_eq!(n_fitting(&items, 9, 5), 2);
+    assert_eq!(n_fitting(&items, 9, 99), 5);
+    assert_eq!(n_fitting(&items, 9, 1), 1);
+    assert_eq!(n_fitting(&items, 0, 99), 1);
+}
+
+#[test]
+fn a_digest_tells_where_a_text_ends() {
+    assert_eq!(digest(["a", "b"]), digest(["a", "b"]));
+    assert_ne!(digest(["ab"]), digest(["a", "b"]));
+    assert_ne!(digest(["a", "b"]), digest(["b", "a"]));
+}
