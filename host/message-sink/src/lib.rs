@@ -1,10 +1,11 @@
-//! Sinks of items as messages: streams of NATS JetStream.
+//! Sinks of items as messages: streams of NATS JetStream, and webhooks.
 //!
 //! A message that may have got lost is sent again under the same id, by which its receiver recognises it. So an item is
 //! there once in effect, whatever happened to the crawler, to the receiver or to an answer in between.
 //!
 //! ```text
 //! nats      streams of NATS JetStream: a message for each item
+//! webhook   posts to a URL: several items in one call
 //! settings  ranges of numbers
 //! ```
 
@@ -16,6 +17,7 @@ pub mod nats;
 mod settings;
 #[cfg(test)]
 mod tests;
+pub mod webhook;
 
 pub use settings::SettingError;
 

@@ -4,7 +4,9 @@ use serde_json::value::RawValue;
 
 use super::*;
 use crawler_model::crawl::ItemKey;
-use crawler_model::id::Run;
+use crawler_model::id::{ResourceId, Run};
+use crawler_model::resource::ShardId;
+use crawler_sink::Delivery;
 
 pub(crate) fn record(n: u32, json: &str) -> ItemRecord {
     ItemRecord {
@@ -15,6 +17,19 @@ pub(crate) fn record(n: u32, json: &str) -> ItemRecord {
         run: Run(1),
         fetched_at: 1_795_881_600_123,
         item: RawValue::from_string(json.to_owned()).unwrap(),
+    }
+}
+
+/// Returns the delivery of the only shard of `team/books` to the sink `out`.
+pub(crate) fn delivery() -> Delivery {
+    Delivery {
+        sink: "out".parse().unwrap(),
+        shard: ShardId::only(ResourceId(7)),
+        run: Run(1),
+        storage_epoch: 1,
+        spec: serde_json::from_str(r#"{"name":"team/books","plugin":"books"}"#).unwrap(),
+        schemas: Vec::new(),
+        marks: Vec::new(),
     }
 }
 

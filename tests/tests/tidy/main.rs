@@ -75,6 +75,7 @@ const HOMES: [Home; 4] = [
             "SqlSink",
             "SqlSinks",
             "StreamSink",
+            "WebhookSinks",
         ],
         allowed: |file| {
             ["sink", "file-sink", "message-sink", "sql-sink", "crawler"]

@@ -1,0 +1,279 @@
+//! Sink of items that are posted to a URL: several items are one signed call, as of other webhooks.
+//!
+//! Before a post is sent, the frontier keeps its plan: how many items it has, and its id. So whoever goes on after a crash
+//! sends the same items under the same id (`Idempotency-Key`, `webhook-id`), by which the receiver recognises them, and the
+//! frontier forgets the plan in the batch that removes the items.
+//!
+//! A status from 200 to 299 means that the receiver has the items. After anything else they are kept and posted again: the
+//! caller of a write tries again, and not before the time that `Retry-After` asks for. A post that is too large for the
+//! receiver (413) is planned anew with half of its items, because it is certain that none of them was taken.
+//!
+//! ```text
+//! settings  form and bounds of posts
+//! plan      items of a post, as the frontier keeps it
+//! ```
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::time::Instant;
+
+use crawler_fetch::webhook::{CallError, WebhookClient};
+use crawler_model::crawl::ItemRecord;
+use crawler_model::settings::SinkName;
+use crawler_sink::{
+    CheckSink, Delivery, Gathering, OpenSinks, Sink, SinkCheck, SinkError, Written, push_line,
+};
+use plan::Plan;
+
+use crate::n_fitting;
+use crate::settings::SettingError;
+
+mod plan;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use settings::{PostFormat, PostFormatError, WebhookSettings};
+
+/// Part of its bound by which the number of items of a post grows after one that was taken.
+const GROWTH: usize = 64;
+/// Status of a receiver for which a post is too large.
+const TOO_LARGE: u16 = 413;
+
+/// Sinks of all shards of a process at one URL.
+pub struct WebhookSinks {
+    client: Arc<WebhookClient>,
+    /// URL as messages show it: without its path, which may be a secret.
+    shown: String,
+    settings: WebhookSettings,
+}
+
+impl WebhookSinks {
+    /// Creates the sinks of a URL, which messages call `shown`. Nothing is sent before the first write.
+    ///
+    /// # Errors
+    ///
+    /// A setting is out of range.
+    pub fn new(
+        client: WebhookClient,
+        shown: String,
+        settings: WebhookSettings,
+    ) -> Result<Self, SettingError> {
+        settings.check()?;
+        Ok(Self {
+            client: Arc::new(client),
+            shown,
+            settings,
+        })
+    }
+}
+
+#[async_trait]
+impl OpenSinks for WebhookSinks {
+    async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError> {
+        Ok(Box::new(WebhookSink {
+            client: Arc::clone(&self.client),
+            shown: self.shown.clone(),
+            settings: self.settings.clone(),
+            plan: Plan::pending(&delivery.marks)?,
+            name: delivery.sink.clone(),
+            has_asked: false,
+            max_items: self.settings.batch_items,
+            rest: None,
+        }))
+    }
+}
+
+#[async_trait]
+impl CheckSink for WebhookSinks {
+    /// Posts no items: an empty body shows whether the receiver takes calls with this signature.
+    async fn check(&self) -> Result<SinkCheck, SinkError> {
+        let format = self.settings.format;
+        let headers = headers(format, "check", 0);
+        let called = self.client.call("check", headers, body(format, &[])?);
+        called.await.map_err(|error| failed(&self.shown, &error))?;
+        let n_items = self.settings.batch_items;
+        Ok(SinkCheck {
+            would_create: vec![format!(
+                "calls of {}, each with up to {n_items} items as {format}",
+                self.shown
+            )],
+        })
+    }
+}
+
+/// Posts of the items of one shard.
+struct WebhookSink {
+    client: Arc<WebhookClient>,
+    shown: String,
+    settings: WebhookSettings,
+    /// Name of the sink.
+    name: SinkName,
+    /// Plan whose post may have been sent.
+    plan: Option<Plan>,
+    /// True if the caller was asked for as many items as the plan has.
+    has_asked: bool,
+    /// Number of items that the receiver takes at once, as far as it is known. It is between one and the setting.
+    max_items: usize,
+    /// Time before which the receiver is left alone, as it has asked for, and the message of its answer.
+    rest: Option<(Instant, String)>,
+}
+
+#[async_trait]
+impl Sink for WebhookSink {
+    async fn write(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
+        if items.is_empty() {
+            return Ok(Written::default());
+        }
+        let Some(plan) = self.plan.clone() else {
+            return Ok(self.announce(first, items));
+        };
+        let is_same = plan.first == first;
+        if is_same && plan.n_items > items.len() as u64 && !self.has_asked {
+            self.has_asked = true;
+            return Ok(Written {
+                n_items: plan.n_items,
+                mark: None,
+            });
+        }
+        let given = items.get(..plan.n_items as usize).filter(|_| is_same);
+        let given = given.filter(|given| Plan::of(&self.name, first, given) == plan);
+        let Some(given) = given else {
+            // Others are chosen now, or the resource had lost the sink, and its items were dropped.
+            return Ok(self.announce(first, items));
+        };
+        self.post(&plan, given).await
+    }
+
+    /// A post that is given up comes again, under the same id.
+    fn is_cancel_safe(&self) -> bool {
+        true
+    }
+
+    /// Returns no time to wait if items are planned: they have gathered.
+    fn gathering(&self) -> Gathering {
+        Gathering {
+            max_items: self.settings.batch_items,
+            n_bytes: self.settings.batch_bytes,
+            max_wait: match &self.plan {
+                Some(_) => Duration::ZERO,
+                None => self.settings.max_wait,
+            },
+        }
+    }
+}
+
+impl WebhookSink {
+    /// Plans the next post, which is sent once the frontier has the plan.
+    fn announce(&mut self, first: u64, items: &[ItemRecord]) -> Written {
+        let n_items = n_fitting(items, self.max_items, self.settings.batch_bytes);
+        let plan = Plan::of(&self.name, first, &items[..n_items]);
+        let mark = Some(plan.to_mark());
+        self.plan = Some(plan);
+        self.has_asked = false;
+        Written { n_items: 0, mark }
+    }
+
+    /// Sends a post that the frontier knows.
+    async fn post(&mut self, plan: &Plan, items: &[ItemRecord]) -> Result<Written, SinkError> {
+        if let Some((until, message)) = &self.rest
+            && Instant::now() < *until
+        {
+            return Err(retry(message.clone()));
+        }
+        self.rest = None;
+        let format = self.settings.format;
+        let headers = headers(format, &plan.id, plan.n_items);
+        let body = body(format, items)?;
+        match self.client.call(&plan.id, headers, body).await {
+            Ok(()) => {
+                self.plan = None;
+                self.has_asked = false;
+                let step = self.settings.batch_items.div_ceil(GROWTH);
+                self.max_items = (self.max_items + step).min(self.settings.batch_items);
+                Ok(Written {
+                    n_items: plan.n_items,
+                    mark: Some(Plan::default().to_mark()),
+                })
+            }
+            Err(error) if error.status == Some(TOO_LARGE) && items.len() > 1 => {
+                self.max_items = items.len() / 2;
+                let n_items = items.len();
+                tracing::info!(
+                    sink = %self.name,
+                    n_items,
+                    "a post is too large for its receiver; it is sent in halves"
+                );
+                Ok(self.announce(plan.first, items))
+            }
+            Err(error) => {
+                let message = message(&self.shown, &error);
+                let wait = error.retry_after.filter(|wait| !wait.is_zero());
+                self.rest = wait.map(|wait| {
+                    let wait = wait.min(self.settings.max_retry_wait);
+                    (Instant::now() + wait, message.clone())
+                });
+                Err(retry(message))
+            }
+        }
+    }
+}
+
+fn headers(format: PostFormat, id: &str, n_items: u64) -> Vec<(&'static str, String)> {
+    vec![
+        ("content-type", format.media_type().to_owned()),
+        ("idempotency-key", id.to_owned()),
+        ("crawler-items", n_items.to_string()),
+    ]
+}
+
+/// Returns the body of a post.
+fn body(format: PostFormat, items: &[ItemRecord]) -> Result<bytes::Bytes, SinkError> {
+    let mut lines = Vec::new();
+    for record in items {
+        push_line(&mut lines, record)?;
+    }
+    match format {
+        PostFormat::Lines => {}
+        PostFormat::Array => {
+            // Within a line there is no line break.
+            lines.pop();
+            for byte in &mut lines {
+                if *byte == b'\n' {
+                    *byte = b',';
+                }
+            }
+            lines.insert(0, b'[');
+            lines.push(b']');
+        }
+    }
+    Ok(lines.into())
+}
+
+fn failed(shown: &str, error: &CallError) -> SinkError {
+    retry(message(shown, error))
+}
+
+/// Returns the state of the receiver, and the way out.
+fn message(shown: &str, error: &CallError) -> String {
+    let state = match error.status {
+        Some(429) => "the receiver asks for a slower pace",
+        Some(TOO_LARGE) => {
+            "an item is too large for the receiver; let it take larger bodies, or choose fewer fields"
+        }
+        Some(401 | 403) => "the receiver refuses the call; check the secret on both sides",
+        Some(404 | 410) => "the receiver has nothing at this url; check it",
+        Some(408 | 500..) | None => "the receiver is in trouble or away",
+        Some(_) => "the receiver refuses the items; they wait until it takes them",
+    };
+    format!("cannot post items to {shown}: {state} ({error})")
+}
+
+fn retry(message: String) -> SinkError {
+    SinkError::Retry {
+        message,
+        source: None,
+    }
+}
