@@ -121,7 +121,9 @@ impl Command {
     /// other commands show it in their output. Lines of a log would spoil a view that fills the terminal.
     pub fn default_log(&self) -> &'static str {
         match self {
-            _ if self.is_server() => "info,object_store=warn,slatedb=warn,crawler_api::calls=warn",
+            _ if self.is_server() => {
+                "info,async_nats=off,object_store=warn,slatedb=warn,crawler_api::calls=warn"
+            }
             Command::Client(command) if matches!(command.family, Family::Top(_)) => "off",
             _ => "warn",
         }

@@ -52,7 +52,7 @@ pub use file::{ConfigError, FileConfig, PluginSource};
 pub use hosts::FixedHosts;
 pub use initial::initial_file;
 pub use secret::SecretRef;
-pub use sink::{DatabaseConfig, FilesConfig, SinkConfig, SinkPlace};
+pub use sink::{DatabaseConfig, FilesConfig, PostConfig, SinkConfig, SinkPlace, StreamConfig};
 pub use tls::TlsConfig;
 pub use webhook::WebhookConfig;
 pub use written::{Change, changes, document, json_document};

@@ -22,7 +22,7 @@
 //! | runs that begin by themselves | `guide/schedules.md` | [`crawler_model::schedule`], [`crawler_master::control`] |
 //! | pages that a run passes over | `guide/revisits.md` | [`crawler_model::visit`], [`crawler_model::parsed_by`], [`crawler_crawl`] |
 //! | items compared from run to run | `guide/changes.md` | [`crawler_model::changes`], [`crawler_frontier::ItemComparison`], [`crawler_crawl`] |
-//! | sinks of items, and what each gets | `guide/sinks.md`, `guide/file-sinks.md`, `guide/sql.md` | [`crawler_sink`], [`crawler_file_sink`], [`crawler_sql_sink`], [`crawler_frontier::ItemOutbox`], [`crawler_crawl::backlog`] |
+//! | sinks of items, and what each gets | `guide/sinks.md`, `guide/file-sinks.md`, `guide/sql.md`, `guide/streams.md` | [`crawler_sink`], [`crawler_file_sink`], [`crawler_sql_sink`], [`crawler_message_sink`], [`crawler_frontier::ItemOutbox`], [`crawler_crawl::backlog`] |
 //! | the page that browsers show | `guide/page.md` | [`crawler_api::http`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
 //! | the cluster in a terminal | `operate/top.md` | [`cli`] |
@@ -85,6 +85,9 @@
 //! | items in the folder of a declared sink | none; files of 256 MiB each | whoever uses them | `max-file` of `[sink.NAME]` | `a_batch_larger_than_a_file_is_written_into_the_next` |
 //! | files of a sink in partitions | none; up to 64 for each write, which has 8 MiB of items | whoever uses them | `max-file` and `max-wait` of `[sink.NAME]` | `a_plan_ends_at_its_bounds` |
 //! | plan of a write to files in partitions, in a frontier | one record for each such sink, with 64 paths at most | with the frontier | none | `a_plan_ends_at_its_bounds` |
+//! | messages in the stream of a declared sink | none of the crawler: one for each item, and one for each 64 KiB of one that is too large | the stream | none | `the_pieces_of_an_item_are_all_of_it` |
+//! | items on their way to a stream or a webhook | one batch of a process for each stream, one post of a shard for each webhook, of 8 MiB and 1 MiB | the acknowledgement, or the end of `timeout` | `batch-items` and `batch-bytes` of `[sink.NAME]` | `a_batch_ends_at_its_bounds_and_has_one_item_at_least` |
+//! | plan of a post to a webhook, in a frontier | one small record for each such sink | with the frontier | none | `a_plan_is_encoded_as_earlier_versions_did` |
 //! | rows in the tables of a declared database | none: one for each item, or for each value of its `keys` | whoever uses them | `keys` of `[sink.NAME]` | `the_newest_version_wins_in_any_order` |
 //! | known items and their changes in a frontier | one item of each key, and the changes of as many runs as the setting says; both count for `--max-disk` | a complete run that has not seen the item; the sweep of a new run | `--changes` | `each_run_tells_what_differs_from_the_one_before`, `changes_of_the_latest_runs_are_kept`, `a_run_that_is_not_compared_ends_what_is_known` |
 //! | links for other shards | those of the present run; 100 000 of a shard may wait | the shard they are for; the same sweep; no page is taken meanwhile | none | `links_of_earlier_runs_go_when_a_run_begins_and_numbers_begin_anew`, `no_page_is_taken_while_too_many_links_wait_before_and_after_an_opening` |

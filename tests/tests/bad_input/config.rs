@@ -65,7 +65,7 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         ),
         (
             "[sink.out]\nurl = 'ftp://a.test/'\n",
-            "2: c.toml:1: sink out: its url begins with file:///, s3://, sqlite:, postgres:// or mysql://, not with ftp:",
+            "2: c.toml:1: sink out: its url begins with file:///, s3://, sqlite:, postgres://, mysql://, nats:// or https://, not with ftp:",
         ),
         (
             "[sink.a]\nurl = 'file:///srv'\n[sink.b]\nurl = 'file:///srv/'\n",
@@ -85,11 +85,11 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
         ),
         (
             "[sink.db]\nurl = 'sqlite:items.db'\nmax-file = '1GiB'\n",
-            "2: c.toml:1: sink db: max-file is for a folder, and its url names a database",
+            "2: c.toml:1: sink db: max-file is for a folder or a bucket, and its url names a database",
         ),
         (
             "[sink.out]\nurl = 'file:///srv'\ntimeout = '1s'\n",
-            "2: c.toml:1: sink out: timeout is for a database, and its url names a folder",
+            "2: c.toml:1: sink out: timeout is for a database, a stream or a webhook, and its url names a folder",
         ),
         (
             "[sink.db]\nurl = 'sqlite:items.db'\ntimeout = '1h'\n",

@@ -101,6 +101,9 @@ fn the_example_config_runs_as_it_stands() {
         ("proxy = \"abroad\"", "proxy = \"direct\"".to_owned()),
         ("\"webhook/chat\"", "\"chat\"".to_owned()),
         ("\"sink/warehouse\"", "\"warehouse\"".to_owned()),
+        ("\"sink/events\"", "\"warehouse\"".to_owned()),
+        ("\"sink/nats-ca.pem\"", "\"more.pem\"".to_owned()),
+        ("\"sink/shop\"", "\"chat\"".to_owned()),
         ("\"plugins/books\"", quoted("books")),
         ("\"/opt/rules/forum.wasm\"", quoted("forum_list")),
         (

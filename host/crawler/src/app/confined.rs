@@ -98,7 +98,7 @@ pub fn confined(mut command: Command, log: Option<&Path>) -> anyhow::Result<Comm
                 listeners::check_port(node.grpc, "--grpc")?;
                 listeners::check_port(node.http, "--http")?;
                 check_fetch(&node.config.fetch, &node.config.hosts)?;
-                sinks::check_secrets(&node.config.sinks)?;
+                sinks::check_secrets(&node.config)?;
                 let mut access = access(&node.engine, log)?;
                 let files = node.etcd.files().chain(node.config.fetch.files());
                 let files = files.chain(node.join.as_deref());
@@ -141,7 +141,7 @@ fn confine_server(
     file: Option<PathBuf>,
 ) -> anyhow::Result<()> {
     check_fetch(&config.fetch, &config.hosts)?;
-    sinks::check_secrets(&config.sinks)?;
+    sinks::check_secrets(config)?;
     let plugins = config.plugins.iter_mut();
     build_all(plugins.map(|plugin| (&mut plugin.path, &mut plugin.sources)))?;
     let mut access = access(engine, log)?;

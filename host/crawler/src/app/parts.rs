@@ -38,7 +38,7 @@ use crawler_store::{Guard, Outcome, StoreError, Txn};
 mod access;
 mod webhooks;
 
-pub(super) use webhooks::webhooks;
+pub(super) use webhooks::{call_settings, signing_keys, webhooks};
 
 /// Divisor of the process's memory that gives the memory of calls.
 const CALL_SHARE: u64 = 2;

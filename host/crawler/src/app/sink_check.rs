@@ -14,9 +14,9 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// Carries the command out.
 pub(super) async fn run(options: SinkOptions) -> anyhow::Result<()> {
     let Some(config) = &options.checked else {
-        return sink::print_list(&options.sinks, options.is_json);
+        return sink::print_list(&options.file.sinks, options.is_json);
     };
-    let declared = sinks::declared_sink(config)?;
+    let declared = sinks::declared_sink(config, &options.file)?;
     let name = &config.name;
     let checked = tokio::time::timeout(DEADLINE, declared.check()).await;
     let checked = checked.map_err(|_elapsed| {

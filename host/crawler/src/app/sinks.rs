@@ -8,13 +8,21 @@ use std::sync::Arc;
 use anyhow::{Context as _, anyhow};
 use async_trait::async_trait;
 
+use super::parts;
 use crate::cli::Failure;
-use crate::config::{DatabaseConfig, FilesConfig, SinkConfig, SinkPlace};
+use crate::config::{
+    DatabaseConfig, FileConfig, FilesConfig, PostConfig, SinkConfig, SinkPlace, StreamConfig,
+};
 use crawler_data::{Bucket, DataPlace, DataRoot};
+use crawler_fetch::http::post::PostClient;
+use crawler_fetch::webhook::WebhookClient;
 use crawler_file_sink::FileSinks;
+use crawler_message_sink::nats::NatsSinks;
+use crawler_message_sink::webhook::WebhookSinks;
 use crawler_model::plugin::Schema;
 use crawler_model::resource::ResourceSpec;
 use crawler_model::settings::SinkName;
+use crawler_process::clock::SystemClock;
 use crawler_sink::items::ItemStore;
 use crawler_sink::lines::{ExportedLines, LineFolders, LineSettings};
 use crawler_sink::parts::{PartFolders, PartSettings};
@@ -30,18 +38,17 @@ use crawler_sql_sink::SqlSinks;
 /// The secret of a declared sink is missing, or a folder is in the data root or above it.
 pub(super) fn sinks(
     data: &DataRoot,
-    parts: PartSettings,
-    declared: &[SinkConfig],
+    file: &FileConfig,
     place: String,
 ) -> anyhow::Result<Arc<dyn OpenSinks>> {
-    check_folders(data, declared)?;
+    check_folders(data, &file.sinks)?;
     let lines: Arc<dyn OpenSinks> = match data.items_root() {
         Some(folder) => Arc::new(files(folder)),
-        None => Arc::new(objects(data, parts)),
+        None => Arc::new(objects(data, file.data.parts())),
     };
-    let declared = declared.iter().map(|config| {
+    let declared = file.sinks.iter().map(|config| {
         let sink = DeclaredSink {
-            sink: declared_sink(config)?,
+            sink: declared_sink(config, file)?,
             selection: config.selection.clone(),
             keys: config.keys(),
         };
@@ -112,19 +119,22 @@ fn real(path: &Path) -> PathBuf {
 }
 
 /// Checks the secrets of declared sinks.
-pub(super) fn check_secrets(declared: &[SinkConfig]) -> anyhow::Result<()> {
-    declared
-        .iter()
-        .try_for_each(|config| declared_sink(config).map(drop))
+pub(super) fn check_secrets(file: &FileConfig) -> anyhow::Result<()> {
+    let mut declared = file.sinks.iter();
+    declared.try_for_each(|config| declared_sink(config, file).map(drop))
 }
 
-/// Returns a sink that a config file declares: the one place where its kind is chosen. Nothing is connected before the
-/// first write.
+/// Returns a sink that a config file declares: the one place where its kind is chosen. Calls over HTTP are made as other
+/// tables of the file say. Nothing is connected before the first write.
 ///
 /// # Errors
 ///
 /// The secret of the sink is missing.
-pub(super) fn declared_sink(config: &SinkConfig) -> anyhow::Result<Arc<dyn CheckSink>> {
+pub(super) fn declared_sink(
+    config: &SinkConfig,
+    file: &FileConfig,
+) -> anyhow::Result<Arc<dyn CheckSink>> {
+    let unusable = || format!("sink {} cannot be used", config.name);
     match &config.place {
         SinkPlace::Folder {
             folder,
@@ -135,16 +145,10 @@ pub(super) fn declared_sink(config: &SinkConfig) -> anyhow::Result<Arc<dyn Check
             };
             Ok(Arc::new(ExportedLines::new(folder.clone(), settings)))
         }
-        SinkPlace::Files(files) => {
-            let sinks = partitioned(files);
-            let sinks = sinks.with_context(|| format!("sink {} cannot be used", config.name))?;
-            Ok(Arc::new(sinks))
-        }
-        SinkPlace::Database(database) => {
-            let sinks = tables(database);
-            let sinks = sinks.with_context(|| format!("sink {} cannot be used", config.name))?;
-            Ok(Arc::new(sinks))
-        }
+        SinkPlace::Files(files) => Ok(Arc::new(partitioned(files).with_context(unusable)?)),
+        SinkPlace::Database(database) => Ok(Arc::new(tables(database).with_context(unusable)?)),
+        SinkPlace::Stream(stream) => Ok(Arc::new(messages(stream).with_context(unusable)?)),
+        SinkPlace::Post(post) => Ok(Arc::new(posts(post, file).with_context(unusable)?)),
     }
 }
 
@@ -163,6 +167,27 @@ fn partitioned(config: &FilesConfig) -> anyhow::Result<FileSinks> {
 fn tables(config: &DatabaseConfig) -> anyhow::Result<SqlSinks> {
     let target = config.target().map_err(|why| anyhow!(why))?;
     Ok(SqlSinks::new(target, config.settings.clone())?)
+}
+
+fn messages(config: &StreamConfig) -> anyhow::Result<NatsSinks> {
+    let target = config.target().map_err(|why| anyhow!(why))?;
+    Ok(NatsSinks::new(target, config.settings.clone())?)
+}
+
+fn posts(config: &PostConfig, file: &FileConfig) -> anyhow::Result<WebhookSinks> {
+    let (url, networks) = (config.url.clone(), config.allow_networks.clone());
+    let client = WebhookClient {
+        client: PostClient::new(url, networks, parts::call_settings(file)?)?,
+        keys: parts::signing_keys(config.secrets())?,
+        timeout: config.settings.timeout,
+        table: "sink",
+        clock: Arc::new(SystemClock),
+    };
+    Ok(WebhookSinks::new(
+        client,
+        config.shown(),
+        config.settings.clone(),
+    )?)
 }
 
 /// Refuses a resource that names a sink which the config file does not declare.
@@ -355,7 +380,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let data = DataRoot::open(folder.path().to_str().unwrap()).unwrap();
         let place = "on worker w1".to_owned();
-        let sinks = sinks(&data, PartSettings::default(), &[], place).unwrap();
+        let sinks = sinks(&data, &FileConfig::default(), place).unwrap();
         let error = sinks.open(&delivery("out")).await.err().unwrap();
         assert_eq!(
             error.to_string(),
@@ -371,13 +396,7 @@ mod tests {
         let data = DataRoot::open(folder.path().join("data").to_str().unwrap()).unwrap();
         let out = folder.path().join("out");
         std::fs::create_dir(&out).unwrap();
-        let sinks = sinks(
-            &data,
-            PartSettings::default(),
-            &[config(&out)],
-            String::new(),
-        )
-        .unwrap();
+        let sinks = sinks(&data, &file(config(&out)), String::new()).unwrap();
         let mut sink = sinks.open(&delivery("out")).await.unwrap();
         let items = [record("page"), record("book")];
         let reserved = sink.write(0, &items).await.unwrap();
@@ -390,11 +409,19 @@ mod tests {
         assert!(text.contains("key-of-book"), "{text}");
     }
 
-    /// Returns the sinks of a config file in this folder.
-    fn declared(folder: &Path, text: &str) -> Vec<SinkConfig> {
+    /// Returns a config file with this sink.
+    fn file(sink: SinkConfig) -> FileConfig {
+        FileConfig {
+            sinks: vec![sink],
+            ..FileConfig::default()
+        }
+    }
+
+    /// Returns a config file in this folder.
+    fn declared(folder: &Path, text: &str) -> FileConfig {
         let path = folder.join("crawler.toml");
         std::fs::write(&path, text).unwrap();
-        crate::config::load(Some(&path)).unwrap().sinks
+        crate::config::load(Some(&path)).unwrap()
     }
 
     #[tokio::test]
@@ -403,13 +430,7 @@ mod tests {
         std::fs::create_dir(folder.path().join("data")).unwrap();
         let data = DataRoot::open(folder.path().join("data").to_str().unwrap()).unwrap();
         let text = "[sink.db]\nurl = 'sqlite:items.db'\nfields = ['b=c']\nmax-wait = '0s'\n";
-        let sinks = sinks(
-            &data,
-            PartSettings::default(),
-            &declared(folder.path(), text),
-            String::new(),
-        )
-        .unwrap();
+        let sinks = sinks(&data, &declared(folder.path(), text), String::new()).unwrap();
         let json_schema = r#"{
             "required": ["a", "b"],
             "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}
@@ -456,7 +477,7 @@ mod tests {
             out.display()
         );
         let declared = declared(folder.path(), &text);
-        let sinks = sinks(&data, PartSettings::default(), &declared, String::new()).unwrap();
+        let sinks = sinks(&data, &declared, String::new()).unwrap();
         let json_schema = r#"{"properties": {"a": {}, "b": {"type": "integer"}}}"#;
         let delivery = Delivery {
             schemas: vec![Schema {
@@ -487,7 +508,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let check = |url: &str| {
             let text = format!("[sink.out]\nurl = '{url}'\n");
-            check_folders(&data, &declared(folder.path(), &text))
+            check_folders(&data, &declared(folder.path(), &text).sinks)
         };
         for url in ["s3://bucket", "s3://bucket/a", "s3://bucket/a/root/items"] {
             let error = check(url).unwrap_err();
@@ -542,8 +563,8 @@ mod tests {
     fn unknown_kinds_and_fields_are_warned_of() {
         let folder = tempfile::tempdir().unwrap();
         let data = DataRoot::open(folder.path().to_str().unwrap()).unwrap();
-        let config = config(Path::new("/srv/out"));
-        let sinks = sinks(&data, PartSettings::default(), &[config], String::new()).unwrap();
+        let file = file(config(Path::new("/srv/out")));
+        let sinks = sinks(&data, &file, String::new()).unwrap();
         let warnings = |sink: &str, kind: &str| {
             let schema = Schema {
                 name: kind.to_owned(),
@@ -571,7 +592,7 @@ mod tests {
         let text = "[sink.db]\nurl = 'sqlite:items.db'\nonly = ['kind=book', 'kind=page']\n\
                     keys = { book = ['title', 'isbn'], page = ['text'], shop = ['name'] }\n";
         let declared = declared(folder.path(), text);
-        let sinks = sinks(&data, PartSettings::default(), &declared, String::new()).unwrap();
+        let sinks = sinks(&data, &declared, String::new()).unwrap();
         let schema = |kind: &str, json: &str| Schema {
             name: kind.to_owned(),
             json_schema: json.to_owned(),

@@ -101,7 +101,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     let memory = parts::memory(&options.engine, &fetch, Some(&frontiers), &watches);
     let shared = Shared {
         frontiers,
-        sinks: sinks::sinks(&data, config.data.parts(), &config.sinks, "here".to_owned())?,
+        sinks: sinks::sinks(&data, config, "here".to_owned())?,
         data,
         fetch,
         clock,

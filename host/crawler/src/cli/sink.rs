@@ -7,15 +7,15 @@ use serde::Serialize;
 
 use super::args::OutputArgs;
 use super::{Failure, table};
-use crate::config::{self, SinkConfig};
+use crate::config::{self, FileConfig, SinkConfig};
 use crawler_model::settings::SinkName;
 use crawler_model::suggest;
 
 /// Options of `crawler sink`.
 #[derive(Debug)]
 pub struct SinkOptions {
-    /// Declared sinks.
-    pub sinks: Vec<SinkConfig>,
+    /// File that declares sinks.
+    pub file: Box<FileConfig>,
     /// Sink to check. If `None`, all are listed.
     pub checked: Option<SinkConfig>,
     /// True if the answer is printed as JSON.
@@ -61,15 +61,15 @@ impl SinkCommand {
     pub(super) fn into_options(self) -> anyhow::Result<SinkOptions> {
         match self {
             SinkCommand::List(args) => Ok(SinkOptions {
-                sinks: config::load(args.config.as_deref())?.sinks,
+                file: Box::new(config::load(args.config.as_deref())?),
                 checked: None,
                 is_json: args.output.is_json(),
             }),
             SinkCommand::Check(args) => {
-                let sinks = config::load(args.config.as_deref())?.sinks;
-                let checked = find(&args.name, &sinks)?.clone();
+                let file = Box::new(config::load(args.config.as_deref())?);
+                let checked = find(&args.name, &file.sinks)?.clone();
                 Ok(SinkOptions {
-                    sinks,
+                    file,
                     checked: Some(checked),
                     is_json: args.output.is_json(),
                 })

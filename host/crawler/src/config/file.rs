@@ -433,7 +433,7 @@ mod tests {
         assert_eq!((chat.name.as_str(), config.webhooks.len()), ("chat", 1));
         let files: Vec<&Path> = chat.secret_files().collect();
         assert_eq!(files, [Path::new("/etc/crawler/webhook/chat")]);
-        let [folder, lake, database] = &config.sinks[..] else {
+        let [folder, events, lake, shop, database] = &config.sinks[..] else {
             panic!("{:?}", config.sinks);
         };
         assert_eq!(folder.name.as_str(), "books-only");
@@ -442,6 +442,12 @@ mod tests {
         assert_eq!(database.name.as_str(), "warehouse");
         let secret = Path::new("/etc/crawler/sink/warehouse");
         assert_eq!(database.place.files(), [secret]);
+        let files = ["events", "nats-ca.pem", "shop"];
+        let files = files.map(|name| Path::new("/etc/crawler/sink").join(name));
+        assert_eq!(events.place.files(), files[..2]);
+        assert_eq!(events.place.shown(), "tls://nats.example");
+        assert_eq!(shop.place.files(), files[2..]);
+        assert_eq!(shop.place.shown(), "https://shop.example");
         let at = |texts: &[&str]| texts.iter().map(|ip| ip.parse().unwrap()).collect();
         let hosts = [
             ("shop.example".to_owned(), at(&["10.0.0.7"])),

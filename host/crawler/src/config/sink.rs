@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use ipnet::IpNet;
 use serde::Deserialize;
 use url::Url;
 
@@ -14,9 +15,15 @@ use crawler_sink::selection::{Condition, FieldChoice, Selection, SelectionError}
 
 mod database;
 mod files;
+mod keys;
+mod post;
+mod stream;
 
 pub use database::DatabaseConfig;
 pub use files::FilesConfig;
+use keys::Kind;
+pub use post::PostConfig;
+pub use stream::StreamConfig;
 
 /// Largest number of declared sinks.
 const MAX_SINKS: usize = 32;
@@ -38,8 +45,11 @@ impl SinkConfig {
     /// Returns the fields by which rows of a kind are identified.
     pub fn keys(&self) -> BTreeMap<String, Vec<String>> {
         match &self.place {
-            SinkPlace::Folder { .. } | SinkPlace::Files(_) => BTreeMap::new(),
             SinkPlace::Database(database) => database.settings.keys.clone(),
+            SinkPlace::Folder { .. }
+            | SinkPlace::Files(_)
+            | SinkPlace::Stream(_)
+            | SinkPlace::Post(_) => BTreeMap::new(),
         }
     }
 
@@ -68,6 +78,10 @@ pub enum SinkPlace {
     Files(Box<FilesConfig>),
     /// Tables of a database.
     Database(Box<DatabaseConfig>),
+    /// Streams of NATS JetStream.
+    Stream(Box<StreamConfig>),
+    /// URL that items are posted to.
+    Post(Box<PostConfig>),
 }
 
 impl SinkPlace {
@@ -77,6 +91,8 @@ impl SinkPlace {
             SinkPlace::Folder { .. } => "lines",
             SinkPlace::Files(files) => files.settings.format.as_str(),
             SinkPlace::Database(_) => "tables",
+            SinkPlace::Stream(_) => "messages",
+            SinkPlace::Post(_) => "posts",
         }
     }
 
@@ -86,6 +102,8 @@ impl SinkPlace {
             SinkPlace::Folder { folder, .. } => folder.display().to_string(),
             SinkPlace::Files(files) => files.place.to_string(),
             SinkPlace::Database(database) => database.shown().to_owned(),
+            SinkPlace::Stream(stream) => stream.shown().to_owned(),
+            SinkPlace::Post(post) => post.shown(),
         }
     }
 
@@ -94,7 +112,7 @@ impl SinkPlace {
         match self {
             SinkPlace::Folder { folder, .. } => Some(folder),
             SinkPlace::Files(files) => files.folder(),
-            SinkPlace::Database(_) => None,
+            SinkPlace::Database(_) | SinkPlace::Stream(_) | SinkPlace::Post(_) => None,
         }
     }
 
@@ -103,7 +121,7 @@ impl SinkPlace {
         match self {
             SinkPlace::Folder { folder, .. } => Some(DataPlace::Folder(folder.clone())),
             SinkPlace::Files(files) => Some(files.place.clone()),
-            SinkPlace::Database(_) => None,
+            SinkPlace::Database(_) | SinkPlace::Stream(_) | SinkPlace::Post(_) => None,
         }
     }
 
@@ -113,14 +131,20 @@ impl SinkPlace {
             SinkPlace::Folder { folder, .. } => Some(folder),
             SinkPlace::Files(files) => files.folder(),
             SinkPlace::Database(database) => database.folder(),
+            SinkPlace::Stream(_) | SinkPlace::Post(_) => None,
         }
     }
 
-    /// Returns the place of the secret that the sink has, in words.
+    /// Returns the place of the secret that the sink has, in words such as "password from /etc/secret".
     pub fn secret_place(&self) -> Option<String> {
         match self {
             SinkPlace::Folder { .. } | SinkPlace::Files(_) => None,
-            SinkPlace::Database(database) => database.password_place(),
+            SinkPlace::Database(database) => {
+                let place = database.password_place()?;
+                Some(format!("password from {place}"))
+            }
+            SinkPlace::Stream(stream) => stream.secret_place(),
+            SinkPlace::Post(post) => Some(post.secret_place()),
         }
     }
 
@@ -139,6 +163,8 @@ impl SinkPlace {
             SinkPlace::Folder { .. } => Vec::new(),
             SinkPlace::Files(files) => files.files(),
             SinkPlace::Database(database) => database.files().map(Path::to_owned).collect(),
+            SinkPlace::Stream(stream) => stream.files().map(Path::to_owned).collect(),
+            SinkPlace::Post(post) => post.secret_files().map(Path::to_owned).collect(),
         }
     }
 }
@@ -166,6 +192,19 @@ pub(super) struct SinkTable {
     max_wait: Option<String>,
     timeout: Option<String>,
     connections: Option<usize>,
+    subject: Option<String>,
+    reject_subject: Option<String>,
+    token_file: Option<PathBuf>,
+    token_env: Option<String>,
+    creds_file: Option<PathBuf>,
+    ca: Option<PathBuf>,
+    secret_file: Option<PathBuf>,
+    secret_env: Option<String>,
+    previous_secret_file: Option<PathBuf>,
+    previous_secret_env: Option<String>,
+    #[serde(default)]
+    allow_networks: Vec<IpNet>,
+    max_retry_wait: Option<String>,
 }
 
 /// Refuses more sinks than a process has; an error is a sentence for the user.
@@ -199,34 +238,6 @@ impl SinkTable {
                 "keys of {kind} have the field {field:?}, which is none of its fields; add it there, or leave it out"
             ))),
         }
-    }
-
-    /// Returns the first key that only a folder or a bucket has.
-    fn key_of_folder(&self) -> Option<&'static str> {
-        let keys = [
-            ("max-file", self.max_file.is_some()),
-            ("format", self.format.is_some()),
-            ("partition", self.partition.is_some()),
-        ];
-        let set = keys.into_iter().find(|(_, is_set)| *is_set);
-        set.map(|(key, _)| key)
-    }
-
-    /// Returns the first key that only a database has.
-    fn key_of_database(&self) -> Option<&'static str> {
-        let keys = [
-            ("password-file", self.password_file.is_some()),
-            ("password-env", self.password_env.is_some()),
-            ("table", self.table.is_some()),
-            ("reject-table", self.reject_table.is_some()),
-            ("keys", self.keys.is_some()),
-            ("batch-items", self.batch_items.is_some()),
-            ("batch-bytes", self.batch_bytes.is_some()),
-            ("timeout", self.timeout.is_some()),
-            ("connections", self.connections.is_some()),
-        ];
-        let set = keys.into_iter().find(|(_, is_set)| *is_set);
-        set.map(|(key, _)| key)
     }
 }
 
@@ -293,39 +304,16 @@ fn selection(only: &[String], fields: &[String]) -> Result<Selection, SelectionE
 /// Parses the destination of a sink. Its URL is not quoted, because it may hold a secret.
 fn place(table: SinkTable, folder: &Path) -> Result<SinkPlace, String> {
     let url = Url::parse(&table.url).map_err(|error| format!("its url is no URL: {error}"))?;
-    let of_database = table.key_of_database();
-    match url.scheme() {
-        scheme @ ("file" | "s3" | "gs" | "az") => {
-            let is_folder = scheme == "file";
-            if let Some(key) = of_database {
-                let what = if is_folder { "folder" } else { "bucket" };
-                return Err(format!(
-                    "{key} is for a database, and its url names a {what}"
-                ));
-            }
-            let files = match is_folder {
-                true if !files::is_wanted(&table)? => return lines(&url, table),
-                true => files::in_folder(&url, table)?,
-                false => files::in_bucket(&url, table, folder)?,
-            };
-            Ok(SinkPlace::Files(Box::new(files)))
-        }
-        "sqlite" | "postgres" | "postgresql" | "mysql" | "mariadb" => {
-            if let Some(key) = table.key_of_folder() {
-                return Err(format!(
-                    "{key} is for a folder, and its url names a database"
-                ));
-            }
-            if table.bucket.is_some() {
-                return Err("bucket is for a bucket, and its url names a database".to_owned());
-            }
-            let database = database::database(&url, table, folder)?;
-            Ok(SinkPlace::Database(Box::new(database)))
-        }
-        scheme => Err(format!(
-            "its url begins with file:///, s3://, sqlite:, postgres:// or mysql://, not with {scheme}:"
-        )),
-    }
+    let kind = Kind::of(url.scheme())?;
+    keys::check(&table, kind)?;
+    Ok(match kind {
+        Kind::Folder if !files::is_wanted(&table)? => return lines(&url, table),
+        Kind::Folder => SinkPlace::Files(Box::new(files::in_folder(&url, table)?)),
+        Kind::Bucket => SinkPlace::Files(Box::new(files::in_bucket(&url, table, folder)?)),
+        Kind::Database => SinkPlace::Database(Box::new(database::database(&url, table, folder)?)),
+        Kind::Stream => SinkPlace::Stream(Box::new(stream::stream(table, folder)?)),
+        Kind::Webhook => SinkPlace::Post(Box::new(post::post(url, table, folder)?)),
+    })
 }
 
 /// Parses a sink of line files.
@@ -333,9 +321,6 @@ fn lines(url: &Url, table: SinkTable) -> Result<SinkPlace, String> {
     if table.max_wait.is_some() {
         let why = "max-wait is for a database, or for files with a partition; add partition, or leave it out";
         return Err(why.to_owned());
-    }
-    if table.bucket.is_some() {
-        return Err("bucket is for a bucket, and its url names a folder".to_owned());
     }
     let default = LineSettings::default().max_file_bytes;
     let max_file = table.max_file.as_ref();
@@ -425,7 +410,7 @@ mod tests {
             ),
             (
                 "url = 'ftp://user:T0KEN@a.test/'".to_owned(),
-                "sink out: its url begins with file:///, s3://, sqlite:, postgres:// or mysql://, not with ftp:",
+                "sink out: its url begins with file:///, s3://, sqlite:, postgres://, mysql://, nats:// or https://, not with ftp:",
             ),
             (
                 "url = 'file:srv'".to_owned(),

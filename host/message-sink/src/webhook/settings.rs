@@ -66,6 +66,8 @@ pub struct WebhookSettings {
     pub batch_bytes: u64,
     /// Time for which items gather until fewer are posted.
     pub max_wait: Duration,
+    /// Time that an answer may take.
+    pub timeout: Duration,
     /// Longest wait that an answer may ask for with `Retry-After`.
     pub max_retry_wait: Duration,
 }
@@ -77,6 +79,7 @@ impl Default for WebhookSettings {
             batch_items: 500,
             batch_bytes: 1 << 20,
             max_wait: Duration::from_secs(1),
+            timeout: Duration::from_secs(30),
             max_retry_wait: Duration::from_secs(5 * 60),
         }
     }
@@ -96,6 +99,8 @@ impl WebhookSettings {
         let seconds = |n| Duration::from_secs(n);
         let range = Duration::ZERO..=seconds(60);
         check_time("max-wait", self.max_wait, range, ("0s", "1m"))?;
+        let range = seconds(1)..=seconds(600);
+        check_time("timeout", self.timeout, range, ("1s", "10m"))?;
         let range = seconds(1)..=seconds(24 * 60 * 60);
         check_time("max-retry-wait", self.max_retry_wait, range, ("1s", "1day"))
     }
@@ -137,6 +142,10 @@ mod tests {
             (
                 of(|s| s.max_wait = Duration::from_secs(61)),
                 "max-wait is 1m 1s; it goes from 0s to 1m",
+            ),
+            (
+                of(|s| s.timeout = Duration::from_secs(601)),
+                "timeout is 10m 1s; it goes from 1s to 10m",
             ),
             (
                 of(|s| s.max_retry_wait = Duration::ZERO),

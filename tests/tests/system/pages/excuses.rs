@@ -80,6 +80,16 @@ const EXCUSES: [(&str, &str, &str); 44] = [
         "$ crawler sink check warehouse",
         "a server and a crawl of the reader's own; tests/tests/sql crawls to such a server",
     ),
+    (
+        "host/docs/src/guide/streams.md",
+        "$ crawler sink check events",
+        "a server and a crawl of the reader's own; tests/tests/streams crawls to such a server",
+    ),
+    (
+        "host/docs/src/guide/streams.md",
+        "$ nats stream add CRAWLER --subjects 'crawler.>' --dupe-window 1h --discard new",
+        "a program of NATS, and a server of the reader's own; tests/tests/streams makes such a stream",
+    ),
     ("README.md", "$ rustup target add wasm32-wasip2", RELEASE),
     ("README.md", "$ cargo run --release -- demo", DEMO),
     ("README.md", "$ tests/run", ITSELF),

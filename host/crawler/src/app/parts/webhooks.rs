@@ -1,11 +1,11 @@
-//! Webhooks of a master, with the secrets that their tables name.
+//! Webhooks of a master, and signed calls to other receivers, with the secrets that their tables name.
 
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
 
 use super::access;
-use crate::config::{FetcherSettings, FileConfig, WebhookConfig};
+use crate::config::{FetcherSettings, FileConfig, SecretRef, WebhookConfig};
 use crawler_api::webhooks::HttpWebhook;
 use crawler_fetch::http::FetchSettings;
 use crawler_fetch::http::post::PostClient;
@@ -13,8 +13,7 @@ use crawler_fetch::webhook::{SigningKey, WebhookClient};
 use crawler_master::webhooks::Webhook;
 use crawler_process::clock::Clock;
 
-/// Returns the webhooks of the config file. Names and certificates are looked up as for pages: `[hosts]`, and `ca` and
-/// the resolver of `[fetch]`.
+/// Returns the webhooks of the config file.
 pub(in crate::app) fn webhooks(
     config: &FileConfig,
     clock: &Arc<dyn Clock>,
@@ -22,6 +21,18 @@ pub(in crate::app) fn webhooks(
     if config.webhooks.is_empty() {
         return Ok(Vec::new());
     }
+    let settings = call_settings(config)?;
+    let webhooks = config.webhooks.iter();
+    let webhooks = webhooks.map(|webhook| {
+        let made = self::webhook(webhook, settings.clone(), clock);
+        made.with_context(|| format!("webhook {} cannot be used", webhook.name))
+    });
+    webhooks.collect()
+}
+
+/// Returns the settings of calls to receivers that the config file names. Names and certificates are looked up as for
+/// pages: `[hosts]`, and `ca` and the resolver of `[fetch]`.
+pub(in crate::app) fn call_settings(config: &FileConfig) -> anyhow::Result<FetchSettings> {
     let mut settings = FetcherSettings {
         fetch: FetchSettings {
             hosts: config.hosts.clone(),
@@ -31,17 +42,23 @@ pub(in crate::app) fn webhooks(
         ..FetcherSettings::default()
     };
     config.fetch.values.apply(&mut settings);
-    let settings = FetchSettings {
+    Ok(FetchSettings {
         // A crawl may read pages of anybody; a receiver is to be the one that is meant.
         check_certificates: true,
         ..settings.fetch
-    };
-    let webhooks = config.webhooks.iter();
-    let webhooks = webhooks.map(|webhook| {
-        let made = self::webhook(webhook, settings.clone(), clock);
-        made.with_context(|| format!("webhook {} cannot be used", webhook.name))
+    })
+}
+
+/// Reads the keys that calls are signed with.
+pub(in crate::app) fn signing_keys<'s>(
+    secrets: impl Iterator<Item = &'s SecretRef>,
+) -> anyhow::Result<Vec<SigningKey>> {
+    let keys = secrets.map(|secret| {
+        let text = secret.read().map_err(|why| anyhow!(why))?;
+        let key = text.parse::<SigningKey>();
+        key.with_context(|| secret.place())
     });
-    webhooks.collect()
+    keys.collect()
 }
 
 fn webhook(
@@ -49,12 +66,7 @@ fn webhook(
     settings: FetchSettings,
     clock: &Arc<dyn Clock>,
 ) -> anyhow::Result<Webhook> {
-    let keys = config.secrets().map(|secret| {
-        let text = secret.read().map_err(|why| anyhow!(why))?;
-        let key = text.parse::<SigningKey>();
-        key.with_context(|| secret.place())
-    });
-    let keys = keys.collect::<anyhow::Result<_>>()?;
+    let keys = signing_keys(config.secrets())?;
     let client = PostClient::new(config.url.clone(), config.allow_networks.clone(), settings)?;
     Ok(Webhook {
         name: config.name.clone(),

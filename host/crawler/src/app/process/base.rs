@@ -255,8 +255,7 @@ impl Base {
         let limit_ceilings = options.node.limit_ceilings.clone();
         let sinks = sinks::sinks(
             &data,
-            options.node.config.data.parts(),
-            &options.node.config.sinks,
+            &options.node.config,
             format!("on worker {}", node.id),
         )?;
         Ok(Worker {

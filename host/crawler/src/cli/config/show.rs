@@ -237,7 +237,7 @@ fn of_sink(sink: &SinkConfig, source: &str) -> Row {
     let selection = &sink.selection;
     let mut value = sink.place.shown();
     if let Some(place) = sink.place.secret_place() {
-        value.push_str(&format!(", password from {place}"));
+        value.push_str(&format!(", {place}"));
     }
     for condition in selection.only() {
         value.push_str(&format!(", {condition}"));

@@ -321,7 +321,7 @@ mod tests {
             ),
             (
                 with("max-file = '1MiB'"),
-                "max-file is for a folder, and its url names a database",
+                "max-file is for a folder or a bucket, and its url names a database",
             ),
             (
                 with("table = '{run}'"),
@@ -356,7 +356,7 @@ mod tests {
             assert_eq!(parse("db", &text), Err(expected), "{text}");
         }
         let folder = "url = 'file:///srv'\nbatch-items = 3";
-        let expected = "sink db: batch-items is for a database, and its url names a folder";
+        let expected = "sink db: batch-items is for a database, a stream or a webhook, and its url names a folder";
         assert_eq!(parse("db", folder), Err(expected.to_owned()));
     }
 }

@@ -62,9 +62,6 @@ pub(super) fn is_wanted(table: &SinkTable) -> Result<bool, String> {
 /// Parses a sink of files in a folder; an error is a sentence for the user.
 pub(super) fn in_folder(url: &Url, table: SinkTable) -> Result<FilesConfig, String> {
     let place = DataPlace::Folder(folder_of(url, &table.url)?);
-    if table.bucket.is_some() {
-        return Err("bucket is for a bucket, and its url names a folder".to_owned());
-    }
     Ok(FilesConfig {
         place,
         access: DataConfig::default(),
@@ -228,7 +225,7 @@ mod tests {
             ),
             (
                 folder("batch-items = 3"),
-                "batch-items is for a database, and its url names a folder",
+                "batch-items is for a database, a stream or a webhook, and its url names a folder",
             ),
             (
                 folder("[bucket]"),
@@ -260,7 +257,7 @@ mod tests {
             ),
             (
                 "url = 'sqlite:items.db'\nformat = 'csv'".to_owned(),
-                "format is for a folder, and its url names a database",
+                "format is for a folder, a bucket or a webhook, and its url names a database",
             ),
             (
                 "url = 'sqlite:items.db'\n[bucket]".to_owned(),
