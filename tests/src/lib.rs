@@ -38,6 +38,7 @@ pub mod faulty_store;
 pub mod guests;
 pub mod http;
 pub mod mariadb;
+pub mod nats;
 pub mod nginx;
 pub mod parts;
 pub mod peers;

@@ -3,7 +3,7 @@
 //! own, have names too.
 
 /// Parts that the tests of `tests/run` need. `.ci/run` demands all of them.
-pub const OF_TESTS: [&str; 33] = [
+pub const OF_TESTS: [&str; 34] = [
     "by-hand",
     "cargo-deny",
     "chromium",
@@ -20,6 +20,7 @@ pub const OF_TESTS: [&str; 33] = [
     "many-machines",
     "mariadb",
     "moto",
+    "nats",
     "node",
     "openssl",
     "parsel",

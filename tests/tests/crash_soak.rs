@@ -2,14 +2,16 @@
 //! restarted on the same folders until the crawl is over: every page was fetched, every item is there once, the
 //! archive has every page, and the cost of a kill is bounded.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crawler_tests::closure::{Closure, Plan, Visit};
 use crawler_tests::process::Home;
 use crawler_tests::random::Random;
 use crawler_tests::up::Up;
+use crawler_tests::web::{Asked, Site, StatusCode};
 use crawler_tests::{PATIENCE, guests, soak, until};
 use serde_json::{Value, json};
 
@@ -71,9 +73,21 @@ fn the_crash_soak_loses_nothing_and_repeats_little() {
         std::fs::create_dir(&folder).expect("the home is new");
         folder
     });
+    let posts = Arc::<Mutex<Posts>>::default();
+    let noted = Arc::clone(&posts);
+    let receiver = Site::new().handle("/items", move |asked| {
+        let status = take(&noted, &asked);
+        async move { status }
+    });
+    let receiver = receiver.open();
+    // The base64 of 32 bytes.
+    home.write("secret", &format!("{}=", "c".repeat(43)));
     let declared = format!(
-        "[sink.out]\nurl = \"file://{}\"\n\n\
+        "[sink.hook]\nurl = \"{}\"\nsecret-file = \"secret\"\nallow-networks = [\"127.0.0.0/8\"]\n\
+         batch-items = 20\nmax-wait = \"200ms\"\n\n\
+         [sink.out]\nurl = \"file://{}\"\n\n\
          [sink.parts]\nurl = \"file://{}\"\npartition = \"{{kind}}/dt={{date}}\"\nmax-wait = \"200ms\"\n",
+        receiver.url("/items"),
         out.display(),
         parts.display()
     );
@@ -85,7 +99,7 @@ fn the_crash_soak_loses_nothing_and_repeats_little() {
         &guests::guest("puppet").display().to_string(),
     ]);
     let concurrency = format!("--concurrency={CONCURRENCY}");
-    let sinks = "--sink=lines,out,parts";
+    let sinks = "--sink=lines,out,parts,hook";
     let add = [
         "resource",
         "add",
@@ -160,6 +174,8 @@ fn the_crash_soak_loses_nothing_and_repeats_little() {
     check_items(&closure, &items_below(&out));
     // So does one that reads files in partitions.
     check_items(&closure, &items_below(&parts));
+    // A receiver that keeps the ids of posts has each item once in effect.
+    check_items(&closure, &items_of(&posts));
     assert_eq!(account.again_in_one_life, Vec::<String>::new());
     assert!(
         moments.iter().all(|answered| *answered < n_pages),
@@ -171,6 +187,26 @@ fn the_crash_soak_loses_nothing_and_repeats_little() {
     assert!(most <= n_lost, "{n_lost} are fine: {:?}", account.refetches);
     check_end(&closure, &web, &id);
     check_archive(&closure, &home, &id);
+}
+
+/// Posts of items by their ids, as a receiver keeps them.
+type Posts = BTreeMap<String, String>;
+
+/// Takes a post, unless it is there already. Some answers are errors, although some of these posts are taken.
+fn take(posts: &Mutex<Posts>, asked: &Asked) -> StatusCode {
+    if asked.nth % 7 == 3 {
+        return StatusCode::INTERNAL_SERVER_ERROR;
+    }
+    let id = asked.headers.get("idempotency-key");
+    let id = id.and_then(|id| id.to_str().ok()).expect("there is an id");
+    let body = String::from_utf8(asked.body.to_vec()).expect("lines are text");
+    let mut posts = posts.lock().expect("no test panics with it");
+    let known = posts.entry(id.to_owned()).or_insert_with(|| body.clone());
+    assert_eq!(*known, body, "two posts have the id {id}");
+    match asked.nth % 7 {
+        5 => StatusCode::BAD_GATEWAY,
+        _ => StatusCode::NO_CONTENT,
+    }
 }
 
 /// Checks that the archive has each page that was committed: a crawl of it, without the web, gives the same items.
@@ -229,13 +265,24 @@ fn items_below(folder: &Path) -> String {
             continue;
         }
         let records = std::fs::read_to_string(&path).expect("a file of lines");
-        for record in records.lines() {
-            let record: Value = serde_json::from_str(record).expect("a record");
-            items.push_str(&record["item"].to_string());
-            items.push('\n');
-        }
+        items.push_str(&items_in(&records));
     }
     items
+}
+
+/// Returns the items of all posts, each in a line.
+fn items_of(posts: &Mutex<Posts>) -> String {
+    let posts = posts.lock().expect("no test panics with it");
+    posts.values().map(|records| items_in(records)).collect()
+}
+
+/// Returns the items of lines with records, each in a line.
+fn items_in(records: &str) -> String {
+    let items = records.lines().map(|record| {
+        let record: Value = serde_json::from_str(record).expect("a record");
+        format!("{}\n", record["item"])
+    });
+    items.collect()
 }
 
 #[track_caller]

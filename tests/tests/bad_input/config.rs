@@ -108,6 +108,26 @@ fn a_config_file_that_cannot_be_meant_starts_nothing_and_names_its_line() {
             "2: c.toml:1: sink out: max-file is 1073741824; it goes from 64KiB to 8MiB",
         ),
         (
+            "[sink.out]\nurl = 'nats://ann:secret@nats.test'\n",
+            "2: c.toml:1: sink out: its url is nats://HOST or tls://HOST, with a port if it is not 4222, and perhaps USER@ before the host",
+        ),
+        (
+            "[sink.out]\nurl = 'nats://nats.test'\ntoken-env = 'T'\n",
+            "2: c.toml:1: sink out: a password or token would be sent to nats.test without protection; write tls:// instead of nats://, or use creds-file",
+        ),
+        (
+            "[sink.out]\nurl = 'tls://nats.test'\nsubject = 'a b'\n",
+            r#"2: c.toml:1: sink out: subject "a b" is no template of subjects: it has the character ' '; there are letters, digits, -, _ and ."#,
+        ),
+        (
+            "[sink.out]\nurl = 'https://hooks.test/'\n",
+            "2: c.toml:1: sink out: it has secret-file or secret-env, by which receivers verify its calls",
+        ),
+        (
+            "[sink.out]\nurl = 'http://10.0.0.1/'\nsecret-env = 'S'\n",
+            "2: c.toml:1: sink out: its url leads to 10.0.0.1, which is not a public address; allow-networks of the sink can allow it",
+        ),
+        (
             "[sink.out]\nurl = 'file:///srv'\nonly = ['book']\n",
             r#"2: c.toml:1: sink out: a condition is kind=NAME, not "book""#,
         ),

@@ -1,0 +1,6 @@
+//! Items in streams of a real NATS server, whatever happens to it and to those who publish.
+
+mod crawl;
+mod server;
+mod suite;
+mod trouble;
