@@ -19,6 +19,7 @@ use super::slot::SlotPool;
 use super::{archived, changes, drain, links, pages};
 use crawler_fetch::cookies::CookieJar;
 use crawler_fetch::throttle::Requester;
+use crawler_model::parsed_by::Parser;
 use crawler_model::scope::RootHosts;
 use crawler_model::settings::SinkName;
 use crawler_model::statistics::PlanNames;

@@ -64,6 +64,7 @@ mod tests {
             last_modified: None,
             content: Some(ContentHash::of(b"body")),
             parsed_by: Some(PARSED_BY),
+            visit: None,
         }
     }
 

@@ -182,8 +182,6 @@ fn is_zero(n: &u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::crawl::Done;
 

@@ -130,6 +130,7 @@ impl Worker {
                         pages: 100_000,
                         items: 50_000,
                     }),
+                    events: Vec::new(),
                 };
                 let options = PutOptions::new().with_lease(lease);
                 let put = client.put(key.clone(), encode(&status), Some(options));

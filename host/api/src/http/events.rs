@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderName, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::{self, StreamExt as _};
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub(super) async fn watch_resources(api: Api, params: Params, request: Request) 
     let params = known(params, &params::EVENTS)?;
     let message = WatchResourcesRequest {
         name_prefix: text(&params, "prefix"),
-        after: last_version(&request, text(&params, "version")),
+        after: last_version(request.headers(), text(&params, "version")),
     };
     let events = api.resource_events(message).await?;
     Ok(streamed(events, |event: &ResourceEvent| {
@@ -53,14 +53,14 @@ pub(super) async fn read_events(
         name: part(name)?,
         follow,
         since: positive(&params, "since")?,
-        after: last_version(&request, text(&params, "version")),
+        after: last_version(request.headers(), text(&params, "version")),
     };
     past_events(api.history(message).await?, follow)
 }
 
 /// Answers with the events of all nodes, in the same way.
 pub(super) async fn read_node_events(api: Api, params: Params, request: Request) -> Answer {
-    events_of(api, String::new(), params, &request).await
+    events_of(api, String::new(), params, request.headers().clone()).await
 }
 
 /// Answers with the events of one node, in the same way.
@@ -70,17 +70,17 @@ pub(super) async fn read_events_of_node(
     params: Params,
     request: Request,
 ) -> Answer {
-    events_of(api, part(id)?, params, &request).await
+    events_of(api, part(id)?, params, request.headers().clone()).await
 }
 
-async fn events_of(api: Api, node: String, params: Params, request: &Request) -> Answer {
+async fn events_of(api: Api, node: String, params: Params, headers: HeaderMap) -> Answer {
     let params = known(params, &params::NODE_HISTORY)?;
     let follow = flag(&params, "follow")?;
     let message = ReadNodeEventsRequest {
         node,
         follow,
         since: positive(&params, "since")?,
-        after: last_version(request, text(&params, "version")),
+        after: last_version(&headers, text(&params, "version")),
     };
     past_events(api.node_history(message).await?, follow)
 }
@@ -95,8 +95,8 @@ fn past_events(events: Stream<PastEvent>, follow: bool) -> Answer {
 }
 
 /// Returns the version up to which a reader has all events, which a header or the parameter tells.
-fn last_version(request: &Request, param: String) -> String {
-    let last = request.headers().get(LAST_EVENT_ID);
+fn last_version(headers: &HeaderMap, param: String) -> String {
+    let last = headers.get(LAST_EVENT_ID);
     match last.map(|id| id.to_str().unwrap_or_default().trim()) {
         // A reader that was cut off before any id has none to name.
         None | Some("") => param,

@@ -154,6 +154,9 @@ impl SinkPlace {
             SinkPlace::Folder { .. } => None,
             SinkPlace::Files(files) => files.server(),
             SinkPlace::Database(database) => database.server(),
+            SinkPlace::Stream(stream) => stream.server(),
+            // It may share its address with websites, which crawls may reach.
+            SinkPlace::Post(_) => None,
         }
     }
 
@@ -395,6 +398,8 @@ mod tests {
         assert_eq!(server(postgres).as_deref(), Some("10.0.0.7:5432"));
         let maria = "url = 'mysql://user@db.test:3307/items'";
         assert_eq!(server(maria).as_deref(), Some("db.test:3307"));
+        let nats = "url = 'nats://10.0.0.9'\nsubject = 'items.{kind}'";
+        assert_eq!(server(nats).as_deref(), Some("10.0.0.9:4222"));
         let bucket = "url = 's3://items/shop'\nbucket = { endpoint = 'http://10.0.0.8:9000' }";
         assert_eq!(server(bucket).as_deref(), Some("10.0.0.8:9000"));
     }

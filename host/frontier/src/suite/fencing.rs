@@ -12,6 +12,7 @@ use crawler_model::id::{Epoch, ResourceId, Run};
 use crawler_model::links::Division;
 use crawler_model::resource::ShardId;
 use crawler_model::settings::SinkName;
+use crawler_process::clock::StillClock;
 
 /// Handles by which two processes open the same frontiers.
 pub type Two = [Arc<dyn OpenFrontiers>; 2];
@@ -174,7 +175,7 @@ pub async fn hosts_that_were_divided_anew_rest_for_one_delay([first, second]: Tw
         };
         let open_options = OpenOptions {
             run: Run(run),
-            now,
+            clock: Arc::new(StillClock(now)),
             delay: Duration::from_millis(500),
             division: Some(division),
             ..open_options(frontiers).await

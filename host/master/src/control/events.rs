@@ -70,7 +70,7 @@ impl Control {
     ) -> Result<Events, ControlError> {
         let keys = self.parts.catalog.keys();
         let subject = (keys.events_of(id), Some((name.clone(), id)));
-        self.history(subject, query).await
+        self.events_below(subject, query).await
     }
 
     /// Returns the events of a node, or of all nodes, in the order in which they happened.
@@ -81,20 +81,20 @@ impl Control {
     ) -> Result<Events, ControlError> {
         let keys = self.parts.catalog.keys();
         let Some(id) = node else {
-            return self.history((keys.node_events(), None), query).await;
+            return self.events_below((keys.node_events(), None), query).await;
         };
         let present = [Role::Master, Role::Worker].map(|role| keys.node(role, id));
         let [master, worker] = &present;
         for key in [&keys.told_node(id), master, worker] {
             if self.parts.catalog.store().get(key).await?.is_some() {
-                return self.history((keys.node_events_of(id), None), query).await;
+                return self.events_below((keys.node_events_of(id), None), query).await;
             }
         }
         Err(ControlError::NoNode { id: id.to_string() })
     }
 
     /// Returns the events below a prefix. They end with the resource, if they are those of one.
-    async fn history(
+    async fn events_below(
         &self,
         (prefix, resource): (String, Option<(ResourceName, ResourceId)>),
         query: EventQuery,

@@ -88,7 +88,7 @@ async fn pages_that_are_not_due_are_passed_over_without_a_request() {
     let is_limited = ended.log.iter().any(|line| line.contains("--max-pages"));
     assert!(!is_limited, "{:?}", ended.log);
     // They keep the time of their last visit.
-    assert!(left.iter().all(|left| left == &left[0] && left.is_some()));
+    assert!(left.iter().all(|kept| kept == &left[0] && kept.is_some()));
 }
 
 #[tokio::test]

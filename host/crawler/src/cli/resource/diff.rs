@@ -12,7 +12,7 @@ use crawler_api::client::Client;
 use crawler_model::id::{ResourceName, Run};
 
 #[derive(Debug, Args)]
-pub(super) struct DiffArgs {
+pub(in crate::cli) struct DiffArgs {
     /// The resource
     name: ResourceName,
     /// The earlier run

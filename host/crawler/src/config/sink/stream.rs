@@ -5,6 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use url::Url;
+
 use super::super::fetch::values::{some_bytes, time};
 use super::super::secret::SecretRef;
 use super::SinkTable;
@@ -64,6 +66,16 @@ impl StreamConfig {
     /// Returns the URL without the user.
     pub fn shown(&self) -> &str {
         &self.shown
+    }
+
+    /// Returns the address of the server as `HOST:PORT`.
+    pub(super) fn server(&self) -> Option<String> {
+        let url = Url::parse(&self.url).ok()?;
+        Some(format!(
+            "{}:{}",
+            url.host_str()?,
+            url.port().unwrap_or(4222)
+        ))
     }
 
     /// Returns the place of the secret, in words.

@@ -66,13 +66,13 @@ async fn a_run_that_carries_on_asks_again_for_all_that_the_last_knew_with_its_va
     let frontier: Arc<dyn Frontier> = open(&objects, 1).await;
     frontier.seed(urls(&["1", "2", "3"])).await.unwrap();
     let mut commit = parsed(ready(take(&frontier, 0, 1).await));
-    let validators = crawler_model::frontier::Validators {
+    let validators = Validators {
         etag: Some("e".into()),
         ..Default::default()
     };
     commit.result.validators = Some(validators.clone());
     frontier.commit(commit).await.unwrap();
-    let gone = Ended::Done(crawler_model::crawl::Done::Gone);
+    let gone = Ended::Done(Done::Gone);
     frontier
         .commit(commit_of(ready(take(&frontier, 0, 1).await), gone))
         .await
