@@ -1,9 +1,9 @@
-//! Parts that every process of the crawler has: clock, rights, tasks, retries, rates, memory, stages, counts and
-//! log.
+//! Parts that every process of the crawler has: clock, rights, tasks, retries, rates, memory, stages, counts,
+//! traces and log.
 //!
 //! Nothing here knows what a crawl is. The modules do not depend on each other, except that the log tells its
-//! lines' time by the clock, that the memory is made free by a task, and
-//! that it is counted how often a crawl is put back.
+//! lines' time by the clock, that the memory is made free by a task,
+//! that it is counted how often a crawl is put back, that spans are counted, and that stages are spans of a trace.
 
 pub mod clock;
 pub mod confine;
@@ -14,3 +14,4 @@ pub mod retry;
 pub mod stage;
 pub mod task;
 pub mod telemetry;
+pub mod traces;

@@ -5,6 +5,8 @@
 //! what is missing was spent outside of all stages. The duration of a stage is the time on the clock from its first
 //! poll to its end, with its waits and with the stages in it. Work that is dropped before its end has no duration.
 //!
+//! A stage that has a duration is a span of the trace of its page too, if that is recorded.
+//!
 //! The clock is off until [`start`], and an idle stage costs one relaxed load for each poll. There is one clock in a
 //! process; crawls are not told apart.
 
@@ -14,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use crate::traces::{self, Span};
 use crawler_extract::processor_time;
 
 mod histogram;
@@ -72,6 +75,8 @@ struct Timed<F> {
     has_duration: bool,
     /// Time of the first poll while the clock is on.
     begun: Option<Instant>,
+    /// Span of the trace; it is not recorded if the work has no duration.
+    span: Span,
 }
 
 /// Part of a thread's time that is charged to one stage. Dropping it goes on with the stage around it.
@@ -181,6 +186,10 @@ impl Stage {
             work,
             has_duration,
             begun: None,
+            span: match has_duration {
+                true => traces::child(self.as_str()),
+                false => Span::default(),
+            },
         }
     }
 
@@ -193,14 +202,27 @@ impl<F: Future + Unpin> Future for Timed<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        if !is_on() {
-            return Pin::new(&mut self.work).poll(cx);
-        }
-        let begun = *self.begun.get_or_insert_with(Instant::now);
-        let stage = self.stage;
-        let polled = stage.charge(|| Pin::new(&mut self.work).poll(cx));
-        if polled.is_ready() && self.has_duration {
-            stage.counters().durations.add(begun.elapsed());
+        let Self {
+            stage,
+            work,
+            has_duration,
+            begun,
+            span,
+        } = &mut *self;
+        let work = Pin::new(work);
+        let polled = match is_on() {
+            false => span.poll_within(|| work.poll(cx)),
+            true => {
+                let begun = *begun.get_or_insert_with(Instant::now);
+                let polled = span.poll_within(|| stage.charge(|| work.poll(cx)));
+                if polled.is_ready() && *has_duration {
+                    stage.counters().durations.add(begun.elapsed());
+                }
+                polled
+            }
+        };
+        if polled.is_ready() {
+            *span = Span::default();
         }
         polled
     }
