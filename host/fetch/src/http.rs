@@ -10,6 +10,7 @@
 //! The throttle is told the outcome of each exchange. The caller, who gets the answer with its headers, decides
 //! when a page is tried again.
 
+use std::pin::pin;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -221,7 +222,8 @@ impl Fetch for HttpFetcher {
                 self.note_outcome(&sent.outcome, begun);
                 sent
             };
-            let sent = request.instrument(request_log::span(&hop)).await;
+            let request = request.instrument(request_log::span(&hop));
+            let sent = request_log::trace(&hop).around(pin!(request)).await;
             let Sent {
                 outcome,
                 is_of_host,

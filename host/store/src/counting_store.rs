@@ -1,5 +1,6 @@
-//! Store that counts its calls, for the metrics of a process.
+//! Store that counts its calls, for the metrics of a process. A call within a trace is a span of it.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +11,22 @@ use super::{
     Entry, LeaseId, Listing, ListingVisitor, Outcome, Revision, Store, StoreError, Txn, Watch,
 };
 use crawler_process::metrics::{Durations, WordCounts};
+use crawler_process::traces;
 
 /// Kinds of calls, in the order of [`StoreCounts::calls`].
 pub const CALLS: [&str; 7] = [
     "get", "list", "commit", "watch", "grant", "renew", "compact",
+];
+
+/// Names of the calls in traces, in the same order.
+const SPANS: [&str; CALLS.len()] = [
+    "store get",
+    "store list",
+    "store commit",
+    "store watch",
+    "store grant",
+    "store renew",
+    "store compact",
 ];
 
 /// Counts of the calls of one kind.
@@ -104,7 +117,18 @@ impl CountingStore {
             begun: Instant::now(),
             has_ended: false,
         };
-        let answer = answer.await;
+        let noted = async {
+            let answer = answer.await;
+            traces::note(|notes| {
+                match &answer {
+                    Ok(answer) => notes.text("crawler.result", name(answer)),
+                    Err(error) => notes.fail(error),
+                };
+            });
+            answer
+        };
+        let trace = traces::child_of_kind(SPANS[call as usize], traces::Kind::Client);
+        let answer = trace.around(pin!(noted)).await;
         ongoing.end(answer.as_ref().map_or("error", name));
         answer
     }

@@ -41,9 +41,10 @@ impl HttpFetcher {
         self.throttle.n_hosts()
     }
 
-    /// Counts and logs the outcome of a request.
+    /// Counts and logs the outcome of a request, and notes it in the trace.
     pub(super) fn note_outcome(&self, outcome: &Result<Outcome, FetchError>, begun: Instant) {
         self.counts.note(outcome);
+        request_log::trace_outcome(outcome);
         request_log::log_outcome(outcome, begun);
     }
 }

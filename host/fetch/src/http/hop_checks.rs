@@ -1,5 +1,6 @@
 //! Checks before a hop: if the address policy and the site's robots.txt allow it, and after which delay.
 
+use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 
 use futures::FutureExt as _;
@@ -138,7 +139,8 @@ impl HttpFetcher {
                 self.note_outcome(&sent.outcome, begun);
                 sent
             };
-            let sent = request.instrument(request_log::span(&hop)).await;
+            let request = request.instrument(request_log::span(&hop));
+            let sent = request_log::trace(&hop).around(pin!(request)).await;
             if is_first || sent.outcome.as_ref().is_err_and(FetchError::is_held) {
                 lengthen(pause, &sent);
             }

@@ -19,6 +19,7 @@ use crate::turns::{TurnInUse, Turns};
 use crawler_model::crawl::clock_of;
 use crawler_model::settings::USUAL_AGENT;
 use crawler_process::stage::Stage;
+use crawler_process::traces;
 
 /// A host that may be asked now.
 pub(super) struct Entered {
@@ -85,8 +86,9 @@ impl HttpFetcher {
         }
         let host = clock_of(&hop.url);
         let asked = Instant::now();
+        let turn = self.turn(&host, pace, hop, requester);
         let entered = Stage::Guard
-            .charged(pin!(self.turn(&host, pace, hop, requester)))
+            .charged(traces::child("turn").around(pin!(turn)))
             .await;
         let Entered { permit, turn } = match entered {
             Ok(entered) => entered,
