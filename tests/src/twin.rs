@@ -118,6 +118,7 @@ impl Tree {
             peers: None,
             rest_after: None,
             crawl_memory: CrawlMemory::default(),
+            tracer: Default::default(),
         };
         run(parts, sink, stop).await
     }

@@ -153,6 +153,7 @@ impl SinkDelivery<'_> {
                 return self.give_up();
             }
             let is_over = self.is_over;
+            let begun = shared.parts.tracer.moment();
             let written = tokio::select! {
                 biased;
                 written = Stage::Sink.timed(sink.write(first, &batch.items)) => written,
@@ -175,6 +176,10 @@ impl SinkDelivery<'_> {
                     backoff.reset();
                     (self.last_error, self.n_known) = (None, 0);
                     let end = first + written.n_items;
+                    let (tracer, items) = (&shared.parts.tracer, &batch.items);
+                    let items = &items[..written.n_items as usize];
+                    let undelivered = &shared.undelivered;
+                    undelivered.delivered(tracer, &self.name, items, begun);
                     let cleared = frontier.clear_outbox(&self.name, end, written.mark);
                     if let Err(error) = Stage::Sink.charged(cleared).await {
                         shared.lost_frontier(error);

@@ -28,6 +28,7 @@
 //! put_back    the pause of a crawl that uses too much memory
 //! end         how a crawl ends
 //! log         the log of a crawl; what is said of many pages is one line
+//! traced      what traces tell of pages
 //! spans       what the lines of the process's log tell of their crawl
 //! ```
 //!
@@ -64,6 +65,7 @@ mod slot;
 pub mod spans;
 mod suspect;
 mod termination;
+mod traced;
 mod unchanged;
 mod verdict;
 

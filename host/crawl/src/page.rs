@@ -14,6 +14,7 @@ use super::page_result::{self, NotCounted};
 use super::parts::CrawlConfig;
 use super::shared::Shared;
 use super::slot::SlotGuard;
+use super::traced;
 use crawler_frontier::{Claim, Commit, Ended, FrontierError, HostUpdate, PageResult};
 use crawler_model::crawl::{Done, UnixMillis};
 use crawler_model::scope::Refusal;
@@ -110,8 +111,12 @@ async fn end(
     let frontier = &shared.parts.frontier;
     let mut result = match caught {
         Ok(Ok(result)) => result,
-        Ok(Err(NotCounted::NotNow(update))) => return frontier.give_back(claim, update),
+        Ok(Err(NotCounted::NotNow(update))) => {
+            traced::note_put_back();
+            return frontier.give_back(claim, update);
+        }
         Ok(Err(NotCounted::PutOff(failure))) => {
+            traced::note_put_back();
             if let Err(error) = frontier.put_off(claim, failure).await {
                 shared.lost_frontier(error);
             }
@@ -143,6 +148,8 @@ async fn end(
     if shared.is_disk_full(&config.settings) {
         refuse_links(shared, &config.settings, &mut result);
     }
+    traced::note_end(&result.ended);
+    shared.undelivered.wait(&result.items);
     let has_items = !result.items.is_empty();
     // A page that was given up with its host, or that is not due, was not requested.
     let is_over = !matches!(

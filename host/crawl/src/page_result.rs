@@ -1,5 +1,6 @@
 //! Result of an attempt at a page: fetched, judged by its status, parsed by its rule.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +15,7 @@ use super::revisit;
 use super::shared::Shared;
 use super::slot::SlotGuard;
 use super::suspect::call_recorded;
+use super::traced;
 use super::unchanged;
 use super::verdict::{self, Attempt, Verdict};
 use crawler_fetch::tape::Tape;
@@ -21,6 +23,7 @@ use crawler_fetch::{Answer, Failure, FetchError, FetchRequest, Fetched, Prepared
 use crawler_frontier::{Claim, Ended, FrontierError, HostFailure, HostUpdate, PageResult};
 use crawler_model::crawl::{Done, NO_RULE, Page, PageContext, Request, UnixMillis};
 use crawler_model::frontier::{ContentHash, DelaySource, Validators};
+use crawler_model::plugin::Description;
 use crawler_model::statistics::Observed;
 
 /// Time for which a host waits for something that its worker has not set up.
@@ -343,7 +346,12 @@ async fn parse(
     };
     let (rules, call_config) = (&shared.parts.rules, shared.call_config(config.limits));
     let call = rules.parse(call_config, &request.rule, page.clone(), context);
-    let report = call_recorded(&**frontier, claim, call).await?;
+    let call = pin!(traced::noted(call));
+    let trace = traced::of_call(&request.rule, || {
+        let Description { name, version, .. } = rules.description();
+        format!("{name}@{version}")
+    });
+    let report = call_recorded(&**frontier, claim, trace.around(call)).await?;
     note_logs(
         &shared.parts.log,
         request.url.as_str(),

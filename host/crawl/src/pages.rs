@@ -16,11 +16,12 @@ use super::peers::Idle;
 use super::shared::Shared;
 use super::slot::n_preparing;
 use super::termination::{is_all_delivered, may_rest};
-use super::{page, spans};
+use super::{page, spans, traced};
 use crawler_frontier::{Claim, Take, TakeLimits};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::resource::{CrawlSettings, Robots};
 use crawler_process::task::TaskScope;
+use crawler_process::traces::Span;
 
 /// Time that pages in flight may take to notice that the crawl ends; they only put back what they hold.
 const STOP_GRACE: Duration = Duration::from_secs(2);
@@ -104,9 +105,10 @@ impl<'a> Pages<'a> {
             let blocked = match self.limits(&snapshot) {
                 Ok(limits) => {
                     let now = self.shared.parts.clock.unix_millis();
+                    let asked = self.shared.parts.tracer.moment();
                     match self.shared.parts.frontier.take_within(now, limits) {
                         Ok(Take::Ready(claim)) => {
-                            self.begin(claim);
+                            self.begin(claim, asked);
                             continue;
                         }
                         Ok(Take::WaitUntil(until)) => Blocked::Until(until),
@@ -215,21 +217,36 @@ impl<'a> Pages<'a> {
         per_host.max().unwrap_or(1)
     }
 
-    /// Starts the task of a claim.
-    fn begin(&self, claim: Box<Claim>) {
+    /// Starts the task of a claim that was asked for at the moment `asked`.
+    fn begin(&self, claim: Box<Claim>, asked: Option<Instant>) {
         let (shared, stop_signal) = (self.shared, self.tasks.stop_signal());
         // A page that is tried alone has all slots to itself.
         if claim.host.is_ready || claim.alone {
             let span = spans::of_page(&claim);
+            let trace = traced::of_claim(&shared.parts, "page", &claim, asked);
             let start = shared.parts.pacing.count();
             let slot = shared.pages.hold();
             let attempt = page::attempt(shared.clone(), slot, start, claim, stop_signal);
-            self.tasks.spawn("page", attempt.instrument(span));
+            self.spawn("page", attempt.instrument(span), trace);
         } else {
             let span = spans::of_host(&claim);
+            let trace = traced::of_claim(&shared.parts, "host", &claim, asked);
             let slot = shared.preparing.hold();
             let prepare = page::prepare(shared.clone(), slot, claim, stop_signal);
-            self.tasks.spawn("host", prepare.instrument(span));
+            self.spawn("host", prepare.instrument(span), trace);
+        }
+    }
+
+    /// Starts a task within its span of a trace. One that is not recorded is not put into a box.
+    fn spawn(
+        &self,
+        name: &'static str,
+        task: impl Future<Output = ()> + Send + 'static,
+        trace: Span,
+    ) {
+        match trace.is_recorded() {
+            true => self.tasks.spawn(name, trace.around(Box::pin(task))),
+            false => self.tasks.spawn(name, task),
         }
     }
 

@@ -22,6 +22,7 @@ use crawler_model::resource::CrawlSettings;
 use crawler_plugin::Rules;
 use crawler_process::clock::Clock;
 use crawler_process::memory::CrawlMemory;
+use crawler_process::traces::Tracer;
 
 /// Dependencies and settings of a crawl.
 #[derive(Clone)]
@@ -66,6 +67,8 @@ pub struct CrawlParts {
     pub rest_after: Option<Duration>,
     /// Memory of the crawl, which shares that of the process.
     pub crawl_memory: CrawlMemory,
+    /// Beginning of the traces of pages.
+    pub tracer: Tracer,
 }
 
 /// Settings that may change while a crawl runs; they apply to pages taken from then on.

@@ -16,6 +16,7 @@ use super::parts::CrawlParts;
 use super::roots::roots_or_put_back;
 use super::shared::Shared;
 use super::slot::SlotPool;
+use super::traced::Undelivered;
 use super::{archived, changes, drain, links, pages};
 use crawler_fetch::cookies::CookieJar;
 use crawler_fetch::throttle::Requester;
@@ -73,6 +74,7 @@ pub async fn run_to(parts: CrawlParts, sinks: Vec<NamedSink>, stop: Cancellation
         logged_hosts: Once::new(),
         logged_disk: Once::new(),
         early_end: Mutex::new(None),
+        undelivered: Undelivered::new(sinks.len()),
         requester: Requester {
             crawl: Requester::new_crawl(),
             max_wait: Some(MAX_WAIT),

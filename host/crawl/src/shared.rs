@@ -10,6 +10,7 @@ use super::backlog;
 use super::end::CrawlEnd;
 use super::parts::{CrawlConfig, CrawlParts};
 use super::slot::SlotPool;
+use super::traced::Undelivered;
 use crawler_fetch::cookies::CookieJar;
 use crawler_fetch::throttle::Requester;
 use crawler_frontier::FrontierError;
@@ -59,6 +60,8 @@ pub(super) struct Shared {
     pub(super) pages: Arc<SlotPool>,
     /// Slots of claims whose hosts are being prepared.
     pub(super) preparing: Arc<SlotPool>,
+    /// Recorded pages whose items not all sinks have.
+    pub(super) undelivered: Undelivered,
 }
 
 impl Shared {

@@ -224,6 +224,7 @@ impl Wide {
             pacing: Pacing::default(),
             incidents: CrawlIncidents::default(),
             peers: None,
+            tracer: Default::default(),
         };
         let began = Instant::now();
         let end = crawler_crawl::run(parts, Box::new(Nowhere), CancellationToken::new()).await;

@@ -228,6 +228,7 @@ impl Assigned {
             peers,
             rest_after: Some(CLOSE_AFTER),
             crawl_memory: self.crawl_memory.clone(),
+            tracer: self.parts.tracer.clone(),
         };
         let config = self.config.clone();
         tokio::select! {

@@ -13,6 +13,7 @@ use crawler_model::plugin::LimitOverrides;
 use crawler_plugin::LoadRules;
 use crawler_process::clock::Clock;
 use crawler_process::memory::Memory;
+use crawler_process::traces::Tracer;
 use crawler_sink::OpenSinks;
 use crawler_store::catalog::Catalog;
 
@@ -46,4 +47,6 @@ pub struct AgentParts {
     pub crawls: Crawls,
     /// Memory of the process, shared by all crawls.
     pub memory: Memory,
+    /// Beginning of the traces of pages.
+    pub tracer: Tracer,
 }

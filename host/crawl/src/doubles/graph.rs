@@ -198,6 +198,7 @@ pub(crate) fn parts(
         peers,
         rest_after: None,
         crawl_memory: CrawlMemory::default(),
+        tracer: Default::default(),
     }
 }
 

@@ -46,6 +46,7 @@ mod memory;
 mod quotas;
 mod sinks;
 mod suspects;
+mod traces;
 mod unchanged;
 mod wide;
 

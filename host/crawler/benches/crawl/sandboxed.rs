@@ -82,6 +82,7 @@ impl Crawler {
             pacing: Pacing::default(),
             incidents: CrawlIncidents::default(),
             peers: None,
+            tracer: Default::default(),
         };
         let end = crawler_crawl::run(parts, sink, CancellationToken::new()).await;
         assert_eq!(end, CrawlEnd::Finished);

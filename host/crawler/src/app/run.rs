@@ -187,6 +187,7 @@ async fn run_once(options: &RunOptions, stop: CancellationToken) -> anyhow::Resu
         peers: None,
         rest_after: None,
         crawl_memory: crawl_memory.clone(),
+        tracer: Default::default(),
     };
     let progress = progress::spinner();
     scope.spawn("log", print_log(log.clone(), progress.clone()));

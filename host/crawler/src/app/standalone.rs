@@ -277,6 +277,7 @@ async fn crawl_once(
         peers: None,
         rest_after: None,
         crawl_memory: crawl_memory.clone(),
+        tracer: Default::default(),
     };
     tracing::info!(items = shared.data.items_place(id), "crawl starts");
     let end = crawler_crawl::run_to(parts, sinks, stop.clone()).await;

@@ -150,6 +150,7 @@ async fn crawl_one_page() -> String {
         peers: None,
         rest_after: None,
         crawl_memory: CrawlMemory::default(),
+        tracer: Default::default(),
     };
     let shard = ShardId::only(parts.resource);
     let name = "books".parse().expect("it is a name");

@@ -382,6 +382,7 @@ pub(super) fn parts(
         peers: None,
         rest_after: None,
         crawl_memory: CrawlMemory::default(),
+        tracer: Default::default(),
     }
 }
 

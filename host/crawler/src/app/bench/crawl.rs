@@ -125,6 +125,7 @@ pub(super) async fn crawl(
         peers: None,
         rest_after: None,
         crawl_memory: memory.for_crawl(),
+        tracer: Default::default(),
     };
     let crawled = measured(crawl_parts, sink, site.n_pages, stop).await;
     scope.stop(SCOPE_GRACE).await;

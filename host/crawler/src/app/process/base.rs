@@ -284,6 +284,7 @@ impl Base {
                 limit_ceilings,
                 crawls,
                 memory,
+                tracer: Default::default(),
             }),
         })
     }

@@ -298,6 +298,7 @@ impl Start {
                 links: Arc::new(SimWorkerCalls { services }),
                 limit_ceilings: LimitOverrides::default(),
                 memory: Memory::unwatched(),
+                tracer: Default::default(),
                 crawls: crawls_told,
             };
             agent::run(Arc::new(parts), stop).await;

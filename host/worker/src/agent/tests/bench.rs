@@ -470,6 +470,7 @@ pub(super) fn parts(
         links: Arc::new(NoOtherWorker),
         limit_ceilings: LimitOverrides::default(),
         memory: Memory::unwatched(),
+        tracer: Default::default(),
         crawls: Crawls::default(),
     };
     (folder, store, parts)

@@ -100,6 +100,7 @@ impl Pair {
                 links,
                 limit_ceilings: first.limit_ceilings.clone(),
                 memory: Memory::unwatched(),
+                tracer: Default::default(),
                 crawls,
             });
             let scope = TaskScope::new();

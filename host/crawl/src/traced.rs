@@ -1,0 +1,185 @@
+//! Traces of pages: each attempt is a span, with its steps below it, and so is the delivery of what it brought.
+//!
+//! Items are delivered in batches when their page is over. So the pages that are recorded wait here for the sinks that
+//! do not have their items yet, by the key of the last one. Delivery after a restart is not recorded.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::time::Instant;
+
+use super::parts::CrawlParts;
+use crawler_frontier::{Claim, Ended};
+use crawler_model::crawl::{ItemKey, ItemRecord};
+use crawler_model::settings::SinkName;
+use crawler_plugin::{CallFailure, CallReport};
+use crawler_process::traces::{self, Notes, Span, TraceContext, Tracer};
+
+/// Number of pages that wait for their delivery, over all sinks. The oldest goes if there are more.
+const WAITING_MAX: usize = 1_024;
+
+/// Begins the span of an attempt, whose claim was asked for at the moment `begun`.
+pub(super) fn of_claim(
+    parts: &CrawlParts,
+    name: &'static str,
+    claim: &Claim,
+    begun: Option<Instant>,
+) -> Span {
+    let request = &claim.request;
+    let run = (parts.resource, parts.run);
+    let span = parts.tracer.of_url(name, run, request.url.as_str(), begun);
+    span.past("take", begun);
+    span.note(|notes| {
+        notes
+            .url("url.full", &request.url)
+            .number("crawler.resource.id", parts.resource.0)
+            .number("crawler.run", parts.run.0)
+            .number("crawler.attempt", claim.attempt)
+            .number("crawler.depth", claim.depth);
+    });
+    span
+}
+
+/// Notes the end of an attempt in its span.
+pub(super) fn note_end(ended: &Ended) {
+    traces::note(|notes| {
+        match ended {
+            Ended::Done(done) => notes.text("crawler.outcome", done.as_str()),
+            Ended::Retry { reason, .. } => notes.text("crawler.outcome", "retry").fail(reason),
+            Ended::Dead { reason } => notes.text("crawler.outcome", "dead").fail(reason),
+        };
+    });
+}
+
+/// Notes that an attempt does not count.
+pub(super) fn note_put_back() {
+    traces::note(|notes| {
+        notes.text("crawler.outcome", "put-back");
+    });
+}
+
+/// Begins the span of the call of a rule.
+pub(super) fn of_call(rule: &str, plugin: impl FnOnce() -> String) -> Span {
+    let span = traces::child("rule");
+    span.note(|notes| {
+        notes
+            .text("crawler.rule", rule)
+            .text("crawler.plugin", plugin());
+    });
+    span
+}
+
+/// Notes the report of a call in its span.
+pub(super) async fn noted(call: impl Future<Output = CallReport>) -> CallReport {
+    let report = call.await;
+    traces::note(|notes| note_report(notes, &report));
+    report
+}
+
+fn note_report(notes: &mut Notes, report: &CallReport) {
+    notes
+        .number("crawler.fuel", report.usage.fuel)
+        .number("crawler.peak_memory", report.usage.peak_memory);
+    match &report.result {
+        Ok(output) => {
+            notes
+                .number("crawler.items", output.items.len())
+                .number("crawler.requests", output.requests.len());
+        }
+        Err(CallFailure::Rule(_)) => {
+            notes.fail("the rule returned an error");
+        }
+        Err(CallFailure::Killed(kill)) => {
+            notes.text("error.type", &kill.kill).fail(&kill.message);
+        }
+    }
+}
+
+/// Recorded pages whose items not all sinks have.
+pub(super) struct Undelivered {
+    n_sinks: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    pages: HashMap<ItemKey, Waiting>,
+    /// Keys of the pages, the oldest first.
+    order: VecDeque<ItemKey>,
+}
+
+/// Page that waits for sinks.
+struct Waiting {
+    context: TraceContext,
+    n_items: usize,
+    /// Number of sinks that do not have its items.
+    n_sinks: usize,
+}
+
+impl Undelivered {
+    pub(super) fn new(n_sinks: usize) -> Self {
+        Self {
+            n_sinks,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Notes the items of the page in hand, which are about to be stored, if the page is recorded.
+    pub(super) fn wait(&self, items: &[ItemRecord]) {
+        let (Some(context), Some(last)) = (traces::current(), items.last()) else {
+            return;
+        };
+        let mut state = self.lock();
+        let waiting = Waiting {
+            context,
+            n_items: items.len(),
+            n_sinks: self.n_sinks,
+        };
+        if state.pages.insert(last.key.clone(), waiting).is_none() {
+            state.order.push_back(last.key.clone());
+        }
+        if state.order.len() > WAITING_MAX
+            && let Some(oldest) = state.order.pop_front()
+        {
+            state.pages.remove(&oldest);
+        }
+    }
+
+    /// Adds the delivery of items to the traces of their pages. It began at the moment `begun` and is over.
+    pub(super) fn delivered(
+        &self,
+        tracer: &Tracer,
+        sink: &SinkName,
+        items: &[ItemRecord],
+        begun: Option<Instant>,
+    ) {
+        if !tracer.is_on() {
+            return;
+        }
+        let mut state = self.lock();
+        let State { pages, order } = &mut *state;
+        for item in items {
+            if pages.is_empty() {
+                return;
+            }
+            let Some(waiting) = pages.get_mut(&item.key) else {
+                continue;
+            };
+            let span = tracer.below(waiting.context, "deliver", begun);
+            span.note(|notes| {
+                notes
+                    .text("crawler.sink", sink)
+                    .number("crawler.items", waiting.n_items);
+            });
+            waiting.n_sinks = waiting.n_sinks.saturating_sub(1);
+            if waiting.n_sinks == 0 {
+                pages.remove(&item.key);
+                order.retain(|key| *key != item.key);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
