@@ -31,6 +31,7 @@ mod plugins;
 mod pushes;
 mod schedules;
 mod tls_fault;
+pub mod traces;
 mod transport;
 mod workers;
 

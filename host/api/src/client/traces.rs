@@ -1,0 +1,366 @@
+//! Sends the spans of traces to a receiver, by OTLP over gRPC (<https://opentelemetry.io/docs/specs/otlp/>).
+//!
+//! Spans are sent in batches, one call at a time, a few seconds after their end or sooner if many wait. A call that fails
+//! for a while is made again after a pause, and its batch is given up after a few attempts. Spans that come meanwhile wait
+//! in their queue, within its bound, so a receiver that is away costs spans and nothing else. At a stop, what waits is
+//! sent once more, for a few seconds at most.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry_proto::tonic as otlp;
+use otlp::collector::trace::v1::ExportTraceServiceRequest;
+use otlp::collector::trace::v1::trace_service_client::TraceServiceClient;
+use otlp::common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value};
+use otlp::resource::v1::Resource;
+use otlp::trace::v1::span::SpanKind;
+use otlp::trace::v1::status::StatusCode;
+use otlp::trace::v1::{ResourceSpans, ScopeSpans};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue};
+use tonic::transport::Channel;
+use tonic::{Code, Request};
+
+use super::connector::Callee;
+use super::error::ClientError;
+use super::masters::parse;
+use super::transport::transport_failure;
+use crate::tls::{ClientTls, TlsError};
+use crawler_process::retry::Backoff;
+use crawler_process::traces::{EndedSpan, Kind, SpanBatch, SpanQueue, Value};
+
+/// Time that a receiver has for its answer, unless another one is set.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time after the end of a span until it is sent, if the receiver answers.
+const INTERVAL: Duration = Duration::from_secs(5);
+/// Number of calls for one batch, which is given up then.
+const MAX_ATTEMPTS: u32 = 5;
+/// Time that the last spans may take to be sent after a stop.
+const LAST: Duration = Duration::from_secs(5);
+/// Time for which the log is silent about a receiver that fails after one line.
+const LOG_AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// Name under which receivers know the program.
+const SERVICE: &str = "crawler";
+
+/// Receiver of traces.
+pub struct ReceiverSettings {
+    /// URL with `http://`, or `https://` for TLS.
+    pub endpoint: String,
+    /// Headers of each call. Their values may be secrets.
+    pub headers: Vec<(String, String)>,
+    /// File with CA certificates, in PEM, by which the receiver is verified. If `None`, those that the system trusts do.
+    pub ca: Option<PathBuf>,
+    /// Longest time for an answer.
+    pub timeout: Duration,
+}
+
+/// Error of settings by which no receiver can be called.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiverError {
+    /// The name or the value of a header has characters that none has.
+    #[error(
+        "header {name} has characters that no header of gRPC has; write its name in lower case"
+    )]
+    Header {
+        /// Name as given.
+        name: String,
+    },
+    /// The certificates cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The URL is none that can be called.
+    #[error(transparent)]
+    Url(#[from] ClientError),
+}
+
+/// Sender of the spans of a process.
+pub struct SpanSender {
+    endpoint: String,
+    calls: TraceServiceClient<Channel>,
+    headers: Vec<(AsciiMetadataKey, AsciiMetadataValue)>,
+    timeout: Duration,
+    queue: Arc<SpanQueue>,
+    /// Batch that the receiver does not have yet, and the number of calls for it.
+    in_hand: Option<(SpanBatch, u32)>,
+    backoff: Backoff,
+    log: FailureLog,
+}
+
+/// Failures of calls, as the log tells of them.
+#[derive(Default)]
+struct FailureLog {
+    /// Time of the last line.
+    told: Option<Instant>,
+    /// Number of spans that were given up since.
+    n_lost: usize,
+}
+
+/// Failure of a call.
+struct Failure {
+    why: String,
+    /// True if another call may succeed.
+    is_passing: bool,
+}
+
+impl SpanSender {
+    /// Creates the sender of the spans in a queue. It connects with its first call.
+    pub fn new(settings: ReceiverSettings, queue: Arc<SpanQueue>) -> Result<Self, ReceiverError> {
+        let ReceiverSettings {
+            endpoint,
+            headers,
+            ca,
+            timeout,
+        } = settings;
+        let tls = match endpoint.starts_with("https://") {
+            true => ClientTls::of_command(ca, None)?,
+            false => ClientTls::default(),
+        };
+        let headers = headers.into_iter().map(|(name, value)| {
+            let key = name.parse::<AsciiMetadataKey>().ok();
+            let parsed = key.zip(value.parse::<AsciiMetadataValue>().ok());
+            let (key, mut value) = parsed.ok_or(ReceiverError::Header { name })?;
+            value.set_sensitive(true);
+            Ok((key, value))
+        });
+        let headers = headers.collect::<Result<Vec<_>, ReceiverError>>()?;
+        let server = parse(&endpoint, &tls, Callee::Node)?;
+        Ok(Self {
+            calls: TraceServiceClient::new(server.connect_lazy()),
+            endpoint,
+            headers,
+            timeout,
+            queue,
+            in_hand: None,
+            backoff: Backoff::new(Duration::from_secs(1), Duration::from_secs(30)),
+            log: FailureLog::default(),
+        })
+    }
+
+    /// Sends spans as those of this node until `stop`, and then what is left, within a few seconds.
+    pub async fn run(mut self, node: String, stop: CancellationToken) {
+        let resource = resource(node);
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                () = self.queue.filled() => {}
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+            let sent = self.send(&resource, false);
+            if stop.run_until_cancelled(sent).await.is_none() {
+                break;
+            }
+        }
+        let sent = tokio::time::timeout(LAST, self.send(&resource, true)).await;
+        if sent.is_err() {
+            let why = format!("no answer within {} s at the end", LAST.as_secs());
+            self.log.failed(&self.endpoint, &why);
+        }
+        self.give_up();
+    }
+
+    /// Sends all that waits. A batch whose call is cut off is sent again by the next call. The last time, nothing
+    /// follows a failure.
+    async fn send(&mut self, resource: &Resource, is_last: bool) {
+        loop {
+            if self.in_hand.is_none() {
+                self.in_hand = self.queue.take().map(|batch| (batch, 0));
+            }
+            let Some((batch, n_calls)) = &mut self.in_hand else {
+                return;
+            };
+            *n_calls += 1;
+            let is_given_up = *n_calls >= MAX_ATTEMPTS;
+            let message = message(resource, batch.spans());
+            let failure = match self.export(message).await {
+                Ok(n_refused) => {
+                    self.backoff.reset();
+                    self.end(n_refused);
+                    continue;
+                }
+                Err(failure) => failure,
+            };
+            if is_given_up || !failure.is_passing {
+                self.end(u64::MAX);
+            }
+            self.log.failed(&self.endpoint, &failure.why);
+            if is_last {
+                return;
+            }
+            tokio::time::sleep(self.backoff.next_delay()).await;
+        }
+    }
+
+    /// Makes a call. Returns the number of spans that the receiver has refused.
+    async fn export(&mut self, message: ExportTraceServiceRequest) -> Result<u64, Failure> {
+        let mut request = Request::new(message);
+        for (key, value) in &self.headers {
+            request.metadata_mut().insert(key.clone(), value.clone());
+        }
+        let answer = tokio::time::timeout(self.timeout, self.calls.export(request)).await;
+        let answer = match answer {
+            Ok(Ok(answer)) => answer.into_inner(),
+            Ok(Err(status)) => {
+                let why = match transport_failure(&status) {
+                    Some(failure) => failure.why,
+                    None => format!("{:?}: {}", status.code(), status.message()),
+                };
+                let is_passing = is_passing(status.code());
+                return Err(Failure { why, is_passing });
+            }
+            Err(_elapsed) => {
+                let time = humantime::format_duration(self.timeout);
+                return Err(Failure {
+                    why: format!("no answer within {time}, which is timeout of [traces]"),
+                    is_passing: true,
+                });
+            }
+        };
+        let Some(partial) = answer.partial_success else {
+            return Ok(0);
+        };
+        let n_refused = u64::try_from(partial.rejected_spans).unwrap_or(0);
+        if n_refused > 0 {
+            let why = format!("it refuses {n_refused} spans: {}", partial.error_message);
+            self.log.failed(&self.endpoint, &why);
+        }
+        Ok(n_refused)
+    }
+
+    /// Ends the batch in hand, of which the receiver does not get this number of spans.
+    fn end(&mut self, n_refused: u64) {
+        if let Some((batch, _)) = self.in_hand.take() {
+            let n_lost = usize::try_from(n_refused).unwrap_or(usize::MAX);
+            self.log.n_lost += n_lost.min(batch.spans().len());
+            batch.end(n_refused);
+        }
+    }
+
+    /// Counts what could not be sent until the end as lost.
+    fn give_up(&mut self) {
+        self.end(u64::MAX);
+        while let Some(batch) = self.queue.take() {
+            self.log.n_lost += batch.spans().len();
+            batch.end(u64::MAX);
+        }
+        let n_lost = self.log.n_lost;
+        if n_lost > 0 {
+            tracing::warn!(
+                receiver = self.endpoint,
+                n_lost,
+                "spans of traces were not sent"
+            );
+        }
+    }
+}
+
+impl FailureLog {
+    /// Logs that a call has failed, once for a while.
+    fn failed(&mut self, receiver: &str, why: &str) {
+        if self
+            .told
+            .is_some_and(|told| told.elapsed() < LOG_AGAIN_AFTER)
+        {
+            return;
+        }
+        self.told = Some(Instant::now());
+        let n_lost = std::mem::take(&mut self.n_lost);
+        tracing::warn!(receiver, why, n_lost, "traces cannot be sent");
+    }
+}
+
+/// True if the specification lets a call that was answered with this code be made again.
+fn is_passing(code: Code) -> bool {
+    matches!(
+        code,
+        Code::Cancelled
+            | Code::DeadlineExceeded
+            | Code::ResourceExhausted
+            | Code::Aborted
+            | Code::OutOfRange
+            | Code::Unavailable
+            | Code::DataLoss
+            // The connection broke.
+            | Code::Unknown
+    )
+}
+
+/// Returns what receivers know the process by.
+fn resource(node: String) -> Resource {
+    let text = |key: &str, text: &str| attribute(key, &Value::Text(text.to_owned()));
+    let mut attributes = vec![
+        text("service.name", SERVICE),
+        text("service.version", env!("CARGO_PKG_VERSION")),
+    ];
+    if !node.is_empty() {
+        attributes.push(text("service.instance.id", &node));
+    }
+    Resource {
+        attributes,
+        ..Resource::default()
+    }
+}
+
+fn message(resource: &Resource, spans: &[EndedSpan]) -> ExportTraceServiceRequest {
+    let of_scope = ScopeSpans {
+        scope: Some(InstrumentationScope {
+            name: SERVICE.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..InstrumentationScope::default()
+        }),
+        spans: spans.iter().map(span_message).collect(),
+        ..ScopeSpans::default()
+    };
+    let of_resource = ResourceSpans {
+        resource: Some(resource.clone()),
+        scope_spans: vec![of_scope],
+        ..ResourceSpans::default()
+    };
+    ExportTraceServiceRequest {
+        resource_spans: vec![of_resource],
+    }
+}
+
+fn span_message(span: &EndedSpan) -> otlp::trace::v1::Span {
+    let kind = match span.kind {
+        Kind::Internal => SpanKind::Internal,
+        Kind::Server => SpanKind::Server,
+        Kind::Client => SpanKind::Client,
+    };
+    let status = span.error.as_ref().map(|error| otlp::trace::v1::Status {
+        message: error.clone(),
+        code: StatusCode::Error.into(),
+    });
+    let parent = span.parent.map(|parent| parent.as_bytes().to_vec());
+    let attributes = span.attributes.iter();
+    let attributes = attributes.map(|(key, value)| attribute(key, value));
+    otlp::trace::v1::Span {
+        trace_id: span.context.trace.as_bytes().to_vec(),
+        span_id: span.context.span.as_bytes().to_vec(),
+        parent_span_id: parent.unwrap_or_default(),
+        name: span.name.to_owned(),
+        kind: kind.into(),
+        start_time_unix_nano: span.begun_at,
+        end_time_unix_nano: span.ended_at,
+        attributes: attributes.collect(),
+        status,
+        ..otlp::trace::v1::Span::default()
+    }
+}
+
+fn attribute(key: &str, value: &Value) -> KeyValue {
+    let value = match value {
+        Value::Text(text) => any_value::Value::StringValue(text.clone()),
+        Value::Number(number) => any_value::Value::IntValue(*number),
+    };
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(AnyValue { value: Some(value) }),
+        ..KeyValue::default()
+    }
+}
+
+#[cfg(test)]
+mod tests;
