@@ -6,6 +6,7 @@
 //! says so, and the first one looks for the leader again.
 
 use std::future::Future;
+use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use crawler_master::control::Asked;
 use crawler_master::{Code, ControlError};
 use crawler_model::id::{NAME_MAX, NodeId, RequestId};
 use crawler_model::node::Contender;
+use crawler_process::traces;
 use crawler_store::election::ElectionStatus;
 
 /// Length in bytes of the longest name that a call can carry: a plugin with its version.
@@ -178,7 +180,20 @@ impl Forwarder {
         let client = client.on_behalf_of(&origin.request, &self.id);
         let client = client.showing(caller.authorization());
         let client = client.showing_node(caller.node_secret());
-        theirs(client).await.map_err(|error| {
+        let span = traces::child_of_kind("forward", traces::Kind::Client);
+        span.note(|notes| {
+            notes.text("crawler.leader", &leader.id);
+        });
+        let answered = async {
+            let answer = theirs(client).await;
+            if let Err(error) = &answer {
+                traces::note(|notes| {
+                    notes.fail(error);
+                });
+            }
+            answer
+        };
+        span.around(pin!(answered)).await.map_err(|error| {
             let hint = match &error {
                 ClientError::Refused(problem) => return problem.clone(),
                 ClientError::Tls { fault, .. } => fault.hint_for_nodes(),

@@ -95,6 +95,12 @@ pub async fn serve(
     stop: CancellationToken,
 ) -> io::Result<()> {
     let limiter = services.master.as_ref().map(Api::limiter);
+    let tracer = services.master.as_ref().map(|api| api.parts.tracer.clone());
+    let intake = Intake {
+        access,
+        limiter,
+        tracer: tracer.unwrap_or_default(),
+    };
     let (reporter, health) = tonic_health::server::health_reporter();
     let master = services
         .master
@@ -102,7 +108,7 @@ pub async fn serve(
     if master.is_some() {
         reporter.set_serving::<CrawlerMasterServer<Master>>().await;
     }
-    let audit = match &access {
+    let audit = match &intake.access {
         Access::Tokens { audit, .. } => Some(audit.clone()),
         Access::Open(_) => None,
     };
@@ -158,9 +164,7 @@ pub async fn serve(
         .max_concurrent_streams(CALLS_MAX as u32)
         .initial_stream_window_size(WINDOW)
         .initial_connection_window_size(WINDOW)
-        .layer(CheckAccess {
-            intake: Intake { access, limiter },
-        })
+        .layer(CheckAccess { intake })
         .layer(requests.of_grpc())
         .add_service(health)
         .add_service(reflection().build_v1().expect(sound))

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::Api;
 use super::access::Access;
 use super::connections::Connections;
+use super::intake::Intake;
 use super::problem::Problem;
 use super::requests::Requests;
 use super::tls::ServerTls;
@@ -91,11 +92,12 @@ fn worker_router(metrics: Option<Metrics>) -> Router {
 pub(crate) fn router(api: Api, access: &Access, metrics: Option<Metrics>) -> Router {
     let paths: Arc<[&str]> = routes::paths().into();
     let unknown_path = |request: Request| async move { misses::path(&paths, request.uri().path()) };
-    let check = Check::of_document(access.clone(), api.limiter());
+    let intake = Intake::of_master(&api, access.clone());
+    let check = Check::of_document(intake.clone());
     let check = middleware::from_fn_with_state(check, check_access);
-    let mut calls = routes::router(access, &api.limiter());
+    let mut calls = routes::router(&intake);
     if let Some(metrics) = metrics {
-        let check = Check::of_metrics(access.clone(), api.limiter());
+        let check = Check::of_metrics(intake);
         let check = middleware::from_fn_with_state(check, check_access);
         let answer = move || async move { metrics.answer().await };
         calls = calls.route("/metrics", get(answer).route_layer(check));

@@ -1,9 +1,10 @@
-//! Intake of the calls of a listener: who calls, whether the caller may call now, and the line that the log gets.
+//! Intake of the calls of a listener: who calls, whether the caller may call now, its trace, and the line that the log gets.
 //!
 //! Both forms of the calls come through here before anything of a body is read. A call ends when its answer is there,
 //! or, if that is a stream, when the stream is open; open streams are bounded where they are opened. Every call of a client is a line of its own target: at `info`
 //! if it was carried out or refused, at `warn` if it was let in and this side failed. The line has neither tokens nor
-//! bodies. The calls of a master are counted, too.
+//! bodies. The calls of a master are counted, too. A call that is let in is a span of a trace if it is recorded: a caller
+//! decides that for its own trace, and a master that hands a call on has decided it already.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,11 +12,13 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use tonic::Code;
 
+use super::Api;
 use super::access::methods::Method;
 use super::access::{Access, Caller, Headers};
 use super::call_counts::CallCounts;
 use super::caller_limits::{CallerLimiter, InHand};
 use super::problem::Problem;
+use crawler_process::traces::{self, Span, TraceParent, Tracer};
 
 /// Target of the lines, for filters such as `CRAWLER_LOG=info,crawler_api::calls=off`.
 const TARGET: &str = "crawler_api::calls";
@@ -28,6 +31,8 @@ pub(crate) struct Intake {
     pub(crate) access: Access,
     /// Bounds of callers; `None` on a process that answers nodes only.
     pub(crate) limiter: Option<CallerLimiter>,
+    /// Beginning of the traces of calls.
+    pub(crate) tracer: Tracer,
 }
 
 /// Call in hand. If it is dropped before its end, the caller has gone away.
@@ -37,6 +42,8 @@ pub(crate) struct OngoingCall {
     /// Permit of the caller; `None` if the call is not bounded by its caller.
     _in_hand: Option<InHand>,
     has_ended: bool,
+    /// Span of the call, until the call is carried out within it.
+    span: Span,
 }
 
 /// Line of the log about a call.
@@ -52,6 +59,15 @@ struct CallLine {
 }
 
 impl Intake {
+    /// Creates the intake of a listener of this master.
+    pub(crate) fn of_master(api: &Api, access: Access) -> Self {
+        Self {
+            access,
+            limiter: Some(api.limiter()),
+            tracer: api.parts.tracer.clone(),
+        }
+    }
+
     /// Begins a call, unless its caller has no right to it or makes too many calls.
     pub(crate) fn begin(
         &self,
@@ -75,10 +91,13 @@ impl Intake {
         });
         match begun {
             Ok((caller, in_hand)) => {
+                let parent = shown.trace_parent.and_then(TraceParent::parse);
+                let span = (self.tracer).of_call(line.method, parent, !shown.is_handed_on);
                 let call = OngoingCall {
                     line,
                     _in_hand: in_hand,
                     has_ended: false,
+                    span,
                 };
                 Ok((caller, call))
             }
@@ -91,9 +110,20 @@ impl Intake {
 }
 
 impl OngoingCall {
+    /// Takes the span of the call, within which it is carried out and ended.
+    pub(crate) fn take_span(&mut self) -> Span {
+        std::mem::take(&mut self.span)
+    }
+
     /// Ends the call with the code of its answer.
     pub(crate) fn end(mut self, code: Code) {
         self.has_ended = true;
+        traces::note(|notes| {
+            notes.number("rpc.grpc.status_code", code as i32);
+            if is_failure(code) {
+                notes.text("error.type", name(code)).fail(name(code));
+            }
+        });
         self.line.write(code, true);
     }
 }
@@ -176,12 +206,15 @@ mod tests {
 
     use super::*;
     use crate::caller_limits::CallerLimits;
+    use crawler_process::clock::SystemClock;
     use crawler_process::telemetry::testing::Log;
+    use crawler_process::traces::{SampleRatio, TraceSettings};
 
     const SECRET: &[u8] = b"Bearer crawler_secret";
 
     fn intake(concurrency: u32) -> Intake {
         Intake {
+            tracer: Tracer::default(),
             access: Access::default(),
             limiter: Some(CallerLimiter::new(CallerLimits {
                 rate: 0,
@@ -264,5 +297,49 @@ mod tests {
             }
         }
         assert!(begin(&intake, "ListNodes").is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_let_in_goes_on_with_the_trace_of_its_caller() {
+        const PARENT: &[u8] = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let settings = TraceSettings {
+            sample: SampleRatio::new(1.0).unwrap(),
+            ..TraceSettings::default()
+        };
+        let (tracer, queue) = Tracer::new(settings, Arc::new(SystemClock));
+        let intake = Intake {
+            tracer,
+            ..intake(0)
+        };
+        let begin = |method, trace_parent, is_handed_on| {
+            let shown = Headers {
+                trace_parent,
+                is_handed_on,
+                ..Headers::default()
+            };
+            intake.begin(Method::named(method), shown, None)
+        };
+        for (method, parent, is_handed_on, code) in [
+            ("ListNodes", Some(PARENT), false, Code::Ok),
+            ("GetResource", None, false, Code::Unavailable),
+            ("AddResource", None, true, Code::Ok),
+        ] {
+            let (_caller, mut call) = begin(method, parent, is_handed_on).unwrap();
+            let span = call.take_span();
+            span.around(Box::pin(async { call.end(code) })).await;
+        }
+        begin("Nonsense", Some(PARENT), false).unwrap_err();
+        let batch = queue.take().unwrap();
+        let [list, get] = batch.spans() else {
+            panic!("{:?}", batch.spans());
+        };
+        let known = TraceParent::parse(PARENT).unwrap().context;
+        assert_eq!((list.name, list.parent), ("ListNodes", Some(known.span)));
+        assert_eq!(list.context.trace, known.trace);
+        assert_eq!((get.name, get.parent), ("GetResource", None));
+        assert_eq!(
+            (&list.error, get.error.as_deref()),
+            (&None, Some("UNAVAILABLE"))
+        );
     }
 }

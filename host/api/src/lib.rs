@@ -29,7 +29,7 @@
 //! metadata     names of what goes with a call beside its message
 //! push         a plugin on its way from a caller
 //! problem      errors: one table of codes for both forms
-//! client       the calls from the other side, and those of a master to workers
+//! client       the calls from the other side, those of a master to workers, and the way of traces to their receiver
 //! forward      the way of a call that changes something to the leader
 //! webhooks     the calls by which a leader tells receivers of events
 //! ```
@@ -59,6 +59,7 @@ use crawler_master::control::{Control, Precondition};
 use crawler_model::id::{NodeId, PluginRef, ResourceName};
 use crawler_model::resource::Resource;
 use crawler_process::clock::Clock;
+use crawler_process::traces::Tracer;
 use crawler_store::catalog::Catalog;
 
 pub mod access;
@@ -133,6 +134,8 @@ pub struct ApiParts {
     pub authority: Arc<Authority>,
     /// Bounds on the calls of each caller.
     pub limits: CallerLimits,
+    /// Beginning of the traces of calls.
+    pub tracer: Tracer,
 }
 
 type Stream<T> = BoxStream<'static, Result<T, Problem>>;

@@ -9,5 +9,8 @@ pub(crate) const FORWARDED: &str = "crawler-forwarded";
 /// gRPC metadata key of the secret of the nodes, in a call that a master hands on.
 pub(crate) const NODE_SECRET: &str = "crawler-node-secret";
 
+/// Header of the caller's span, in both forms of the calls, by W3C Trace Context.
+pub(crate) const TRACE_PARENT: &str = "traceparent";
+
 /// Metadata key of the called worker's token, in a call with links or about turns.
 pub(crate) const CALL_TOKEN: &str = "crawler-call-token";

@@ -18,6 +18,8 @@ pub(crate) struct Headers<'a> {
     pub(crate) is_handed_on: bool,
     /// Certificate of the connection, in DER, for which a CA of this listener vouches; `None` if it asks for none.
     pub(crate) certificate: Option<&'a [u8]>,
+    /// Span of the caller. It admits nobody.
+    pub(crate) trace_parent: Option<&'a [u8]>,
 }
 
 /// Returns the value of the header `Authorization` that shows this token.

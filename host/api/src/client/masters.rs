@@ -23,13 +23,14 @@ use tonic::{Request, Response, Status};
 use super::connector::Callee;
 use super::error::ClientError;
 use super::transport::{ANSWER_MAX, ConnectionFailure, Server, transport_failure};
-use crate::metadata::{FORWARDED, NODE_SECRET, REQUEST_ID};
+use crate::metadata::{FORWARDED, NODE_SECRET, REQUEST_ID, TRACE_PARENT};
 use crate::problem::Problem;
 use crate::secret::Secret;
 use crate::tls::ClientTls;
 use crawler_model::id::{NodeId, RequestId};
 use crawler_process::retry;
 use crawler_process::telemetry::chain;
+use crawler_process::traces;
 
 /// Largest random part of the pause before a call that came too soon is made again.
 const JITTER: Duration = Duration::from_millis(500);
@@ -61,6 +62,11 @@ impl Interceptor for CallMetadata {
             let id = master.as_str().parse();
             let id = id.expect("a node id has visible ASCII characters only");
             call.metadata_mut().insert(FORWARDED, id);
+        }
+        if let Some(span) = traces::current() {
+            let header = span.to_string().parse();
+            let header = header.expect("it has digits and dashes only");
+            call.metadata_mut().insert(TRACE_PARENT, header);
         }
         let secrets = [
             ("authorization", &self.authorization),

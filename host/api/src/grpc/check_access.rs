@@ -5,7 +5,7 @@
 //! of calls asks for, and to see the interface itself, by reflection, takes a valid token.
 
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 use futures::future::Either;
@@ -18,7 +18,8 @@ use crate::Peer;
 use crate::access::Headers;
 use crate::access::methods::{Method, Needs};
 use crate::intake::Intake;
-use crate::metadata::{FORWARDED, NODE_SECRET};
+use crate::metadata::{FORWARDED, NODE_SECRET, TRACE_PARENT};
+use crawler_process::traces::Span;
 
 /// Paths of the calls of a worker.
 const WORKER: &str = "/CrawlerWorker/";
@@ -88,16 +89,22 @@ where
             node: value(NODE_SECRET),
             is_handed_on: request.headers().contains_key(FORWARDED),
             certificate: peer(&request).and_then(|peer| peer.certificate.as_deref()),
+            trace_parent: value(TRACE_PARENT),
         };
         let address = peer(&request).and_then(|peer| peer.address);
         match self.intake.begin(method, shown, address) {
-            Ok((caller, call)) => {
+            Ok((caller, mut call)) => {
+                let span = call.take_span();
+                note_call(&span, request.uri().path());
                 request.extensions_mut().insert(caller);
                 let answer = self.services.call(request);
                 Either::Right(Box::pin(async move {
-                    let response = answer.await.unwrap_or_else(|never| match never {});
-                    call.end(code(response.headers()));
-                    Ok(response)
+                    let answered = async {
+                        let response = answer.await.unwrap_or_else(|never| match never {});
+                        call.end(code(response.headers()));
+                        Ok(response)
+                    };
+                    span.around(pin!(answered)).await
                 }))
             }
             Err(problem) => {
@@ -106,6 +113,19 @@ where
             }
         }
     }
+}
+
+/// Notes in the span of a call which one it is, by the conventions for gRPC
+/// (<https://opentelemetry.io/docs/specs/semconv/rpc/grpc/>).
+fn note_call(span: &Span, path: &str) {
+    span.note(|notes| {
+        notes.text("rpc.system", "grpc");
+        if let Some((service, method)) = path.trim_start_matches('/').split_once('/') {
+            notes
+                .text("rpc.service", service)
+                .text("rpc.method", method);
+        }
+    });
 }
 
 /// Returns the code of an answer. One that is a message, or a stream that is open, has none among its headers.

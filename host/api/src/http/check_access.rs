@@ -1,8 +1,10 @@
 //! Finds out who calls, before anything of the call's body is read.
 
 use std::convert::Infallible;
+use std::pin::pin;
 
 use axum::extract::{FromRequestParts, Request, State};
+use axum::http::HeaderValue;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::middleware::Next;
@@ -12,11 +14,12 @@ use tonic::Code;
 use super::metrics::READS_METRICS;
 use super::openapi::DESCRIBES;
 use crate::access::methods::Method;
-use crate::access::{Access, Caller, Headers};
-use crate::caller_limits::CallerLimiter;
+use crate::access::{Caller, Headers};
 use crate::intake::Intake;
+use crate::metadata::TRACE_PARENT;
 use crate::problem::Problem;
 use crate::{Api, Peer};
+use crawler_process::traces;
 
 /// Check in front of one call.
 #[derive(Debug, Clone)]
@@ -28,34 +31,26 @@ pub(super) struct Check {
 
 impl Check {
     /// Creates the check of the call that has this name over gRPC.
-    pub(super) fn of(access: Access, limiter: CallerLimiter, call: &str) -> Self {
+    pub(super) fn of(intake: Intake, call: &str) -> Self {
         Self {
-            intake: Intake {
-                access,
-                limiter: Some(limiter),
-            },
+            intake,
             method: Method::named(call),
         }
     }
 
     /// Creates the check in front of the OpenAPI document.
-    pub(super) fn of_document(access: Access, limiter: CallerLimiter) -> Self {
-        Self::in_front_of(&DESCRIBES, access, limiter)
+    pub(super) fn of_document(intake: Intake) -> Self {
+        Self {
+            intake,
+            method: Some(&DESCRIBES),
+        }
     }
 
     /// Creates the check in front of the metrics of the process.
-    pub(super) fn of_metrics(access: Access, limiter: CallerLimiter) -> Self {
-        Self::in_front_of(&READS_METRICS, access, limiter)
-    }
-
-    fn in_front_of(method: &'static Method, access: Access, limiter: CallerLimiter) -> Self {
-        let intake = Intake {
-            access,
-            limiter: Some(limiter),
-        };
+    pub(super) fn of_metrics(intake: Intake) -> Self {
         Self {
             intake,
-            method: Some(method),
+            method: Some(&READS_METRICS),
         }
     }
 }
@@ -74,13 +69,29 @@ pub(super) async fn check_access(
         node: None,
         is_handed_on: false,
         certificate: peer.and_then(|peer| peer.certificate.as_deref()),
+        trace_parent: request
+            .headers()
+            .get(TRACE_PARENT)
+            .map(HeaderValue::as_bytes),
     };
     let address = peer.and_then(|peer| peer.address);
-    let (caller, call) = check.intake.begin(check.method, shown, address)?;
+    let (caller, mut call) = check.intake.begin(check.method, shown, address)?;
+    let span = call.take_span();
+    span.note(|notes| {
+        notes
+            .text("http.request.method", request.method())
+            .text("url.path", request.uri().path());
+    });
     request.extensions_mut().insert(caller);
-    let response = next.run(request).await;
-    call.end(code(&response));
-    Ok(response)
+    let answered = async {
+        let response = next.run(request).await;
+        traces::note(|notes| {
+            notes.number("http.response.status_code", response.status().as_u16());
+        });
+        call.end(code(&response));
+        Ok(response)
+    };
+    span.around(pin!(answered)).await
 }
 
 /// Returns the code of an answer. Those that are problems tell theirs.

@@ -9,8 +9,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 
 use super::check_access::{Check, check_access};
 use crate::Api;
-use crate::access::Access;
-use crate::caller_limits::CallerLimiter;
+use crate::intake::Intake;
 
 use docs::NO_FIELDS;
 pub(super) use docs::{Body, Content, Fields, RouteDocs};
@@ -55,10 +54,10 @@ impl Route {
 }
 
 /// Returns the router of all calls. Each is made by callers that have the right to it only.
-pub(super) fn router(access: &Access, limiter: &CallerLimiter) -> Router<Api> {
+pub(super) fn router(intake: &Intake) -> Router<Api> {
     let routes = tables().into_iter().flat_map(|(_, routes)| routes);
     routes.fold(Router::new(), |router, route| {
-        let check = Check::of(access.clone(), limiter.clone(), route.call);
+        let check = Check::of(intake.clone(), route.call);
         let check = middleware::from_fn_with_state(check, check_access);
         router.route(route.path, route.handler.route_layer(check))
     })
@@ -89,9 +88,10 @@ pub(super) fn tables() -> [(&'static str, Vec<Route>); 6] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::Access;
     use crate::access::methods::{METHODS, Method as Call, Needs};
-    use crate::caller_limits::CallerLimits;
     use crawler_model::access::Role;
+    use crawler_process::traces::Tracer;
     use crawler_testing::book::check;
 
     /// Returns a path with its parts as the book names them.
@@ -178,7 +178,10 @@ mod tests {
     #[test]
     fn the_list_makes_a_router() {
         // A path that stands twice with one method would panic.
-        let limiter = CallerLimiter::new(CallerLimits::default());
-        let _router = router(&Access::default(), &limiter);
+        let _router = router(&Intake {
+            access: Access::default(),
+            limiter: None,
+            tracer: Tracer::default(),
+        });
     }
 }

@@ -200,6 +200,7 @@ impl MasterNode {
             clock: self.clock.clone(),
             authority: self.authority.clone(),
             limits: self.limits,
+            tracer: Default::default(),
         };
         Api::new(id, control, parts, self.uploads, scope.stop_signal())
     }
