@@ -42,6 +42,7 @@ mod standalone;
 mod stats_file;
 mod stop;
 mod supervisor;
+mod traces;
 mod up;
 
 pub use confined::confined;

@@ -33,6 +33,7 @@ mod secret;
 mod sink;
 mod source;
 mod tls;
+mod traces;
 mod webhook;
 mod written;
 
@@ -54,6 +55,7 @@ pub use initial::initial_file;
 pub use secret::SecretRef;
 pub use sink::{DatabaseConfig, FilesConfig, PostConfig, SinkConfig, SinkPlace, StreamConfig};
 pub use tls::TlsConfig;
+pub use traces::TracesConfig;
 pub use webhook::WebhookConfig;
 pub use written::{Change, changes, document, json_document};
 

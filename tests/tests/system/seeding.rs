@@ -99,6 +99,7 @@ fn the_example_config_runs_as_it_stands() {
     for (there, here) in [
         ("22:00-06:00", "00:00-24:00".to_owned()),
         ("proxy = \"abroad\"", "proxy = \"direct\"".to_owned()),
+        ("\"traces/authorization\"", "\"traces\"".to_owned()),
         ("\"webhook/chat\"", "\"chat\"".to_owned()),
         ("\"sink/warehouse\"", "\"warehouse\"".to_owned()),
         ("\"sink/events\"", "\"warehouse\"".to_owned()),
@@ -120,7 +121,13 @@ fn the_example_config_runs_as_it_stands() {
     let config = format!("{before}{after}");
     let home = Home::new();
     home.write("crawler.toml", &config);
-    for secret in ["proxy", "shop-password", "forum-token", "warehouse"] {
+    for secret in [
+        "proxy",
+        "shop-password",
+        "forum-token",
+        "traces",
+        "warehouse",
+    ] {
         home.write(secret, "secret");
     }
     // The base64 of 32 bytes. Nobody is at the address that it is for.

@@ -101,6 +101,7 @@ pub fn confined(mut command: Command, log: Option<&Path>) -> anyhow::Result<Comm
                 sinks::check_secrets(&node.config)?;
                 let mut access = access(&node.engine, log)?;
                 let files = node.etcd.files().chain(node.config.fetch.files());
+                let files = files.chain(node.config.traces.files());
                 let files = files.chain(node.join.as_deref());
                 let files = files.chain(node.metrics.token_file.as_deref());
                 access.read.extend(files.map(Path::to_owned));
@@ -145,7 +146,8 @@ fn confine_server(
     let plugins = config.plugins.iter_mut();
     build_all(plugins.map(|plugin| (&mut plugin.path, &mut plugin.sources)))?;
     let mut access = access(engine, log)?;
-    access.read.extend(config.fetch.files().map(Path::to_owned));
+    let files = config.fetch.files().chain(config.traces.files());
+    access.read.extend(files.map(Path::to_owned));
     access.read.extend(config.tls.folders());
     let secrets = config.webhooks.iter();
     let secrets = secrets.flat_map(WebhookConfig::secret_files);

@@ -26,6 +26,7 @@ use crawler_model::node::{Contender, Node};
 use crawler_plugin::Admit;
 use crawler_process::clock::Clock;
 use crawler_process::task::TaskScope;
+use crawler_process::traces::Tracer;
 use crawler_sink::items::ItemStore;
 use crawler_store::breaker::BreakerStore;
 use crawler_store::catalog::Catalog;
@@ -53,6 +54,8 @@ pub(super) struct MasterParts {
     /// Receivers of events.
     pub(super) webhooks: Vec<Webhook>,
     pub(super) clock: Arc<dyn Clock>,
+    /// Beginning of the traces of calls.
+    pub(super) tracer: Tracer,
     pub(super) options: MasterOptions,
 }
 
@@ -65,6 +68,7 @@ pub(super) struct MasterNode {
     /// Catalog for calls, which fail at once while the store is away.
     for_calls: Catalog,
     clock: Arc<dyn Clock>,
+    tracer: Tracer,
     data: Arc<DataRoot>,
     audit: AuditSettings,
     tls: ClientTls,
@@ -89,6 +93,7 @@ impl MasterNode {
             authority,
             webhooks,
             clock,
+            tracer,
             options,
         } = parts;
         let MasterOptions {
@@ -157,6 +162,7 @@ impl MasterNode {
             limits: calls.limits,
             for_calls,
             clock,
+            tracer,
             data,
             audit: options.exposure.audit,
             tls,
@@ -200,7 +206,7 @@ impl MasterNode {
             clock: self.clock.clone(),
             authority: self.authority.clone(),
             limits: self.limits,
-            tracer: Default::default(),
+            tracer: self.tracer.clone(),
         };
         Api::new(id, control, parts, self.uploads, scope.stop_signal())
     }

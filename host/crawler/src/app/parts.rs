@@ -14,6 +14,8 @@ use crate::cli::ClusterWorkerOptions;
 use crate::cli::engine::EngineOptions;
 use crate::cli::plugin::{build_plugin, refused};
 use crate::config::{self, EtcdConfig, FetchConfig, FetcherSettings, FixedHosts};
+use crawler_api::client::{FetchDeadlines, MasterPlugins};
+use crawler_api::tls::ClientTls;
 use crawler_data::DataRoot;
 use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::cache::CacheSettings;
@@ -316,6 +318,17 @@ pub(super) async fn read(path: &Path) -> anyhow::Result<Bytes> {
         .await
         .with_context(|| format!("cannot read {}", path.display()))?;
     Ok(bytes.into())
+}
+
+/// Returns the source of plugins on the masters, for a worker apart from them.
+pub(super) fn plugins_of_masters(
+    catalog: &Catalog,
+    engine: &EngineOptions,
+    tls: &ClientTls,
+) -> Arc<dyn FetchBytes> {
+    let (deadlines, max_bytes) = (FetchDeadlines::default(), engine.plugin_size);
+    let masters = MasterPlugins::new(catalog.clone(), max_bytes, deadlines, tls.clone());
+    Arc::new(masters)
 }
 
 /// Loads plugins from the masters, or from the data root if none of them gives one; the engine runs them.

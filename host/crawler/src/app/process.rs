@@ -16,9 +16,11 @@ use super::identity::Identity;
 use super::master_node;
 use super::registration::is_id_taken;
 use super::supervisor::Supervisor;
+use super::traces::Traces;
 use crawler_master::control::Control;
 use crawler_model::id::NodeId;
 use crawler_process::task::TaskScope;
+use crawler_process::traces::Tracer;
 use crawler_store::catalog::Catalog;
 use crawler_worker::{AgentParts, agent};
 
@@ -67,6 +69,22 @@ struct Scopes {
     election: Arc<TaskScope>,
     /// Tasks of the calls, and of what calls need.
     listeners: TaskScope,
+    /// Task that sends what all others have recorded.
+    traces: Traces,
+}
+
+impl Scopes {
+    fn of(traces: Traces) -> Self {
+        Self {
+            traces,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the beginning of all traces of the process.
+    fn tracer(&self) -> Tracer {
+        self.traces.tracer.clone()
+    }
 }
 
 impl Process {
@@ -121,8 +139,7 @@ impl Process {
 
     /// Returns the ids of the nodes of this process, for messages.
     pub(super) fn ids(&self) -> String {
-        let ids = self.identities.iter().map(|identity| identity.id.as_str());
-        ids.collect::<Vec<_>>().join(",")
+        ids(&self.identities)
     }
 
     /// Waits until the process cannot go on, and returns the reason.
@@ -132,8 +149,9 @@ impl Process {
             membership,
             election,
             listeners,
+            traces,
         } = &self.scopes;
-        let scopes: [&TaskScope; 4] = [work, membership, election, listeners];
+        let scopes: [&TaskScope; 5] = [work, membership, election, listeners, &traces.scope];
         let failed = scopes.map(TaskScope::failed);
         let failed = failed.iter().chain([&self.store_failed]);
         let failed = select_all(failed.map(|failed| Box::pin(failed.cancelled())));
@@ -144,12 +162,19 @@ impl Process {
         }
     }
 
-    /// Ends crawls, gives the leases back, answers the calls in hand, and closes the store.
+    /// Ends crawls, gives the leases back, answers the calls in hand, sends the last spans, and closes the store.
     pub(super) async fn stop(self) {
         self.scopes.work.stop(STOP_GRACE).await;
         self.scopes.membership.stop(STOP_GRACE).await;
         self.scopes.listeners.stop(STOP_GRACE).await;
+        self.scopes.traces.stop().await;
     }
+}
+
+/// Returns the ids of these nodes, for people.
+fn ids(identities: &[Identity]) -> String {
+    let ids = identities.iter().map(|identity| identity.id.as_str());
+    ids.collect::<Vec<_>>().join(",")
 }
 
 /// Runs the agent of a worker until `stop`. If the process has a master too, this waits until it leads.

@@ -11,6 +11,7 @@ use tracing::field::display;
 use tracing::{Instrument as _, Span};
 
 use super::stop::{Interrupted, unless_stopped};
+use super::traces::Traces;
 use super::{data_root, listeners, parts, sinks};
 use crate::cli::plugin::{build_plugin, refused};
 use crate::cli::{AloneOptions, Failure, check_roots};
@@ -35,6 +36,7 @@ use crawler_plugin::Rules;
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::{CrawlMemory, Memory};
 use crawler_process::task::TaskScope;
+use crawler_process::traces::Tracer;
 use crawler_sink::lazy::LazySink;
 use crawler_sink::{Delivery, OpenSinks};
 
@@ -50,6 +52,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     plugins: Vec<Loaded>,
     memory: Memory,
+    tracer: Tracer,
 }
 
 /// A plugin of the config file.
@@ -75,6 +78,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
     }
     let profiles = TaskScope::new();
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let mut traces = Traces::open(&config.traces, clock.clone())?;
     let address_policy = parts::address_policy(&options.allow_networks, &options.allow_ports);
     let fetch = parts::fetcher(
         address_policy.clone(),
@@ -107,12 +111,15 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         clock,
         plugins,
         memory,
+        tracer: traces.tracer.clone(),
     };
+    traces.begin(String::new());
     let crawls = config.resources.iter().map(|spec| {
         let span = spans::of_crawl_alone(&spec.name, ShardId::only(id_of(spec)));
         crawl(&shared, spec, &options, stop.clone()).instrument(span)
     });
     let ends: Vec<anyhow::Result<CrawlEnd>> = join_all(crawls).await;
+    traces.stop().await;
     let mut n_failed = 0;
     for (spec, end) in config.resources.iter().zip(ends) {
         match end {
@@ -277,7 +284,7 @@ async fn crawl_once(
         peers: None,
         rest_after: None,
         crawl_memory: crawl_memory.clone(),
-        tracer: Default::default(),
+        tracer: shared.tracer.clone(),
     };
     tracing::info!(items = shared.data.items_place(id), "crawl starts");
     let end = crawler_crawl::run_to(parts, sinks, stop.clone()).await;

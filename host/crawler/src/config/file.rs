@@ -18,11 +18,12 @@ use super::resource;
 use super::sink::{self, SinkConfig, SinkTable};
 use super::source::{self, Source};
 use super::tls::{self, TlsConfig};
+use super::traces::{self, TracesConfig, TracesTable};
 use super::webhook::{self, WebhookConfig, WebhookTable};
 use crawler_model::resource::ResourceSpec;
 use crawler_process::confine::Confinement;
 
-const TOP: [&str; 14] = [
+const TOP: [&str; 15] = [
     "allow-ports",
     "cluster",
     "confinement",
@@ -36,6 +37,7 @@ const TOP: [&str; 14] = [
     "resource",
     "sink",
     "tls",
+    "traces",
     "webhook",
 ];
 const ETCD: [&str; 6] = [
@@ -63,6 +65,8 @@ pub struct FileConfig {
     pub tls: TlsConfig,
     /// CA of the cluster, for masters.
     pub cluster: ClusterConfig,
+    /// Receiver of traces.
+    pub traces: TracesConfig,
     /// Receivers of events, for masters.
     pub webhooks: Vec<WebhookConfig>,
     /// Sinks that resources can name, beside the one in the data root.
@@ -249,6 +253,12 @@ impl Reading {
                 });
                 config.cluster = source.noted(at, checked).unwrap_or_default();
             }
+            "traces" => {
+                let table = source.table("[traces]", value, &traces::KEYS);
+                let parse = |table: TracesTable| table.into_config(folder);
+                let traces = table.and_then(|table| source.take_keys(table, parse));
+                config.traces = traces.unwrap_or_default();
+            }
             "fetch" => {
                 let table = source.table("[fetch]", value, &fetch::keys());
                 let parse = |table: FetchTable| table.into_config(folder);
@@ -354,6 +364,8 @@ fn values<T: Clone>(placed: &[Placed<T>]) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
+    use url::Url;
+
     use super::super::initial::EXAMPLE;
     use super::*;
     use crawler_model::plugin::LimitOverrides;
@@ -429,6 +441,10 @@ mod tests {
             ..ClusterConfig::default()
         };
         assert_eq!(config.cluster, cluster);
+        let traces = &config.traces;
+        let endpoint = traces.endpoint.as_ref().map(Url::as_str);
+        assert_eq!(endpoint, Some("http://127.0.0.1:4317/"));
+        assert_eq!(traces.headers[0].0, "authorization");
         let chat = &config.webhooks[0];
         assert_eq!((chat.name.as_str(), config.webhooks.len()), ("chat", 1));
         let files: Vec<&Path> = chat.secret_files().collect();
@@ -457,7 +473,8 @@ mod tests {
         assert_eq!(config.allow_ports, [81, 8_000]);
         assert_eq!(config.confinement, Some(Confinement::On));
         let keys = resource::keys();
-        for key in keys.iter().chain(&PLUGIN).chain(&ETCD).chain(&tls::KEYS) {
+        let keys = keys.iter().chain(&PLUGIN).chain(&ETCD).chain(&tls::KEYS);
+        for key in keys.chain(&traces::KEYS) {
             let written = EXAMPLE
                 .lines()
                 .any(|line| line.starts_with(&format!("{key} =")));

@@ -106,6 +106,8 @@ families! {
         "Times that plugins took to compile";
     READY: All Gauge "crawler_plugins_ready" []
         "Plugins that are ready to run";
+    TRACE_SPANS: All Counter "crawler_trace_spans" ["result"]
+        "Spans of traces: `sent` to the receiver, `failed` to be taken by it, or lost for want of room while they waited (`no-room`); told only if there is a receiver";
 
     PAGES: Worker Counter "crawler_pages" ["resource", "outcome"]
         "Pages that came to an end, by outcome: `parsed`, `dead`, `gone`, …";

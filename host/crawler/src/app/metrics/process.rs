@@ -12,6 +12,7 @@ use crawler_model::crawl::UnixMillis;
 use crawler_plugin::engine::Engine;
 use crawler_process::clock::Clock;
 use crawler_process::memory::resident;
+use crawler_process::traces::Tracer;
 use crawler_store::counting_store::{CALLS, StoreCounts};
 use crawler_store::lease::Term;
 
@@ -22,16 +23,23 @@ pub(in crate::app) struct Process {
     store: Arc<StoreCounts>,
     pub(super) engine: Engine,
     pub(super) leases: Leases,
+    tracer: Tracer,
 }
 
 impl Process {
     /// Creates the parts of a process that starts now.
-    pub(in crate::app) fn new(clock: &dyn Clock, store: Arc<StoreCounts>, engine: &Engine) -> Self {
+    pub(in crate::app) fn new(
+        clock: &dyn Clock,
+        store: Arc<StoreCounts>,
+        engine: &Engine,
+        tracer: Tracer,
+    ) -> Self {
         Self {
             started_at: clock.unix_millis(),
             store,
             engine: engine.clone(),
             leases: Leases::default(),
+            tracer,
         }
     }
 
@@ -66,6 +74,9 @@ impl Process {
         let loads = loads.iter().map(|(word, n)| (vec![word.as_str()], *n));
         writer.numbers(&f::LOADS, loads)?;
         writer.durations(&f::COMPILES, [(Vec::new(), counts.compiles.read())])?;
-        writer.number(&f::READY, self.engine.present_use().plugins)
+        writer.number(&f::READY, self.engine.present_use().plugins)?;
+        let spans = self.tracer.counts();
+        let spans = spans.iter().map(|(word, n)| (vec![word.as_str()], *n));
+        writer.numbers(&f::TRACE_SPANS, spans)
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Drain, Process, STOP_GRACE, Scopes, run_agent};
+use super::{Drain, Process, STOP_GRACE, Scopes, ids, run_agent};
 use crate::app::graceful_drain::GracefulDrain;
 use crate::app::identity::Identity;
 use crate::app::listeners::Listeners;
@@ -21,12 +21,13 @@ use crate::app::node_tls::NodeTls;
 use crate::app::parts::{self, DataPlugins};
 use crate::app::registration::Registration;
 use crate::app::stop::spawn_until_stopped;
+use crate::app::traces::Traces;
 use crate::app::{access, data_root, metrics, own_nodes, shared_turns, sinks};
 use crate::cli::exposure::Exposure;
 use crate::cli::{ClusterWorkerOptions, MasterOptions, NodeOptions};
 use crawler_access::ca::Authority;
 use crawler_api::access::Access;
-use crawler_api::client::{FetchDeadlines, GrpcWorkerCalls, MasterPlugins};
+use crawler_api::client::GrpcWorkerCalls;
 use crawler_api::grpc::WorkerService;
 use crawler_api::nodes::{KnownNodes, OwnCluster};
 use crawler_data::{DataRoot, STORE};
@@ -34,7 +35,6 @@ use crawler_fetch::address_policy::AddressPolicy;
 use crawler_fetch::http::HttpFetcher;
 use crawler_frontier::durable::DurableSettings;
 use crawler_model::node::{Node, Role};
-use crawler_plugin::FetchBytes;
 use crawler_plugin::engine::Engine;
 use crawler_process::clock::Clock;
 use crawler_process::task::TaskScope;
@@ -104,12 +104,12 @@ impl Base {
     ) -> anyhow::Result<Self> {
         let own = certified.as_ref().map(|certified| &certified.files);
         let mut tls = NodeTls::load(&options.config.tls, own)?;
+        let mut scopes = Scopes::of(Traces::open(&options.config.traces, clock.clone())?);
         let ports = (options.grpc, options.http, options.pprof);
         let listeners = Listeners::take(ports, &options.requests, tls.server.clone()).await?;
         let data = Arc::new(data_root::open(&options.data, &options.config.data)?);
         data_root::probe(&data).await?;
         data_root::check_restored(&data).await?;
-        let mut scopes = Scopes::default();
         let (store, embedded_failed): (Arc<dyn Store>, _) = match backend {
             Backend::Shared(store) => (store, None),
             Backend::Embedded => {
@@ -131,7 +131,7 @@ impl Base {
         }
         let engine = parts::engine(&options.engine).await?;
         let is_reached = options.exposure.asks_for_tokens(listeners.http_at);
-        let sources = metrics::Process::new(&*clock, store_counts, &engine);
+        let sources = metrics::Process::new(&*clock, store_counts, &engine, scopes.tracer());
         let metrics = metrics::Sources::new(&options.metrics, is_reached, sources)?;
         let cluster = OwnCluster::default();
         let known_nodes = access::known_nodes(&cluster, &mut tls, &catalog, &scopes.listeners);
@@ -184,6 +184,7 @@ impl Base {
             authority: authority.unwrap_or_else(|| Arc::new(no_ca())),
             webhooks: parts::webhooks(&options.node.config, &self.clock)?,
             clock: self.clock.clone(),
+            tracer: self.scopes.tracer(),
             options: options.clone(),
         }))
     }
@@ -244,14 +245,11 @@ impl Base {
         });
         // The master of an embedded store is in this process, and has the same data root.
         let is_apart = self.embedded_failed.is_none();
-        let masters = is_apart.then(|| {
-            let deadlines = FetchDeadlines::default();
-            let (catalog, tls) = (catalog.clone(), self.tls.client.clone());
-            let masters = MasterPlugins::new(catalog, engine.plugin_size, deadlines, tls);
-            Arc::new(masters) as Arc<dyn FetchBytes>
-        });
+        let of_masters = || parts::plugins_of_masters(&catalog, engine, &self.tls.client);
+        let masters = is_apart.then(of_masters);
         let links = Arc::new(GrpcWorkerCalls::new(self.tls.client.clone()));
         let (engine, clock) = (self.engine.clone(), self.clock.clone());
+        let tracer = scopes.tracer();
         let limit_ceilings = options.node.limit_ceilings.clone();
         let sinks = sinks::sinks(
             &data,
@@ -284,7 +282,7 @@ impl Base {
                 limit_ceilings,
                 crawls,
                 memory,
-                tracer: Default::default(),
+                tracer,
             }),
         })
     }
@@ -321,7 +319,7 @@ impl Base {
         master: Option<MasterNode>,
         worker: Option<Worker>,
     ) -> Process {
-        let scopes = self.scopes;
+        let mut scopes = self.scopes;
         let (grpc, http) = (self.listeners.grpc_at, self.listeners.http_at);
         let audit = master
             .as_ref()
@@ -385,6 +383,7 @@ impl Base {
             }
             has_joined.cancel();
         };
+        scopes.traces.begin(ids(&self.identities));
         let ended = scopes.election.clone();
         let end = async move { drop(ended.stop(STOP_GRACE).await) };
         Process {

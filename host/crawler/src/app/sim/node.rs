@@ -239,6 +239,7 @@ impl Start {
             )),
             webhooks: Vec::new(),
             clock: self.clock.clone(),
+            tracer: Default::default(),
             options: MasterOptions {
                 node: NodeOptions {
                     lease_ttl: LEASE_TTL,

@@ -14,7 +14,7 @@ use crate::cli::args::OutputArgs;
 use crate::cli::{Failure, table};
 use crate::config::{
     self, CredentialConfig, DEFAULT_FILE, Environment, FETCH_KEYS, FileConfig, ProxyConfig,
-    SecretRef, SinkConfig, WebhookConfig,
+    SecretRef, SinkConfig, TracesConfig, WebhookConfig,
 };
 
 /// Commands that read the config file.
@@ -126,6 +126,7 @@ fn rows(
         rows.extend(keys.map(|(key, value)| Row::new(format!("[tls] {key}"), value, source)));
         let keys = file.cluster.keys();
         rows.extend(keys.map(|(key, value)| Row::new(format!("[cluster] {key}"), value, source)));
+        rows.extend(of_traces(&file.traces, source));
     }
     if has("api_rate") {
         rows.extend(file.webhooks.iter().map(|hook| of_webhook(hook, source)));
@@ -225,6 +226,16 @@ fn of_fetching(file: &FileConfig, source: &str) -> Vec<Row> {
     rows
 }
 
+/// Returns the rows of the receiver of traces, if there is one.
+fn of_traces(traces: &TracesConfig, source: &str) -> Vec<Row> {
+    if traces.endpoint.is_none() {
+        return vec![Row::new("[traces] endpoint", "none", "default")];
+    }
+    let keys = traces.keys();
+    keys.map(|(key, value)| Row::new(format!("[traces] {key}"), value, source))
+        .collect()
+}
+
 /// Returns the row of a webhook. The path of its URL may be a secret.
 fn of_webhook(webhook: &WebhookConfig, source: &str) -> Row {
     let origin = webhook.origin().ascii_serialization();
@@ -319,6 +330,7 @@ mod tests {
             [proxies]\nabroad = [{ url = 'http://p.test:1', user = 'ann', password-env = 'PW' }]\n\
             [credentials.shop]\nhosts = ['shop.test']\ntoken-file = '/t'\n\
             [tls]\ncertificate = '/c.pem'\nkey = '/k.pem'\n\
+            [traces]\nendpoint = 'http://traces.test:4317'\nsample = 0.5\nheaders.x-key.secret-env = 'K'\n\
             [webhook.chat]\nurl = 'https://hooks.test/T0KEN'\nsecret-env = 'S'\nprevious-secret-env = 'O'\n\
             [sink.db]\nurl = 'mysql://ann@db.test/items'\npassword-env = 'PW'\nonly = ['kind=book']\n\
             [[resource]]\nname = 'books'\n";
@@ -360,6 +372,8 @@ mod tests {
             &file,
         );
         check(&rows, "[tls] key", "/k.pem", &file);
+        check(&rows, "[traces] sample", "0.5", &file);
+        check(&rows, "[traces] headers.x-key", "variable K", &file);
         check(
             &rows,
             "[webhook] chat",
@@ -383,6 +397,8 @@ mod tests {
         let rows = shown(&format!("run --config {file} --delay 1s")).unwrap();
         check(&rows, "--delay", "1s", "option");
         check(&rows, "--max-pages", "1000000", "default");
+        let rows = shown("master").unwrap();
+        check(&rows, "[traces] endpoint", "none", "default");
     }
 
     #[test]
