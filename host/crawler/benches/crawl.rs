@@ -10,10 +10,13 @@
 //! cargo bench -p crawler --bench crawl                     the documentation of Rust
 //! cargo bench -p crawler --bench crawl -- small            20 000 pages of 2 kB: three kinds of frontier
 //! cargo bench -p crawler --bench crawl -- small PAGES      one round with this many pages
+//! cargo bench -p crawler --bench crawl -- traces           20 000 pages of 2 kB: traces of 1 % of them, and none
+//! cargo bench -p crawler --bench crawl -- traces PAGES     the same with this many pages
 //! ```
 
 use std::time::{Duration, Instant};
 
+use crawler_testing::otlp::Receiver;
 use sandboxed::Kept;
 use tokio::runtime::Runtime;
 use url::Url;
@@ -74,6 +77,8 @@ fn main() {
         }
         [loopback::SERVE, folder] => loopback::serve(site::router(folder.as_ref())),
         ["small"] => small_pages(N_SMALL, N_ROUNDS),
+        ["traces"] => traces(N_SMALL),
+        ["traces", n_pages] => traces(n_pages.parse().expect("a number of pages")),
         ["small", n_pages] => small_pages(n_pages.parse().expect("a number of pages"), 1),
         _ => documentation(),
     }
@@ -130,6 +135,27 @@ fn small_pages(n_pages: u64, n_rounds: usize) {
     compare("objects in memory to in a folder", &objects, &folder);
 }
 
+/// Compares crawls of which 1 % of the pages are recorded and sent to a receiver with crawls without traces, in pairs. The
+/// receiver is in this process, so its work counts as that of the crawl.
+#[expect(clippy::print_stdout, reason = "a benchmark reports to its terminal")]
+fn traces(n_pages: u64) {
+    let server = loopback::Server::start(&["small".as_ref(), n_pages.to_string().as_ref()]);
+    let runtime = Runtime::new().expect("a runtime starts");
+    let start = server.base.join(START).expect("it is a path");
+    let crawler = runtime.block_on(sandboxed::Crawler::new());
+    let receiver = Receiver::start();
+    let off = || measured(&runtime, || crawler.crawl(&start, Kept::Durably));
+    let on = || measured(&runtime, || crawler.crawl_traced(&start, &receiver));
+    let [on, off] = rounds([&on, &off], N_ROUNDS);
+    let n_crawls = on.len() as u64 + 1;
+    let n_spans = receiver.spans().len() as u64;
+    println!("traces of 1 %  {}", told(&on));
+    println!("no traces      {}", told(&off));
+    println!("{} spans of each crawl", n_spans / n_crawls);
+    assert!(n_spans > 0, "pages were recorded");
+    compare("traces of 1 % to none", &on, &off);
+}
+
 /// Runs each kind of crawl once to warm up, and then in rounds.
 fn rounds<const N: usize>(crawls: [&dyn Fn() -> Crawled; N], n_rounds: usize) -> [Vec<Crawled>; N] {
     let began = Instant::now();
@@ -158,7 +184,7 @@ fn compare(name: &str, ours: &[Crawled], theirs: &[Crawled]) {
     };
     let processors = ratio(|crawled| crawled.processors);
     println!(
-        "{name}: {:.2}x the pages/s, {:.2}x the time of the processors a page ({} rounds)",
+        "{name}: {:.3}x the pages/s, {:.3}x the time of the processors a page ({} rounds)",
         ratio(|crawled| crawled.wall),
         1.0 / processors,
         ours.len()

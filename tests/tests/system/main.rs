@@ -53,6 +53,7 @@ mod statistics;
 mod statuses;
 mod tokens;
 mod top;
+mod traces;
 mod tutorial;
 mod webhooks;
 mod workbench;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crawler_api::client::traces::{DEFAULT_TIMEOUT, ReceiverSettings, SpanSender};
 use crawler_crawl::incidents::CrawlIncidents;
 use crawler_crawl::log::CrawlLog;
 use crawler_crawl::pacing::Pacing;
@@ -21,7 +22,10 @@ use crawler_model::settings::CrawlSettings;
 use crawler_plugin::engine::{Engine, EngineSettings, Plugin};
 use crawler_process::clock::{Clock, SystemClock};
 use crawler_process::memory::CrawlMemory;
+use crawler_process::task::TaskScope;
+use crawler_process::traces::{TraceSettings, Tracer};
 use crawler_sink::lines::{LineFiles, LineSettings};
+use crawler_testing::otlp::Receiver;
 use object_store::memory::InMemory;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -54,6 +58,30 @@ impl Crawler {
     }
 
     pub(crate) async fn crawl(&self, start: &Url, kept: Kept) -> Harvest {
+        self.crawl_with(start, kept, Tracer::default()).await
+    }
+
+    /// Crawls durably. Traces of 1 % of the pages are sent to a receiver, all of them before this returns.
+    pub(crate) async fn crawl_traced(&self, start: &Url, receiver: &Receiver) -> Harvest {
+        let settings = ReceiverSettings {
+            endpoint: receiver.endpoint(),
+            headers: Vec::new(),
+            ca: None,
+            timeout: DEFAULT_TIMEOUT,
+        };
+        let (tracer, queue) = Tracer::new(TraceSettings::default(), Arc::new(SystemClock));
+        let sender = SpanSender::new(settings, queue).expect("the settings are sound");
+        let scope = TaskScope::new();
+        let sending = sender.run("bench".to_owned(), scope.stop_signal());
+        scope.spawn("traces", sending);
+        let harvest = self.crawl_with(start, Kept::Durably, tracer.clone()).await;
+        scope.stop(DEFAULT_TIMEOUT).await;
+        let counts = tracer.counts();
+        assert_eq!((counts["failed"], counts["no-room"]), (0, 0));
+        harvest
+    }
+
+    async fn crawl_with(&self, start: &Url, kept: Kept, tracer: Tracer) -> Harvest {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let lines = LineFiles::open(folder.path().join("0"), 1, LineSettings::default());
         let sink = Box::new(lines);
@@ -82,7 +110,7 @@ impl Crawler {
             pacing: Pacing::default(),
             incidents: CrawlIncidents::default(),
             peers: None,
-            tracer: Default::default(),
+            tracer,
         };
         let end = crawler_crawl::run(parts, sink, CancellationToken::new()).await;
         assert_eq!(end, CrawlEnd::Finished);

@@ -21,6 +21,7 @@ use crawler_store::embedded::{EmbeddedStore, Settings};
 use crawler_store::keys::Keys;
 
 mod apply;
+mod traces;
 
 const TTL: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(60);
