@@ -28,6 +28,7 @@ use super::error::ClientError;
 use super::masters::parse;
 use super::transport::transport_failure;
 use crate::tls::{ClientTls, TlsError};
+use crawler_model::guest_text::GuestText;
 use crawler_process::retry::Backoff;
 use crawler_process::traces::{EndedSpan, Kind, SpanBatch, SpanQueue, Value};
 
@@ -41,6 +42,8 @@ const MAX_ATTEMPTS: u32 = 5;
 const LAST: Duration = Duration::from_secs(5);
 /// Time for which the log is silent about a receiver that fails after one line.
 const LOG_AGAIN_AFTER: Duration = Duration::from_secs(60);
+/// Largest number of bytes of what a receiver says of a failure, in the log.
+const SAID_MAX: usize = 256;
 /// Name under which receivers know the program.
 const SERVICE: &str = "crawler";
 
@@ -93,8 +96,10 @@ pub struct SpanSender {
 struct FailureLog {
     /// Time of the last line.
     told: Option<Instant>,
-    /// Number of spans that were given up since.
-    n_lost: usize,
+    /// Number of spans that were lost since.
+    n_lost: u64,
+    /// Number of spans that had found no room by the last look.
+    n_without_room: u64,
 }
 
 /// Failure of a call.
@@ -178,6 +183,7 @@ impl SpanSender {
                 Ok(n_refused) => {
                     self.backoff.reset();
                     self.end(n_refused);
+                    self.tell_no_room();
                     continue;
                 }
                 Err(failure) => failure,
@@ -205,7 +211,7 @@ impl SpanSender {
             Ok(Err(status)) => {
                 let why = match transport_failure(&status) {
                     Some(failure) => failure.why,
-                    None => format!("{:?}: {}", status.code(), status.message()),
+                    None => format!("{:?}: {}", status.code(), said(status.message())),
                 };
                 let is_passing = is_passing(status.code());
                 return Err(Failure { why, is_passing });
@@ -223,7 +229,8 @@ impl SpanSender {
         };
         let n_refused = u64::try_from(partial.rejected_spans).unwrap_or(0);
         if n_refused > 0 {
-            let why = format!("it refuses {n_refused} spans: {}", partial.error_message);
+            let why = said(&partial.error_message);
+            let why = format!("it refuses {n_refused} spans: {why}");
             self.log.failed(&self.endpoint, &why);
         }
         Ok(n_refused)
@@ -232,9 +239,19 @@ impl SpanSender {
     /// Ends the batch in hand, of which the receiver does not get this number of spans.
     fn end(&mut self, n_refused: u64) {
         if let Some((batch, _)) = self.in_hand.take() {
-            let n_lost = usize::try_from(n_refused).unwrap_or(usize::MAX);
-            self.log.n_lost += n_lost.min(batch.spans().len());
+            self.log.n_lost += n_refused.min(batch.spans().len() as u64);
             batch.end(n_refused);
+        }
+    }
+
+    /// Tells of spans that found no room although the receiver answers.
+    fn tell_no_room(&mut self) {
+        let n_all = self.queue.n_without_room();
+        let n_new = n_all - std::mem::replace(&mut self.log.n_without_room, n_all);
+        if n_new > 0 {
+            self.log.n_lost += n_new;
+            let why = "max-queued of [traces] is full: raise it, or record less with sample";
+            self.log.failed(&self.endpoint, why);
         }
     }
 
@@ -242,7 +259,7 @@ impl SpanSender {
     fn give_up(&mut self) {
         self.end(u64::MAX);
         while let Some(batch) = self.queue.take() {
-            self.log.n_lost += batch.spans().len();
+            self.log.n_lost += batch.spans().len() as u64;
             batch.end(u64::MAX);
         }
         let n_lost = self.log.n_lost;
@@ -269,6 +286,11 @@ impl FailureLog {
         let n_lost = std::mem::take(&mut self.n_lost);
         tracing::warn!(receiver, why, n_lost, "traces cannot be sent");
     }
+}
+
+/// Returns what a receiver says, for the log.
+fn said(text: &str) -> GuestText {
+    GuestText::within(SAID_MAX, text)
 }
 
 /// True if the specification lets a call that was answered with this code be made again.

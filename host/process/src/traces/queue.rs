@@ -96,6 +96,11 @@ impl SpanQueue {
         self.counts.read()
     }
 
+    /// Returns the number of spans so far that found no room.
+    pub fn n_without_room(&self) -> u64 {
+        self.counts().get(NO_ROOM).copied().unwrap_or_default()
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
