@@ -18,6 +18,27 @@ use crawler_process::traces::{self, Notes, Span, TraceContext, Tracer};
 /// Number of pages that wait for their delivery, over all sinks. The oldest goes if there are more.
 const WAITING_MAX: usize = 1_024;
 
+/// Recorded pages whose items not all sinks have.
+pub(super) struct Undelivered {
+    n_sinks: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    pages: HashMap<ItemKey, Waiting>,
+    /// Keys of the pages, the oldest first.
+    order: VecDeque<ItemKey>,
+}
+
+/// Page that waits for sinks.
+struct Waiting {
+    context: TraceContext,
+    n_items: usize,
+    /// Number of sinks that do not have its items.
+    n_sinks: usize,
+}
+
 /// Begins the span of an attempt, whose claim was asked for at the moment `begun`.
 pub(super) fn of_claim(
     parts: &CrawlParts,
@@ -95,27 +116,6 @@ fn note_report(notes: &mut Notes, report: &CallReport) {
     }
 }
 
-/// Recorded pages whose items not all sinks have.
-pub(super) struct Undelivered {
-    n_sinks: usize,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    pages: HashMap<ItemKey, Waiting>,
-    /// Keys of the pages, the oldest first.
-    order: VecDeque<ItemKey>,
-}
-
-/// Page that waits for sinks.
-struct Waiting {
-    context: TraceContext,
-    n_items: usize,
-    /// Number of sinks that do not have its items.
-    n_sinks: usize,
-}
-
 impl Undelivered {
     pub(super) fn new(n_sinks: usize) -> Self {
         Self {
@@ -181,5 +181,66 @@ impl Undelivered {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crawler_model::id::{ResourceId, Run};
+    use crawler_process::clock::SystemClock;
+    use crawler_process::traces::{SampleRatio, SpanQueue, TraceSettings};
+
+    fn record(n: usize) -> ItemRecord {
+        ItemRecord {
+            key: ItemKey(n.to_string()),
+            url: "http://shop.test/".to_owned(),
+            rule: "page".to_owned(),
+            schema: "page".to_owned(),
+            run: Run(1),
+            fetched_at: 1,
+            item: RawValue::from_string("{}".to_owned()).unwrap(),
+        }
+    }
+
+    /// Returns the names of the spans that have ended.
+    fn ended(queue: &Arc<SpanQueue>) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        while let Some(batch) = queue.take() {
+            names.extend(batch.spans().iter().map(|span| span.name));
+        }
+        names
+    }
+
+    #[tokio::test]
+    async fn the_oldest_page_goes_when_too_many_wait_for_sinks() {
+        let settings = TraceSettings {
+            sample: SampleRatio::new(1.0).unwrap(),
+            ..TraceSettings::default()
+        };
+        let (tracer, queue) = Tracer::new(settings, Arc::new(SystemClock));
+        let undelivered = Undelivered::new(2);
+        for n in 0..=WAITING_MAX {
+            let page = tracer.of_url("page", (ResourceId(1), Run(1)), &n.to_string(), None);
+            let stored = async { undelivered.wait(&[record(n)]) };
+            page.around(pin!(stored)).await;
+        }
+        // A page that is not recorded does not wait.
+        undelivered.wait(&[record(WAITING_MAX + 1)]);
+        ended(&queue);
+        let items: Vec<ItemRecord> = (0..=WAITING_MAX + 1).map(record).collect();
+        let deliver = |sink: &SinkName| {
+            undelivered.delivered(&tracer, sink, &items, None);
+            ended(&queue)
+        };
+        let (lines, lake) = (SinkName::lines(), "lake".parse().unwrap());
+        assert_eq!(deliver(&lines), ["deliver"; WAITING_MAX]);
+        assert_eq!(deliver(&lake), ["deliver"; WAITING_MAX]);
+        assert!(deliver(&lake).is_empty(), "both sinks have them");
     }
 }
