@@ -87,11 +87,11 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         None,
         clock.clone(),
     )?;
-    address_policy.set_own_nodes(config.data.endpoint());
+    address_policy.set_own_nodes(config.endpoints());
     if let Some(pprof) = options.pprof {
         let listener = listeners::listen(pprof, "--pprof").await?;
         let own = [listener.local_addr()?.to_string()];
-        address_policy.set_own_nodes(own.into_iter().chain(config.data.endpoint()));
+        address_policy.set_own_nodes(own.into_iter().chain(config.endpoints()));
         let requests = Requests::new(RequestSettings::default());
         listeners::serve_profiles(listener, requests, &profiles);
     }

@@ -182,6 +182,15 @@ impl FileConfig {
         Self::parse(&text, path)
     }
 
+    /// Returns the places of the object store, of declared sinks, and of the receiver of traces as `HOST:PORT`. No page is
+    /// fetched there.
+    pub fn endpoints(&self) -> impl Iterator<Item = String> {
+        let sinks = self.sinks.iter();
+        let sinks = sinks.filter_map(|sink| sink.place.server());
+        let (data, traces) = (self.data.endpoint(), self.traces.address());
+        data.into_iter().chain(sinks).chain(traces)
+    }
+
     /// Parses the text of the file at `path`; relative paths in it start at its folder. The error is the first
     /// fault.
     fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {

@@ -10,6 +10,7 @@ use url::{Host, Url};
 use super::fetch::values::{some_bytes, some_time};
 use super::secret::SecretRef;
 use crawler_api::client::traces::DEFAULT_TIMEOUT;
+use crawler_model::plugin::format_bytes;
 use crawler_process::traces::{SampleRatio, TraceSettings};
 
 /// Keys of the table, in the order in which they are documented.
@@ -56,6 +57,16 @@ impl Default for TracesConfig {
 }
 
 impl TracesConfig {
+    /// Returns the place of the receiver as `HOST:PORT`.
+    pub(super) fn address(&self) -> Option<String> {
+        let url = self.endpoint.as_ref()?;
+        Some(format!(
+            "{}:{}",
+            url.host_str()?,
+            url.port_or_known_default()?
+        ))
+    }
+
     /// Returns the files that are read for it.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let secrets = self.headers.iter().filter_map(|(_, secret)| secret.file());
@@ -66,13 +77,14 @@ impl TracesConfig {
     pub(crate) fn keys(&self) -> impl Iterator<Item = (String, String)> {
         let endpoint = self.endpoint.as_ref().map(Url::to_string);
         let time = humantime::format_duration(self.timeout);
+        let max_queued = format_bytes(self.settings.max_queued as u64);
         let ca = self.ca.as_ref().map(|path| path.display().to_string());
         let known = [
             ("endpoint", endpoint),
             ("sample", Some(self.settings.sample.to_string())),
             ("ca", ca),
             ("timeout", Some(time.to_string())),
-            ("max-queued", Some(self.settings.max_queued.to_string())),
+            ("max-queued", Some(max_queued)),
         ];
         let known = known
             .into_iter()
@@ -203,6 +215,7 @@ mod tests {
         let config = parse(text).unwrap();
         let files: Vec<&Path> = config.files().collect();
         assert_eq!(files, [Path::new("/etc/token"), Path::new("/etc/ca.pem")]);
+        assert_eq!(config.address().as_deref(), Some("traces.example:443"));
         let shown: Vec<String> = config
             .keys()
             .map(|(key, value)| format!("{key}={value}"))
@@ -214,7 +227,7 @@ mod tests {
                 "sample=0.5",
                 "ca=/etc/ca.pem",
                 "timeout=2s",
-                "max-queued=1048576",
+                "max-queued=1MiB",
                 "headers.authorization=/etc/token",
                 "headers.x-tenant=variable TENANT",
             ]

@@ -222,11 +222,9 @@ impl Base {
             ),
         };
         let members = options.node.etcd.members();
-        let objects = options.node.config.data.endpoint();
-        let sinks = options.node.config.sinks.iter();
-        let sinks = sinks.filter_map(|sink| sink.place.server());
-        let always = members.chain(objects).chain(sinks);
-        let always = always.chain(self.listeners.addresses()).collect();
+        let others = options.node.config.endpoints();
+        let always = members.chain(others).chain(self.listeners.addresses());
+        let always = always.collect();
         let own_nodes = own_nodes::keep_updated(address_policy, catalog.clone(), always);
         spawn_until_stopped(&scopes.work, "own nodes", own_nodes);
         let (config, engine) = (&options.node.config.data, &options.node.engine);
