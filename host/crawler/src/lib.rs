@@ -26,6 +26,7 @@
 //! | the page that browsers show | `guide/page.md` | [`crawler_api::http`] |
 //! | records of the store | `operate/etcd.md` | [`crawler_store::keys`], [`crawler_store::changes`], [`crawler_store::embedded`], [`crawler_store::etcd`] |
 //! | the cluster in a terminal | `operate/top.md` | [`cli`] |
+//! | traces of pages and calls | `operate/traces.md` | [`crawler_process::traces`], [`crawler_api::client::traces`] |
 //! | metrics, alerts and dashboards | `operate/metrics.md` | [`app`], [`crawler_process::metrics`] |
 //! | backups of store and data root | `operate/backup.md` | [`crawler_backup`] |
 //! | files of the data root, kept bodies | `operate/data-root.md`, `guide/files.md` | [`crawler_data`], [`crawler_sink`] |
@@ -131,6 +132,8 @@
 //! | callers of a master that are told apart, in memory | 10 000; those beyond share one rate | a look at most every 100 ms, once they have made no call for two seconds | none | `many_addresses_do_not_grow_the_table` |
 //! | rows of resources in the metrics of a worker, in memory | 1 000, each with at most 64 words for each kind of count | the next resource that needs the place; all others share one row | `--metrics-resources` | `rows_never_shrink_and_their_sum_is_that_of_the_process`, `words_beyond_the_bound_are_counted_as_others` |
 //! | files of the log of a process | 8 files of 64 MiB | the next one | `--log-files`, `--log-file-size` | `the_oldest_file_goes_when_there_are_too_many` |
+//! | spans of traces that wait for their receiver, in memory | 4 MiB; further ones are counted | the receiver; a batch is given up after 5 calls | `max-queued` of `[traces]` | `spans_wait_within_their_bound_and_the_rest_is_counted`, `a_receiver_that_is_away_or_silent_delays_no_stop` |
+//! | recorded pages whose items wait for a sink, in memory | 1 024 of a crawl; the oldest goes | delivery | none | `the_oldest_page_goes_when_too_many_wait_for_sinks` |
 //! | lines of the log that wait for their file, in memory | 8 MiB; further ones are counted | the thread that writes them | none | `lines_without_room_are_counted_and_the_count_is_a_line` |
 //! | earlier pages to which a list of `crawler top` finds back, in memory | 10 000, a token each; one key leads to the beginning | the next page | none | `the_way_back_has_a_bound` |
 //! | frontiers that are read for clients | 32 | the end of a read; further ones wait | `--frontier-readers` | `r03_reads_of_frontiers_wait_for_one_of_few_readers` |

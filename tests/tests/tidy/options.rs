@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crawler::cli::{CallOptions, MetricsOptions};
+use crawler::config::TracesConfig;
 use crawler_api::requests::RequestSettings;
 use crawler_model::plugin::{Limits, format_bytes as bytes};
 use crawler_tests::repository;
@@ -15,6 +16,8 @@ use super::settings::number;
 const SETTINGS: &str = "host/docs/src/reference/settings.md";
 /// Chapter with the limits of calls and clients.
 const LIMITS: &str = "host/docs/src/reference/limits.md";
+/// Chapter with the settings of traces.
+const TRACES: &str = "host/docs/src/operate/traces.md";
 
 /// Returns names and defaults, as they are written, of the table of a chapter that begins with this heading.
 fn table(chapter: &str, heading: &str) -> BTreeMap<String, String> {
@@ -68,6 +71,16 @@ fn the_book_tells_the_defaults_of_settings() {
             ("--store-pause", time(calls.breaker.pause)),
             ("--store-probe-timeout", time(calls.breaker.probe_timeout)),
             ("--metrics-resources", number(metrics.resources as u64)),
+        ],
+    );
+    let traces = TracesConfig::default();
+    check(
+        TRACES,
+        "key",
+        &[
+            ("sample", traces.settings.sample.to_string()),
+            ("timeout", time(traces.timeout)),
+            ("max-queued", bytes(traces.settings.max_queued as u64)),
         ],
     );
     check(
