@@ -74,7 +74,7 @@ impl EndedSpan {
     }
 }
 
-/// What is noted of a step while it goes on.
+/// Notes about a step that goes on.
 #[derive(Debug, Default)]
 pub struct Notes {
     attributes: Vec<(&'static str, Value)>,
