@@ -112,9 +112,9 @@ impl Notes {
     }
 
     fn set(&mut self, key: &'static str, value: Value) -> &mut Self {
-        let known = self.attributes.iter_mut().find(|(known, _)| *known == key);
+        let known = self.attributes.iter().position(|(known, _)| *known == key);
         match known {
-            Some((_, present)) => *present = value,
+            Some(place) => self.attributes[place].1 = value,
             None if self.attributes.len() < ATTRIBUTES_MAX => self.attributes.push((key, value)),
             None => {}
         }

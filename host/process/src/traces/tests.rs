@@ -94,7 +94,8 @@ async fn spans_lie_within_the_work_that_began_them() {
         assert_eq!(current(), None);
         assert!(!child("none").is_recorded());
     };
-    tokio::join!(page.around(pin!(work)), beside);
+    let work = pin!(work);
+    tokio::join!(page.around(work), beside);
     assert_eq!(current(), None);
     let spans = ended(&queue);
     let names: Vec<_> = spans.iter().map(|span| span.name).collect();
