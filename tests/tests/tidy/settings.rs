@@ -63,9 +63,9 @@ fn the_sdk_knows_the_limits_of_the_table() {
 }
 
 /// A setting whose value is only passed on needs no more files than its table and its message. This one is
-/// obeyed in `scope.rs`, and `failures.md` lists it among the reasons for which a link is refused. A benchmark has no
-/// bound of this kind, which its module of settings and its chapter say. The other chapters and the example are
-/// generated.
+/// obeyed in `scope.rs`, is a part of the identity in `parsed_by.rs`, and `failures.md` lists it among the reasons for
+/// which a link is refused. A benchmark has no bound of this kind, which its module of settings and its chapter say. The
+/// other chapters and the example are generated.
 #[test]
 fn a_setting_stands_in_few_places() {
     check_places(
@@ -78,6 +78,7 @@ fn a_setting_stands_in_few_places() {
             "host/docs/src/reference/cli.md",
             "host/docs/src/reference/grpc.md",
             "host/docs/src/reference/settings.md",
+            "host/model/src/parsed_by.rs",
             "host/model/src/scope.rs",
             "host/model/src/settings/table.rs",
             "proto/proto/crawler.proto",

@@ -68,7 +68,7 @@ fn items(diff: &proto::RunsDiff) -> String {
         n => format!("; not compared, or not kept any more: {n}"),
     };
     match &diff.changes {
-        None => "items: not compared from run to run; `--changes N` keeps what differs".to_owned(),
+        None => "items: not compared from run to run".to_owned(),
         Some(changes) => {
             let proto::ChangeTotals {
                 added,
@@ -188,8 +188,7 @@ mod tests {
             after: Some(summary(7, 8, "status-500")),
             ..diff
         });
-        let table = "\
-              RUN 6                 RUN 7                 DIFFERENCE
+        let table = "              RUN 6                 RUN 7                 DIFFERENCE
 started       1970-01-01T00:00:01Z  1970-01-01T00:00:01Z
 took          1m 6s                 1m 7s                 +1s
 outcome       finished              finished
@@ -213,7 +212,7 @@ bytes         9                     9                     =
             uncompared: 1,
             ..proto::RunsDiff::default()
         };
-        let not_compared = "items: not compared from run to run; `--changes N` keeps what differs";
+        let not_compared = "items: not compared from run to run";
         let unknown = "settings: not known of both runs";
         check(nothing.clone(), unknown, not_compared);
         let same = proto::RunsDiff {
