@@ -201,7 +201,8 @@ fn log_once(shared: &Shared, logged: &Once, refusal: Refusal) {
     });
 }
 
-/// Counts the links of a page as refused, because its frontier has as many bytes on disk as it may.
+/// Counts the links of a page as refused, because its frontier has as many bytes on disk as it may. The page leaves no
+/// validators behind: the next run parses it even if it has not changed, and finds the links again.
 fn refuse_links(shared: &Shared, settings: &CrawlSettings, result: &mut PageResult) {
     let n_links = result.requests.len() + result.for_peers.len();
     if n_links == 0 {
@@ -209,6 +210,7 @@ fn refuse_links(shared: &Shared, settings: &CrawlSettings, result: &mut PageResu
     }
     result.requests.clear();
     result.for_peers.clear();
+    result.validators = None;
     let max = settings.max_disk();
     let refusal = Refusal::Disk { max };
     result.refused.push((refusal.as_str(), n_links as u64));

@@ -6,7 +6,8 @@ use super::id::{Digest, RunningDigest};
 use super::settings::CrawlSettings;
 
 /// Hash of all that decides what becomes of a body: the plugin, its params, the setting `limit body`, and the settings by
-/// which single links are followed.
+/// which links are followed. Those that bound a run as a whole are among them, because a page whose links were refused by
+/// such a bound has to be parsed again once the bound is another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ParsedBy(pub [u8; 16]);
 
@@ -34,6 +35,9 @@ impl Parser {
             settings.max_depth().into(),
             settings.max_url_length().into(),
             settings.max_segment_repeats().into(),
+            settings.max_pattern_urls(),
+            settings.max_hosts(),
+            settings.max_disk(),
         ] {
             hash.add(&number.to_be_bytes());
         }
@@ -80,6 +84,18 @@ mod tests {
             max_depth: Some(3),
             ..usual()
         };
+        let more_of_a_pattern = CrawlSettings {
+            max_pattern_urls: Some(3),
+            ..usual()
+        };
+        let more_hosts = CrawlSettings {
+            max_hosts: Some(3),
+            ..usual()
+        };
+        let more_on_disk = CrawlSettings {
+            max_disk: Some(3),
+            ..usual()
+        };
         let params = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
         let longer = Parser::of(Digest::of(b"1"), &params).under(&usual(), 9);
         for (other, why) in [
@@ -88,6 +104,18 @@ mod tests {
             (parsed_by(b"1", &[("ab", "")], usual()), "a longer name"),
             (parsed_by(b"1", &[("a", "b")], wider), "another scope"),
             (parsed_by(b"1", &[("a", "b")], deeper), "another depth"),
+            (
+                parsed_by(b"1", &[("a", "b")], more_of_a_pattern),
+                "another bound of patterns",
+            ),
+            (
+                parsed_by(b"1", &[("a", "b")], more_hosts),
+                "another bound of hosts",
+            ),
+            (
+                parsed_by(b"1", &[("a", "b")], more_on_disk),
+                "another bound of the disk",
+            ),
             (longer, "another limit of bodies"),
         ] {
             assert_ne!(other, first, "{why}");

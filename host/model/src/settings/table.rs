@@ -338,7 +338,7 @@ macro_rules! crawl_settings {
                 example: &["skip"],
                 applies: Pages,
                 help: "What is done with a page that is as the last run saw it: parse it all the same, or skip it with its items and links",
-                book: "`skip`: a new run does not parse pages again that are as the last run saw them, by the answer 304 or by a hash of the body. All are parsed once more after a change of plugin version, params, `--limit body`, `--scope`, `--max-depth`, `--max-url-length` or `--max-segment-repeats`",
+                book: "`skip`: a new run does not parse pages again that are as the last run saw them, by the answer 304 or by a hash of the body. All are parsed once more after a change of plugin version, params, `--limit body`, `--scope`, `--max-depth`, `--max-url-length`, `--max-segment-repeats`, `--max-pattern-urls`, `--max-hosts` or `--max-disk`",
             }
             revisit_ms: time(revisit, Duration::ZERO) {
                 name: "revisit",

@@ -15,7 +15,14 @@ async fn links_are_refused_and_counted_while_the_frontier_fills_its_disk() {
         });
         let stop = CancellationToken::new();
         let roots = ["/numbers", "/"];
-        let ended = crawl_on(frontier, &roots, settings.clone(), Kept::default(), stop).await;
+        let crawl = crawl_on(
+            frontier.clone(),
+            &roots,
+            settings.clone(),
+            Kept::default(),
+            stop,
+        );
+        let ended = crawl.await;
         // The URLs that are stored are crawled to the end.
         assert_eq!(ended.end, CrawlEnd::Finished);
         let refused = ended.counts.refused_links.get("max-disk").copied();
@@ -23,6 +30,10 @@ async fn links_are_refused_and_counted_while_the_frontier_fills_its_disk() {
         assert_eq!(ended.asked.len() == 2, n_told == 1);
         let told = ended.log.iter().filter(|line| line.contains("max-disk"));
         assert_eq!(told.count(), n_told, "{:?}", ended.log);
+        // The next run has to find the refused links.
+        let left = frontier.left.lock().unwrap().clone();
+        let known = left.iter().filter(|(_, validators)| validators.is_some());
+        assert_eq!(known.count() == 0, n_told == 1, "{left:?}");
     }
 }
 
