@@ -315,11 +315,15 @@ async fn parse(
     let content = || kept.map_or_else(|| ContentHash::of(&page.body), ContentHash::from);
     let parsed_by = shared.parsed_by(config);
     let validators = is_page.then(|| {
-        let (validators, now) = (
-            Validators::of(page, content(), parsed_by),
-            shared.parts.clock.unix_millis(),
-        );
-        revisit::visited(claim, &config.settings, validators, now)
+        let validators = Validators::of(page, content(), parsed_by);
+        match &led_to {
+            // Such a page is due in every run: only its answer tells the run that the target is this page.
+            Some(_) => validators,
+            None => {
+                let now = shared.parts.clock.unix_millis();
+                revisit::visited(claim, &config.settings, validators, now)
+            }
+        }
     });
     if let Some(validators) = &validators
         && unchanged::is_as_known(claim, &config.settings, validators)

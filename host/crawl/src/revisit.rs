@@ -1,9 +1,12 @@
 //! Pages that an earlier run has parsed and that are not due again: settings `revisit` and `revisit-max`.
 //!
 //! Such a page ends as `not-due` without a request, and keeps what is known of it, so that its next visit stays when it
-//! is. Its links are not lost: with `unchanged = skip`, which the settings need, a run asks for all that the last one knew.
+//! is. Its links are not lost: with `unchanged = skip`, which the settings need, a run asks for all that the last one knew,
+//! except for pages that were gone or of a content type that is not wanted. Those are asked for again once a page that
+//! leads to them is parsed.
+//!
 //! A page counts as visited when its server has answered: with the page, or with the word that it has not changed. A page
-//! that was given up, is gone, or was parsed by another plugin is due in the next run.
+//! that was given up, was redirected, or was parsed by another plugin is due in the next run.
 
 use super::unchanged;
 use crawler_frontier::{Claim, Ended, PageResult};

@@ -5,9 +5,10 @@
 //! page unless it is unchanged (`If-None-Match`, `If-Modified-Since`), and a body that came all the same is
 //! compared by its hash. An unchanged page ends as `not-modified`: no rule sees it, so it gives neither items
 //! nor links. A page that was parsed by another plugin, with other params, or under other settings of links is asked for
-//! and parsed as if nothing were known of it. No page is lost by the missing links, because
-//! with `skip` a new run fetches again all that the last one knew. That includes each failure that a rule has
-//! accepted, although no page may link to it any more, so a link checker needs `parse`.
+//! and parsed as if nothing were known of it. The missing links cost no page that the last run has parsed or given up,
+//! because with `skip` a new run fetches again all of those. That includes each failure that a rule has accepted, although
+//! no page may link to it any more, so a link checker needs `parse`. A page that was gone, or of a content type that is
+//! not wanted, is fetched again only once a page that leads to it is parsed.
 
 use crawler_frontier::Claim;
 use crawler_model::frontier::Validators;

@@ -92,6 +92,30 @@ async fn pages_that_are_not_due_are_passed_over_without_a_request() {
 }
 
 #[tokio::test]
+async fn a_page_that_was_redirected_is_due_in_every_run() {
+    let frontier = Arc::new(FaultyFrontier::default());
+    let settings = CrawlSettings {
+        unchanged: Some(Unchanged::Skip),
+        revisit_ms: Some(3_600_000),
+        ..CrawlSettings::default()
+    };
+    let stop = CancellationToken::new();
+    let roots = ["/moved", "/b"];
+    let ended = crawl_on(frontier.clone(), &roots, settings, Kept::default(), stop).await;
+    assert_eq!(ended.end, CrawlEnd::Finished);
+    let left = frontier.left.lock().unwrap().clone();
+    let visits = left.into_iter().map(|(path, left)| {
+        let has_visit = left.map(|validators| validators.visit.is_some());
+        (path, has_visit)
+    });
+    let expected = [
+        ("/moved".to_owned(), Some(false)),
+        ("/b".to_owned(), Some(true)),
+    ];
+    assert_eq!(BTreeMap::from_iter(visits), BTreeMap::from(expected));
+}
+
+#[tokio::test]
 async fn a_page_that_is_due_is_asked_for_and_visited() {
     let (ended, left) = revisit(&["/etag"], 500).await;
     assert_eq!(ended.asked, ["/etag"]);
