@@ -15,7 +15,7 @@ pub(super) const HELP: &str = "Exit with 3 if a condition holds: dead=N or dead=
 pub enum FailOn {
     /// At least this many pages were given up.
     Dead(u64),
-    /// At least this many of ten thousand pages were given up.
+    /// At least this many of ten thousand pages were given up. Pages that were not due do not count.
     DeadShare(u32),
     /// At most this many items came.
     Items(u64),
@@ -96,7 +96,7 @@ impl FailOn {
     fn broken(&self, found: &RunStatistics) -> Option<String> {
         let (counts, statistics) = (&found.counts, &found.statistics);
         let is_all_unchanged = counts.parsed == 0 && !counts.has_no_page();
-        let (dead, pages) = (counts.dead, counts.pages());
+        let (dead, pages) = (counts.dead, counts.due_pages());
         let holds = match self {
             FailOn::Dead(min) => dead >= *min,
             FailOn::DeadShare(share) => {
@@ -225,6 +225,15 @@ mod tests {
             "unmatched",
             Some("selector price of plan page never matched"),
         );
+    }
+
+    #[test]
+    fn pages_that_are_not_due_do_not_lower_the_share() {
+        let mut found = found();
+        for _ in 0..1_000 {
+            found.counts.end_done(Done::NotDue);
+        }
+        check_in(&found, "dead=2%", Some("2 of 100 pages were given up"));
     }
 
     #[test]
