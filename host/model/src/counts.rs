@@ -108,10 +108,11 @@ impl Counts {
         self.ended_at.saturating_sub(self.began_at)
     }
 
-    /// Returns the pages that came to an end in a second. `None` if they took less than one.
+    /// Returns the pages that came to an end in a second, without those that were not due. `None` if they took less than a
+    /// second.
     pub fn rate(&self) -> Option<f64> {
         let took_ms = self.took_ms();
-        (took_ms >= 1_000).then(|| self.pages() as f64 * 1_000.0 / took_ms as f64)
+        (took_ms >= 1_000).then(|| self.due_pages() as f64 * 1_000.0 / took_ms as f64)
     }
 
     /// Returns a sentence with the reasons if every root request was given up. Because links come from pages
@@ -226,6 +227,7 @@ mod tests {
         other.note_attempt(13_000, 0);
         other.note_attempt(14_000, 0);
         sum.add(&other);
+        sum.end_done(Done::NotDue);
         assert_eq!((sum.took_ms(), sum.rate()), (4_000, Some(10.0)));
     }
 

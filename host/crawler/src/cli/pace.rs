@@ -14,7 +14,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 /// Speed of a crawl, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Pace {
-    /// Pages that come to an end in a second.
+    /// Pages that come to an end in a second, without those that are not due.
     pub rate: Option<f64>,
     /// Estimate of the time until the pages that are known now have been fetched. A crawl that finds more of them
     /// takes longer.
@@ -24,7 +24,7 @@ pub struct Pace {
 impl Pace {
     /// Returns the pace of a crawl with these totals, which ends after `max_pages`.
     pub fn of(counts: &Counts, max_pages: u64, rate: Option<f64>) -> Self {
-        let n_waiting = counts.due.min(max_pages.saturating_sub(counts.pages()));
+        let n_waiting = counts.due.min(max_pages.saturating_sub(counts.due_pages()));
         Self::to_the_end(n_waiting, rate)
     }
 
@@ -107,6 +107,7 @@ impl RecentPages {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crawler_model::crawl::Done;
 
     #[track_caller]
     fn check(due: u64, rate: Option<f64>, expected: &str) {
@@ -130,6 +131,20 @@ mod tests {
         check(10_000, Some(10.0), most);
         check(1_000_000, Some(10.0), most);
         check(10, Some(1e-300), "0.0 pages/s");
+    }
+
+    #[test]
+    fn pages_that_are_not_due_use_up_no_time() {
+        let mut counts = Counts {
+            parsed: 100,
+            due: 50,
+            ..Counts::default()
+        };
+        for _ in 0..100 {
+            counts.end_done(Done::NotDue);
+        }
+        let pace = Pace::of(&counts, 200, Some(10.0));
+        assert_eq!(pace.to_string(), "10.0 pages/s, about 5s left");
     }
 
     #[test]

@@ -19,11 +19,12 @@ pub struct RunStatistics {
 }
 
 impl RunStatistics {
-    /// Returns the rate in pages per second; 0 if there are no pages. Unlike [`Counts::rate`], it has a value for a run of
-    /// less than a second too. Such a run counts as at least a millisecond long.
+    /// Returns the rate in pages per second, without pages that were not due; 0 if there are no others. Unlike
+    /// [`Counts::rate`], it has a value for a run of less than a second too. Such a run counts as at least a millisecond
+    /// long.
     pub fn rate(&self) -> f64 {
         let took_ms = self.counts.took_ms().max(1);
-        self.counts.pages() as f64 * 1_000.0 / took_ms as f64
+        self.counts.due_pages() as f64 * 1_000.0 / took_ms as f64
     }
 }
 
@@ -56,6 +57,7 @@ fn why_finished(counts: &Counts, settings: &CrawlSettings) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crawl::Done;
 
     #[track_caller]
     fn check(counts: Counts, settings: CrawlSettings, expected: &str) {
@@ -111,6 +113,8 @@ mod tests {
         found.counts.note_attempt(1_000, 1_000);
         assert_eq!(found.rate(), 3_000.0);
         found.counts.note_attempt(3_000, 5_000);
+        assert_eq!(found.rate(), 0.75);
+        found.counts.end_done(Done::NotDue);
         assert_eq!(found.rate(), 0.75);
     }
 }

@@ -50,7 +50,7 @@ pub(super) async fn run(client: &Client, args: WaitArgs) -> anyhow::Result<()> {
                 return end(&args, &resource, found);
             }
             Ok(resource) => {
-                let n_pages = totals(resource.counts()).pages();
+                let n_pages = totals(resource.counts()).due_pages();
                 seen = standing(&resource, recent.rate(Instant::now().into_std(), n_pages));
                 progress.set_message(format!("{name}: {seen}"));
             }

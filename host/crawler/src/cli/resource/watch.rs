@@ -57,7 +57,7 @@ async fn listed(
         .map(|resource| {
             let id = resource.spec().id;
             let mut pages = before.remove(&id).unwrap_or_default();
-            let rate = pages.rate(now, totals(resource.counts()).pages());
+            let rate = pages.rate(now, totals(resource.counts()).due_pages());
             recent.insert(id, pages);
             let pace = pace(&resource, rate);
             row(resource, &pace)

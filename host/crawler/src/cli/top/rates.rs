@@ -80,7 +80,7 @@ impl Measured {
         let counts = shard.counts();
         // The second half is for a master of an earlier version, which does not tell the first.
         if shard.live || counts.in_flight > 0 {
-            let rate = self.pages.rate(now, totals(counts).pages());
+            let rate = self.pages.rate(now, totals(counts).due_pages());
             self.last = rate.map(|rate| (now, rate));
         }
         let (at, rate) = self.last?;
