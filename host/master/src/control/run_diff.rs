@@ -8,9 +8,7 @@ use crawler_model::changes::ChangeTotals;
 use crawler_model::id::{ResourceName, Run, Shard};
 use crawler_model::resource::{Resource, ShardId};
 use crawler_model::runs::{EndedRun, RunSpec};
-
-/// Largest number of runs whose changes are looked for: a frontier keeps those of no more.
-const COMPARED_MAX: u64 = 1_000;
+use crawler_process::telemetry;
 
 /// Two runs of a resource, and what differs beyond their numbers.
 #[derive(Debug, Clone)]
@@ -37,11 +35,12 @@ pub enum RunView {
 /// Changes of items that several runs have told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ChangesBetween {
-    /// Sum of their totals. `None` if none of the runs was compared.
+    /// Sum of their totals. `None` if none of the runs was compared, or if the frontier cannot be read.
     pub totals: Option<ChangeTotals>,
     /// Number of runs in the sum.
     pub n_compared: u64,
-    /// Number of runs that are missing in the sum: their items were not compared, or their changes are not kept any more.
+    /// Number of runs that are missing in the sum: their items were not compared, or their changes are not kept any more, or
+    /// cannot be read.
     pub n_uncompared: u64,
 }
 
@@ -73,32 +72,49 @@ impl Control {
             before: before_view,
             after: after_view,
             settings,
-            changes: self
-                .changes_between(&runs.present.resource, before, after)
-                .await?,
+            changes: self.changes_between(&runs, before, after).await,
         })
     }
 
-    async fn changes_between(
+    /// Returns the changes between two runs. They are without totals if the frontier cannot be read: what else differs is
+    /// known all the same.
+    async fn changes_between(&self, runs: &RunsView, before: Run, after: Run) -> ChangesBetween {
+        let resource = &runs.present.resource;
+        // A run that begins without the setting removes the changes that earlier ones have told.
+        let is_set =
+            runs.spec.settings.contains_key("changes") || resource.spec.crawl.changes() > 0;
+        let told = match is_set && resource.spec.placement.shards == 1 {
+            true => self.told_between(resource, before, after).await,
+            false => Ok(ChangesBetween::default()),
+        };
+        let told = told.unwrap_or_else(|error| {
+            let (name, error) = (&resource.spec.name, telemetry::chain(&error));
+            tracing::warn!(
+                resource = %name,
+                error,
+                "two runs are compared without the changes of their items: the frontier cannot be read"
+            );
+            ChangesBetween::default()
+        });
+        ChangesBetween {
+            n_uncompared: after.0 - before.0 - told.n_compared,
+            ..told
+        }
+    }
+
+    /// Reads the changes between two runs from the frontier of a resource with one shard: items are compared in no others.
+    async fn told_between(
         &self,
         resource: &Resource,
         before: Run,
         after: Run,
     ) -> Result<ChangesBetween, ControlError> {
-        // Items are compared in resources with one shard only.
         let shard = ShardId {
             resource: resource.id,
             shard: Shard(0),
         };
-        let reader = match resource.spec.placement.shards {
-            1 => self.frontier(shard).await?,
-            _ => None,
-        };
-        let Some(reader) = reader else {
-            return Ok(ChangesBetween {
-                n_uncompared: after.0 - before.0,
-                ..ChangesBetween::default()
-            });
+        let Some(reader) = self.frontier(shard).await? else {
+            return Ok(ChangesBetween::default());
         };
         let changes = Box::pin(told_by(&reader, before, after)).await;
         reader.close().await;
@@ -106,15 +122,14 @@ impl Control {
     }
 }
 
-/// Sums up the changes that runs after one have told, up to another.
+/// Sums up the changes that runs after one have told, up to another. Runs that have told none are not counted.
 async fn told_by(
     reader: &FrontierReader,
     before: Run,
     after: Run,
 ) -> Result<ChangesBetween, FrontierError> {
     let mut changes = ChangesBetween::default();
-    let first = (before.0 + 1).max(after.0.saturating_sub(COMPARED_MAX));
-    for run in (first..=after.0).map(Run) {
+    for run in (before.0 + 1..=after.0).map(Run) {
         let Some(totals) = reader.change_totals(run).await? else {
             continue;
         };
@@ -124,7 +139,6 @@ async fn told_by(
             None => changes.totals = Some(totals),
         }
     }
-    changes.n_uncompared = after.0 - before.0 - changes.n_compared;
     Ok(changes)
 }
 

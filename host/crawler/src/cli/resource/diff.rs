@@ -68,7 +68,7 @@ fn items(diff: &proto::RunsDiff) -> String {
         n => format!("; not compared, or not kept any more: {n}"),
     };
     match &diff.changes {
-        None => "items: not compared from run to run".to_owned(),
+        None => "items: not compared from run to run, or the comparison cannot be read".to_owned(),
         Some(changes) => {
             let proto::ChangeTotals {
                 added,
@@ -212,7 +212,7 @@ bytes         9                     9                     =
             uncompared: 1,
             ..proto::RunsDiff::default()
         };
-        let not_compared = "items: not compared from run to run";
+        let not_compared = "items: not compared from run to run, or the comparison cannot be read";
         let unknown = "settings: not known of both runs";
         check(nothing.clone(), unknown, not_compared);
         let same = proto::RunsDiff {

@@ -3,6 +3,7 @@
 use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::control::ChangesBetween;
 use crate::control::changes::ChangeQuery;
 use crawler_frontier::durable::{DurableSettings, Frontiers, OpenOptions};
 use crawler_frontier::suite::{item_of, new, parsed, ready, take};
@@ -139,6 +140,8 @@ async fn two_runs_are_compared_with_the_changes_between() {
     let bench = bench().await;
     let resource = bench.add("a").await.unwrap().resource.id;
     let name = "a".parse().unwrap();
+    let compared = bench.update("a", |spec| spec.crawl.changes = Some(9));
+    compared.await.unwrap();
     crawl(&bench, resource, 1, 9, 3).await;
     bench.restart("a").await.unwrap();
     crawl(&bench, resource, 2, 9, 2).await;
@@ -189,4 +192,27 @@ async fn two_runs_are_compared_with_the_changes_between() {
         Code::NotFound,
         "run 1 of resource a is not remembered",
     );
+}
+
+#[tokio::test]
+async fn runs_whose_frontier_is_lost_are_compared_without_changes() {
+    let bench = bench().await;
+    bench.add("a").await.unwrap();
+    let compared = bench.update("a", |spec| spec.crawl.changes = Some(9));
+    compared.await.unwrap();
+    bench
+        .record("a", |shard| {
+            (shard.created, shard.storage_epoch) = (true, 7)
+        })
+        .await;
+    bench.restart("a").await.unwrap();
+    let name = "a".parse().unwrap();
+    let diff = bench.control.diff_runs(&name, Run(1), Run(2)).await;
+    let diff = diff.unwrap();
+    assert_eq!(diff.settings, Some(Vec::new()));
+    let unknown = ChangesBetween {
+        n_uncompared: 1,
+        ..ChangesBetween::default()
+    };
+    assert_eq!(diff.changes, unknown);
 }
