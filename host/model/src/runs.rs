@@ -246,12 +246,14 @@ impl EndedRun {
 
 impl RunHistory {
     /// Returns the spec that the present run of a resource began with. If that is not known, it is the one of now; the same
-    /// goes for a plugin that was not there yet.
+    /// goes for a plugin that was not there yet. The history may be read after the resource, and know that the run is over.
     pub fn spec_of(&self, resource: &Resource) -> RunSpec {
         let present = RunSpec::of(resource);
         let begun = self.begun.as_ref();
         let Some(begun) = begun.filter(|begun| begun.run == resource.run) else {
-            return present;
+            let ended = self.runs.iter().find(|ended| ended.run == resource.run);
+            let spec = ended.and_then(|ended| ended.spec.clone());
+            return spec.unwrap_or(present);
         };
         match begun.spec.digest {
             Some(_) => begun.spec.clone(),
@@ -434,6 +436,26 @@ mod tests {
         history.begin(&books);
         books.pinned = pinned;
         assert_eq!(history.spec_of(&books).digest, Some(Digest::of(b"plugin")));
+    }
+
+    #[test]
+    fn a_run_that_has_just_ended_keeps_its_spec() {
+        let mut books = resource(r#"{"name":"books","plugin":"books","crawl":{"delay_ms":9}}"#);
+        let begun = RunSpec::of(&books);
+        let mut history = RunHistory::default();
+        let ended = EndedRun::of(books.run, None, std::iter::empty(), 9_000);
+        history.push(EndedRun {
+            spec: Some(begun.clone()),
+            ..ended
+        });
+        let next = Resource {
+            run: Run(books.run.0 + 1),
+            ..books.clone()
+        };
+        history.begin(&next);
+        // This is read before the next run begins, and the history after it.
+        books.spec.crawl.max_pages = Some(7);
+        assert_eq!(history.spec_of(&books), begun);
     }
 
     #[test]
