@@ -19,14 +19,17 @@ const UNBOUNDED: [&str; 7] = [
     "max-pattern-urls",
     "max-disk",
 ];
-/// Settings that name an entry of the config file of workers, or files of a data root: a benchmark has neither.
-const OF_WORKERS: [&str; 6] = [
+/// Settings that have no meaning for a benchmark: they name an entry of the config file of workers, or files of a data
+/// root, or are about earlier runs. A benchmark has none of these.
+const WITHOUT_MEANING: [&str; 8] = [
     "proxy",
     "credentials",
     "sink",
     "archive",
     "archive-size",
     "changes",
+    "revisit",
+    "revisit-max",
 ];
 
 /// Settings that are given.
@@ -39,7 +42,7 @@ impl SettingArgs {
         let mut settings = self.0.settings();
         for setting in SETTINGS {
             let is_given = setting.value(&settings).is_some();
-            if is_given && OF_WORKERS.contains(&setting.name) {
+            if is_given && WITHOUT_MEANING.contains(&setting.name) {
                 return Err(Failure::new(
                     format!(
                         "--{} has no meaning for a benchmark, whose web is on this machine",
@@ -82,7 +85,7 @@ impl FromArgMatches for SettingArgs {
 /// Returns the option of a setting, with the default that it has here. Settings that are refused are hidden.
 fn option_of_benchmark(setting: &'static Setting) -> Arg {
     let default = match setting.name {
-        name if OF_WORKERS.contains(&name) => return option(setting).hide(true),
+        name if WITHOUT_MEANING.contains(&name) => return option(setting).hide(true),
         // The web is in an allowed network.
         "delay" => "0s".to_owned(),
         name if UNBOUNDED.contains(&name) => match *setting.range.end() {
@@ -147,19 +150,21 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_name_what_workers_have_are_refused() {
+    fn settings_without_a_meaning_for_a_benchmark_are_refused() {
         for (line, setting) in [
             ("--proxy=abroad", "--proxy"),
             ("--proxy=direct", "--proxy"),
             ("--credentials=shop", "--credentials"),
             ("--sink=db", "--sink"),
+            ("--revisit=20h", "--revisit"),
+            ("--revisit-max=30d", "--revisit-max"),
         ] {
             let refused = parsed(line).unwrap_err();
             let what =
                 format!("{setting} has no meaning for a benchmark, whose web is on this machine");
             assert_eq!(refused.what, what);
         }
-        let named = UNBOUNDED.iter().chain(&OF_WORKERS);
+        let named = UNBOUNDED.iter().chain(&WITHOUT_MEANING);
         let unknown: Vec<_> = named
             .filter(|name| Setting::named(name).is_none())
             .collect();
