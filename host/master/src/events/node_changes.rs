@@ -76,6 +76,8 @@ fn present(
     let mut state = match same {
         Some(told) => told.clone(),
         None => {
+            // A process that comes back after it has lost its lease goes on with its numbers.
+            let back = told.filter(|told| told.incarnation == node.incarnation);
             if before.is_some_and(|told| told.leads.is_some()) {
                 events.push(Event::of_node(EventKind::LeadsNoMore));
             }
@@ -95,7 +97,7 @@ fn present(
                 leaving: false,
                 drained: false,
                 leads: None,
-                folded: 0,
+                folded: back.map_or(0, |told| told.folded),
                 gone_at: None,
             }
         }
@@ -234,6 +236,20 @@ mod tests {
         };
         told.look(seen(Some(&newer)), &["joined", "version"]);
         assert_eq!(told.0.unwrap().version, "1.1.0");
+    }
+
+    #[test]
+    fn a_process_that_comes_back_goes_on_with_its_numbers() {
+        let mut told = Checked::default();
+        let worker = node(Role::Worker, 1);
+        told.look(seen(Some(&worker)), &["joined"]);
+        told.0.as_mut().unwrap().folded = 12;
+        told.look(seen(None), &["lost"]);
+        told.look(seen(Some(&worker)), &["joined"]);
+        assert_eq!(told.0.as_ref().unwrap().folded, 12);
+        // Another process begins anew.
+        told.look(seen(Some(&node(Role::Worker, 2))), &["joined"]);
+        assert_eq!(told.0.unwrap().folded, 0);
     }
 
     #[test]
