@@ -369,9 +369,11 @@ impl Keys {
     }
 
     /// Returns true if a key means something in this store alone, and nothing in one that a backup is restored into: the id of
-    /// the store, and the positions of webhooks, which are revisions.
+    /// the store, the positions of webhooks, which are revisions, and what was told of nodes, which are others there.
     pub fn is_of_this_store(&self, key: &str) -> bool {
-        key == self.store_id() || key.starts_with(&self.webhook_positions())
+        let of_this_store = [self.webhook_positions(), self.told_nodes()];
+        let mut of_this_store = of_this_store.iter();
+        key == self.store_id() || of_this_store.any(|prefix| key.starts_with(prefix))
     }
 
     /// Key of the mark below which no id is issued again.
@@ -548,7 +550,7 @@ mod tests {
             assert!(!keys.is_of_this_store(&stays), "{stays}");
         }
         let position = keys.webhook_position(&"chat".parse().unwrap());
-        for of_this_store in [keys.store_id(), position] {
+        for of_this_store in [keys.store_id(), position, keys.told_node(&worker)] {
             assert!(keys.is_of_this_store(&of_this_store), "{of_this_store}");
         }
     }
