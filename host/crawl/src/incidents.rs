@@ -21,7 +21,7 @@ const FIRST_SPAN: Duration = Duration::from_secs(60);
 const LONGEST_SPAN: Duration = Duration::from_secs(60 * 60);
 /// Largest number of kinds and runs of resources that are folded at once. Each takes a kilobyte at most.
 const MAX_FOLDS: usize = 4_096;
-/// Largest number of hosts of one crawl that are known to be left alone.
+/// Largest number of hosts of one crawl that are known to be left alone. A further one takes the place of the oldest.
 const MAX_HOSTS: usize = 256;
 
 /// Incidents of all crawls of a process. Cheap to clone.
@@ -79,35 +79,33 @@ impl Incidents {
         }
     }
 
-    /// Takes the incidents of all spans that have ended, in the order of their resources.
-    pub fn take(&self) -> Vec<Folded> {
+    /// Gives the incidents of spans that have ended, those that ended first before others, until `take` returns false. That
+    /// one and those after it go on being folded.
+    pub fn take_each(&self, mut take: impl FnMut(&Folded) -> bool) {
         let now = Instant::now();
-        let mut taken = Vec::new();
-        self.folds().by_key.retain(|key, fold| {
-            if now < fold.due_at {
-                return true;
+        let mut folds = self.folds();
+        // A span without an incident: the next one is the first again.
+        (folds.by_key).retain(|_, fold| now < fold.due_at || fold.text.times() > 0);
+        let due = folds.by_key.iter().filter(|(_, fold)| fold.due_at <= now);
+        let mut due: Vec<(Instant, Key)> = due.map(|(key, fold)| (fold.due_at, *key)).collect();
+        due.sort_unstable();
+        for (_, key) in due {
+            let Some(fold) = folds.by_key.get_mut(&key) else {
+                continue;
+            };
+            let folded = Folded {
+                resource: key.resource,
+                run: key.run,
+                kind: key.kind,
+                text: std::mem::take(&mut fold.text),
+            };
+            if !take(&folded) {
+                fold.text = folded.text;
+                break;
             }
-            let text = std::mem::take(&mut fold.text);
-            // A span without an incident: the next one is the first again.
-            if text.times() == 0 {
-                return false;
-            }
-            let Key {
-                resource,
-                run,
-                kind,
-            } = *key;
-            taken.push(Folded {
-                resource,
-                run,
-                kind,
-                text,
-            });
             fold.span = (fold.span * 2).min(LONGEST_SPAN);
             fold.due_at = now + fold.span;
-            true
-        });
-        taken
+        }
     }
 
     /// Ends the present spans of a resource, because its crawl is over here.
@@ -177,8 +175,14 @@ impl CrawlIncidents {
     pub(crate) fn host_in_trouble(&self, host: &str) {
         {
             let mut hosts = self.hosts();
-            if hosts.contains_key(host) || hosts.len() >= MAX_HOSTS {
+            if hosts.contains_key(host) {
                 return;
+            }
+            if hosts.len() >= MAX_HOSTS {
+                let oldest = hosts.iter().min_by_key(|(_, since)| **since);
+                if let Some(oldest) = oldest.map(|(host, _)| host.clone()) {
+                    hosts.remove(&oldest);
+                }
             }
             hosts.insert(host.to_owned(), Instant::now());
             self.n_hosts.store(hosts.len(), Ordering::Relaxed);
@@ -224,8 +228,17 @@ mod tests {
     const MINUTE: Duration = FIRST_SPAN;
     const ONE: ResourceId = ResourceId(1);
 
+    fn taken(incidents: &Incidents) -> Vec<Folded> {
+        let mut taken = Vec::new();
+        incidents.take_each(|folded| {
+            taken.push(folded.clone());
+            true
+        });
+        taken
+    }
+
     fn told(incidents: &Incidents) -> Vec<(EventKind, u64, String)> {
-        let taken = incidents.take();
+        let taken = taken(incidents);
         let told = taken.iter().map(|folded| {
             let text = folded.text.text().to_string();
             (folded.kind, folded.text.times(), text)
@@ -240,11 +253,11 @@ mod tests {
         for what in ["out-of-fuel", "out-of-fuel", "trapped"] {
             crawl.add(EventKind::RuleKilled, what);
         }
-        assert_eq!(incidents.take(), []);
+        assert_eq!(taken(&incidents), []);
         tokio::time::advance(MINUTE).await;
         let text = "out-of-fuel (2 times), trapped".to_owned();
         assert_eq!(told(&incidents), [(EventKind::RuleKilled, 3, text)]);
-        assert_eq!(incidents.take(), []);
+        assert_eq!(taken(&incidents), []);
     }
 
     #[tokio::test(start_paused = true)]
@@ -256,7 +269,7 @@ mod tests {
         for _minute in 0..24 * 60 {
             crawl.add(EventKind::RuleKilled, "trapped");
             tokio::time::advance(MINUTE).await;
-            for folded in incidents.take() {
+            for folded in taken(&incidents) {
                 n_told += 1;
                 n_incidents += folded.text.times();
             }
@@ -266,12 +279,12 @@ mod tests {
         assert!(n_incidents > 23 * 60, "{n_incidents}");
         // After a while without one, the next is told within a minute.
         tokio::time::advance(2 * LONGEST_SPAN).await;
-        assert_eq!(incidents.take().len(), 1);
+        assert_eq!(taken(&incidents).len(), 1);
         tokio::time::advance(LONGEST_SPAN).await;
-        assert_eq!(incidents.take(), []);
+        assert_eq!(taken(&incidents), []);
         crawl.add(EventKind::RuleKilled, "trapped");
         tokio::time::advance(MINUTE).await;
-        assert_eq!(incidents.take().len(), 1);
+        assert_eq!(taken(&incidents).len(), 1);
     }
 
     #[tokio::test(start_paused = true)]
@@ -282,9 +295,36 @@ mod tests {
             crawl.add(EventKind::RuleKilled, "trapped");
         }
         incidents.end_spans(ONE);
-        let taken = incidents.take();
+        let taken = taken(&incidents);
         assert_eq!(taken.len(), 1);
         assert_eq!(taken[0].resource, ONE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_no_room_is_folded_on_and_is_the_next() {
+        let incidents = Incidents::default();
+        let crawls = [3, 2, 1].map(|n| incidents.of_crawl(ResourceId(n), Run(1)));
+        for crawl in &crawls {
+            crawl.add(EventKind::RuleKilled, "trapped");
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        tokio::time::advance(MINUTE).await;
+        let mut first = Vec::new();
+        incidents.take_each(|folded| {
+            if first.len() == 2 {
+                return false;
+            }
+            first.push(folded.resource.0);
+            true
+        });
+        assert_eq!(first, [3, 2]);
+        crawls[2].add(EventKind::RuleKilled, "trapped");
+        let left = taken(&incidents);
+        let left: Vec<_> = left
+            .iter()
+            .map(|f| (f.resource.0, f.text.times()))
+            .collect();
+        assert_eq!(left, [(1, 2)]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -317,10 +357,28 @@ mod tests {
         }
         assert_eq!(incidents.take_dropped(), 7);
         assert_eq!(incidents.take_dropped(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_host_makes_room_for_the_next() {
+        let incidents = Incidents::default();
         let crawl = incidents.of_crawl(ONE, Run(1));
         for n in 0..1_000 {
             crawl.host_in_trouble(&format!("{n}.test:80"));
+            tokio::time::advance(Duration::from_millis(1)).await;
         }
         assert_eq!(crawl.hosts().len(), MAX_HOSTS);
+        crawl.host_answers(|| "0.test:80".to_owned());
+        crawl.host_answers(|| "999.test:80".to_owned());
+        tokio::time::advance(MINUTE).await;
+        let times: Vec<_> = told(&incidents)
+            .iter()
+            .map(|(kind, n, _)| (*kind, *n))
+            .collect();
+        let expected = [
+            (EventKind::BreakerOpen, 1_000),
+            (EventKind::BreakerClosed, 1),
+        ];
+        assert_eq!(times, expected);
     }
 }

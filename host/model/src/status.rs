@@ -103,7 +103,7 @@ pub struct WorkerStatus {
     /// Work of the process since its start. If `None`, a worker of an earlier version wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_start: Option<ProcessTotals>,
-    /// Events of crawls that only the worker knows, the oldest first: those of the last hour, as far as they have room.
+    /// Events of crawls that only the worker knows, the oldest first: those of the last minutes, as far as they have room.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<FoldedEvent>,
 }

@@ -36,7 +36,7 @@ pub struct Crawls {
     /// Signals that a crawl has begun or ended, or waits, or goes on.
     pub(super) changed: Arc<Notify>,
     meters: Arc<Meters>,
-    incidents: Incidents,
+    pub(super) incidents: Incidents,
     event_ring: Arc<Mutex<EventRing>>,
 }
 
@@ -239,13 +239,22 @@ impl Crawls {
 
     /// Returns the events that the leader may not have told yet, with those of spans that have ended since the last call.
     pub(super) fn events(&self) -> Vec<FoldedEvent> {
-        let folded = self.incidents.take();
-        let mut event_ring = (self.event_ring.lock()).unwrap_or_else(PoisonError::into_inner);
-        let dropped = self.incidents.take_dropped() + event_ring.add(folded, Instant::now());
+        let mut event_ring = self.event_ring();
+        event_ring.take_from(&self.incidents, Instant::now());
+        let dropped = self.incidents.take_dropped();
         if dropped > 0 {
             tracing::warn!(dropped, "events of crawls had no room and are not told");
         }
         event_ring.events()
+    }
+
+    /// Takes note that these events are in the store for the leader to see.
+    pub(super) fn events_written(&self, events: &[FoldedEvent]) {
+        self.event_ring().written(events, Instant::now());
+    }
+
+    fn event_ring(&self) -> MutexGuard<'_, EventRing> {
+        (self.event_ring.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until a crawl has begun or ended, or waits, or goes on. For one task at a time.

@@ -26,9 +26,12 @@ async fn incidents(root: &'static str) -> Vec<(EventKind, String)> {
     let end = tokio::time::timeout(Duration::from_secs(60), run).await;
     assert_eq!(end.expect("the crawl ends"), CrawlEnd::Finished);
     incidents.end_spans(ResourceId(1));
-    let told = incidents.take().into_iter();
-    let told = told.map(|folded| (folded.kind, folded.text.text().to_string()));
-    told.collect()
+    let mut told = Vec::new();
+    incidents.take_each(|folded| {
+        told.push((folded.kind, folded.text.text().to_string()));
+        true
+    });
+    told
 }
 
 #[tokio::test]

@@ -2,11 +2,14 @@
 
 use super::bench::Wanted;
 use super::*;
+use crawler_model::event::EventKind;
+use crawler_model::id::Run;
 use crawler_model::status::WorkerStatus;
 use crawler_store::Revision;
 use crawler_store::catalog::Versioned;
 
-const SOON: Duration = Duration::from_secs(3);
+/// Time for the next write, also after one with events.
+const SOON: Duration = Duration::from_secs(8);
 
 async fn told(bench: &Bench) -> Option<Versioned<WorkerStatus>> {
     let key = bench.parts.catalog.keys().status(&bench.parts.node.id);
@@ -97,6 +100,32 @@ async fn totals_are_written_every_half_minute_and_at_most_once_a_second() {
     assert!((3..=4).contains(&n), "{n}");
     let n = n_writes(&bench, 10, || bench.parts.crawls.changed.notify_one()).await;
     assert!((5..=10).contains(&n), "{n}");
+    bench.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn totals_with_events_are_written_more_rarely() {
+    let bench = Bench::new().await;
+    bench.want(Wanted::default()).await;
+    wait_for_crawls(&bench, 1, 0).await;
+    let incidents = &bench.parts.crawls.incidents;
+    let crawl = incidents.of_crawl(bench::shard().resource, Run(1));
+    crawl.add(EventKind::RuleKilled, "out-of-fuel in rule page");
+    bench
+        .wait_for("shown", 3 * MINUTE, async |bench| {
+            let told = told(bench).await;
+            told.is_some_and(|told| !told.value.events.is_empty())
+        })
+        .await;
+    let n = n_writes(&bench, 20, || bench.parts.crawls.changed.notify_one()).await;
+    assert!((3..=5).contains(&n), "{n}");
+    // The leader has seen it since.
+    bench
+        .wait_for("shown no more", 4 * MINUTE, async |bench| {
+            let told = told(bench).await;
+            told.is_some_and(|told| told.value.events.is_empty())
+        })
+        .await;
     bench.stop().await;
 }
 
