@@ -6,6 +6,7 @@
 //! ring          pure: what is beyond the bounds of one resource or node
 //! teller        tells what becomes of nodes, and what workers alone know of crawls
 //! node_changes  pure: what there is to tell of a node
+//! shard_counts  pure: shards that came to workers and left them
 //! ```
 //!
 //! A change and its event are one write, so neither is there without the other, whoever leads and whatever answer is lost.
@@ -27,6 +28,7 @@ use crawler_store::{Entry, Guard, Txn};
 mod keeper;
 mod node_changes;
 mod ring;
+mod shard_counts;
 mod teller;
 
 pub(super) use keeper::keep;

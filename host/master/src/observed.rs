@@ -328,6 +328,12 @@ impl Observed {
         shards.take_while(move |(shard, _)| shard.resource == id)
     }
 
+    /// True if a resource has shards, also if this version cannot read their records.
+    pub(super) fn has_shards(&self, id: ResourceId) -> bool {
+        let unreadable = self.unreadable.range(ShardId::only(id)..).next();
+        self.shards_of(id).next().is_some() || unreadable.is_some_and(|shard| shard.resource == id)
+    }
+
     /// True if the process that owns something is still present, not another one under its id.
     pub(super) fn is_alive(&self, owner: &Owner) -> bool {
         self.workers

@@ -3,16 +3,16 @@
 //!
 //! A record for each node holds what was told of it, and each event of this task changes it in its own transaction. So a
 //! change is told once, whoever leads and whatever answer is lost. Two things are gone if they were not told in time: the last folded
-//! events of a worker whose totals went with its lease, and how many shards came and left since the last minute of a leader
-//! that is gone.
+//! events of a worker whose totals went with its lease, and how many shards came and left in the present span of a leader that
+//! is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::node_changes::{SeenNode, SeenShards, changes};
+use super::shard_counts::ShardCounts;
 use super::told_of_node;
 use crate::observed::Observed;
 use crate::replica::Replica;
@@ -31,8 +31,10 @@ use crawler_store::{Guard, Outcome, StoreError, Txn, WatchEvent};
 
 /// Time between two looks at what workers show, and at what watches do not tell.
 const LOOK_INTERVAL: Duration = Duration::from_secs(15);
-/// Time of which the shards that come and leave are one event.
-const SHARDS_INTERVAL: Duration = Duration::from_secs(60);
+/// Number of writes after which a look is cut off, so that registrations that come meanwhile are taken in between.
+const MAX_WRITES: usize = 256;
+/// Time from a look that was cut off to the next one, which goes on from there.
+const CUT_OFF_PAUSE: Duration = Duration::from_millis(100);
 /// Time for which events of a node that is gone are kept.
 const GONE_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Number of times that a change is told anew after another write came first, before the next look does so.
@@ -60,8 +62,9 @@ pub(crate) struct Teller<'a> {
 /// Tells events for one term of a leader. It is cancelled at the end of the term.
 pub(crate) async fn tell(teller: Teller<'_>) {
     let mut backoff = Backoff::new(FIRST_WAIT, MAX_WAIT);
+    let mut shard_counts = ShardCounts::default();
     loop {
-        if let Err(error) = teller.follow(&mut backoff).await {
+        if let Err(error) = teller.follow(&mut backoff, &mut shard_counts).await {
             let error = telemetry::chain(&error);
             tracing::warn!(error, "events of nodes and workers are not told yet");
             tokio::time::sleep(backoff.next_delay()).await;
@@ -78,13 +81,18 @@ struct Nodes<'a> {
     unreadable: BTreeSet<NodeId>,
     /// Registrations by their keys. `None` if the record does not decode: nothing is told of such a node.
     registered: BTreeMap<String, Option<Node>>,
-    /// Assignments at the time when shards that came and left were told last.
-    before: Option<Arc<Observed>>,
+    shard_counts: &'a mut ShardCounts,
+    /// Number of writes of the present look.
+    n_writes: usize,
 }
 
 impl Teller<'_> {
     /// Tells what has changed, and follows what changes. Returns when changes were missed.
-    async fn follow(self, backoff: &mut Backoff) -> Result<(), StoreError> {
+    async fn follow(
+        self,
+        backoff: &mut Backoff,
+        shard_counts: &mut ShardCounts,
+    ) -> Result<(), StoreError> {
         let (keys, store) = (self.catalog.keys(), self.catalog.store());
         let prefix = keys.all_nodes();
         let listing = store.list(&prefix).await?;
@@ -97,24 +105,23 @@ impl Teller<'_> {
             told: BTreeMap::new(),
             unreadable: BTreeSet::new(),
             registered: registered.collect(),
-            before: None,
+            shard_counts,
+            n_writes: 0,
         };
         nodes.read_told().await?;
         let mut watch = store.watch(&prefix, listing.revision).await?;
         let mut next_look = Instant::now();
-        let mut next_shards = next_look + SHARDS_INTERVAL;
         loop {
             let event = tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(next_look) => {
-                    let now = Instant::now();
-                    let counts_shards = now >= next_shards;
-                    nodes.look(counts_shards).await?;
+                    let pause = match nodes.look().await? {
+                        true => LOOK_INTERVAL,
+                        false => CUT_OFF_PAUSE,
+                    };
                     backoff.reset();
-                    next_look = now + LOOK_INTERVAL;
-                    if counts_shards {
-                        next_shards = now + SHARDS_INTERVAL;
-                    }
+                    // However long the look took, there is time for what the watch tells.
+                    next_look = Instant::now() + pause;
                     continue;
                 }
                 event = watch.next() => event?,
@@ -166,21 +173,29 @@ impl Nodes<'_> {
         self.tell_node(&id, None).await
     }
 
-    /// Looks at everything. The shards of workers that came and left are told if `counts_shards`.
-    async fn look(&mut self, counts_shards: bool) -> Result<(), StoreError> {
+    /// Looks at everything. Returns false if the look was cut off, because it had made many writes. What was told is not told
+    /// again, so the next look comes further.
+    async fn look(&mut self) -> Result<bool, StoreError> {
         let observed = self.teller.replica.clone().after(None).await;
+        let now = Instant::now();
+        self.n_writes = 0;
         let registered = self.registered.keys().filter_map(|key| id_of(key));
         let ids: BTreeSet<NodeId> = self.told.keys().cloned().chain(registered).collect();
-        let before = self.before.clone().filter(|_| counts_shards);
+        self.shard_counts.keep_only(&ids);
         for id in &ids {
-            let shards = seen_shards(before.as_deref(), &observed, id);
+            if self.n_writes >= MAX_WRITES {
+                return Ok(false);
+            }
+            let present: BTreeSet<ShardId> = observed.shards_on(id).collect();
+            let is_draining = observed.workers.get(id).is_some_and(|node| node.draining);
+            let shards = self.shard_counts.seen(id, is_draining, &present, now);
             self.tell_node(id, Some(shards)).await?;
+            self.shard_counts.told(id, present, shards, now);
         }
-        if counts_shards || self.before.is_none() {
-            self.before = Some(Arc::clone(&observed));
-        }
-        self.tell_folded(&observed).await?;
-        self.forget_gone().await
+        self.shard_counts.all_seen();
+        let is_done = self.tell_folded(&observed).await?;
+        self.forget_gone().await?;
+        Ok(is_done)
     }
 
     /// Tells what has changed of a node.
@@ -236,8 +251,8 @@ impl Nodes<'_> {
         }
     }
 
-    /// Tells the folded events that workers show and that were not told.
-    async fn tell_folded(&mut self, observed: &Observed) -> Result<(), StoreError> {
+    /// Tells the folded events that workers show and that were not told. Returns false if it was cut off.
+    async fn tell_folded(&mut self, observed: &Observed) -> Result<bool, StoreError> {
         let catalog = self.teller.catalog;
         let prefix = catalog.keys().statuses();
         // Records that do not decode are shown with the nodes.
@@ -247,6 +262,9 @@ impl Nodes<'_> {
             let Some(id) = id.and_then(|id| id.parse::<NodeId>().ok()) else {
                 continue;
             };
+            if self.n_writes >= MAX_WRITES {
+                return Ok(false);
+            }
             let n_rounds = MAX_FOLDED_AT_ONCE / MAX_FOLDED;
             for _round in 0..n_rounds {
                 if !self.tell_some_folded(observed, &id, &status.value).await? {
@@ -254,7 +272,7 @@ impl Nodes<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Tells the next folded events of a worker. Returns false if there is none, or if the next look is to try again.
@@ -276,8 +294,8 @@ impl Nodes<'_> {
         let mut last: Option<u64> = None;
         for event in new.take(MAX_FOLDED) {
             last = last.max(Some(event.number));
-            // That of a resource which was deleted since has no history any more.
-            if observed.shards_of(event.resource).next().is_some() {
+            // That of a resource which was deleted since has no history any more, and no worker tells what a leader does.
+            if event.kind.is_of_worker() && observed.has_shards(event.resource) {
                 let own = by_resource.entry(event.resource).or_default();
                 own.push(event.event(worker));
             }
@@ -340,6 +358,7 @@ impl Nodes<'_> {
             None => Guard::Absent(key.clone()),
         };
         let txn = txn.guard(guard).put(key.clone(), encode(&state));
+        self.n_writes += 1;
         match leadership.commit(&**catalog.store(), txn).await? {
             Outcome::Done(revision) => {
                 let created = before.map_or(revision, |told| told.created);
@@ -375,23 +394,4 @@ impl Nodes<'_> {
 fn id_of(key: &str) -> Option<NodeId> {
     let (_role, id) = key.rsplit_once('/')?;
     id.parse().ok()
-}
-
-/// Returns the shards of a worker, compared with those before.
-fn seen_shards(before: Option<&Observed>, now: &Observed, id: &NodeId) -> SeenShards {
-    let present: BTreeSet<ShardId> = now.shards_on(id).collect();
-    let (n_came, n_left) = match before {
-        None => (0, 0),
-        Some(before) => {
-            let past: BTreeSet<ShardId> = before.shards_on(id).collect();
-            let n_came = present.difference(&past).count();
-            (n_came, past.difference(&present).count())
-        }
-    };
-    SeenShards {
-        is_draining: now.workers.get(id).is_some_and(|node| node.draining),
-        n: present.len(),
-        n_came,
-        n_left,
-    }
 }

@@ -222,6 +222,12 @@ impl EventKind {
         }
     }
 
+    /// True if a worker may tell such an event. A later version may have further kinds.
+    pub fn is_of_worker(self) -> bool {
+        let known = EventKind::RuleKilled..=EventKind::ArchiveBack;
+        known.contains(&self) || matches!(self, EventKind::Unknown(_))
+    }
+
     /// Returns the word by which a webhook tells of the resource after such an event, if the event may change what webhooks
     /// tell: spec, run or phase. Returns `None` if it changes none of them.
     pub fn class(self) -> Option<EventClass> {
@@ -337,6 +343,18 @@ mod tests {
         assert_eq!("deleted".parse(), Ok(EventClass::Deleted));
         let error = "gone".parse::<EventClass>().unwrap_err();
         assert_eq!(error, "an event is added, changed or deleted, not \"gone\"");
+    }
+
+    #[test]
+    fn workers_tell_seven_kinds_and_those_of_later_versions() {
+        let own = EventKind::ALL
+            .into_iter()
+            .filter(|kind| kind.is_of_worker());
+        assert_eq!(own.count(), 7);
+        assert!(EventKind::RuleKilled.is_of_worker() && EventKind::ArchiveBack.is_of_worker());
+        assert!(!EventKind::Deleted.is_of_worker() && !EventKind::Joined.is_of_worker());
+        let later: EventKind = "of-a-later-version".parse().unwrap();
+        assert!(later.is_of_worker());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crawler_model::event::{EventKind, FoldedEvent};
 use crawler_model::guest_text::GuestText;
 use crawler_model::id::{Incarnation, NodeId, Run};
 use crawler_model::node::Role as NodeRole;
+use crawler_model::resource::ShardId;
 use crawler_model::status::{ProcessTotals, WorkerStatus};
 use crawler_process::clock::SystemClock;
 use crawler_store::catalog::encode;
@@ -209,6 +210,8 @@ async fn what_a_worker_has_folded_is_told_once() {
         folded(id, 1, EventKind::RuleKilled),
         folded(ResourceId(77), 2, EventKind::RuleKilled),
         folded(id, 3, EventKind::BreakerOpen),
+        // Only a leader tells this.
+        folded(id, 4, EventKind::Deleted),
     ];
     show(&bench, 1, events.clone()).await;
     let keys = bench.catalog().keys();
@@ -216,11 +219,11 @@ async fn what_a_worker_has_folded_is_told_once() {
     telling(&bench, until("breaker-open")).await;
     assert!(!bench.store.is_to_lose_an_answer());
     // The worker shows what it has shown, and more.
-    events.push(folded(id, 4, EventKind::BreakerClosed));
+    events.push(folded(id, 5, EventKind::BreakerClosed));
     show(&bench, 1, events.clone()).await;
     telling(&bench, until("breaker-closed")).await;
     // This is not the process that is registered.
-    events.push(folded(id, 5, EventKind::SinkRefused));
+    events.push(folded(id, 6, EventKind::SinkRefused));
     show(&bench, 2, events).await;
     telling(&bench, tokio::time::sleep(TWO_LOOKS)).await;
     let expected = [
@@ -233,6 +236,32 @@ async fn what_a_worker_has_folded_is_told_once() {
     assert_eq!(kinds().await, expected);
     let killed = &told().await[2].event;
     assert_eq!((killed.times, killed.worker.clone()), (12, Some(worker(1))));
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_a_later_version_knows_is_told_of() {
+    let (bench, scope) = followed().await;
+    bench.add("a").await.unwrap();
+    let name = "a".parse().unwrap();
+    let id = bench.control.resource_id(&name).await.unwrap();
+    let shard = bench.catalog().keys().shard(ShardId::only(id));
+    bench
+        .write(Txn::new().put(shard, "of a later version"))
+        .await;
+    caught_up(&bench).await;
+    show(&bench, 1, vec![folded(id, 1, EventKind::RuleKilled)]).await;
+    let told = async || {
+        let events = bench.control.events(&name, id, EventQuery::default());
+        let last = events.await.unwrap().map(Result::unwrap);
+        last.map(|told| told.event.kind).collect::<Vec<_>>().await
+    };
+    let until = async {
+        while told().await.last() != Some(&EventKind::RuleKilled) {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    telling(&bench, until).await;
     scope.stop(SOON).await;
 }
 

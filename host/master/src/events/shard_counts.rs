@@ -1,0 +1,147 @@
+//! Shards that came to workers and left them, counted over spans of time: pure, and kept for a term of a leader.
+//!
+//! A span has a minute at first. While shards come and leave, each span is twice as long as the one before, up to an hour,
+//! so that these events do not push out what else became of a worker.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::node_changes::SeenShards;
+use crawler_model::id::NodeId;
+use crawler_model::resource::ShardId;
+
+/// First span of a worker, and that after one without a change.
+const FIRST_SPAN: Duration = Duration::from_secs(60);
+/// Longest span.
+const LONGEST_SPAN: Duration = Duration::from_secs(60 * 60);
+
+/// Shards of all nodes at the start of their present spans.
+#[derive(Debug, Default)]
+pub(super) struct ShardCounts {
+    by_node: BTreeMap<NodeId, Count>,
+    /// True if all nodes were looked at once. All shards of a node that comes after that have come to it.
+    has_begun: bool,
+}
+
+#[derive(Debug)]
+struct Count {
+    /// Shards at the start of the span.
+    past: BTreeSet<ShardId>,
+    span: Duration,
+    /// End of the span.
+    due_at: Instant,
+}
+
+impl ShardCounts {
+    /// Forgets all nodes but these.
+    pub(super) fn keep_only(&mut self, nodes: &BTreeSet<NodeId>) {
+        self.by_node.retain(|id, _| nodes.contains(id));
+    }
+
+    /// Returns the shards that a node has, with the numbers of those that came and left if its span has ended.
+    pub(super) fn seen(
+        &self,
+        id: &NodeId,
+        is_draining: bool,
+        present: &BTreeSet<ShardId>,
+        now: Instant,
+    ) -> SeenShards {
+        let count = self.by_node.get(id).filter(|count| count.due_at <= now);
+        let changed = count.map(|Count { past, .. }| {
+            let n_came = present.difference(past).count();
+            (n_came, past.difference(present).count())
+        });
+        let (n_came, n_left) = changed.unwrap_or_default();
+        SeenShards {
+            is_draining,
+            n: present.len(),
+            n_came,
+            n_left,
+        }
+    }
+
+    /// Takes note that what was seen of a node was told. If its span has ended, the next one begins.
+    pub(super) fn told(
+        &mut self,
+        id: &NodeId,
+        present: BTreeSet<ShardId>,
+        shards: SeenShards,
+        now: Instant,
+    ) {
+        let (past, span) = match self.by_node.get(id) {
+            Some(count) if now < count.due_at => return,
+            Some(count) if shards.n_came + shards.n_left > 0 => {
+                (present, (count.span * 2).min(LONGEST_SPAN))
+            }
+            Some(_) => (present, FIRST_SPAN),
+            None if self.has_begun => (BTreeSet::new(), FIRST_SPAN),
+            None => (present, FIRST_SPAN),
+        };
+        let due_at = now + span;
+        let count = Count { past, span, due_at };
+        self.by_node.insert(id.clone(), count);
+    }
+
+    /// Takes note that all nodes were looked at.
+    pub(super) fn all_seen(&mut self) {
+        self.has_begun = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawler_model::id::ResourceId;
+
+    /// Looks at a worker with these shards. Returns how many came and left.
+    fn look(counts: &mut ShardCounts, worker: u32, shards: &[u64], now: Instant) -> (usize, usize) {
+        let id: NodeId = format!("worker-{worker}").parse().unwrap();
+        let shards = shards.iter().map(|id| ShardId::only(ResourceId(*id)));
+        let present: BTreeSet<ShardId> = shards.collect();
+        let seen = counts.seen(&id, false, &present, now);
+        assert_eq!(seen.n, present.len());
+        counts.told(&id, present, seen, now);
+        counts.all_seen();
+        (seen.n_came, seen.n_left)
+    }
+
+    #[test]
+    fn shards_are_counted_from_the_first_look_at_all_nodes() {
+        let mut counts = ShardCounts::default();
+        let start = Instant::now();
+        assert_eq!(look(&mut counts, 1, &[1, 2], start), (0, 0));
+        assert_eq!(look(&mut counts, 2, &[3], start), (0, 0));
+        let soon = start + FIRST_SPAN / 2;
+        assert_eq!(look(&mut counts, 1, &[2], soon), (0, 0));
+        let later = start + FIRST_SPAN;
+        assert_eq!(look(&mut counts, 1, &[2, 4, 5], later), (2, 1));
+        // The second worker was not there at the first look, so its shard has come to it.
+        assert_eq!(look(&mut counts, 2, &[3], soon + FIRST_SPAN), (1, 0));
+    }
+
+    #[test]
+    fn shards_that_come_all_day_are_few_events() {
+        let mut counts = ShardCounts::default();
+        let mut now = Instant::now();
+        let (mut n_events, mut n_came) = (0, 0);
+        let mut shards = Vec::new();
+        for minute in 0..24 * 60 {
+            let (came, _) = look(&mut counts, 1, &shards, now);
+            n_events += usize::from(came > 0);
+            n_came += came;
+            shards.push(minute);
+            now += FIRST_SPAN;
+        }
+        assert!((20..=30).contains(&n_events), "{n_events}");
+        assert!(n_came > 23 * 60, "{n_came}");
+        // After a quiet span, the next change is told within a minute.
+        now += LONGEST_SPAN;
+        look(&mut counts, 1, &shards, now);
+        now += LONGEST_SPAN;
+        assert_eq!(look(&mut counts, 1, &shards, now), (0, 0));
+        now += FIRST_SPAN;
+        assert_eq!(look(&mut counts, 1, &[], now), (0, shards.len()));
+    }
+}
