@@ -1,8 +1,9 @@
 //! Feed of a webhook that names kinds of events of histories: it sends each of these events as it is, in order.
 //!
 //! The position is the revision up to which all events were handed over. Events of one write count as sent together. What
-//! came while nobody led is read from the events that the store keeps. If the position is so old that there are more of them
-//! than are read, or that some may be gone, the next event says so.
+//! came while nobody led is in the changes that the store remembers. If the position is older than these, or if changes may
+//! have been lost, the events that the store keeps are listed. If there are more of them than are read, the next event says
+//! so. Events that were removed because a resource or a node had too many are not noticed then.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use tokio::time::Instant;
 
 use super::feed::event_id;
 use super::position::Position;
-use super::{PastWebhookEvent, Queued, QueuedEvent, Webhook};
+use super::{PastKind, PastWebhookEvent, Queued, QueuedEvent, Webhook};
 use crate::control::events::ToldEvent;
 use crate::replica::Replica;
 use crawler_model::event::EventRecord;
@@ -21,11 +22,11 @@ use crawler_model::id::ResourceName;
 use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
 use crawler_store::catalog::{Catalog, decode};
-use crawler_store::{Entry, ListingVisitor, Revision, StoreError, WatchEvent};
+use crawler_store::{Entry, ListingVisitor, Revision, StoreError, Watch, WatchEvent};
 
 /// Time without an event after which all of the last write has come.
 const SETTLE_TIME: Duration = Duration::from_secs(1);
-/// Largest number of records that are read at once for a receiver that is behind.
+/// Largest number of records with wanted events that are listed for a receiver that is behind.
 const MAX_MISSED: usize = 1_000;
 /// Wait after the first error of the store; it doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
@@ -48,6 +49,8 @@ pub(super) struct HistoryFeed {
     last: Revision,
     /// True if events before the next one may be missing.
     resync: bool,
+    /// True if the store may not tell all changes since the position, so that events are listed.
+    is_to_list: bool,
 }
 
 /// Reason why a feed goes no further for now.
@@ -81,6 +84,8 @@ impl HistoryFeed {
             reached: position.revision(),
             last: position.revision(),
             resync: false,
+            // Of what such a position has missed, the first events may have gone.
+            is_to_list: position.revision() == Revision::default(),
         }
     }
 
@@ -108,19 +113,10 @@ impl HistoryFeed {
         let store = Arc::clone(self.catalog.store());
         let prefix = self.catalog.keys().events();
         // Of the last write, some records may not have come before an error. Those that have are sent again, under their ids.
-        let mut missed = Missed {
-            after: self.reached,
-            by_write: BTreeMap::new(),
-            has_more: false,
+        let mut watch = match self.is_to_list {
+            false => store.watch(&prefix, self.reached).await?,
+            true => self.list(&prefix).await?,
         };
-        let revision = store.list_into(&prefix, &mut missed).await?;
-        // Of what an older position has missed, the first events may have gone.
-        self.resync |= missed.has_more || self.reached == Revision::default();
-        let mut watch = store.watch(&prefix, revision).await?;
-        for entry in missed.by_write.into_values() {
-            self.take(&entry).await?;
-        }
-        self.reach(revision).await?;
         loop {
             let settled = self.reached >= self.last;
             let event = tokio::select! {
@@ -135,9 +131,35 @@ impl HistoryFeed {
                 WatchEvent::Put(entry) => self.take(&entry).await?,
                 // The oldest events go when there are too many.
                 WatchEvent::Delete { .. } => {}
-                WatchEvent::StartOver => return Ok(()),
+                WatchEvent::StartOver => {
+                    self.is_to_list = true;
+                    return Ok(());
+                }
             }
         }
+    }
+
+    /// Hands over what was missed, as far as the store keeps it. Returns a watch of what comes after that.
+    async fn list(&mut self, prefix: &str) -> Result<Box<dyn Watch>, Stop> {
+        let store = Arc::clone(self.catalog.store());
+        let mut missed = Missed {
+            after: self.reached,
+            wanted: &self.webhook.filter.history,
+            by_write: BTreeMap::new(),
+            has_more: false,
+        };
+        let revision = store.list_into(prefix, &mut missed).await?;
+        let Missed {
+            by_write, has_more, ..
+        } = missed;
+        self.resync |= has_more || self.reached == Revision::default();
+        let watch = store.watch(prefix, revision).await?;
+        for entry in by_write.into_values() {
+            self.take(&entry).await?;
+        }
+        self.reach(revision).await?;
+        self.is_to_list = false;
+        Ok(watch)
     }
 
     /// Tells the delivery that all events up to a revision were handed over.
@@ -203,8 +225,16 @@ impl HistoryFeed {
         let id = self.catalog.keys().parse_event(&entry.key)?;
         self.replica.reaches(entry.revision).await;
         let observed = self.replica.latest()?;
-        let (_, shard) = observed.shards_of(id).next()?;
-        Some(shard.value.resource.clone())
+        if let Some((_, shard)) = observed.shards_of(id).next() {
+            return Some(shard.value.resource.clone());
+        }
+        if !observed.has_shards(id) {
+            return None;
+        }
+        // A later version has written its shards.
+        let mut resources = observed.resources.iter();
+        let found = resources.find(|(_, resource)| resource.value.id == id);
+        found.map(|(name, _)| name.clone())
     }
 
     /// Puts an event into the queue once there is room.
@@ -227,22 +257,35 @@ impl HistoryFeed {
     }
 }
 
-/// The newest records of a listing after a revision, in the order in which they were written.
-struct Missed {
+/// The newest records of a listing after a revision that have wanted events, in the order in which they were written.
+struct Missed<'a> {
     after: Revision,
+    /// Kinds of the wanted events.
+    wanted: &'a [PastKind],
     by_write: BTreeMap<(Revision, String), Entry>,
     /// True if there were more.
     has_more: bool,
 }
 
-impl ListingVisitor for Missed {
+impl Missed<'_> {
+    /// Returns true if a record has a wanted event, or does not decode, which is logged when it is taken.
+    fn is_wanted(&self, entry: &Entry) -> bool {
+        let Ok(record) = decode::<EventRecord>(entry) else {
+            return true;
+        };
+        let events = record.value.events;
+        events.iter().any(|event| self.wanted.contains(&event.kind))
+    }
+}
+
+impl ListingVisitor for Missed<'_> {
     fn begin(&mut self) {
         self.by_write.clear();
         self.has_more = false;
     }
 
     fn entry(&mut self, entry: Entry) {
-        if entry.revision <= self.after {
+        if entry.revision <= self.after || !self.is_wanted(&entry) {
             return;
         }
         self.by_write
@@ -251,5 +294,44 @@ impl ListingVisitor for Missed {
             self.by_write.pop_first();
             self.has_more = true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crawler_model::event::Event;
+    use crawler_store::catalog::encode;
+
+    fn entry(n: u64, kind: PastKind) -> Entry {
+        let events = vec![Event::of_node(kind)];
+        let record = EventRecord { at: 7, events };
+        Entry {
+            key: format!("events/node/worker-1/{n}"),
+            value: encode(&record),
+            revision: Revision(n),
+            created: Revision(n),
+        }
+    }
+
+    #[test]
+    fn only_wanted_events_count_as_missed() {
+        let mut missed = Missed {
+            after: Revision(1),
+            wanted: &[PastKind::Lost],
+            by_write: BTreeMap::new(),
+            has_more: false,
+        };
+        missed.begin();
+        missed.entry(entry(1, PastKind::Lost));
+        missed.entry(entry(2, PastKind::Lost));
+        for n in 0..2 * MAX_MISSED as u64 {
+            missed.entry(entry(3 + n, PastKind::Shards));
+        }
+        assert_eq!((missed.by_write.len(), missed.has_more), (1, false));
+        for n in 0..MAX_MISSED as u64 {
+            missed.entry(entry(10_000 + n, PastKind::Lost));
+        }
+        assert_eq!((missed.by_write.len(), missed.has_more), (MAX_MISSED, true));
     }
 }
