@@ -1,5 +1,6 @@
 // What happened to a resource or to nodes, the newest first, as the master keeps it.
 
+import { useRef } from "../vendor/hooks.mjs";
 import { html } from "../html.js";
 import { lines } from "../api.js";
 import { count, time } from "../format.js";
@@ -11,11 +12,15 @@ const SHOWN = 50;
 // Milliseconds between two looks.
 const PERIOD = 10_000;
 
+// What is known before the first look.
+const NOTHING = { events: [], version: "" };
+
 // Kinds with the numbers of a run that they ended.
 const ENDS = ["finished", "failed", "run-stopped"];
 
 export function History({ path, caption, ofNodes = false }) {
-  const load = usePoll(signal => latest(path, signal), [path], PERIOD);
+  const known = useRef(NOTHING);
+  const load = usePoll(signal => latest(path, ofNodes ? known : { current: NOTHING }, signal), [path], PERIOD);
   const events = load.value ?? [];
   const heads = ["When", ...(ofNodes ? ["Node"] : []), "Event", ...(ofNodes ? [] : ["Run", "Worker"]), ["By", "wide"], "Details"];
   return html`<${Fault} fault=${load.value && load.fault} />
@@ -28,14 +33,19 @@ export function History({ path, caption, ofNodes = false }) {
       <td class="wide">${event.by}</td><td>${details(event)}</td></tr>`)}<//>` : null}`;
 }
 
-// Returns the latest events, the newest first.
-async function latest(path, signal) {
-  let events = [];
-  for await (const line of lines(path, { signal })) {
-    events.push(JSON.parse(line));
+// Returns the latest events, the newest first: those of `known`, which it brings up to date, and what came after their version.
+async function latest(path, known, signal) {
+  let { events, version } = known.current;
+  events = [...events];
+  for await (const line of lines(path, { query: { version }, signal })) {
+    const event = JSON.parse(line);
+    version = event.version || version;
+    events.push(event);
     if (events.length > 2 * SHOWN) events = events.slice(-SHOWN);
   }
-  return events.slice(-SHOWN).reverse();
+  events = events.slice(-SHOWN);
+  known.current = { events, version };
+  return [...events].reverse();
 }
 
 function details({ kind, shard, from, generation, pages, items, dead, times, why }) {
