@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::ring::{Ring, n_beyond};
+use super::ring::{Ring, SizedRecord, beyond};
 use super::{EventBounds, sort};
 use crate::replica::Replica;
+use crawler_model::event::{Event, EventKind, EventRecord};
 use crawler_model::id::{NodeId, ResourceId};
 use crawler_model::node::Role;
 use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
-use crawler_store::catalog::Catalog;
+use crawler_store::catalog::{Catalog, decode};
 use crawler_store::election::Leadership;
 use crawler_store::keys::Keys;
 use crawler_store::{
@@ -150,14 +151,17 @@ impl Keeper<'_> {
 
     /// Removes what is beyond the bounds of a subject. Returns what is left.
     async fn trim(&self, subject: &Subject) -> Result<Ring, StoreError> {
-        let entries = self.entries(subject).await?;
-        let sizes: Vec<usize> = entries.iter().map(size_of_entry).collect();
-        let n = n_beyond(&sizes, self.bounds);
-        match self.remove(&entries[..n]).await? {
-            true => Ok(Ring::of(&sizes[n..])),
+        let mut left = self.entries(subject).await?;
+        let records: Vec<SizedRecord> = left.iter().map(sized).collect();
+        let mut is_beyond = beyond(&records, self.bounds).into_iter();
+        let gone = left.extract_if(.., |_entry| is_beyond.next() == Some(true));
+        let gone: Vec<Entry> = gone.collect();
+        if !self.remove(&gone).await? {
             // The next event of the subject finds it full again.
-            false => Ok(Ring::of(&sizes)),
+            left.extend(gone);
         }
+        let sizes: Vec<usize> = left.iter().map(size_of_entry).collect();
+        Ok(Ring::of(&sizes))
     }
 
     /// Removes the events of resources that are not there any more.
@@ -241,6 +245,16 @@ impl Keeper<'_> {
             }
         }
         Ok(true)
+    }
+}
+
+fn sized(entry: &Entry) -> SizedRecord {
+    let is_folded = |event: &Event| event.times > 0 || event.kind == EventKind::Shards;
+    // A record that does not decode is kept like any other.
+    let record = decode::<EventRecord>(entry);
+    SizedRecord {
+        n_bytes: size_of_entry(entry),
+        is_folded: record.is_ok_and(|record| record.value.events.iter().all(is_folded)),
     }
 }
 

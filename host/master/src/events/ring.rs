@@ -1,8 +1,9 @@
-//! Bounds of the events of one resource. The oldest records go first.
+//! Bounds of the events of one resource or node. The oldest records go first, and before them the oldest folded ones, as long
+//! as these take more than half of what is allowed: what happens again and again does not push out what happened once.
 
 use super::EventBounds;
 
-/// Number and size of the records of one resource.
+/// Number and size of the records of one resource or node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Ring {
     n_records: usize,
@@ -28,21 +29,61 @@ impl Ring {
     /// events.
     pub(super) fn is_full(self, bounds: EventBounds) -> bool {
         let with_slack = |bound: usize| bound + bound / 4;
-        self.n_records > with_slack(bounds.max) || self.n_bytes > with_slack(bounds.max_bytes)
+        self.exceeds(EventBounds {
+            max: with_slack(bounds.max),
+            max_bytes: with_slack(bounds.max_bytes),
+        })
+    }
+
+    fn exceeds(self, bounds: EventBounds) -> bool {
+        self.n_records > bounds.max || self.n_bytes > bounds.max_bytes
+    }
+
+    fn remove(&mut self, n_bytes: usize) {
+        self.n_records -= 1;
+        self.n_bytes -= n_bytes;
     }
 }
 
-/// Returns how many records of these sizes are beyond the bounds, counted from the oldest, which comes first. The newest
-/// record stays, whatever its size.
-pub(super) fn n_beyond(sizes: &[usize], bounds: EventBounds) -> usize {
-    let mut n_bytes = 0;
-    let newest = sizes.iter().rev().take(bounds.max);
-    let within = newest.take_while(|size| {
-        n_bytes += **size;
-        n_bytes <= bounds.max_bytes
-    });
-    let n_kept = within.count().max(1);
-    sizes.len().saturating_sub(n_kept)
+/// Record of events, for its bounds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SizedRecord {
+    pub(super) n_bytes: usize,
+    /// True if all its events are folded.
+    pub(super) is_folded: bool,
+}
+
+/// Returns true for each of these records that is beyond the bounds. The oldest one comes first. The newest one stays,
+/// whatever its size.
+pub(super) fn beyond(records: &[SizedRecord], bounds: EventBounds) -> Vec<bool> {
+    let mut is_beyond = vec![false; records.len()];
+    let older = &records[..records.len().saturating_sub(1)];
+    let mut all = Ring::default();
+    let mut folded = Ring::default();
+    for record in records {
+        all.add(record.n_bytes);
+        if record.is_folded {
+            folded.add(record.n_bytes);
+        }
+    }
+    let half = EventBounds {
+        max: bounds.max / 2,
+        max_bytes: bounds.max_bytes / 2,
+    };
+    for (record, is_beyond) in older.iter().zip(&mut is_beyond) {
+        if record.is_folded && all.exceeds(bounds) && folded.exceeds(half) {
+            *is_beyond = true;
+            all.remove(record.n_bytes);
+            folded.remove(record.n_bytes);
+        }
+    }
+    for (record, is_beyond) in older.iter().zip(&mut is_beyond) {
+        if !*is_beyond && all.exceeds(bounds) {
+            *is_beyond = true;
+            all.remove(record.n_bytes);
+        }
+    }
+    is_beyond
 }
 
 #[cfg(test)]
@@ -54,9 +95,27 @@ mod tests {
         max_bytes: 100,
     };
 
+    fn records(sizes: &[usize], is_folded: impl Fn(usize) -> bool) -> Vec<SizedRecord> {
+        let sizes = sizes.iter().enumerate();
+        let records = sizes.map(|(n, n_bytes)| SizedRecord {
+            n_bytes: *n_bytes,
+            is_folded: is_folded(n),
+        });
+        records.collect()
+    }
+
+    /// Returns how many of the oldest records of these sizes go.
+    fn n_beyond(sizes: &[usize], is_folded: bool) -> usize {
+        let is_beyond = beyond(&records(sizes, |_| is_folded), BOUNDS);
+        assert!(is_beyond.is_sorted_by(|one, other| one >= other));
+        is_beyond.into_iter().filter(|goes| *goes).count()
+    }
+
     #[track_caller]
     fn check(sizes: &[usize], expected: usize) {
-        assert_eq!(n_beyond(sizes, BOUNDS), expected, "{sizes:?}");
+        for is_folded in [false, true] {
+            assert_eq!(n_beyond(sizes, is_folded), expected, "{sizes:?}");
+        }
     }
 
     #[test]
@@ -69,6 +128,28 @@ mod tests {
         check(&[200], 0);
         // A record that is too large hides those before it.
         check(&[1, 200, 1], 2);
+    }
+
+    #[test]
+    fn folded_records_do_not_push_out_the_others() {
+        #[track_caller]
+        fn check(folded: &[usize], n: usize, expected: &[usize]) {
+            let records = records(&vec![10; n], |n| folded.contains(&n));
+            let is_beyond = beyond(&records, BOUNDS);
+            let gone: Vec<usize> = (0..n).filter(|n| is_beyond[*n]).collect();
+            assert_eq!(gone, expected);
+        }
+        // The two oldest happened once.
+        check(&[2, 3, 4, 5, 6], 7, &[2, 3, 4]);
+        // Folded ones that are half of what is kept stay, and the oldest go.
+        check(&[5, 6], 7, &[0, 1, 2]);
+        check(&[0, 1, 2], 7, &[0, 1, 2]);
+        check(&[0, 5, 6], 7, &[0, 1, 2]);
+        // As long as there is room, folded ones may have all of it.
+        check(&[0, 1, 2, 3], 4, &[]);
+        // Records are counted by their bytes, too.
+        let large = records(&[10, 40, 40, 40], |n| n > 0);
+        assert_eq!(beyond(&large, BOUNDS), [false, true, false, false]);
     }
 
     #[test]
@@ -86,9 +167,9 @@ mod tests {
     #[test]
     fn a_ring_with_its_bounds_is_not_full() {
         let sizes = [30; 20];
-        let n = n_beyond(&sizes, BOUNDS);
+        let n = n_beyond(&sizes, false);
         let rest = &sizes[n..];
         assert!(!Ring::of(rest).is_full(BOUNDS));
-        assert_eq!(n_beyond(rest, BOUNDS), 0);
+        assert_eq!(n_beyond(rest, false), 0);
     }
 }
