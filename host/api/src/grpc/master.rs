@@ -4,7 +4,7 @@ use bytes::Bytes;
 use crawler_proto as proto;
 use futures::stream::{StreamExt as _, TryStreamExt as _};
 use proto::crawler_master_server::CrawlerMaster;
-use proto::{ResourceRequest, RestartRequest};
+use proto::{ResourceRequest, RestartRequest, RevokeJoinTokenRequest};
 use tonic::{Request, Response, Streaming};
 
 use super::answer::{Answer, Stream, answer, refused, stream};
@@ -359,10 +359,7 @@ impl CrawlerMaster for Master {
         answer(api.join_tokens()).await
     }
 
-    async fn revoke_join_token(
-        &self,
-        request: Request<proto::RevokeJoinTokenRequest>,
-    ) -> Answer<()> {
+    async fn revoke_join_token(&self, request: Request<RevokeJoinTokenRequest>) -> Answer<()> {
         let api = self.api(&request);
         answer(api.revoke_join_token(&request.into_inner().id)).await
     }

@@ -507,7 +507,7 @@ fn a_bad_value_is_told_what_it_takes() {
     check_refused("run p --delay 5", "write a time like 250ms or 1s");
     check_refused("resource add ../x", "resource name \"../x\" has '.'");
     check_refused("plugin delete books", "name its version too: books@VERSION");
-    check_refused("frontie stats", "a similar subcommand exists: 'frontier'");
+    check_refused("fronteer stats", "a similar subcommand exists: 'frontier'");
 }
 
 #[tokio::test]
