@@ -64,6 +64,7 @@ impl Bench {
         Delivery {
             sink: "out".parse().unwrap(),
             shard: ShardId::only(ResourceId(7)),
+            cluster: "c1".to_owned(),
             run: Run(1),
             storage_epoch: 1,
             spec: serde_json::from_str(r#"{"name":"team/books","plugin":"books"}"#).unwrap(),

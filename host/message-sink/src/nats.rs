@@ -1,7 +1,7 @@
 //! Sink of items in streams of NATS JetStream: a message for each item.
 //!
-//! A message has the item with its envelope as JSON. Its id (`Nats-Msg-Id`) is a digest of the sink, the subject and the key
-//! of the item, so it is the same however often the item is published, and a stream drops a message whose id it has seen
+//! A message has the item with its envelope as JSON. Its id (`Nats-Msg-Id`) is a digest of the cluster, the sink, the subject
+//! and the key of the item, so it is the same however often the item is published, and a stream drops a message whose id it has seen
 //! within its duplicate window. A write counts the items that are acknowledged without a gap; those behind come again.
 //!
 //! An item that is too large for a message goes to the subject of rejected items, in pieces, with the reason. All other
@@ -88,6 +88,7 @@ impl NatsSinks {
         NatsSink {
             server: Arc::clone(&self.server),
             settings: self.settings.clone(),
+            cluster: delivery.cluster.clone(),
             name: delivery.sink.clone(),
             resource: delivery.spec.name.to_string(),
             max_items: self.settings.batch_items,
@@ -117,6 +118,8 @@ impl CheckSink for NatsSinks {
 pub struct NatsSink {
     server: Arc<Server>,
     settings: NatsSettings,
+    /// Id of the cluster.
+    cluster: String,
     name: SinkName,
     /// Name of the resource.
     resource: String,
@@ -169,7 +172,7 @@ impl NatsSink {
         push_line(&mut line, record)?;
         line.pop();
         let subject = self.settings.subject.subject(&self.resource, record);
-        let id = digest([self.name.as_str(), &subject, &record.key.0]);
+        let id = digest([&self.cluster, self.name.as_str(), &subject, &record.key.0]);
         let mut headers = HeaderMap::new();
         headers.insert(ID, id);
         Ok(Message {
@@ -273,4 +276,36 @@ async fn publish_on(
         *held = None;
     }
     published
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{delivery, record};
+
+    fn sinks() -> NatsSinks {
+        let target = NatsTarget::parse("nats://127.0.0.1:1", None, None).unwrap();
+        NatsSinks::new(target, NatsSettings::default()).unwrap()
+    }
+
+    #[test]
+    fn an_id_tells_the_cluster_the_sink_and_the_item() {
+        let id = |delivery: &Delivery, n: u32| {
+            let message = sinks().sink(delivery).message(&record(n, "{}")).unwrap();
+            message.headers.get(ID).unwrap().as_str().to_owned()
+        };
+        let own = delivery();
+        assert_eq!(id(&own, 1), id(&own, 1));
+        assert_ne!(id(&own, 1), id(&own, 2));
+        let of_other_cluster = Delivery {
+            cluster: "c2".to_owned(),
+            ..delivery()
+        };
+        assert_ne!(id(&of_other_cluster, 1), id(&own, 1));
+        let of_other_sink = Delivery {
+            sink: "other".parse().unwrap(),
+            ..delivery()
+        };
+        assert_ne!(id(&of_other_sink, 1), id(&own, 1));
+    }
 }

@@ -78,6 +78,7 @@ impl OpenSinks for WebhookSinks {
             shown: self.shown.clone(),
             settings: self.settings.clone(),
             plan: Plan::pending(&delivery.marks)?,
+            cluster: delivery.cluster.clone(),
             name: delivery.sink.clone(),
             has_asked: false,
             max_items: self.settings.batch_items,
@@ -109,6 +110,8 @@ struct WebhookSink {
     client: Arc<WebhookClient>,
     shown: String,
     settings: WebhookSettings,
+    /// Id of the cluster.
+    cluster: String,
     /// Name of the sink.
     name: SinkName,
     /// Plan whose post may have been sent.
@@ -139,7 +142,7 @@ impl Sink for WebhookSink {
             });
         }
         let given = items.get(..plan.n_items as usize).filter(|_| is_same);
-        let given = given.filter(|given| Plan::of(&self.name, first, given) == plan);
+        let given = given.filter(|given| self.plan_of(first, given) == plan);
         let Some(given) = given else {
             // Others are chosen now, or the resource had lost the sink, and its items were dropped.
             return Ok(self.announce(first, items));
@@ -166,10 +169,14 @@ impl Sink for WebhookSink {
 }
 
 impl WebhookSink {
+    fn plan_of(&self, first: u64, items: &[ItemRecord]) -> Plan {
+        Plan::of(&self.cluster, &self.name, first, items)
+    }
+
     /// Plans the next post, which is sent once the frontier has the plan.
     fn announce(&mut self, first: u64, items: &[ItemRecord]) -> Written {
         let n_items = n_fitting(items, self.max_items, self.settings.batch_bytes);
-        let plan = Plan::of(&self.name, first, &items[..n_items]);
+        let plan = self.plan_of(first, &items[..n_items]);
         let mark = Some(plan.to_mark());
         self.plan = Some(plan);
         self.has_asked = false;

@@ -67,6 +67,7 @@ mod tests {
         Delivery {
             sink: SinkName::lines(),
             shard: ShardId::only(ResourceId(7)),
+            cluster: "c1".to_owned(),
             run: Run(1),
             storage_epoch: 1,
             spec: serde_json::from_str(spec).unwrap(),

@@ -119,6 +119,8 @@ pub struct Delivery {
     pub sink: SinkName,
     /// Id of the shard; it contains the id of the resource.
     pub shard: ShardId,
+    /// Id of the cluster. Ids of shards and runs begin anew in another one.
+    pub cluster: String,
     /// Run of the crawl. Items of an earlier run may still wait.
     pub run: Run,
     /// Storage epoch of the frontier: it grows with each life of it, and no two lives have the same.

@@ -98,6 +98,7 @@ fn delivery(id: u64, name: &str, json_schema: &str) -> Delivery {
     Delivery {
         sink: "db".parse().unwrap(),
         shard: ShardId::only(ResourceId(id)),
+        cluster: "c1".to_owned(),
         run: Run(1),
         storage_epoch: 1,
         spec: serde_json::from_str(&spec).unwrap(),

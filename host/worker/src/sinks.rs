@@ -38,6 +38,7 @@ impl Assigned {
             let delivery = Delivery {
                 sink: name.clone(),
                 shard: self.shard.id,
+                cluster: self.parts.cluster.clone(),
                 run: self.resource.run,
                 storage_epoch: frontier.storage_epoch(),
                 spec: self.resource.spec.clone(),

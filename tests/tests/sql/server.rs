@@ -329,6 +329,7 @@ pub(crate) fn open(sinks: &SqlSinks, json_schema: &str) -> SqlSink {
     let delivery = Delivery {
         sink: "db".parse().expect("it is a name"),
         shard: ShardId::only(ResourceId(7)),
+        cluster: "c1".to_owned(),
         run: Run(1),
         storage_epoch: 1,
         spec: serde_json::from_str(spec).expect("it is a spec"),

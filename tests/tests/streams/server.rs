@@ -135,6 +135,7 @@ pub(crate) fn open(sinks: &NatsSinks) -> NatsSink {
     let delivery = Delivery {
         sink: "events".parse().expect("it is a name"),
         shard: ShardId::only(ResourceId(7)),
+        cluster: "c1".to_owned(),
         run: Run(1),
         storage_epoch: 1,
         spec: serde_json::from_str(spec).expect("it is a spec"),

@@ -335,6 +335,7 @@ mod tests {
         Delivery {
             sink: sink.parse().unwrap(),
             shard: ShardId::only(ResourceId(7)),
+            cluster: "c1".to_owned(),
             run: Run(1),
             storage_epoch: 1,
             spec: spec("lines"),

@@ -224,6 +224,7 @@ async fn crawl_once(
         let delivery = Delivery {
             sink: name.clone(),
             shard,
+            cluster: CLUSTER.to_owned(),
             run,
             storage_epoch: frontier.storage_epoch(),
             spec: spec.clone(),

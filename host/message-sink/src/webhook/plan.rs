@@ -1,7 +1,7 @@
 //! Plan of a post: the items that it has, and the id under which it is sent. A frontier keeps it before the first attempt.
 //!
-//! The id is a digest of the keys of the items and of the name of the sink. So two posts of one id have the same items, whoever sends them: a receiver
-//! that has one of them need not look at the other.
+//! The id is a digest of the cluster, the name of the sink and the keys of the items. So two posts of one id have the same
+//! items, whoever sends them: a receiver that has one of them need not look at the other.
 
 use prost::Message;
 
@@ -31,9 +31,9 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// Returns the plan of a post that has these items, the first of which has the number `first`.
-    pub(crate) fn of(sink: &SinkName, first: u64, items: &[ItemRecord]) -> Self {
+    pub(crate) fn of(cluster: &str, sink: &SinkName, first: u64, items: &[ItemRecord]) -> Self {
         let keys = items.iter().map(|record| record.key.0.as_str());
-        let texts = [sink.as_str()].into_iter().chain(keys);
+        let texts = [cluster, sink.as_str()].into_iter().chain(keys);
         Self {
             first,
             n_items: items.len() as u64,
@@ -71,12 +71,13 @@ mod tests {
     fn an_id_tells_the_items_of_its_post() {
         let all = [record(1, "{}"), record(2, "{}")];
         let sink: SinkName = "out".parse().unwrap();
-        let id = |items: &[ItemRecord]| Plan::of(&sink, 7, items).id;
+        let id = |items: &[ItemRecord]| Plan::of("c1", &sink, 7, items).id;
         assert_eq!(id(&all), id(&all));
         assert_ne!(id(&all), id(&all[..1]));
         assert_ne!(id(&all[..1]), id(&all[1..]));
         let other: SinkName = "other".parse().unwrap();
-        assert_ne!(Plan::of(&other, 7, &all).id, id(&all));
+        assert_ne!(Plan::of("c1", &other, 7, &all).id, id(&all));
+        assert_ne!(Plan::of("c2", &sink, 7, &all).id, id(&all));
         // Fields may be chosen anew between two attempts.
         assert_eq!(id(&[record(1, "{\"a\":1}")]), id(&all[..1]));
     }

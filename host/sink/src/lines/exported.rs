@@ -122,6 +122,7 @@ mod tests {
             let delivery = Delivery {
                 sink: "out".parse().unwrap(),
                 shard: ShardId::only(ResourceId(7)),
+                cluster: "c1".to_owned(),
                 run: Run(1),
                 storage_epoch,
                 spec: serde_json::from_str(r#"{"name":"books","plugin":"books"}"#).unwrap(),
@@ -275,6 +276,7 @@ mod tests {
         let delivery = Delivery {
             sink: "out".parse().unwrap(),
             shard: ShardId::only(ResourceId(7)),
+            cluster: "c1".to_owned(),
             run: Run(1),
             storage_epoch: 1,
             spec: serde_json::from_str(r#"{"name":"books","plugin":"books"}"#).unwrap(),
