@@ -172,7 +172,12 @@ impl NatsSink {
         push_line(&mut line, record)?;
         line.pop();
         let subject = self.settings.subject.subject(&self.resource, record);
-        let id = digest([&self.cluster, self.name.as_str(), &subject, &record.key.0]);
+        let id = digest([
+            self.cluster.as_str(),
+            self.name.as_str(),
+            &subject,
+            &record.key.0,
+        ]);
         let mut headers = HeaderMap::new();
         headers.insert(ID, id);
         Ok(Message {

@@ -1,9 +1,8 @@
 //! Connection to a server: messages that a stream acknowledges, and requests to its interface.
 //!
-//! A connection that was lost is not used again, although the client would make it anew: messages that nobody waits for
-//! any more would be sent then.
+//! A connection that was lost is not used again. Its client tries once to make it anew, and may then send messages that
+//! nobody waits for any more; they come again under the same ids.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::client::{Request, RequestErrorKind};
@@ -90,7 +89,6 @@ impl Connection {
     /// Opens a connection.
     pub(crate) async fn open(target: &NatsTarget, timeout: Duration) -> Result<Self, Trouble> {
         let (told, fault) = watch::channel(None);
-        let told = Arc::new(told);
         let options = target.options(timeout);
         let options = options.map_err(|error| Trouble::told(Cause::Denied, error.to_string()))?;
         let options = options.event_callback(move |event| {
@@ -112,7 +110,7 @@ impl Connection {
             });
             std::future::ready(())
         });
-        // The future is large, and a name may have several addresses, each with a time of its own.
+        // The future is large, and each address of a name has a time of its own.
         let connected = Box::pin(options.connect(target.address()));
         let client = match tokio::time::timeout(timeout, connected).await {
             Ok(Ok(client)) => client,
@@ -248,6 +246,10 @@ impl ApiError {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::super::target::NatsSecret;
     use super::*;
 
     fn answer(json: &str) -> Answer {
@@ -310,5 +312,53 @@ mod tests {
         told.send(None).unwrap();
         drop(told);
         assert_eq!(lost(&mut fault).await.cause, Cause::Away);
+    }
+
+    /// Reads lines until one begins with `start`, and returns it.
+    async fn line(stream: &mut BufReader<TcpStream>, start: &str) -> String {
+        loop {
+            let mut line = String::new();
+            let n_bytes = stream.read_line(&mut line).await.unwrap();
+            assert!(n_bytes > 0, "the end comes before {start}");
+            if line.starts_with(start) {
+                return line;
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_secret_goes_to_no_server_that_another_tells_of() {
+        let known = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let told_of = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("nats://{}", known.local_addr().unwrap());
+        let secret = Some(NatsSecret::Token("T0KEN".to_owned()));
+        let target = NatsTarget::parse(&url, secret, None).unwrap();
+        let address = told_of.local_addr().unwrap();
+        let greeting = format!(
+            r#"INFO {{"server_id":"A","version":"2.10.0","max_payload":1048576,"headers":true,"connect_urls":["{address}"]}}"#
+        );
+        // The client would choose one of two servers at random.
+        for _ in 0..10 {
+            let server = async {
+                let (stream, _) = known.accept().await.unwrap();
+                let mut stream = BufReader::new(stream);
+                let greeting = format!("{greeting}\r\n");
+                stream.write_all(greeting.as_bytes()).await.unwrap();
+                let hello = line(&mut stream, "CONNECT ").await;
+                assert!(hello.contains("T0KEN"), "{hello}");
+                line(&mut stream, "PING").await;
+                stream.write_all(b"PONG\r\n").await.unwrap();
+                // It hangs up, and the client looks for a server at once.
+                drop(stream);
+                tokio::select! {
+                    call = known.accept() => drop(call),
+                    call = told_of.accept() => panic!("the other server is called: {call:?}"),
+                }
+            };
+            let timeout = Duration::from_secs(20);
+            let (connection, ()) = tokio::join!(Connection::open(&target, timeout), server);
+            let mut connection = connection.unwrap();
+            assert_eq!(lost(&mut connection.fault).await.cause, Cause::Away);
+        }
     }
 }

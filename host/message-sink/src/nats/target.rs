@@ -9,6 +9,9 @@ use async_nats::{ConnectOptions, ServerAddr};
 use percent_encoding::percent_decode_str;
 use url::Url;
 
+/// The least time for a connection to an address, and the least interval of pings.
+const LEAST_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Server that items are published to.
 #[derive(Clone)]
 pub struct NatsTarget {
@@ -109,14 +112,22 @@ impl NatsTarget {
         self.address.clone()
     }
 
-    /// Returns the options of a connection, which is to be there within `timeout`.
+    /// Returns the options of a connection, which is to be there within `timeout`. Only the server of the URL gets the
+    /// secret, and with `tls://` only over TLS.
     pub(crate) fn options(&self, timeout: Duration) -> Result<ConnectOptions, NatsTargetError> {
         let options = ConnectOptions::new()
             .name("crawler")
-            .connection_timeout(timeout)
+            // A server may tell of others, whose addresses have no scheme: the client would go there without TLS.
+            .ignore_discovered_servers()
+            .require_tls(self.address.tls_required())
+            // A name may have several addresses, and one that hangs must leave time for the others.
+            .connection_timeout((timeout / 4).max(LEAST_TIMEOUT))
+            // An idle connection that is lost is known after three intervals, not at the timeout of the next batch.
+            .ping_interval(timeout.max(LEAST_TIMEOUT))
             // The caller has a deadline for all requests of a batch.
             .request_timeout(None)
-            // A lost connection is given up: the next write makes another one, and tells why if it cannot.
+            // A lost connection is given up: the next write makes another one, and tells why if it cannot. The client knows
+            // no smaller number than one.
             .max_reconnects(1_usize);
         let options = match &self.login {
             Login::Nobody => options,
