@@ -1,12 +1,14 @@
 //! Sink of items in streams of NATS JetStream: a message for each item.
 //!
 //! A message has the item with its envelope as JSON. Its id (`Nats-Msg-Id`) is a digest of the cluster, the sink, the subject
-//! and the key of the item, so it is the same however often the item is published, and a stream drops a message whose id it has seen
-//! within its duplicate window. A write counts the items that are acknowledged without a gap; those behind come again.
+//! and the key of the item, so it is the same however often the item is published, and a stream drops a message whose id it
+//! has seen within its duplicate window. A write counts the items that are acknowledged without a gap; those behind come
+//! again.
 //!
 //! An item that is too large for a message goes to the subject of rejected items, in pieces, with the reason. All other
 //! errors keep the items: the caller of a write tries again, and they go on as soon as their cause is gone. If the stream is
-//! too slow for a write, the next one has half of its items.
+//! too slow for a write, the next one has half of its items. Shards use one connection at the same time, and wait only for
+//! room in the bytes that all of them have on their way.
 //!
 //! ```text
 //! settings    settings of a stream, and their ranges
@@ -23,7 +25,8 @@ use std::time::Duration;
 
 use async_nats::HeaderMap;
 use async_trait::async_trait;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore, SemaphorePermit};
+use tokio::time::Instant;
 
 use connection::{Connection, Message, Outcome, Published};
 use crawler_model::crawl::ItemRecord;
@@ -31,6 +34,7 @@ use crawler_model::settings::SinkName;
 use crawler_sink::{
     CheckSink, Delivery, Gathering, OpenSinks, Sink, SinkCheck, SinkError, Written, push_line,
 };
+use rejects::Rejected;
 use trouble::{Cause, Trouble};
 
 use crate::settings::SettingError;
@@ -50,6 +54,8 @@ pub use target::{NatsSecret, NatsTarget, NatsTargetError};
 
 /// Header by which a stream recognises a message that it has.
 const ID: &str = "Nats-Msg-Id";
+/// Number of full batches of all shards that may be on their way to a server.
+const N_BATCHES: u64 = 4;
 /// Part of its bound by which the number of items of a batch grows after one that was in time.
 const GROWTH: usize = 64;
 
@@ -59,10 +65,15 @@ pub struct NatsSinks {
     settings: NatsSettings,
 }
 
-/// Server, and the connection to it that all shards use, one batch after the other.
+/// Server, and the connection to it that all shards use.
 struct Server {
     target: NatsTarget,
-    connection: Mutex<Option<Connection>>,
+    /// Connection of further batches. It is locked only while another one is made.
+    connection: Mutex<Option<Arc<Connection>>>,
+    /// Room for the bytes of all shards that are on their way.
+    room: Semaphore,
+    /// Number of bytes for which there is room.
+    n_room: u64,
 }
 
 impl NatsSinks {
@@ -73,9 +84,12 @@ impl NatsSinks {
     /// A setting is out of range.
     pub fn new(target: NatsTarget, settings: NatsSettings) -> Result<Self, SettingError> {
         settings.check()?;
+        let n_room = settings.batch_bytes * N_BATCHES;
         let server = Server {
             target,
             connection: Mutex::new(None),
+            room: Semaphore::new(n_room as usize),
+            n_room,
         };
         Ok(Self {
             server: Arc::new(server),
@@ -134,21 +148,23 @@ impl Sink for NatsSink {
         if items.is_empty() {
             return Ok(Written::default());
         }
-        let messages = items.iter().map(|record| self.message(record));
-        let messages: Vec<Message> = messages.collect::<Result<_, SinkError>>()?;
-        let (n_items, trouble) = Box::pin(self.publish(items, &messages)).await;
-        let Some(trouble) = trouble else {
-            let step = self.settings.batch_items.div_ceil(GROWTH);
-            self.max_items = (self.max_items + step).min(self.settings.batch_items);
-            return Ok(Written::all(items, None));
-        };
-        if trouble.cause == Cause::Slow {
-            self.max_items = (items.len() / 2).max(1);
+        let (n_items, trouble) = Box::pin(self.publish(items)).await?;
+        match &trouble {
+            None => {
+                let step = self.settings.batch_items.div_ceil(GROWTH);
+                self.max_items = (self.max_items + step).min(self.settings.batch_items);
+            }
+            Some(trouble) if trouble.cause == Cause::Slow => {
+                self.max_items = (items.len() / 2).max(1);
+            }
+            Some(_) => {}
         }
-        match n_items {
-            0 => Err(trouble.into_sink_error(&self.server.target.to_string())),
+        match trouble {
+            Some(trouble) if n_items == 0 => {
+                Err(trouble.into_sink_error(&self.server.target.to_string()))
+            }
             // The next write meets the trouble again, if it lasts.
-            _ => Ok(Written::all(&items[..n_items], None)),
+            Some(_) | None => Ok(Written::all(&items[..n_items], None)),
         }
     }
 
@@ -188,54 +204,46 @@ impl NatsSink {
     }
 
     /// Publishes items, and those that are too large as rejected ones. Returns the number of the first items for which that
-    /// is done, and the reason why there are not more of them.
-    async fn publish(
-        &self,
-        items: &[ItemRecord],
-        messages: &[Message],
-    ) -> (usize, Option<Trouble>) {
+    /// is done, and the reason why there are not more of them, unless it is that the time of the write is over.
+    async fn publish(&self, items: &[ItemRecord]) -> Result<(usize, Option<Trouble>), SinkError> {
         let timeout = self.settings.timeout;
-        let held = tokio::time::timeout(timeout, self.server.connection.lock()).await;
-        let Ok(mut held) = held else {
-            let said = format!("other shards used the connection for {timeout:?}");
-            return (0, Some(Trouble::told(Cause::Slow, said)));
+        let n_bytes = items.iter().map(|record| record.item.get().len() as u64);
+        let _room = match self.server.room(n_bytes.sum(), timeout).await {
+            Ok(room) => room,
+            Err(trouble) => return Ok((0, Some(trouble))),
         };
-        let was_open = held.as_ref().is_some_and(|known| !known.is_lost());
-        if !was_open {
-            *held = None;
-        }
-        let mut published = publish_on(&mut held, &self.server.target, messages, timeout).await;
-        let is_stale = was_open && held.is_none() && published.outcomes.is_empty();
-        if is_stale && published.is_of(Cause::Away) {
-            // The connection was lost while nobody used it.
-            published = publish_on(&mut held, &self.server.target, messages, timeout).await;
-        }
-        let large = published.outcomes.iter().enumerate();
-        let large = large.filter_map(|(place, outcome)| match outcome {
-            Outcome::Stored => None,
-            Outcome::TooLarge(reason) => Some((place, reason)),
-        });
-        for (place, reason) in large {
-            let Some(connection) = &*held else {
-                return (place, published.trouble);
+        let messages = items.iter().map(|record| self.message(record));
+        let messages: Vec<Message> = messages.collect::<Result<_, SinkError>>()?;
+        let end = Instant::now() + timeout;
+        let (connection, published) = match self.server.publish(&messages, timeout).await {
+            Ok(published) => published,
+            Err(trouble) => return Ok((0, Some(trouble))),
+        };
+        let n_done = published.outcomes.len();
+        for (place, outcome) in published.outcomes.iter().enumerate() {
+            let Outcome::TooLarge(reason) = outcome else {
+                continue;
             };
-            let pieces = rejects::pieces(
-                self.settings
-                    .reject_subject
-                    .subject(&self.resource, &items[place]),
-                &messages[place],
-                &items[place],
-                reason,
-                connection.max_payload(),
-            );
-            let kept = connection.publish(&pieces, timeout).await;
-            if let Some(trouble) = rejects::trouble(kept) {
-                if trouble.cause.is_of_connection() {
-                    *held = None;
-                }
-                return (place, Some(trouble));
+            let trouble = published.trouble.as_ref();
+            let is_of_connection = trouble.is_some_and(|trouble| trouble.cause.is_of_connection());
+            // The first item of a write has time in any case, so that there is progress.
+            let now = Instant::now();
+            let end = if place == 0 { now + timeout } else { end };
+            if is_of_connection || end <= now {
+                return Ok((place, published.trouble));
             }
-            let (url, n_bytes) = (&items[place].url, messages[place].body.len());
+            let (record, message) = (&items[place], &messages[place]);
+            let rejected = Rejected {
+                subject: self.settings.reject_subject.subject(&self.resource, record),
+                key: &record.key.0,
+                message,
+                reason,
+            };
+            let trouble = rejected.publish(&connection, end).await;
+            if trouble.is_some() {
+                return Ok((place, trouble));
+            }
+            let (url, n_bytes) = (&record.url, message.body.len());
             tracing::warn!(
                 sink = %self.name,
                 url,
@@ -244,7 +252,53 @@ impl NatsSink {
                 "an item that is too large for a message is among the rejected ones"
             );
         }
-        (published.outcomes.len(), published.trouble)
+        Ok((n_done, published.trouble))
+    }
+}
+
+impl Server {
+    /// Waits for room for bytes on their way. More than there can be take all of it.
+    async fn room(&self, n_bytes: u64, timeout: Duration) -> Result<SemaphorePermit<'_>, Trouble> {
+        let n_bytes = u32::try_from(n_bytes.min(self.n_room)).unwrap_or(u32::MAX);
+        let room = self.room.acquire_many(n_bytes);
+        match tokio::time::timeout(timeout, room).await {
+            Ok(Ok(room)) => Ok(room),
+            Ok(Err(_)) | Err(_) => Err(Trouble::of(Cause::Busy)),
+        }
+    }
+
+    /// Publishes messages. Returns their outcomes, and the connection for further ones of the same write.
+    async fn publish(
+        &self,
+        messages: &[Message],
+        timeout: Duration,
+    ) -> Result<(Arc<Connection>, Published), Trouble> {
+        let (connection, was_open) = self.connection(timeout).await?;
+        let published = connection.publish(messages, Instant::now() + timeout).await;
+        let is_stale = was_open && published.outcomes.is_empty();
+        if !is_stale || !published.is_of(Cause::Away) {
+            return Ok((connection, published));
+        }
+        // The connection was lost while nobody used it.
+        let (connection, _) = self.connection(timeout).await?;
+        let published = connection.publish(messages, Instant::now() + timeout).await;
+        Ok((connection, published))
+    }
+
+    /// Returns the connection, and true if it was open before. If there is none, or it is of no use any more, it is made.
+    async fn connection(&self, timeout: Duration) -> Result<(Arc<Connection>, bool), Trouble> {
+        let Ok(mut held) = tokio::time::timeout(timeout, self.connection.lock()).await else {
+            // Another shard tries to make it.
+            let said = format!("no connection within {timeout:?}");
+            return Err(Trouble::told(Cause::Away, said));
+        };
+        if let Some(known) = held.as_ref().filter(|known| known.is_usable()) {
+            return Ok((Arc::clone(known), true));
+        }
+        *held = None;
+        let opened = Arc::new(Connection::open(&self.target, timeout).await?);
+        *held = Some(Arc::clone(&opened));
+        Ok((opened, false))
     }
 }
 
@@ -254,33 +308,6 @@ impl Published {
         let trouble = self.trouble.as_ref();
         trouble.is_some_and(|trouble| trouble.cause == cause)
     }
-}
-
-/// Publishes messages on the connection, which is opened if there is none, and forgotten if it is of no use any more.
-async fn publish_on(
-    held: &mut Option<Connection>,
-    target: &NatsTarget,
-    messages: &[Message],
-    timeout: Duration,
-) -> Published {
-    let connection = match held {
-        Some(connection) => connection,
-        None => match Connection::open(target, timeout).await {
-            Ok(connection) => held.insert(connection),
-            Err(trouble) => {
-                return Published {
-                    outcomes: Vec::new(),
-                    trouble: Some(trouble),
-                };
-            }
-        },
-    };
-    let published = connection.publish(messages, timeout).await;
-    let trouble = published.trouble.as_ref();
-    if trouble.is_some_and(|trouble| trouble.cause.is_of_connection()) {
-        *held = None;
-    }
-    published
 }
 
 #[cfg(test)]
@@ -312,5 +339,20 @@ mod tests {
             ..delivery()
         };
         assert_ne!(id(&of_other_sink, 1), id(&own, 1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_for_other_shards_does_not_shrink_batches() {
+        let sinks = sinks();
+        let server = Arc::clone(&sinks.server);
+        let mut sink = sinks.sink(&delivery());
+        let patience = Duration::from_secs(1);
+        let taken = server.room(u64::MAX, patience).await.unwrap();
+        let items = [record(1, "{}"), record(2, "{}")];
+        let error = sink.write(0, &items).await.unwrap_err().to_string();
+        assert!(error.contains("other shards use the connection"), "{error}");
+        assert_eq!(sink.max_items, sinks.settings.batch_items);
+        drop(taken);
+        assert!(server.room(1, patience).await.is_ok());
     }
 }

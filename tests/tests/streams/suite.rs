@@ -55,8 +55,8 @@ async fn items_that_come_again_are_there_once() {
 
 #[tokio::test]
 async fn an_item_that_is_too_large_is_kept_in_pieces() {
-    // 1 MiB is the limit of the server; the second limit is that of the stream.
-    for (max_msg_size, n_bytes) in [(-1, 4 << 20), (100_000, 200_000)] {
+    // 1 MiB is the limit of the server; the others are those of the stream, the last of which is below the size of a piece.
+    for (max_msg_size, n_bytes) in [(-1, 4 << 20), (100_000, 200_000), (10_000, 200_000)] {
         let limits = json!({ "max_msg_size": max_msg_size });
         let Some((nats, admin)) = with_stream(limits).await else {
             return;

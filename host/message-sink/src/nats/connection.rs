@@ -3,16 +3,18 @@
 //! A connection that was lost is not used again. Its client tries once to make it anew, and may then send messages that
 //! nobody waits for any more; they come again under the same ids.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_nats::client::{Request, RequestErrorKind};
-use async_nats::{Client, Event, HeaderMap, Message as Answer};
+use async_nats::{Client, Event, HeaderMap, Message as Answer, ServerError};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use futures::stream::FuturesOrdered;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::target::NatsTarget;
 use super::trouble::{Cause, Trouble};
@@ -22,19 +24,41 @@ const TOO_LARGE: u64 = 10_054;
 /// Errors of a stream that has no room, or whose server has none: limits of the account, of the server and of the stream.
 const FULL: [u64; 5] = [10_002, 10_023, 10_028, 10_047, 10_077];
 
-/// Open connection.
+/// Texts with which errors begin that are about the rights of the user.
+const DENIED: [&str; 3] = [
+    "permissions violation",
+    "user authentication",
+    "authentication",
+];
+/// Text before the subject that the user may not publish to.
+const DENIED_SUBJECT: &str = "permissions violation for publish to \"";
+/// Largest number of errors that a connection keeps. With one more it counts as lost.
+const MAX_TOLD: usize = 100;
+
+/// Open connection, which several shards may use at a time.
 pub(crate) struct Connection {
     client: Client,
-    fault: watch::Receiver<Option<Fault>>,
+    faults: watch::Receiver<Faults>,
+    /// True once further batches are to use another connection.
+    is_given_up: AtomicBool,
 }
 
-/// Reason not to wait for answers any more.
+/// Reasons not to wait for answers any more.
+#[derive(Debug, Default)]
+struct Faults {
+    /// True if the connection is lost.
+    is_lost: bool,
+    /// Errors that the server has reported, each once.
+    told: Vec<Told>,
+}
+
+/// Error that a server reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Fault {
-    /// The connection is lost.
-    Lost,
-    /// The server reports an error, such as a subject that the user may not publish to.
-    Told(String),
+struct Told {
+    cause: Cause,
+    said: String,
+    /// Subject of the only messages that it is about; `None` if it is about all.
+    subject: Option<String>,
 }
 
 /// Message on its way to a stream.
@@ -88,25 +112,20 @@ struct Stored {
 impl Connection {
     /// Opens a connection.
     pub(crate) async fn open(target: &NatsTarget, timeout: Duration) -> Result<Self, Trouble> {
-        let (told, fault) = watch::channel(None);
+        let (known, faults) = watch::channel(Faults::default());
         let options = target.options(timeout);
         let options = options.map_err(|error| Trouble::told(Cause::Denied, error.to_string()))?;
         let options = options.event_callback(move |event| {
-            let fault = match event {
-                Event::Disconnected | Event::Closed => Some(Fault::Lost),
-                Event::ServerError(error) => Some(Fault::Told(error.to_string())),
+            known.send_if_modified(|faults| match event {
+                Event::Disconnected | Event::Closed => {
+                    !std::mem::replace(&mut faults.is_lost, true)
+                }
+                Event::ServerError(error) => faults.add(Told::of(&error)),
                 Event::Connected
                 | Event::LameDuckMode
                 | Event::Draining
                 | Event::SlowConsumer(_)
-                | Event::ClientError(_) => None,
-            };
-            told.send_if_modified(|known| {
-                let is_new = known.is_none() && fault.is_some();
-                if is_new {
-                    known.clone_from(&fault);
-                }
-                is_new
+                | Event::ClientError(_) => false,
             });
             std::future::ready(())
         });
@@ -120,12 +139,17 @@ impl Connection {
                 return Err(Trouble::told(Cause::Away, said));
             }
         };
-        Ok(Self { client, fault })
+        Ok(Self {
+            client,
+            faults,
+            is_given_up: AtomicBool::new(false),
+        })
     }
 
-    /// Returns true if the connection is of no use any more.
-    pub(crate) fn is_lost(&self) -> bool {
-        self.fault.borrow().is_some()
+    /// Returns true if further batches may use the connection.
+    pub(crate) fn is_usable(&self) -> bool {
+        let faults = self.faults.borrow();
+        !faults.is_lost && faults.told.is_empty() && !self.is_given_up.load(Ordering::Relaxed)
     }
 
     /// Largest size of a message with its headers, in bytes.
@@ -133,14 +157,15 @@ impl Connection {
         self.client.max_payload()
     }
 
-    /// Publishes messages one after the other, without a wait in between, and waits for the acknowledgements.
-    pub(crate) async fn publish(&self, messages: &[Message], timeout: Duration) -> Published {
+    /// Publishes messages one after the other, without a wait in between, and waits for the acknowledgements until `end`.
+    pub(crate) async fn publish(&self, messages: &[Message], end: Instant) -> Published {
         let mut outcomes = Vec::with_capacity(messages.len());
         let mut coming: FuturesOrdered<_> = messages.iter().map(|m| self.publish_one(m)).collect();
-        let end = tokio::time::sleep(timeout);
+        let end = tokio::time::sleep_until(end);
         tokio::pin!(end);
-        let mut fault = self.fault.clone();
-        let loss = lost(&mut fault);
+        let mut faults = self.faults.clone();
+        let is_own = |subject: &str| messages.iter().any(|message| message.subject == subject);
+        let loss = lost(&mut faults, is_own);
         tokio::pin!(loss);
         let trouble = loop {
             tokio::select! {
@@ -154,6 +179,11 @@ impl Connection {
                 () = &mut end => break Some(Trouble::of(Cause::Slow)),
             }
         };
+        if let Some(trouble) = &trouble
+            && trouble.cause.is_of_connection()
+        {
+            self.is_given_up.store(true, Ordering::Relaxed);
+        }
         Published { outcomes, trouble }
     }
 
@@ -189,12 +219,13 @@ impl Connection {
         body: Bytes,
         timeout: Duration,
     ) -> Result<T, Trouble> {
-        let mut fault = self.fault.clone();
+        let mut faults = self.faults.clone();
+        let is_own = |denied: &str| denied == subject.as_str();
         let request = Request::new().payload(body).timeout(None);
         let answer = tokio::select! {
             biased;
             answer = self.client.send_request(subject.clone(), request) => answer,
-            trouble = lost(&mut fault) => return Err(trouble),
+            trouble = lost(&mut faults, is_own) => return Err(trouble),
             () = tokio::time::sleep(timeout) => return Err(Trouble::of(Cause::Slow)),
         };
         let answer = answer.map_err(|error| match error.kind() {
@@ -207,12 +238,65 @@ impl Connection {
     }
 }
 
-/// Returns once the connection is of no use any more.
-async fn lost(fault: &mut watch::Receiver<Option<Fault>>) -> Trouble {
-    match fault.wait_for(Option::is_some).await.as_deref() {
-        Ok(Some(Fault::Told(said))) => Trouble::told(Cause::Denied, said.clone()),
-        Ok(Some(Fault::Lost) | None) | Err(_) => Trouble::of(Cause::Away),
+impl Faults {
+    /// Adds an error of the server. Returns true if it is new.
+    fn add(&mut self, told: Told) -> bool {
+        if self.told.contains(&told) {
+            return false;
+        }
+        match self.told.len() < MAX_TOLD {
+            true => {
+                self.told.push(told);
+                true
+            }
+            false => !std::mem::replace(&mut self.is_lost, true),
+        }
     }
+
+    /// Returns the trouble of messages whose subjects are those for which `is_own` returns true.
+    fn trouble(&self, is_own: impl Fn(&str) -> bool) -> Option<Trouble> {
+        let concerns = |told: &&Told| match &told.subject {
+            Some(subject) => is_own(subject),
+            None => true,
+        };
+        match self.told.iter().find(concerns) {
+            Some(told) => Some(Trouble::told(told.cause, told.said.clone())),
+            None => self.is_lost.then(|| Trouble::of(Cause::Away)),
+        }
+    }
+}
+
+impl Told {
+    fn of(error: &ServerError) -> Self {
+        let said = match error {
+            ServerError::Other(said) => said.replace(char::is_control, " "),
+            ServerError::AuthorizationViolation | ServerError::SlowConsumer(_) => error.to_string(),
+        };
+        let lower = said.to_ascii_lowercase();
+        let is_denied = *error == ServerError::AuthorizationViolation
+            || DENIED.iter().any(|start| lower.starts_with(start));
+        let subject = match lower.starts_with(DENIED_SUBJECT) {
+            true => said[DENIED_SUBJECT.len()..].split('"').next(),
+            false => None,
+        };
+        Self {
+            cause: match is_denied {
+                true => Cause::Denied,
+                false => Cause::Away,
+            },
+            subject: subject.map(str::to_owned),
+            said,
+        }
+    }
+}
+
+/// Returns once it is in vain to wait for answers to messages with these subjects.
+async fn lost(faults: &mut watch::Receiver<Faults>, is_own: impl Fn(&str) -> bool) -> Trouble {
+    let known = faults
+        .wait_for(|faults| faults.trouble(&is_own).is_some())
+        .await;
+    let trouble = known.ok().and_then(|faults| faults.trouble(&is_own));
+    trouble.unwrap_or_else(|| Trouble::of(Cause::Away))
 }
 
 /// Parses an answer, which tells of an error or has a content.
@@ -299,19 +383,68 @@ mod tests {
         }
     }
 
+    #[test]
+    fn only_errors_about_rights_are_those_of_a_user() {
+        for (error, expected) in [
+            (ServerError::AuthorizationViolation, Cause::Denied),
+            (
+                ServerError::Other("User Authentication Expired".to_owned()),
+                Cause::Denied,
+            ),
+            (
+                ServerError::Other("Permissions Violation for Subscription to \"a\"".to_owned()),
+                Cause::Denied,
+            ),
+            (
+                ServerError::Other("Stale Connection".to_owned()),
+                Cause::Away,
+            ),
+            (
+                ServerError::Other("maximum connections exceeded".to_owned()),
+                Cause::Away,
+            ),
+        ] {
+            let told = Told::of(&error);
+            assert_eq!((told.cause, told.subject), (expected, None), "{error}");
+        }
+        let stale = Told::of(&ServerError::Other("Stale Connection".to_owned()));
+        let mut faults = Faults::default();
+        assert!(faults.add(stale.clone()) && !faults.add(stale));
+        let trouble = faults.trouble(|_: &str| false).unwrap().to_string();
+        assert!(trouble.ends_with("(Stale Connection)"), "{trouble}");
+    }
+
     #[tokio::test]
-    async fn a_lost_connection_and_an_error_of_the_server_end_a_wait() {
-        let (told, mut fault) = watch::channel(None);
-        told.send(Some(Fault::Told("nats: Permissions Violation".to_owned())))
-            .unwrap();
-        let trouble = lost(&mut fault).await;
+    async fn a_denied_subject_ends_the_wait_for_its_own_messages() {
+        let (known, mut faults) = watch::channel(Faults::default());
+        let denied = r#"Permissions Violation for Publish to "a.B""#.to_owned();
+        let denied = Told::of(&ServerError::Other(denied));
+        assert!(known.send_if_modified(|faults| faults.add(denied)));
+        let trouble = lost(&mut faults, |subject: &str| subject == "a.B").await;
         assert_eq!(trouble.cause, Cause::Denied);
-        assert!(trouble.to_string().contains("Permissions Violation"));
-        told.send(Some(Fault::Lost)).unwrap();
-        assert_eq!(lost(&mut fault).await.cause, Cause::Away);
-        told.send(None).unwrap();
-        drop(told);
-        assert_eq!(lost(&mut fault).await.cause, Cause::Away);
+        assert!(
+            faults
+                .borrow()
+                .trouble(|subject: &str| subject == "a.b")
+                .is_none()
+        );
+        known.send_modify(|faults| faults.is_lost = true);
+        let trouble = lost(&mut faults, |subject: &str| subject == "a.b").await;
+        assert_eq!(trouble.cause, Cause::Away);
+        let (known, mut faults) = watch::channel(Faults::default());
+        drop(known);
+        assert_eq!(lost(&mut faults, |_: &str| true).await.cause, Cause::Away);
+    }
+
+    #[test]
+    fn a_connection_with_too_many_errors_is_lost() {
+        let mut faults = Faults::default();
+        for n in 0..=MAX_TOLD {
+            let said = format!("Permissions Violation for Publish to \"a.{n}\"");
+            assert!(!faults.is_lost);
+            assert!(faults.add(Told::of(&ServerError::Other(said))));
+        }
+        assert!(faults.is_lost && faults.told.len() == MAX_TOLD);
     }
 
     /// Reads lines until one begins with `start`, and returns it.
@@ -358,7 +491,9 @@ mod tests {
             let timeout = Duration::from_secs(20);
             let (connection, ()) = tokio::join!(Connection::open(&target, timeout), server);
             let mut connection = connection.unwrap();
-            assert_eq!(lost(&mut connection.fault).await.cause, Cause::Away);
+            let trouble = lost(&mut connection.faults, |_: &str| true).await;
+            assert_eq!(trouble.cause, Cause::Away);
+            assert!(!connection.is_usable());
         }
     }
 }

@@ -20,6 +20,8 @@ pub(crate) enum Cause {
     NoStream,
     /// There was no acknowledgement in time.
     Slow,
+    /// Messages of other shards had all the room for bytes on their way.
+    Busy,
     /// The stream or the server has no room left.
     Full,
     /// The stream takes the items for another reason not.
@@ -41,6 +43,9 @@ impl Cause {
             Self::Slow => {
                 "the stream does not acknowledge items in time; look for load there, or give it a longer timeout"
             }
+            Self::Busy => {
+                "other shards use the connection; look for load at the server, or give it a longer timeout"
+            }
             Self::Full => "the stream has no room left; items wait until there is some",
             Self::Refused => "the stream refuses items",
         }
@@ -50,7 +55,7 @@ impl Cause {
     pub(crate) fn is_of_connection(self) -> bool {
         match self {
             Self::Away | Self::Tls | Self::Denied | Self::Slow => true,
-            Self::NoStream | Self::Full | Self::Refused => false,
+            Self::NoStream | Self::Busy | Self::Full | Self::Refused => false,
         }
     }
 }
