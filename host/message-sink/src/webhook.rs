@@ -5,7 +5,7 @@
 //! frontier forgets the plan in the batch that removes the items.
 //!
 //! A status from 200 to 299 means that the receiver has the items. After anything else they are kept and posted again: the
-//! caller of a write tries again, and not before the time that `Retry-After` asks for. A post that is too large for the
+//! caller of a write tries again, and no shard does so before the time that `Retry-After` asks for. A post that is too large for the
 //! receiver (413) is planned anew with half of its items, because it is certain that none of them was taken.
 //!
 //! ```text
@@ -13,7 +13,7 @@
 //! plan      items of a post, as the frontier keeps it
 //! ```
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -44,10 +44,34 @@ const TOO_LARGE: u16 = 413;
 
 /// Sinks of all shards of a process at one URL.
 pub struct WebhookSinks {
-    client: Arc<WebhookClient>,
+    receiver: Arc<Receiver>,
     /// URL as messages show it: without its path, which may be a secret.
     shown: String,
     settings: WebhookSettings,
+}
+
+/// Receiver of the posts of all shards.
+struct Receiver {
+    client: WebhookClient,
+    /// Time before which the receiver is left alone, as it has asked for, and the message of its answer.
+    rest: Mutex<Option<(Instant, String)>>,
+}
+
+impl Receiver {
+    /// Returns the message of the answer that has asked for a rest, as long as it lasts.
+    fn rests(&self) -> Option<String> {
+        let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        let rest = rest.as_ref().filter(|(until, _)| Instant::now() < *until);
+        rest.map(|(_, message)| message.clone())
+    }
+
+    /// Leaves the receiver alone until then. An answer that asks for less does not shorten a rest.
+    fn rest_until(&self, until: Instant, message: String) {
+        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        if rest.as_ref().is_none_or(|(known, _)| *known < until) {
+            *rest = Some((until, message));
+        }
+    }
 }
 
 impl WebhookSinks {
@@ -63,7 +87,10 @@ impl WebhookSinks {
     ) -> Result<Self, SettingError> {
         settings.check()?;
         Ok(Self {
-            client: Arc::new(client),
+            receiver: Arc::new(Receiver {
+                client,
+                rest: Mutex::new(None),
+            }),
             shown,
             settings,
         })
@@ -74,7 +101,7 @@ impl WebhookSinks {
 impl OpenSinks for WebhookSinks {
     async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError> {
         Ok(Box::new(WebhookSink {
-            client: Arc::clone(&self.client),
+            receiver: Arc::clone(&self.receiver),
             shown: self.shown.clone(),
             settings: self.settings.clone(),
             plan: Plan::pending(&delivery.marks)?,
@@ -82,7 +109,6 @@ impl OpenSinks for WebhookSinks {
             name: delivery.sink.clone(),
             has_asked: false,
             max_items: self.settings.batch_items,
-            rest: None,
         }))
     }
 }
@@ -93,7 +119,10 @@ impl CheckSink for WebhookSinks {
     async fn check(&self) -> Result<SinkCheck, SinkError> {
         let format = self.settings.format;
         let headers = headers(format, "check", 0);
-        let called = self.client.call("check", headers, body(format, &[])?);
+        let called = self
+            .receiver
+            .client
+            .call("check", headers, body(format, &[])?);
         called.await.map_err(|error| failed(&self.shown, &error))?;
         let n_items = self.settings.batch_items;
         Ok(SinkCheck {
@@ -107,7 +136,7 @@ impl CheckSink for WebhookSinks {
 
 /// Posts of the items of one shard.
 struct WebhookSink {
-    client: Arc<WebhookClient>,
+    receiver: Arc<Receiver>,
     shown: String,
     settings: WebhookSettings,
     /// Id of the cluster.
@@ -120,8 +149,6 @@ struct WebhookSink {
     has_asked: bool,
     /// Number of items that the receiver takes at once, as far as it is known. It is between one and the setting.
     max_items: usize,
-    /// Time before which the receiver is left alone, as it has asked for, and the message of its answer.
-    rest: Option<(Instant, String)>,
 }
 
 #[async_trait]
@@ -185,16 +212,13 @@ impl WebhookSink {
 
     /// Sends a post that the frontier knows.
     async fn post(&mut self, plan: &Plan, items: &[ItemRecord]) -> Result<Written, SinkError> {
-        if let Some((until, message)) = &self.rest
-            && Instant::now() < *until
-        {
-            return Err(retry(message.clone()));
+        if let Some(message) = self.receiver.rests() {
+            return Err(retry(message));
         }
-        self.rest = None;
         let format = self.settings.format;
         let headers = headers(format, &plan.id, plan.n_items);
         let body = body(format, items)?;
-        match self.client.call(&plan.id, headers, body).await {
+        match self.receiver.client.call(&plan.id, headers, body).await {
             Ok(()) => {
                 self.plan = None;
                 self.has_asked = false;
@@ -218,10 +242,10 @@ impl WebhookSink {
             Err(error) => {
                 let message = message(&self.shown, &error);
                 let wait = error.retry_after.filter(|wait| !wait.is_zero());
-                self.rest = wait.map(|wait| {
-                    let wait = wait.min(self.settings.max_retry_wait);
-                    (Instant::now() + wait, message.clone())
-                });
+                if let Some(wait) = wait {
+                    let until = Instant::now() + wait.min(self.settings.max_retry_wait);
+                    self.receiver.rest_until(until, message.clone());
+                }
                 Err(retry(message))
             }
         }

@@ -3,7 +3,6 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::ops::Range;
-use std::sync::Mutex;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -52,13 +51,13 @@ struct Books {
 }
 
 /// Receiver that replies as it is told, and takes all items after that.
-struct Receiver {
+struct FakeReceiver {
     address: SocketAddr,
     books: Arc<Mutex<Books>>,
     _tasks: TaskScope,
 }
 
-impl Receiver {
+impl FakeReceiver {
     async fn replying(replies: &[Reply]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -258,7 +257,7 @@ fn few(batch_items: usize) -> WebhookSettings {
 #[tokio::test]
 async fn each_item_is_posted_in_order_in_signed_batches() {
     for format in [PostFormat::Lines, PostFormat::Array] {
-        let receiver = Receiver::replying(&[]).await;
+        let receiver = FakeReceiver::replying(&[]).await;
         let sinks = receiver.sinks(WebhookSettings { format, ..few(2) });
         let mut outbox = Outbox::of(5);
         let mut sink = outbox.open(&sinks).await;
@@ -285,7 +284,7 @@ async fn faults_of_a_receiver_neither_lose_nor_double_an_item() {
         Reply::Refuse(429, 0),
         Reply::Refuse(302, 0),
     ];
-    let receiver = Receiver::replying(&faults).await;
+    let receiver = FakeReceiver::replying(&faults).await;
     let sinks = receiver.sinks(few(3));
     let mut outbox = Outbox::of(9);
     let mut sink = outbox.open(&sinks).await;
@@ -315,7 +314,7 @@ async fn whoever_goes_on_after_a_crash_sends_the_same_post() {
     // More items have come meanwhile, or fewer are given at first, and the settings are others.
     for n_given in [1, 2, 9] {
         for reply in [Reply::Lose, Reply::Reset] {
-            let receiver = Receiver::replying(&[reply]).await;
+            let receiver = FakeReceiver::replying(&[reply]).await;
             let mut outbox = Outbox::of(9);
             let mut sink = outbox.open(&receiver.sinks(few(2))).await;
             assert_eq!(outbox.write(&mut sink, 2).await, None);
@@ -334,7 +333,7 @@ async fn whoever_goes_on_after_a_crash_sends_the_same_post() {
 
 #[tokio::test]
 async fn items_that_were_dropped_or_not_chosen_are_planned_anew() {
-    let receiver = Receiver::replying(&[Reply::Reset]).await;
+    let receiver = FakeReceiver::replying(&[Reply::Reset]).await;
     let sinks = receiver.sinks(few(2));
     let mut outbox = Outbox::of(6);
     let mut sink = outbox.open(&sinks).await;
@@ -346,7 +345,7 @@ async fn items_that_were_dropped_or_not_chosen_are_planned_anew() {
     outbox.drain(&mut second).await;
     assert_eq!(receiver.keys(), keys(3..6));
     // Other items are chosen at the same position.
-    let receiver = Receiver::replying(&[Reply::Reset]).await;
+    let receiver = FakeReceiver::replying(&[Reply::Reset]).await;
     let sinks = receiver.sinks(few(2));
     let mut outbox = Outbox::of(6);
     let mut sink = outbox.open(&sinks).await;
@@ -360,7 +359,7 @@ async fn items_that_were_dropped_or_not_chosen_are_planned_anew() {
 
 #[tokio::test]
 async fn a_receiver_is_left_alone_for_as_long_as_it_asks() {
-    let receiver = Receiver::replying(&[Reply::Refuse(429, 3_600)]).await;
+    let receiver = FakeReceiver::replying(&[Reply::Refuse(429, 3_600)]).await;
     let settings = WebhookSettings {
         max_retry_wait: Duration::from_secs(1),
         ..few(9)
@@ -385,13 +384,32 @@ async fn a_receiver_is_left_alone_for_as_long_as_it_asks() {
 }
 
 #[tokio::test]
+async fn a_rest_holds_for_all_shards() {
+    let receiver =
+        FakeReceiver::replying(&[Reply::Refuse(503, 3_600), Reply::Refuse(500, 0)]).await;
+    let sinks = receiver.sinks(few(9));
+    let (mut outbox, mut of_other) = (Outbox::of(2), Outbox::of(2));
+    let mut sink = outbox.open(&sinks).await;
+    let mut other = of_other.open(&sinks).await;
+    assert_eq!(outbox.write(&mut sink, 9).await, None);
+    assert_eq!(of_other.write(&mut other, 9).await, None);
+    let error = outbox.write(&mut sink, 9).await;
+    assert!(error.is_some());
+    assert_eq!(of_other.write(&mut other, 9).await, error);
+    assert_eq!(receiver.heard().len(), 1);
+    let until = Instant::now();
+    sinks.receiver.rest_until(until, "shorter".to_owned());
+    assert_eq!(sinks.receiver.rests(), error);
+}
+
+#[tokio::test]
 async fn a_post_that_is_too_large_is_sent_in_parts() {
-    let receiver = Receiver::replying(&[Reply::AtMost(3)]).await;
+    let receiver = FakeReceiver::replying(&[Reply::AtMost(3)]).await;
     let mut outbox = Outbox::of(20);
     let mut sink = outbox.open(&receiver.sinks(few(10))).await;
     assert_eq!(outbox.drain(&mut sink).await, [""; 0]);
     assert_eq!(receiver.keys(), keys(0..20));
-    let receiver = Receiver::replying(&[Reply::AtMost(0)]).await;
+    let receiver = FakeReceiver::replying(&[Reply::AtMost(0)]).await;
     let mut outbox = Outbox::of(2);
     let mut sink = outbox.open(&receiver.sinks(few(10))).await;
     let mut errors = Vec::new();
@@ -408,7 +426,7 @@ async fn a_post_that_is_too_large_is_sent_in_parts() {
 
 #[tokio::test]
 async fn a_receiver_that_hangs_or_is_away_is_waited_for() {
-    let receiver = Receiver::replying(&[Reply::Hang]).await;
+    let receiver = FakeReceiver::replying(&[Reply::Hang]).await;
     let sinks = receiver.sinks(few(9));
     let mut outbox = Outbox::of(2);
     let mut sink = outbox.open(&sinks).await;
@@ -419,7 +437,7 @@ async fn a_receiver_that_hangs_or_is_away_is_waited_for() {
     assert_eq!(outbox.drain(&mut sink).await, [""; 0]);
     assert_eq!(receiver.keys(), keys(0..2));
     let away = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let gone = Receiver {
+    let gone = FakeReceiver {
         address: away.local_addr().unwrap(),
         books: Arc::default(),
         _tasks: TaskScope::new(),
@@ -433,7 +451,7 @@ async fn a_receiver_that_hangs_or_is_away_is_waited_for() {
 #[tokio::test]
 async fn a_check_posts_no_item() {
     for format in [PostFormat::Lines, PostFormat::Array] {
-        let receiver = Receiver::replying(&[]).await;
+        let receiver = FakeReceiver::replying(&[]).await;
         let sinks = receiver.sinks(WebhookSettings { format, ..few(9) });
         let checked = sinks.check().await.unwrap();
         let expected = format!("calls of http://hooks.test, each with up to 9 items as {format}");
@@ -441,7 +459,7 @@ async fn a_check_posts_no_item() {
         let heard = receiver.heard();
         assert_eq!((heard.len(), heard[0].keys.len()), (1, 0));
     }
-    let receiver = Receiver::replying(&[Reply::Refuse(401, 0)]).await;
+    let receiver = FakeReceiver::replying(&[Reply::Refuse(401, 0)]).await;
     let sinks = receiver.sinks(few(9));
     let error = sinks.check().await.unwrap_err().to_string();
     assert!(error.contains("check the secret on both sides"), "{error}");
