@@ -39,6 +39,8 @@ pub use settings::{PostFormat, PostFormatError, WebhookSettings};
 
 /// Part of its bound by which the number of items of a post grows after one that was taken.
 const GROWTH: usize = 64;
+/// The least number of items that a caller is asked for. It is more than a caller gives anyway.
+const LEAST_WANTED: usize = 4_096;
 /// Status of a receiver for which a post is too large.
 const TOO_LARGE: u16 = 413;
 
@@ -107,7 +109,8 @@ impl OpenSinks for WebhookSinks {
             plan: Plan::pending(&delivery.marks)?,
             cluster: delivery.cluster.clone(),
             name: delivery.sink.clone(),
-            has_asked: false,
+            n_wanted: 0,
+            n_too_few: 0,
             max_items: self.settings.batch_items,
         }))
     }
@@ -145,8 +148,11 @@ struct WebhookSink {
     name: SinkName,
     /// Plan whose post may have been sent.
     plan: Option<Plan>,
-    /// True if the caller was asked for as many items as the plan has.
-    has_asked: bool,
+    /// Number of items that the caller is asked for, because it has given fewer than the plan has. A choice of items may
+    /// leave some of them out.
+    n_wanted: usize,
+    /// Number of items that were too few for the plan at the last write.
+    n_too_few: usize,
     /// Number of items that the receiver takes at once, as far as it is known. It is between one and the setting.
     max_items: usize,
 }
@@ -161,14 +167,18 @@ impl Sink for WebhookSink {
             return Ok(self.announce(first, items));
         };
         let is_same = plan.first == first;
-        if is_same && plan.n_items > items.len() as u64 && !self.has_asked {
-            self.has_asked = true;
+        let n_planned = plan.n_items as usize;
+        if is_same && n_planned > items.len() && items.len() > self.n_too_few {
+            // The next write gets more items, if there are more. The mark is the same, and nothing is written yet.
+            self.n_too_few = items.len();
+            let n_wanted = self.n_wanted.max(self.settings.batch_items).max(n_planned);
+            self.n_wanted = n_wanted.saturating_mul(2).max(LEAST_WANTED);
             return Ok(Written {
-                n_items: plan.n_items,
-                mark: None,
+                n_items: 0,
+                mark: Some(plan.to_mark()),
             });
         }
-        let given = items.get(..plan.n_items as usize).filter(|_| is_same);
+        let given = items.get(..n_planned).filter(|_| is_same);
         let given = given.filter(|given| self.plan_of(first, given) == plan);
         let Some(given) = given else {
             // Others are chosen now, or the resource had lost the sink, and its items were dropped.
@@ -185,7 +195,7 @@ impl Sink for WebhookSink {
     /// Returns no time to wait if items are planned: they have gathered.
     fn gathering(&self) -> Gathering {
         Gathering {
-            max_items: self.settings.batch_items,
+            max_items: self.settings.batch_items.max(self.n_wanted),
             n_bytes: self.settings.batch_bytes,
             max_wait: match &self.plan {
                 Some(_) => Duration::ZERO,
@@ -206,7 +216,7 @@ impl WebhookSink {
         let plan = self.plan_of(first, &items[..n_items]);
         let mark = Some(plan.to_mark());
         self.plan = Some(plan);
-        self.has_asked = false;
+        (self.n_wanted, self.n_too_few) = (0, 0);
         Written { n_items: 0, mark }
     }
 
@@ -221,7 +231,7 @@ impl WebhookSink {
         match self.receiver.client.call(&plan.id, headers, body).await {
             Ok(()) => {
                 self.plan = None;
-                self.has_asked = false;
+                (self.n_wanted, self.n_too_few) = (0, 0);
                 let step = self.settings.batch_items.div_ceil(GROWTH);
                 self.max_items = (self.max_items + step).min(self.settings.batch_items);
                 Ok(Written {

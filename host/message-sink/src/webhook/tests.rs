@@ -14,6 +14,7 @@ use crawler_fetch::http::post::PostClient;
 use crawler_model::frontier::SinkMark;
 use crawler_process::clock::SystemClock;
 use crawler_process::task::TaskScope;
+use crawler_sink::selection::Selection;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
@@ -329,6 +330,36 @@ async fn whoever_goes_on_after_a_crash_sends_the_same_post() {
             assert_eq!(heard[0], heard[1], "{n_given} are given");
         }
     }
+}
+
+#[tokio::test]
+async fn a_planned_post_is_sent_whole_behind_a_choice_of_items() {
+    const N_ITEMS: u32 = 6_000;
+    let receiver = FakeReceiver::replying(&[Reply::Lose]).await;
+    let mut outbox = Outbox::of(N_ITEMS);
+    // One of three items is chosen.
+    for (n, item) in outbox.items.iter_mut().enumerate() {
+        item.schema = if n % 3 == 0 { "a" } else { "b" }.to_owned();
+    }
+    let choice = Selection::new(vec!["kind=a".parse().unwrap()], Vec::new()).unwrap();
+    let sinks = receiver.sinks(few(1_000));
+    let mut sink = choice.apply(outbox.open(&sinks).await);
+    outbox.write(&mut sink, 3_000).await;
+    assert!(outbox.write(&mut sink, 3_000).await.is_some());
+    // Whoever goes on gives few items at a time.
+    let sinks = receiver.sinks(few(10));
+    let mut second = choice.apply(outbox.open(&sinks).await);
+    let mut n_writes = 0;
+    while outbox.position < outbox.items.len() {
+        n_writes += 1;
+        assert!(n_writes < 10_000);
+        let n_given = second.gathering().max_items.max(2_000);
+        assert_eq!(outbox.write(&mut second, n_given).await, None);
+    }
+    let heard = receiver.heard();
+    assert_eq!(heard[0], heard[1]);
+    assert_eq!(heard[0].keys.len(), 1_000);
+    assert_eq!(receiver.keys().len(), 2_000);
 }
 
 #[tokio::test]
