@@ -12,6 +12,7 @@
 use sha2::{Digest as _, Sha256};
 
 use crawler_model::crawl::ItemRecord;
+use crawler_sink::{SinkError, push_line};
 
 pub mod nats;
 mod settings;
@@ -24,15 +25,25 @@ pub use settings::SettingError;
 /// Number of bytes of the digest in an id.
 const DIGEST_BYTES: usize = 16;
 
-/// Returns the number of the first items that one write takes: as many as these bounds allow. There is at least one.
-fn n_fitting(items: &[ItemRecord], max_items: usize, max_bytes: u64) -> usize {
-    let mut n_bytes = 0;
-    let fitting = items.iter().take(max_items.max(1)).enumerate();
-    let fitting = fitting.take_while(|(place, record)| {
-        n_bytes += record.item.get().len() as u64;
-        *place == 0 || n_bytes <= max_bytes
-    });
-    fitting.count()
+/// Returns the number of the first items that one write takes, and their size in bytes with their envelopes: as many as
+/// these bounds allow. There is at least one.
+fn fitting(
+    items: &[ItemRecord],
+    max_items: usize,
+    max_bytes: u64,
+) -> Result<(usize, u64), SinkError> {
+    let (mut n_items, mut n_bytes) = (0, 0);
+    let mut line = Vec::new();
+    for record in items.iter().take(max_items.max(1)) {
+        line.clear();
+        push_line(&mut line, record)?;
+        let with_it = n_bytes + line.len() as u64;
+        if n_items > 0 && with_it > max_bytes {
+            break;
+        }
+        (n_items, n_bytes) = (n_items + 1, with_it);
+    }
+    Ok((n_items, n_bytes))
 }
 
 /// Returns a digest that only these texts in this order have.

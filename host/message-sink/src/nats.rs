@@ -38,7 +38,7 @@ use rejects::Rejected;
 use trouble::{Cause, Trouble};
 
 use crate::settings::SettingError;
-use crate::{digest, n_fitting};
+use crate::{digest, fitting};
 
 mod check;
 mod connection;
@@ -144,11 +144,12 @@ pub struct NatsSink {
 #[async_trait]
 impl Sink for NatsSink {
     async fn write(&mut self, _first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
-        let items = &items[..n_fitting(items, self.max_items, self.settings.batch_bytes)];
+        let (n_items, n_bytes) = fitting(items, self.max_items, self.settings.batch_bytes)?;
+        let items = &items[..n_items];
         if items.is_empty() {
             return Ok(Written::default());
         }
-        let (n_items, trouble) = Box::pin(self.publish(items)).await?;
+        let (n_items, trouble) = Box::pin(self.publish(items, n_bytes)).await?;
         match &trouble {
             None => {
                 let step = self.settings.batch_items.div_ceil(GROWTH);
@@ -203,12 +204,15 @@ impl NatsSink {
         })
     }
 
-    /// Publishes items, and those that are too large as rejected ones. Returns the number of the first items for which that
-    /// is done, and the reason why there are not more of them, unless it is that the time of the write is over.
-    async fn publish(&self, items: &[ItemRecord]) -> Result<(usize, Option<Trouble>), SinkError> {
+    /// Publishes items of this size, and those that are too large as rejected ones. Returns the number of the first items for
+    /// which that is done, and the reason why there are not more of them, unless it is that the time of the write is over.
+    async fn publish(
+        &self,
+        items: &[ItemRecord],
+        n_bytes: u64,
+    ) -> Result<(usize, Option<Trouble>), SinkError> {
         let timeout = self.settings.timeout;
-        let n_bytes = items.iter().map(|record| record.item.get().len() as u64);
-        let _room = match self.server.room(n_bytes.sum(), timeout).await {
+        let _room = match self.server.room(n_bytes, timeout).await {
             Ok(room) => room,
             Err(trouble) => return Ok((0, Some(trouble))),
         };

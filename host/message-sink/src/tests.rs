@@ -37,12 +37,23 @@ pub(crate) fn delivery() -> Delivery {
 #[test]
 fn a_batch_ends_at_its_bounds_and_has_one_item_at_least() {
     let items: Vec<ItemRecord> = (0..5).map(|n| record(n, "{}")).collect();
-    assert_eq!(n_fitting(&[], 9, 9), 0);
-    assert_eq!(n_fitting(&items, 3, 99), 3);
-    assert_eq!(n_fitting(&items, 9, 5), 2);
-    assert_eq!(n_fitting(&items, 9, 99), 5);
-    assert_eq!(n_fitting(&items, 9, 1), 1);
-    assert_eq!(n_fitting(&items, 0, 99), 1);
+    let mut line = Vec::new();
+    push_line(&mut line, &items[0]).unwrap();
+    // An envelope counts, too.
+    let n_of_line = line.len() as u64;
+    assert!(n_of_line > 50);
+    for (max_items, max_bytes, n_expected) in [
+        (3, 1 << 20, 3),
+        (9, 3 * n_of_line - 1, 2),
+        (9, 3 * n_of_line, 3),
+        (9, 1 << 20, 5),
+        (9, 1, 1),
+        (0, 1 << 20, 1),
+    ] {
+        let expected = (n_expected, n_expected as u64 * n_of_line);
+        assert_eq!(fitting(&items, max_items, max_bytes).unwrap(), expected);
+    }
+    assert_eq!(fitting(&[], 9, 9).unwrap(), (0, 0));
 }
 
 #[test]

@@ -27,7 +27,7 @@ use crawler_sink::{
 };
 use plan::Plan;
 
-use crate::n_fitting;
+use crate::fitting;
 use crate::settings::SettingError;
 
 mod plan;
@@ -164,7 +164,7 @@ impl Sink for WebhookSink {
             return Ok(Written::default());
         }
         let Some(plan) = self.plan.clone() else {
-            return Ok(self.announce(first, items));
+            return self.announce(first, items);
         };
         let is_same = plan.first == first;
         let n_planned = plan.n_items as usize;
@@ -182,7 +182,7 @@ impl Sink for WebhookSink {
         let given = given.filter(|given| self.plan_of(first, given) == plan);
         let Some(given) = given else {
             // Others are chosen now, or the resource had lost the sink, and its items were dropped.
-            return Ok(self.announce(first, items));
+            return self.announce(first, items);
         };
         self.post(&plan, given).await
     }
@@ -211,13 +211,13 @@ impl WebhookSink {
     }
 
     /// Plans the next post, which is sent once the frontier has the plan.
-    fn announce(&mut self, first: u64, items: &[ItemRecord]) -> Written {
-        let n_items = n_fitting(items, self.max_items, self.settings.batch_bytes);
+    fn announce(&mut self, first: u64, items: &[ItemRecord]) -> Result<Written, SinkError> {
+        let (n_items, _) = fitting(items, self.max_items, self.settings.batch_bytes)?;
         let plan = self.plan_of(first, &items[..n_items]);
         let mark = Some(plan.to_mark());
         self.plan = Some(plan);
         (self.n_wanted, self.n_too_few) = (0, 0);
-        Written { n_items: 0, mark }
+        Ok(Written { n_items: 0, mark })
     }
 
     /// Sends a post that the frontier knows.
@@ -247,7 +247,7 @@ impl WebhookSink {
                     n_items,
                     "a post is too large for its receiver; it is sent in halves"
                 );
-                Ok(self.announce(plan.first, items))
+                self.announce(plan.first, items)
             }
             Err(error) => {
                 let message = message(&self.shown, &error);

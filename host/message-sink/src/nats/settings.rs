@@ -14,7 +14,8 @@ pub struct NatsSettings {
     pub reject_subject: SubjectTemplate,
     /// Largest number of items that are published before the first acknowledgement.
     pub batch_items: usize,
-    /// Size in bytes of the items that are published before the first acknowledgement. A single item may be larger.
+    /// Size in bytes of the items that are published before the first acknowledgement, with their envelopes. A single item
+    /// may be larger.
     pub batch_bytes: u64,
     /// Time for which items gather until fewer are published.
     pub max_wait: Duration,

@@ -62,7 +62,7 @@ pub struct WebhookSettings {
     pub format: PostFormat,
     /// Largest number of items of a post.
     pub batch_items: usize,
-    /// Size in bytes of the items of a post. A single item may be larger.
+    /// Size in bytes of the items of a post, with their envelopes. A single item may be larger.
     pub batch_bytes: u64,
     /// Time for which items gather until fewer are posted.
     pub max_wait: Duration,
