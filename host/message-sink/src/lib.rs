@@ -32,7 +32,7 @@ fn fitting(
     max_items: usize,
     max_bytes: u64,
 ) -> Result<(usize, u64), SinkError> {
-    let (mut n_items, mut n_bytes) = (0, 0);
+    let (mut n_items, mut n_bytes) = (0, 0_u64);
     let mut line = Vec::new();
     for record in items.iter().take(max_items.max(1)) {
         line.clear();

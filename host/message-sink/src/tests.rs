@@ -43,7 +43,7 @@ fn a_batch_ends_at_its_bounds_and_has_one_item_at_least() {
     let n_of_line = line.len() as u64;
     assert!(n_of_line > 50);
     for (max_items, max_bytes, n_expected) in [
-        (3, 1 << 20, 3),
+        (3, 1 << 20, 3_usize),
         (9, 3 * n_of_line - 1, 2),
         (9, 3 * n_of_line, 3),
         (9, 1 << 20, 5),

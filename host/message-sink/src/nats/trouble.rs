@@ -1,9 +1,10 @@
 //! Reasons why items are not in their stream, and what a user can do.
 
-use std::fmt;
+use std::error::Error;
+use std::{fmt, io};
 
 use async_nats::client::RequestErrorKind;
-use async_nats::{ConnectError, ConnectErrorKind, RequestError};
+use async_nats::{ConnectError, ConnectErrorKind, RequestError, rustls};
 
 use crawler_sink::SinkError;
 
@@ -89,6 +90,8 @@ impl Trouble {
                 Cause::Denied
             }
             ConnectErrorKind::Tls => Cause::Tls,
+            // The client tells of a handshake that failed as of any other error of a connection.
+            _ if is_of_tls(error) => Cause::Tls,
             ConnectErrorKind::ServerParse
             | ConnectErrorKind::Dns
             | ConnectErrorKind::TimedOut
@@ -119,6 +122,17 @@ impl Trouble {
     }
 }
 
+/// Returns true if the error, or one of its causes, is about TLS.
+fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
+    std::iter::successors(Some(error), |&error| error.source()).any(|error| {
+        // The source of an error of input or output is not the error within, but the source of that one.
+        let within = error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref);
+        error.is::<rustls::Error>() || within.is_some_and(|within| within.is::<rustls::Error>())
+    })
+}
+
 /// Writes the state of the stream, and what was said about it.
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -126,6 +140,23 @@ impl fmt::Display for Trouble {
         match &self.said {
             Some(said) => write!(f, " ({said})"),
             None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_certificate_is_told_apart_from_a_lost_connection() {
+        let wrong = rustls::CertificateError::UnknownIssuer;
+        let wrong = rustls::Error::InvalidCertificate(wrong);
+        let wrong = io::Error::new(io::ErrorKind::InvalidData, wrong);
+        let lost = io::Error::from(io::ErrorKind::ConnectionReset);
+        for (source, expected) in [(wrong, Cause::Tls), (lost, Cause::Away)] {
+            let error = ConnectError::with_source(ConnectErrorKind::Io, source);
+            assert_eq!(Trouble::of_connect(&error).cause, expected, "{error}");
         }
     }
 }
