@@ -1,4 +1,5 @@
-//! Look at a server before a resource uses it: who takes the subjects, and for how long messages are recognised.
+//! Look at a server before a resource uses it: who takes the subjects, and for how long messages are recognised. A stream that
+//! cannot take each item once is refused.
 //!
 //! Nothing is published: a stream would keep it.
 
@@ -33,6 +34,26 @@ struct Config {
     /// Time in nanoseconds.
     #[serde(default)]
     duplicate_window: u64,
+    /// True if the stream acknowledges no messages.
+    #[serde(default)]
+    no_ack: bool,
+    /// True if the stream takes no messages any more.
+    #[serde(default)]
+    sealed: bool,
+}
+
+impl Config {
+    /// Returns the reason why a stream cannot take each item once.
+    fn fault(&self) -> Option<&'static str> {
+        if self.no_ack {
+            return Some("it acknowledges no messages: set no_ack to false");
+        }
+        if self.sealed {
+            return Some("it is sealed: choose another stream");
+        }
+        let is_blind = self.duplicate_window == 0;
+        is_blind.then_some("it recognises no messages that come again: set duplicate_window")
+    }
 }
 
 /// Looks for the streams of items and of rejected items. Returns what a delivery would create.
@@ -50,6 +71,10 @@ pub(super) async fn look(
             let subject = format!("$JS.API.STREAM.INFO.{stream}");
             let body = bytes::Bytes::new();
             let info: Info = connection.ask(subject, body, settings.timeout).await?;
+            if let Some(fault) = info.config.fault() {
+                let said = format!("stream {stream} of {what}: {fault}");
+                return Err(Trouble::told(Cause::Refused, said));
+            }
             let window = Duration::from_nanos(info.config.duplicate_window);
             let window = humantime::format_duration(window);
             would_create.push(format!(
@@ -77,5 +102,33 @@ async fn streams(
             format!("{pattern}; make one with: nats stream add --subjects '{pattern}' NAME"),
         )),
         false => Ok(streams),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_cannot_take_each_item_once_is_refused() {
+        for (json, expected) in [
+            (r#"{"duplicate_window":120000000000}"#, None),
+            (
+                r#"{"duplicate_window":1,"no_ack":false,"sealed":false}"#,
+                None,
+            ),
+            (r#"{"duplicate_window":1,"no_ack":true}"#, Some("no_ack")),
+            (r#"{"duplicate_window":1,"sealed":true}"#, Some("sealed")),
+            (r#"{"duplicate_window":0}"#, Some("duplicate_window")),
+            ("{}", Some("duplicate_window")),
+        ] {
+            let config: Config = serde_json::from_str(json).unwrap();
+            let fault = config.fault();
+            let is_expected = match expected {
+                Some(word) => fault.is_some_and(|fault| fault.contains(word)),
+                None => fault.is_none(),
+            };
+            assert!(is_expected, "{json}: {fault:?}");
+        }
     }
 }
