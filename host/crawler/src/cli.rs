@@ -118,14 +118,15 @@ pub enum Command {
 
 impl Command {
     /// Returns the filter of the log unless `CRAWLER_LOG` gives another. A server logs what it does; the
-    /// other commands show it in their output. Lines of a log would spoil a view that fills the terminal.
+    /// other commands show it in their output. Lines of a log would spoil a view that fills the terminal. The client of
+    /// NATS logs each error that it also returns.
     pub fn default_log(&self) -> &'static str {
         match self {
             _ if self.is_server() => {
                 "info,async_nats=off,object_store=warn,slatedb=warn,crawler_api::calls=warn"
             }
             Command::Client(command) if matches!(command.family, Family::Top(_)) => "off",
-            _ => "warn",
+            _ => "warn,async_nats=off",
         }
     }
 

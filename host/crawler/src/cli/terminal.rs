@@ -33,11 +33,11 @@ impl TerminalArgs {
         match (steps, usual + steps) {
             (0, _) => None,
             (_, ..=-2) => Some("off"),
-            (_, -1) => Some("error"),
-            (_, 0) => Some("warn"),
-            (_, 1) => Some("warn,crawler=info"),
-            (_, 2) => Some("info,slatedb=warn,crawler=debug"),
-            (_, 3..) => Some("info,slatedb=warn,crawler=trace"),
+            (_, -1) => Some("error,async_nats=off"),
+            (_, 0) => Some("warn,async_nats=off"),
+            (_, 1) => Some("warn,async_nats=off,crawler=info"),
+            (_, 2) => Some("info,async_nats=off,slatedb=warn,crawler=debug"),
+            (_, 3..) => Some("info,async_nats=off,slatedb=warn,crawler=trace"),
         }
     }
 
@@ -105,21 +105,25 @@ mod tests {
         check("", None, None);
         check(
             "-v",
-            Some("warn,crawler=info"),
-            Some("info,slatedb=warn,crawler=debug"),
+            Some("warn,async_nats=off,crawler=info"),
+            Some("info,async_nats=off,slatedb=warn,crawler=debug"),
         );
         check(
             "-vv",
-            Some("info,slatedb=warn,crawler=debug"),
-            Some("info,slatedb=warn,crawler=trace"),
+            Some("info,async_nats=off,slatedb=warn,crawler=debug"),
+            Some("info,async_nats=off,slatedb=warn,crawler=trace"),
         );
         check(
             "--verbose -vvvvv",
-            Some("info,slatedb=warn,crawler=trace"),
-            Some("info,slatedb=warn,crawler=trace"),
+            Some("info,async_nats=off,slatedb=warn,crawler=trace"),
+            Some("info,async_nats=off,slatedb=warn,crawler=trace"),
         );
-        check("-q", Some("error"), Some("warn"));
-        check("-qq", Some("off"), Some("error"));
+        check(
+            "-q",
+            Some("error,async_nats=off"),
+            Some("warn,async_nats=off"),
+        );
+        check("-qq", Some("off"), Some("error,async_nats=off"));
         check("-qqq", Some("off"), Some("off"));
     }
 

@@ -56,17 +56,20 @@ fn options_of_the_terminal_win_over_the_environment() {
     let (filter, colors) = log("crawler version -v --color always");
     assert_eq!(
         (filter.as_str(), colors),
-        ("warn,crawler=info", Colors::Always)
+        ("warn,async_nats=off,crawler=info", Colors::Always)
     );
     // The parser keeps one of the places in which a global option stands, so its counts do not add up.
-    assert_eq!(log("crawler -v version -v").0, "warn,crawler=info");
+    assert_eq!(
+        log("crawler -v version -v").0,
+        "warn,async_nats=off,crawler=info"
+    );
 }
 
 #[test]
 fn a_view_that_fills_the_terminal_has_no_log_beside_it() {
     let default_log = |line: &str| parse(line).unwrap().default_log();
     assert_eq!(default_log("top"), "off");
-    assert_eq!(default_log("node list"), "warn");
+    assert_eq!(default_log("node list"), "warn,async_nats=off");
     assert!(default_log("up").starts_with("info,"));
 }
 
