@@ -1,9 +1,9 @@
 //! Calls of webhooks, by the Standard Webhooks specification (<https://www.standardwebhooks.com>, 1.0.0).
 //!
 //! Each call is a POST with three headers: `webhook-id`, by which a receiver recognizes what it has already,
-//! `webhook-timestamp`, the time of the call in seconds since 1970, and `webhook-signature`, which has a signature of each key. Every status from 200 to 299
-//! means that the receiver has taken the body. Redirects are not followed. `Retry-After` of an answer asks for a wait before
-//! the next call.
+//! `webhook-timestamp`, the time of the call in seconds since 1970, and `webhook-signature`, which has a signature of each
+//! key. Every status from 200 to 299 means that the receiver has taken the body. Redirects are not followed. `Retry-After` of
+//! an answer asks for a wait before the next call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub struct WebhookClient {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Failure of one call. The receiver may have taken the body, unless there is a status.
+/// Failure of one call. The receiver may have taken the body, whatever the status.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct CallError {

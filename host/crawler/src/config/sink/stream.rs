@@ -10,7 +10,9 @@ use url::Url;
 use super::super::fetch::values::{some_bytes, time};
 use super::super::secret::SecretRef;
 use super::SinkTable;
-use crawler_message_sink::nats::{NatsSecret, NatsSettings, NatsTarget, SubjectTemplate};
+use crawler_message_sink::nats::{
+    NatsSecret, NatsSettings, NatsTarget, NatsTargetError, SubjectTemplate,
+};
 
 /// Server with the streams that items go to.
 #[derive(Clone, PartialEq, Eq)]
@@ -113,7 +115,13 @@ pub(super) fn stream(table: SinkTable, folder: &Path) -> Result<StreamConfig, St
         Some(Secret::Credentials(_)) | None => None,
     };
     let target = NatsTarget::parse(&table.url, likeness, None);
-    let target = target.map_err(|error| error.to_string())?;
+    let target = target.map_err(|error| match (error, &secret) {
+        // Credentials have no likeness: without them, the user lacks a password.
+        (NatsTargetError::HalfLogin, Some(Secret::Credentials(_))) => {
+            NatsTargetError::UserWithToken.to_string()
+        }
+        (error, _) => error.to_string(),
+    })?;
     Ok(StreamConfig {
         secret,
         ca: table.ca.as_ref().map(|path| folder.join(path)),
@@ -243,6 +251,10 @@ mod tests {
             (
                 with("password-env = 'P'"),
                 "a user in url and a password belong together: add the one that is missing, or leave out the other",
+            ),
+            (
+                "url = 'tls://ann@nats.test'\ncreds-file = 'c'".to_owned(),
+                "a token and credentials need no user; leave the user out of url",
             ),
             (
                 with("token-env = 'T'\ncreds-file = 'c'"),
