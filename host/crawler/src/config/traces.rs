@@ -185,7 +185,7 @@ fn max_queued(text: Option<String>, usual: usize) -> Result<usize, String> {
         return Ok(usual);
     };
     match some_bytes("max-queued", &text)? {
-        n if n < MIN_QUEUED || n > 1 << 30 => {
+        n if !(MIN_QUEUED..=1 << 30).contains(&n) => {
             Err(format!("max-queued is from 64KiB to 1GiB, not {text:?}"))
         }
         n => Ok(n),

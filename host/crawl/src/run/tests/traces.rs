@@ -103,7 +103,7 @@ async fn only_urls_that_are_sampled_have_spans() {
     let expected: Vec<_> = urls.iter().filter(is_taken).collect();
     assert!((1..PAGES.len()).contains(&expected.len()), "{expected:?}");
     let traces = crawled(sample).await;
-    assert!(traces.keys().eq(expected.clone()), "{:?}", traces.keys());
+    assert!(traces.keys().eq(expected), "{:?}", traces.keys());
     for spans in traces.values() {
         only(spans, "page");
         only(spans, "commit");
