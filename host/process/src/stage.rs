@@ -5,7 +5,7 @@
 //! what is missing was spent outside of all stages. The duration of a stage is the time on the clock from its first
 //! poll to its end, with its waits and with the stages in it. Work that is dropped before its end has no duration.
 //!
-//! A stage that has a duration is a span of the trace of its page too, if that is recorded.
+//! A stage whose duration belongs to one page is a span of the trace of that page too, if it is recorded.
 //!
 //! The clock is off until [`start`], and an idle stage costs one relaxed load for each poll. There is one clock in a
 //! process; crawls are not told apart.
@@ -75,7 +75,7 @@ struct Timed<F> {
     has_duration: bool,
     /// Time of the first poll while the clock is on.
     begun: Option<Instant>,
-    /// Span of the trace; it is not recorded if the work has no duration.
+    /// Span of the trace; it is not recorded if the work has no duration, or if the stage is not traced.
     span: Span,
 }
 
@@ -186,10 +186,19 @@ impl Stage {
             work,
             has_duration,
             begun: None,
-            span: match has_duration {
+            span: match has_duration && self.is_traced() {
                 true => traces::child(self.as_str()),
                 false => Span::default(),
             },
+        }
+    }
+
+    /// Returns true if the stage is a span of the trace of its page. Work that may be done for other pages in the same
+    /// future is none: its spans would land in the trace of the page that happens to do it.
+    fn is_traced(self) -> bool {
+        match self {
+            Self::Guard | Self::Fetch | Self::Instance | Self::Guest | Self::Commit => true,
+            Self::Decode | Self::Extract | Self::Seen | Self::Sink => false,
         }
     }
 

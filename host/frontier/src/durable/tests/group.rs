@@ -1,8 +1,14 @@
 //! Tests of pages that end at the same time.
 
+use std::collections::BTreeMap;
+
 use futures::future::join_all;
 
 use super::*;
+use crawler_model::id::Run;
+use crawler_process::clock::SystemClock;
+use crawler_process::stage::Stage;
+use crawler_process::traces::{SampleRatio, TraceSettings, Tracer};
 
 /// Ends pages while the guard is held, so that all of them wait for it.
 async fn end_at_once(
@@ -60,6 +66,41 @@ async fn pages_that_end_at_once_share_a_batch_and_store_a_link_once() {
     let mut paths = crawl(&again).await;
     paths.sort();
     assert_eq!(paths, ["/own-0", "/own-1", "/own-2", "/shared"]);
+}
+
+#[tokio::test]
+async fn pages_of_one_batch_have_only_their_own_spans() {
+    let objects = Arc::new(InMemory::new());
+    let (durable, mut commits) = seeded(&objects, &["1", "2"]).await;
+    for commit in &mut commits {
+        commit.result.requests = urls(&["shared"]);
+    }
+    let settings = TraceSettings {
+        sample: SampleRatio::new(1.0).unwrap(),
+        ..TraceSettings::default()
+    };
+    let (tracer, queue) = Tracer::new(settings, Arc::new(SystemClock));
+    let n_batches = durable.inner.state().last.n;
+    let guard = durable.inner.writer.lock().await;
+    let durable = &durable;
+    let ends = commits.into_iter().map(|commit| {
+        let url = commit.claim.request.url.as_str();
+        let page = tracer.of_url("page", (ResourceId(7), Run(1)), url, None);
+        let work = async move { Stage::Commit.timed(durable.commit(commit)).await };
+        page.around(Box::pin(work))
+    });
+    let mut ends = Box::pin(join_all(ends));
+    assert!(futures::poll!(&mut ends).is_pending());
+    drop(guard);
+    assert!(ends.await.iter().all(Result::is_ok));
+    assert_eq!(durable.inner.state().last.n, n_batches + 1);
+    let mut traces = BTreeMap::<_, Vec<&str>>::new();
+    for span in queue.take().unwrap().spans() {
+        let names = traces.entry(span.context.trace).or_default();
+        names.push(span.name);
+    }
+    let traces: Vec<_> = traces.into_values().collect();
+    assert_eq!(traces, [["commit", "page"]; 2]);
 }
 
 #[tokio::test]
