@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use opentelemetry_proto::tonic as otlp;
 use otlp::collector::trace::v1::trace_service_server::{TraceService, TraceServiceServer};
@@ -27,6 +28,8 @@ pub enum Manner {
     RefusesOne,
     /// It refuses calls with this code.
     Fails(Code),
+    /// It takes all spans, and answers after this time.
+    Slow(Duration),
     /// It never answers.
     Silent,
 }
@@ -173,14 +176,18 @@ impl TraceService for Service {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        let n_refused = match self.0.begin(&request) {
-            Manner::Takes => 0,
+        let manner = self.0.begin(&request);
+        let n_refused = match manner {
+            Manner::Takes | Manner::Slow(_) => 0,
             Manner::RefusesOne => 1,
             Manner::Fails(code) => return Err(Status::new(code, "on purpose")),
             Manner::Silent => std::future::pending().await,
         };
         let spans = received(request.into_inner()).skip(n_refused);
         self.0.lock().spans.extend(spans);
+        if let Manner::Slow(time) = manner {
+            tokio::time::sleep(time).await;
+        }
         let partial_success = (n_refused > 0).then(|| ExportTracePartialSuccess {
             rejected_spans: n_refused as i64,
             error_message: "on purpose".to_owned(),

@@ -2,8 +2,8 @@
 //!
 //! Spans are sent in batches, one call at a time, a few seconds after their end or sooner if many wait. A call that fails
 //! for a while is made again after a pause, and its batch is given up after a few attempts. Spans that come meanwhile wait
-//! in their queue, within its bound, so a receiver that is away costs spans and nothing else. At a stop, what waits is
-//! sent once more, for a few seconds at most.
+//! in their queue, within its bound, so a receiver that is away costs spans and nothing else. At a stop, the call in hand
+//! goes on and what waits is sent once more, for a few seconds at most.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -144,35 +144,50 @@ impl SpanSender {
     /// Sends spans as those of this node until `stop`, and then what is left, within a few seconds.
     pub async fn run(mut self, node: String, stop: CancellationToken) {
         let resource = resource(node);
-        loop {
-            tokio::select! {
-                biased;
-                () = stop.cancelled() => break,
-                () = self.queue.filled() => {}
-                () = tokio::time::sleep(INTERVAL) => {}
-            }
-            let sent = self.send(&resource, false);
-            if stop.run_until_cancelled(sent).await.is_none() {
-                break;
-            }
-        }
-        let sent = tokio::time::timeout(LAST, self.send(&resource, true)).await;
-        if sent.is_err() {
+        let too_late = async {
+            stop.cancelled().await;
+            tokio::time::sleep(LAST).await;
+        };
+        let is_too_late = tokio::select! {
+            biased;
+            () = self.send_until(&resource, &stop) => false,
+            () = too_late => true,
+        };
+        if is_too_late {
             let why = format!("no answer within {} s at the end", LAST.as_secs());
             self.log.failed(&self.endpoint, &why);
         }
         self.give_up();
     }
 
-    /// Sends all that waits. A batch whose call is cut off is sent again by the next call. The last time, nothing
-    /// follows a failure.
-    async fn send(&mut self, resource: &Resource, is_last: bool) {
+    /// Sends spans until `stop`, and then what is left.
+    async fn send_until(&mut self, resource: &Resource, stop: &CancellationToken) {
         loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => {}
+                () = self.queue.filled() => {}
+                () = tokio::time::sleep(INTERVAL) => {}
+            }
+            // What ended before the stop is in the queue now.
+            let is_last = stop.is_cancelled();
+            let goes_on = self.send(resource, stop).await;
+            if is_last || !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// Sends all that waits. A call in hand is never cut off, since the receiver may have its spans already. Returns
+    /// false if a call that began after the stop has failed: nothing follows it.
+    async fn send(&mut self, resource: &Resource, stop: &CancellationToken) -> bool {
+        loop {
+            let is_last = stop.is_cancelled();
             if self.in_hand.is_none() {
                 self.in_hand = self.queue.take().map(|batch| (batch, 0));
             }
             let Some((batch, n_calls)) = &mut self.in_hand else {
-                return;
+                return true;
             };
             *n_calls += 1;
             let is_given_up = *n_calls >= MAX_ATTEMPTS;
@@ -191,9 +206,10 @@ impl SpanSender {
             }
             self.log.failed(&self.endpoint, &failure.why);
             if is_last {
-                return;
+                return false;
             }
-            tokio::time::sleep(self.backoff.next_delay()).await;
+            let pause = tokio::time::sleep(self.backoff.next_delay());
+            stop.run_until_cancelled(pause).await;
         }
     }
 
