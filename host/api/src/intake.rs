@@ -4,7 +4,8 @@
 //! or, if that is a stream, when the stream is open; open streams are bounded where they are opened. Every call of a client is a line of its own target: at `info`
 //! if it was carried out or refused, at `warn` if it was let in and this side failed. The line has neither tokens nor
 //! bodies. The calls of a master are counted, too. A call that is let in is a span of a trace if it is recorded: a caller
-//! decides that for its own trace, and a master that hands a call on has decided it already.
+//! decides that for its own trace, and a master that hands a call on has decided it already. The span of a call whose
+//! caller has gone away has failed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -17,6 +17,8 @@ use crawler_model::guest_text::GuestText;
 const ATTRIBUTES_MAX: usize = 32;
 /// Largest number of bytes of a text of a span; a longer one is cut.
 const TEXT_MAX: usize = 1 << 10;
+/// Word for work that was dropped before its end, such as a call whose caller has gone.
+const CANCELLED: &str = "cancelled";
 
 /// Side of a step that a span tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +140,7 @@ struct Live {
     notes: Mutex<Notes>,
 }
 
-/// Work within a span. The span ends with it.
+/// Work within a span. The span ends with it, as one that has failed if the work is dropped before its end.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Around<F> {
     span: Span,
@@ -298,6 +300,17 @@ impl Live {
             ended_at: self.begun_at.saturating_add(took),
             attributes,
             error,
+        });
+    }
+}
+
+impl<F> Drop for Around<F> {
+    fn drop(&mut self) {
+        // The span of work that has come to its end is gone already.
+        self.span.note(|notes| {
+            if notes.error.is_none() {
+                notes.text("error.type", CANCELLED).fail(CANCELLED);
+            }
         });
     }
 }

@@ -116,6 +116,27 @@ async fn spans_lie_within_the_work_that_began_them() {
     assert!(page.ended_at - page.begun_at >= 2_000_000, "{page:?}");
 }
 
+#[tokio::test]
+async fn work_that_is_dropped_before_its_end_has_failed() {
+    let (tracer, queue) = tracer(1.0, 1 << 20);
+    let begin = || of_url(&tracer, "http://shop.test/");
+    let mut work = begin().around(Box::pin(std::future::pending::<()>()));
+    assert!(futures::poll!(&mut work).is_pending());
+    drop(work);
+    begin().around(pin!(async {})).await;
+    let spans = ended(&queue);
+    let [dropped, done] = &spans[..] else {
+        panic!("{spans:?}");
+    };
+    let word = Value::Text("cancelled".to_owned());
+    assert_eq!(dropped.attributes, [("error.type", word)]);
+    assert_eq!(dropped.error.as_deref(), Some("cancelled"));
+    assert!(
+        done.attributes.is_empty() && done.error.is_none(),
+        "{done:?}"
+    );
+}
+
 #[test]
 fn texts_and_attributes_of_a_span_are_bounded() {
     let (tracer, queue) = tracer(1.0, 1 << 20);
