@@ -157,6 +157,12 @@ fn endpoint(text: &str) -> Result<Url, String> {
     if !matches!(url.scheme(), "http" | "https") || !has_host {
         return Err("endpoint of [traces] is a URL like http://127.0.0.1:4317".to_owned());
     }
+    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+        return Err(
+            "endpoint of [traces] ends with its port, mostly 4317: gRPC has no path and no query"
+                .to_owned(),
+        );
+    }
     // A URL is shown to others, and a header is the place of a secret.
     if !url.username().is_empty() || url.password().is_some() {
         return Err(
@@ -249,6 +255,18 @@ mod tests {
             (
                 "endpoint = 'http://me:secret@collector:4317'".to_owned(),
                 "endpoint of [traces] holds a user name or password; put it into headers",
+            ),
+            (
+                "endpoint = 'http://collector:4318/v1/traces'".to_owned(),
+                "endpoint of [traces] ends with its port, mostly 4317: gRPC has no path and no query",
+            ),
+            (
+                "endpoint = 'http://collector:4317?tenant=a'".to_owned(),
+                "endpoint of [traces] ends with its port, mostly 4317: gRPC has no path and no query",
+            ),
+            (
+                "endpoint = 'http://collector:4317/#a'".to_owned(),
+                "endpoint of [traces] ends with its port, mostly 4317: gRPC has no path and no query",
             ),
             (with("sample = 1.5"), "sample is from 0.0 to 1.0, not 1.5"),
             (with("sample = nan"), "sample is from 0.0 to 1.0, not NaN"),
