@@ -42,6 +42,8 @@ type Encrypted = TokioIo<TlsStream<TcpStream>>;
 pub(super) enum Callee {
     /// Any node.
     Node,
+    /// Another program, which takes what nodes tell of themselves.
+    Receiver,
     /// A master.
     Master,
     /// The worker with this id.
@@ -63,7 +65,7 @@ impl Callee {
             return Err(TlsFault::Revoked { found });
         }
         let is_meant = match self {
-            Callee::Node => true,
+            Callee::Node | Callee::Receiver => true,
             Callee::Master => node.role == Role::Master,
             Callee::Worker(id) => node.role == Role::Worker && node.id == *id,
         };
@@ -73,7 +75,7 @@ impl Callee {
                 found: node.id.to_string(),
                 wanted: match self {
                     Callee::Worker(id) => id.to_string(),
-                    Callee::Master | Callee::Node => "a master".to_owned(),
+                    Callee::Master | Callee::Node | Callee::Receiver => "a master".to_owned(),
                 },
             }),
         }

@@ -22,7 +22,7 @@ use tonic::{Code, Request};
 use super::connector::Callee;
 use super::error::ClientError;
 use super::masters::parse;
-use super::transport::transport_failure;
+use super::transport::{Server, transport_failure};
 use crate::tls::{ClientTls, TlsError};
 use crawler_model::guest_text::GuestText;
 use crawler_process::retry::Backoff;
@@ -79,6 +79,7 @@ pub enum ReceiverError {
 /// Sender of the spans of a process.
 pub struct SpanSender {
     endpoint: String,
+    server: Server,
     calls: TraceServiceClient<Channel>,
     headers: Vec<(AsciiMetadataKey, AsciiMetadataValue)>,
     timeout: Duration,
@@ -128,9 +129,10 @@ impl SpanSender {
             Ok((key, value))
         });
         let headers = headers.collect::<Result<Vec<_>, ReceiverError>>()?;
-        let server = parse(&endpoint, &tls, Callee::Node)?;
+        let server = parse(&endpoint, &tls, Callee::Receiver)?;
         Ok(Self {
             calls: TraceServiceClient::new(server.connect_lazy()),
+            server,
             endpoint,
             headers,
             timeout,
@@ -231,6 +233,8 @@ impl SpanSender {
                 return Err(Failure { why, is_passing });
             }
             Err(_elapsed) => {
+                // Nothing else would tell that the connection is dead.
+                self.calls = TraceServiceClient::new(self.server.connect_lazy());
                 let time = humantime::format_duration(self.timeout);
                 return Err(Failure {
                     why: format!("no answer within {time}, which is timeout of [traces]"),

@@ -36,10 +36,14 @@ impl Server {
     ) -> Result<Self, tonic::transport::Error> {
         let endpoint = Endpoint::from_shared(url)?
             .connect_timeout(CONNECT_DEADLINE)
-            .tcp_nodelay(true)
-            .http2_keep_alive_interval(KEEPALIVE)
-            .keep_alive_timeout(KEEPALIVE)
-            .keep_alive_while_idle(true);
+            .tcp_nodelay(true);
+        let endpoint = match has_pings(&callee) {
+            true => endpoint
+                .http2_keep_alive_interval(KEEPALIVE)
+                .keep_alive_timeout(KEEPALIVE)
+                .keep_alive_while_idle(true),
+            false => endpoint,
+        };
         let is_encrypted = endpoint.uri().scheme_str() == Some("https");
         Ok(Self {
             endpoint,
@@ -72,6 +76,12 @@ impl Server {
             None => self.endpoint.connect_lazy(),
         }
     }
+}
+
+/// Returns true if a connection is kept alive by pings. Servers of other programs end one on which they come more often
+/// than they expect, which is mostly once in 5 minutes.
+fn has_pings(callee: &Callee) -> bool {
+    !matches!(callee, Callee::Receiver)
 }
 
 /// Failure of a connection.
@@ -116,4 +126,18 @@ impl ConnectionFailure {
 /// Returns the failure of the connection if the status was made by this side and not by the other.
 pub(super) fn transport_failure(status: &Status) -> Option<ConnectionFailure> {
     Error::source(status).map(ConnectionFailure::of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_pinged_and_receivers_of_others_are_not() {
+        let worker = Callee::Worker("worker-1".parse().unwrap());
+        for node in [Callee::Node, Callee::Master, worker] {
+            assert!(has_pings(&node), "{node:?}");
+        }
+        assert!(!has_pings(&Callee::Receiver));
+    }
 }
