@@ -101,6 +101,12 @@ struct FailureLog {
     n_without_room: u64,
 }
 
+/// Spans of a call that the receiver does not take.
+struct Refused {
+    n_spans: u64,
+    why: String,
+}
+
 /// Failure of a call.
 struct Failure {
     why: String,
@@ -195,9 +201,12 @@ impl SpanSender {
             let is_given_up = *n_calls >= MAX_ATTEMPTS;
             let message = message(resource, batch.spans());
             let failure = match self.export(message).await {
-                Ok(n_refused) => {
+                Ok(refused) => {
                     self.backoff.reset();
-                    self.end(n_refused);
+                    self.end(refused.as_ref().map_or(0, |refused| refused.n_spans));
+                    if let Some(Refused { why, .. }) = refused {
+                        self.log.failed(&self.endpoint, &why);
+                    }
                     self.tell_no_room();
                     continue;
                 }
@@ -215,8 +224,11 @@ impl SpanSender {
         }
     }
 
-    /// Makes a call. Returns the number of spans that the receiver has refused.
-    async fn export(&mut self, message: ExportTraceServiceRequest) -> Result<u64, Failure> {
+    /// Makes a call. Returns the spans that the receiver has refused, if there are some.
+    async fn export(
+        &mut self,
+        message: ExportTraceServiceRequest,
+    ) -> Result<Option<Refused>, Failure> {
         let mut request = Request::new(message);
         for (key, value) in &self.headers {
             request.metadata_mut().insert(key.clone(), value.clone());
@@ -242,16 +254,11 @@ impl SpanSender {
                 });
             }
         };
-        let Some(partial) = answer.partial_success else {
-            return Ok(0);
-        };
-        let n_refused = u64::try_from(partial.rejected_spans).unwrap_or(0);
-        if n_refused > 0 {
-            let why = said(&partial.error_message);
-            let why = format!("it refuses {n_refused} spans: {why}");
-            self.log.failed(&self.endpoint, &why);
-        }
-        Ok(n_refused)
+        let partial = answer.partial_success.unwrap_or_default();
+        let n_spans = u64::try_from(partial.rejected_spans).unwrap_or(0);
+        let why = said(&partial.error_message);
+        let why = format!("it refuses {n_spans} spans: {why}");
+        Ok((n_spans > 0).then_some(Refused { n_spans, why }))
     }
 
     /// Ends the batch in hand, of which the receiver does not get this number of spans.

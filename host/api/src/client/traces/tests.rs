@@ -6,6 +6,7 @@ use super::*;
 use crawler_model::id::{ResourceId, Run};
 use crawler_process::clock::SystemClock;
 use crawler_process::task::TaskScope;
+use crawler_process::telemetry::testing::Log;
 use crawler_process::traces::{SampleRatio, TraceSettings, Tracer};
 use crawler_testing::otlp::{Manner, ReceivedSpan, Receiver};
 
@@ -140,6 +141,22 @@ async fn refused_spans_are_counted_and_not_sent_again() {
     let (_, read) = sending.stop().await;
     assert!(read["failed"] > 0, "{read:?}");
     assert_eq!(read["failed"] + read["sent"], 2_000);
+}
+
+#[tokio::test]
+async fn the_log_has_the_number_of_spans_that_are_refused() {
+    let (log, _guard) = Log::of_this_thread("warn");
+    let receiver = Receiver::start();
+    receiver.set_manner(Manner::RefusesOne);
+    let sending = Sending::to(receiver.endpoint(), DEFAULT_TIMEOUT);
+    sending.add("http://shop.test/a");
+    sending.add("http://shop.test/b");
+    assert_eq!(sending.stop().await.1, counts(1, 1));
+    let lines = log.lines();
+    let is_told = |line: &String| {
+        line.contains("it refuses 1 spans: on purpose") && line.contains("n_lost=1")
+    };
+    assert!(lines.iter().any(is_told), "{lines:?}");
 }
 
 #[tokio::test]
