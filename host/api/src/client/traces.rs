@@ -237,12 +237,17 @@ impl SpanSender {
         let answer = match answer {
             Ok(Ok(answer)) => answer.into_inner(),
             Ok(Err(status)) => {
-                let why = match transport_failure(&status) {
-                    Some(failure) => failure.why,
-                    None => format!("{:?}: {}", status.code(), said(status.message())),
-                };
-                let is_passing = is_passing(status.code());
-                return Err(Failure { why, is_passing });
+                return Err(match transport_failure(&status) {
+                    // Its code is that of this side, and tells nothing of the receiver.
+                    Some(failure) => Failure {
+                        why: failure.why,
+                        is_passing: true,
+                    },
+                    None => Failure {
+                        why: format!("{:?}: {}", status.code(), said(status.message())),
+                        is_passing: is_passing(status.code()),
+                    },
+                });
             }
             Err(_elapsed) => {
                 // Nothing else would tell that the connection is dead.
@@ -318,19 +323,17 @@ fn said(text: &str) -> GuestText {
     GuestText::within(SAID_MAX, text)
 }
 
-/// True if the specification lets a call that was answered with this code be made again.
+/// True if the specification lets a call that the receiver has answered with this code be made again. With
+/// `RESOURCE_EXHAUSTED` it asks for a time after which that may be done, which is not read here.
 fn is_passing(code: Code) -> bool {
     matches!(
         code,
         Code::Cancelled
             | Code::DeadlineExceeded
-            | Code::ResourceExhausted
             | Code::Aborted
             | Code::OutOfRange
             | Code::Unavailable
             | Code::DataLoss
-            // The connection broke.
-            | Code::Unknown
     )
 }
 

@@ -202,6 +202,21 @@ async fn a_receiver_that_is_away_or_silent_delays_no_stop() {
 }
 
 #[test]
+fn only_codes_that_time_may_mend_lead_to_another_call() {
+    for code in [Code::Unavailable, Code::DeadlineExceeded, Code::Aborted] {
+        assert!(is_passing(code), "{code:?}");
+    }
+    for code in [
+        Code::ResourceExhausted,
+        Code::Unknown,
+        Code::Internal,
+        Code::Unauthenticated,
+    ] {
+        assert!(!is_passing(code), "{code:?}");
+    }
+}
+
+#[test]
 fn settings_that_make_no_call_are_refused_by_name() {
     let (_, queue) = Tracer::new(TraceSettings::default(), Arc::new(SystemClock));
     let refused = |settings| {
