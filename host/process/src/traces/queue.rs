@@ -8,8 +8,9 @@ use tokio::sync::Notify;
 use super::span::EndedSpan;
 use crate::metrics::WordCounts;
 
-/// Number of bytes at which a batch takes no further span. Receivers accept 4 MiB unless they are set up otherwise.
-pub const BATCH_BYTES: usize = 1 << 20;
+/// Number of bytes at which a batch takes no further span. Its message is in memory beside it, twice for a moment, so this
+/// is little beside the bound of the queue. Receivers accept 4 MiB unless they are set up otherwise.
+pub const BATCH_BYTES: usize = 256 << 10;
 /// Number of waiting bytes from which sending is worth while, although more spans may follow soon.
 const WORTH_SENDING: usize = 256 << 10;
 

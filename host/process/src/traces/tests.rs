@@ -176,6 +176,20 @@ fn texts_and_attributes_of_a_span_are_bounded() {
 }
 
 #[test]
+fn a_batch_is_small_beside_the_queue() {
+    let (tracer, queue) = tracer(1.0, TraceSettings::default().max_queued);
+    for n in 0..10_000 {
+        let span = of_url(&tracer, &format!("http://shop.test/{n}"));
+        span.note(|notes| {
+            notes.text("text", "x".repeat(1_000));
+        });
+    }
+    let batch = queue.take().unwrap();
+    let n_bytes: usize = batch.spans().iter().map(EndedSpan::n_bytes).sum();
+    assert!((BATCH_BYTES..300 << 10).contains(&n_bytes), "{n_bytes}");
+}
+
+#[test]
 fn spans_wait_within_their_bound_and_the_rest_is_counted() {
     let (tracer, queue) = tracer(1.0, 64 << 10);
     let add = |n: usize| {
