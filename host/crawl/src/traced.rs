@@ -3,7 +3,7 @@
 //! Items are delivered in batches when their page is over. So the pages that are recorded wait here for the sinks that
 //! do not have their items yet, by the key of the last one. Delivery after a restart is not recorded.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::time::Instant;
@@ -27,12 +27,16 @@ pub(super) struct Undelivered {
 #[derive(Default)]
 struct State {
     pages: HashMap<ItemKey, Waiting>,
-    /// Keys of the pages, the oldest first.
-    order: VecDeque<ItemKey>,
+    /// Keys of the pages by their numbers, the oldest first.
+    order: BTreeMap<u64, ItemKey>,
+    /// Number of pages so far.
+    n_pages: u64,
 }
 
 /// Page that waits for sinks.
 struct Waiting {
+    /// Place in the order.
+    number: u64,
     context: TraceContext,
     n_items: usize,
     /// Number of sinks that do not have its items.
@@ -130,18 +134,26 @@ impl Undelivered {
             return;
         };
         let mut state = self.lock();
+        let State {
+            pages,
+            order,
+            n_pages,
+        } = &mut *state;
+        *n_pages += 1;
         let waiting = Waiting {
+            number: *n_pages,
             context,
             n_items: items.len(),
             n_sinks: self.n_sinks,
         };
-        if state.pages.insert(last.key.clone(), waiting).is_none() {
-            state.order.push_back(last.key.clone());
+        order.insert(waiting.number, last.key.clone());
+        if let Some(earlier) = pages.insert(last.key.clone(), waiting) {
+            order.remove(&earlier.number);
         }
-        if state.order.len() > WAITING_MAX
-            && let Some(oldest) = state.order.pop_front()
+        if order.len() > WAITING_MAX
+            && let Some((_, oldest)) = order.pop_first()
         {
-            state.pages.remove(&oldest);
+            pages.remove(&oldest);
         }
     }
 
@@ -157,7 +169,7 @@ impl Undelivered {
             return;
         }
         let mut state = self.lock();
-        let State { pages, order } = &mut *state;
+        let State { pages, order, .. } = &mut *state;
         for item in items {
             if pages.is_empty() {
                 return;
@@ -173,8 +185,8 @@ impl Undelivered {
             });
             waiting.n_sinks = waiting.n_sinks.saturating_sub(1);
             if waiting.n_sinks == 0 {
+                order.remove(&waiting.number);
                 pages.remove(&item.key);
-                order.retain(|key| *key != item.key);
             }
         }
     }
@@ -242,5 +254,6 @@ mod tests {
         assert_eq!(deliver(&lines), ["deliver"; WAITING_MAX]);
         assert_eq!(deliver(&lake), ["deliver"; WAITING_MAX]);
         assert!(deliver(&lake).is_empty(), "both sinks have them");
+        assert!(undelivered.lock().order.is_empty());
     }
 }
