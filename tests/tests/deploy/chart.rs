@@ -269,6 +269,10 @@ fn values_that_contradict_each_other_are_refused() {
             without("workers", json!({"drainTimeoutSeconds": 60})),
             "workers.terminationGracePeriodSeconds has to be longer",
         ),
+        (
+            without("workers", json!({"drainTimeoutSeconds": 37})),
+            "drainTimeoutSeconds and 53 s together",
+        ),
         (without("etcd", json!({"endpoints": []})), "endpoints"),
         (without("data", json!({"url": "/mnt/crawler"})), "url"),
         (without("masers", json!({})), "masers"),

@@ -36,8 +36,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if ne (empty .Values.etcd.user) (empty .Values.etcd.passwordSecret) -}}
 {{- fail "etcd.user and etcd.passwordSecret come together: set both, or none" -}}
 {{- end -}}
-{{- if le (int .Values.workers.terminationGracePeriodSeconds) (add 45 (int .Values.workers.drainTimeoutSeconds) | int) -}}
-{{- fail "workers.terminationGracePeriodSeconds has to be longer than workers.drainTimeoutSeconds and 45 s together" -}}
+{{- if le (int .Values.workers.terminationGracePeriodSeconds) (add 53 (int .Values.workers.drainTimeoutSeconds) | int) -}}
+{{- fail "workers.terminationGracePeriodSeconds has to be longer than workers.drainTimeoutSeconds and 53 s together" -}}
 {{- end -}}
 {{- end -}}
 
