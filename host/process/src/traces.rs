@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio::time::Instant;
 
@@ -57,6 +57,8 @@ pub struct Tracer(Option<Arc<Recorder>>);
 /// Parts that all spans of a process share.
 pub(crate) struct Recorder {
     sample: SampleRatio,
+    /// Cluster or data root that the process belongs to, once it is known.
+    home: OnceLock<String>,
     queue: Arc<SpanQueue>,
     clock: Arc<dyn Clock>,
 }
@@ -67,10 +69,19 @@ impl Tracer {
         let queue = Arc::new(SpanQueue::new(settings.max_queued));
         let recorder = Recorder {
             sample: settings.sample,
+            home: OnceLock::new(),
             queue: queue.clone(),
             clock,
         };
         (Self(Some(Arc::new(recorder))), queue)
+    }
+
+    /// Tells the cluster or the data root that the process belongs to, before the first URL: others have the same numbers
+    /// of resources and runs. It never changes: a further call has no effect.
+    pub fn tell_home(&self, home: &str) {
+        if let Some(recorder) = &self.0 {
+            recorder.home.get_or_init(|| home.to_owned());
+        }
     }
 
     /// Returns true if some traces may be recorded.
@@ -85,7 +96,7 @@ impl Tracer {
 
     /// Begins a span of the trace of a URL, with a beginning in the past if there is one. The URL alone decides
     /// whether it is recorded, so that all attempts, machines and runs agree. The trace is the same in all attempts
-    /// of a run.
+    /// of a run, and another one in other clusters.
     pub fn of_url(
         &self,
         name: &'static str,
@@ -100,7 +111,8 @@ impl Tracer {
         if !recorder.sample.takes(number) {
             return Span::default();
         }
-        let named = Digest::of(format!("{resource}/{run}/{url}").as_bytes());
+        let home = recorder.home.get().map_or("", String::as_str);
+        let named = Digest::of(format!("{home}/{resource}/{run}/{url}").as_bytes());
         let [high, low, _, _] = words(&named);
         let context = TraceContext {
             trace: TraceId::of(high, low),

@@ -113,6 +113,7 @@ pub(super) async fn run(options: AloneOptions, stop: CancellationToken) -> anyho
         memory,
         tracer: traces.tracer.clone(),
     };
+    traces.tracer.tell_home(&shared.data.place().to_string());
     traces.begin(String::new());
     let crawls = config.resources.iter().map(|spec| {
         let span = spans::of_crawl_alone(&spec.name, ShardId::only(id_of(spec)));

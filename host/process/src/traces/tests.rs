@@ -55,6 +55,21 @@ fn urls_alone_decide_which_traces_are_recorded() {
 }
 
 #[test]
+fn clusters_share_no_trace() {
+    let [one, same, other] = ["a", "a", "b"].map(|home| {
+        let (tracer, _queue) = tracer(1.0, 1 << 20);
+        tracer.tell_home(home);
+        tracer.tell_home("later");
+        of_url(&tracer, "http://shop.test/")
+            .context()
+            .unwrap()
+            .trace
+    });
+    assert_eq!(one, same);
+    assert_ne!(one, other);
+}
+
+#[test]
 fn a_call_goes_on_with_the_trace_of_its_caller() {
     let (none, all) = (tracer(0.0, 1 << 20).0, tracer(1.0, 1 << 20).0);
     let header = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";

@@ -365,7 +365,9 @@ impl Base {
         };
         let (drain, agent) = worker.map(|worker| (worker.drain, worker.agent)).unzip();
         let (election, work) = (scopes.election.clone(), scopes.work.clone());
-        let begin = move |cluster, registrations: &[Registration]| {
+        let (ended, tracer) = (scopes.election.clone(), scopes.tracer());
+        let begin = move |cluster: String, registrations: &[Registration]| {
+            tracer.tell_home(&cluster);
             let held = |r: &Registration| (r.role().to_string(), r.registered());
             // Nodes register anew under the same registration.
             leases.get_or_init(|| registrations.iter().map(held).collect());
@@ -382,7 +384,6 @@ impl Base {
             has_joined.cancel();
         };
         scopes.traces.begin(ids(&self.identities));
-        let ended = scopes.election.clone();
         let end = async move { drop(ended.stop(STOP_GRACE).await) };
         Process {
             grpc,
