@@ -115,7 +115,7 @@ fn note_report(notes: &mut Notes, report: &CallReport) {
             notes.fail("the rule returned an error");
         }
         Err(CallFailure::Killed(kill)) => {
-            notes.text("error.type", &kill.kill).fail(&kill.message);
+            notes.text("error.type", kill.kill).fail(&kill.message);
         }
     }
 }
