@@ -102,7 +102,7 @@ const EXCUSES: [(&str, &str, &str); 46] = [
     ),
     (
         MANY_MACHINES,
-        "$ curl -o cpu.pb 'http://127.0.0.1:9981/debug/pprof/profile?seconds=10'",
+        "$ crawler profile 127.0.0.1:9981 --seconds 10 -o cpu.svg",
         "it needs a process with --pprof; tests/system/profile.rs takes such profiles",
     ),
     (
