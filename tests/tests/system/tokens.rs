@@ -252,6 +252,7 @@ fn a_token_of_a_namespace_is_for_its_names_only() {
         "ListResources",
         "ListPlugins",
         "ListNodes",
+        "ReadNodeEvents",
         "WatchNodes",
         "WatchResources",
         "GetCaller",

@@ -87,7 +87,9 @@ impl Control {
         let [master, worker] = &present;
         for key in [&keys.told_node(id), master, worker] {
             if self.parts.catalog.store().get(key).await?.is_some() {
-                return self.events_below((keys.node_events_of(id), None), query).await;
+                return self
+                    .events_below((keys.node_events_of(id), None), query)
+                    .await;
             }
         }
         Err(ControlError::NoNode { id: id.to_string() })
