@@ -25,9 +25,9 @@ const MAX_PROBLEM: usize = 16 << 10;
     after_help = "Only processes of this machine are asked, and only those that were started with --pprof. A profile changes nothing of what they do.\n\nExamples:\n  crawler up --pprof :9981\n  crawler profile 127.0.0.1:9981\n  crawler profile 127.0.0.1:9981 --seconds 10 -o cpu.pb"
 )]
 pub(super) struct ProfileArgs {
-    /// Where the process serves profiles: HOST:PORT, from its --pprof
+    /// Address at which the process serves profiles: HOST:PORT, from its --pprof
     address: SocketAddr,
-    /// How long the profile is taken
+    /// Length of the profile in seconds
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
     seconds: u64,
     /// File to write, and replace if it is there: a picture if it ends in .svg, and for `go tool pprof` if it ends in .pb
