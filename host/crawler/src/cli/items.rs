@@ -38,7 +38,7 @@ pub(super) struct ItemsArgs {
     /// Go on as items come, until the run is over; a master that restarts is waited for
     #[arg(long)]
     follow: bool,
-    /// How long a master that went away is waited for
+    /// Time for which a master that went away is waited for
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, requires = "follow")]
     patience: Duration,
     /// Read this run [default: the present one]

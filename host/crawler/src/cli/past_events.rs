@@ -27,7 +27,7 @@ pub(super) struct ReadingArgs {
     /// Only events from then on: 2026-11-24, 2026-11-24T10:00:00Z, or how long ago it was, like 2h
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<UnixMillis>,
-    /// How long a master that went away is waited for
+    /// Time for which a master that went away is waited for
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, requires = "follow")]
     patience: Duration,
     #[command(flatten)]
