@@ -7,15 +7,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use sha2::{Digest as _, Sha256};
-
 use crawler_model::crawl::ItemRecord;
-use crawler_sink::fields;
+use crawler_sink::template::{Piece, Placeholder, Syntax, encoded, filled, max_bytes};
 
-/// Largest number of bytes of a name in a path. A longer one is cut, and ends with a digest of all of it.
-const NAME_MAX: usize = 96;
-/// Number of hexadecimal digits of such a digest.
-const DIGEST_DIGITS: usize = 16;
 /// Largest number of bytes between two slashes: the bound of most file systems.
 const SEGMENT_MAX: usize = 255;
 /// Largest number of bytes of a whole path. Names of objects have 1024 bytes at most, with a prefix and the name of the
@@ -24,21 +18,23 @@ const PATH_MAX: usize = 600;
 /// Name of a folder for items that have no value, as readers of partitions know it.
 const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
+/// Syntax between two slashes.
+const SYNTAX: Syntax = Syntax {
+    placeholders: &[
+        Placeholder::Resource,
+        Placeholder::Kind,
+        Placeholder::Date,
+        Placeholder::Run,
+    ],
+    plain: &['-', '_', '.', '='],
+    plain_words: "-, _, ., = and /",
+};
+
 /// Template of the folders of files, such as `{resource}/{kind}/dt={date}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
     text: String,
     segments: Vec<Vec<Piece>>,
-}
-
-/// Piece of a template.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
-    Text(String),
-    Resource,
-    Kind,
-    Date,
-    Run,
 }
 
 /// Fault of a template.
@@ -52,16 +48,8 @@ pub struct PartitionError {
 impl Partition {
     /// Returns the folder of an item, as a path below the folder of the sink.
     pub(crate) fn folder(&self, resource: &str, record: &ItemRecord) -> String {
-        let segments = self.segments.iter().map(|segment| {
-            let pieces = segment.iter().map(|piece| match piece {
-                Piece::Text(text) => text.clone(),
-                Piece::Resource => encoded(resource),
-                Piece::Kind => encoded(&record.schema),
-                Piece::Date => fields::time(record.fetched_at)[..10].to_owned(),
-                Piece::Run => record.run.to_string(),
-            });
-            pieces.collect::<String>()
-        });
+        let segments = self.segments.iter();
+        let segments = segments.map(|pieces| filled(pieces, resource, record, name_in_path));
         segments.collect::<Vec<String>>().join("/")
     }
 }
@@ -111,28 +99,7 @@ fn segment(text: &str) -> Result<Vec<Piece>, String> {
             "{text:?} begins with a character with which readers skip files"
         ));
     }
-    let mut pieces = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (piece, behind) = match rest.strip_prefix('{') {
-            Some(inner) => {
-                let closed = inner.split_once('}');
-                let (name, behind) = closed.ok_or("a brace is not closed")?;
-                (named(name)?, behind)
-            }
-            None => {
-                let (plain, behind) = rest.split_at(rest.find('{').unwrap_or(rest.len()));
-                if let Some(c) = plain.chars().find(|c| !is_plain(*c)) {
-                    return Err(format!(
-                        "it has the character {c:?}; there are letters, digits, -, _, ., = and /"
-                    ));
-                }
-                (Piece::Text(plain.to_owned()), behind)
-            }
-        };
-        pieces.push(piece);
-        rest = behind;
-    }
+    let pieces = SYNTAX.parse(text)?;
     if max_bytes(&pieces) > SEGMENT_MAX {
         return Err(format!(
             "a name like {text:?} may have more than {SEGMENT_MAX} bytes"
@@ -141,65 +108,22 @@ fn segment(text: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-fn named(name: &str) -> Result<Piece, String> {
-    match name {
-        "resource" => Ok(Piece::Resource),
-        "kind" => Ok(Piece::Kind),
-        "date" => Ok(Piece::Date),
-        "run" => Ok(Piece::Run),
-        _ => Err(format!(
-            "{{{name}}} stands for nothing; there are {{resource}}, {{kind}}, {{date}} and {{run}}"
-        )),
-    }
-}
-
-fn is_plain(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '=')
-}
-
-/// Returns the largest number of bytes that these pieces give.
-fn max_bytes(pieces: &[Piece]) -> usize {
-    let lengths = pieces.iter().map(|piece| match piece {
-        Piece::Text(text) => text.len(),
-        Piece::Resource | Piece::Kind => NAME_MAX,
-        Piece::Date => "9999-12-31".len(),
-        Piece::Run => u64::MAX.to_string().len(),
-    });
-    lengths.sum()
-}
-
 /// Returns a name as a part of a path.
-fn encoded(name: &str) -> String {
+fn name_in_path(name: &str) -> String {
     if name.is_empty() {
         return NO_VALUE.to_owned();
     }
-    let mut path = String::new();
-    // Length of the beginning that stays if the name is too long; it ends with a whole character of the path.
-    let mut n_kept = 0;
-    for (place, byte) in name.bytes().enumerate() {
-        if path.len() <= NAME_MAX - 1 - DIGEST_DIGITS {
-            n_kept = path.len();
-        }
+    encoded(name, |place, byte| {
         let is_inner = place > 0 && matches!(byte, b'-' | b'_' | b'.');
-        match byte.is_ascii_alphanumeric() || is_inner {
-            true => path.push(char::from(byte)),
-            false => path.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    if path.len() > NAME_MAX {
-        let digest = hex::encode(Sha256::digest(name.as_bytes()));
-        path.truncate(n_kept);
-        // No other name has this character.
-        path.push('~');
-        path.push_str(&digest[..DIGEST_DIGITS]);
-    }
-    path
+        byte.is_ascii_alphanumeric() || is_inner
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tests::record;
+    use crawler_sink::template::NAME_MAX;
 
     fn folder(template: &str, resource: &str, kind: &str) -> String {
         let partition: Partition = template.parse().unwrap();

@@ -30,6 +30,7 @@ pub mod parts;
 pub mod selection;
 pub mod shared;
 pub mod stream;
+pub mod template;
 
 /// Destination of one shard's items. One task writes to it.
 #[async_trait]

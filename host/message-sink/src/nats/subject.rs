@@ -7,15 +7,17 @@ use std::fmt;
 use std::str::FromStr;
 
 use crawler_model::crawl::ItemRecord;
+use crawler_sink::template::{Piece, Placeholder, Syntax, encoded, filled, max_bytes};
 
-use crate::digest;
-
-/// Largest number of bytes of a name in a subject. A longer one is cut, and ends with a digest of all of it.
-const NAME_MAX: usize = 96;
-/// Number of hexadecimal digits of such a digest.
-const DIGEST_DIGITS: usize = 16;
 /// Largest number of bytes of a subject. Servers take 4 KiB with all that stands in its line.
 const SUBJECT_MAX: usize = 1_000;
+
+/// Syntax between two dots.
+const SYNTAX: Syntax = Syntax {
+    placeholders: &[Placeholder::Resource, Placeholder::Kind, Placeholder::Run],
+    plain: &['-', '_'],
+    plain_words: "-, _ and .",
+};
 
 /// Template of subjects, such as `crawler.{resource}.{kind}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,15 +25,6 @@ pub struct SubjectTemplate {
     text: String,
     /// Pieces of each token.
     tokens: Vec<Vec<Piece>>,
-}
-
-/// Piece of a template.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
-    Text(String),
-    Resource,
-    Kind,
-    Run,
 }
 
 /// Fault of a template.
@@ -45,15 +38,8 @@ pub struct SubjectError {
 impl SubjectTemplate {
     /// Returns the subject of an item.
     pub(crate) fn subject(&self, resource: &str, record: &ItemRecord) -> String {
-        let tokens = self.tokens.iter().map(|token| {
-            let pieces = token.iter().map(|piece| match piece {
-                Piece::Text(text) => text.clone(),
-                Piece::Resource => encoded(resource),
-                Piece::Kind => encoded(&record.schema),
-                Piece::Run => record.run.to_string(),
-            });
-            pieces.collect::<String>()
-        });
+        let tokens = self.tokens.iter();
+        let tokens = tokens.map(|pieces| filled(pieces, resource, record, name_in_token));
         tokens.collect::<Vec<String>>().join(".")
     }
 
@@ -104,80 +90,18 @@ fn token(text: &str) -> Result<Vec<Piece>, String> {
     if text.is_empty() {
         return Err("a name between dots is empty".to_owned());
     }
-    let mut pieces = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (piece, behind) = match rest.strip_prefix('{') {
-            Some(inner) => {
-                let closed = inner.split_once('}');
-                let (name, behind) = closed.ok_or("a brace is not closed")?;
-                (named(name)?, behind)
-            }
-            None => {
-                let (plain, behind) = rest.split_at(rest.find('{').unwrap_or(rest.len()));
-                if let Some(c) = plain.chars().find(|c| !is_plain(*c)) {
-                    return Err(format!(
-                        "it has the character {c:?}; there are letters, digits, -, _ and ."
-                    ));
-                }
-                (Piece::Text(plain.to_owned()), behind)
-            }
-        };
-        pieces.push(piece);
-        rest = behind;
-    }
-    Ok(pieces)
-}
-
-fn named(name: &str) -> Result<Piece, String> {
-    match name {
-        "resource" => Ok(Piece::Resource),
-        "kind" => Ok(Piece::Kind),
-        "run" => Ok(Piece::Run),
-        _ => Err(format!(
-            "{{{name}}} stands for nothing; there are {{resource}}, {{kind}} and {{run}}"
-        )),
-    }
-}
-
-fn is_plain(c: char) -> bool {
-    c.is_ascii_alphanumeric() || matches!(c, '-' | '_')
-}
-
-/// Returns the largest number of bytes that these pieces give.
-fn max_bytes(pieces: &[Piece]) -> usize {
-    let lengths = pieces.iter().map(|piece| match piece {
-        Piece::Text(text) => text.len(),
-        Piece::Resource | Piece::Kind => NAME_MAX,
-        Piece::Run => u64::MAX.to_string().len(),
-    });
-    lengths.sum()
+    SYNTAX.parse(text)
 }
 
 /// Returns a name as a part of a token.
-fn encoded(name: &str) -> String {
+fn name_in_token(name: &str) -> String {
     if name.is_empty() {
         // A token has to have a character, and no other name gives this one.
         return "~".to_owned();
     }
-    let mut token = String::new();
-    // Length of the beginning that stays if the name is too long; it ends with a whole character of the token.
-    let mut n_kept = 0;
-    for byte in name.bytes() {
-        if token.len() <= NAME_MAX - 1 - DIGEST_DIGITS {
-            n_kept = token.len();
-        }
-        match is_plain(char::from(byte)) {
-            true => token.push(char::from(byte)),
-            false => token.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    if token.len() > NAME_MAX {
-        token.truncate(n_kept);
-        token.push('~');
-        token.push_str(&digest([name])[..DIGEST_DIGITS]);
-    }
-    token
+    encoded(name, |_, byte| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
+    })
 }
 
 #[cfg(test)]
@@ -215,11 +139,6 @@ mod tests {
         ] {
             assert_eq!(subject("{resource}", name, "book"), token, "{name:?}");
         }
-        let long = "x".repeat(NAME_MAX);
-        assert_eq!(encoded(&long), long);
-        let [one, other] = ["y", "z"].map(|end| encoded(&format!("{}{end}", "é".repeat(90))));
-        assert!(one.len() <= NAME_MAX && other.len() <= NAME_MAX);
-        assert_ne!(one, other);
     }
 
     #[test]
