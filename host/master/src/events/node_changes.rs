@@ -98,6 +98,7 @@ fn present(
                 drained: false,
                 leads: None,
                 folded: back.map_or(0, |told| told.folded),
+                n_writes: told.map_or(0, |told| told.n_writes),
                 gone_at: None,
             }
         }

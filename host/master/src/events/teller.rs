@@ -170,7 +170,7 @@ impl Nodes<'_> {
             Some(node) => drop(self.registered.insert(key, node)),
             None => drop(self.registered.remove(&key)),
         }
-        self.tell_node(&id, None).await
+        self.tell_node(&id, None).await.map(drop)
     }
 
     /// Looks at everything. Returns false if the look was cut off, because it had made many writes. What was told is not told
@@ -189,8 +189,9 @@ impl Nodes<'_> {
             let present: BTreeSet<ShardId> = observed.shards_on(id).collect();
             let is_draining = observed.workers.get(id).is_some_and(|node| node.draining);
             let shards = self.shard_counts.seen(id, is_draining, &present, now);
-            self.tell_node(id, Some(shards)).await?;
-            self.shard_counts.told(id, present, shards, now);
+            if self.tell_node(id, Some(shards)).await? {
+                self.shard_counts.told(id, present, shards, now);
+            }
         }
         self.shard_counts.all_seen();
         let is_done = self.tell_folded(&observed).await?;
@@ -198,18 +199,18 @@ impl Nodes<'_> {
         Ok(is_done)
     }
 
-    /// Tells what has changed of a node.
+    /// Tells what has changed of a node. Returns false if the next look is to try again.
     async fn tell_node(
         &mut self,
         id: &NodeId,
         shards: Option<SeenShards>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         for _try in 0..MAX_TRIES {
             if self.unreadable.contains(id) {
-                return Ok(());
+                return Ok(true);
             }
             let Some(node) = self.registration(id) else {
-                return Ok(());
+                return Ok(true);
             };
             let Teller {
                 leadership,
@@ -225,17 +226,17 @@ impl Nodes<'_> {
             };
             let told = self.told.get(id);
             let Some((state, events)) = changes(told.map(|told| &told.value), seen) else {
-                return Ok(());
+                return Ok(true);
             };
             let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
             let kinds = kinds.join(", ");
             let txn = told_of_node(Txn::new(), self.keys(), clock, id, events);
             if self.write(id, txn, state).await? {
                 tracing::debug!(node = %id, kinds, "events of a node are told");
-                return Ok(());
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Returns the registration of a node; `None` inside if there is none. Returns `None` if a record does not decode.
@@ -343,8 +344,8 @@ impl Nodes<'_> {
         Ok(())
     }
 
-    /// Writes a state with its events. Returns false if that was not carried out, or if it is not known whether it was; the
-    /// present state is read then.
+    /// Writes a state with its events. If the answer is lost, the record tells whether that was carried out. Returns false if
+    /// it was not; the present state is read then.
     async fn write(&mut self, id: &NodeId, txn: Txn, state: ToldNode) -> Result<bool, StoreError> {
         let Teller {
             catalog,
@@ -356,6 +357,10 @@ impl Nodes<'_> {
         let guard = match before {
             Some(told) => Guard::RevisionIs(key.clone(), told.revision),
             None => Guard::Absent(key.clone()),
+        };
+        let state = ToldNode {
+            n_writes: state.n_writes + 1,
+            ..state
         };
         let txn = txn.guard(guard).put(key.clone(), encode(&state));
         self.n_writes += 1;
@@ -372,7 +377,11 @@ impl Nodes<'_> {
             }
             Outcome::Lost(_) | Outcome::Unknown => {
                 match catalog.read::<ToldNode>(&key).await {
-                    Ok(Some(told)) => drop(self.told.insert(id.clone(), told)),
+                    Ok(Some(told)) => {
+                        let is_own = told.value == state;
+                        self.told.insert(id.clone(), told);
+                        return Ok(is_own);
+                    }
                     Ok(None) => drop(self.told.remove(id)),
                     Err(StoreError::Record { .. }) => {
                         self.told.remove(id);

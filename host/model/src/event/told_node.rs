@@ -29,6 +29,9 @@ pub struct ToldNode {
     /// Number of the last [folded event](super::FoldedEvent) of the process that was told.
     #[serde(default, skip_serializing_if = "super::is_zero")]
     pub folded: u64,
+    /// Number of writes of this record, by which a leader knows one of its own whose answer was lost.
+    #[serde(default, skip_serializing_if = "super::is_zero")]
+    pub n_writes: u64,
     /// Time at which the node was found gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gone_at: Option<UnixMillis>,

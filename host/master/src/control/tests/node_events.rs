@@ -115,13 +115,18 @@ async fn shards_that_come_within_a_minute_are_one_event() {
     let (bench, scope) = followed().await;
     telling(&bench, async {
         until(&bench, "worker-2 joined").await;
-        // The first minute begins with the first look.
+        // The first minute begins with the first look. The answer to one of the events is lost.
+        let events = bench.catalog().keys().node_events();
+        bench.store.lose_answer_below(events);
         for n in 0..6 {
             bench.add(&format!("a{n}")).await.unwrap();
         }
         until(&bench, "worker-2 shards").await;
+        until(&bench, "worker-1 shards").await;
+        tokio::time::sleep(TWO_LOOKS).await;
     })
     .await;
+    assert!(!bench.store.is_to_lose_an_answer());
     let events = history(&bench).await;
     let shards = events
         .iter()
