@@ -186,7 +186,8 @@ impl SpanSender {
         }
     }
 
-    /// Sends all that waits. A call in hand is never cut off, since the receiver may have its spans already. Returns
+    /// Sends what waits, and before a stop only full batches after the first: spans that end meanwhile wait for the next
+    /// time. A call in hand is never cut off, since the receiver may have its spans already. Returns
     /// false if a call that began after the stop has failed: nothing follows it.
     async fn send(&mut self, resource: &Resource, stop: &CancellationToken) -> bool {
         loop {
@@ -199,6 +200,7 @@ impl SpanSender {
             };
             *n_calls += 1;
             let is_given_up = *n_calls >= MAX_ATTEMPTS;
+            let is_full = batch.is_full();
             let message = message(resource, batch.spans());
             let failure = match self.export(message).await {
                 Ok(refused) => {
@@ -208,7 +210,10 @@ impl SpanSender {
                         self.log.failed(&self.endpoint, &why);
                     }
                     self.tell_no_room();
-                    continue;
+                    match is_full || is_last {
+                        true => continue,
+                        false => return true,
+                    }
                 }
                 Err(failure) => failure,
             };

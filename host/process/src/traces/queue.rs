@@ -43,6 +43,13 @@ pub struct SpanBatch {
     n_bytes: usize,
 }
 
+impl SpanBatch {
+    /// Returns true if the batch has all that goes into one, so that more may wait.
+    pub fn is_full(&self) -> bool {
+        self.n_bytes >= BATCH_BYTES
+    }
+}
+
 impl SpanQueue {
     pub(super) fn new(max_bytes: usize) -> Self {
         Self {

@@ -126,6 +126,21 @@ async fn many_spans_do_not_wait_for_the_interval() {
 }
 
 #[tokio::test]
+async fn spans_that_end_while_others_are_sent_wait_for_the_interval() {
+    let receiver = Receiver::start();
+    let sending = Sending::to(receiver.endpoint(), DEFAULT_TIMEOUT);
+    sending.fill();
+    until("it is called", || receiver.n_calls() > 0).await;
+    // So many calls could be made meanwhile.
+    for _ in 0..100 {
+        sending.add("http://shop.test/late");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(receiver.n_calls() < 10, "{} calls", receiver.n_calls());
+    assert_eq!(sending.stop().await.1, counts(2_100, 0));
+}
+
+#[tokio::test]
 async fn refused_spans_are_counted_and_not_sent_again() {
     let receiver = Receiver::start();
     receiver.set_manner(Manner::RefusesOne);
