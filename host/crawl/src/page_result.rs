@@ -263,7 +263,8 @@ async fn answered(
         }
     };
     if page.status == 304
-        && let Some(known) = unchanged::condition(claim, &config.settings, shared.parsed_by(config))
+        && let Some(known) =
+            unchanged::condition(claim, &config.settings, || shared.parsed_by(config))
         && page.redirects.is_empty()
     {
         let ended = Ended::Done(Done::NotModified);

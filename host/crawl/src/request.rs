@@ -18,7 +18,7 @@ pub(super) fn fetch_request(
     FetchRequest {
         names_port: shared.bounds(settings).names_port(&request.url),
         cookies: shared.cookies(settings),
-        validators: unchanged::condition(claim, settings, shared.parsed_by(config)).cloned(),
+        validators: unchanged::condition(claim, settings, || shared.parsed_by(config)).cloned(),
         account: shared.parts.crawl_memory.account().clone(),
         requester: shared.requester,
         slot: Some(slot.fetch_slot()),

@@ -24,7 +24,7 @@ pub(super) fn not_due(
     now: UnixMillis,
 ) -> Option<PageResult> {
     let intervals = Intervals::of(settings)?;
-    let known = unchanged::known(claim, settings, parsed_by())?;
+    let known = unchanged::known(claim, settings, parsed_by)?;
     let visit = known.visit?;
     (!visit.is_due(now, intervals)).then(|| PageResult {
         validators: Some(known.clone()),

@@ -242,6 +242,8 @@ mod tests {
             let stored = async { undelivered.wait(&[record(n)]) };
             page.around(pin!(stored)).await;
         }
+        let is_waiting = |n| undelivered.lock().pages.contains_key(&record(n).key);
+        assert!(!is_waiting(0) && is_waiting(1) && is_waiting(WAITING_MAX));
         // A page that is not recorded does not wait.
         undelivered.wait(&[record(WAITING_MAX + 1)]);
         ended(&queue);

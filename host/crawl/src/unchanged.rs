@@ -19,7 +19,7 @@ use crawler_model::resource::{CrawlSettings, Unchanged};
 pub(super) fn condition<'a>(
     claim: &'a Claim,
     settings: &CrawlSettings,
-    parsed_by: Option<ParsedBy>,
+    parsed_by: impl FnOnce() -> Option<ParsedBy>,
 ) -> Option<&'a Validators> {
     let known = known(claim, settings, parsed_by)?;
     let mut names = claim.request.headers.iter().map(|(name, _)| name);
@@ -33,7 +33,7 @@ pub(super) fn condition<'a>(
 
 /// Returns true if a page that came in full is the one that the last run saw.
 pub(super) fn is_as_known(claim: &Claim, settings: &CrawlSettings, page: &Validators) -> bool {
-    let known = known(claim, settings, page.parsed_by).and_then(|known| known.content);
+    let known = known(claim, settings, || page.parsed_by).and_then(|known| known.content);
     known.is_some() && known == page.content
 }
 
@@ -42,13 +42,13 @@ pub(super) fn is_as_known(claim: &Claim, settings: &CrawlSettings, page: &Valida
 pub(super) fn known<'a>(
     claim: &'a Claim,
     settings: &CrawlSettings,
-    parsed_by: Option<ParsedBy>,
+    parsed_by: impl FnOnce() -> Option<ParsedBy>,
 ) -> Option<&'a Validators> {
     let request = &claim.request;
     let may_be_skipped =
         settings.unchanged() == Unchanged::Skip && request.method == "GET" && !request.reload;
     let known = claim.validators.as_deref().filter(|_| may_be_skipped)?;
-    (known.parsed_by.is_some() && known.parsed_by == parsed_by).then_some(known)
+    (known.parsed_by.is_some() && known.parsed_by == parsed_by()).then_some(known)
 }
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
             ..CrawlSettings::default()
         };
         change(&mut claim, &mut settings);
-        let found = condition(&claim, &settings, Some(PARSED_BY)).is_some();
+        let found = condition(&claim, &settings, || Some(PARSED_BY)).is_some();
         let nothing = Validators {
             parsed_by: Some(PARSED_BY),
             ..Validators::default()
