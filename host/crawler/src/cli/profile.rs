@@ -70,6 +70,9 @@ pub(super) async fn run(args: ProfileArgs) -> anyhow::Result<()> {
         seconds,
         output,
     } = args;
+    let cannot_write = || format!("cannot write {}", output.path.display());
+    // A profile of minutes is not taken in vain.
+    drop(whole_file::create(&output.path).with_context(cannot_write)?);
     // A client is not made without a provider of TLS. An error means that there is one already.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let http = reqwest::Client::builder()
@@ -103,7 +106,6 @@ pub(super) async fn run(args: ProfileArgs) -> anyhow::Result<()> {
         return Err(Failure::new(what, problem.hint).into());
     }
     let profile = whole(answer, MAX_BYTES).await?;
-    let cannot_write = || format!("cannot write {}", output.path.display());
     let mut file = whole_file::create(&output.path).with_context(cannot_write)?;
     file.write_all(&profile).with_context(cannot_write)?;
     file.persist(&output.path).with_context(cannot_write)?;
