@@ -30,6 +30,7 @@ mod node_changes;
 mod ring;
 mod shard_counts;
 mod teller;
+mod told_nodes;
 
 pub(super) use keeper::keep;
 pub(super) use teller::{Teller, tell};

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::node_changes::{SeenNode, SeenShards, changes};
 use super::shard_counts::ShardCounts;
+use super::told_nodes::{ToldNodes, id_of};
 use super::told_of_node;
 use crate::observed::Observed;
 use crate::replica::Replica;
@@ -24,10 +25,10 @@ use crawler_model::status::WorkerStatus;
 use crawler_process::clock::Clock;
 use crawler_process::retry::Backoff;
 use crawler_process::telemetry;
-use crawler_store::catalog::{Catalog, Versioned, decode, encode};
+use crawler_store::catalog::{Catalog, decode};
 use crawler_store::election::Leadership;
 use crawler_store::keys::Keys;
-use crawler_store::{Guard, Outcome, StoreError, Txn, WatchEvent};
+use crawler_store::{StoreError, Txn, WatchEvent};
 
 /// Time between two looks at what workers show, and at what watches do not tell.
 const LOOK_INTERVAL: Duration = Duration::from_secs(15);
@@ -35,8 +36,6 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(15);
 const MAX_WRITES: usize = 256;
 /// Time from a look that was cut off to the next one, which goes on from there.
 const CUT_OFF_PAUSE: Duration = Duration::from_millis(100);
-/// Time for which events of a node that is gone are kept.
-const GONE_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// Number of times that a change is told anew after another write came first, before the next look does so.
 const MAX_TRIES: usize = 3;
 /// Largest number of folded events of one transaction.
@@ -75,15 +74,10 @@ pub(crate) async fn tell(teller: Teller<'_>) {
 /// Nodes that are known, and what was told of them.
 struct Nodes<'a> {
     teller: Teller<'a>,
-    told: BTreeMap<NodeId, Versioned<ToldNode>>,
-    /// Nodes of which this version cannot read what was told, such as what a later version has written. Nothing is told of
-    /// them.
-    unreadable: BTreeSet<NodeId>,
+    told: ToldNodes<'a>,
     /// Registrations by their keys. `None` if the record does not decode: nothing is told of such a node.
     registered: BTreeMap<String, Option<Node>>,
     shard_counts: &'a mut ShardCounts,
-    /// Number of writes of the present look.
-    n_writes: usize,
 }
 
 impl Teller<'_> {
@@ -102,13 +96,10 @@ impl Teller<'_> {
         });
         let mut nodes = Nodes {
             teller: self,
-            told: BTreeMap::new(),
-            unreadable: BTreeSet::new(),
+            told: ToldNodes::read(self.catalog, self.leadership).await?,
             registered: registered.collect(),
             shard_counts,
-            n_writes: 0,
         };
-        nodes.read_told().await?;
         let mut watch = store.watch(&prefix, listing.revision).await?;
         let mut next_look = Instant::now();
         loop {
@@ -141,26 +132,6 @@ impl Teller<'_> {
 }
 
 impl Nodes<'_> {
-    /// Reads what was told of all nodes.
-    async fn read_told(&mut self) -> Result<(), StoreError> {
-        let catalog = self.teller.catalog;
-        let prefix = catalog.keys().told_nodes();
-        let scan = catalog.scan::<ToldNode>(&prefix).await?;
-        for error in &scan.broken {
-            if let StoreError::Record { key, .. } = error {
-                self.unreadable.extend(id_of(key));
-            }
-            let error = telemetry::chain(error);
-            tracing::error!(error, "what was told of a node does not decode");
-        }
-        let told = scan.records.into_iter().filter_map(|(key, told)| {
-            let id = key.strip_prefix(&prefix)?.parse().ok()?;
-            Some((id, told))
-        });
-        self.told = told.collect();
-        Ok(())
-    }
-
     /// Takes note of a registration, or of its end.
     async fn take(&mut self, key: String, node: Option<Option<Node>>) -> Result<(), StoreError> {
         let Some(id) = id_of(&key) else {
@@ -178,12 +149,12 @@ impl Nodes<'_> {
     async fn look(&mut self) -> Result<bool, StoreError> {
         let observed = self.teller.replica.clone().after(None).await;
         let now = Instant::now();
-        self.n_writes = 0;
+        self.told.n_writes = 0;
         let registered = self.registered.keys().filter_map(|key| id_of(key));
-        let ids: BTreeSet<NodeId> = self.told.keys().cloned().chain(registered).collect();
+        let ids: BTreeSet<NodeId> = self.told.ids().cloned().chain(registered).collect();
         self.shard_counts.keep_only(&ids);
         for id in &ids {
-            if self.n_writes >= MAX_WRITES {
+            if self.told.n_writes >= MAX_WRITES {
                 return Ok(false);
             }
             let present: BTreeSet<ShardId> = observed.shards_on(id).collect();
@@ -195,7 +166,9 @@ impl Nodes<'_> {
         }
         self.shard_counts.all_seen();
         let is_done = self.tell_folded(&observed).await?;
-        self.forget_gone().await?;
+        self.told
+            .forget_gone(self.teller.clock.unix_millis())
+            .await?;
         Ok(is_done)
     }
 
@@ -206,7 +179,7 @@ impl Nodes<'_> {
         shards: Option<SeenShards>,
     ) -> Result<bool, StoreError> {
         for _try in 0..MAX_TRIES {
-            if self.unreadable.contains(id) {
+            if self.told.is_unreadable(id) {
                 return Ok(true);
             }
             let Some(node) = self.registration(id) else {
@@ -224,14 +197,13 @@ impl Nodes<'_> {
                 shards: shards.filter(|_| node.is_some_and(|node| node.role == Role::Worker)),
                 now: clock.unix_millis(),
             };
-            let told = self.told.get(id);
-            let Some((state, events)) = changes(told.map(|told| &told.value), seen) else {
+            let Some((state, events)) = changes(self.told.get(id), seen) else {
                 return Ok(true);
             };
             let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
             let kinds = kinds.join(", ");
             let txn = told_of_node(Txn::new(), self.keys(), clock, id, events);
-            if self.write(id, txn, state).await? {
+            if self.told.write(id, txn, state).await? {
                 tracing::debug!(node = %id, kinds, "events of a node are told");
                 return Ok(true);
             }
@@ -263,7 +235,7 @@ impl Nodes<'_> {
             let Some(id) = id.and_then(|id| id.parse::<NodeId>().ok()) else {
                 continue;
             };
-            if self.n_writes >= MAX_WRITES {
+            if self.told.n_writes >= MAX_WRITES {
                 return Ok(false);
             }
             let n_rounds = MAX_FOLDED_AT_ONCE / MAX_FOLDED;
@@ -286,7 +258,6 @@ impl Nodes<'_> {
         let Some(told) = self.told.get(worker) else {
             return Ok(false);
         };
-        let told = &told.value;
         if told.gone_at.is_some() || told.incarnation != status.incarnation {
             return Ok(false);
         }
@@ -314,93 +285,10 @@ impl Nodes<'_> {
             .fold(Txn::new(), |txn, (id, events)| {
                 super::told(txn, keys, clock, id, events)
             });
-        self.write(worker, txn, state).await
-    }
-
-    /// Removes what was told of nodes that have been gone for long. Their events go after that.
-    async fn forget_gone(&mut self) -> Result<(), StoreError> {
-        let Teller {
-            catalog,
-            leadership,
-            clock,
-            ..
-        } = self.teller;
-        let kept = u64::try_from(GONE_KEPT.as_millis()).unwrap_or(u64::MAX);
-        let now = clock.unix_millis();
-        let gone = self.told.iter().filter(|(_, told)| {
-            let gone_at = told.value.gone_at;
-            gone_at.is_some_and(|gone_at| gone_at.saturating_add(kept) <= now)
-        });
-        let gone: Vec<_> = gone.map(|(id, told)| (id.clone(), told.revision)).collect();
-        for (id, revision) in gone {
-            let key = catalog.keys().told_node(&id);
-            let guard = Guard::RevisionIs(key.clone(), revision);
-            let txn = Txn::new().guard(guard).delete(key);
-            match leadership.commit(&**catalog.store(), txn).await? {
-                Outcome::Done(_) => drop(self.told.remove(&id)),
-                Outcome::Lost(_) | Outcome::Unknown => self.read_told().await?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes a state with its events. If the answer is lost, the record tells whether that was carried out. Returns false if
-    /// it was not; the present state is read then.
-    async fn write(&mut self, id: &NodeId, txn: Txn, state: ToldNode) -> Result<bool, StoreError> {
-        let Teller {
-            catalog,
-            leadership,
-            ..
-        } = self.teller;
-        let key = catalog.keys().told_node(id);
-        let before = self.told.get(id);
-        let guard = match before {
-            Some(told) => Guard::RevisionIs(key.clone(), told.revision),
-            None => Guard::Absent(key.clone()),
-        };
-        let state = ToldNode {
-            n_writes: state.n_writes + 1,
-            ..state
-        };
-        let txn = txn.guard(guard).put(key.clone(), encode(&state));
-        self.n_writes += 1;
-        match leadership.commit(&**catalog.store(), txn).await? {
-            Outcome::Done(revision) => {
-                let created = before.map_or(revision, |told| told.created);
-                let told = Versioned {
-                    value: state,
-                    revision,
-                    created,
-                };
-                self.told.insert(id.clone(), told);
-                Ok(true)
-            }
-            Outcome::Lost(_) | Outcome::Unknown => {
-                match catalog.read::<ToldNode>(&key).await {
-                    Ok(Some(told)) => {
-                        let is_own = told.value == state;
-                        self.told.insert(id.clone(), told);
-                        return Ok(is_own);
-                    }
-                    Ok(None) => drop(self.told.remove(id)),
-                    Err(StoreError::Record { .. }) => {
-                        self.told.remove(id);
-                        self.unreadable.insert(id.clone());
-                    }
-                    Err(error) => return Err(error),
-                }
-                Ok(false)
-            }
-        }
+        self.told.write(worker, txn, state).await
     }
 
     fn keys(&self) -> &Keys {
         self.teller.catalog.keys()
     }
-}
-
-/// Returns the node that a key ends with.
-fn id_of(key: &str) -> Option<NodeId> {
-    let (_role, id) = key.rsplit_once('/')?;
-    id.parse().ok()
 }
