@@ -375,11 +375,20 @@ fn whatever_grows_has_a_test_of_its_bound() {
 }
 
 #[test]
-fn every_mutant_still_applies() {
+fn every_mutant_applies_and_names_its_test() {
     let mutants = tracked_files(&["tests/mutants/*.patch"]);
     assert!(mutants.len() > 10, "the mutants are not where they were");
     let mut faults = Vec::new();
     for mutant in mutants {
+        let text = fs::read_to_string(repository().join(&mutant)).expect("it is readable");
+        let mut head = text.lines();
+        let starts = ["why: ", "caught by: -p "];
+        if !starts
+            .iter()
+            .all(|start| head.next().is_some_and(|line| line.starts_with(start)))
+        {
+            faults.push(format!("{mutant} does not open with {starts:?}"));
+        }
         let checked = Command::new("git")
             .args(["apply", "--check", &mutant])
             .current_dir(repository())
