@@ -10,6 +10,7 @@
 //! crawl_memory  the memory as one crawl sees it
 //! trim          freed memory goes back to the operating system
 //! allocations   how many there were, for the benchmark
+//! jemalloc      calls of the program's allocator
 //! ```
 //!
 //! [`watch`] takes a sample every 200 ms. From the soft mark (7/8 of `--memory`) on, no crawl takes a page
@@ -29,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 mod account;
 pub mod allocations;
 mod crawl_memory;
+pub(crate) mod jemalloc;
 pub mod limit;
 pub mod resident;
 mod trim;

@@ -1,7 +1,8 @@
 //! Number of allocations of this process, as the program's allocator counts them.
 
 use std::ffi::CStr;
-use std::ptr::null_mut;
+
+use super::jemalloc;
 
 /// Name of the call of jemalloc after which its numbers are those of now.
 const REFRESH: &CStr = c"epoch";
@@ -14,42 +15,11 @@ const COUNTS: [&CStr; 2] = [
 /// Returns the number of allocations since the start of the process, or `None` if the program has another allocator. A
 /// thread tells its last ones a moment later.
 pub fn count() -> Option<u64> {
-    refresh();
-    let [small, large] = COUNTS.map(read);
+    let is_known = jemalloc::write_number(REFRESH, 1);
+    debug_assert!(is_known, "jemalloc knows the call");
+    let [small, large] = COUNTS.map(jemalloc::read);
     // An allocator that is not used counts nothing.
     Some(small? + large?).filter(|n| *n > 0)
-}
-
-#[expect(unsafe_code, reason = "allocators offer it to C only")]
-fn refresh() {
-    let mut epoch = 1_u64;
-    // SAFETY: the name ends with a zero, and the call reads one number of that size, which lives longer.
-    let code = unsafe {
-        tikv_jemalloc_sys::mallctl(
-            REFRESH.as_ptr(),
-            null_mut(),
-            null_mut(),
-            (&raw mut epoch).cast(),
-            size_of::<u64>(),
-        )
-    };
-    debug_assert_eq!(code, 0, "jemalloc knows the call");
-}
-
-#[expect(unsafe_code, reason = "allocators offer it to C only")]
-fn read(name: &CStr) -> Option<u64> {
-    let (mut value, mut length) = (0_u64, size_of::<u64>());
-    // SAFETY: the name ends with a zero, and the call writes one number of that size, unless it fails.
-    let code = unsafe {
-        tikv_jemalloc_sys::mallctl(
-            name.as_ptr(),
-            (&raw mut value).cast(),
-            &mut length,
-            null_mut(),
-            0,
-        )
-    };
-    (code == 0).then_some(value)
 }
 
 #[cfg(test)]

@@ -1,23 +1,23 @@
 //! Returns freed memory to the operating system. Without this, jemalloc keeps freed pages for ten seconds, and longer
 //! while the process allocates little; glibc keeps some of them for good. All of them would count as used.
 
-use std::ptr::null_mut;
+use super::jemalloc;
 
 /// Name of the call of jemalloc that gives back the free pages of all of its arenas: 4096 is `MALLCTL_ARENAS_ALL`.
 const PURGE: &std::ffi::CStr = c"arena.4096.purge";
 
 /// Returns free memory: that of the program's allocator, and on Linux that of libraries in C, which use glibc's. It
 /// takes some milliseconds.
-#[expect(unsafe_code, reason = "allocators offer it to C only")]
 pub(super) fn trim() {
-    // SAFETY: the name ends with a zero, and this call neither reads nor writes a value; it frees nothing in use.
-    let code = unsafe {
-        tikv_jemalloc_sys::mallctl(PURGE.as_ptr(), null_mut(), null_mut(), null_mut(), 0)
-    };
-    debug_assert_eq!(code, 0, "jemalloc knows the call");
+    let is_known = jemalloc::act(PURGE);
+    debug_assert!(is_known, "jemalloc knows the call");
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    trim_libraries();
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[expect(unsafe_code, reason = "allocators offer it to C only")]
+fn trim_libraries() {
     // SAFETY: malloc_trim takes any number, locks the heaps itself, and moves nothing that is in use.
-    unsafe {
-        libc::malloc_trim(0)
-    };
+    unsafe { libc::malloc_trim(0) };
 }
