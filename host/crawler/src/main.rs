@@ -13,6 +13,12 @@ use crawler_process::telemetry;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
+/// Settings of the allocator, which it finds by the name of this variable.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "jemalloc knows the variable by its name")]
+#[unsafe(export_name = "_rjem_malloc_conf")]
+static ALLOCATOR_SETTINGS: &u8 = &telemetry::profile::heap::SETTINGS.to_bytes_with_nul()[0];
+
 fn main() -> ExitCode {
     let mut args = std::env::args_os();
     // Processes that another `crawler` starts get no environment and no log. One compiles its plugins, see

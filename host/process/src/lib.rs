@@ -3,7 +3,8 @@
 //!
 //! Nothing here knows what a crawl is. The modules do not depend on each other, except that the log tells its
 //! lines' time by the clock, that the memory is made free by a task,
-//! that it is counted how often a crawl is put back, that spans are counted, and that stages are spans of a trace.
+//! that it is counted how often a crawl is put back, that spans are counted, that stages are spans of a trace, and that
+//! a profile asks the allocator, whose calls are those of the memory.
 
 pub mod clock;
 pub mod confine;

@@ -1,4 +1,4 @@
-//! Profiles: `--pprof` tells where processor time goes, whatever runs meanwhile.
+//! Profiles: `--pprof` tells where processor time goes and what takes memory, whatever runs meanwhile.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -62,8 +62,9 @@ fn reply(mut stream: TcpStream) -> (String, Vec<u8>) {
 }
 
 /// Starts two long profiles. Returns the one that is under way, and the answer of the one that was refused.
-fn under_way(address: &str) -> (TcpStream, String) {
-    let mut both = [(); 2].map(|()| send(address, "/debug/pprof/profile?seconds=300"));
+fn under_way(address: &str, subject: &str) -> (TcpStream, String) {
+    let path = format!("/debug/pprof/{subject}?seconds=300");
+    let mut both = [(); 2].map(|()| send(address, &path));
     for stream in &both {
         stream.set_nonblocking(true).expect("a mode");
     }
@@ -103,6 +104,7 @@ fn a_profile_is_taken_while_rules_run_and_changes_nothing_of_what_they_do() {
     let n_each = 12;
     let rules = vec![kinds.join(","); n_each].join(",");
     let profile = send(&address, "/debug/pprof/profile?seconds=5");
+    let heap = cfg!(target_os = "linux").then(|| send(&address, "/debug/pprof/heap?seconds=5"));
     server.ok(&[
         "resource",
         "add",
@@ -131,6 +133,12 @@ fn a_profile_is_taken_while_rules_run_and_changes_nothing_of_what_they_do() {
         "{:?}",
         profile.texts
     );
+    if let Some(heap) = heap {
+        let (head, body) = reply(heap);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        let heap = Profile::decode(body.as_slice()).unwrap();
+        assert!(heap.duration_nanos >= 5_000_000_000, "{heap:?}");
+    }
     let busy = server.finished("busy");
     let counts = &busy["counts"];
     assert_eq!(
@@ -161,7 +169,7 @@ fn profiles_are_taken_one_at_a_time_and_within_their_bounds() {
     }
     let answer = get("/debug/pprof/profile?second=1");
     assert!(answer.text.contains("did you mean"), "{answer:?}");
-    assert_eq!(get("/debug/pprof/heap").status, 404);
+    assert_eq!(get("/debug/pprof/threads").status, 404);
     let post = ask(
         Method::POST,
         &format!("http://{address}/debug/pprof/profile"),
@@ -170,7 +178,7 @@ fn profiles_are_taken_one_at_a_time_and_within_their_bounds() {
     assert_eq!(post.status, 405);
 
     // A caller that goes away ends its profile; one that stays keeps others out.
-    let (first, refused) = under_way(&address);
+    let (first, refused) = under_way(&address, "profile");
     for expected in [
         "HTTP/1.1 429",
         "application/problem+json",
@@ -186,11 +194,33 @@ fn profiles_are_taken_one_at_a_time_and_within_their_bounds() {
     });
 
     // A stop answers the profile that is under way, with the samples so far.
-    let (last, _refused) = under_way(&address);
+    let (last, _refused) = under_way(&address, "profile");
     server.stop();
     let (head, body) = reply(last);
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     Profile::decode(body.as_slice()).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_heap_profile_is_written_by_a_command() {
+    let (server, address) = server();
+    let home = Home::new();
+    let file = home.path().join("heap.svg");
+    let path = file.display().to_string();
+    let command = ["profile", &address, "--heap", "--seconds=1", "-o", &path];
+    assert_eq!(server.ok(&command), format!("wrote {path}\n"));
+    let svg = fs::read_to_string(&file).expect("it is written");
+    assert!(svg.contains("memory that was allocated in "), "{svg}");
+    assert!(svg.contains(" bytes</title>"), "{svg}");
+
+    // A profile of the processors may be in progress, but no other one of the heap.
+    let (long, _refused) = under_way(&address, "heap");
+    assert_eq!(server.cli(&command).code, Some(1));
+    let of_processors = ["profile", &address, "--seconds=1", "-o", &path];
+    assert_eq!(server.ok(&of_processors), format!("wrote {path}\n"));
+    drop(long);
+    server.stop();
 }
 
 #[test]
@@ -208,7 +238,7 @@ fn a_flame_graph_is_written_by_a_command() {
     );
     assert!(svg.contains("<title>all: "), "{svg}");
 
-    let (long, _refused) = under_way(&address);
+    let (long, _refused) = under_way(&address, "profile");
     let busy = server.cli(&command);
     assert_eq!(busy.code, Some(1), "{busy:?}");
     assert!(

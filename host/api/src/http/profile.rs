@@ -1,9 +1,11 @@
 //! The endpoints of `--pprof`: profiles of this process over HTTP, for `go tool pprof` and as pictures.
 //!
 //! ```text
-//! GET /debug/pprof/                      what there is
-//! GET /debug/pprof/profile?seconds=N     where processor time goes in the next N seconds
-//! GET /debug/pprof/flamegraph?seconds=N  the same, as a flame graph
+//! GET /debug/pprof/                           what there is
+//! GET /debug/pprof/profile?seconds=N          where processor time goes in the next N seconds
+//! GET /debug/pprof/flamegraph?seconds=N       the same, as a flame graph
+//! GET /debug/pprof/heap?seconds=N             what is allocated in the next N seconds and in use at their end
+//! GET /debug/pprof/heap/flamegraph?seconds=N  the same, as a flame graph
 //! ```
 //!
 //! Callers are not authenticated: only this machine reaches the listener. A profile ends when its caller does
@@ -15,27 +17,32 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::IntoResponse as _;
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::params;
 use super::request::{Params, known};
-use super::response::Answer;
 use super::{local, misses, server};
 use crate::connections::Connections;
 use crate::problem::Problem;
 use crate::requests::Requests;
 use crawler_master::Code;
 use crawler_process::telemetry::chain;
-use crawler_process::telemetry::profile::{Profile, ProfileError, ProfileForm};
+use crawler_process::telemetry::profile::{Profile, ProfileError, ProfileForm, ProfileSubject};
 
 /// Length of a profile in seconds, unless the caller says otherwise.
 const DEFAULT_SECONDS: u64 = 30;
 /// Longest profile, in seconds.
 const MAX_SECONDS: u64 = 300;
+/// Type of a profile that is a message.
+const MESSAGE: &str = "application/octet-stream";
+/// Name of the file of a profile of processor time.
+const CPU_FILE: &str = "attachment; filename=\"cpu.pb\"";
+/// Name of the file of a profile of the heap.
+const HEAP_FILE: &str = "attachment; filename=\"heap.pb\"";
 
 /// State that the handlers share.
 #[derive(Clone)]
@@ -50,14 +57,19 @@ pub async fn serve(
     requests: Requests,
     stop: CancellationToken,
 ) -> io::Result<()> {
+    use ProfileForm::{FlameGraph, Pprof};
+    use ProfileSubject::{Heap, Processors};
+
     let service = ProfileService {
         address: listener.local_addr()?,
         stop: stop.clone(),
     };
     let router = Router::new()
         .route("/debug/pprof/", get(index))
-        .route("/debug/pprof/profile", get(pprof))
-        .route("/debug/pprof/flamegraph", get(flame_graph))
+        .route("/debug/pprof/profile", profiles(Processors, Pprof))
+        .route("/debug/pprof/flamegraph", profiles(Processors, FlameGraph))
+        .route("/debug/pprof/heap", profiles(Heap, Pprof))
+        .route("/debug/pprof/heap/flamegraph", profiles(Heap, FlameGraph))
         .fallback(nothing_here)
         .with_state(service)
         .layer(axum::middleware::from_fn(local::only));
@@ -68,42 +80,52 @@ pub async fn serve(
 
 async fn index(State(service): State<ProfileService>) -> String {
     format!(
-        "/debug/pprof/profile?seconds=N      where processor time goes, for N seconds: {DEFAULT_SECONDS} if left out, \
-         {MAX_SECONDS} at most\n\
-         /debug/pprof/flamegraph?seconds=N   the same, as a picture\n\n  \
+        "/debug/pprof/profile?seconds=N           where processor time goes, for N seconds: {DEFAULT_SECONDS} if left \
+         out, {MAX_SECONDS} at most\n\
+         /debug/pprof/flamegraph?seconds=N        the same, as a picture\n\
+         /debug/pprof/heap?seconds=N              what is allocated in N seconds, and in use at their end\n\
+         /debug/pprof/heap/flamegraph?seconds=N   the same, as a picture\n\n  \
          curl -o cpu.pb http://{0}/debug/pprof/profile\n  \
          go tool pprof cpu.pb\n\n  \
-         crawler profile {0} -o cpu.svg\n",
+         crawler profile {0} -o cpu.svg\n  \
+         crawler profile {0} --heap -o heap.svg\n",
         service.address
     )
 }
 
-async fn pprof(State(service): State<ProfileService>, params: Params) -> Answer {
-    let bytes = profile(&service, params, ProfileForm::Pprof).await?;
-    let head = [
-        (header::CONTENT_TYPE, "application/octet-stream"),
-        (
-            header::CONTENT_DISPOSITION,
-            "attachment; filename=\"cpu.pb\"",
-        ),
-    ];
-    Ok((head, bytes).into_response())
+/// Returns the handler that answers with profiles of one subject in one form.
+fn profiles(subject: ProfileSubject, form: ProfileForm) -> MethodRouter<ProfileService> {
+    get(
+        move |State(service): State<ProfileService>, params: Params| async move {
+            let bytes = profile(&service, params, subject, form).await?;
+            Ok::<_, Problem>((head(subject, form), bytes).into_response())
+        },
+    )
 }
 
-async fn flame_graph(State(service): State<ProfileService>, params: Params) -> Answer {
-    let svg = profile(&service, params, ProfileForm::FlameGraph).await?;
-    Ok(([(header::CONTENT_TYPE, "image/svg+xml")], svg).into_response())
+/// Returns the headers of an answer: a message is a file, and a picture is shown.
+fn head(subject: ProfileSubject, form: ProfileForm) -> HeaderMap {
+    let (kind, file) = match (form, subject) {
+        (ProfileForm::FlameGraph, _) => ("image/svg+xml", None),
+        (ProfileForm::Pprof, ProfileSubject::Processors) => (MESSAGE, Some(CPU_FILE)),
+        (ProfileForm::Pprof, ProfileSubject::Heap) => (MESSAGE, Some(HEAP_FILE)),
+    };
+    let kind = (header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    let file = file.map(HeaderValue::from_static);
+    let file = file.map(|file| (header::CONTENT_DISPOSITION, file));
+    [kind].into_iter().chain(file).collect()
 }
 
 /// Takes a profile of as many seconds as the parameters say.
 async fn profile(
     service: &ProfileService,
     params: Params,
+    subject: ProfileSubject,
     form: ProfileForm,
 ) -> Result<Vec<u8>, Problem> {
     let params = known(params, &params::PROFILE)?;
     let time = seconds(params.get("seconds").map(String::as_str))?;
-    let profile = blocking(Profile::begin).await?;
+    let profile = blocking(move || Profile::begin(subject)).await?;
     tokio::select! {
         () = tokio::time::sleep(time) => {}
         () = service.stop.cancelled() => {}
@@ -136,6 +158,10 @@ async fn blocking<T: Send + 'static>(
             let problem = Problem::new(Code::ResourceExhausted, error.to_string(), hint);
             Err(problem.with_status(StatusCode::TOO_MANY_REQUESTS))
         }
+        Ok(Err(error @ ProfileError::NoHeap)) => {
+            let hint = "ask a crawler on Linux that is started without a _RJEM_MALLOC_CONF that turns them off";
+            Err(Problem::new(Code::Unimplemented, error.to_string(), hint))
+        }
         Ok(Err(error)) => Err(Problem::new(Code::Internal, chain(&error), "")),
         Err(panic) => Err(Problem::new(Code::Internal, panic.to_string(), "")),
     }
@@ -146,6 +172,6 @@ async fn nothing_here(request: Request) -> Problem {
     Problem::new(
         Code::NotFound,
         detail,
-        "profiles are at /debug/pprof/profile and /debug/pprof/flamegraph",
+        "GET /debug/pprof/ lists what there is",
     )
 }

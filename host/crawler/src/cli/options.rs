@@ -157,7 +157,7 @@ pub(super) struct UpArgs {
     exposure: ExposureArgs,
     #[command(flatten)]
     tokens: TokenArgs,
-    /// Serve CPU profiles to `crawler profile`, on this machine only
+    /// Serve profiles of processor time and memory to `crawler profile`, on this machine only
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     pprof: Option<SocketAddr>,
     /// What resources may ask for with --limit; may be given several times [default: 10 times each default]

@@ -172,7 +172,7 @@ struct NodeArgs {
     join: Option<PathBuf>,
     #[command(flatten)]
     exposure: ExposureArgs,
-    /// Serve CPU profiles to `crawler profile`, on this machine only
+    /// Serve profiles of processor time and memory to `crawler profile`, on this machine only
     #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
     pprof: Option<SocketAddr>,
     /// How long a node that went silent counts as there; the same on all nodes

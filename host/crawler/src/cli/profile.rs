@@ -1,4 +1,5 @@
-//! `crawler profile`: where the processor time of a process goes, as a picture or for `go tool pprof`.
+//! `crawler profile`: where the processor time of a process goes, or what takes its memory, as a picture or for
+//! `go tool pprof`.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -22,7 +23,7 @@ const MAX_PROBLEM: usize = 16 << 10;
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Only processes of this machine are asked, and only those that were started with --pprof. A profile changes nothing of what they do.\n\nExamples:\n  crawler up --pprof :9981\n  crawler profile 127.0.0.1:9981\n  crawler profile 127.0.0.1:9981 --seconds 10 -o cpu.pb"
+    after_help = "Only processes of this machine are asked, and only those that were started with --pprof. A profile changes nothing of what they do.\n\nA profile of the heap does not have memory from before: let it take minutes while the memory grows.\n\nExamples:\n  crawler up --pprof :9981\n  crawler profile 127.0.0.1:9981\n  crawler profile 127.0.0.1:9981 --seconds 10 -o cpu.pb\n  crawler profile 127.0.0.1:9981 --heap --seconds 300"
 )]
 pub(super) struct ProfileArgs {
     /// Address at which the process serves profiles: HOST:PORT, from its --pprof
@@ -30,17 +31,29 @@ pub(super) struct ProfileArgs {
     /// Length of the profile in seconds
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=300))]
     seconds: u64,
-    /// File to write, and replace if it is there: a picture if it ends in .svg, and for `go tool pprof` if it ends in .pb
-    #[arg(short = 'o', long = "output", value_name = "FILE", default_value = "cpu.svg", value_parser = ProfileFile::parse)]
-    output: ProfileFile,
+    /// Tell what is allocated in this time and in use at its end, instead of where processor time goes
+    #[arg(long)]
+    heap: bool,
+    /// File to write, and replace if it is there: a picture if it ends in .svg, and for `go tool pprof` if it ends in .pb;
+    /// without it cpu.svg, or heap.svg with --heap
+    #[arg(short = 'o', long = "output", value_name = "FILE", value_parser = ProfileFile::parse)]
+    output: Option<ProfileFile>,
 }
 
 /// File that a profile is written to: its ending tells the form.
 #[derive(Debug, Clone)]
 struct ProfileFile {
     path: PathBuf,
-    /// Name of the form in the path of the request.
-    form: &'static str,
+    form: Form,
+}
+
+/// Form of a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Picture in SVG.
+    FlameGraph,
+    /// Message of pprof.
+    Pprof,
 }
 
 impl ProfileFile {
@@ -48,8 +61,8 @@ impl ProfileFile {
         let path = PathBuf::from(text);
         let ending = path.extension().map(|ending| ending.to_string_lossy());
         let form = match ending.as_deref() {
-            Some("svg") => "flamegraph",
-            Some("pb") => "profile",
+            Some("svg") => Form::FlameGraph,
+            Some("pb") => Form::Pprof,
             _ => return Err("end it in .svg for a picture, or .pb for go tool pprof".to_owned()),
         };
         Ok(Self { path, form })
@@ -68,8 +81,13 @@ pub(super) async fn run(args: ProfileArgs) -> anyhow::Result<()> {
     let ProfileArgs {
         address,
         seconds,
+        heap,
         output,
     } = args;
+    let output = output.unwrap_or_else(|| ProfileFile {
+        path: if heap { "heap.svg" } else { "cpu.svg" }.into(),
+        form: Form::FlameGraph,
+    });
     let cannot_write = || format!("cannot write {}", output.path.display());
     // A profile of minutes is not taken in vain.
     drop(whole_file::create(&output.path).with_context(cannot_write)?);
@@ -83,8 +101,8 @@ pub(super) async fn run(args: ProfileArgs) -> anyhow::Result<()> {
         .timeout(Duration::from_secs(seconds) + SPARE)
         .build()
         .context("no client of HTTP can be made")?;
-    let form = output.form;
-    let url = format!("http://{address}/debug/pprof/{form}?seconds={seconds}");
+    let path = path(heap, output.form);
+    let url = format!("http://{address}/debug/pprof/{path}?seconds={seconds}");
     tracing::info!(%address, seconds, "a profile is being taken");
     let answer = http.get(url).send().await;
     let answer = answer.map_err(|error| {
@@ -114,6 +132,16 @@ pub(super) async fn run(args: ProfileArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the end of the path of a request.
+fn path(heap: bool, form: Form) -> &'static str {
+    match (heap, form) {
+        (false, Form::FlameGraph) => "flamegraph",
+        (false, Form::Pprof) => "profile",
+        (true, Form::FlameGraph) => "heap/flamegraph",
+        (true, Form::Pprof) => "heap",
+    }
+}
+
 /// Reads a body that has at most this many bytes.
 async fn whole(mut answer: reqwest::Response, max_bytes: usize) -> anyhow::Result<Vec<u8>> {
     let mut body = Vec::new();
@@ -134,8 +162,8 @@ mod tests {
     #[test]
     fn the_ending_of_the_file_tells_the_form() {
         let form = |text| ProfileFile::parse(text).map(|file| file.form);
-        assert_eq!(form("a/cpu.svg"), Ok("flamegraph"));
-        assert_eq!(form("cpu.pb"), Ok("profile"));
+        assert_eq!(form("a/cpu.svg"), Ok(Form::FlameGraph));
+        assert_eq!(form("cpu.pb"), Ok(Form::Pprof));
         for other in ["cpu", "cpu.png", ".svg", ""] {
             let why = "end it in .svg for a picture, or .pb for go tool pprof";
             assert_eq!(form(other), Err(why.to_owned()), "{other}");

@@ -36,7 +36,17 @@ pub(crate) fn write_number(name: &CStr, number: u64) -> bool {
     write(name, number)
 }
 
-/// Writes a value of a type that the call may have: the function above chooses it.
+/// Writes a switch. Returns false if the allocator refuses it.
+pub(crate) fn write_switch(name: &CStr, is_on: bool) -> bool {
+    write(name, is_on)
+}
+
+/// Writes a text, which the allocator reads during the call only. Returns false if it refuses the text.
+pub(crate) fn write_text(name: &CStr, text: &CStr) -> bool {
+    write(name, text.as_ptr())
+}
+
+/// Writes a value of a type that the call may have: the functions above choose it.
 #[expect(unsafe_code, reason = "allocators offer it to C only")]
 fn write<T: Copy>(name: &CStr, mut value: T) -> bool {
     // SAFETY: the name ends with a zero, and the call reads one value of that size, which lives longer; it refuses a

@@ -106,6 +106,11 @@ const EXCUSES: [(&str, &str, &str); 46] = [
         "it needs a process with --pprof; tests/system/profile.rs takes such profiles",
     ),
     (
+        MANY_MACHINES,
+        "$ crawler profile 127.0.0.1:9981 --heap --seconds 300 -o heap.svg",
+        "as the one above; tests/system/profile.rs takes such profiles",
+    ),
+    (
         "host/docs/src/guide/archives.md",
         "$ crawler resource add books --plugin books --param start=https://books.example/ --archive warc",
         "a site of the reader's own; tests/system/archive.rs archives such crawls",

@@ -1,4 +1,4 @@
-//! Flame graph of a profile: a picture in which the width of a function is its share of the processor time.
+//! Flame graph of a profile: a picture in which the width of a function is its share of the samples or bytes.
 //!
 //! Stacks with the same functions from the outside on are one. The functions that a function called are above it, in
 //! the order of their names, so a place in the picture says nothing about a moment. The idea is Brendan Gregg's ("The
@@ -26,7 +26,8 @@ const CHARACTER: f64 = 7.0;
 /// A function, as it was called along one way, and the functions that it called.
 #[derive(Debug, Default)]
 pub(super) struct Flame {
-    n_samples: u64,
+    /// Number of samples or bytes.
+    n: u64,
     called: BTreeMap<String, Flame>,
 }
 
@@ -41,10 +42,10 @@ struct Place<'a> {
 }
 
 impl Flame {
-    /// Adds samples of one stack, whose functions are named from the outermost on.
-    pub(super) fn add<'a>(&mut self, stack: impl IntoIterator<Item = &'a str>, n_samples: u64) {
+    /// Adds samples or bytes of one stack, whose functions are named from the outermost on.
+    pub(super) fn add<'a>(&mut self, stack: impl IntoIterator<Item = &'a str>, n: u64) {
         let mut flame = self;
-        flame.n_samples += n_samples;
+        flame.n += n;
         for name in stack {
             if !flame.called.contains_key(name) {
                 flame.called.insert(name.to_owned(), Flame::default());
@@ -53,13 +54,13 @@ impl Flame {
                 return;
             };
             flame = next;
-            flame.n_samples += n_samples;
+            flame.n += n;
         }
     }
 
-    /// Draws the picture, with a line of text at its head.
-    pub(super) fn draw(&self, head: &str) -> String {
-        let per_sample = (WIDTH - 2.0 * MARGIN as f64) / self.n_samples.max(1) as f64;
+    /// Draws the picture, with a line of text at its head. The unit is that of the numbers: `samples` or `bytes`.
+    pub(super) fn draw(&self, head: &str, unit: &str) -> String {
+        let per_unit = (WIDTH - 2.0 * MARGIN as f64) / self.n.max(1) as f64;
         let mut places = Vec::new();
         // The number of functions on a way is that of a stack, which the profiler bounds.
         let mut next = vec![Place {
@@ -71,7 +72,7 @@ impl Flame {
         while let Some(place) = next.pop() {
             let mut left = place.left;
             for (name, flame) in &place.flame.called {
-                let width = flame.n_samples as f64 * per_sample;
+                let width = flame.n as f64 * per_unit;
                 if width >= MIN_WIDTH {
                     next.push(Place {
                         name,
@@ -94,25 +95,31 @@ impl Flame {
             escaped(head)
         );
         for place in &places {
-            self.draw_place(place, n_rows, per_sample, &mut svg);
+            self.draw_place(place, n_rows, (per_unit, unit), &mut svg);
         }
         svg.push_str("</svg>\n");
         svg
     }
 
-    fn draw_place(&self, place: &Place<'_>, n_rows: usize, per_sample: f64, svg: &mut String) {
-        let n_samples = place.flame.n_samples;
-        let share = 100.0 * n_samples as f64 / self.n_samples.max(1) as f64;
+    fn draw_place(
+        &self,
+        place: &Place<'_>,
+        n_rows: usize,
+        (per_unit, unit): (f64, &str),
+        svg: &mut String,
+    ) {
+        let n = place.flame.n;
+        let share = 100.0 * n as f64 / self.n.max(1) as f64;
         let (x, y) = (
             MARGIN as f64 + place.left,
             HEAD + (n_rows - 1 - place.depth) * ROW,
         );
-        let width = n_samples as f64 * per_sample;
+        let width = n as f64 * per_unit;
         let [red, green, blue] = color(place.name);
         // Writing into a text does not fail.
         let _ = write!(
             svg,
-            "<g><title>{}: {share:.1} %, {n_samples} samples</title><rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" \
+            "<g><title>{}: {share:.1} %, {n} {unit}</title><rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" \
              height=\"{}\" fill=\"rgb({red},{green},{blue})\"/>",
             escaped(place.name),
             ROW - 1
@@ -193,7 +200,7 @@ mod tests {
 
     #[test]
     fn functions_are_as_wide_as_their_shares() {
-        let svg = flame().draw("1 s");
+        let svg = flame().draw("1 s", "samples");
         assert_eq!(all(&svg, "width"), [1580.0, 1580.0, 1422.0, 474.0, 948.0]);
         assert_eq!(all(&svg, "x"), [10.0, 10.0, 10.0, 958.0, 10.0]);
         // What is called is above.
@@ -211,14 +218,14 @@ mod tests {
     fn narrow_functions_are_left_out_with_what_they_call() {
         let mut flame = flame();
         flame.add(["main", "run"], 1_000_000);
-        let svg = flame.draw("1 s");
+        let svg = flame.draw("1 s", "samples");
         assert!(svg.contains(">run<") && !svg.contains("commit"), "{svg}");
     }
 
     #[test]
     fn a_profile_without_samples_is_a_picture_too() {
-        let svg = Flame::default().draw("nothing ran");
-        assert!(svg.contains("<title>all: 0.0 %, 0 samples"), "{svg}");
+        let svg = Flame::default().draw("nothing ran", "bytes");
+        assert!(svg.contains("<title>all: 0.0 %, 0 bytes"), "{svg}");
     }
 
     #[test]
@@ -226,7 +233,7 @@ mod tests {
         let mut flame = Flame::default();
         let long = "ä".repeat(300);
         flame.add(["</text><script>\u{0}\"&", &long], 1);
-        let svg = flame.draw("<head>");
+        let svg = flame.draw("<head>", "samples");
         assert!(!svg.contains("<script") && !svg.contains('\0'), "{svg}");
         assert!(svg.contains("&lt;/text&gt;&lt;script&gt;\u{fffd}&quot;&amp;"));
         let cut = format!(">{}…</text>", "ä".repeat(224));

@@ -35,6 +35,25 @@ pub(super) struct Profile {
     pub(super) period: i64,
 }
 
+#[cfg(test)]
+impl Profile {
+    /// Returns a text of the table.
+    pub(super) fn text(&self, at: i64) -> &str {
+        &self.string_table[usize::try_from(at).unwrap()]
+    }
+
+    /// Returns the names of a stack, innermost first.
+    pub(super) fn names(&self, sample: &Sample) -> Vec<&str> {
+        let names = sample.location_id.iter().map(|id| {
+            let location = self.location.iter().find(|l| l.id == *id).unwrap();
+            let function = location.line[0].function_id;
+            let function = self.function.iter().find(|f| f.id == function).unwrap();
+            self.text(function.name)
+        });
+        names.collect()
+    }
+}
+
 /// Type of a value: `cpu` in `nanoseconds`.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct ValueType {
