@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::traces::{self, Span};
+use crate::traces::{self, Around, Span};
 use crawler_extract::processor_time;
 
 mod histogram;
@@ -75,8 +75,6 @@ struct Timed<F> {
     has_duration: bool,
     /// Time of the first poll while the clock is on.
     begun: Option<Instant>,
-    /// Span of the trace; it is not recorded if the work has no duration, or if the stage is not traced.
-    span: Span,
 }
 
 /// Part of a thread's time that is charged to one stage. Dropping it goes on with the stage around it.
@@ -180,17 +178,17 @@ impl Stage {
         work()
     }
 
-    fn counted<F: Future + Unpin>(self, work: F, has_duration: bool) -> Timed<F> {
-        Timed {
+    fn counted<F: Future + Unpin>(self, work: F, has_duration: bool) -> Around<Timed<F>> {
+        let span = match has_duration && self.is_traced() {
+            true => traces::child(self.as_str()),
+            false => Span::default(),
+        };
+        span.around(Timed {
             stage: self,
             work,
             has_duration,
             begun: None,
-            span: match has_duration && self.is_traced() {
-                true => traces::child(self.as_str()),
-                false => Span::default(),
-            },
-        }
+        })
     }
 
     /// Returns true if the stage is a span of the trace of its page. Work that may be done for other pages in the same
@@ -216,22 +214,15 @@ impl<F: Future + Unpin> Future for Timed<F> {
             work,
             has_duration,
             begun,
-            span,
         } = &mut *self;
         let work = Pin::new(work);
-        let polled = match is_on() {
-            false => span.poll_within(|| work.poll(cx)),
-            true => {
-                let begun = *begun.get_or_insert_with(Instant::now);
-                let polled = span.poll_within(|| stage.charge(|| work.poll(cx)));
-                if polled.is_ready() && *has_duration {
-                    stage.counters().durations.add(begun.elapsed());
-                }
-                polled
-            }
-        };
-        if polled.is_ready() {
-            *span = Span::default();
+        if !is_on() {
+            return work.poll(cx);
+        }
+        let begun = *begun.get_or_insert_with(Instant::now);
+        let polled = stage.charge(|| work.poll(cx));
+        if polled.is_ready() && *has_duration {
+            stage.counters().durations.add(begun.elapsed());
         }
         polled
     }

@@ -236,7 +236,7 @@ impl Span {
         self.0.as_ref().map(|live| live.context)
     }
 
-    pub(crate) fn poll_within<T>(&self, poll: impl FnOnce() -> T) -> T {
+    fn poll_within<T>(&self, poll: impl FnOnce() -> T) -> T {
         let _entered = self.enter();
         poll()
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::clock::SystemClock;
+use crate::stage::Stage;
 
 const RUN: (ResourceId, Run) = (ResourceId(7), Run(3));
 
@@ -135,17 +136,21 @@ async fn spans_lie_within_the_work_that_began_them() {
 async fn work_that_is_dropped_before_its_end_has_failed() {
     let (tracer, queue) = tracer(1.0, 1 << 20);
     let begin = || of_url(&tracer, "http://shop.test/");
-    let mut work = begin().around(Box::pin(std::future::pending::<()>()));
+    let fetch = async { Stage::Fetch.timed(std::future::pending::<()>()).await };
+    let mut work = begin().around(Box::pin(fetch));
     assert!(futures::poll!(&mut work).is_pending());
     drop(work);
     begin().around(pin!(async {})).await;
     let spans = ended(&queue);
-    let [dropped, done] = &spans[..] else {
+    let [page, fetch, done] = &spans[..] else {
         panic!("{spans:?}");
     };
+    assert_eq!((page.name, fetch.name), ("page", "fetch"));
     let word = Value::Text("cancelled".to_owned());
-    assert_eq!(dropped.attributes, [("error.type", word)]);
-    assert_eq!(dropped.error.as_deref(), Some("cancelled"));
+    for dropped in [page, fetch] {
+        assert_eq!(dropped.attributes, [("error.type", word.clone())]);
+        assert_eq!(dropped.error.as_deref(), Some("cancelled"));
+    }
     assert!(
         done.attributes.is_empty() && done.error.is_none(),
         "{done:?}"
