@@ -1,8 +1,8 @@
 //! Incidents of crawls: what happens again and again and is told as a few events, with numbers.
 //!
 //! Crawls add incidents, and a worker takes them folded: all of one kind and one run of a resource in a span of time are
-//! one. A span has a minute at first. While incidents go on, each span is twice as long as the one before, up to an hour, so
-//! that a crawl in which every page goes wrong has some 30 events of a kind in a day, and not one for each page.
+//! one. While incidents go on, each span is twice as long as the one before, so that a crawl in which every page goes wrong
+//! has some 30 events of a kind in a day, and not one for each page.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,11 +14,8 @@ use tokio::time::Instant;
 
 use crawler_model::event::{EventKind, FoldedText};
 use crawler_model::id::{ResourceId, Run};
+use crawler_process::doubling_span::DoublingSpan;
 
-/// Span of time of which the first incidents are folded.
-const FIRST_SPAN: Duration = Duration::from_secs(60);
-/// Longest span.
-const LONGEST_SPAN: Duration = Duration::from_secs(60 * 60);
 /// Largest number of kinds and runs of resources that are folded at once. Each takes a kilobyte at most.
 const MAX_FOLDS: usize = 4_096;
 /// Largest number of hosts of one crawl that are known to be left alone. A further one takes the place of the oldest.
@@ -49,9 +46,7 @@ struct Key {
 #[derive(Debug)]
 struct Fold {
     text: FoldedText,
-    /// End of the span.
-    due_at: Instant,
-    span: Duration,
+    span: DoublingSpan,
 }
 
 /// Incidents of one span.
@@ -85,9 +80,11 @@ impl Incidents {
         let now = Instant::now();
         let mut folds = self.folds();
         // A span without an incident: the next one is the first again.
-        (folds.by_key).retain(|_, fold| now < fold.due_at || fold.text.times() > 0);
-        let due = folds.by_key.iter().filter(|(_, fold)| fold.due_at <= now);
-        let mut due: Vec<(Instant, Key)> = due.map(|(key, fold)| (fold.due_at, *key)).collect();
+        (folds.by_key).retain(|_, fold| !fold.span.has_ended(now) || fold.text.times() > 0);
+        let due = folds.by_key.iter();
+        let due = due.filter(|(_, fold)| fold.span.has_ended(now));
+        let due = due.map(|(key, fold)| (fold.span.due_at(), *key));
+        let mut due: Vec<(Instant, Key)> = due.collect();
         due.sort_unstable();
         for (_, key) in due {
             let Some(fold) = folds.by_key.get_mut(&key) else {
@@ -103,8 +100,7 @@ impl Incidents {
                 fold.text = folded.text;
                 break;
             }
-            fold.span = (fold.span * 2).min(LONGEST_SPAN);
-            fold.due_at = now + fold.span;
+            fold.span = fold.span.next(now);
         }
     }
 
@@ -114,7 +110,7 @@ impl Incidents {
         let mut folds = self.folds();
         let own = folds.by_key.iter_mut();
         let own = own.filter(|(key, _)| key.resource == resource);
-        own.for_each(|(_, fold)| fold.due_at = fold.due_at.min(now));
+        own.for_each(|(_, fold)| fold.span.end(now));
     }
 
     /// Returns the number of incidents that had no room since the last call.
@@ -130,8 +126,7 @@ impl Incidents {
         }
         let fold = folds.by_key.entry(key).or_insert_with(|| Fold {
             text: FoldedText::default(),
-            due_at: Instant::now() + FIRST_SPAN,
-            span: FIRST_SPAN,
+            span: DoublingSpan::first(Instant::now()),
         });
         fold.text.add(what);
     }
@@ -225,7 +220,8 @@ pub fn whole_seconds(time: Duration) -> String {
 mod tests {
     use super::*;
 
-    const MINUTE: Duration = FIRST_SPAN;
+    const MINUTE: Duration = DoublingSpan::FIRST;
+    const LONGEST_SPAN: Duration = DoublingSpan::LONGEST;
     const ONE: ResourceId = ResourceId(1);
 
     fn taken(incidents: &Incidents) -> Vec<Folded> {

@@ -1,5 +1,5 @@
-//! Parts that every process of the crawler has: clock, rights, tasks, retries, rates, memory, stages, counts,
-//! traces and log.
+//! Parts that every process of the crawler has: clock, rights, tasks, retries, spans of time, rates, memory, stages,
+//! counts, traces and log.
 //!
 //! Nothing here knows what a crawl is. The modules do not depend on each other, except that the log tells its
 //! lines' time by the clock, that the memory is made free by a task,
@@ -8,6 +8,7 @@
 
 pub mod clock;
 pub mod confine;
+pub mod doubling_span;
 pub mod limiter;
 pub mod memory;
 pub mod metrics;

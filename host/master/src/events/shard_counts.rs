@@ -1,21 +1,16 @@
 //! Shards that came to workers and left them, counted over spans of time: pure, and kept for a term of a leader.
 //!
-//! A span has a minute at first. While shards come and leave, each span is twice as long as the one before, up to an hour,
-//! so that these events do not push out what else became of a worker.
+//! While shards come and leave, each span is twice as long as the one before, so that these events do not push out what
+//! else became of a worker.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::node_changes::SeenShards;
 use crawler_model::id::NodeId;
 use crawler_model::resource::ShardId;
-
-/// First span of a worker, and that after one without a change.
-const FIRST_SPAN: Duration = Duration::from_secs(60);
-/// Longest span.
-const LONGEST_SPAN: Duration = Duration::from_secs(60 * 60);
+use crawler_process::doubling_span::DoublingSpan;
 
 /// Shards of all nodes at the start of their present spans.
 #[derive(Debug, Default)]
@@ -29,9 +24,7 @@ pub(super) struct ShardCounts {
 struct Count {
     /// Shards at the start of the span.
     past: BTreeSet<ShardId>,
-    span: Duration,
-    /// End of the span.
-    due_at: Instant,
+    span: DoublingSpan,
 }
 
 impl ShardCounts {
@@ -48,7 +41,8 @@ impl ShardCounts {
         present: &BTreeSet<ShardId>,
         now: Instant,
     ) -> SeenShards {
-        let count = self.by_node.get(id).filter(|count| count.due_at <= now);
+        let count = self.by_node.get(id);
+        let count = count.filter(|count| count.span.has_ended(now));
         let changed = count.map(|Count { past, .. }| {
             let n_came = present.difference(past).count();
             (n_came, past.difference(present).count())
@@ -71,17 +65,12 @@ impl ShardCounts {
         now: Instant,
     ) {
         let (past, span) = match self.by_node.get(id) {
-            Some(count) if now < count.due_at => return,
-            Some(count) if shards.n_came + shards.n_left > 0 => {
-                (present, (count.span * 2).min(LONGEST_SPAN))
-            }
-            Some(_) => (present, FIRST_SPAN),
-            None if self.has_begun => (BTreeSet::new(), FIRST_SPAN),
-            None => (present, FIRST_SPAN),
+            Some(count) if !count.span.has_ended(now) => return,
+            Some(count) if shards.n_came + shards.n_left > 0 => (present, count.span.next(now)),
+            None if self.has_begun => (BTreeSet::new(), DoublingSpan::first(now)),
+            Some(_) | None => (present, DoublingSpan::first(now)),
         };
-        let due_at = now + span;
-        let count = Count { past, span, due_at };
-        self.by_node.insert(id.clone(), count);
+        self.by_node.insert(id.clone(), Count { past, span });
     }
 
     /// Takes note that all nodes were looked at.
@@ -94,6 +83,9 @@ impl ShardCounts {
 mod tests {
     use super::*;
     use crawler_model::id::ResourceId;
+
+    const FIRST_SPAN: std::time::Duration = DoublingSpan::FIRST;
+    const LONGEST_SPAN: std::time::Duration = DoublingSpan::LONGEST;
 
     /// Looks at a worker with these shards. Returns how many came and left.
     fn look(counts: &mut ShardCounts, worker: u32, shards: &[u64], now: Instant) -> (usize, usize) {
