@@ -1,7 +1,8 @@
 //! Connection to a server: messages that a stream acknowledges, and requests to its interface.
 //!
 //! A connection that was lost is not used again. Its client tries once to make it anew, and may then send messages that
-//! nobody waits for any more; they come again under the same ids.
+//! nobody waits for any more; they come again under the same ids. A subject that the user may not publish to is the trouble
+//! of its own messages: the others go on over the same connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -34,11 +35,15 @@ const DENIED: [&str; 3] = [
 const DENIED_SUBJECT: &str = "permissions violation for publish to \"";
 /// Largest number of errors that a connection keeps. With one more it counts as lost.
 const MAX_TOLD: usize = 100;
+/// Age of a connection at which another one takes its place if the user may not publish to a subject: rights that they were
+/// given since it was opened may count for new connections only.
+const RENEWED_AFTER: Duration = Duration::from_secs(60);
 
 /// Open connection, which several shards may use at a time.
 pub(crate) struct Connection {
     client: Client,
     faults: watch::Receiver<Faults>,
+    opened_at: Instant,
     /// True once further batches are to use another connection.
     is_given_up: AtomicBool,
 }
@@ -50,6 +55,8 @@ struct Faults {
     is_lost: bool,
     /// Errors that the server has reported, each once.
     told: Vec<Told>,
+    /// Number of errors that it has reported so far.
+    n_told: u64,
 }
 
 /// Error that a server reports.
@@ -59,6 +66,8 @@ struct Told {
     said: String,
     /// Subject of the only messages that it is about; `None` if it is about all.
     subject: Option<String>,
+    /// Number among all errors of the connection, as of the last time that it was reported.
+    number: u64,
 }
 
 /// Message on its way to a stream.
@@ -142,14 +151,15 @@ impl Connection {
         Ok(Self {
             client,
             faults,
+            opened_at: Instant::now(),
             is_given_up: AtomicBool::new(false),
         })
     }
 
     /// Returns true if further batches may use the connection.
     pub(crate) fn is_usable(&self) -> bool {
-        let faults = self.faults.borrow();
-        !faults.is_lost && faults.told.is_empty() && !self.is_given_up.load(Ordering::Relaxed)
+        let age = self.opened_at.elapsed();
+        !self.is_given_up.load(Ordering::Relaxed) && self.faults.borrow().are_bearable(age)
     }
 
     /// Largest size of a message with its headers, in bytes.
@@ -164,8 +174,9 @@ impl Connection {
         let end = tokio::time::sleep_until(end);
         tokio::pin!(end);
         let mut faults = self.faults.clone();
+        let n_told = faults.borrow().n_told;
         let is_own = |subject: &str| messages.iter().any(|message| message.subject == subject);
-        let loss = lost(&mut faults, is_own);
+        let loss = lost(&mut faults, n_told, is_own);
         tokio::pin!(loss);
         let trouble = loop {
             tokio::select! {
@@ -220,12 +231,13 @@ impl Connection {
         timeout: Duration,
     ) -> Result<T, Trouble> {
         let mut faults = self.faults.clone();
+        let n_told = faults.borrow().n_told;
         let is_own = |denied: &str| denied == subject.as_str();
         let request = Request::new().payload(body).timeout(None);
         let answer = tokio::select! {
             biased;
             answer = self.client.send_request(subject.clone(), request) => answer,
-            trouble = lost(&mut faults, is_own) => return Err(trouble),
+            trouble = lost(&mut faults, n_told, is_own) => return Err(trouble),
             () = tokio::time::sleep(timeout) => return Err(Trouble::of(Cause::Slow)),
         };
         let answer = answer.map_err(|error| match error.kind() {
@@ -239,10 +251,16 @@ impl Connection {
 }
 
 impl Faults {
-    /// Adds an error of the server. Returns true if it is new.
-    fn add(&mut self, told: Told) -> bool {
-        if self.told.contains(&told) {
-            return false;
+    /// Adds an error of the server. Returns true if somebody may wait in vain because of it.
+    fn add(&mut self, mut told: Told) -> bool {
+        self.n_told += 1;
+        told.number = self.n_told;
+        let mut known = self.told.iter_mut();
+        let known = known.find(|known| (known.cause, &known.said) == (told.cause, &told.said));
+        if let Some(known) = known {
+            // An error about all messages has ended all waits before.
+            known.number = told.number;
+            return known.subject.is_some();
         }
         match self.told.len() < MAX_TOLD {
             true => {
@@ -253,10 +271,18 @@ impl Faults {
         }
     }
 
-    /// Returns the trouble of messages whose subjects are those for which `is_own` returns true.
-    fn trouble(&self, is_own: impl Fn(&str) -> bool) -> Option<Trouble> {
+    /// Returns true if further batches may use the connection, which has been open for this time.
+    fn are_bearable(&self, age: Duration) -> bool {
+        let is_usable_in_part = self.told.iter().all(|told| told.subject.is_some());
+        let is_denied = !self.told.is_empty();
+        !self.is_lost && is_usable_in_part && !(is_denied && age >= RENEWED_AFTER)
+    }
+
+    /// Returns the trouble of messages whose subjects are those for which `is_own` returns true, and which were sent when the
+    /// server had reported `n_told` errors. Subjects that were refused before may be allowed now.
+    fn trouble(&self, n_told: u64, is_own: impl Fn(&str) -> bool) -> Option<Trouble> {
         let concerns = |told: &&Told| match &told.subject {
-            Some(subject) => is_own(subject),
+            Some(subject) => told.number > n_told && is_own(subject),
             None => true,
         };
         match self.told.iter().find(concerns) {
@@ -286,16 +312,24 @@ impl Told {
             },
             subject: subject.map(str::to_owned),
             said,
+            number: 0,
         }
     }
 }
 
-/// Returns once it is in vain to wait for answers to messages with these subjects.
-async fn lost(faults: &mut watch::Receiver<Faults>, is_own: impl Fn(&str) -> bool) -> Trouble {
+/// Returns once it is in vain to wait for answers to messages with these subjects, which were sent when the server had
+/// reported `n_told` errors.
+async fn lost(
+    faults: &mut watch::Receiver<Faults>,
+    n_told: u64,
+    is_own: impl Fn(&str) -> bool,
+) -> Trouble {
     let known = faults
-        .wait_for(|faults| faults.trouble(&is_own).is_some())
+        .wait_for(|faults| faults.trouble(n_told, &is_own).is_some())
         .await;
-    let trouble = known.ok().and_then(|faults| faults.trouble(&is_own));
+    let trouble = known
+        .ok()
+        .and_then(|faults| faults.trouble(n_told, &is_own));
     trouble.unwrap_or_else(|| Trouble::of(Cause::Away))
 }
 
@@ -410,7 +444,7 @@ mod tests {
         let stale = Told::of(&ServerError::Other("Stale Connection".to_owned()));
         let mut faults = Faults::default();
         assert!(faults.add(stale.clone()) && !faults.add(stale));
-        let trouble = faults.trouble(|_: &str| false).unwrap().to_string();
+        let trouble = faults.trouble(0, |_: &str| false).unwrap().to_string();
         assert!(trouble.ends_with("(Stale Connection)"), "{trouble}");
     }
 
@@ -420,20 +454,49 @@ mod tests {
         let denied = r#"Permissions Violation for Publish to "a.B""#.to_owned();
         let denied = Told::of(&ServerError::Other(denied));
         assert!(known.send_if_modified(|faults| faults.add(denied)));
-        let trouble = lost(&mut faults, |subject: &str| subject == "a.B").await;
+        let trouble = lost(&mut faults, 0, |subject: &str| subject == "a.B").await;
         assert_eq!(trouble.cause, Cause::Denied);
         assert!(
             faults
                 .borrow()
-                .trouble(|subject: &str| subject == "a.b")
+                .trouble(0, |subject: &str| subject == "a.b")
                 .is_none()
         );
         known.send_modify(|faults| faults.is_lost = true);
-        let trouble = lost(&mut faults, |subject: &str| subject == "a.b").await;
+        let trouble = lost(&mut faults, 0, |subject: &str| subject == "a.b").await;
         assert_eq!(trouble.cause, Cause::Away);
         let (known, mut faults) = watch::channel(Faults::default());
         drop(known);
-        assert_eq!(lost(&mut faults, |_: &str| true).await.cause, Cause::Away);
+        assert_eq!(
+            lost(&mut faults, 0, |_: &str| true).await.cause,
+            Cause::Away
+        );
+    }
+
+    #[test]
+    fn a_denied_subject_leaves_the_connection_to_others() {
+        let denied = || {
+            let said = "Permissions Violation for Publish to \"a\"".to_owned();
+            Told::of(&ServerError::Other(said))
+        };
+        let is_own = |subject: &str| subject == "a";
+        let mut faults = Faults::default();
+        assert!(faults.add(denied()));
+        assert!(faults.are_bearable(Duration::ZERO));
+        assert!(!Cause::Denied.is_of_connection());
+        // Later messages are denied only if the server says so again.
+        let n_told = faults.n_told;
+        assert!(faults.trouble(0, is_own).is_some());
+        assert!(faults.trouble(n_told, is_own).is_none());
+        assert!(faults.add(denied()));
+        assert!(faults.trouble(n_told, is_own).is_some());
+        assert_eq!(faults.told.len(), 1);
+        // Rights may count for new connections only.
+        assert!(!faults.are_bearable(RENEWED_AFTER));
+        assert!(Faults::default().are_bearable(RENEWED_AFTER));
+        faults.add(Told::of(&ServerError::AuthorizationViolation));
+        assert!(!faults.are_bearable(Duration::ZERO));
+        assert!(faults.trouble(faults.n_told, |_: &str| false).is_some());
     }
 
     #[test]
@@ -491,7 +554,7 @@ mod tests {
             let timeout = Duration::from_secs(20);
             let (connection, ()) = tokio::join!(Connection::open(&target, timeout), server);
             let mut connection = connection.unwrap();
-            let trouble = lost(&mut connection.faults, |_: &str| true).await;
+            let trouble = lost(&mut connection.faults, 0, |_: &str| true).await;
             assert_eq!(trouble.cause, Cause::Away);
             assert!(!connection.is_usable());
         }

@@ -52,11 +52,12 @@ impl Cause {
         }
     }
 
-    /// Returns true if the next write had better be on another connection.
+    /// Returns true if the next write had better be on another connection. What is denied may be one subject; if it is all,
+    /// the connection itself knows.
     pub(crate) fn is_of_connection(self) -> bool {
         match self {
-            Self::Away | Self::Tls | Self::Denied | Self::Slow => true,
-            Self::NoStream | Self::Busy | Self::Full | Self::Refused => false,
+            Self::Away | Self::Tls | Self::Slow => true,
+            Self::Denied | Self::NoStream | Self::Busy | Self::Full | Self::Refused => false,
         }
     }
 }
