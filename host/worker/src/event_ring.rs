@@ -1,8 +1,9 @@
 //! Events of crawls that only this worker knows, until the leader has told them.
 //!
 //! A worker writes no events: its user of etcd may not. They go with its totals, which are written anyway, and the leader
-//! tells each once, by its number. It answers nothing, so they stay until it has looked several times, or the next leader
-//! has. What has no room meanwhile goes on being folded.
+//! tells each once, by its number. It answers nothing, so each is shown for two minutes, or for one if others wait for its
+//! room. A leader looks more often than that, and so does the next one if it is elected in time; what was shown while no
+//! master led for longer is never told. What has no room meanwhile goes on being folded.
 
 use std::collections::VecDeque;
 use std::time::Duration;
