@@ -29,6 +29,7 @@ use object_store::path::Path as ObjectPath;
 use crawler_model::crawl::ItemRecord;
 use crawler_model::resource::ShardId;
 use crawler_process::task;
+use crawler_sink::settings::SettingError;
 use crawler_sink::{
     CheckSink, Delivery, Gathering, OpenSinks, Sink, SinkCheck, SinkError, Written,
 };
@@ -49,7 +50,7 @@ mod table;
 mod tests;
 
 pub use partition::{Partition, PartitionError};
-pub use settings::{FileSettings, Format, FormatError, SettingError};
+pub use settings::{FileSettings, Format, FormatError};
 
 /// Files of all shards of a process in one place.
 #[derive(Debug, Clone)]

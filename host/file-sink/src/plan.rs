@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use object_store::path::Path as ObjectPath;
 use prost::Message;
-use sha2::{Digest as _, Sha256};
 
 use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
@@ -24,8 +23,8 @@ pub(crate) const MAX_ITEMS: usize = 50_000;
 const MAX_FILES: usize = 64;
 /// Number of digits of an item's number, with leading zeros: names sort in the order of the items.
 const DIGITS: usize = 20;
-/// Number of bytes of the digest in a name.
-const DIGEST_BYTES: usize = 12;
+/// Number of hexadecimal digits of the digest in a name.
+const DIGEST_DIGITS: usize = 24;
 
 /// Range of items, and the files that it becomes. Its encoding is kept over upgrades: fields are added, never changed.
 #[derive(Clone, PartialEq, Message)]
@@ -169,12 +168,9 @@ fn choice(settings: &FileSettings) -> String {
 
 /// Returns a digest that only these texts in this order have.
 fn digest<'t>(texts: impl Iterator<Item = &'t str>) -> String {
-    let mut hash = Sha256::new();
-    for text in texts {
-        hash.update((text.len() as u64).to_be_bytes());
-        hash.update(text);
-    }
-    hex::encode(&hash.finalize()[..DIGEST_BYTES])
+    let mut digest = crawler_sink::digest::digest(texts);
+    digest.truncate(DIGEST_DIGITS);
+    digest
 }
 
 #[cfg(test)]

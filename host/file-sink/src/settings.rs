@@ -4,6 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crawler_sink::settings::{SettingError, check_number, check_time};
+
 use crate::partition::Partition;
 
 /// Format of the files.
@@ -87,16 +89,6 @@ impl Default for FileSettings {
     }
 }
 
-/// Fault of a setting.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name} is {value}; it goes from {least} to {most}")]
-pub struct SettingError {
-    name: &'static str,
-    value: String,
-    least: &'static str,
-    most: &'static str,
-}
-
 impl FileSettings {
     /// Checks that all numbers are in their ranges.
     ///
@@ -104,23 +96,10 @@ impl FileSettings {
     ///
     /// Names the first setting that is out of its range.
     pub fn check(&self) -> Result<(), SettingError> {
-        if !(64 << 10..=8 << 20).contains(&self.max_file_bytes) {
-            return Err(SettingError {
-                name: "max-file",
-                value: self.max_file_bytes.to_string(),
-                least: "64KiB",
-                most: "8MiB",
-            });
-        }
-        if self.max_wait > Duration::from_secs(3_600) {
-            return Err(SettingError {
-                name: "max-wait",
-                value: humantime::format_duration(self.max_wait).to_string(),
-                least: "0s",
-                most: "1h",
-            });
-        }
-        Ok(())
+        let sizes = 64 << 10..=8 << 20;
+        check_number("max-file", self.max_file_bytes, sizes, ("64KiB", "8MiB"))?;
+        let times = Duration::ZERO..=Duration::from_secs(3_600);
+        check_time("max-wait", self.max_wait, times, ("0s", "1h"))
     }
 }
 

@@ -6,24 +6,15 @@
 //! ```text
 //! nats      streams of NATS JetStream: a message for each item
 //! webhook   posts to a URL: several items in one call
-//! settings  ranges of numbers
 //! ```
-
-use sha2::{Digest as _, Sha256};
 
 use crawler_model::crawl::ItemRecord;
 use crawler_sink::{SinkError, push_line};
 
 pub mod nats;
-mod settings;
 #[cfg(test)]
 mod tests;
 pub mod webhook;
-
-pub use settings::SettingError;
-
-/// Number of bytes of the digest in an id.
-const DIGEST_BYTES: usize = 16;
 
 /// Returns the number of the first items that one write takes, and their size in bytes with their envelopes: as many as
 /// these bounds allow. There is at least one.
@@ -44,14 +35,4 @@ fn fitting(
         (n_items, n_bytes) = (n_items + 1, with_it);
     }
     Ok((n_items, n_bytes))
-}
-
-/// Returns a digest that only these texts in this order have.
-fn digest<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
-    let mut hash = Sha256::new();
-    for text in texts {
-        hash.update((text.len() as u64).to_be_bytes());
-        hash.update(text);
-    }
-    hex::encode(&hash.finalize()[..DIGEST_BYTES])
 }

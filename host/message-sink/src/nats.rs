@@ -31,14 +31,15 @@ use tokio::time::Instant;
 use connection::{Connection, Message, Outcome, Published};
 use crawler_model::crawl::ItemRecord;
 use crawler_model::settings::SinkName;
+use crawler_sink::digest::digest;
+use crawler_sink::settings::SettingError;
 use crawler_sink::{
     CheckSink, Delivery, Gathering, OpenSinks, Sink, SinkCheck, SinkError, Written, push_line,
 };
 use rejects::Rejected;
 use trouble::{Cause, Trouble};
 
-use crate::settings::SettingError;
-use crate::{digest, fitting};
+use crate::fitting;
 
 mod check;
 mod connection;
@@ -192,8 +193,8 @@ impl NatsSink {
         let id = digest([
             self.cluster.as_str(),
             self.name.as_str(),
-            &subject,
-            &record.key.0,
+            subject.as_str(),
+            record.key.0.as_str(),
         ]);
         let mut headers = HeaderMap::new();
         headers.insert(ID, id);

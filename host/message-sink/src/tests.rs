@@ -55,10 +55,3 @@ fn a_batch_ends_at_its_bounds_and_has_one_item_at_least() {
     }
     assert_eq!(fitting(&[], 9, 9).unwrap(), (0, 0));
 }
-
-#[test]
-fn a_digest_tells_where_a_text_ends() {
-    assert_eq!(digest(["a", "b"]), digest(["a", "b"]));
-    assert_ne!(digest(["ab"]), digest(["a", "b"]));
-    assert_ne!(digest(["a", "b"]), digest(["b", "a"]));
-}

@@ -22,13 +22,13 @@ use tokio::time::Instant;
 use crawler_fetch::webhook::{CallError, WebhookClient};
 use crawler_model::crawl::ItemRecord;
 use crawler_model::settings::SinkName;
+use crawler_sink::settings::SettingError;
 use crawler_sink::{
     CheckSink, Delivery, Gathering, OpenSinks, Sink, SinkCheck, SinkError, Written, push_line,
 };
 use plan::Plan;
 
 use crate::fitting;
-use crate::settings::SettingError;
 
 mod plan;
 mod settings;

@@ -7,7 +7,8 @@
 //! has is decided in `app`. Present sinks: [`lines`] (JSON lines in a data root that is a folder), [`parts`] (the same
 //! lines in one that is a bucket), and for the user of `crawler run` [`stream`] (a pipe or file) and [`document`] (a
 //! table or an array in a file). What an operator declares is a [`CheckSink`], such as
-//! [`ExportedLines`](lines::ExportedLines), behind a [`selection`] of items and fields.
+//! [`ExportedLines`](lines::ExportedLines), behind a [`selection`] of items and fields. Sinks of other crates share
+//! [`settings`], [`digest`] and [`fields`], too.
 
 use std::error::Error;
 use std::time::Duration;
@@ -21,6 +22,7 @@ use crawler_model::plugin::Schema;
 use crawler_model::resource::{ResourceSpec, ShardId};
 use crawler_model::settings::SinkName;
 
+pub mod digest;
 pub mod document;
 pub mod fields;
 pub mod items;
@@ -28,6 +30,7 @@ pub mod lazy;
 pub mod lines;
 pub mod parts;
 pub mod selection;
+pub mod settings;
 pub mod shared;
 pub mod stream;
 pub mod template;

@@ -35,6 +35,7 @@ use tokio::sync::SemaphorePermit;
 use crawler_model::crawl::ItemRecord;
 use crawler_model::plugin::Schema;
 use crawler_process::retry::Backoff;
+use crawler_sink::settings::SettingError;
 use crawler_sink::{
     CheckSink, Delivery, Gathering, OpenSinks, Sink, SinkCheck, SinkError, Written,
 };
@@ -61,7 +62,7 @@ mod tests;
 mod trouble;
 
 pub use names::{TableTemplate, TemplateError};
-pub use settings::{SettingError, SqlSettings};
+pub use settings::SqlSettings;
 pub use target::{Target, TargetError};
 
 /// Number of attempts of a write, with a little time between them, if other transactions or changes of tables are in its

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::value::RawValue;
-use sha2::{Digest as _, Sha256};
 
 use crawler_model::crawl::ItemRecord;
 use crawler_model::id::ResourceId;
+use crawler_sink::digest::digest;
 use crawler_sink::fields::integer;
 
 use crate::columns::{ColumnType, Kind};
@@ -78,7 +78,7 @@ impl Row {
     ) -> Self {
         let at = dialect.time(record.fetched_at);
         // Two sinks in one database may reject the same item, each from a table of its own.
-        let key = digest([table.as_str(), record.key.0.as_str()].map(str::as_bytes));
+        let key = digest([table.as_str(), record.key.0.as_str()]);
         let mut values = beginning(&key, resource, record, &at);
         values.extend([
             text(record.key.0.clone()),
@@ -167,17 +167,7 @@ fn key_of(
             (false, _) => value.to_string(),
         });
     }
-    Ok(digest(parts.iter().map(String::as_bytes)))
-}
-
-/// Returns a key for texts, which only these texts in this order have.
-fn digest<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> String {
-    let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part);
-    }
-    hex::encode(&hash.finalize()[..16])
+    Ok(digest(&parts))
 }
 
 /// Returns the value of a column. `value` is `None` if the field is missing or `null`.

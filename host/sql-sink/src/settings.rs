@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crawler_sink::settings::{SettingError, check_number, check_time};
+
 use crate::names::{Identifier, TableTemplate};
 
 /// Settings of a database of items.
@@ -45,16 +47,6 @@ impl Default for SqlSettings {
     }
 }
 
-/// Fault of a setting.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name} is {value}; it goes from {least} to {most}")]
-pub struct SettingError {
-    name: &'static str,
-    value: String,
-    least: &'static str,
-    most: &'static str,
-}
-
 impl SqlSettings {
     /// Checks that all numbers are in their ranges.
     ///
@@ -62,48 +54,16 @@ impl SqlSettings {
     ///
     /// Names the first setting that is out of its range.
     pub fn check(&self) -> Result<(), SettingError> {
-        let text = |time: Duration| humantime::format_duration(time).to_string();
-        let rows = [
-            (
-                "batch-items",
-                self.batch_items.to_string(),
-                (1..=10_000).contains(&self.batch_items),
-                ("1", "10000"),
-            ),
-            (
-                "batch-bytes",
-                self.batch_bytes.to_string(),
-                (1..=64 << 20).contains(&self.batch_bytes),
-                ("1", "64MiB"),
-            ),
-            (
-                "max-wait",
-                text(self.max_wait),
-                self.max_wait <= Duration::from_secs(60),
-                ("0s", "1m"),
-            ),
-            (
-                "timeout",
-                text(self.timeout),
-                (Duration::from_secs(1)..=Duration::from_secs(600)).contains(&self.timeout),
-                ("1s", "10m"),
-            ),
-            (
-                "connections",
-                self.connections.to_string(),
-                (1..=100).contains(&self.connections),
-                ("1", "100"),
-            ),
-        ];
-        match rows.into_iter().find(|(_, _, is_kept, _)| !is_kept) {
-            None => Ok(()),
-            Some((name, value, _, (least, most))) => Err(SettingError {
-                name,
-                value,
-                least,
-                most,
-            }),
-        }
+        let items = self.batch_items as u64;
+        check_number("batch-items", items, 1..=10_000, ("1", "10000"))?;
+        let sizes = 1..=64 << 20;
+        check_number("batch-bytes", self.batch_bytes, sizes, ("1", "64MiB"))?;
+        let waits = Duration::ZERO..=Duration::from_secs(60);
+        check_time("max-wait", self.max_wait, waits, ("0s", "1m"))?;
+        let timeouts = Duration::from_secs(1)..=Duration::from_secs(600);
+        check_time("timeout", self.timeout, timeouts, ("1s", "10m"))?;
+        let connections = self.connections as u64;
+        check_number("connections", connections, 1..=100, ("1", "100"))
     }
 
     /// Returns the other sink to which the table of a kind of items belongs.

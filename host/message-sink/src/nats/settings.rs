@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::subject::SubjectTemplate;
-use crate::settings::{SettingError, check_number, check_time};
+use crawler_sink::settings::{SettingError, check_number, check_time};
 
 /// Settings of a stream of items.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,8 +9,7 @@ use crawler_model::crawl::ItemRecord;
 use crawler_model::frontier::SinkMark;
 use crawler_model::settings::SinkName;
 use crawler_sink::SinkError;
-
-use crate::digest;
+use crawler_sink::digest::digest;
 
 /// Key of the mark.
 const KEY: &str = "posts";

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::settings::{SettingError, check_number, check_time};
+use crawler_sink::settings::{SettingError, check_number, check_time};
 
 /// Form of the body of a post.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Ranges of the numbers among settings, and the words about one that is out of its range.
+//! Ranges of the numbers among the settings of sinks, and the words about one that is out of its range.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -14,7 +14,11 @@ pub struct SettingError {
 }
 
 /// Refuses a number out of its range, whose ends messages call by these texts.
-pub(crate) fn check_number(
+///
+/// # Errors
+///
+/// The number is out of its range.
+pub fn check_number(
     name: &'static str,
     value: u64,
     range: RangeInclusive<u64>,
@@ -32,7 +36,11 @@ pub(crate) fn check_number(
 }
 
 /// Refuses a time out of its range, whose ends messages call by these texts.
-pub(crate) fn check_time(
+///
+/// # Errors
+///
+/// The time is out of its range.
+pub fn check_time(
     name: &'static str,
     value: Duration,
     range: RangeInclusive<Duration>,
