@@ -41,6 +41,11 @@ fn items_are_shown_as_they_were_written() {
 }
 
 #[test]
+fn spans_of_time_are_shown_as_they_can_be_written() {
+    chromium::node_test(&script("times.mjs"));
+}
+
+#[test]
 fn lines_of_a_log_that_is_read_again_are_shown_once() {
     chromium::node_test(&script("latest.mjs"));
 }
@@ -64,6 +69,15 @@ fn a_first_visit_on_a_phone_leads_to_items() {
     let server = Server::with_puppet();
     let start = web.url("/0").to_string();
     walk("first_visit.mjs", &server, &[&start, "phone"]);
+}
+
+#[test]
+fn a_schedule_is_set_listed_and_removed() {
+    let web = sites::chain(1).open();
+    let server = Server::with_puppet();
+    server.add("books", &web.url("/0"), &[]);
+    server.finished("books");
+    walk("schedules.mjs", &server, &[]);
 }
 
 #[test]

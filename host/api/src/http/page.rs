@@ -46,7 +46,7 @@ macro_rules! asset {
 }
 
 /// All files of the page.
-static ASSETS: [Asset; 40] = [
+static ASSETS: [Asset; 44] = [
     Asset {
         path: "/",
         kind: HTML,
@@ -68,6 +68,7 @@ static ASSETS: [Asset; 40] = [
     asset!(SCRIPT, "rates.mjs"),
     asset!(SCRIPT, "raw.mjs"),
     asset!(SCRIPT, "route.js"),
+    asset!(SCRIPT, "times.mjs"),
     asset!(SCRIPT, "views/add.js"),
     asset!(SCRIPT, "views/chart.js"),
     asset!(SCRIPT, "views/errors.js"),
@@ -83,6 +84,9 @@ static ASSETS: [Asset; 40] = [
     asset!(SCRIPT, "views/plugins.js"),
     asset!(SCRIPT, "views/resource.js"),
     asset!(SCRIPT, "views/resources.js"),
+    asset!(SCRIPT, "views/runs.js"),
+    asset!(SCRIPT, "views/schedule.js"),
+    asset!(SCRIPT, "views/schedules.js"),
     asset!(CSS, "vendor/uplot.css"),
     asset!(SCRIPT, "vendor/hooks.mjs"),
     asset!(SCRIPT, "vendor/htm.mjs"),

@@ -59,7 +59,8 @@ await walk(async (browser, master, start, form) => {
   await browser.text(`"depth": 2`);
   await fits();
 
-  for (const [tab, text] of [["Errors", "Answers by status"], ["Log", "Level"], ["Events", "placed"], ["Settings", start], ["Now", "Shards"]]) {
+  for (const [tab, text] of [["Errors", "Answers by status"], ["Schedule", "The resource has no schedule"],
+    ["Log", "Level"], ["Events", "placed"], ["Settings", start], ["Now", "Shards"]]) {
     await browser.press(".tabs a", tab);
     await browser.text(text);
     await fits();
@@ -77,8 +78,8 @@ await walk(async (browser, master, start, form) => {
   await browser.until("an answer", "find('.answer', 'done')");
   await browser.until("its host", `find('th', ${JSON.stringify(new URL(start).host)})`);
 
-  for (const [view, text] of [["Resources", name], ["Hosts", "Name the resource"], ["Plugins", "puppet"], ["Nodes", "worker-1"],
-    ["Overview", "Leader"]]) {
+  for (const [view, text] of [["Resources", name], ["Schedules", "No resource here has a schedule"], ["Hosts", "Name the resource"],
+    ["Plugins", "puppet"], ["Nodes", "worker-1"], ["Overview", "Leader"]]) {
     await browser.press("header nav a", view);
     await browser.text(text);
     await fits();

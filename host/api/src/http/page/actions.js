@@ -70,6 +70,20 @@ export async function remove({ name, id }) {
   return answer && attempt(`Delete ${name}`, () => change("DELETE", ofResource(name), body));
 }
 
+// Sets the schedule that `written()` returns; it may throw.
+export const setSchedule = (name, written) =>
+  attempt(`Set the schedule of ${name}`, async () => change("PUT", ofResource(name, "schedule"), written()));
+
+export async function removeSchedule(name) {
+  const question = {
+    title: `Remove the schedule of ${name}?`,
+    text: "The present run goes on. After it, a run begins only when it is asked for.",
+    verb: "Remove",
+    isGrave: true,
+  };
+  return (await confirm(question)) && attempt(question.title.slice(0, -1), () => change("DELETE", ofResource(name, "schedule")));
+}
+
 // Pauses or resumes all resources that pass the filters, after their number was shown.
 export const changeAll = (verb, filters) => alone(`Looking for resources to ${verb}…`, async reader => {
   let names = [];

@@ -24,8 +24,16 @@ export function bytes(n) {
   return `${unit ? n.toFixed(1) : n} ${units[unit]}`;
 }
 
-// A point in time, in milliseconds since 1970; 0 stands for never.
-export const time = at => (at ? new Date(Number(at)).toLocaleString() : NONE);
+// A point in time, in milliseconds since 1970, in the time zone of the reader or in `zone`; 0 stands for never, and a zone that the
+// browser does not know is left out.
+export function time(at, zone) {
+  if (!Number(at)) return NONE;
+  try {
+    return new Date(Number(at)).toLocaleString(undefined, { timeZone: zone });
+  } catch {
+    return NONE;
+  }
+}
 
 // A span of time, in milliseconds.
 export function span(ms) {

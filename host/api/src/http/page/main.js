@@ -18,10 +18,12 @@ import { Overview } from "./views/overview.js";
 import { Plugins } from "./views/plugins.js";
 import { Resource } from "./views/resource.js";
 import { Resources } from "./views/resources.js";
+import { Schedules } from "./views/schedules.js";
 
 const PLACES = [
   ["", "Overview"],
   ["resources", "Resources"],
+  ["schedules", "Schedules"],
   ["hosts", "Hosts"],
   ["plugins", "Plugins"],
   ["nodes", "Nodes"],
@@ -118,6 +120,7 @@ function View({ parts: [place, name, tab], query }) {
     case "resources":
       return name ? html`<${Resource} name=${name} tab=${tab} query=${query} />` : html`<${Resources} query=${query} />`;
     case "add": return html`<${Add} query=${query} />`;
+    case "schedules": return html`<${Schedules} query=${query} />`;
     case "hosts": return html`<${Hosts} query=${query} />`;
     case "plugins": return html`<${Plugins} name=${name} />`;
     case "nodes": return html`<${Nodes} />`;

@@ -16,12 +16,13 @@ import { History } from "./history.js";
 import { Items } from "./items.js";
 import { Logs } from "./logs.js";
 import { Progress } from "./resources.js";
+import { Schedule } from "./schedule.js";
 
 // Milliseconds between two looks. Events tell of changes, and not of counts.
 const PERIOD = 2_000;
 
-const TABS = [["", "Now"], ["frontier", "Frontier"], ["errors", "Errors"], ["items", "Items"], ["logs", "Log"],
-  ["events", "Events"], ["settings", "Settings"]];
+const TABS = [["", "Now"], ["frontier", "Frontier"], ["errors", "Errors"], ["items", "Items"],
+  ["schedule", "Schedule"], ["logs", "Log"], ["events", "Events"], ["settings", "Settings"]];
 
 export function Resource({ name, tab = "", query }) {
   const load = usePoll(async signal => {
@@ -50,6 +51,7 @@ function Tab({ tab, resource, rates, points, at, query }) {
     case "frontier": return html`<${Frontier} name=${name} query=${query} />`;
     case "errors": return html`<${Errors} resource=${resource} />`;
     case "items": return html`<${Items} name=${name} run=${resource.run} />`;
+    case "schedule": return html`<${Schedule} resource=${resource} />`;
     case "logs": return html`<${Logs} key=${resource.spec.id} resource=${resource} />`;
     case "events": return html`<${History} path=${ofResource(name, "events")} caption="Events" />`;
     case "settings": return html`<${Settings} resource=${resource} />`;

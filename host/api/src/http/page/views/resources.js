@@ -126,13 +126,6 @@ function Row({ resource, rates, isTicked, onTick, again }) {
   const { spec, phase, reason, counts, shards } = resource;
   const owners = [...new Set(shards.map(shard => shard.owner).filter(Boolean))];
   const found = itemYield(counts);
-  const isPaused = phase === "Paused";
-  const canChange = isPaused || phase === "Running" || phase === "Pending";
-  const verb = isPaused ? "Resume" : "Pause";
-  const act = async () => {
-    await (isPaused ? resume : pause)(spec.name);
-    again();
-  };
   return html`<tr>
     <td class="tick"><input type="checkbox" aria-label=${`Tick ${spec.name}`} checked=${isTicked} onChange=${onTick} /></td>
     <th scope="row"><${ResourceLink} name=${spec.name} /></th>
@@ -145,9 +138,20 @@ function Row({ resource, rates, isTicked, onTick, again }) {
     <td><${Progress} counts=${counts} /></td>
     <td class="wide">${resource.plugin_version ? `${spec.plugin.split("@")[0]}@${resource.plugin_version}` : spec.plugin}</td>
     <td class="wide">${owners.length > 2 ? `${owners.length} workers` : owners.join(", ")}</td>
-    <td class="acts">${canChange
-      ? html`<button type="button" aria-label=${`${verb} ${spec.name}`} onClick=${act}>${verb}</button>` : null}</td>
+    <td class="acts"><${PauseOrResume} name=${spec.name} phase=${phase} again=${again} /></td>
   </tr>`;
+}
+
+// The button of a row that pauses a resource, or resumes it; nothing if the resource is over.
+export function PauseOrResume({ name, phase, again }) {
+  const isPaused = phase === "Paused";
+  if (!isPaused && phase !== "Running" && phase !== "Pending") return null;
+  const [verb, act] = isPaused ? ["Resume", resume] : ["Pause", pause];
+  const press = async () => {
+    await act(name);
+    again();
+  };
+  return html`<button type="button" aria-label=${`${verb} ${name}`} onClick=${press}>${verb}</button>`;
 }
 
 // The share of the known URLs whose end is reached. It may become less: pages lead to further URLs.
