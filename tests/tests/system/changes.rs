@@ -7,7 +7,7 @@ use crate::server::{Server, lines, text};
 
 /// Opens a site whose first page leads to two visits. From the second run on one of them is at another place, one is
 /// gone, and one is new.
-fn site() -> Web {
+pub(crate) fn site() -> Web {
     let leaf = |url: &str, state: &str| json!({"url": url, "rule": "leaf", "state": state});
     let before = json!([leaf("/1", "moved"), leaf("/2", "gone")]).to_string();
     let after = json!([leaf("/3", "moved"), leaf("/4", "new")]).to_string();

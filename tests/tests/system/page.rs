@@ -7,6 +7,7 @@ use crawler_tests::web::Site;
 use crawler_tests::{chromium, guests, repository};
 use serde_json::json;
 
+use crate::changes;
 use crate::server::Server;
 use crate::sites;
 use crate::tokens::Guarded;
@@ -81,6 +82,19 @@ fn a_schedule_is_set_listed_and_removed() {
 }
 
 #[test]
+fn changes_of_a_run_are_shown_with_old_values() {
+    let web = changes::site();
+    let server = Server::with_puppet();
+    server.add("books", &web.url("/"), &["--changes=2"]);
+    server.add("plain", &web.url("/1"), &[]);
+    server.finished("books");
+    server.ok(&["resource", "restart", "books"]);
+    server.finished("books");
+    server.finished("plain");
+    walk("changes.mjs", &server, &[web.url("/").as_str()]);
+}
+
+#[test]
 fn what_stands_in_the_way_is_told_truly() {
     let web = sites::chain(1).open();
     let server = Server::with_puppet();
@@ -106,7 +120,11 @@ fn markup_of_sites_and_rules_stays_text() {
         .open();
     let server = Server::with_puppet();
     let param = format!("--param=note={markup}");
-    server.add("evil", &web.url("/0"), &[&param, "--max-attempts=1"]);
+    server.add(
+        "evil",
+        &web.url("/0"),
+        &[&param, "--max-attempts=1", "--changes=1"],
+    );
     server.finished("evil");
     walk("hostile.mjs", &server, &[web.url("/bad").as_str()]);
     assert_eq!(elsewhere.count("/stolen"), 0);

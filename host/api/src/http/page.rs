@@ -46,7 +46,7 @@ macro_rules! asset {
 }
 
 /// All files of the page.
-static ASSETS: [Asset; 44] = [
+static ASSETS: [Asset; 45] = [
     Asset {
         path: "/",
         kind: HTML,
@@ -70,6 +70,7 @@ static ASSETS: [Asset; 44] = [
     asset!(SCRIPT, "route.js"),
     asset!(SCRIPT, "times.mjs"),
     asset!(SCRIPT, "views/add.js"),
+    asset!(SCRIPT, "views/changes.js"),
     asset!(SCRIPT, "views/chart.js"),
     asset!(SCRIPT, "views/errors.js"),
     asset!(SCRIPT, "views/frontier.js"),

@@ -8,6 +8,8 @@ await walk(async (browser, master, bad) => {
   const views = [
     ["", "Now", "Shards"],
     ["/items", "Items", "<img src=x"],
+    ["/items?show=changes", "Items", "<img src=x"],
+    ["/schedule", "Schedule", "The resource has no schedule"],
     ["/logs", "Log", "<script>"],
     ["/errors", "Errors", "URLs that were given up"],
     [`/frontier?url=${encodeURIComponent(bad)}`, "Frontier", "<script>"],

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { indented, member, readable } from "../../../../host/api/src/http/page/raw.mjs";
+import { elements, indented, member, readable } from "../../../../host/api/src/http/page/raw.mjs";
 
 test("a member is the text that was written", () => {
   for (const value of ["12345678901234567890", "1.10", "1e400", "-0", "null", '"a\\"},\\\\"', '{"item":{"x":[1,{}]}}', "[]", '"\\u0041"']) {
@@ -11,6 +11,17 @@ test("a member is the text that was written", () => {
     }
   }
   assert.equal(member('{"of":{"item":1}}', "item"), null);
+});
+
+test("a member is found by its name, however that is written", () => {
+  for (const text of ['{"é":1.10}', '{"\\u00e9":1.10}']) assert.equal(member(text, "é"), "1.10", text);
+  assert.equal(member('{"of":"é","é":2}', "é"), "2");
+});
+
+test("elements of a list are the texts that were written", () => {
+  const written = ["1.10", '{"a":[1,2],"b":"],"}', '"x,]"', "[[1],{}]", "null", "12345678901234567890"];
+  for (const between of [",", " ,\n "]) assert.deepEqual(elements(`[ ${written.join(between)} ]`), written);
+  assert.deepEqual([elements("[]"), elements(" [ ] ")], [[], []]);
 });
 
 test("a text that is indented is what a script would write", () => {

@@ -72,6 +72,12 @@ export async function get(path, query, signal) {
   return whole(answer, "GET", signal);
 }
 
+// Returns the text of an answer, for those who show JSON as it was written.
+export async function getText(path, query, signal) {
+  const answer = await ask("GET", path, { query, signal: within(signal) });
+  return whole(answer, "GET", signal, "text");
+}
+
 // Asks about things by their names, few at once, each by `look(name)`. Returns the answers by name, in the order of the names; `null`
 // stands for what is not there. Any other fault ends it.
 export async function askEach(names, look) {
@@ -169,10 +175,10 @@ async function ask(method, path, { query = {}, headers = {}, body, signal }) {
   throw problem;
 }
 
-// Returns the JSON of an answer, unless it breaks off or `signal` says that nobody waits for it any more.
-async function whole(answer, method, signal) {
+// Returns the JSON of an answer, or its text, unless it breaks off or `signal` says that nobody waits for it any more.
+async function whole(answer, method, signal, form = "json") {
   try {
-    return await answer.json();
+    return await answer[form]();
   } catch (error) {
     if (signal?.aborted) throw error;
     throw brokenOff(method);

@@ -55,6 +55,13 @@ export function Pager({ tokens, next, onTurn }) {
   </nav>`;
 }
 
+// Tells that another run has begun than the one that was the present one when the reader chose what is shown.
+export function NextRun({ what, place, run, show }) {
+  if (!place.latest || run <= place.latest) return null;
+  return html`<p role="status">Run ${run} has begun. These are the ${what} of run ${place.run}.
+    <button type="button" onClick=${() => show(run)}>Show run ${run}</button></p>`;
+}
+
 export function Choice({ label, value, options, onChange }) {
   return html`<label>${label}
     <select value=${value} onChange=${event => onChange(event.currentTarget.value)}>

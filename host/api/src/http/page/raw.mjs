@@ -14,12 +14,27 @@ export function member(text, name) {
   let [depth, before, start] = [0, "", -1];
   for (const { 0: token, index } of text.matchAll(TOKEN)) {
     if (depth === 1 && start >= 0 && (token === "," || token === "}")) return text.slice(start, index).trim();
-    if (depth === 1 && start < 0 && token === ":" && before === JSON.stringify(name)) start = index + 1;
+    if (depth === 1 && start < 0 && token === ":" && JSON.parse(before) === name) start = index + 1;
     if (isOpening(token)) depth += 1;
     if (isClosing(token)) depth -= 1;
     before = token;
   }
   return null;
+}
+
+// Returns the texts of the elements of a list. The text has to be JSON.
+export function elements(text) {
+  const found = [];
+  let [depth, start] = [0, -1];
+  for (const { 0: token, index } of text.matchAll(TOKEN)) {
+    const isEnd = depth === 1 && (token === "," || token === "]");
+    if (isEnd && start >= 0) found.push(text.slice(start, index).trim());
+    if (isEnd) start = -1;
+    else if (depth === 1 && start < 0) start = index;
+    if (isOpening(token)) depth += 1;
+    if (isClosing(token)) depth -= 1;
+  }
+  return found;
 }
 
 // Returns a JSON text as it is shown, and a note for its reader, which may be empty: with a line for each member, or as it was written

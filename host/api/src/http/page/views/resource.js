@@ -13,7 +13,7 @@ import { RateChart, usePoints } from "./chart.js";
 import { Errors } from "./errors.js";
 import { Frontier } from "./frontier.js";
 import { History } from "./history.js";
-import { Items } from "./items.js";
+import { Results } from "./items.js";
 import { Logs } from "./logs.js";
 import { Progress } from "./resources.js";
 import { Schedule } from "./schedule.js";
@@ -50,7 +50,7 @@ function Tab({ tab, resource, rates, points, at, query }) {
     case "": return html`<${Now} resource=${resource} rates=${rates} points=${points} at=${at} />`;
     case "frontier": return html`<${Frontier} name=${name} query=${query} />`;
     case "errors": return html`<${Errors} resource=${resource} />`;
-    case "items": return html`<${Items} name=${name} run=${resource.run} />`;
+    case "items": return html`<${Results} name=${name} run=${resource.run} query=${query} />`;
     case "schedule": return html`<${Schedule} resource=${resource} />`;
     case "logs": return html`<${Logs} key=${resource.spec.id} resource=${resource} />`;
     case "events": return html`<${History} path=${ofResource(name, "events")} caption="Events" />`;
