@@ -22,6 +22,7 @@ mod frontier;
 mod gallery;
 mod grpc;
 mod guests;
+mod installed;
 mod languages;
 mod life;
 mod load;

@@ -1,14 +1,15 @@
 //! Tools that build components from scripts: installed from npm and PyPI, or reported as missing.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use crawler_tests::process::{Ended, Home, Process};
-use crawler_tests::{setting, skipped};
+use crawler_tests::setting;
+
+use crate::installed::{by_npm, installed};
 
 /// Time in which a plugin is built, and an interpreter of megabytes is compiled, on a busy machine.
 pub(super) const BUILD: Duration = Duration::from_secs(600);
@@ -90,56 +91,14 @@ pub(super) fn python() -> Option<&'static Tools> {
             ]),
         ]
     };
-    let tools = TOOLS.get_or_init(|| installed("componentize-py", PY, "bin", install));
-    tools.as_ref()
+    let tools = || {
+        let folder = installed("componentize-py", PY, install)?;
+        Some(Tools::of(&folder.join("bin")))
+    };
+    TOOLS.get_or_init(tools).as_ref()
 }
 
-fn installed_by_npm(name: &str, package: &str) -> Option<Tools> {
-    installed(name, package, "node_modules/.bin", |folder| {
-        let prefix = folder.display().to_string();
-        let words = ["npm", "install", "--silent", "--prefix", &prefix, package];
-        vec![words.map(str::to_owned).to_vec()]
-    })
-}
-
-/// Returns the tools, or prints a line that they cannot be installed. An incomplete installation does not count.
-fn installed(
-    name: &str,
-    package: &str,
-    programs: &str,
-    install: impl Fn(&Path) -> Vec<Vec<String>>,
-) -> Option<Tools> {
-    let tools = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let folder = tools.join(package.replace('@', "-"));
-    // Two runs of the tests may need them at the same moment.
-    let lock = fs::File::create(tools.join(format!("{name}.lock"))).expect("a file can be made");
-    lock.lock().expect("a file can be locked");
-    let done = folder.join("installed");
-    if !done.is_file() {
-        // The folder may be left from an attempt that was ended.
-        if folder.exists() {
-            fs::remove_dir_all(&folder).expect("an attempt can be cleared away");
-        }
-        fs::create_dir_all(&folder).expect("a folder can be made");
-        for words in install(&folder) {
-            let is_there = Command::new("sh")
-                .args(["-c", "command -v \"$0\" >/dev/null", &words[0]])
-                .status();
-            if !is_there.is_ok_and(|status| status.success()) {
-                skipped(
-                    name,
-                    &format!("{package} cannot be installed: there is no {}", words[0]),
-                );
-                return None;
-            }
-            let ran = Process::start(Command::new(&words[0]).args(&words[1..])).wait(BUILD);
-            if ran.code != Some(0) {
-                let last = ran.stderr.trim().lines().last().unwrap_or_default();
-                skipped(name, &format!("{package} cannot be installed ({last})"));
-                return None;
-            }
-        }
-        fs::write(&done, "").expect("a file can be written");
-    }
-    Some(Tools::of(&folder.join(programs)))
+fn installed_by_npm(part: &str, package: &str) -> Option<Tools> {
+    let modules = by_npm(part, package)?;
+    Some(Tools::of(&modules.join(".bin")))
 }
