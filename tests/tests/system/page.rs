@@ -8,9 +8,13 @@ use crawler_tests::{chromium, guests, repository};
 use serde_json::json;
 
 use crate::changes;
+use crate::installed;
 use crate::server::Server;
 use crate::sites;
 use crate::tokens::Guarded;
+
+/// Package of npm that judges whether everybody can use a view.
+const AXE: &str = "axe-core@4.14.1";
 
 /// Text that would run as a script, or ask for something, wherever it is taken for markup.
 fn markup(stolen: impl Display) -> String {
@@ -128,6 +132,44 @@ fn markup_of_sites_and_rules_stays_text() {
     server.finished("evil");
     walk("hostile.mjs", &server, &[web.url("/bad").as_str()]);
     assert_eq!(elsewhere.count("/stolen"), 0);
+}
+
+#[test]
+fn every_view_passes_axe_in_light_colours() {
+    check_by_axe("light");
+}
+
+#[test]
+fn every_view_passes_axe_in_dark_colours() {
+    check_by_axe("dark");
+}
+
+/// Checks all views, in a wide window and on a phone, if axe can be had.
+#[track_caller]
+fn check_by_axe(colours: &str) {
+    let Some(modules) = installed::by_npm("axe", AXE) else {
+        return;
+    };
+    let library = modules.join("axe-core/axe.min.js").display().to_string();
+    let web = changes::site();
+    let broken = Site::new()
+        .page("/0", json!([{"url": "/bad"}]).to_string())
+        // The rule does not know the one that the page names, so the page is given up.
+        .page("/bad", json!([{"url": "/x", "rule": "none"}]).to_string())
+        .open();
+    let server = Server::with_puppet();
+    server.add("books", &web.url("/"), &["--changes=2"]);
+    server.add("broken", &broken.url("/0"), &["--max-attempts=1"]);
+    server.finished("books");
+    server.ok(&["resource", "restart", "books"]);
+    server.finished("books");
+    server.finished("broken");
+    let yearly = ["--cron", "0 0 1 1 *", "--tz", "Europe/Paris"];
+    server.ok(&[&["resource", "schedule", "books"], &yearly[..]].concat());
+    let bad = broken.url("/bad");
+    for form in ["desktop", "phone"] {
+        walk("axe.mjs", &server, &[&library, colours, form, bad.as_str()]);
+    }
 }
 
 #[test]

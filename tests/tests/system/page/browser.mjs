@@ -12,6 +12,10 @@ const WALK = 100_000;
 const CLOSE = 5_000;
 const PAUSE = 50;
 
+// Width, height and whether it has fingers: of a wide window, and of a phone.
+export const WIDE = [1280, 900, false];
+export const PHONE = [390, 844, true];
+
 const FLAGS = [
   "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
   "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
@@ -74,9 +78,18 @@ export class Browser {
     this.#fail(new Error(why));
   }
 
-  // A phone is narrow, and has fingers.
   async size(width, height, mobile) {
     await this.#send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile });
+  }
+
+  // Has the page see a wish for light or dark colours.
+  async colours(value) {
+    await this.#send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value }] });
+  }
+
+  // Takes away the bounds that pages set themselves, from the next page on.
+  async liftPolicy() {
+    await this.#send("Page.setBypassCSP", { enabled: true });
   }
 
   async go(url) {

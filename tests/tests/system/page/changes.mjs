@@ -1,10 +1,10 @@
 // Changes of items from run to run: of the present run with old values, of an earlier one, and none where items are not compared.
 
 import assert from "node:assert/strict";
-import { walk } from "./browser.mjs";
+import { walk, WIDE } from "./browser.mjs";
 
 await walk(async (browser, master, site) => {
-  await browser.size(1280, 900, false);
+  await browser.size(...WIDE);
   // The kinds of changes, in the order of the alphabet: pages of a run may end in any order.
   const marks = "[...document.querySelectorAll('.items .mark')].map(one => one.textContent).sort().join()";
 

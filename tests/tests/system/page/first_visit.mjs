@@ -1,9 +1,7 @@
 // From the first visit to the items of a crawl, and through all views, with a wide window or on a phone.
 
 import assert from "node:assert/strict";
-import { walk } from "./browser.mjs";
-
-const [WIDE, PHONE] = [[1280, 900, false], [390, 844, true]];
+import { PHONE, walk, WIDE } from "./browser.mjs";
 
 // Has the log of every resource be one that never rests.
 const BUSY_LOG = `

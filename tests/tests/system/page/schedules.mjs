@@ -1,9 +1,9 @@
 // The schedule of a resource: set at intervals and at times, refused where it is none, listed, and removed.
 
-import { walk } from "./browser.mjs";
+import { walk, WIDE } from "./browser.mjs";
 
 await walk(async (browser, master) => {
-  await browser.size(1280, 900, false);
+  await browser.size(...WIDE);
   const choose = async (label, value) => {
     const select = `find('form label', ${JSON.stringify(label)}).querySelector('select')`;
     await browser.until(`a choice of ${label}`, `Boolean(${select})`);

@@ -28,9 +28,14 @@ export function Status({ load, isEmpty, empty }) {
   return isEmpty ? html`<p class="blank">${empty}</p>` : null;
 }
 
+// Columns whose cells say by themselves what they are for. Their heads are there for those who hear a table.
+const UNSEEN_HEADS = ["tick", "acts"];
+
 // A table that scrolls sideways in its own frame. A head is a text, or `[text, class]`.
 export function Table({ caption, heads, children }) {
-  const cells = heads.map(head => (Array.isArray(head) ? head : [head, ""]));
+  const cells = heads.map(head => (Array.isArray(head) ? head : [head, ""])).map(
+    ([text, kind]) => [UNSEEN_HEADS.includes(kind) ? html`<span class="unseen">${text}</span>` : text, kind],
+  );
   return html`<div class="frame" tabindex="0" role="region" aria-label=${caption}><table>
     <caption>${caption}</caption>
     <thead><tr>${cells.map(([text, kind]) => html`<th scope="col" class=${kind}>${text}</th>`)}</tr></thead>

@@ -22,7 +22,7 @@ export function Errors({ resource: { spec, run, counts, shards } }) {
   const lines = shards.flatMap(shard => shard.last_errors).sort((one, other) => Number(other.at) - Number(one.at));
   return html`<${Fault} fault=${load.fault} />
     <h2>URLs that were given up</h2>
-    ${dead.length ? html`<${Table} caption="Dead letters by reason" heads=${["Reason", "URLs", "For example", ["", "acts"]]}>${dead.map(
+    ${dead.length ? html`<${Table} caption="Dead letters by reason" heads=${["Reason", "URLs", "For example", ["Try again", "acts"]]}>${dead.map(
       ([reason, n]) => html`<tr key=${reason}><th scope="row">${reason}</th><td>${count(n)}</td>
         <td><${Address} url=${statistics?.dead_examples?.[reason]} /></td>
         <td class="acts"><button type="button" aria-label=${`Try again: ${reason}`}

@@ -57,7 +57,7 @@ function Answer({ name, url }) {
   const load = usePoll(signal => get(ofResource(name, "frontier/why"), { url }, signal), [name, url]);
   if (!load.value) return html`<${Status} load=${load} />`;
   const { state, text, entry } = load.value;
-  return html`<${Fault} fault=${load.fault} /><div class="answer" role="status"><p><b>${state}</b></p><pre>${text}</pre>
+  return html`<${Fault} fault=${load.fault} /><div class="answer" role="status"><p><b>${state}</b></p><pre tabindex="0">${text}</pre>
     ${entry ? html`<${Figures} figures=${[["Rule", entry.rule || NONE], ["Depth", count(entry.depth)],
       ["Attempt", count(entry.attempt)], ["Since", time(entry.since)], ["From", html`<${Address} url=${entry.referrer} />`]]} />` : null}
   </div>`;

@@ -32,7 +32,8 @@ export function Overview() {
     <${Figures} figures=${[
       ...PHASES.map(phase => [
         phase,
-        html`<a href=${to(["resources"], { phase: phase.toLowerCase() })}>${known(byPhase[phase])}</a>`,
+        html`<a href=${to(["resources"], { phase: phase.toLowerCase() })}
+          aria-label=${`${phase}: ${known(byPhase[phase])}`}>${known(byPhase[phase])}</a>`,
       ]),
       ["Resources", known(total)],
     ]} />
@@ -69,7 +70,7 @@ function Cluster({ nodes, sums }) {
     <${Figures} figures=${[
       ["Leader", leader?.id ?? NONE],
       ["Masters", count(masters.length)],
-      ["Workers", html`<a href=${to(["nodes"])}>${count(workers.length)}</a>`],
+      ["Workers", html`<a href=${to(["nodes"])} aria-label=${`Workers: ${count(workers.length)}`}>${count(workers.length)}</a>`],
       ["Draining", count(workers.filter(node => node.draining).length)],
       [`Pages/s${over}`, rate(sums.pages)],
       [`Items/s${over}`, rate(sums.items)],

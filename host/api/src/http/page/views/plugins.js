@@ -11,7 +11,7 @@ import { to } from "../route.js";
 
 const PAGE_SIZE = 100;
 
-const HEADS = ["Plugin", "Version", ["Kinds of items", "wide"], ["Size", "wide"], "Pushed", ["", "acts"]];
+const HEADS = ["Plugin", "Version", ["Kinds of items", "wide"], ["Size", "wide"], "Pushed", ["Crawl", "acts"]];
 
 export const Plugins = ({ name }) => (name ? html`<${Plugin} name=${name} />` : html`<${List} />`);
 

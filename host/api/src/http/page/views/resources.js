@@ -19,8 +19,8 @@ const PERIOD_FILTERED = 10_000;
 
 const PHASES = [["", "all"], ["running", "running"], ["pending", "pending"], ["paused", "paused"],
   ["finished", "finished"], ["failed", "failed"]];
-const HEADS = [["", "tick"], "Resource", "Phase", "Pages/s", ["Items/s", "wide"], "Items", ["Items a page", "wide"],
-  ["Dead", "wide"], "Progress", ["Plugin", "wide"], ["Owner", "wide"], ["", "acts"]];
+const HEADS = [["Tick", "tick"], "Resource", "Phase", "Pages/s", ["Items/s", "wide"], "Items", ["Items a page", "wide"],
+  ["Dead", "wide"], "Progress", ["Plugin", "wide"], ["Owner", "wide"], ["Pause", "acts"]];
 
 // Each list has a state of its own: what still goes on for one does not touch the next.
 export function Resources({ query }) {
