@@ -1,5 +1,7 @@
 //! The page of a master in a browser. Scripts of the folder `page` use it as a reader would; each says what it shows.
 
+mod pictures;
+
 use std::fmt::Display;
 use std::path::PathBuf;
 

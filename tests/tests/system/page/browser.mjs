@@ -92,6 +92,12 @@ export class Browser {
     await this.#send("Page.setBypassCSP", { enabled: true });
   }
 
+  // Returns what is seen, as the bytes of a PNG.
+  async picture() {
+    const { data } = await this.#send("Page.captureScreenshot", { format: "png" });
+    return Buffer.from(data, "base64");
+  }
+
   async go(url) {
     await this.#send("Page.navigate", { url });
   }
