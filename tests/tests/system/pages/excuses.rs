@@ -18,7 +18,7 @@ const NODES: &str = "machines of the reader's own; tests/tests/cluster/joining.r
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
-const EXCUSES: [(&str, &str, &str); 46] = [
+const EXCUSES: [(&str, &str, &str); 47] = [
     (
         "host/docs/src/operate/logs.md",
         "$ crawler worker --log-file /var/log/crawler/worker.log --log-format json",
