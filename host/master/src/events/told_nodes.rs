@@ -1,4 +1,4 @@
-//! What was told of each node: the records, as a leader that alone writes them knows them.
+//! Records of what was told of each node, as a leader that alone writes them knows them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
