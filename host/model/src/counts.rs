@@ -38,7 +38,7 @@ pub struct Counts {
     pub bytes: u64,
     /// Bytes of the bodies of `bytes` that were kept as files; one that was kept again counts again.
     pub kept_bytes: u64,
-    /// URLs that are known and wait to be fetched.
+    /// URLs that are known and have not come to an end: they wait to be fetched, or are in flight.
     pub due: u64,
     /// Hosts that have, or had, a URL.
     pub hosts: u64,

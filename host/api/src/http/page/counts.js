@@ -8,7 +8,8 @@ export { lookAt, pagesDone, rateKey, runKey } from "./rates.mjs";
 // Share of the URLs that are known whose end is reached, from 0 to 1; `null` before the first URL.
 export function progress(counts) {
   const done = pagesDone(counts);
-  const known = done + (counts?.due ?? 0) + (counts?.in_flight ?? 0);
+  // Pages in flight are due until their end.
+  const known = done + (counts?.due ?? 0);
   return known ? done / known : null;
 }
 

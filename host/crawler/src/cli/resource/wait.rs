@@ -148,7 +148,7 @@ fn standing(resource: &proto::Resource, recent: Option<f64>) -> String {
 
 fn numbers(resource: &proto::Resource) -> String {
     let counts = resource.counts();
-    let n_waiting = counts.due + counts.in_flight;
+    let n_waiting = counts.due;
     progress::numbers(&totals(counts), n_waiting)
 }
 
@@ -189,7 +189,7 @@ mod tests {
             counts: Some(counts),
             ..proto::Resource::default()
         };
-        let told = "Running, 42 pages (2 dead), 0 items, 100 waiting";
+        let told = "Running, 42 pages (2 dead), 0 items, 90 waiting";
         assert_eq!(
             standing(&resource, None),
             format!("{told}, 10.0 pages/s, about 9s left")

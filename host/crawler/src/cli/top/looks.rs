@@ -333,7 +333,7 @@ fn heading(resource: &proto::Resource) -> String {
 
 fn numbers(resource: &proto::Resource, rate: Option<f64>) -> String {
     let counts = resource.counts();
-    let n_waiting = counts.due + counts.in_flight;
+    let n_waiting = counts.due;
     let numbers = progress::numbers(&totals(counts), n_waiting);
     let owners = match owners(resource) {
         owners if owners.is_empty() => String::new(),

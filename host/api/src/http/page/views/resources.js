@@ -158,7 +158,7 @@ export function PauseOrResume({ name, phase, again }) {
 export function Progress({ counts }) {
   const share = progress(counts);
   if (share === null) return NONE;
-  const known = pagesDone(counts) + (counts?.due ?? 0) + (counts?.in_flight ?? 0);
+  const known = pagesDone(counts) + (counts?.due ?? 0);
   const told = `${count(pagesDone(counts))} of ${count(known)} known URLs`;
   return html`<span title=${told}><progress value=${share} max="1" aria-label=${told}></progress> ${Math.floor(share * 100)} %</span>`;
 }

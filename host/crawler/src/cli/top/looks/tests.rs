@@ -97,7 +97,7 @@ fn a_resource_has_its_owners_and_a_dash_for_an_unknown_rate() {
     assert_eq!(heading(&found), "books: run 3, Running");
     assert_eq!(
         numbers(&found, None),
-        "40 pages (2 dead), 30 items, 6 waiting, -, worker-1"
+        "40 pages (2 dead), 30 items, 5 waiting, -, worker-1"
     );
 }
 
