@@ -17,6 +17,7 @@ mod course;
 mod etcd_users;
 mod golden;
 mod guarded;
+mod hour;
 mod joining;
 mod masters;
 mod outage;
