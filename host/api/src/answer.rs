@@ -70,6 +70,7 @@ pub(super) fn resource(view: ResourceView) -> proto::Resource {
         shards: shards.into_iter().map(shard).collect(),
         counts: Some(counts_message(totals, in_flight)),
         added_at: resource.creation_time / NANOS_PER_MILLI,
+        paused: resource.paused,
         spec: Some(spec(resource)),
     }
 }

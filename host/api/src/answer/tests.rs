@@ -551,6 +551,7 @@ pub(crate) fn empty_resource() -> ResourceView {
             generation: Generation(0),
             run: Run(0),
             pinned: None,
+            paused: false,
             spec,
             ..full.resource
         },

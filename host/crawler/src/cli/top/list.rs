@@ -31,7 +31,7 @@ pub(super) enum RowState {
     Usual,
     /// The resource is paused.
     Paused,
-    /// The run of the resource has finished or failed, and nothing tells whether the resource is paused.
+    /// The run of the resource has finished or failed. A master of an earlier version does not tell if the resource is paused.
     Over,
     /// The worker takes crawls.
     TakesCrawls,

@@ -271,6 +271,27 @@ async fn due_times_that_start_nothing_in_a_row_are_one_event() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_resource_whose_run_is_over_tells_if_it_is_paused() {
+    let (bench, clock) = clocked().await;
+    set(&bench, hourly("skip")).await;
+    bench.end("a", ShardState::Finished).await;
+    let told = async || {
+        let name = "a".parse().unwrap();
+        let view = bench.control.resource(&name).await.unwrap();
+        (view.phase, view.resource.paused)
+    };
+    pause(&bench, true).await;
+    assert_eq!(told().await, (Phase::Finished, true));
+    assert_eq!(outcome(&bench, &clock, 1).await, ScheduleOutcome::Paused);
+    assert_eq!(told().await, (Phase::Finished, true));
+    // The last due time goes on telling of the pause.
+    pause(&bench, false).await;
+    assert_eq!(told().await, (Phase::Finished, false));
+    let last = schedule(&bench).await.last.unwrap();
+    assert_eq!(last.outcome, ScheduleOutcome::Paused);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_queued_start_waits_for_the_end_and_is_not_missed() {
     let (bench, clock) = clocked().await;
     let spec = ScheduleSpec {
