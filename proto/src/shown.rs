@@ -2,7 +2,7 @@
 //! simply their value. The build generates the code from these tables, and the OpenAPI document is made of them.
 
 /// Messages that are written as JSON.
-pub const SHOWN: [&str; 51] = [
+pub const SHOWN: [&str; 53] = [
     "NodeSpec",
     "Resource",
     "ResourceSpec",
@@ -42,6 +42,8 @@ pub const SHOWN: [&str; 51] = [
     "Schedule",
     "ScheduleSpec",
     "DueTime",
+    "ListSchedulesResponse",
+    "ScheduledResource",
     "ListRunsResponse",
     "RunSummary",
     "RunsDiff",
@@ -84,7 +86,7 @@ pub enum Form {
 }
 
 /// Fields with another form. The name of a message after a dot stands for all of its fields.
-pub const FIELDS: [(&str, Form); 30] = [
+pub const FIELDS: [(&str, Form); 31] = [
     // Clients of the original interface read it with a capital letter.
     ("NodeSpec.Address", Form::Renamed("Address")),
     // JavaScript rounds numbers as large as nanoseconds.
@@ -105,6 +107,7 @@ pub const FIELDS: [(&str, Form); 30] = [
     ("ShardStatus.counts", Form::OrEmpty),
     ("NodeEvent.node", Form::OrEmpty),
     ("Schedule.spec", Form::OrEmpty),
+    ("ScheduledResource.resource", Form::OrEmpty),
     ("ListChangesResponse.totals", Form::OrEmpty),
     // Only the owner of a frontier knows what is in flight.
     ("FrontierStats.counts", Form::Totals),

@@ -10,7 +10,8 @@ use crawler_master::control::events::ToldEvent;
 use crawler_master::control::items::PositionedItem;
 use crawler_master::control::resource_watch::{ResourceChange, ResourceEvent};
 use crawler_master::{
-    BrokenRecord, DrainProgress, ListPage, NodeView, NodesView, ResourceView, ShardView,
+    BrokenRecord, DrainProgress, ListPage, NodeView, NodesView, ResourceView, ScheduledResource,
+    ShardView,
 };
 use crawler_model::crawl::Counts;
 use crawler_model::event::EventCounts;
@@ -287,6 +288,22 @@ pub(super) fn schedule(view: ScheduleView) -> proto::Schedule {
         waits: schedule.waits,
         last: schedule.last.map(due_time),
         spec: Some(schedule_message(schedule.spec)),
+    }
+}
+
+/// Returns one page of the list of resources that have a schedule.
+pub(super) fn schedules(page: ListPage<ScheduledResource>) -> proto::ListSchedulesResponse {
+    let scheduled = |entry: ScheduledResource| {
+        let name = entry.view.resource.spec.name.clone();
+        let view = |schedule| ScheduleView { name, schedule };
+        proto::ScheduledResource {
+            schedule: entry.schedule.map(view).map(schedule),
+            resource: Some(resource(entry.view)),
+        }
+    };
+    proto::ListSchedulesResponse {
+        schedules: page.entries.into_iter().map(scheduled).collect(),
+        next_page_token: page.next.map(|name| name.to_string()).unwrap_or_default(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The calls that list resources, nodes and plugins: filters, and pages of lists that are at hand as a whole.
+//! The calls that list resources, schedules, nodes and plugins: filters, and pages of lists that are at hand as a whole.
 //!
 //! A page token is the place of the last entry of a page, in the order of the list. The next page begins behind that place,
 //! whether or not the entry is still there. Callers take it as it is.
@@ -9,7 +9,7 @@ use super::problem::Problem;
 use super::{Api, CALL_DEADLINE, answer, page_max, spec};
 use crawler_master::ControlError;
 use crawler_master::control::ResourceQuery;
-use crawler_model::id::{PluginName, PluginVersion};
+use crawler_model::id::{PluginName, PluginVersion, ResourceName};
 use crawler_model::label::{built_in, check_labels};
 use crawler_model::plugin::PluginRecord;
 use crawler_model::resource::Phase;
@@ -30,6 +30,27 @@ impl Api {
         };
         let page = self.within(CALL_DEADLINE, Box::pin(call)).await?;
         Ok(answer::resources(page))
+    }
+
+    pub(crate) async fn schedules(
+        &self,
+        request: proto::ListSchedulesRequest,
+    ) -> Result<proto::ListSchedulesResponse, Problem> {
+        let proto::ListSchedulesRequest {
+            page_size,
+            page_token,
+            name_prefix,
+        } = request;
+        let call = async {
+            let (after, max) = (name_place(&page_token)?, page_max(page_size));
+            let grants = self.caller.grants();
+            let page = self
+                .control
+                .scheduled_resources(after.as_ref(), max, &name_prefix, grants);
+            Ok::<_, Problem>(page.await?)
+        };
+        let page = self.within(CALL_DEADLINE, Box::pin(call)).await?;
+        Ok(answer::schedules(page))
     }
 
     pub(crate) async fn nodes(
@@ -105,12 +126,8 @@ fn resource_query(request: proto::ListResourcesRequest) -> Result<ResourceQuery,
         plugin,
     } = request;
     check_labels(&labels).map_err(|e| spec::invalid("labels", e))?;
-    let after = match page_token.as_str() {
-        "" => None,
-        token => Some(token.parse().map_err(|e| spec::invalid("page_token", e))?),
-    };
     Ok(ResourceQuery {
-        after,
+        after: name_place(&page_token)?,
         max: page_max(page_size),
         name_prefix,
         labels,
@@ -141,6 +158,17 @@ fn word(
 fn rank(role: &str) -> usize {
     let place = ROLES.iter().position(|known| *known == role);
     place.unwrap_or(ROLES.len())
+}
+
+/// Returns the name that the token of a page stands for; an empty one stands for the first page.
+fn name_place(token: &str) -> Result<Option<ResourceName>, ControlError> {
+    match token {
+        "" => Ok(None),
+        token => {
+            let name = token.parse::<ResourceName>();
+            name.map(Some).map_err(|e| spec::invalid("page_token", e))
+        }
+    }
 }
 
 fn node_place(token: &str) -> Option<(usize, String)> {

@@ -32,6 +32,7 @@ use futures::stream::BoxStream;
 use crawler_model::id::{ResourceId, ResourceName, Shard};
 use crawler_model::node::Node;
 use crawler_model::resource::{Phase, Resource, ShardRecord};
+use crawler_model::schedule::Schedule;
 use crawler_model::status::{CrawlStatus, LogLine, WorkerStatus};
 
 pub mod balance;
@@ -71,6 +72,15 @@ pub struct ResourceView {
     pub phase: Phase,
     /// Shards with their present numbers, in order.
     pub shards: Vec<ShardView>,
+}
+
+/// A resource that has a schedule, with its present numbers.
+#[derive(Debug, Clone)]
+pub struct ScheduledResource {
+    /// The resource.
+    pub view: ResourceView,
+    /// Its schedule, as stored. If `None`, it was written by a later version, or is damaged.
+    pub schedule: Option<Schedule>,
 }
 
 /// A shard and its present numbers.

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 
+use super::ListPage;
 use super::placement::{Candidates, Strategy};
 use crawler_model::access::Grants;
 use crawler_model::id::{NodeId, ResourceName};
 use crawler_model::node::{Node, Role};
 use crawler_model::resource::{Assignment, Resource, ShardId};
+use crawler_model::schedule::Schedule;
 use crawler_process::telemetry;
-use crawler_store::StoreError;
-use crawler_store::catalog::{Catalog, Scan, Versioned};
+use crawler_store::catalog::{Catalog, Scan, Versioned, decode};
+use crawler_store::{Entry, StoreError};
 
 /// Assignments by worker and shard; a worker's assignments are its load. `None` if the record does not decode.
 pub(super) type Assignments = BTreeMap<(NodeId, ShardId), Option<Assignment>>;
@@ -91,7 +93,47 @@ pub(super) async fn resources_after(
     grants: &Grants,
 ) -> Result<(Vec<Resource>, Option<ResourceName>), StoreError> {
     let all = catalog.keys().resources();
-    let after = after.map_or_else(String::new, |name| catalog.keys().resource(name));
+    let page = entries_after(catalog, &all, after, max, name_prefix, grants).await?;
+    let resources = page.entries.iter();
+    let resources = resources.filter_map(|(_, entry)| decoded::<Resource>(entry));
+    Ok((
+        resources.map(|resource| resource.value).collect(),
+        page.next,
+    ))
+}
+
+/// Reads the schedules of the resources with the first `max` names after this one that begin with `name_prefix`; `None` stands
+/// for one that does not decode. Returns the last of these names if there are more.
+pub(super) async fn schedules_after(
+    catalog: &Catalog,
+    after: Option<&ResourceName>,
+    max: usize,
+    name_prefix: &str,
+    grants: &Grants,
+) -> Result<ListPage<(ResourceName, Option<Schedule>)>, StoreError> {
+    let all = catalog.keys().schedules();
+    let page = entries_after(catalog, &all, after, max, name_prefix, grants).await?;
+    let schedules = page.entries.into_iter().map(|(name, entry)| {
+        let schedule = decoded::<Schedule>(&entry);
+        (name, schedule.map(|schedule| schedule.value))
+    });
+    Ok(ListPage {
+        entries: schedules.collect(),
+        next: page.next,
+    })
+}
+
+/// Reads what is kept under names of resources: below `all`, the first `max` names after this one that begin with `name_prefix`
+/// and that the grants cover. Returns the last of these names if there are more. A key that is no name is passed over.
+async fn entries_after(
+    catalog: &Catalog,
+    all: &str,
+    after: Option<&ResourceName>,
+    max: usize,
+    name_prefix: &str,
+    grants: &Grants,
+) -> Result<ListPage<(ResourceName, Entry)>, StoreError> {
+    let after = after.map_or_else(String::new, |name| format!("{all}{name}"));
     let mut prefixes: Vec<String> = match grants.covers_all() {
         true => vec![format!("{all}{name_prefix}")],
         false => {
@@ -111,44 +153,53 @@ pub(super) async fn resources_after(
     prefixes.sort();
     // A namespace that lies within another one has nothing else.
     prefixes.dedup_by(|inner, outer| inner.starts_with(outer.as_str()));
-    let mut found: Vec<Resource> = Vec::new();
+    let mut found: Vec<(ResourceName, Entry)> = Vec::new();
+    let cut = |entries: Vec<(ResourceName, Entry)>| ListPage {
+        next: entries.last().map(|(name, _)| name.clone()),
+        entries,
+    };
     for prefix in prefixes {
         let is_behind = after > prefix && !after.starts_with(&prefix);
         if is_behind {
             continue;
         }
         if found.len() == max {
-            let next = next(&found);
-            return Ok((found, next));
+            return Ok(cut(found));
         }
         let n_missing = max - found.len();
+        let more = n_missing.saturating_add(1);
         // The prefix itself may be the key of a resource.
-        let (scan, last) = catalog.scan_after(&prefix, &after, n_missing).await?;
-        let resources: Vec<(String, Versioned<Resource>)> = log_broken(scan).records;
-        found.extend(resources.into_iter().map(|(_, resource)| resource.value));
-        if last.is_some() {
-            // A key that is no name has no resource that could be shown.
-            let last =
-                last.and_then(|key| key.strip_prefix(&catalog.keys().resources())?.parse().ok());
-            let next = last.or_else(|| next(&found));
-            return Ok((found, next));
+        let listing = catalog.store().list_after(&prefix, &after, more).await?;
+        let has_more = listing.entries.len() > n_missing;
+        let entries = listing.entries.into_iter().take(n_missing);
+        found.extend(entries.filter_map(|entry| {
+            let name: ResourceName = entry.key.strip_prefix(all)?.parse().ok()?;
+            Some((name, entry))
+        }));
+        if has_more {
+            return Ok(cut(found));
         }
     }
-    Ok((found, None))
+    Ok(ListPage {
+        entries: found,
+        next: None,
+    })
 }
 
-/// Returns the name after which the next page begins.
-fn next(found: &[Resource]) -> Option<ResourceName> {
-    found.last().map(|resource| resource.spec.name.clone())
+/// Decodes a record. One that does not decode is logged.
+pub(super) fn decoded<T: DeserializeOwned>(entry: &Entry) -> Option<Versioned<T>> {
+    decode(entry).inspect_err(log_one).ok()
 }
 
 /// Logs the records that do not decode.
 fn log_broken<T>(scan: Scan<T>) -> Scan<T> {
-    for error in &scan.broken {
-        let error = telemetry::chain(error);
-        tracing::error!(error, "passing over a record that does not decode");
-    }
+    scan.broken.iter().for_each(log_one);
     scan
+}
+
+fn log_one(error: &StoreError) {
+    let error = telemetry::chain(error);
+    tracing::error!(error, "passing over a record that does not decode");
 }
 
 /// Reads the assignments. The key holds worker and shard; the record holds the weight.

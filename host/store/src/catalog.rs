@@ -72,23 +72,6 @@ impl Catalog {
     pub async fn scan<T: DeserializeOwned>(&self, prefix: &str) -> Result<Scan<T>, StoreError> {
         Ok(Scan::of(self.store.list(prefix).await?))
     }
-
-    /// Reads the records of the first `max` keys after `after`. Returns the last of these keys if there are
-    /// more.
-    pub async fn scan_after<T: DeserializeOwned>(
-        &self,
-        prefix: &str,
-        after: &str,
-        max: usize,
-    ) -> Result<(Scan<T>, Option<String>), StoreError> {
-        let more = max.saturating_add(1);
-        let mut listing = self.store.list_after(prefix, after, more).await?;
-        let has_more = listing.entries.len() > max;
-        listing.entries.truncate(max);
-        let last = listing.entries.last().filter(|_| has_more);
-        let last = last.map(|entry| entry.key.clone());
-        Ok((Scan::of(listing), last))
-    }
 }
 
 impl<T: DeserializeOwned> Scan<T> {

@@ -223,6 +223,10 @@ fn http_cases() -> Vec<HttpCase> {
             r#"400 INVALID_ARGUMENT: there is no parameter "colour" here | there are page_size, page_token, phase, label, prefix, plugin"#,
         ),
         bare(
+            "GET /crawler/schedule?phase=paused",
+            r#"400 INVALID_ARGUMENT: there is no parameter "phase" here | there are page_size, page_token, prefix"#,
+        ),
+        bare(
             "GET /crawler/resource?phase=Faild",
             r#"400 INVALID_ARGUMENT: there is no phase "Faild"; did you mean "Failed"?"#,
         ),

@@ -250,6 +250,7 @@ fn a_token_of_a_namespace_is_for_its_names_only() {
     // Every call about other names is refused, whether they exist or not.
     let lists = [
         "ListResources",
+        "ListSchedules",
         "ListPlugins",
         "ListNodes",
         "ReadNodeEvents",

@@ -35,7 +35,7 @@ const fn method(name: &'static str, needs: Needs) -> Method {
 }
 
 /// All calls, in the order of the .proto file.
-pub(crate) const METHODS: [Method; 46] = {
+pub(crate) const METHODS: [Method; 47] = {
     use Needs::{AnyName, Right as Has, WholeCluster};
     use Right::{Administer, Operate, Publish, Read};
     [
@@ -49,6 +49,7 @@ pub(crate) const METHODS: [Method; 46] = {
         method("SetSchedule", Has(Operate)),
         method("GetSchedule", Has(Read)),
         method("DeleteSchedule", Has(Operate)),
+        method("ListSchedules", Has(Read)),
         method("ListRuns", Has(Read)),
         method("DiffRuns", Has(Read)),
         method("ListResources", Has(Read)),

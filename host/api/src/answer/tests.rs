@@ -140,6 +140,17 @@ fn resources(found: &mut Answers) {
     };
     add(found, "schedule, empty", super::schedule(view));
     add_bare::<proto::Schedule>(found, "schedule, bare");
+    let entry = |schedule: Option<Schedule>| ScheduledResource {
+        view: empty_resource(),
+        schedule,
+    };
+    let page = ListPage {
+        entries: vec![entry(Some(schedule().schedule)), entry(None)],
+        next: Some("books".parse().unwrap()),
+    };
+    add(found, "schedules", super::schedules(page));
+    add_bare::<proto::ListSchedulesResponse>(found, "schedules, bare");
+    add_bare::<proto::ScheduledResource>(found, "scheduled resource, bare");
     let page = ListPage {
         entries: vec![empty_resource()],
         next: Some("books".parse().unwrap()),

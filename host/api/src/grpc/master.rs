@@ -4,7 +4,10 @@ use bytes::Bytes;
 use crawler_proto as proto;
 use futures::stream::{StreamExt as _, TryStreamExt as _};
 use proto::crawler_master_server::CrawlerMaster;
-use proto::{ResourceRequest, RestartRequest, RevokeJoinTokenRequest};
+use proto::{
+    ExplainUrlRequest, FrontierStats, ListHostsRequest, ListHostsResponse, ListUrlsRequest,
+    ListUrlsResponse, ResourceRequest, RestartRequest, RevokeJoinTokenRequest, UrlExplanation,
+};
 use tonic::{Request, Response, Streaming};
 
 use super::answer::{Answer, Stream, answer, refused, stream};
@@ -84,6 +87,14 @@ impl CrawlerMaster for Master {
         let api = self.api(&request);
         let origin = origin(&request)?;
         answer(api.delete_schedule(&origin, &request.into_inner().name)).await
+    }
+
+    async fn list_schedules(
+        &self,
+        request: Request<proto::ListSchedulesRequest>,
+    ) -> Answer<proto::ListSchedulesResponse> {
+        let api = self.api(&request);
+        answer(api.schedules(request.into_inner())).await
     }
 
     async fn list_runs(
@@ -256,10 +267,7 @@ impl CrawlerMaster for Master {
         stream(api.node_history(request.into_inner())).await
     }
 
-    async fn get_frontier_stats(
-        &self,
-        request: Request<ResourceRequest>,
-    ) -> Answer<proto::FrontierStats> {
+    async fn get_frontier_stats(&self, request: Request<ResourceRequest>) -> Answer<FrontierStats> {
         let api = self.api(&request);
         answer(api.frontier_stats(&request.into_inner().name)).await
     }
@@ -272,28 +280,19 @@ impl CrawlerMaster for Master {
         answer(api.statistics(&request.into_inner().name)).await
     }
 
-    async fn list_urls(
-        &self,
-        request: Request<proto::ListUrlsRequest>,
-    ) -> Answer<proto::ListUrlsResponse> {
+    async fn list_urls(&self, request: Request<ListUrlsRequest>) -> Answer<ListUrlsResponse> {
         let api = self.api(&request);
         let page = request.into_inner();
         answer(api.urls(&page.name, &page.state, page.page_size, &page.page_token)).await
     }
 
-    async fn list_hosts(
-        &self,
-        request: Request<proto::ListHostsRequest>,
-    ) -> Answer<proto::ListHostsResponse> {
+    async fn list_hosts(&self, request: Request<ListHostsRequest>) -> Answer<ListHostsResponse> {
         let api = self.api(&request);
         let page = request.into_inner();
         answer(api.hosts(&page.name, &page.state, page.page_size, &page.page_token)).await
     }
 
-    async fn explain_url(
-        &self,
-        request: Request<proto::ExplainUrlRequest>,
-    ) -> Answer<proto::UrlExplanation> {
+    async fn explain_url(&self, request: Request<ExplainUrlRequest>) -> Answer<UrlExplanation> {
         let api = self.api(&request);
         let (name, query) = convert::url_query(request.into_inner());
         answer(api.explain_url(&name, query)).await

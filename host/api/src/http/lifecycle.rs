@@ -1,13 +1,13 @@
 //! The calls that decide whether a resource is crawled, and by whom.
 
 use axum::extract::Request;
-use crawler_proto::{DiffRunsRequest, SetScheduleRequest};
+use crawler_proto::{DiffRunsRequest, ListSchedulesRequest, SetScheduleRequest};
 use serde_json::json;
 
 use super::body;
 use super::params;
 use super::request::{
-    Params, PathPart, flag, json_body, known, optional_body, origin, part, positive,
+    Params, PathPart, flag, json_body, known, number, optional_body, origin, part, positive, text,
 };
 use super::response::{Answer, answer};
 use crate::Api;
@@ -57,6 +57,16 @@ pub(super) async fn set_schedule(api: Api, name: PathPart, request: Request) -> 
 
 pub(super) async fn get_schedule(api: Api, name: PathPart) -> Answer {
     answer(api.schedule(&part(name)?).await)
+}
+
+pub(super) async fn list_schedules(api: Api, params: Params) -> Answer {
+    let params = known(params, &params::SCHEDULES)?;
+    let request = ListSchedulesRequest {
+        page_size: number(&params, "page_size")?,
+        page_token: text(&params, "page_token"),
+        name_prefix: text(&params, "prefix"),
+    };
+    answer(api.schedules(request).await)
 }
 
 pub(super) async fn delete_schedule(api: Api, name: PathPart, request: Request) -> Answer {

@@ -85,6 +85,8 @@ pub(super) const RESOURCES: [QueryParam; 6] = [
     text("plugin", "that run this plugin: `NAME`, or `NAME@VERSION`"),
 ];
 
+pub(super) const SCHEDULES: [QueryParam; 3] = [PAGE_SIZE, PAGE_TOKEN, PREFIX];
+
 pub(super) const PLUGINS: [QueryParam; 3] = [SHORT_PAGE_SIZE, PAGE_TOKEN, PREFIX];
 
 pub(super) const TOKENS: [QueryParam; 3] = [

@@ -8,12 +8,17 @@ use tokio::time::Instant;
 
 use super::Control;
 use crate::placement::Candidates;
-use crate::{ControlError, ListPage, ResourceView, ShardView, WORKER_CALL_DEADLINE, lists, phase};
+use crate::{
+    ControlError, ListPage, ResourceView, ScheduledResource, ShardView, WORKER_CALL_DEADLINE,
+    lists, phase,
+};
 use crawler_model::access::Grants;
 use crawler_model::id::{PluginRef, ResourceName};
 use crawler_model::node::Node;
 use crawler_model::resource::{Owner, Resource, ShardId, ShardRecord};
+use crawler_model::schedule::Schedule;
 use crawler_model::status::CrawlStatus;
+use crawler_store::Entry;
 use crawler_store::catalog::Versioned;
 
 /// Number of reads of the store, and of calls to workers, that one list makes at the same time.
@@ -127,6 +132,40 @@ impl Control {
                 return Ok(ListPage { entries, next });
             }
         }
+    }
+
+    /// Returns the resources with a schedule that the grants cover, in the order of their names: of the first `max` schedules behind
+    /// this name whose names begin with `name_prefix`. Those of resources that were deleted are left out.
+    pub async fn scheduled_resources(
+        &self,
+        after: Option<&ResourceName>,
+        max: usize,
+        name_prefix: &str,
+        grants: &Grants,
+    ) -> Result<ListPage<ScheduledResource>, ControlError> {
+        let catalog = &self.parts.catalog;
+        let page = lists::schedules_after(catalog, after, max, name_prefix, grants).await?;
+        let keys = page.entries.iter();
+        let keys = keys.map(|(name, _)| catalog.keys().resource(name));
+        let reads = keys.map(|key| async move { catalog.store().get(&key).await });
+        let reads: Vec<_> = reads.collect();
+        let read: Vec<Option<Entry>> = stream::iter(reads).buffered(READS).try_collect().await?;
+        let schedules = page.entries.into_iter().map(|(_, schedule)| schedule);
+        let found = read.iter().zip(schedules).filter_map(|(entry, schedule)| {
+            let resource = lists::decoded::<Resource>(entry.as_ref()?)?.value;
+            // A master of an earlier version may have left it from a former resource of the name.
+            let is_its_own = |schedule: &Schedule| schedule.resource == resource.id;
+            let is_meant = schedule.as_ref().is_none_or(is_its_own);
+            is_meant.then_some((resource, schedule))
+        });
+        let (resources, schedules): (Vec<Resource>, Vec<Option<Schedule>>) = found.unzip();
+        let views = self.views(resources, &mut Known::default()).await?;
+        let entries = views.into_iter().zip(schedules);
+        let entries = entries.map(|(view, schedule)| ScheduledResource { view, schedule });
+        Ok(ListPage {
+            entries: entries.collect(),
+            next: page.next,
+        })
     }
 
     /// Returns these resources with their present numbers. Asks each worker at most once for all that it crawls.

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::Observed;
+use crate::lists::decoded;
 use crate::placement::Strategy;
-use crawler_process::telemetry;
-use crawler_store::catalog::{Versioned, decode};
+use crawler_store::catalog::Versioned;
 use crawler_store::keys::Keys;
 use crawler_store::{Entry, ListingVisitor};
 
@@ -39,14 +39,4 @@ pub(super) fn record<T: DeserializeOwned>(
         Some(known) if known.revision == entry.revision => Some(Arc::clone(known)),
         Some(_) | None => decoded(entry).map(Arc::new),
     }
-}
-
-/// Decodes a record. One that does not decode is logged and passed over.
-pub(super) fn decoded<T: DeserializeOwned>(entry: &Entry) -> Option<Versioned<T>> {
-    let decoded = decode(entry);
-    let told = decoded.inspect_err(|error| {
-        let error = telemetry::chain(error);
-        tracing::error!(error, "passing over a record that does not decode");
-    });
-    told.ok()
 }

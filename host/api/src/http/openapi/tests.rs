@@ -8,7 +8,7 @@ use crate::access::methods::METHODS;
 use crawler_testing::schema::SchemaCheck;
 
 /// Answers of `answers.json`, up to a comma in the name, and their messages.
-const ANSWERS: [(&str, &str); 22] = [
+const ANSWERS: [(&str, &str); 23] = [
     ("changes", "ListChangesResponse"),
     ("drained", "DrainNodeResponse"),
     ("explanation", "UrlExplanation"),
@@ -28,6 +28,7 @@ const ANSWERS: [(&str, &str); 22] = [
     ("runs", "ListRunsResponse"),
     ("runs diff", "RunsDiff"),
     ("schedule", "Schedule"),
+    ("schedules", "ListSchedulesResponse"),
     ("statistics", "RunStatistics"),
     ("stats", "FrontierStats"),
     ("urls", "ListUrlsResponse"),

@@ -247,6 +247,18 @@ pub(super) fn resources() -> Vec<Route> {
         ),
         Route::new(
             Method::GET,
+            "/crawler/schedule",
+            "ListSchedules",
+            lifecycle::list_schedules,
+            RouteDocs {
+                query: &params::SCHEDULES,
+                gives: &[Content::Message("ListSchedulesResponse")],
+                answer: r#"`{"schedules":[{"resource":…,"schedule":…}],"next_page_token":""}`, ordered by name: the [resources](#answer-of-a-resource) that have a [schedule](../guide/schedules.md#what-is-shown). `schedule` is null if it was written by a later version, or is damaged"#,
+                ..RouteDocs::default()
+            },
+        ),
+        Route::new(
+            Method::GET,
             "/crawler/resource/{name}/events",
             "ReadEvents",
             events::read_events,

@@ -514,6 +514,77 @@ async fn an_unknown_schedule_can_be_replaced_and_taken_away() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn schedules_are_listed_by_name_as_the_caller_may_see_them() {
+    let (bench, _clock) = clocked().await;
+    for name in ["b/1", "b/2", "b/3", "c", "d/1"] {
+        bench.add(name).await.unwrap();
+    }
+    for name in ["a", "b/1", "b/3", "c", "d/1"] {
+        let (name, request) = (name.parse().unwrap(), RequestId::random());
+        let set = bench.control.set_schedule(&name, hourly("skip"), &request);
+        set.await.unwrap();
+    }
+    let keys = bench.catalog().keys().clone();
+    let key_of = |name: &str| keys.schedule(&name.parse().unwrap());
+    // One is of a later version, one of a resource that had the name before, and one of none.
+    bench.write(Txn::new().put(key_of("b/3"), "{}")).await;
+    let other = bench.control.resource_id(&"c".parse().unwrap());
+    let former = Schedule::new(other.await.unwrap(), hourly("skip"), BEGIN);
+    let former = Txn::new()
+        .put(key_of("b/2"), encode(&former))
+        .put(key_of("b/4"), encode(&former));
+    bench.write(former).await;
+    bench.end("b/1", ShardState::Finished).await;
+    let listed = async |prefix: &str, grants: &Grants, max: usize| {
+        let (mut told, mut after) = (Vec::new(), None);
+        loop {
+            let control = &bench.control;
+            let page = control.scheduled_resources(after.as_ref(), max, prefix, grants);
+            let page = page.await.unwrap();
+            assert!(page.entries.len() <= max);
+            told.extend(page.entries.into_iter().map(|entry| {
+                let name = entry.view.resource.spec.name.to_string();
+                let phase = entry.view.phase.as_str();
+                let spec = entry.schedule.map(|schedule| schedule.spec);
+                assert!(spec.is_none_or(|spec| spec == hourly("skip")), "{name}");
+                format!("{name} {phase}")
+            }));
+            after = page.next;
+            match &after {
+                None => break told,
+                Some(next) => assert!(grants.covers(next.as_str()), "the token names {next}"),
+            }
+        }
+    };
+    let team = Grants {
+        roles: [Role::Viewer].into(),
+        namespaces: ["b".parse().unwrap()].into(),
+    };
+    let own = ["b/1 Finished", "b/3 Running"];
+    for max in 1..7 {
+        let all = listed("", &Grants::all(), max).await;
+        assert_eq!(
+            all,
+            ["a Running", own[0], own[1], "c Running", "d/1 Running"]
+        );
+        assert_eq!(listed("", &team, max).await, own);
+        assert_eq!(listed("b/", &Grants::all(), max).await, own);
+        assert_eq!(listed("b/3", &team, max).await, own[1..]);
+        assert!(listed("c", &team, max).await.is_empty());
+    }
+    let page = bench
+        .control
+        .scheduled_resources(None, 10, "b/", &Grants::all());
+    let page = page.await.unwrap();
+    let known: Vec<bool> = page
+        .entries
+        .iter()
+        .map(|one| one.schedule.is_some())
+        .collect();
+    assert_eq!(known, [true, false], "one that is not known is told");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_schedule_replaced_at_a_due_time_starts_it_once() {
     let (bench, clock) = clocked().await;
     bench.end("a", ShardState::Finished).await;
