@@ -132,7 +132,7 @@ fn markup_of_sites_and_rules_stays_text() {
         &[&param, "--max-attempts=1", "--changes=1"],
     );
     server.finished("evil");
-    walk("hostile.mjs", &server, &[web.url("/bad").as_str()]);
+    walk("hostile.mjs", &server, &[web.url("/bad").as_str(), &markup]);
     assert_eq!(elsewhere.count("/stolen"), 0);
 }
 

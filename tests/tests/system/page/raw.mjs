@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { elements, indented, member, readable } from "../../../../host/api/src/http/page/raw.mjs";
+import { elements, indented, member, members, readable } from "../../../../host/api/src/http/page/raw.mjs";
 
 test("a member is the text that was written", () => {
   for (const value of ["12345678901234567890", "1.10", "1e400", "-0", "null", '"a\\"},\\\\"', '{"item":{"x":[1,{}]}}', "[]", '"\\u0041"']) {
@@ -16,6 +16,20 @@ test("a member is the text that was written", () => {
 test("a member is found by its name, however that is written", () => {
   for (const text of ['{"é":1.10}', '{"\\u00e9":1.10}']) assert.equal(member(text, "é"), "1.10", text);
   assert.equal(member('{"of":"é","é":2}', "é"), "2");
+});
+
+test("the members of an object are found in one pass", () => {
+  const found = members('{ "b" : {"a":[1,{"b":2}]}, "a":1,"\\u0061": 2 ,"c":"},\\"" }');
+  assert.deepEqual([...found], [["b", '{"a":[1,{"b":2}]}'], ["a", "2"], ["c", '"},\\""']]);
+  for (const none of ["{}", "[1]", "7", '"a:1"']) assert.equal(members(none).size, 0, none);
+});
+
+test("a string may have any number of escapes", () => {
+  for (const escape of ['\\"', "\\\\", "\\n"]) {
+    const text = `"${escape.repeat(2_000_000)}"`;
+    assert.equal(member(`{"long":${text},"x":1.10}`, "x"), "1.10", escape);
+    assert.equal(elements(`[${text},1]`)[0].length, text.length, escape);
+  }
 });
 
 test("elements of a list are the texts that were written", () => {

@@ -60,11 +60,11 @@ export function Pager({ tokens, next, onTurn }) {
   </nav>`;
 }
 
-// Tells that another run has begun than the one that was the present one when the reader chose what is shown.
-export function NextRun({ what, place, run, show }) {
-  if (!place.latest || run <= place.latest) return null;
-  return html`<p role="status">Run ${run} has begun. These are the ${what} of run ${place.run}.
-    <button type="button" onClick=${() => show(run)}>Show run ${run}</button></p>`;
+// Tells that a run has begun since the reader chose what is shown, and offers it. `chosen.newest` was the newest run then.
+export function NextRun({ what, chosen, newest, onShow }) {
+  if (!chosen.newest || newest <= chosen.newest) return null;
+  return html`<p role="status">Run ${newest} has begun. These are the ${what} of run ${chosen.run}.
+    <button type="button" onClick=${() => onShow(newest)}>Show run ${newest}</button></p>`;
 }
 
 export function Choice({ label, value, options, onChange }) {

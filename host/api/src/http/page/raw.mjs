@@ -1,7 +1,9 @@
 // JSON as the text that it is. A script reads numbers as binary fractions with 53 bits, and so would show others than those that
 // were written: long ids, prices such as 1.10, and names in another order. It needs no browser, so that Node.js can test it.
 
-const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+const BLANKS = " \n\r\t";
+const SIGNS = "{}[],:";
+const ENDS = `${BLANKS}${SIGNS}"`;
 
 // Characters of a text that is shown. Indentation makes a text that is deeply nested more than a hundred times as long.
 const SHOWN_MAX = 256 * 1024;
@@ -10,23 +12,30 @@ const isOpening = token => token === "{" || token === "[";
 const isClosing = token => token === "}" || token === "]";
 
 // Returns the text of a member of an object, or `null` if there is none. The text has to be JSON.
-export function member(text, name) {
-  let [depth, before, start] = [0, "", -1];
-  for (const { 0: token, index } of text.matchAll(TOKEN)) {
-    if (depth === 1 && start >= 0 && (token === "," || token === "}")) return text.slice(start, index).trim();
-    if (depth === 1 && start < 0 && token === ":" && JSON.parse(before) === name) start = index + 1;
+export const member = (text, name) => members(text).get(name) ?? null;
+
+// Returns the texts of the members of an object by their names. The last one of a repeated name counts, as it does elsewhere. The text has
+// to be JSON.
+export function members(text) {
+  const found = new Map();
+  let [depth, before, name, start] = [0, "", "", -1];
+  for (const [token, index] of tokens(text)) {
+    const isEnd = depth === 1 && (token === "," || token === "}");
+    if (isEnd && start >= 0) found.set(name, text.slice(start, index).trim());
+    if (isEnd) start = -1;
+    else if (depth === 1 && start < 0 && token === ":") [name, start] = [JSON.parse(before), index + 1];
     if (isOpening(token)) depth += 1;
     if (isClosing(token)) depth -= 1;
     before = token;
   }
-  return null;
+  return found;
 }
 
 // Returns the texts of the elements of a list. The text has to be JSON.
 export function elements(text) {
   const found = [];
   let [depth, start] = [0, -1];
-  for (const { 0: token, index } of text.matchAll(TOKEN)) {
+  for (const [token, index] of tokens(text)) {
     const isEnd = depth === 1 && (token === "," || token === "]");
     if (isEnd && start >= 0) found.push(text.slice(start, index).trim());
     if (isEnd) start = -1;
@@ -51,7 +60,7 @@ export function readable(text, most = SHOWN_MAX) {
 export function indented(text, most = Infinity) {
   let [depth, before, lines] = [0, "", ""];
   const line = () => `\n${"  ".repeat(depth)}`;
-  for (const [token] of text.matchAll(TOKEN)) {
+  for (const [token] of tokens(text)) {
     if (lines.length > most) return null;
     if (isClosing(token)) {
       depth -= 1;
@@ -64,4 +73,29 @@ export function indented(text, most = Infinity) {
     before = token;
   }
   return lines.length > most ? null : lines;
+}
+
+// Yields the strings, signs and other values of a JSON text, each with its place. A regular expression would need a stack as deep as a string
+// has escapes.
+function* tokens(text) {
+  let at = 0;
+  while (at < text.length) {
+    const start = at;
+    at += 1;
+    if (BLANKS.includes(text[start])) continue;
+    if (text[start] === '"') at = afterString(text, at);
+    else if (!SIGNS.includes(text[start])) while (at < text.length && !ENDS.includes(text[at])) at += 1;
+    yield [text.slice(start, at), start];
+  }
+}
+
+// Returns the place after the quote that ends a string, whose first character is at `start`. A quote after an odd number of backslashes
+// belongs to the string.
+function afterString(text, start) {
+  for (let quote = text.indexOf('"', start); quote >= 0; quote = text.indexOf('"', quote + 1)) {
+    let first = quote;
+    while (text[first - 1] === "\\") first -= 1;
+    if ((quote - first) % 2 === 0) return quote + 1;
+  }
+  return text.length;
 }

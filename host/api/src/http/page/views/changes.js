@@ -1,41 +1,45 @@
 // Changes of the items of a run: which were added, which differ from before and how, and which are gone, a page of them at a time.
 
 import { html } from "../html.js";
-import { useState } from "../vendor/hooks.mjs";
+import { useMemo, useState } from "../vendor/hooks.mjs";
 import { getText, ofResource } from "../api.js";
 import { count, NONE } from "../format.js";
 import { Figures, NextRun, Pager, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
-import { elements, member, readable } from "../raw.mjs";
+import { elements, members, readable } from "../raw.mjs";
+import { go } from "../route.js";
 
 const PAGE_SIZE = 50;
-// Characters of a value that are shown in a row.
+// Fields of a change that are shown, and characters of a name of one and of a value.
+const FIELDS_MAX = 100;
+const NAME_MAX = 256;
 const VALUE_MAX = 4 * 1024;
 
-export function Changes({ name, run, wanted }) {
-  // `latest` is the present run at the time when the reader chose what is shown.
-  const [place, setPlace] = useState({ run: wanted, latest: run, tokens: [""] });
-  const { tokens } = place;
+// The run is that of the address, so that it can be kept and sent, or the newest one at the time when the view was opened.
+export function Changes({ name, newest, run }) {
+  // `newest` is the newest run at the time when the reader chose what is shown.
+  const [chosen, setChosen] = useState({ run, newest, tokens: [""] });
+  const { tokens } = chosen;
   const page_token = tokens.at(-1);
-  const query = { run: place.run || "", page_size: PAGE_SIZE, page_token };
-  const load = usePoll(signal => page(name, query, signal), [name, place.run, page_token]);
+  const query = { run: chosen.run || "", page_size: PAGE_SIZE, page_token };
+  const load = usePoll(signal => page(name, query, signal), [name, chosen.run, page_token]);
   const { changes = [], totals, next_page_token: next } = load.value ?? {};
-  const show = of => setPlace({ run: of, latest: run, tokens: [""] });
+  const choose = of => go(["resources", name, "items"], { show: "changes", run: of });
   const submit = event => {
     event.preventDefault();
-    show(Number(event.currentTarget.elements.run.value));
+    choose(Number(event.currentTarget.elements.run.value));
   };
-  return html`<form class="filters" onSubmit=${submit} key=${place.run}>
-      <label>Run <input name="run" type="number" min="1" max=${run} required defaultValue=${place.run} data-filter /></label>
+  return html`<form class="filters" onSubmit=${submit}>
+      <label>Run <input name="run" type="number" min="1" max=${newest} required defaultValue=${chosen.run} data-filter /></label>
       <button>Show</button> <button type="button" onClick=${load.again}>Load again</button>
     </form>
-    <${NextRun} what="changes" place=${place} run=${run} show=${show} />
+    <${NextRun} what="changes" chosen=${chosen} newest=${newest} onShow=${choose} />
     <${Status} load=${load} isEmpty=${!changes.length} empty="No item was added, changed or removed yet." />
     ${totals ? html`<${Totals} totals=${totals} />` : null}
     <ol class="items" start=${(tokens.length - 1) * PAGE_SIZE + 1}>${changes.map(
-      (one, i) => html`<li key=${i}><${Change} ...${one} /></li>`,
+      (one, i) => html`<li key=${`${i} ${one.kind} ${one.name}`}><${Change} ...${one} /></li>`,
     )}</ol>
-    <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setPlace({ ...place, tokens: turned })} />`;
+    <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setChosen({ ...chosen, tokens: turned })} />`;
 }
 
 function Totals({ totals }) {
@@ -44,45 +48,72 @@ function Totals({ totals }) {
       ["Changed", count(totals.changed)],
       ["Removed", count(totals.removed)],
       ["As before", count(totals.unchanged)],
-      ["With a key again", count(totals.repeated)],
-      ["Without their key", count(totals.lacking_key)],
+      ["Repeated keys", count(totals.repeated)],
+      ["Items without a key", count(totals.lacking_key)],
     ]} />
     <p class="dim">${totals.complete
       ? "The run is complete: all items that it has not seen are told as removed."
       : "The run is not complete, at least not yet: items that it has not seen may be there all the same."}</p>`;
 }
 
-function Change({ change, kind, name, fields, old, item }) {
+function Change({ fault, change, kind, name, fields, nMore, hasOld, whole }) {
+  if (fault) return html`<p class="dim">${fault}</p>`;
   return html`<p><span class=${`mark ${change}`}>${change}</span> <b>${kind}</b> <code>${name}</code></p>
     ${fields.length ? html`<${Table} caption=${`Fields of ${name} that differ`} heads=${["Field", "Before", "Now"]}>${fields.map(
-      field => html`<tr key=${field}><th scope="row">${field}</th><${Value} of=${old} field=${field} /><${Value} of=${item} field=${field} /></tr>`,
+      ({ field, before, now }, i) => html`<tr key=${i}><th scope="row">${field}</th><${Value} shown=${before} /><${Value} shown=${now} /></tr>`,
     )}<//>` : null}
-    ${change === "changed"
-      ? html`<details><summary>The item as it is now</summary><${Whole} text=${item} /></details>`
-      : html`<${Whole} text=${item ?? old} />`}`;
+    ${nMore > 0 ? html`<p class="dim">and ${count(nMore)} more</p>` : null}
+    ${fields.length && !hasOld
+      ? html`<p class="dim">No old value is told: the item had none of these fields before, or the old values were left out because they were too long.</p>`
+      : null}
+    ${change === "changed" ? html`<${OnDemand} text=${whole} />` : html`<${Whole} text=${whole} />`}`;
 }
 
-// A value of an item, as it was written. One that was not there is a dash.
-function Value({ of, field }) {
-  const value = of === null ? null : member(of, field);
-  if (value === null) return html`<td>${NONE}</td>`;
-  const { text, note } = readable(value, VALUE_MAX);
-  return html`<td><code class="value">${text}</code>${note ? html`<br /><small>${note}</small>` : null}</td>`;
+// A value of an item. One that was not there is a dash.
+function Value({ shown }) {
+  if (!shown) return html`<td>${NONE}</td>`;
+  return html`<td><code class="value">${shown.text}</code>${shown.note ? html`<br /><small>${shown.note}</small>` : null}</td>`;
+}
+
+// A whole item that is made readable once it is asked for.
+function OnDemand({ text }) {
+  const [isOpen, setOpen] = useState(false);
+  return html`<details onToggle=${event => setOpen(event.currentTarget.open)}><summary>The item as it is now</summary>
+    ${isOpen ? html`<${Whole} text=${text} />` : null}</details>`;
 }
 
 function Whole({ text }) {
-  if (text === null) return null;
-  const shown = readable(text);
+  const shown = useMemo(() => readable(text), [text]);
   return html`${shown.note ? html`<p class="dim">${shown.note}</p>` : null}<pre tabindex="0">${shown.text}</pre>`;
 }
 
-// Returns a page of changes, with the items and the old values as the texts that were written; `null` stands for none.
+// Returns a page of changes, as they are shown.
 async function page(name, query, signal) {
-  const text = await getText(ofResource(name, "changes"), query, signal);
-  const { totals, next_page_token } = JSON.parse(text);
-  const changes = elements(member(text, "changes")).map(one => {
-    const { change, kind, key, fields } = JSON.parse(one);
-    return { change, kind, name: key, fields, old: member(one, "old"), item: member(one, "item") };
-  });
-  return { changes, totals, next_page_token };
+  const answer = members(await getText(ofResource(name, "changes"), query, signal));
+  const [totals, next_page_token] = [answer.get("totals"), answer.get("next_page_token")].map(one => JSON.parse(one));
+  return { totals, next_page_token, changes: elements(answer.get("changes")).map(shownChange) };
 }
+
+// A change that cannot be shown hides no others. Values are the texts that were written.
+function shownChange(text) {
+  try {
+    const told = members(text);
+    const [change, kind, name, fields] = ["change", "kind", "key", "fields"].map(one => JSON.parse(told.get(one)));
+    const item = told.get("item");
+    const old = told.get("old");
+    const [before, now] = change === "changed" ? [members(old ?? "{}"), members(item)] : [new Map(), new Map()];
+    const shown = value => value !== undefined && readable(value, VALUE_MAX);
+    const row = field => ({ field: short(field), before: shown(before.get(field)), now: shown(now.get(field)) });
+    return {
+      change, kind, name,
+      fields: fields.slice(0, FIELDS_MAX).map(row),
+      nMore: fields.length - FIELDS_MAX,
+      hasOld: before.size > 0,
+      whole: item ?? old ?? "",
+    };
+  } catch (error) {
+    return { fault: `This change cannot be shown here: ${error.message}. Read it with the command crawler items --changes.` };
+  }
+}
+
+const short = field => (field.length > NAME_MAX ? `${field.slice(0, NAME_MAX)}…` : field);

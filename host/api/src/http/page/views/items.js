@@ -12,43 +12,45 @@ import { Changes } from "./changes.js";
 
 const PAGE_SIZE = 50;
 
-// Items of a resource, or their changes from run to run. The address says which, and of which run changes are shown first.
+// Items of a resource, or their changes from run to run. The address says which, and of which run changes are shown.
 export function Results({ name, run, query }) {
   const isOfChanges = query.show === "changes";
-  const wanted = Number(query.run) || run;
   const side = (text, show) => html`<a href=${to(["resources", name, "items"], { show })}
     aria-current=${(show === "changes") === isOfChanges ? "true" : undefined}>${text}</a>`;
   return html`<nav class="sides" aria-label="Items or changes">${side("Items", "")}${side("Changes", "changes")}</nav>
     ${isOfChanges
-      ? html`<${Changes} key=${query.run} name=${name} run=${run} wanted=${wanted} />`
-      : html`<${Items} name=${name} run=${run} />`}`;
+      ? html`<${Changes} key=${query.run} name=${name} newest=${run} run=${numberOf(query.run) ?? run} />`
+      : html`<${Items} name=${name} newest=${run} />`}`;
 }
 
-function Items({ name, run }) {
-  // `latest` is the present run at the time when the reader chose what is shown.
-  const [place, setPlace] = useState({ run, latest: run, kind: "", tokens: [""] });
-  const { kind, tokens } = place;
+// Number of a run in an address, or `null` for what is none.
+const numberOf = text => (/^[1-9][0-9]{0,8}$/.test(text) ? Number(text) : null);
+
+function Items({ name, newest }) {
+  // `newest` is the newest run at the time when the reader chose what is shown.
+  const [chosen, setChosen] = useState({ run: newest, newest, kind: "", tokens: [""] });
+  const { run, kind, tokens } = chosen;
   const after = tokens.at(-1);
-  const load = usePoll(signal => page(name, { run: place.run, kind, after }, signal), [name, place.run, kind, after]);
+  const load = usePoll(signal => page(name, { run, kind, after }, signal), [name, run, kind, after]);
   const items = load.value ?? [];
   const next = items.length === PAGE_SIZE ? items.at(-1).position : "";
+  const choose = (ofRun, ofKind) => setChosen({ run: ofRun, newest, kind: ofKind, tokens: [""] });
   const submit = event => {
     event.preventDefault();
-    const { run: ofRun, kind: ofKind } = event.currentTarget.elements;
-    setPlace({ run: Number(ofRun.value), latest: run, kind: ofKind.value.trim(), tokens: [""] });
+    const { elements } = event.currentTarget;
+    choose(Number(elements.run.value), elements.kind.value.trim());
   };
-  const show = of => setPlace({ run: of, latest: run, kind, tokens: [""] });
-  return html`<form class="filters" onSubmit=${submit} key=${place.run}>
-      <label>Run <input name="run" type="number" min="1" max=${run} required defaultValue=${place.run} /></label>
+  return html`<form class="filters" onSubmit=${submit} key=${run}>
+      <label>Run <input name="run" type="number" min="1" max=${newest} required defaultValue=${run} /></label>
       <label>Kind <input name="kind" placeholder="all" defaultValue=${kind} data-filter /></label>
       <button>Show</button> <button type="button" onClick=${load.again}>Load again</button>
     </form>
-    <${NextRun} what="items" place=${place} run=${run} show=${show} />
+    <${NextRun} what="items" chosen=${chosen} newest=${newest} onShow=${begun => choose(begun, kind)} />
     <${Status} load=${load} isEmpty=${!items.length} empty="No item here yet." />
     <ol class="items" start=${(tokens.length - 1) * PAGE_SIZE + 1}>${items.map(one => html`<li key=${one.position}>
       <p><b>${one.schema || one.rule}</b> <${Address} url=${one.url} /> <small class="dim">${time(one.fetched_at)}</small></p>
       ${one.shown.note ? html`<p class="dim">${one.shown.note}</p>` : null}<pre tabindex="0">${one.shown.text}</pre></li>`)}</ol>
-    <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setPlace({ ...place, tokens: turned })} />
+    <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setChosen({ ...chosen, tokens: turned })} />
     ${items.length ? html`<p class="dim">${count(items.length)} items on this page.</p>` : null}`;
 }
 
