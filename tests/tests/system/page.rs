@@ -187,6 +187,11 @@ fn the_page_asks_for_a_token_and_keeps_to_its_role() {
         "--param=start=http://a.test/",
         "--selector=gpu=true",
     ];
-    add(&[&["resource", "add", "books"], &resource[..]].concat());
-    walk("login.mjs", &guarded.server, &[&viewer]);
+    for name in ["books", "team/books"] {
+        add(&[&["resource", "add", name], &resource[..]].concat());
+        add(&["resource", "schedule", name, "--cron", "0 0 1 1 *"]);
+    }
+    let team = json!({"subject": "team", "roles": ["viewer"], "namespaces": ["team"]});
+    let team = guarded.token(&team);
+    walk("login.mjs", &guarded.server, &[&viewer, &team]);
 }

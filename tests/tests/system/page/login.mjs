@@ -52,7 +52,7 @@ const BUSY = `
   null`;
 const HOLD = "window.held = new Promise(done => (window.release = done)); window.isAsked = false; null";
 
-await walk(async (browser, master, viewer) => {
+await walk(async (browser, master, viewer, team) => {
   await browser.size(1280, 900, false);
   const logIn = async token => {
     await browser.type("input[name=token]", token);
@@ -81,10 +81,18 @@ await walk(async (browser, master, viewer) => {
   await browser.press("button", "Pause");
   await browser.until("a refusal in the words of the master", "find('.notes .bad', 'operator')");
 
+  const refused = what => `find('.notes .bad', ${JSON.stringify(what)})?.textContent.includes('operator')`;
+  await browser.press(".tabs a", "Schedule");
+  await browser.press("button", "Replace the schedule");
+  await browser.until("a refusal to set a schedule", refused("Set the schedule of books"));
+  await browser.press("button", "Remove the schedule");
+  await browser.press("dialog button", "Remove");
+  await browser.until("a refusal to remove it", refused("Remove the schedule of books"));
+
   assert.equal(await browser.look(LATE_REFUSAL), 401);
-  const [first, again, other, later, ...refused] = await browser.look(KEYS);
+  const [first, again, other, later, ...busy] = await browser.look(KEYS);
   assert.ok(first && first === again, "a change without an answer keeps its key");
-  assert.equal(new Set([first, other, later, ...refused]).size, 5, "a new wish has a new key");
+  assert.equal(new Set([first, other, later, ...busy]).size, 5, "a new wish has a new key");
 
   // What one reader has begun does not go on as the next one: neither its changes nor its questions.
   await browser.go(`${master}/#/resources`);
@@ -125,6 +133,12 @@ await walk(async (browser, master, viewer) => {
   await browser.press("button", "Log out");
   await browser.text("asks for an access token");
   assert.equal(await browser.look("sessionStorage.length"), 0);
+
+  // A token of a namespace sees its schedules only.
+  await browser.go(`${master}/#/schedules`);
+  await logIn(team);
+  await browser.until("a schedule of the team", "find('tbody th', 'team/books')");
+  assert.deepEqual(await browser.look("[...document.querySelectorAll('tbody th')].map(one => one.textContent)"), ["team/books"]);
   assert.ok(browser.requests.every(url => !url.includes(viewer)), "a token is in no address");
   browser.judge(master);
 });

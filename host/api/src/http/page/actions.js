@@ -70,9 +70,14 @@ export async function remove({ name, id }) {
   return answer && attempt(`Delete ${name}`, () => change("DELETE", ofResource(name), body));
 }
 
-// Sets the schedule that `written()` returns; it may throw.
-export const setSchedule = (name, written) =>
-  attempt(`Set the schedule of ${name}`, async () => change("PUT", ofResource(name, "schedule"), written()));
+// Sets the schedule that `written()` returns; it may throw. Returns the schedule, or `null` if it was not set.
+export async function setSchedule(name, written) {
+  let schedule = null;
+  await attempt(`Set the schedule of ${name}`, async () => {
+    schedule = await change("PUT", ofResource(name, "schedule"), written());
+  });
+  return schedule;
+}
 
 export async function removeSchedule(name) {
   const question = {

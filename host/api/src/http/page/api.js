@@ -8,9 +8,6 @@ const TOKEN = "crawler-token";
 // Milliseconds. A master gives a call 30 s.
 const DEADLINE = 35_000;
 
-// Calls at once about things of one view.
-const AT_ONCE = 4;
-
 // States of what may pass: no whole answer, too many calls, and a master that has no leader at the moment.
 const PASSING = [0, 429, 503];
 
@@ -76,26 +73,6 @@ export async function get(path, query, signal) {
 export async function getText(path, query, signal) {
   const answer = await ask("GET", path, { query, signal: within(signal) });
   return whole(answer, "GET", signal, "text");
-}
-
-// Asks about things by their names, few at once, each by `look(name)`. Returns the answers by name, in the order of the names; `null`
-// stands for what is not there. Any other fault ends it.
-export async function askEach(names, look) {
-  const rest = [...names];
-  const found = new Map(names.map(name => [name, null]));
-  const worker = async () => {
-    for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
-      found.set(name, await look(name).catch(fault => {
-        // It was deleted meanwhile.
-        if (fault.status === 404) return null;
-        // The other workers have nothing left to ask for.
-        rest.length = 0;
-        throw fault;
-      }));
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  return found;
 }
 
 // Makes a call that changes something. It is carried out once, even if the browser sends it again, or the reader asks for the

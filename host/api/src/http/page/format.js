@@ -24,14 +24,14 @@ export function bytes(n) {
   return `${unit ? n.toFixed(1) : n} ${units[unit]}`;
 }
 
-// A point in time, in milliseconds since 1970, in the time zone of the reader or in `zone`; 0 stands for never, and a zone that the
-// browser does not know is left out.
+// A point in time, in milliseconds since 1970, in the time zone of the reader or in `zone`; 0 stands for never. It is undefined in a zone that
+// the browser does not know.
 export function time(at, zone) {
   if (!Number(at)) return NONE;
   try {
     return new Date(Number(at)).toLocaleString(undefined, { timeZone: zone });
   } catch {
-    return NONE;
+    return undefined;
   }
 }
 

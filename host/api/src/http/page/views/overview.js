@@ -1,7 +1,7 @@
 // What the cluster does at present: resources by phase, rates, nodes, and what went wrong lately.
 
 import { html } from "../html.js";
-import { askEach, get, ofResource } from "../api.js";
+import { get, ofResource } from "../api.js";
 import { lookAt, pagesDone, rateKey, useRates } from "../counts.js";
 import { namesIn, PHASES, useChanges, useSummary } from "../events.js";
 import { count, known, NONE, rate, short, span, time } from "../format.js";
@@ -14,6 +14,8 @@ import { useNodeRates } from "./nodes.js";
 const PERIOD = 2_000;
 // Resources and errors that are shown.
 const SHOWN = 20;
+// Calls at once.
+const AT_ONCE = 4;
 
 export function Overview() {
   const { byPhase, total, isKnown } = useSummary();
@@ -55,7 +57,20 @@ const concern = (changes, phase) =>
 // The first ones of those that are in a phase, with the time of the look. Their names are known from events: the master would
 // look at all resources for a list of a phase.
 async function inPhase(phase, signal) {
-  const found = await askEach(namesIn(phase, SHOWN), name => get(ofResource(name), {}, signal));
+  const rest = namesIn(phase, SHOWN);
+  const found = new Map(rest.map(name => [name, null]));
+  const worker = async () => {
+    for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
+      found.set(name, await get(ofResource(name), {}, signal).catch(fault => {
+        // It was deleted meanwhile.
+        if (fault.status === 404) return null;
+        // The other workers have nothing left to ask for.
+        rest.length = 0;
+        throw fault;
+      }));
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, worker));
   return { resources: [...found.values()].filter(Boolean), at: performance.now() };
 }
 

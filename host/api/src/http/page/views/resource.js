@@ -51,7 +51,7 @@ function Tab({ tab, resource, rates, points, at, query }) {
     case "frontier": return html`<${Frontier} name=${name} query=${query} />`;
     case "errors": return html`<${Errors} resource=${resource} />`;
     case "items": return html`<${Results} name=${name} run=${resource.run} query=${query} />`;
-    case "schedule": return html`<${Schedule} resource=${resource} />`;
+    case "schedule": return html`<${Schedule} key=${resource.spec.id} resource=${resource} />`;
     case "logs": return html`<${Logs} key=${resource.spec.id} resource=${resource} />`;
     case "events": return html`<${History} path=${ofResource(name, "events")} caption="Events" />`;
     case "settings": return html`<${Settings} resource=${resource} />`;
@@ -59,17 +59,16 @@ function Tab({ tab, resource, rates, points, at, query }) {
   }
 }
 
-function Acts({ resource: { spec, phase }, again }) {
+function Acts({ resource: { spec, paused }, again }) {
   const press = act => async () => {
     await act();
     again();
   };
-  const isPaused = phase === "Paused";
   const drop = async () => {
     if (await remove(spec)) go(["resources"]);
   };
   return html`<p class="buttons">
-    ${isPaused
+    ${paused
       ? html`<button type="button" onClick=${press(() => resume(spec.name))}>Resume</button>`
       : html`<button type="button" onClick=${press(() => pause(spec.name))}>Pause</button>`}
     <button type="button" onClick=${press(() => restart(spec))}>Restart</button>

@@ -123,7 +123,7 @@ function Filters({ filters }) {
 }
 
 function Row({ resource, rates, isTicked, onTick, again }) {
-  const { spec, phase, reason, counts, shards } = resource;
+  const { spec, phase, reason, paused, counts, shards } = resource;
   const owners = [...new Set(shards.map(shard => shard.owner).filter(Boolean))];
   const found = itemYield(counts);
   return html`<tr>
@@ -138,15 +138,14 @@ function Row({ resource, rates, isTicked, onTick, again }) {
     <td><${Progress} counts=${counts} /></td>
     <td class="wide">${resource.plugin_version ? `${spec.plugin.split("@")[0]}@${resource.plugin_version}` : spec.plugin}</td>
     <td class="wide">${owners.length > 2 ? `${owners.length} workers` : owners.join(", ")}</td>
-    <td class="acts"><${PauseOrResume} name=${spec.name} phase=${phase} again=${again} /></td>
+    <td class="acts"><${PauseOrResume} name=${spec.name} phase=${phase} paused=${paused} again=${again} /></td>
   </tr>`;
 }
 
-// The button of a row that pauses a resource, or resumes it; nothing if the resource is over.
-export function PauseOrResume({ name, phase, again }) {
-  const isPaused = phase === "Paused";
-  if (!isPaused && phase !== "Running" && phase !== "Pending") return null;
-  const [verb, act] = isPaused ? ["Resume", resume] : ["Pause", pause];
+// The button of a row that pauses a resource, or resumes it; nothing if its run is over and it is not paused.
+export function PauseOrResume({ name, phase, paused, again }) {
+  if (!paused && phase !== "Running" && phase !== "Pending") return null;
+  const [verb, act] = paused ? ["Resume", resume] : ["Pause", pause];
   const press = async () => {
     await act(name);
     again();

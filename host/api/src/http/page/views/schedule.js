@@ -5,7 +5,7 @@ import { useState } from "../vendor/hooks.mjs";
 import { removeSchedule, setSchedule } from "../actions.js";
 import { get, ofResource } from "../api.js";
 import { NONE, time } from "../format.js";
-import { Choice, Figures, Status } from "../parts.js";
+import { Choice, Fault, Figures, Status } from "../parts.js";
 import { usePoll } from "../poll.js";
 import { duration, milliseconds } from "../times.mjs";
 import { PauseOrResume } from "./resources.js";
@@ -47,54 +47,65 @@ export function lastDue({ last }) {
   }
 }
 
-// Phase of a resource with a schedule. That of a run that is over does not tell that the resource is paused, but the last due time
-// does.
-export function phaseOf(phase, { last }) {
-  const isOver = phase === "Finished" || phase === "Failed";
-  return isOver && last?.outcome === "paused" ? "Paused" : phase;
-}
-
-export function Schedule({ resource: { spec: { name, crawl }, phase } }) {
+export function Schedule({ resource: { spec: { name, crawl }, paused } }) {
   const load = usePoll(signal => scheduleOf(name, signal), [name], PERIOD);
-  const schedule = load.value;
+  const { schedule, fault } = load.value ?? {};
   return html`<h2>Schedule</h2>
     <${Status} load=${load} isEmpty=${schedule === null} empty="The resource has no schedule: a run begins only when it is asked for." />
-    ${schedule ? html`<${Present} name=${name} phase=${phase} schedule=${schedule} again=${load.again} />` : null}
-    ${schedule === undefined ? null : html`<${Form} key=${JSON.stringify(schedule?.spec)} name=${name} schedule=${schedule} again=${load.again} />`}
+    <${Fault} fault=${fault} />
+    ${schedule ? html`<${Present} schedule=${schedule} />` : null}
+    ${paused && (schedule || fault) ? html`<p>While the resource is paused, its due times start nothing.
+      <${PauseOrResume} name=${name} paused=${true} again=${load.again} /></p>` : null}
+    ${load.value ? html`<${Setting} name=${name} schedule=${schedule} again=${load.again} />` : null}
     <h2>Runs</h2><${Runs} name=${name} hasChanges=${Number(crawl?.changes ?? 0) > 0} />`;
 }
 
-// Returns the schedule, or `null` if there is none.
+// Returns the schedule, `null` if there is none; or the fault of one that this master cannot read, which can be replaced and removed.
 async function scheduleOf(name, signal) {
   try {
-    return await get(ofResource(name, "schedule"), {}, signal);
+    return { schedule: await get(ofResource(name, "schedule"), {}, signal) };
   } catch (fault) {
-    if (fault.status !== 404) throw fault;
-    return null;
+    if (fault.status === 404) return { schedule: null };
+    if (fault.status === 412) return { fault };
+    throw fault;
   }
 }
 
-function Present({ name, phase, schedule, again }) {
+function Present({ schedule }) {
   const { spec, due_at, starts_at } = schedule;
-  const isPaused = phaseOf(phase, schedule) === "Paused";
-  const there = spec.tz && Number(due_at) ? [[`Due in ${spec.tz}`, time(due_at, spec.tz)]] : [];
+  const there = spec.tz && Number(due_at) ? time(due_at, spec.tz) : undefined;
   return html`<${Figures} figures=${[
       ["Runs begin", html`<code>${timesOf(spec)}</code>`],
       ["Time zone", zoneOf(spec)],
       ["Next due time", Number(due_at) ? time(due_at) : "never"],
-      ...there,
+      ...(there ? [[`Due in ${spec.tz}`, there]] : []),
       ["Its run begins", schedule.waits ? "when the present run is over" : time(starts_at)],
       ["Jitter", Number(spec.jitter_ms) ? `up to ${duration(spec.jitter_ms)}` : "none"],
       ["Overlap", spec.overlap],
       ["Missed", spec.missed],
       ["Last due time", lastDue(schedule)],
-    ]} />
-    ${isPaused ? html`<p>While the resource is paused, its due times start nothing.
-      <${PauseOrResume} name=${name} phase="Paused" again=${again} /></p>` : null}`;
+    ]} />`;
 }
 
-function Form({ name, schedule, again }) {
-  const spec = schedule?.spec;
+const textOf = schedule => JSON.stringify(schedule?.spec ?? null);
+
+// The form that sets the schedule. What a reader types stays there: it is filled anew only when they ask for it.
+function Setting({ name, schedule, again }) {
+  // `spec` is what the form was filled with. `seen` has the texts of that, or of the last two schedules if the reader has changed it: a look
+  // that was on its way may still tell the one before.
+  const [{ nFilled, spec, seen }, setFilled] = useState({ nFilled: 0, spec: schedule?.spec, seen: [textOf(schedule)] });
+  const fill = () => setFilled({ nFilled: nFilled + 1, spec: schedule?.spec, seen: [textOf(schedule)] });
+  const onChange = changed => {
+    setFilled(now => ({ ...now, seen: [now.seen.at(-1), textOf(changed)] }));
+    again();
+  };
+  const isOther = !seen.includes(textOf(schedule));
+  return html`${isOther ? html`<p role="status">The schedule was changed meanwhile.
+      <button type="button" onClick=${fill}>Load it into the form</button></p>` : null}
+    <${Form} key=${nFilled} name=${name} spec=${spec} isThere=${schedule !== null} onChange=${onChange} />`;
+}
+
+function Form({ name, spec, isThere, onChange }) {
   const [way, setWay] = useState(isByInterval(spec) ? "every" : "cron");
   const [overlap, setOverlap] = useState(spec?.overlap || "skip");
   const [missed, setMissed] = useState(spec?.missed || "once");
@@ -103,12 +114,12 @@ function Form({ name, schedule, again }) {
     event.preventDefault();
     const { elements } = event.currentTarget;
     setBusy(true);
-    await setSchedule(name, () => ({ ...written(elements), overlap, missed }));
+    const schedule = await setSchedule(name, () => ({ ...written(elements), overlap, missed }));
     setBusy(false);
-    again();
+    if (schedule) onChange(schedule);
   };
   const remove = async () => {
-    if (await removeSchedule(name)) again();
+    if (await removeSchedule(name)) onChange(null);
   };
   const span = ms => (Number(ms ?? 0) ? duration(ms) : "");
   return html`<form class="filters" onSubmit=${submit} aria-label="Schedule">
@@ -124,15 +135,17 @@ function Form({ name, schedule, again }) {
     <${Choice} label="While a run goes on" value=${overlap} options=${OVERLAPS} onChange=${setOverlap} />
     <${Choice} label="Due times noticed late" value=${missed} options=${MISSES} onChange=${setMissed} />
     <datalist id="zones">${ZONES.map(zone => html`<option value=${zone}></option>`)}</datalist>
-    <button class="main" disabled=${isBusy}>${schedule ? "Replace the schedule" : "Set the schedule"}</button>
-    ${schedule ? html`<button type="button" class="grave" onClick=${remove}>Remove the schedule</button>` : null}
+    <button class="main" disabled=${isBusy}>${isThere ? "Replace the schedule" : "Set the schedule"}</button>
+    ${isThere ? html`<button type="button" class="grave" onClick=${remove}>Remove the schedule</button>` : null}
   </form>`;
 }
 
 // Times and jitter as they were written. It throws an error about a span of time that is none.
 function written({ cron, tz, every, jitter }) {
-  const times = every
-    ? { every_ms: milliseconds(every.value, "an interval") }
-    : { cron: cron.value.trim(), tz: tz.value.trim() };
-  return { ...times, jitter_ms: jitter.value.trim() ? milliseconds(jitter.value, "a jitter") : 0 };
+  const jitter_ms = jitter.value.trim() ? milliseconds(jitter.value, "a jitter") : 0;
+  if (!every) return { cron: cron.value.trim(), tz: tz.value.trim(), jitter_ms };
+  const every_ms = milliseconds(every.value, "an interval");
+  // To the master, 0 says that there is none.
+  if (every_ms === 0) throw new Error("an interval is longer than 0s");
+  return { every_ms, jitter_ms };
 }
