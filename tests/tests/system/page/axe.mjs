@@ -62,7 +62,10 @@ await walk(async (browser, master, library, colours, form, bad) => {
 
   for (const [view, isThere] of views(bad)) {
     await browser.go(`${master}/#/${view}`);
-    await browser.until(`the view ${view}`, `${isThere} && !find('.blank', 'Loading')`);
+    // The title is set once the view is there, so that nothing of the one before is judged.
+    const [path] = view.split("?");
+    const title = JSON.stringify(path ? `${path} · Crawler` : "Crawler");
+    await browser.until(`the view ${view}`, `document.title === ${title} && ${isThere} && !find('.blank', 'Loading')`);
     await check(view);
   }
   // A button without a name is found, so that axe looks where the views are.
