@@ -42,8 +42,8 @@ pub const OF_TESTS: [&str; 35] = [
 ];
 
 /// Parts that `.ci/run` does not demand: those of loops and benchmarks, a network namespace, which only root may make,
-/// and an earlier version of the program.
-pub const OF_OTHERS: [&str; 9] = [
+/// an earlier version of the program, and a folder for the pictures of the book.
+pub const OF_OTHERS: [&str; 10] = [
     "bare",
     "flood-in-full",
     "fuzz",
@@ -51,6 +51,7 @@ pub const OF_OTHERS: [&str; 9] = [
     "nginx",
     "old-version",
     "peers",
+    "pictures",
     "scrapy",
     "spider-peer",
 ];

@@ -1,8 +1,12 @@
-//! Pictures of the page for the book, taken in a browser that shows a server which crawls the shop of `crawler demo`.
+//! Pictures of the page for the book, taken in a browser that shows a server which crawls the shop of `crawler demo`. They are taken by
+//! `tests/run pictures` alone.
+
+use std::fs;
+use std::path::PathBuf;
 
 use crawler_tests::process::Home;
 use crawler_tests::web::{Method, Site, StatusCode, Web};
-use crawler_tests::{PATIENCE, http, repository, setting};
+use crawler_tests::{PATIENCE, http, repository, setting, skipped};
 
 use super::walk;
 use crate::server::Server;
@@ -28,10 +32,14 @@ const SCHEDULES: [(&str, &[&str]); 4] = [
 ];
 
 #[test]
-#[ignore = "it writes the pictures of the book, into the folder that CRAWLER_PICTURES names"]
-fn pictures_of_the_book() {
-    let folder = setting("CRAWLER_PICTURES").expect("CRAWLER_PICTURES names a folder");
-    let folder = repository().join(folder).display().to_string();
+fn all_pictures_of_the_book_can_be_taken() {
+    let Some(folder) = setting("CRAWLER_PICTURES").map(PathBuf::from) else {
+        skipped(
+            "pictures",
+            "CRAWLER_PICTURES names no folder for them, as `tests/run pictures` does",
+        );
+        return;
+    };
     let web = changing_shop();
     let server = Server::start();
     server.push("books", &[]);
@@ -48,7 +56,16 @@ fn pictures_of_the_book() {
     }
     server.ok(&["resource", "update", "books", "--delay=250ms"]);
     server.ok(&["resource", "restart", "books"]);
-    walk("pictures.mjs", &server, &[&folder, web.url("/").as_str()]);
+    let shown = folder.display().to_string();
+    walk("pictures.mjs", &server, &[&shown, web.url("/").as_str()]);
+    let page = repository().join("host/docs/src/guide/page.md");
+    let page = fs::read_to_string(page).expect("the book has a chapter about the page");
+    let pictures = page.split("](../pictures/").skip(1);
+    let pictures: Vec<&str> = pictures.filter_map(|rest| rest.split(')').next()).collect();
+    assert!(!pictures.is_empty(), "the chapter shows pictures");
+    for picture in pictures {
+        assert!(folder.join(picture).is_file(), "{picture} was not taken");
+    }
 }
 
 /// Opens a site with the pages of the shop. From the second visit on, some books are cheaper, one is gone and one is new.
