@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::server::lines;
 
-/// Time in which a plugin is compiled, with all its dependencies, on a busy machine.
+/// Time in which a plugin is built with all its dependencies, or an interpreter of megabytes is compiled, on a busy machine.
 pub(crate) const BUILD: Duration = Duration::from_secs(600);
 
 /// Starts a command. Its builds go into a folder that has the dependencies of the example plugins.

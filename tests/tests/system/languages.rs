@@ -15,6 +15,7 @@ use crawler_tests::process::{Home, Process};
 use crawler_tests::{PATIENCE, guests, repository, until};
 use serde_json::Value;
 
+use crate::devtools::BUILD;
 use tools::{Tools, javascript, python};
 
 /// Copies a plugin of the repository and the SDKs, because a build writes into the folder. The one in Python is
@@ -132,9 +133,9 @@ fn check_builds(tools: &Tools, home: &Home, folder: &Path, rules: &str) {
         let mut server = Process::start(command.env("PATH", tools.path()));
         let master = format!(
             "http://{}",
-            server.word_after("listening grpc=", tools::BUILD)
+            server.word_after("listening grpc=", BUILD)
         );
-        until("the plugin", tools::BUILD, || {
+        until("the plugin", BUILD, || {
             let list = ["plugin", "list", "-o=json", "--master", &master];
             let ended = tools.ended(home, home.path(), &list);
             ended.stdout.contains("\"sources\"").then_some(())

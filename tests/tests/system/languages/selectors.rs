@@ -5,7 +5,8 @@ use std::path::Path;
 
 use crawler_tests::process::{Home, Process};
 
-use super::tools::{BUILD, Tools, javascript, python};
+use super::tools::{Tools, javascript, python};
+use crate::devtools::BUILD;
 use crate::server::Server;
 
 /// Checks the first words of the error that each command ends with. The folder is that of a plugin in whose `rules`

@@ -4,15 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::Command;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use crawler_tests::process::{Ended, Home, Process};
 use crawler_tests::setting;
 
+use crate::devtools::BUILD;
 use crate::installed::{by_npm, installed};
 
-/// Time in which a plugin is built, and an interpreter of megabytes is compiled, on a busy machine.
-pub(super) const BUILD: Duration = Duration::from_secs(600);
 /// Packages of the tools, as the documentation names them.
 const QJS: &str = "componentize-qjs@0.4.5";
 const PY: &str = "componentize-py==0.25.1";
@@ -25,6 +23,12 @@ impl Tools {
     /// Returns a PATH without the tools of any script language.
     pub(super) fn none() -> Self {
         Self(setting("PATH").unwrap_or_default())
+    }
+
+    /// Returns the tools of a package of npm, or `None` if it cannot be installed.
+    fn of_npm(part: &str, package: &str) -> Option<Self> {
+        let modules = by_npm(part, package)?;
+        Some(Self::of(&modules.join(".bin")))
     }
 
     fn of(folder: &Path) -> Self {
@@ -66,13 +70,13 @@ impl Tools {
 /// Returns the tools of JavaScript, installed once and kept for the next run.
 pub(super) fn javascript() -> Option<&'static Tools> {
     static TOOLS: OnceLock<Option<Tools>> = OnceLock::new();
-    let tools = TOOLS.get_or_init(|| installed_by_npm("componentize-qjs", QJS));
+    let tools = TOOLS.get_or_init(|| Tools::of_npm("componentize-qjs", QJS));
     tools.as_ref()
 }
 
 /// Returns the compiler of TypeScript, which also checks JavaScript by its types.
 pub(super) fn typescript() -> Option<Tools> {
-    installed_by_npm("typescript", TYPESCRIPT)
+    Tools::of_npm("typescript", TYPESCRIPT)
 }
 
 pub(super) fn python() -> Option<&'static Tools> {
@@ -96,9 +100,4 @@ pub(super) fn python() -> Option<&'static Tools> {
         Some(Tools::of(&folder.join("bin")))
     };
     TOOLS.get_or_init(tools).as_ref()
-}
-
-fn installed_by_npm(part: &str, package: &str) -> Option<Tools> {
-    let modules = by_npm(part, package)?;
-    Some(Tools::of(&modules.join(".bin")))
 }
