@@ -40,20 +40,19 @@ pub fn move_bar(bar: &ProgressBar, n_pages: u64, counts: &Counts, rate: Option<f
 
 /// Turns a spinner, and shows the numbers of its crawl.
 pub fn turn(spinner: &ProgressBar, counts: &Counts, pace: &Pace) {
-    let numbers = numbers(counts, counts.due);
-    spinner.set_message(with_pace(numbers, pace));
+    spinner.set_message(with_pace(numbers(counts), pace));
     spinner.tick();
 }
 
-/// Returns the numbers of a crawl of which `n_waiting` URLs are not done.
-pub(super) fn numbers(counts: &Counts, n_waiting: u64) -> String {
+/// Returns the numbers of a crawl. URLs wait until they are done.
+pub(super) fn numbers(counts: &Counts) -> String {
     let pages = number(counts.pages(), "page");
     let items = number(counts.items, "item");
     let dead = match counts.dead {
         0 => String::new(),
         n => format!(" ({n} dead)"),
     };
-    let waiting = match n_waiting {
+    let waiting = match counts.due {
         0 => String::new(),
         n => format!(", {n} waiting"),
     };
@@ -98,7 +97,7 @@ mod tests {
         };
         let told = |rate| {
             let pace = Pace::of(&counts, 10_000, rate);
-            with_pace(numbers(&counts, counts.due), &pace)
+            with_pace(numbers(&counts), &pace)
         };
         assert_eq!(told(None), "40 pages (3 dead), 1 item, 100 waiting");
         assert_eq!(
@@ -109,7 +108,7 @@ mod tests {
             parsed: 1,
             ..Counts::default()
         };
-        assert_eq!(numbers(&one, 0), "1 page, 0 items");
+        assert_eq!(numbers(&one), "1 page, 0 items");
     }
 
     #[test]

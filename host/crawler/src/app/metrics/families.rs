@@ -128,7 +128,7 @@ families! {
     CRAWLS: Worker Gauge "crawler_crawls" ["resource"]
         "Crawls that are assigned to the worker";
     DUE: Worker Gauge "crawler_urls_due" ["resource"]
-        "URLs that wait to be fetched";
+        "URLs that wait or are in flight";
     IN_FLIGHT: Worker Gauge "crawler_pages_in_flight" ["resource"]
         "Pages that are fetched, parsed or committed";
     READY_HOSTS: Worker Gauge "crawler_hosts_ready" ["resource"]

@@ -67,12 +67,8 @@ fn print_resource(resource: &proto::Resource) -> anyhow::Result<()> {
         reason => format!("{}: {reason}", resource.phase),
     };
     let pages = format!(
-        "{} parsed, {} done otherwise, {} dead, {} waiting, {} in flight",
-        counts.parsed,
-        counts.other_done,
-        counts.dead,
-        counts.due.saturating_sub(counts.in_flight),
-        counts.in_flight,
+        "{} parsed, {} done otherwise, {} dead, {} waiting, of which {} in flight",
+        counts.parsed, counts.other_done, counts.dead, counts.due, counts.in_flight,
     );
     let plugin = match resource.plugin_version.as_str() {
         "" => spec.plugin.clone(),

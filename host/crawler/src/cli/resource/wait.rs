@@ -147,9 +147,7 @@ fn standing(resource: &proto::Resource, recent: Option<f64>) -> String {
 }
 
 fn numbers(resource: &proto::Resource) -> String {
-    let counts = resource.counts();
-    let n_waiting = counts.due;
-    progress::numbers(&totals(counts), n_waiting)
+    progress::numbers(&totals(resource.counts()))
 }
 
 #[cfg(test)]

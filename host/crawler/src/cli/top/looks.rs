@@ -332,9 +332,7 @@ fn heading(resource: &proto::Resource) -> String {
 }
 
 fn numbers(resource: &proto::Resource, rate: Option<f64>) -> String {
-    let counts = resource.counts();
-    let n_waiting = counts.due;
-    let numbers = progress::numbers(&totals(counts), n_waiting);
+    let numbers = progress::numbers(&totals(resource.counts()));
     let owners = match owners(resource) {
         owners if owners.is_empty() => String::new(),
         owners => format!(", {owners}"),
