@@ -5,6 +5,7 @@ use std::sync::Arc;
 use imbl::{OrdMap, OrdSet};
 
 use super::placement::{Candidates, Strategy};
+use crate::lists::decoded;
 use crawler_model::id::{NodeId, PluginRef, ResourceId, ResourceName};
 use crawler_model::node::Node;
 use crawler_model::plugin::PluginRecord;
@@ -20,7 +21,7 @@ mod resource_log;
 
 pub(super) use changes::ResourceState;
 use deletions::Deletions;
-use reading::{Reading, decoded, record};
+use reading::{Reading, record};
 use resource_log::ResourceLog;
 pub(super) use resource_log::{Change, ChangeKind};
 

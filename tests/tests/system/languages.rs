@@ -131,10 +131,7 @@ fn check_builds(tools: &Tools, home: &Home, folder: &Path, rules: &str) {
         home.write("crawler.toml", &config);
         let mut command = home.command(["up", "--http=:0", "--grpc=:0"]);
         let mut server = Process::start(command.env("PATH", tools.path()));
-        let master = format!(
-            "http://{}",
-            server.word_after("listening grpc=", BUILD)
-        );
+        let master = format!("http://{}", server.word_after("listening grpc=", BUILD));
         until("the plugin", BUILD, || {
             let list = ["plugin", "list", "-o=json", "--master", &master];
             let ended = tools.ended(home, home.path(), &list);

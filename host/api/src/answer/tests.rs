@@ -148,7 +148,7 @@ fn resources(found: &mut Answers) {
         entries: vec![entry(Some(schedule().schedule)), entry(None)],
         next: Some("books".parse().unwrap()),
     };
-    add(found, "schedules", super::schedules(page));
+    add(found, "schedules", schedules(page));
     add_bare::<proto::ListSchedulesResponse>(found, "schedules, bare");
     add_bare::<proto::ScheduledResource>(found, "scheduled resource, bare");
     let page = ListPage {

@@ -160,7 +160,8 @@ async fn blocking<T: Send + 'static>(
         }
         Ok(Err(error @ ProfileError::NoHeap)) => {
             let hint = "ask a crawler on Linux that is started without a _RJEM_MALLOC_CONF that turns them off";
-            Err(Problem::new(Code::Unimplemented, error.to_string(), hint))
+            let problem = Problem::new(Code::FailedPrecondition, error.to_string(), hint);
+            Err(problem.with_status(StatusCode::NOT_IMPLEMENTED))
         }
         Ok(Err(error)) => Err(Problem::new(Code::Internal, chain(&error), "")),
         Err(panic) => Err(Problem::new(Code::Internal, panic.to_string(), "")),

@@ -528,7 +528,8 @@ async fn schedules_are_listed_by_name_as_the_caller_may_see_them() {
     let key_of = |name: &str| keys.schedule(&name.parse().unwrap());
     // One is of a later version, one of a resource that had the name before, and one of none.
     bench.write(Txn::new().put(key_of("b/3"), "{}")).await;
-    let other = bench.control.resource_id(&"c".parse().unwrap());
+    let c = "c".parse().unwrap();
+    let other = bench.control.resource_id(&c);
     let former = Schedule::new(other.await.unwrap(), hourly("skip"), BEGIN);
     let former = Txn::new()
         .put(key_of("b/2"), encode(&former))
@@ -572,9 +573,8 @@ async fn schedules_are_listed_by_name_as_the_caller_may_see_them() {
         assert_eq!(listed("b/3", &team, max).await, own[1..]);
         assert!(listed("c", &team, max).await.is_empty());
     }
-    let page = bench
-        .control
-        .scheduled_resources(None, 10, "b/", &Grants::all());
+    let all = Grants::all();
+    let page = bench.control.scheduled_resources(None, 10, "b/", &all);
     let page = page.await.unwrap();
     let known: Vec<bool> = page
         .entries
