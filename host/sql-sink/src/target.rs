@@ -215,6 +215,8 @@ fn sqlite(rest: &str, folder: &Path) -> Result<Target, TargetError> {
         .journal_mode(SqliteJournalMode::Wal)
         // A transaction is on the disk when it is committed.
         .synchronous(SqliteSynchronous::Full)
+        // A confined process can make no temporary file, which SQLite wants from some hundred rows a statement on.
+        .pragma("temp_store", "memory")
         .disable_statement_logging();
     Ok(Target::of_file(&path, options))
 }

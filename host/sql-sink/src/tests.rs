@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::columns::tests::schema;
+use crate::connection::Connection;
 use crate::rows::tests::record;
 use crate::target::Server;
 
@@ -151,6 +152,18 @@ async fn each_item_is_a_row_with_what_is_known_of_it() {
             "key-1|books|thing|http://a.test/|3|{at}|key-1|{at}|{at}|{{\"more\":[1]}}|a|NULL|7"
         )]
     );
+}
+
+#[tokio::test]
+async fn no_temporary_file_is_made() {
+    let bench = Bench::new();
+    let mut connection = Connection::open(&bench.target(), bench.settings.timeout)
+        .await
+        .unwrap();
+    let sql = "SELECT CAST(temp_store AS TEXT) FROM pragma_temp_store";
+    let rows = connection.rows(sql, &[]).await.unwrap();
+    // In memory, whatever the library was built with.
+    assert_eq!(rows, [[Some("2".to_owned())]]);
 }
 
 #[tokio::test]
