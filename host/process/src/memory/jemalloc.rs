@@ -42,6 +42,7 @@ pub(crate) fn write_switch(name: &CStr, is_on: bool) -> bool {
 }
 
 /// Writes a text, which the allocator reads during the call only. Returns false if it refuses the text.
+#[cfg(target_os = "linux")]
 pub(crate) fn write_text(name: &CStr, text: &CStr) -> bool {
     write(name, text.as_ptr())
 }

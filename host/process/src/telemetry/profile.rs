@@ -8,7 +8,7 @@
 //! flame        a profile as a picture
 //! ```
 //!
-//! A profile costs only while it is in progress. There is one of each subject at a time.
+//! There is one of each subject at a time.
 
 use std::io;
 

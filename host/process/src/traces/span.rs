@@ -143,8 +143,9 @@ struct Live {
 /// Work within a span. The span ends with it, as one that has failed if the work is dropped before its end.
 #[must_use = "futures do nothing unless they are polled"]
 pub struct Around<F> {
-    span: Span,
+    // Dropped first: spans within end before this one.
     work: F,
+    span: Span,
 }
 
 /// Time in which a thread works within a span. Dropping it goes on with the span around it.

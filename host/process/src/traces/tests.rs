@@ -142,7 +142,7 @@ async fn work_that_is_dropped_before_its_end_has_failed() {
     drop(work);
     begin().around(pin!(async {})).await;
     let spans = ended(&queue);
-    let [page, fetch, done] = &spans[..] else {
+    let [fetch, page, done] = &spans[..] else {
         panic!("{spans:?}");
     };
     assert_eq!((page.name, fetch.name), ("page", "fetch"));

@@ -5,7 +5,9 @@
 //! Memory from before is not in it, and neither is memory that libraries in C or compiled rules have.
 //!
 //! jemalloc takes samples only if it was told so when the program started, by [`SETTINGS`]. Without a profile in
-//! progress, a thread then draws a random number for each 512 KiB that it allocates, and does nothing else.
+//! progress, a thread then draws a random number for each 512 KiB that it allocates, and frees memory at addresses of whole
+//! pages in a slower way. After a profile, blocks that were recorded stay at such addresses until they are freed, and the
+//! names of functions that were read stay in memory.
 
 use std::collections::HashMap;
 use std::ffi::CStr;

@@ -1,7 +1,7 @@
 //! Samples of the heap as jemalloc writes them: a text with a head, and the stacks of memory in use.
 //!
-//! Large allocations are more likely to be recorded than small ones. The numbers of the text are those that were
-//! recorded; those of [`StackInUse`] are estimates of all that there was.
+//! Large allocations are more likely to be recorded than small ones. The allocator writes numbers from which the formula of
+//! pprof gives its estimates of all that there was; those of [`StackInUse`] are the estimates.
 
 /// Samples of a profile.
 #[derive(Debug, PartialEq, Eq)]
