@@ -2,11 +2,11 @@
 //! code says that nothing was done.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::Path;
 
 use crawler_tests::guests;
 use crawler_tests::process::Home;
+use tokio::net::TcpSocket;
 
 use crate::Differences;
 use crate::server::failure;
@@ -295,9 +295,11 @@ fn what_cannot_be_meant_is_refused_before_anything_is_done() {
 #[test]
 fn a_master_that_is_not_there_is_named_with_the_flag_and_the_way_to_start_one() {
     let home = Home::new();
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-    let url = format!("http://{}", listener.local_addr().expect("it is bound"));
-    drop(listener);
+    // It is bound and does not listen, so nobody else gets the port meanwhile.
+    let socket = TcpSocket::new_v4().expect("it is a socket");
+    let any = "127.0.0.1:0".parse().expect("it is an address");
+    socket.bind(any).expect("a port is free");
+    let url = format!("http://{}", socket.local_addr().expect("it is bound"));
     home.write("a.wasm", "text");
     for line in ["resource list", "items a --follow", "plugin push a.wasm"] {
         let ended = home.run(line.split(' ').chain(["--master", &url]));

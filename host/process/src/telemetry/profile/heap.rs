@@ -201,7 +201,8 @@ fn places_at(address: usize) -> Vec<Place> {
     places
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use std::ffi::c_void;
 
