@@ -1,4 +1,4 @@
-//! What each view of the page has to show, made of what a master tells over gRPC: numbers written as the page writes them.
+//! Views of the page as they have to be, made of what a master tells over gRPC: numbers written as the page writes them.
 //!
 //! The form is that of `page.mjs`. A view may show more: rates, times, and what others test.
 
