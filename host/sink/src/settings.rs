@@ -24,15 +24,12 @@ pub fn check_number(
     range: RangeInclusive<u64>,
     (least, most): (&'static str, &'static str),
 ) -> Result<(), SettingError> {
-    match range.contains(&value) {
-        true => Ok(()),
-        false => Err(SettingError {
-            name,
-            value: value.to_string(),
-            least,
-            most,
-        }),
-    }
+    check(range.contains(&value), || SettingError {
+        name,
+        value: value.to_string(),
+        least,
+        most,
+    })
 }
 
 /// Refuses a time out of its range, whose ends messages call by these texts.
@@ -46,15 +43,16 @@ pub fn check_time(
     range: RangeInclusive<Duration>,
     (least, most): (&'static str, &'static str),
 ) -> Result<(), SettingError> {
-    match range.contains(&value) {
-        true => Ok(()),
-        false => Err(SettingError {
-            name,
-            value: humantime::format_duration(value).to_string(),
-            least,
-            most,
-        }),
-    }
+    check(range.contains(&value), || SettingError {
+        name,
+        value: humantime::format_duration(value).to_string(),
+        least,
+        most,
+    })
+}
+
+fn check(is_in_range: bool, error: impl FnOnce() -> SettingError) -> Result<(), SettingError> {
+    if is_in_range { Ok(()) } else { Err(error()) }
 }
 
 #[cfg(test)]
