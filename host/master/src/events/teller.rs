@@ -2,9 +2,9 @@
 //! alone know of crawls.
 //!
 //! A record for each node holds what was told of it, and each event of this task changes it in its own transaction. So a
-//! change is told once, whoever leads and whatever answer is lost. Two things are gone if they were not told in time: the last folded
-//! events of a worker whose totals went with its lease, and how many shards came and left in the present span of a leader that
-//! is gone.
+//! change is told once, whoever leads and whatever answer is lost. Two things are gone if they were not told in time: the last
+//! folded events of a worker whose totals went with its lease, and how many shards came and left in the present span of a
+//! leader that is gone. Numbers of shards are told twice if the answer is lost and the record cannot be read after that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
