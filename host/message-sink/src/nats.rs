@@ -2,8 +2,10 @@
 //!
 //! A message has the item with its envelope as JSON. Its id (`Nats-Msg-Id`) is a digest of the cluster, the sink, the subject
 //! and the key of the item, so it is the same however often the item is published, and a stream drops a message whose id it
-//! has seen within its duplicate window. A write counts the items that are acknowledged without a gap; those behind come
-//! again.
+//! has seen within its duplicate window. A write counts the items that are acknowledged without a gap. Those behind a message
+//! that failed come again, and are not published again by the same sink: it remembers what the stream has of them. So a
+//! subject that is denied for longer than the duplicate window doubles nothing. The sink of another life of the frontier
+//! does not remember; it publishes them once more, under the same ids.
 //!
 //! An item that is too large for a message goes to the subject of rejected items, in pieces, with the reason. All other
 //! errors keep the items: the caller of a write tries again, and they go on as soon as their cause is gone. If the stream is
@@ -15,11 +17,13 @@
 //! target      URL of a server, and the login
 //! subject     subjects of items
 //! connection  messages that are acknowledged, and requests
+//! faults      loss of a connection, and errors that a server reports
 //! rejects     items that are too large for a message
 //! check       what is looked at before a resource uses a stream
 //! trouble     causes of errors, and what to do
 //! ```
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +47,7 @@ use crate::fitting;
 
 mod check;
 mod connection;
+mod faults;
 mod rejects;
 mod settings;
 mod subject;
@@ -107,6 +112,7 @@ impl NatsSinks {
             name: delivery.sink.clone(),
             resource: delivery.spec.name.to_string(),
             max_items: self.settings.batch_items,
+            ahead: HashSet::new(),
         }
     }
 }
@@ -140,6 +146,9 @@ pub struct NatsSink {
     resource: String,
     /// Number of items that the stream takes in time, as far as it is known. It is between one and the setting.
     max_items: usize,
+    /// Ids of messages that the stream has and that do not count yet, because one before them failed. All are of one batch
+    /// that begins with that one.
+    ahead: HashSet<String>,
 }
 
 #[async_trait]
@@ -208,56 +217,92 @@ impl NatsSink {
     /// Publishes items of this size, and those that are too large as rejected ones. Returns the number of the first items for
     /// which that is done, and the reason why there are not more of them, unless it is that the time of the write is over.
     async fn publish(
-        &self,
+        &mut self,
         items: &[ItemRecord],
         n_bytes: u64,
     ) -> Result<(usize, Option<Trouble>), SinkError> {
         let timeout = self.settings.timeout;
-        let _room = match self.server.room(n_bytes, timeout).await {
+        let server = Arc::clone(&self.server);
+        let _room = match server.room(n_bytes, timeout).await {
             Ok(room) => room,
             Err(trouble) => return Ok((0, Some(trouble))),
         };
         let messages = items.iter().map(|record| self.message(record));
         let messages: Vec<Message> = messages.collect::<Result<_, SinkError>>()?;
         let end = Instant::now() + timeout;
-        let (connection, published) = match self.server.publish(&messages, timeout).await {
+        let missing = messages.iter().filter(|m| !self.ahead.contains(m.id()));
+        let missing: Vec<&Message> = missing.collect();
+        let (connection, published) = match server.publish(&missing, timeout).await {
             Ok(published) => published,
             Err(trouble) => return Ok((0, Some(trouble))),
         };
-        let n_done = published.outcomes.len();
-        for (place, outcome) in published.outcomes.iter().enumerate() {
-            let Outcome::TooLarge(reason) = outcome else {
-                continue;
-            };
-            let trouble = published.trouble.as_ref();
-            let is_of_connection = trouble.is_some_and(|trouble| trouble.cause.is_of_connection());
-            // The first item of a write has time in any case, so that there is progress.
-            let now = Instant::now();
-            let end = if place == 0 { now + timeout } else { end };
-            if is_of_connection || end <= now {
-                return Ok((place, published.trouble));
+        let mut too_large: HashMap<&str, String> = HashMap::new();
+        for (message, outcome) in missing.iter().zip(published.outcomes) {
+            match outcome {
+                Some(Outcome::Stored) => {
+                    self.ahead.insert(message.id().to_owned());
+                }
+                Some(Outcome::TooLarge(reason)) => {
+                    too_large.insert(message.id(), reason);
+                }
+                None => {}
             }
-            let (record, message) = (&items[place], &messages[place]);
-            let rejected = Rejected {
-                subject: self.settings.reject_subject.subject(&self.resource, record),
-                key: &record.key.0,
-                message,
-                reason,
-            };
-            let trouble = rejected.publish(&connection, end).await;
-            if trouble.is_some() {
-                return Ok((place, trouble));
-            }
-            let (url, n_bytes) = (&record.url, message.body.len());
-            tracing::warn!(
-                sink = %self.name,
-                url,
-                n_bytes,
-                reason,
-                "an item that is too large for a message is among the rejected ones"
-            );
         }
-        Ok((n_done, published.trouble))
+        let mut n_done = 0;
+        let mut trouble = published.trouble;
+        for (record, message) in items.iter().zip(&messages) {
+            if !self.ahead.contains(message.id()) {
+                let Some(reason) = too_large.get(message.id()) else {
+                    break;
+                };
+                let cause = trouble.as_ref().map(|trouble| trouble.cause);
+                let is_of_connection = cause.is_some_and(Cause::is_of_connection);
+                // The first item of a write has time in any case, so that there is progress.
+                let now = Instant::now();
+                let end = if n_done == 0 { now + timeout } else { end };
+                if is_of_connection || end <= now {
+                    break;
+                }
+                let failed = self.reject(&connection, record, message, reason, end).await;
+                if failed.is_some() {
+                    trouble = failed;
+                    break;
+                }
+            }
+            n_done += 1;
+        }
+        for message in &messages[..n_done] {
+            self.ahead.remove(message.id());
+        }
+        Ok((n_done, trouble))
+    }
+
+    /// Publishes an item that is too large for a message as a rejected one. Returns the reason if that failed.
+    async fn reject(
+        &self,
+        connection: &Connection,
+        record: &ItemRecord,
+        message: &Message,
+        reason: &str,
+        end: Instant,
+    ) -> Option<Trouble> {
+        let rejected = Rejected {
+            subject: self.settings.reject_subject.subject(&self.resource, record),
+            key: &record.key.0,
+            message,
+            reason,
+        };
+        if let Some(trouble) = rejected.publish(connection, end).await {
+            return Some(trouble);
+        }
+        tracing::warn!(
+            sink = %self.name,
+            url = record.url,
+            n_bytes = message.body.len(),
+            reason,
+            "an item that is too large for a message is among the rejected ones"
+        );
+        None
     }
 }
 
@@ -275,12 +320,12 @@ impl Server {
     /// Publishes messages. Returns their outcomes, and the connection for further ones of the same write.
     async fn publish(
         &self,
-        messages: &[Message],
+        messages: &[&Message],
         timeout: Duration,
     ) -> Result<(Arc<Connection>, Published), Trouble> {
         let (connection, was_open) = self.connection(timeout).await?;
         let published = connection.publish(messages, Instant::now() + timeout).await;
-        let is_stale = was_open && published.outcomes.is_empty();
+        let is_stale = was_open && published.outcomes.iter().all(Option::is_none);
         if !is_stale || !published.is_of(Cause::Away) {
             return Ok((connection, published));
         }

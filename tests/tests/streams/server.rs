@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use async_nats::HeaderMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -58,6 +59,19 @@ impl Admin {
         let answer: Value = serde_json::from_slice(&answer.payload).expect("it is JSON");
         assert_eq!(answer["error"], Value::Null, "{call}");
         answer
+    }
+
+    /// Publishes a message, and returns the answer of the stream.
+    pub(crate) async fn publish(
+        &self,
+        subject: &'static str,
+        headers: HeaderMap,
+        body: &'static str,
+    ) -> Value {
+        let body = Bytes::from_static(body.as_bytes());
+        let answer = self.client.request_with_headers(subject, headers, body);
+        let answer = answer.await.unwrap_or_else(|e| panic!("{subject}: {e}"));
+        serde_json::from_slice(&answer.payload).expect("it is JSON")
     }
 
     /// Makes the stream, with these fields among its settings.

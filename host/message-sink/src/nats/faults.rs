@@ -17,8 +17,9 @@ const DENIED: [&str; 3] = [
 ];
 /// Text before the subject that the user may not publish to.
 const DENIED_SUBJECT: &str = "permissions violation for publish to \"";
-/// Largest number of errors that a connection keeps. With one more it counts as lost.
-const MAX_TOLD: usize = 100;
+/// Largest number of errors that a connection keeps. One more takes the place of the denial that was reported longest ago. No
+/// message waits for that one any more: far fewer subjects are tried at a time.
+const MAX_TOLD: usize = 1_000;
 /// Age of a connection at which another one takes its place if the user may not publish to a subject: rights that they were
 /// given since it was opened may count for new connections only.
 const RENEWED_AFTER: Duration = Duration::from_secs(60);
@@ -28,7 +29,7 @@ const RENEWED_AFTER: Duration = Duration::from_secs(60);
 pub(super) struct Faults {
     /// True if the connection is lost.
     pub(super) is_lost: bool,
-    /// Errors that the server has reported, each once.
+    /// Errors that the server has reported, each once, as far as there is room.
     told: Vec<Told>,
     /// Number of errors that it has reported so far.
     pub(super) n_told: u64,
@@ -57,12 +58,22 @@ impl Faults {
             known.number = told.number;
             return known.subject.is_some();
         }
-        match self.told.len() < MAX_TOLD {
-            true => {
-                self.told.push(told);
-                true
-            }
-            false => !std::mem::replace(&mut self.is_lost, true),
+        if self.told.len() >= MAX_TOLD {
+            self.forget_one();
+        }
+        self.told.push(told);
+        true
+    }
+
+    /// Forgets the denial of a subject that was reported longest ago. If there is none, errors about all messages have made
+    /// the connection useless, and the last one goes.
+    fn forget_one(&mut self) {
+        let told = self.told.iter().enumerate();
+        let denials = told.filter(|(_place, told)| told.subject.is_some());
+        let oldest = denials.min_by_key(|(_place, told)| told.number);
+        match oldest.map(|(place, _told)| place) {
+            Some(place) => drop(self.told.swap_remove(place)),
+            None => drop(self.told.pop()),
         }
     }
 
@@ -215,13 +226,47 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_with_too_many_errors_is_lost() {
+    fn however_many_subjects_are_denied_others_go_on() {
+        let mut faults = Faults::default();
+        let denied = |n: usize| {
+            let said = format!("Permissions Violation for Publish to \"a.{n}\"");
+            Told::of(&ServerError::Other(said))
+        };
+        for n in 0..3 * MAX_TOLD {
+            let n_told = faults.n_told;
+            assert!(faults.add(denied(n)));
+            let subject = format!("a.{n}");
+            assert!(faults.trouble(n_told, |own: &str| own == subject).is_some());
+            assert!(faults.trouble(n_told, |own: &str| own == "b").is_none());
+        }
+        assert_eq!(faults.told.len(), MAX_TOLD);
+        assert!(faults.are_bearable(Duration::ZERO));
+        // That which was reported last is kept, though it was the first once.
+        let (n_oldest, n_next) = (2 * MAX_TOLD, 2 * MAX_TOLD + 1);
+        let n_told = faults.n_told;
+        faults.add(denied(n_oldest));
+        faults.add(denied(3 * MAX_TOLD));
+        let is_kept = |n: usize, n_told: u64| {
+            let subject = format!("a.{n}");
+            let trouble = faults.trouble(n_told, |own: &str| own == subject);
+            trouble.is_some()
+        };
+        assert!(is_kept(n_oldest, n_told));
+        assert!(!is_kept(n_next, 0));
+    }
+
+    #[test]
+    fn errors_about_all_messages_are_never_forgotten() {
         let mut faults = Faults::default();
         for n in 0..=MAX_TOLD {
-            let said = format!("Permissions Violation for Publish to \"a.{n}\"");
-            assert!(!faults.is_lost);
+            let said = format!("Error {n}");
             assert!(faults.add(Told::of(&ServerError::Other(said))));
         }
-        assert!(faults.is_lost && faults.told.len() == MAX_TOLD);
+        assert_eq!(faults.told.len(), MAX_TOLD);
+        faults.add(Told::of(&ServerError::Other(
+            "Permissions Violation for Publish to \"a\"".to_owned(),
+        )));
+        assert!(!faults.are_bearable(Duration::ZERO));
+        assert!(faults.trouble(faults.n_told, |_: &str| false).is_some());
     }
 }

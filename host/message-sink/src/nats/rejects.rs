@@ -3,7 +3,7 @@
 //! The bodies of the pieces of an item, one after the other, are the message that was too large. So nothing is lost, and
 //! whoever reads the subject can tell what to do: raise `max_payload` of the server, or choose fewer fields.
 
-use async_nats::{HeaderMap, HeaderValue};
+use async_nats::HeaderMap;
 use tokio::time::Instant;
 
 use super::connection::{Connection, Message, Outcome};
@@ -36,6 +36,7 @@ impl Rejected<'_> {
             .max(LEAST_BYTES);
         loop {
             let pieces = self.pieces(n_bytes);
+            let pieces: Vec<&Message> = pieces.iter().collect();
             // If the first piece is too large, no other of its size gets into the stream.
             let (first, rest) = pieces.split_at(pieces.len().min(1));
             let mut kept = connection.publish(first, end).await;
@@ -60,7 +61,7 @@ impl Rejected<'_> {
     /// Returns the pieces of the message, each of this size at most.
     fn pieces(&self, n_bytes: usize) -> Vec<Message> {
         let message = self.message;
-        let item = message.headers.get(ID).map_or("", HeaderValue::as_str);
+        let item = message.id();
         let n_pieces = message.body.len().div_ceil(n_bytes);
         let pieces = (0..n_pieces).map(|n| {
             let (start, end) = (n * n_bytes, (n + 1) * n_bytes);
@@ -88,10 +89,10 @@ fn smaller(n_bytes: usize) -> Option<usize> {
 }
 
 /// Returns the reason why a message is too large, if one is.
-fn too_large(outcomes: &[Outcome]) -> Option<&str> {
+fn too_large(outcomes: &[Option<Outcome>]) -> Option<&str> {
     outcomes.iter().find_map(|outcome| match outcome {
-        Outcome::Stored => None,
-        Outcome::TooLarge(reason) => Some(reason.as_str()),
+        Some(Outcome::TooLarge(reason)) => Some(reason.as_str()),
+        Some(Outcome::Stored) | None => None,
     })
 }
 
@@ -174,8 +175,9 @@ mod tests {
         assert_eq!(smaller(PIECE_BYTES), Some(PIECE_BYTES / 2));
         assert_eq!(smaller(1_500), Some(1_024));
         assert_eq!(smaller(1_024), None);
-        let large = Outcome::TooLarge("it is larger".to_owned());
-        assert_eq!(too_large(&[Outcome::Stored, large]), Some("it is larger"));
-        assert_eq!(too_large(&[Outcome::Stored]), None);
+        let large = Some(Outcome::TooLarge("it is larger".to_owned()));
+        let stored = Some(Outcome::Stored);
+        assert_eq!(too_large(&[stored.clone(), large]), Some("it is larger"));
+        assert_eq!(too_large(&[stored, None]), None);
     }
 }
