@@ -27,6 +27,12 @@ pub struct RacingStore {
     has_silent_commits: AtomicBool,
     /// Prefix of a key with whose next write the answer is lost.
     lost_below: Mutex<Option<String>>,
+    /// True if the first read of a key after a lost answer fails, too.
+    fails_after_loss: AtomicBool,
+    /// True if the next read of a key fails.
+    fails_next: AtomicBool,
+    /// True if a read has failed.
+    has_failed: AtomicBool,
 }
 
 impl RacingStore {
@@ -37,6 +43,9 @@ impl RacingStore {
             is_silent: AtomicBool::new(false),
             has_silent_commits: AtomicBool::new(false),
             lost_below: Mutex::default(),
+            fails_after_loss: AtomicBool::new(false),
+            fails_next: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
         }
     }
 
@@ -65,6 +74,17 @@ impl RacingStore {
         *self.lost_below.lock().unwrap() = Some(prefix);
     }
 
+    /// Does the same, and fails the first read of a key after that.
+    pub fn lose_answer_and_read_below(&self, prefix: String) {
+        self.fails_after_loss.store(true, Ordering::Relaxed);
+        self.lose_answer_below(prefix);
+    }
+
+    /// True if an answer was lost and the read after it has failed.
+    pub fn has_failed_a_read(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
     /// True if an answer is still to be lost.
     pub fn is_to_lose_an_answer(&self) -> bool {
         self.lost_below.lock().unwrap().is_some()
@@ -76,6 +96,8 @@ impl RacingStore {
         let is_lost = below.is_some_and(|below| keys.iter().any(|key| key.starts_with(below)));
         if is_lost {
             *lost_below = None;
+            let fails = self.fails_after_loss.swap(false, Ordering::Relaxed);
+            self.fails_next.store(fails, Ordering::Relaxed);
         }
         is_lost
     }
@@ -102,6 +124,11 @@ impl RacingStore {
 #[async_trait]
 impl Store for RacingStore {
     async fn get(&self, key: &str) -> Result<Option<Entry>, StoreError> {
+        if self.fails_next.swap(false, Ordering::Relaxed) {
+            self.has_failed.store(true, Ordering::Relaxed);
+            let why = "the answer is lost".to_owned();
+            return Err(StoreError::Unavailable { why });
+        }
         let entry = self.store.get(key).await;
         self.answered(Read::Get).await;
         entry

@@ -16,6 +16,8 @@ use crawler_process::doubling_span::DoublingSpan;
 #[derive(Debug, Default)]
 pub(super) struct ShardCounts {
     by_node: BTreeMap<NodeId, Count>,
+    /// Shards of the node that is about to be told, until it is known if they were.
+    tried: Option<Tried>,
     /// True if all nodes were looked at once. All shards of a node that comes after that have come to it.
     has_begun: bool,
 }
@@ -25,6 +27,15 @@ struct Count {
     /// Shards at the start of the span.
     past: BTreeSet<ShardId>,
     span: DoublingSpan,
+}
+
+/// Shards that were seen of a node, as they are told.
+#[derive(Debug)]
+struct Tried {
+    id: NodeId,
+    present: BTreeSet<ShardId>,
+    shards: SeenShards,
+    at: Instant,
 }
 
 impl ShardCounts {
@@ -56,21 +67,40 @@ impl ShardCounts {
         }
     }
 
-    /// Takes note that what was seen of a node was told. If its span has ended, the next one begins.
-    pub(super) fn told(
+    /// Takes note of what was seen of a node and is about to be told.
+    pub(super) fn will_tell(
         &mut self,
         id: &NodeId,
         present: BTreeSet<ShardId>,
         shards: SeenShards,
-        now: Instant,
+        at: Instant,
     ) {
-        let (past, span) = match self.by_node.get(id) {
-            Some(count) if !count.span.has_ended(now) => return,
-            Some(count) if shards.n_came + shards.n_left > 0 => (present, count.span.next(now)),
-            None if self.has_begun => (BTreeSet::new(), DoublingSpan::first(now)),
-            Some(_) | None => (present, DoublingSpan::first(now)),
+        self.tried = Some(Tried {
+            id: id.clone(),
+            present,
+            shards,
+            at,
+        });
+    }
+
+    /// Takes note if what was about to be told was. If the span of the node has ended, the next one begins then.
+    pub(super) fn end_telling(&mut self, is_told: bool) {
+        let Some(tried) = self.tried.take().filter(|_| is_told) else {
+            return;
         };
-        self.by_node.insert(id.clone(), Count { past, span });
+        let Tried {
+            id,
+            present,
+            shards,
+            at,
+        } = tried;
+        let (past, span) = match self.by_node.get(&id) {
+            Some(count) if !count.span.has_ended(at) => return,
+            Some(count) if shards.n_came + shards.n_left > 0 => (present, count.span.next(at)),
+            None if self.has_begun => (BTreeSet::new(), DoublingSpan::first(at)),
+            Some(_) | None => (present, DoublingSpan::first(at)),
+        };
+        self.by_node.insert(id, Count { past, span });
     }
 
     /// Takes note that all nodes were looked at.
@@ -94,7 +124,8 @@ mod tests {
         let present: BTreeSet<ShardId> = shards.collect();
         let seen = counts.seen(&id, false, &present, now);
         assert_eq!(seen.n, present.len());
-        counts.told(&id, present, seen, now);
+        counts.will_tell(&id, present, seen, now);
+        counts.end_telling(true);
         counts.all_seen();
         (seen.n_came, seen.n_left)
     }
@@ -111,6 +142,23 @@ mod tests {
         assert_eq!(look(&mut counts, 1, &[2, 4, 5], later), (2, 1));
         // The second worker was not there at the first look, so its shard has come to it.
         assert_eq!(look(&mut counts, 2, &[3], soon + FIRST_SPAN), (1, 0));
+    }
+
+    #[test]
+    fn numbers_that_were_not_told_are_told_later() {
+        let mut counts = ShardCounts::default();
+        let start = Instant::now();
+        assert_eq!(look(&mut counts, 1, &[1], start), (0, 0));
+        let id: NodeId = "worker-1".parse().unwrap();
+        let present = BTreeSet::from([1, 2].map(|id| ShardId::only(ResourceId(id))));
+        let later = start + FIRST_SPAN;
+        let seen = counts.seen(&id, false, &present, later);
+        counts.will_tell(&id, present, seen, later);
+        counts.end_telling(false);
+        assert_eq!(look(&mut counts, 1, &[1, 2], later), (1, 0));
+        // Nothing is about to be told any more.
+        counts.end_telling(true);
+        assert_eq!(look(&mut counts, 1, &[1, 2], later), (0, 0));
     }
 
     #[test]

@@ -4,7 +4,9 @@
 //! A record for each node holds what was told of it, and each event of this task changes it in its own transaction. So a
 //! change is told once, whoever leads and whatever answer is lost. Two things are gone if they were not told in time: the last
 //! folded events of a worker whose totals went with its lease, and how many shards came and left in the present span of a
-//! leader that is gone. Numbers of shards are told twice if the answer is lost and the record cannot be read after that.
+//! leader that is gone. If the answer to a write is lost and the record cannot be read after that, the leader remembers the
+//! write, and looks first whether it was carried out once the store answers again: otherwise numbers of shards, which no
+//! record holds, would be told twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +15,7 @@ use tokio::time::Instant;
 
 use super::node_changes::{SeenNode, SeenShards, changes};
 use super::shard_counts::ShardCounts;
-use super::told_nodes::{ToldNodes, id_of};
+use super::told_nodes::{ToldNodes, Unsure, id_of};
 use super::told_of_node;
 use crate::observed::Observed;
 use crate::replica::Replica;
@@ -61,14 +63,22 @@ pub(crate) struct Teller<'a> {
 /// Tells events for one term of a leader. It is cancelled at the end of the term.
 pub(crate) async fn tell(teller: Teller<'_>) {
     let mut backoff = Backoff::new(FIRST_WAIT, MAX_WAIT);
-    let mut shard_counts = ShardCounts::default();
+    let mut memory = Memory::default();
     loop {
-        if let Err(error) = teller.follow(&mut backoff, &mut shard_counts).await {
+        if let Err(error) = teller.follow(&mut backoff, &mut memory).await {
             let error = telemetry::chain(&error);
             tracing::warn!(error, "events of nodes and workers are not told yet");
             tokio::time::sleep(backoff.next_delay()).await;
         }
     }
+}
+
+/// Memory of a leader for its term, which errors of the store do not end.
+#[derive(Default)]
+struct Memory {
+    shard_counts: ShardCounts,
+    /// Last write, if it ended in an error.
+    unsure: Unsure,
 }
 
 /// Nodes that are known, and what was told of them.
@@ -82,11 +92,7 @@ struct Nodes<'a> {
 
 impl Teller<'_> {
     /// Tells what has changed, and follows what changes. Returns when changes were missed.
-    async fn follow(
-        self,
-        backoff: &mut Backoff,
-        shard_counts: &mut ShardCounts,
-    ) -> Result<(), StoreError> {
+    async fn follow(self, backoff: &mut Backoff, memory: &mut Memory) -> Result<(), StoreError> {
         let (keys, store) = (self.catalog.keys(), self.catalog.store());
         let prefix = keys.all_nodes();
         let listing = store.list(&prefix).await?;
@@ -94,9 +100,15 @@ impl Teller<'_> {
             let node = decode::<Node>(entry).ok();
             (entry.key.clone(), node.map(|node| node.value))
         });
+        let Memory {
+            shard_counts,
+            unsure,
+        } = memory;
+        let mut told = ToldNodes::read(self.catalog, self.leadership, unsure).await?;
+        shard_counts.end_telling(told.settle());
         let mut nodes = Nodes {
             teller: self,
-            told: ToldNodes::read(self.catalog, self.leadership).await?,
+            told,
             registered: registered.collect(),
             shard_counts,
         };
@@ -160,9 +172,9 @@ impl Nodes<'_> {
             let present: BTreeSet<ShardId> = observed.shards_on(id).collect();
             let is_draining = observed.workers.get(id).is_some_and(|node| node.draining);
             let shards = self.shard_counts.seen(id, is_draining, &present, now);
-            if self.tell_node(id, Some(shards)).await? {
-                self.shard_counts.told(id, present, shards, now);
-            }
+            self.shard_counts.will_tell(id, present, shards, now);
+            let is_told = self.tell_node(id, Some(shards)).await?;
+            self.shard_counts.end_telling(is_told);
         }
         self.shard_counts.all_seen();
         let is_done = self.tell_folded(&observed).await?;

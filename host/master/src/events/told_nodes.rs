@@ -14,6 +14,9 @@ use crawler_store::{Guard, Outcome, StoreError, Txn};
 /// Time for which events of a node that is gone are kept.
 const GONE_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Record of a node as a write leaves it whose outcome is not known.
+pub(super) type Unsure = Option<(NodeId, ToldNode)>;
+
 /// The records of one term of a leader.
 pub(super) struct ToldNodes<'a> {
     catalog: &'a Catalog,
@@ -21,21 +24,25 @@ pub(super) struct ToldNodes<'a> {
     by_id: BTreeMap<NodeId, Versioned<ToldNode>>,
     /// Nodes whose records this version cannot read, such as what a later version has written.
     unreadable: BTreeSet<NodeId>,
+    /// The write that is under way, or that has failed.
+    unsure: &'a mut Unsure,
     /// Number of writes since it was set to zero.
     pub(super) n_writes: usize,
 }
 
 impl<'a> ToldNodes<'a> {
-    /// Reads all records.
+    /// Reads all records. The write that is not known to be carried out stays `unsure` until it is [settled](Self::settle).
     pub(super) async fn read(
         catalog: &'a Catalog,
         leadership: &'a Leadership,
+        unsure: &'a mut Unsure,
     ) -> Result<Self, StoreError> {
         let mut nodes = Self {
             catalog,
             leadership,
             by_id: BTreeMap::new(),
             unreadable: BTreeSet::new(),
+            unsure,
             n_writes: 0,
         };
         nodes.read_again().await?;
@@ -60,6 +67,12 @@ impl<'a> ToldNodes<'a> {
         Ok(())
     }
 
+    /// Returns true if the last write that ended in an error was carried out, as the records now tell.
+    pub(super) fn settle(&mut self) -> bool {
+        let unsure = self.unsure.take();
+        unsure.is_some_and(|(id, state)| self.get(&id) == Some(&state))
+    }
+
     /// Returns the nodes of which something was told.
     pub(super) fn ids(&self) -> impl Iterator<Item = &NodeId> {
         self.by_id.keys()
@@ -76,8 +89,24 @@ impl<'a> ToldNodes<'a> {
     }
 
     /// Writes a state with its events. If the answer is lost, the record tells whether that was carried out. Returns false if
-    /// it was not; the present state is read then.
+    /// it was not; the present state is read then. After an error the write stays unsure.
     pub(super) async fn write(
+        &mut self,
+        id: &NodeId,
+        txn: Txn,
+        state: ToldNode,
+    ) -> Result<bool, StoreError> {
+        let state = ToldNode {
+            n_writes: state.n_writes + 1,
+            ..state
+        };
+        *self.unsure = Some((id.clone(), state.clone()));
+        let is_written = self.try_to_write(id, txn, state).await?;
+        *self.unsure = None;
+        Ok(is_written)
+    }
+
+    async fn try_to_write(
         &mut self,
         id: &NodeId,
         txn: Txn,
@@ -88,10 +117,6 @@ impl<'a> ToldNodes<'a> {
         let guard = match before {
             Some(told) => Guard::RevisionIs(key.clone(), told.revision),
             None => Guard::Absent(key.clone()),
-        };
-        let state = ToldNode {
-            n_writes: state.n_writes + 1,
-            ..state
         };
         let txn = txn.guard(guard).put(key.clone(), encode(&state));
         self.n_writes += 1;

@@ -136,6 +136,31 @@ async fn shards_that_come_within_a_minute_are_one_event() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn numbers_of_shards_are_told_once_if_a_read_fails_too() {
+    let (bench, scope) = followed().await;
+    telling(&bench, async {
+        until(&bench, "worker-2 joined").await;
+        // The store gives no answer to one of the events, and none to the question whether it is there.
+        let events = bench.catalog().keys().node_events();
+        bench.store.lose_answer_and_read_below(events);
+        for n in 0..6 {
+            bench.add(&format!("a{n}")).await.unwrap();
+        }
+        until(&bench, "worker-2 shards").await;
+        tokio::time::sleep(TWO_LOOKS).await;
+    })
+    .await;
+    assert!(bench.store.has_failed_a_read());
+    let events = history(&bench).await;
+    let shards = events
+        .iter()
+        .filter(|told| told.event.kind == EventKind::Shards);
+    let why: Vec<&str> = shards.map(|told| told.event.why.as_str()).collect();
+    assert_eq!(why, ["3 came, 0 left, 3 now"; 2]);
+    scope.stop(SOON).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_reader_follows_one_node_and_a_stranger_is_refused() {
     let (bench, scope) = followed().await;
     telling(&bench, async {
