@@ -31,12 +31,26 @@ pub(super) enum RowState {
     Usual,
     /// The resource is paused.
     Paused,
-    /// The run of the resource has finished or failed. A master of an earlier version does not tell if the resource is paused.
+    /// The run of the resource has finished or failed, and the resource is not known to be paused: a master of an earlier version
+    /// does not tell it.
     Over,
     /// The worker takes crawls.
     TakesCrawls,
     /// The worker drains.
     Drains,
+}
+
+impl RowState {
+    /// Returns the state of a resource. The phase of a run that is over does not tell if the resource is paused, and a master
+    /// of an earlier version tells it by the phase alone.
+    pub(super) fn of_resource(phase: &str, is_paused: bool) -> Self {
+        match phase {
+            _ if is_paused => Self::Paused,
+            "Paused" => Self::Paused,
+            "Finished" | "Failed" => Self::Over,
+            _ => Self::Usual,
+        }
+    }
 }
 
 /// Page of a list, as a master has answered it.

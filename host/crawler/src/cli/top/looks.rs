@@ -179,7 +179,7 @@ pub(super) fn look(answer: Answer, now: Instant, rates: &mut Rates) -> Look {
                 id: resource_id(&resource),
                 heading: heading(&resource),
                 numbers: numbers(&resource, rates.into_iter().next().flatten()),
-                state: resource_state(&resource),
+                state: RowState::of_resource(&resource.phase, resource.paused),
                 hosts: page(hosts, "no hosts", |found| {
                     let rows = found.hosts.iter().map(host_row).collect();
                     (rows, found.next_page_token)
@@ -258,19 +258,25 @@ fn resource_id(resource: &proto::Resource) -> Option<ResourceId> {
     resource.spec().id.parse().ok().map(ResourceId)
 }
 
-fn resource_state(resource: &proto::Resource) -> RowState {
-    match resource.phase.as_str() {
-        "Paused" => RowState::Paused,
-        "Finished" | "Failed" => RowState::Over,
-        _ => RowState::Usual,
+/// Returns the phase, and that the resource is paused if the phase does not tell it.
+fn standing(resource: &proto::Resource) -> String {
+    let phase = &resource.phase;
+    match resource.paused && phase != "Paused" {
+        true => format!("{phase}, paused"),
+        false => phase.clone(),
     }
 }
 
 fn resource_row(resource: &proto::Resource, rate: Option<f64>) -> Row {
     let (spec, counts) = (resource.spec(), totals(resource.counts()));
+    let state = RowState::of_resource(&resource.phase, resource.paused);
+    let phase = match state {
+        RowState::Paused => "Paused",
+        _ => resource.phase.as_str(),
+    };
     let cells = vec![
         spec.name.clone(),
-        resource.phase.clone(),
+        phase.to_owned(),
         count(counts.pages()),
         rate_cell(rate),
         owners(resource),
@@ -278,12 +284,16 @@ fn resource_row(resource: &proto::Resource, rate: Option<f64>) -> Row {
         count(counts.items),
     ];
     let detail = match resource.reason.as_str() {
-        "" => format!("{}: run {} of {}", spec.name, resource.run, spec.plugin),
+        "" => {
+            let standing = standing(resource);
+            let (run, plugin) = (resource.run, &spec.plugin);
+            format!("{}: run {run} of {plugin}, {standing}", spec.name)
+        }
         reason => format!("{}: {reason}", spec.name),
     };
     Row {
         id: resource_id(resource),
-        ..row(&spec.name, cells, &detail, resource_state(resource))
+        ..row(&spec.name, cells, &detail, state)
     }
 }
 
@@ -328,7 +338,8 @@ fn heading(resource: &proto::Resource) -> String {
         "" => String::new(),
         reason => format!(": {reason}"),
     };
-    line(&format!("{name}: run {run}, {}{reason}", resource.phase))
+    let standing = standing(resource);
+    line(&format!("{name}: run {run}, {standing}{reason}"))
 }
 
 fn numbers(resource: &proto::Resource, rate: Option<f64>) -> String {

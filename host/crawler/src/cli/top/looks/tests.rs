@@ -102,18 +102,41 @@ fn a_resource_has_its_owners_and_a_dash_for_an_unknown_rate() {
 }
 
 #[test]
-fn a_resource_that_has_ended_does_not_tell_if_it_is_paused() {
-    for (phase, expected) in [
-        ("Pending", RowState::Usual),
-        ("Running", RowState::Usual),
-        ("Paused", RowState::Paused),
-        ("Finished", RowState::Over),
-        ("Failed", RowState::Over),
+fn a_paused_resource_is_shown_as_paused_in_any_phase() {
+    for (phase, paused, expected, cell) in [
+        ("Pending", false, RowState::Usual, "Pending"),
+        ("Running", false, RowState::Usual, "Running"),
+        ("Paused", true, RowState::Paused, "Paused"),
+        // A master of an earlier version does not tell it otherwise.
+        ("Paused", false, RowState::Paused, "Paused"),
+        ("Finished", true, RowState::Paused, "Paused"),
+        ("Failed", true, RowState::Paused, "Paused"),
+        ("Finished", false, RowState::Over, "Finished"),
+        ("Failed", false, RowState::Over, "Failed"),
     ] {
         let mut found = resource(vec![]);
         found.phase = phase.to_owned();
-        assert_eq!(resource_row(&found, None).state, expected, "{phase}");
+        found.paused = paused;
+        let row = resource_row(&found, None);
+        assert_eq!(row.state, expected, "{phase}");
+        assert_eq!(row.cells[1], cell, "{phase}");
     }
+}
+
+#[test]
+fn the_phase_of_a_run_that_is_over_is_told_beside_paused() {
+    let mut found = resource(vec![]);
+    found.phase = "Finished".to_owned();
+    found.paused = true;
+    assert_eq!(heading(&found), "books: run 3, Finished, paused");
+    let row = resource_row(&found, None);
+    assert_eq!(row.detail, "books: run 3 of shop@1.0.0, Finished, paused");
+    found.phase = "Paused".to_owned();
+    assert_eq!(heading(&found), "books: run 3, Paused");
+    assert_eq!(
+        resource_row(&found, None).detail,
+        "books: run 3 of shop@1.0.0, Paused"
+    );
 }
 
 #[test]

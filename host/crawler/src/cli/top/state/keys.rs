@@ -98,7 +98,7 @@ impl Model {
         let (target, state) = self.meant()?;
         match state {
             RowState::Paused => Ok(Change::Resume(target)),
-            // The key could pause it, but not take that back: the phase goes on telling that the run is over.
+            // The key could pause it, but not take that back if a master of an earlier version does not tell that it is paused.
             RowState::Over => Err(format!(
                 "{} is over; use `crawler resource pause` or `crawler resource resume`",
                 target.name
