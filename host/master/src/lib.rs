@@ -74,7 +74,7 @@ pub struct ResourceView {
     pub shards: Vec<ShardView>,
 }
 
-/// A resource that has a schedule, with its present numbers.
+/// A resource that has a schedule, with its stored numbers.
 #[derive(Debug, Clone)]
 pub struct ScheduledResource {
     /// The resource.

@@ -24,7 +24,7 @@ use crawler_store::catalog::Versioned;
 /// Number of reads of the store, and of calls to workers, that one list makes at the same time.
 const READS: usize = 16;
 
-/// Number of resources that are read at once for a page of a list that is filtered.
+/// Number of resources that are read at once for a page of a list that is filtered, or of one of schedules.
 const BATCH: usize = 200;
 
 /// Number of resources that are read for one such page: it ends there, and others may follow.
@@ -135,7 +135,8 @@ impl Control {
     }
 
     /// Returns the resources with a schedule that the grants cover, in the order of their names: of the first `max` schedules behind
-    /// this name whose names begin with `name_prefix`. Those of resources that were deleted are left out.
+    /// this name whose names begin with `name_prefix`. Those of resources that were deleted are left out. Workers are not asked:
+    /// the numbers are those that are stored. A page may have fewer than it could, and others follow.
     pub async fn scheduled_resources(
         &self,
         after: Option<&ResourceName>,
@@ -144,13 +145,35 @@ impl Control {
         grants: &Grants,
     ) -> Result<ListPage<ScheduledResource>, ControlError> {
         let catalog = &self.parts.catalog;
-        let page = lists::schedules_after(catalog, after, max, name_prefix, grants).await?;
-        let keys = page.entries.iter();
+        let mut entries = Vec::new();
+        let mut next = after.cloned();
+        let mut n_read = 0;
+        let end = Instant::now() + READ_TIME;
+        loop {
+            let batch = (max - n_read).min(BATCH);
+            let read = lists::schedules_after(catalog, next.as_ref(), batch, name_prefix, grants);
+            let page = read.await?;
+            n_read += batch;
+            next = page.next;
+            entries.extend(self.scheduled(page.entries).await?);
+            if next.is_none() || n_read == max || Instant::now() >= end {
+                return Ok(ListPage { entries, next });
+            }
+        }
+    }
+
+    /// Returns the resources of these names that have the schedule beside it, as stored.
+    async fn scheduled(
+        &self,
+        schedules: Vec<(ResourceName, Option<Schedule>)>,
+    ) -> Result<Vec<ScheduledResource>, ControlError> {
+        let catalog = &self.parts.catalog;
+        let keys = schedules.iter();
         let keys = keys.map(|(name, _)| catalog.keys().resource(name));
         let reads = keys.map(|key| async move { catalog.store().get(&key).await });
         let reads: Vec<_> = reads.collect();
         let read: Vec<Option<Entry>> = stream::iter(reads).buffered(READS).try_collect().await?;
-        let schedules = page.entries.into_iter().map(|(_, schedule)| schedule);
+        let schedules = schedules.into_iter().map(|(_, schedule)| schedule);
         let found = read.iter().zip(schedules).filter_map(|(entry, schedule)| {
             let resource = lists::decoded::<Resource>(entry.as_ref()?)?.value;
             // A master of an earlier version may have left it from a former resource of the name.
@@ -159,13 +182,14 @@ impl Control {
             is_meant.then_some((resource, schedule))
         });
         let (resources, schedules): (Vec<Resource>, Vec<Option<Schedule>>) = found.unzip();
-        let views = self.views(resources, &mut Known::default()).await?;
-        let entries = views.into_iter().zip(schedules);
-        let entries = entries.map(|(view, schedule)| ScheduledResource { view, schedule });
-        Ok(ListPage {
-            entries: entries.collect(),
-            next: page.next,
-        })
+        let shards = self.shards_of(&resources).await?;
+        let candidates = self.candidates().await?;
+        let resources = resources.into_iter().zip(shards).zip(schedules);
+        let scheduled = resources.map(|((resource, shards), schedule)| ScheduledResource {
+            view: view(resource, shards, &candidates, &Live::new()),
+            schedule,
+        });
+        Ok(scheduled.collect())
     }
 
     /// Returns these resources with their present numbers. Asks each worker at most once for all that it crawls.
@@ -174,10 +198,7 @@ impl Control {
         resources: Vec<Resource>,
         known: &mut Known,
     ) -> Result<Vec<ResourceView>, ControlError> {
-        let reads = resources.iter().map(|resource| self.shards(resource));
-        let reads: Vec<_> = reads.collect();
-        let shards: Vec<BTreeMap<ShardId, Versioned<ShardRecord>>> =
-            stream::iter(reads).buffered(READS).try_collect().await?;
+        let shards = self.shards_of(&resources).await?;
         let candidates = self.candidates().await?;
         let mut owners = owners(shards.iter().flat_map(BTreeMap::values), &candidates);
         owners.retain(|address, _| known.asked.insert(address.clone()));
@@ -186,6 +207,16 @@ impl Control {
         let views =
             views.map(|(resource, shards)| view(resource, shards, &candidates, &known.live));
         Ok(views.collect())
+    }
+
+    /// Returns the shards of each of these resources.
+    async fn shards_of(
+        &self,
+        resources: &[Resource],
+    ) -> Result<Vec<BTreeMap<ShardId, Versioned<ShardRecord>>>, ControlError> {
+        let reads = resources.iter().map(|resource| self.shards(resource));
+        let reads: Vec<_> = reads.collect();
+        stream::iter(reads).buffered(READS).try_collect().await
     }
 
     /// Asks the owners for their numbers. An owner that does not answer is left out, and the stored numbers are

@@ -16,6 +16,7 @@ use crate::control::events::EventQuery;
 use crate::control::schedules::{Looked, Seen};
 use crate::lists::records;
 use crate::schedules;
+use crate::twin::{Answer, Workers};
 use crawler_model::crawl::UnixMillis;
 use crawler_model::event::EventKind;
 use crawler_model::id::{ResourceId, Run};
@@ -582,6 +583,55 @@ async fn schedules_are_listed_by_name_as_the_caller_may_see_them() {
         .map(|one| one.schedule.is_some())
         .collect();
     assert_eq!(known, [true, false], "one that is not known is told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_schedules_asks_no_worker() {
+    let workers = Arc::new(Workers::new(Answer::Mute));
+    let bench = Bench::with(workers.clone()).await;
+    bench.push("books@1.0.0").await.unwrap();
+    bench.register("worker-1", 1_000).await;
+    bench.add("a").await.unwrap();
+    set(&bench, hourly("skip")).await;
+    let begun = Instant::now();
+    let all = Grants::all();
+    let page = bench.control.scheduled_resources(None, 10, "", &all);
+    let page = page.await.unwrap();
+    assert_eq!(page.entries.len(), 1);
+    assert!(!page.entries[0].view.shards[0].is_live);
+    assert_eq!((workers.n_asked(), begun.elapsed()), (0, Duration::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_of_schedules_ends_early_where_the_store_is_slow() {
+    const N_SCHEDULES: usize = 450;
+    let (bench, clock) = clocked().await;
+    let keys = bench.catalog().keys().clone();
+    let name = "a".parse().unwrap();
+    let id = bench.control.resource_id(&name).await.unwrap();
+    let schedule = encode(&Schedule::new(id, hourly("skip"), BEGIN));
+    for n in 0..N_SCHEDULES {
+        let key = keys.schedule(&format!("n{n:03}").parse().unwrap());
+        bench.write(Txn::new().put(key, schedule.clone())).await;
+    }
+    bench.add("n449").await.unwrap();
+    let mut slow = FaultyStore::new(&bench);
+    slow.latency = Duration::from_secs(1);
+    let control = bench.another(clock, slow.catalog());
+    let all = Grants::all();
+    let (mut n_pages, mut after) = (0, None);
+    loop {
+        let page = control.scheduled_resources(after.as_ref(), 1_000, "n", &all);
+        let page = page.await.unwrap();
+        n_pages += 1;
+        after = page.next;
+        assert!(page.entries.is_empty(), "it is that of another resource");
+        match &after {
+            Some(next) => assert_eq!(next.as_str(), format!("n{:03}", n_pages * 200 - 1)),
+            None => break,
+        }
+    }
+    assert_eq!(n_pages, 3);
 }
 
 #[tokio::test(start_paused = true)]
