@@ -124,7 +124,8 @@ pub(super) async fn schedules_after(
 }
 
 /// Reads what is kept under names of resources: below `all`, the first `max` names after this one that begin with `name_prefix`
-/// and that the grants cover. Returns the last of these names if there are more. A key that is no name is passed over.
+/// and that the grants cover. Returns the last of these names if there are more. A key that is no name is passed over, and does
+/// not count.
 async fn entries_after(
     catalog: &Catalog,
     all: &str,
@@ -133,7 +134,7 @@ async fn entries_after(
     name_prefix: &str,
     grants: &Grants,
 ) -> Result<ListPage<(ResourceName, Entry)>, StoreError> {
-    let after = after.map_or_else(String::new, |name| format!("{all}{name}"));
+    let mut after = after.map_or_else(String::new, |name| format!("{all}{name}"));
     let mut prefixes: Vec<String> = match grants.covers_all() {
         true => vec![format!("{all}{name_prefix}")],
         false => {
@@ -163,21 +164,26 @@ async fn entries_after(
         if is_behind {
             continue;
         }
-        if found.len() == max {
-            return Ok(cut(found));
-        }
-        let n_missing = max - found.len();
-        let more = n_missing.saturating_add(1);
-        // The prefix itself may be the key of a resource.
-        let listing = catalog.store().list_after(&prefix, &after, more).await?;
-        let has_more = listing.entries.len() > n_missing;
-        let entries = listing.entries.into_iter().take(n_missing);
-        found.extend(entries.filter_map(|entry| {
-            let name: ResourceName = entry.key.strip_prefix(all)?.parse().ok()?;
-            Some((name, entry))
-        }));
-        if has_more {
-            return Ok(cut(found));
+        loop {
+            if found.len() == max {
+                return Ok(cut(found));
+            }
+            let n_missing = max - found.len();
+            let more = n_missing.saturating_add(1);
+            // The prefix itself may be the key of a resource.
+            let listing = catalog.store().list_after(&prefix, &after, more).await?;
+            let has_more = listing.entries.len() > n_missing;
+            for entry in listing.entries.into_iter().take(n_missing) {
+                after.clone_from(&entry.key);
+                let name = entry.key.strip_prefix(all);
+                if let Some(name) = name.and_then(|name| name.parse::<ResourceName>().ok()) {
+                    found.push((name, entry));
+                }
+            }
+            // If names are missing still, some of the keys were none.
+            if !has_more {
+                break;
+            }
         }
     }
     Ok(ListPage {

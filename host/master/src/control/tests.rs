@@ -119,6 +119,28 @@ async fn a_list_has_and_names_only_what_the_caller_may_see() {
 }
 
 #[tokio::test]
+async fn keys_that_are_no_names_do_not_end_a_list() {
+    let bench = bench().await;
+    for name in ["a", "b", "b/1", "c"] {
+        bench.add(name).await.unwrap();
+    }
+    let all = bench.catalog().keys().resources();
+    for no_name in ["!1", "!2", "!3", "a!1", "a!2", "b/!", "b/1!", "c!1", "c!2"] {
+        let key = format!("{all}{no_name}");
+        bench.write(Txn::new().put(key, "{}")).await;
+    }
+    let grants = Grants {
+        roles: [Role::Viewer].into(),
+        namespaces: ["b".parse().unwrap()].into(),
+    };
+    for max in 1..7 {
+        let names = listed(&bench, &Grants::all(), max).await;
+        assert_eq!(names, ["a", "b", "b/1", "c"], "in pages of {max}");
+        assert_eq!(listed(&bench, &grants, max).await, ["b/1"]);
+    }
+}
+
+#[tokio::test]
 async fn a_list_has_what_it_is_filtered_by_in_pages_of_any_size() {
     let bench = bench().await;
     for name in ["a", "b", "ba", "b/1", "c"] {
