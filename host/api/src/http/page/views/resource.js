@@ -2,7 +2,7 @@
 
 import { html } from "../html.js";
 import { get, ofResource } from "../api.js";
-import { pause, remove, restart, resume } from "../actions.js";
+import { remove, restart } from "../actions.js";
 import { itemYield, lookAt, pagesDone, rateKey, runKey, useRates } from "../counts.js";
 import { useChanges } from "../events.js";
 import { bytes, count, NONE, rate, time } from "../format.js";
@@ -15,7 +15,7 @@ import { Frontier } from "./frontier.js";
 import { History } from "./history.js";
 import { Results } from "./items.js";
 import { Logs } from "./logs.js";
-import { Progress } from "./resources.js";
+import { PauseButton, Progress } from "./resources.js";
 import { Schedule } from "./schedule.js";
 
 // Milliseconds between two looks. Events tell of changes, and not of counts.
@@ -60,18 +60,16 @@ function Tab({ tab, resource, rates, points, at, query }) {
 }
 
 function Acts({ resource: { spec, paused }, again }) {
-  const press = act => async () => {
-    await act();
+  const renew = async () => {
+    await restart(spec);
     again();
   };
   const drop = async () => {
     if (await remove(spec)) go(["resources"]);
   };
   return html`<p class="buttons">
-    ${paused
-      ? html`<button type="button" onClick=${press(() => resume(spec.name))}>Resume</button>`
-      : html`<button type="button" onClick=${press(() => pause(spec.name))}>Pause</button>`}
-    <button type="button" onClick=${press(() => restart(spec))}>Restart</button>
+    <${PauseButton} name=${spec.name} paused=${paused} again=${again} />
+    <button type="button" onClick=${renew}>Restart</button>
     <button type="button" class="grave" onClick=${drop}>Delete</button>
   </p>`;
 }

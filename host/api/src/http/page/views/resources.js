@@ -145,6 +145,11 @@ function Row({ resource, rates, isTicked, onTick, again }) {
 // The button of a row that pauses a resource, or resumes it; nothing if its run is over and it is not paused.
 export function PauseOrResume({ name, phase, paused, again }) {
   if (!paused && phase !== "Running" && phase !== "Pending") return null;
+  return html`<${PauseButton} name=${name} paused=${paused} again=${again} />`;
+}
+
+// The button that pauses a resource, or resumes it, whatever its run does.
+export function PauseButton({ name, paused, again }) {
   const [verb, act] = paused ? ["Resume", resume] : ["Pause", pause];
   const press = async () => {
     await act(name);
