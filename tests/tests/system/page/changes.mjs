@@ -38,6 +38,17 @@ await walk(async (browser, master, site) => {
   await browser.type("input[name=run]", "1");
   await browser.press("form.filters button", "Show");
   await browser.until("the changes of the first run", `${marks} === 'added,added,added'`);
+  // The same run is loaded again, though the address stays.
+  await browser.look(`(() => {
+    const before = window.fetch;
+    window.nLoads = 0;
+    window.fetch = (path, options) => {
+      if (path.includes("/changes?")) window.nLoads += 1;
+      return before(path, options);
+    };
+  })()`);
+  await browser.press("form.filters button", "Show");
+  await browser.until("the same run anew", `window.nLoads === 1 && ${marks} === 'added,added,added'`);
   // The run stands in the address. One that is no number means the present run.
   assert.ok((await browser.look("location.hash")).endsWith("run=1"));
   for (const none of ["-1", "1.5", "0x1", "many"]) {

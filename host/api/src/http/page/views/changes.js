@@ -24,7 +24,15 @@ export function Changes({ name, newest, run }) {
   const query = { run: chosen.run || "", page_size: PAGE_SIZE, page_token };
   const load = usePoll(signal => page(name, query, signal), [name, chosen.run, page_token]);
   const { changes = [], totals, next_page_token: next } = load.value ?? {};
-  const choose = of => go(["resources", name, "items"], { show: "changes", run: of });
+  const choose = of => {
+    if (of !== chosen.run) {
+      go(["resources", name, "items"], { show: "changes", run: of });
+      return;
+    }
+    // The address stays as it is, so that nothing else would load the run again.
+    setChosen({ run: of, newest, tokens: [""] });
+    load.again();
+  };
   const submit = event => {
     event.preventDefault();
     choose(Number(event.currentTarget.elements.run.value));

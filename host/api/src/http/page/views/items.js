@@ -34,7 +34,11 @@ function Items({ name, newest }) {
   const load = usePoll(signal => page(name, { run, kind, after }, signal), [name, run, kind, after]);
   const items = load.value ?? [];
   const next = items.length === PAGE_SIZE ? items.at(-1).position : "";
-  const choose = (ofRun, ofKind) => setChosen({ run: ofRun, newest, kind: ofKind, tokens: [""] });
+  const choose = (ofRun, ofKind) => {
+    setChosen({ run: ofRun, newest, kind: ofKind, tokens: [""] });
+    // Nothing else would load again what is shown already.
+    if (ofRun === run && ofKind === kind) load.again();
+  };
   const submit = event => {
     event.preventDefault();
     const { elements } = event.currentTarget;
