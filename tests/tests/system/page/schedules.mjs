@@ -87,6 +87,19 @@ await walk(async (browser, master) => {
   const inZones = `import("./page/format.js").then(({ time }) => ["Mars/Base", "Europe/Paris"].map(zone => typeof time(1, zone)).join())`;
   assert.equal(await browser.look(inZones), "undefined,string");
 
+  // An empty page behind others does not say that there is nothing at all.
+  await browser.look(`window.fetch = async (path, options) => {
+    if (!path.startsWith("crawler/schedule?")) return whole(path, options);
+    if (path.includes("page_token=more")) return Response.json({ schedules: [], next_page_token: "" });
+    return Response.json({ ...(await (await whole(path, options)).json()), next_page_token: "more" });
+  }; null`);
+  await browser.press("header nav a", "Schedules");
+  await browser.press(".pager button", "Next");
+  await browser.until("an empty page", "find('.pager', 'Page 2') && find('.blank')?.textContent === 'None on this page.'");
+  await browser.look("window.fetch = whole; null");
+  await browser.press(".pager button", "Back");
+  await browser.press("tbody th a", "books");
+
   await browser.press("button", "Remove the schedule");
   await browser.press("dialog button", "Remove");
   await note("good", "Remove the schedule of books: done");

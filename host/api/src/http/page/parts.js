@@ -60,6 +60,12 @@ export function Pager({ tokens, next, onTurn }) {
   </nav>`;
 }
 
+// Words for a page of a list that has nothing: `none`, unless there are other pages.
+export function emptyPage(tokens, next, none) {
+  if (next) return "None on this page; others may follow.";
+  return tokens.length > 1 ? "None on this page." : none;
+}
+
 // Tells that a run has begun since the reader chose what is shown, and offers it. `chosen.newest` was the newest run then.
 export function NextRun({ what, chosen, newest, onShow }) {
   if (!chosen.newest || newest <= chosen.newest) return null;

@@ -4,7 +4,7 @@ import { html } from "../html.js";
 import { useMemo, useState } from "../vendor/hooks.mjs";
 import { getText, ofResource } from "../api.js";
 import { count, NONE } from "../format.js";
-import { Figures, NextRun, Pager, Status, Table } from "../parts.js";
+import { emptyPage, Figures, NextRun, Pager, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
 import { elements, members, readable } from "../raw.mjs";
 import { go } from "../route.js";
@@ -37,12 +37,13 @@ export function Changes({ name, newest, run }) {
     event.preventDefault();
     choose(Number(event.currentTarget.elements.run.value));
   };
+  const empty = emptyPage(tokens, next, "No item was added, changed or removed yet.");
   return html`<form class="filters" onSubmit=${submit}>
       <label>Run <input name="run" type="number" min="1" max=${newest} required defaultValue=${chosen.run} data-filter /></label>
       <button>Show</button> <button type="button" onClick=${load.again}>Load again</button>
     </form>
     <${NextRun} what="changes" chosen=${chosen} newest=${newest} onShow=${choose} />
-    <${Status} load=${load} isEmpty=${!changes.length} empty="No item was added, changed or removed yet." />
+    <${Status} load=${load} isEmpty=${!changes.length} empty=${empty} />
     ${totals ? html`<${Totals} totals=${totals} />` : null}
     <ol class="items" start=${(tokens.length - 1) * PAGE_SIZE + 1}>${changes.map(
       (one, i) => html`<li key=${`${i} ${one.kind} ${one.name}`}><${Change} ...${one} /></li>`,

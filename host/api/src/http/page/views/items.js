@@ -4,7 +4,7 @@ import { html } from "../html.js";
 import { useState } from "../vendor/hooks.mjs";
 import { lines, ofResource } from "../api.js";
 import { count, time } from "../format.js";
-import { Address, NextRun, Pager, Status } from "../parts.js";
+import { Address, emptyPage, NextRun, Pager, Status } from "../parts.js";
 import { usePoll } from "../poll.js";
 import { member, readable } from "../raw.mjs";
 import { to } from "../route.js";
@@ -50,7 +50,7 @@ function Items({ name, newest }) {
       <button>Show</button> <button type="button" onClick=${load.again}>Load again</button>
     </form>
     <${NextRun} what="items" chosen=${chosen} newest=${newest} onShow=${begun => choose(begun, kind)} />
-    <${Status} load=${load} isEmpty=${!items.length} empty="No item here yet." />
+    <${Status} load=${load} isEmpty=${!items.length} empty=${emptyPage(tokens, next, "No item here yet.")} />
     <ol class="items" start=${(tokens.length - 1) * PAGE_SIZE + 1}>${items.map(one => html`<li key=${one.position}>
       <p><b>${one.schema || one.rule}</b> <${Address} url=${one.url} /> <small class="dim">${time(one.fetched_at)}</small></p>
       ${one.shown.note ? html`<p class="dim">${one.shown.note}</p>` : null}<pre tabindex="0">${one.shown.text}</pre></li>`)}</ol>

@@ -3,7 +3,7 @@
 import { html } from "../html.js";
 import { useState } from "../vendor/hooks.mjs";
 import { get } from "../api.js";
-import { Choice, Pager, Status, Table } from "../parts.js";
+import { Choice, emptyPage, Pager, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
 
 const PAGE_SIZE = 50;
@@ -25,7 +25,7 @@ export function PagedList({ path, field, caption, states, heads, row }) {
         onChange=${chosen => setPlace({ path, state: chosen, tokens: [""] })} />
       <button type="button" onClick=${load.again}>Load again</button>
     </p>
-    <${Status} load=${load} isEmpty=${!entries.length} empty=${next ? "None on this page; others may follow." : "None."} />
+    <${Status} load=${load} isEmpty=${!entries.length} empty=${emptyPage(tokens, next, "None.")} />
     ${entries.length ? html`<${Table} caption=${caption} heads=${heads}>${entries.map(row)}<//>` : null}
     <${Pager} tokens=${tokens} next=${next} onTurn=${turned => setPlace({ path, state, tokens: turned })} />`;
 }

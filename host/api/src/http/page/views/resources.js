@@ -7,7 +7,7 @@ import { changeAll, changeEach, pause, resume, useBulk } from "../actions.js";
 import { itemYield, lookAt, pagesDone, progress, rateKey, useRates } from "../counts.js";
 import { useChanges, useSummary } from "../events.js";
 import { count, known, NONE, rate } from "../format.js";
-import { Choice, Pager, Phase, ResourceLink, Status, Table } from "../parts.js";
+import { Choice, emptyPage, Pager, Phase, ResourceLink, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
 import { go, to } from "../route.js";
 
@@ -64,7 +64,7 @@ function List({ filters }) {
     load.again();
   };
   const next = load.value?.next_page_token;
-  const empty = next ? "None on this page; others may follow." : "No resource passes the filters.";
+  const empty = emptyPage(tokens, next, "No resource passes the filters.");
   return html`<h1>Resources <small>${known(total)}</small></h1>
     <${Filters} filters=${filters} />
     <${Bulk} nChosen=${chosen.length} each=${each} all=${all} />

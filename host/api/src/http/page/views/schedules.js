@@ -3,7 +3,7 @@
 import { html } from "../html.js";
 import { useState } from "../vendor/hooks.mjs";
 import { get } from "../api.js";
-import { Pager, Phase, ResourceLink, Status, Table } from "../parts.js";
+import { emptyPage, Pager, Phase, ResourceLink, Status, Table } from "../parts.js";
 import { usePoll } from "../poll.js";
 import { go } from "../route.js";
 import { PauseOrResume } from "./resources.js";
@@ -29,7 +29,7 @@ function List({ prefix }) {
     event.preventDefault();
     go(["schedules"], { prefix: event.currentTarget.elements.prefix.value.trim() });
   };
-  const empty = next ? "None on this page; others may follow." : "No resource here has a schedule.";
+  const empty = emptyPage(tokens, next, "No resource here has a schedule.");
   return html`<h1>Schedules</h1>
     <form class="filters" role="search" onSubmit=${submit}>
       <label>Name begins with <input name="prefix" type="search" defaultValue=${prefix} data-filter /></label>
