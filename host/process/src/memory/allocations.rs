@@ -1,25 +1,14 @@
 //! Number of allocations of this process, as the program's allocator counts them.
 
-use std::ffi::CStr;
-
 use super::jemalloc;
-
-/// Name of the call of jemalloc after which its numbers are those of now.
-const REFRESH: &CStr = c"epoch";
-/// Names of the numbers of small and of large allocations of all arenas: 4096 is `MALLCTL_ARENAS_ALL`.
-const COUNTS: [&CStr; 2] = [
-    c"stats.arenas.4096.small.nrequests",
-    c"stats.arenas.4096.large.nrequests",
-];
 
 /// Returns the number of allocations since the start of the process, or `None` if the program has another allocator. A
 /// thread tells its last ones a moment later.
 pub fn count() -> Option<u64> {
-    let is_known = jemalloc::write_number(REFRESH, 1);
+    let is_known = jemalloc::refresh();
     debug_assert!(is_known, "jemalloc knows the call");
-    let [small, large] = COUNTS.map(jemalloc::read);
     // An allocator that is not used counts nothing.
-    Some(small? + large?).filter(|n| *n > 0)
+    Some(jemalloc::n_small()? + jemalloc::n_large()?).filter(|n| *n > 0)
 }
 
 #[cfg(test)]

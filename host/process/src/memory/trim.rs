@@ -3,13 +3,10 @@
 
 use super::jemalloc;
 
-/// Name of the call of jemalloc that gives back the free pages of all of its arenas: 4096 is `MALLCTL_ARENAS_ALL`.
-const PURGE: &std::ffi::CStr = c"arena.4096.purge";
-
 /// Returns free memory: that of the program's allocator, and on Linux that of libraries in C, which use glibc's. It
 /// takes some milliseconds.
 pub(super) fn trim() {
-    let is_known = jemalloc::act(PURGE);
+    let is_known = jemalloc::purge();
     debug_assert!(is_known, "jemalloc knows the call");
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     trim_libraries();

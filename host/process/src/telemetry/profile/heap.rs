@@ -29,13 +29,6 @@ use dump::Dump;
 /// for each 2^19 bytes, and none are until a profile begins.
 pub const SETTINGS: &CStr = c"prof:true,prof_active:false,lg_prof_sample:19";
 
-/// Name of the call of jemalloc that forgets the samples so far.
-const FORGET: &CStr = c"prof.reset";
-/// Name of the switch of jemalloc that lets it take samples.
-const TAKES: &CStr = c"prof.active";
-/// Name of the call of jemalloc that writes the samples of memory in use into a file.
-#[cfg(target_os = "linux")]
-const WRITE: &CStr = c"prof.dump";
 /// Beginning of the names of the functions of jemalloc.
 const OWN: &str = "_rjem_";
 
@@ -57,7 +50,7 @@ impl HeapProfile {
         let profile = Self {
             begun: Instant::now(),
         };
-        if jemalloc::act(FORGET) && jemalloc::write_switch(TAKES, true) {
+        if jemalloc::forget_samples() && jemalloc::take_samples(true) {
             Ok(profile)
         } else {
             Err(ProfileError::NoHeap)
@@ -66,7 +59,7 @@ impl HeapProfile {
 
     /// Ends the profile, and writes it.
     pub(super) fn end(self, form: ProfileForm) -> Result<Vec<u8>, ProfileError> {
-        jemalloc::write_switch(TAKES, false);
+        jemalloc::take_samples(false);
         let length = self.begun.elapsed();
         let text = written().map_err(ProfileError::Unread)?;
         // The next profile may begin before names are looked up.
@@ -86,7 +79,7 @@ impl HeapProfile {
 impl Drop for HeapProfile {
     fn drop(&mut self) {
         // An allocator that takes no samples refuses it, and there is nothing to end then.
-        jemalloc::write_switch(TAKES, false);
+        jemalloc::take_samples(false);
         IS_TAKEN.store(false, Ordering::Release);
     }
 }
@@ -104,7 +97,7 @@ fn written() -> io::Result<String> {
 
     let mut file = File::from(memfd_create(c"heap-profile", MemfdFlags::CLOEXEC)?);
     let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-    if !jemalloc::write_text(WRITE, &path) {
+    if !jemalloc::write_samples(&path) {
         let why = "the allocator cannot write them into a file of this process in /proc";
         return Err(io::Error::other(why));
     }
