@@ -11,7 +11,8 @@
 
 use std::collections::HashMap;
 use std::ffi::CStr;
-use std::io;
+use std::fs::File;
+use std::io::{self, BufReader};
 use std::ptr::without_provenance_mut;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -61,13 +62,11 @@ impl HeapProfile {
     pub(super) fn end(self, form: ProfileForm) -> Result<Vec<u8>, ProfileError> {
         jemalloc::take_samples(false);
         let length = self.begun.elapsed();
-        let text = written().map_err(ProfileError::Unread)?;
-        // The next profile may begin before names are looked up.
+        let file = written().map_err(ProfileError::Unread)?;
+        // The next profile may begin before the samples are read.
         drop(self);
-        let dump = Dump::parse(&text).ok_or_else(|| {
-            let error = io::Error::new(io::ErrorKind::InvalidData, "they have an unknown form");
-            ProfileError::Unread(error)
-        })?;
+        // The file, which is in memory, is gone before names are looked up.
+        let dump = Dump::read(BufReader::new(file)).map_err(ProfileError::Unread)?;
         let stacks = Stacks::of(dump);
         Ok(match form {
             ProfileForm::Pprof => stacks.encode(length),
@@ -84,32 +83,28 @@ impl Drop for HeapProfile {
     }
 }
 
-/// Returns the samples of memory in use, as jemalloc writes them. The file is in memory: a confined process can make no
+/// Returns a file with the samples of memory in use, as jemalloc writes them. It is in memory: a confined process can make no
 /// other one.
 #[cfg(target_os = "linux")]
-fn written() -> io::Result<String> {
+fn written() -> io::Result<File> {
     use std::ffi::CString;
-    use std::fs::File;
-    use std::io::Read as _;
     use std::os::fd::AsRawFd as _;
 
     use rustix::fs::{MemfdFlags, memfd_create};
 
-    let mut file = File::from(memfd_create(c"heap-profile", MemfdFlags::CLOEXEC)?);
+    let file = File::from(memfd_create(c"heap-profile", MemfdFlags::CLOEXEC)?);
     let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
     if !jemalloc::write_samples(&path) {
         let why = "the allocator cannot write them into a file of this process in /proc";
         return Err(io::Error::other(why));
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    // Names of mapped files at its end may be no text, and are not read.
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    // The allocator has opened it by its path, so that this handle is still at its beginning.
+    Ok(file)
 }
 
 /// Fails: elsewhere the allocator is built without samples, and no profile begins.
 #[cfg(not(target_os = "linux"))]
-fn written() -> io::Result<String> {
+fn written() -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 

@@ -1,7 +1,10 @@
 //! Samples of the heap as jemalloc writes them: a text with a head, and the stacks of memory in use.
 //!
 //! Large allocations are more likely to be recorded than small ones. The allocator writes numbers from which the formula of
-//! pprof gives its estimates of all that there was; those of [`StackInUse`] are the estimates.
+//! pprof gives its estimates of all that there was; those of [`StackInUse`] are the estimates. The text, which may be large, is
+//! read line by line, so that no copy of it is in memory.
+
+use std::io::{self, BufRead};
 
 /// Samples of a profile.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +26,7 @@ pub(super) struct StackInUse {
 }
 
 impl Dump {
-    /// Reads a text. Returns `None` if it has another form.
+    /// Reads a text up to the end of the stacks. What follows may be no text, and is not read.
     ///
     /// ```text
     /// heap_v2/524288
@@ -35,29 +38,48 @@ impl Dump {
     ///
     /// MAPPED_LIBRARIES:
     /// ```
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        let mut lines = text.lines().take_while(|line| *line != "MAPPED_LIBRARIES:");
-        let period = lines.next()?.strip_prefix("heap_v2/")?.parse().ok()?;
+    ///
+    /// # Errors
+    ///
+    /// The text cannot be read, or has another form.
+    pub(super) fn read(text: impl BufRead) -> io::Result<Self> {
+        let unknown = || io::Error::new(io::ErrorKind::InvalidData, "they have an unknown form");
+        let mut lines = text.lines();
+        let head = lines.next().transpose()?.unwrap_or_default();
+        let period = head.strip_prefix("heap_v2/").map(str::parse::<u64>);
+        let period = period.and_then(Result::ok).ok_or_else(unknown)?;
         let mut stacks = Vec::new();
-        while let Some(line) = lines.next() {
+        while let Some(line) = lines.next().transpose()? {
+            if line == "MAPPED_LIBRARIES:" {
+                break;
+            }
             let Some(addresses) = line.strip_prefix('@') else {
                 // Numbers of one thread, or of all stacks.
                 continue;
             };
-            let addresses = addresses.split_whitespace().map(address);
-            let addresses: Vec<usize> = addresses.collect::<Option<_>>()?;
             // The numbers of all threads come first.
-            let numbers = lines.next()?.trim_start().strip_prefix("t*: ")?;
-            let (n_objects, n_bytes) = numbers.split_once(" [")?.0.split_once(": ")?;
-            let recorded = (n_objects.parse().ok()?, n_bytes.parse().ok()?);
-            let (n_objects, n_bytes) = estimate(recorded, period);
-            stacks.push(StackInUse {
-                addresses,
-                n_objects,
-                n_bytes,
-            });
+            let numbers = lines.next().transpose()?.unwrap_or_default();
+            let stack = StackInUse::parse(addresses, &numbers, period);
+            stacks.push(stack.ok_or_else(unknown)?);
         }
-        Some(Self { period, stacks })
+        Ok(Self { period, stacks })
+    }
+}
+
+impl StackInUse {
+    /// Reads the addresses of a stack, and the line with its numbers. Returns `None` if they have another form.
+    fn parse(addresses: &str, numbers: &str, period: u64) -> Option<Self> {
+        let addresses = addresses.split_whitespace().map(address);
+        let addresses: Vec<usize> = addresses.collect::<Option<_>>()?;
+        let numbers = numbers.trim_start().strip_prefix("t*: ")?;
+        let (n_objects, n_bytes) = numbers.split_once(" [")?.0.split_once(": ")?;
+        let recorded = (n_objects.parse().ok()?, n_bytes.parse().ok()?);
+        let (n_objects, n_bytes) = estimate(recorded, period);
+        Some(Self {
+            addresses,
+            n_objects,
+            n_bytes,
+        })
     }
 }
 
@@ -88,7 +110,9 @@ mod tests {
 
     #[test]
     fn stacks_are_read_and_their_numbers_estimated() {
-        let dump = Dump::parse(TEXT).unwrap();
+        // The name of a mapped file may be no text.
+        let text = [TEXT.as_bytes(), b"\xff\n"].concat();
+        let dump = Dump::read(text.as_slice()).unwrap();
         let expected = [
             // 1 / (1 − 1/e) allocations of 512 KiB for each that is recorded.
             StackInUse {
@@ -109,7 +133,8 @@ mod tests {
 
     #[test]
     fn a_heap_without_samples_has_no_stacks() {
-        let dump = Dump::parse("heap_v2/524288\n  t*: 0: 0 [0: 0]\n").unwrap();
+        let text = "heap_v2/524288\n  t*: 0: 0 [0: 0]\n";
+        let dump = Dump::read(text.as_bytes()).unwrap();
         assert_eq!(dump.stacks, []);
     }
 
@@ -124,7 +149,8 @@ mod tests {
             "heap_v2/1\n@ 0x1\n  t1: 1: 1 [0: 0]\n",
             "heap_v2/1\n@ 0x1\n  t*: 1 [0: 0]\n",
         ] {
-            assert_eq!(Dump::parse(text), None, "{text:?}");
+            let error = Dump::read(text.as_bytes()).unwrap_err();
+            assert_eq!(error.to_string(), "they have an unknown form", "{text:?}");
         }
     }
 }
