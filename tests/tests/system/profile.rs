@@ -18,6 +18,10 @@ use crate::server::Server;
 struct Profile {
     #[prost(message, repeated, tag = "2")]
     samples: Vec<Sample>,
+    #[prost(message, repeated, tag = "4")]
+    locations: Vec<Location>,
+    #[prost(message, repeated, tag = "5")]
+    functions: Vec<Function>,
     #[prost(string, repeated, tag = "6")]
     texts: Vec<String>,
     #[prost(int64, tag = "10")]
@@ -30,6 +34,48 @@ struct Sample {
     locations: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]
     values: Vec<i64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Location {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    #[prost(message, repeated, tag = "4")]
+    lines: Vec<Line>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Line {
+    #[prost(uint64, tag = "1")]
+    function: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct Function {
+    #[prost(uint64, tag = "1")]
+    id: u64,
+    /// Index of a text.
+    #[prost(int64, tag = "2")]
+    name: i64,
+}
+
+#[cfg(target_os = "linux")]
+impl Profile {
+    /// Returns the names of the functions of a stack, innermost first.
+    fn names(&self, sample: &Sample) -> Vec<&str> {
+        let locations = sample.locations.iter();
+        let locations = locations.filter_map(|id| self.locations.iter().find(|one| one.id == *id));
+        let lines = locations.flat_map(|location| &location.lines);
+        let functions = lines.filter_map(|line| {
+            let id = line.function;
+            self.functions.iter().find(|one| one.id == id)
+        });
+        let names = functions.map(|function| {
+            let index = usize::try_from(function.name).expect("an index");
+            self.texts[index].as_str()
+        });
+        names.collect()
+    }
 }
 
 /// Starts a server with an address for profiles.
@@ -61,9 +107,9 @@ fn reply(mut stream: TcpStream) -> (String, Vec<u8>) {
     (String::from_utf8(answer).expect("heads are text"), body)
 }
 
-/// Starts two long profiles. Returns the one that is under way, and the answer of the one that was refused.
-fn under_way(address: &str, subject: &str) -> (TcpStream, String) {
-    let path = format!("/debug/pprof/{subject}?seconds=300");
+/// Starts two profiles of this length. Returns the one that is under way, and the answer of the one that was refused.
+fn under_way(address: &str, subject: &str, seconds: u32) -> (TcpStream, String) {
+    let path = format!("/debug/pprof/{subject}?seconds={seconds}");
     let mut both = [(); 2].map(|()| send(address, &path));
     for stream in &both {
         stream.set_nonblocking(true).expect("a mode");
@@ -178,7 +224,7 @@ fn profiles_are_taken_one_at_a_time_and_within_their_bounds() {
     assert_eq!(post.status, 405);
 
     // A caller that goes away ends its profile; one that stays keeps others out.
-    let (first, refused) = under_way(&address, "profile");
+    let (first, refused) = under_way(&address, "profile", 300);
     for expected in [
         "HTTP/1.1 429",
         "application/problem+json",
@@ -194,11 +240,44 @@ fn profiles_are_taken_one_at_a_time_and_within_their_bounds() {
     });
 
     // A stop answers the profile that is under way, with the samples so far.
-    let (last, _refused) = under_way(&address, "profile");
+    let (last, _refused) = under_way(&address, "profile", 300);
     server.stop();
     let (head, body) = reply(last);
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     Profile::decode(body.as_slice()).unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_heap_profile_names_the_functions_that_have_allocated() {
+    /// Bytes of a body that the server holds: a sample is taken for each 512 KiB or so.
+    const N_HELD: usize = 8 << 20;
+    let (server, address) = server();
+    let (profile, _refused) = under_way(&address, "heap", 5);
+    // The end of the body does not come in the time of the profile.
+    let mut upload = TcpStream::connect(server.http_address()).expect("it listens");
+    write!(
+        upload,
+        "PUT /crawler/plugin HTTP/1.1\r\nHost: {}\r\nContent-Type: application/wasm\r\nContent-Length: {}\r\n\r\n",
+        server.http_address(),
+        N_HELD + 1
+    )
+    .expect("it takes a request");
+    upload.write_all(&vec![0; N_HELD]).expect("it takes a body");
+    let (head, body) = reply(profile);
+    drop(upload);
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let heap = Profile::decode(body.as_slice()).unwrap();
+    assert!(heap.duration_nanos >= 5_000_000_000, "{heap:?}");
+    let receives = |sample: &&Sample| {
+        let names = heap.names(sample);
+        names.iter().any(|name| name.contains("hyper"))
+    };
+    let held = heap.samples.iter().filter(receives);
+    let n_bytes: i64 = held.map(|sample| sample.values[1]).sum();
+    // It is an estimate.
+    assert!(n_bytes > 1 << 20, "{n_bytes} bytes: {:?}", heap.texts);
+    server.stop();
 }
 
 #[test]
@@ -215,7 +294,7 @@ fn a_heap_profile_is_written_by_a_command() {
     assert!(svg.contains(" bytes</title>"), "{svg}");
 
     // A profile of the processors may be in progress, but no other one of the heap.
-    let (long, _refused) = under_way(&address, "heap");
+    let (long, _refused) = under_way(&address, "heap", 300);
     assert_eq!(server.cli(&command).code, Some(1));
     let of_processors = ["profile", &address, "--seconds=1", "-o", &path];
     assert_eq!(server.ok(&of_processors), format!("wrote {path}\n"));
@@ -238,7 +317,7 @@ fn a_flame_graph_is_written_by_a_command() {
     );
     assert!(svg.contains("<title>all: "), "{svg}");
 
-    let (long, _refused) = under_way(&address, "profile");
+    let (long, _refused) = under_way(&address, "profile", 300);
     let busy = server.cli(&command);
     assert_eq!(busy.code, Some(1), "{busy:?}");
     assert!(
