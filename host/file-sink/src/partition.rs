@@ -183,6 +183,14 @@ mod tests {
     }
 
     #[test]
+    fn the_folder_of_a_long_name_is_the_same_for_ever() {
+        // Files are in it already: with another one, a plan that is carried out again would write them once more.
+        let name = format!("_team/{}", "ü".repeat(50));
+        let expected = "%5Fteam%2F%C3%BC%C3%BC%C3%BC%C3%BC%C3%BC%C3%BC%C3%BC%C3%BC%C3%BC%C3%BC%C3%BC%C3~261f65dd7d631802/all";
+        assert_eq!(folder("{kind}/all", "books", &name), expected);
+    }
+
+    #[test]
     fn templates_that_make_no_sense_are_refused() {
         let long = "{kind}".repeat(3);
         let deep = ["{kind}"; 7].join("/");
