@@ -1,5 +1,6 @@
 //! Items as a file of Parquet: groups of rows, column by column.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, TimeUnit, Type as Physical};
@@ -19,14 +20,14 @@ use crate::table::{Cell, OWN, REST, Row, Table};
 const WRITER: &str = "crawler";
 
 /// Group of rows that is written.
-type Group<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
+pub(crate) type Group<'a, W> = SerializedRowGroupWriter<'a, W>;
 
 /// Largest number of values in a group of rows. A cell has 32 bytes, also if it is empty, so a group has 32 MiB of them at
 /// most beside the items. Most files have one group.
 const MAX_VALUES: usize = 1 << 20;
 
 /// Returns the number of rows of a group in a file of this table.
-fn rows_of_group(table: &Table) -> usize {
+pub(crate) fn rows_of_group(table: &Table) -> usize {
     MAX_VALUES / (table.fields.len() + OWN.len() + 1)
 }
 
@@ -37,12 +38,7 @@ pub(crate) fn encode(contents: &Contents) -> Result<Vec<u8>, ParquetError> {
         table,
         records,
     } = contents;
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(Default::default()))
-        .set_created_by(WRITER.to_owned())
-        .build();
-    let schema = Arc::new(schema(table)?);
-    let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::new(properties))?;
+    let mut file = writer(table, Vec::new())?;
     for records in records.chunks(rows_of_group(table)) {
         let mut group = file.next_row_group()?;
         write_group(&mut group, resource, table, records)?;
@@ -51,8 +47,21 @@ pub(crate) fn encode(contents: &Contents) -> Result<Vec<u8>, ParquetError> {
     file.into_inner()
 }
 
-fn write_group(
-    group: &mut Group<'_>,
+/// Returns the writer of a file with the columns of a table.
+pub(crate) fn writer<W: Write + Send>(
+    table: &Table,
+    to: W,
+) -> Result<SerializedFileWriter<W>, ParquetError> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(Default::default()))
+        .set_created_by(WRITER.to_owned())
+        .build();
+    let schema = Arc::new(schema(table)?);
+    SerializedFileWriter::new(to, schema, Arc::new(properties))
+}
+
+fn write_group<W: Write + Send>(
+    group: &mut Group<'_, W>,
     resource: &str,
     table: &Table,
     records: &[ItemRecord],
@@ -69,28 +78,28 @@ fn write_group(
             .collect()
     };
     let resources = vec![ByteArray::from(resource); records.len()];
-    write::<ByteArrayType>(group, &texts(|record| &record.key.0), None)?;
-    write::<ByteArrayType>(group, &resources, None)?;
-    write::<ByteArrayType>(group, &texts(|record| &record.schema), None)?;
-    write::<ByteArrayType>(group, &texts(|record| &record.url), None)?;
-    write::<Int64Type>(group, &numbers(|record| record.run.0), None)?;
-    write::<Int64Type>(group, &numbers(|record| record.fetched_at), None)?;
+    write::<ByteArrayType, _>(group, &texts(|record| &record.key.0), None)?;
+    write::<ByteArrayType, _>(group, &resources, None)?;
+    write::<ByteArrayType, _>(group, &texts(|record| &record.schema), None)?;
+    write::<ByteArrayType, _>(group, &texts(|record| &record.url), None)?;
+    write::<Int64Type, _>(group, &numbers(|record| record.run.0), None)?;
+    write::<Int64Type, _>(group, &numbers(|record| record.fetched_at), None)?;
     for (place, (_, shape)) in table.fields.iter().enumerate() {
         let cells = rows.iter().map(|row| row.cells[place].as_ref());
         match shape {
-            Shape::Boolean => write_some::<BoolType, _>(group, cells, boolean)?,
-            Shape::Integer => write_some::<Int64Type, _>(group, cells, integer)?,
-            Shape::Number => write_some::<DoubleType, _>(group, cells, number)?,
-            Shape::Text | Shape::Any => write_some::<ByteArrayType, _>(group, cells, text)?,
+            Shape::Boolean => write_some::<BoolType, _, _>(group, cells, boolean)?,
+            Shape::Integer => write_some::<Int64Type, _, _>(group, cells, integer)?,
+            Shape::Number => write_some::<DoubleType, _, _>(group, cells, number)?,
+            Shape::Text | Shape::Any => write_some::<ByteArrayType, _, _>(group, cells, text)?,
         }
     }
     let rest = rows.iter().map(|row| row.rest.as_ref());
-    write_some::<ByteArrayType, _>(group, rest, |rest: &String| Some(rest.as_str().into()))?;
+    write_some::<ByteArrayType, _, _>(group, rest, |rest: &String| Some(rest.as_str().into()))?;
     Ok(())
 }
 
 /// Returns the columns of a file.
-fn schema(table: &Table) -> Result<Type, ParquetError> {
+pub(crate) fn schema(table: &Table) -> Result<Type, ParquetError> {
     let column = |name: &str, physical, logical, repetition| {
         let column = Type::primitive_type_builder(name, physical)
             .with_logical_type(logical)
@@ -127,8 +136,8 @@ fn schema(table: &Table) -> Result<Type, ParquetError> {
 }
 
 /// Writes the next column. `levels` has a 1 for each row with a value, and a 0 for each other one.
-fn write<T: DataType>(
-    group: &mut Group<'_>,
+pub(crate) fn write<T: DataType, W: Write + Send>(
+    group: &mut Group<'_, W>,
     values: &[T::T],
     levels: Option<&[i16]>,
 ) -> Result<(), ParquetError> {
@@ -141,8 +150,8 @@ fn write<T: DataType>(
 }
 
 /// Writes the next column, in which rows may have no value.
-fn write_some<'v, T: DataType, V: 'v>(
-    group: &mut Group<'_>,
+fn write_some<'v, T: DataType, V: 'v, W: Write + Send>(
+    group: &mut Group<'_, W>,
     values: impl Iterator<Item = Option<&'v V>>,
     value_of: fn(&V) -> Option<T::T>,
 ) -> Result<(), ParquetError> {
@@ -153,7 +162,7 @@ fn write_some<'v, T: DataType, V: 'v>(
         levels.push(i16::from(value.is_some()));
         given.extend(value);
     }
-    write::<T>(group, &given, Some(&levels))
+    write::<T, _>(group, &given, Some(&levels))
 }
 
 fn boolean(cell: &Cell<'_>) -> Option<bool> {

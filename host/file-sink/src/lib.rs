@@ -15,6 +15,7 @@
 //! columns     files of Parquet
 //! plan        files that a range of items becomes, as the frontier keeps it
 //! place       folders and buckets
+//! compact     many small files become few large ones
 //! ```
 
 use std::collections::BTreeMap;
@@ -40,6 +41,7 @@ use plan::{MAX_ITEMS, Plan, PlannedFile};
 use table::Table;
 
 mod columns;
+mod compact;
 mod encode;
 mod partition;
 mod place;
@@ -49,6 +51,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+pub use compact::{CompactSettings, Compacted, Made, Notice};
 pub use partition::{Partition, PartitionError};
 pub use settings::{FileSettings, Format, FormatError};
 
@@ -90,6 +93,7 @@ impl FileSinks {
 #[async_trait]
 impl OpenSinks for FileSinks {
     async fn open(&self, delivery: &Delivery) -> Result<Box<dyn Sink>, SinkError> {
+        let plan = Plan::pending(&delivery.marks)?;
         let schemas = delivery.schemas.iter();
         let tables = schemas.map(|schema| (schema.name.clone(), Table::new(Some(schema))));
         Ok(Box::new(FileSink {
@@ -99,7 +103,8 @@ impl OpenSinks for FileSinks {
             shard: delivery.shard,
             resource: delivery.spec.name.to_string(),
             tables: tables.collect(),
-            plan: Plan::pending(&delivery.marks)?,
+            has_begun: plan.is_some(),
+            plan,
             has_asked: false,
             is_new: true,
         }))
@@ -133,6 +138,8 @@ struct FileSink {
     tables: BTreeMap<String, Table>,
     /// Plan whose files may be there in part.
     plan: Option<Plan>,
+    /// True if somebody may have begun to write the files of the plan. A compaction may have taken them since.
+    has_begun: bool,
     /// True if the caller was asked for as many items as the plan has.
     has_asked: bool,
     /// True until the first write, for which items do not gather.
@@ -224,6 +231,7 @@ impl FileSink {
         let plan = Plan::of(&self.settings, first, n_items, &files);
         let written = announced(&plan);
         self.plan = Some(plan);
+        self.has_begun = false;
         self.has_asked = false;
         Ok(written)
     }
@@ -241,7 +249,11 @@ impl FileSink {
     ) -> Result<(), SinkError> {
         let opened = self.opened().await?;
         let format = self.settings.format;
+        let is_repeated = std::mem::replace(&mut self.has_begun, true);
         for file in files {
+            if is_repeated && compact::was_taken(&opened, &file.path).await? {
+                continue;
+            }
             let records = file.places.iter().map(|place| items[*place].clone());
             let contents = Contents {
                 resource: self.resource.clone(),
@@ -255,6 +267,10 @@ impl FileSink {
             })??;
             let media_type = format.media_type();
             opened.create(&file.path, bytes, media_type).await?;
+            // It may have been taken, and removed, just before it was written.
+            if is_repeated && compact::was_taken(&opened, &file.path).await? {
+                opened.remove(&file.path).await?;
+            }
         }
         Ok(())
     }
@@ -273,6 +289,16 @@ impl FileSink {
                 source: Some(error.into()),
             })?;
             opened.remove(&path).await?;
+            if !compact::take_back(&opened, &path).await? {
+                let shown = opened.path_shown(&path);
+                let why = "it was compacted before its write was done";
+                return Err(SinkError::Retry {
+                    message: format!(
+                        "cannot write the items of {shown} by other settings, because {why}; give the sink the settings that it had, until nothing is undelivered"
+                    ),
+                    source: None,
+                });
+            }
         }
         Ok(())
     }

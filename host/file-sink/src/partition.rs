@@ -14,9 +14,9 @@ use crawler_sink::template::{Piece, Placeholder, Syntax, encoded, filled, max_by
 const SEGMENT_MAX: usize = 255;
 /// Largest number of bytes of a whole path. Names of objects have 1024 bytes at most, with a prefix and the name of the
 /// file.
-const PATH_MAX: usize = 600;
+pub(crate) const PATH_MAX: usize = 600;
 /// Name of a folder for items that have no value, as readers of partitions know it.
-const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
+pub(crate) const NO_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Syntax between two slashes.
 const SYNTAX: Syntax = Syntax {

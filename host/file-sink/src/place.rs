@@ -8,17 +8,22 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures::stream::{self, StreamExt as _};
 use object_store::path::Path as ObjectPath;
 use object_store::{
-    Attribute, Attributes, Error as ObjectError, ObjectStore, ObjectStoreExt as _, PutMode,
-    PutOptions,
+    Attribute, Attributes, Error as ObjectError, ListResult, ObjectStore, ObjectStoreExt as _,
+    PutMode, PutOptions,
 };
 
 use crawler_process::task;
 use crawler_sink::SinkError;
 
+mod large;
+
 /// Folder of files that are being written.
 const UNFINISHED: &str = ".crawler-unfinished";
+/// Folder of the logs of compactions. Readers of tables skip it.
+pub(crate) const LOG: &str = ".crawler-compacted";
 
 /// Place that was not opened yet.
 #[derive(Debug, Clone)]
@@ -97,12 +102,20 @@ impl OpenPlace {
 
     /// Writes a file of a folder under another name, and gives it its own.
     async fn link(&self, path: &ObjectPath, bytes: Vec<u8>) -> Result<(), ObjectError> {
-        let name = path.filename().unwrap_or_default();
-        let unfinished = ObjectPath::from_iter([UNFINISHED, &format!("{name}.part")]);
+        let unfinished = unfinished(path);
         self.objects.put(&unfinished, bytes.into()).await?;
-        let linked = self.objects.rename_if_not_exists(&unfinished, path).await;
+        self.give_name(&unfinished, path).await
+    }
+
+    /// Gives a file that is all on the disk its own name.
+    async fn give_name(
+        &self,
+        unfinished: &ObjectPath,
+        path: &ObjectPath,
+    ) -> Result<(), ObjectError> {
+        let linked = self.objects.rename_if_not_exists(unfinished, path).await;
         if let Err(ObjectError::AlreadyExists { .. }) = &linked {
-            self.objects.delete(&unfinished).await?;
+            self.objects.delete(unfinished).await?;
         }
         linked
     }
@@ -149,7 +162,58 @@ impl OpenPlace {
         }
     }
 
-    /// Writes a file, looks for it, and removes it: an access that may not look cannot take over a file whose answer was lost.
+    /// Returns the path of a file as people read it.
+    pub(crate) fn path_shown(&self, path: &ObjectPath) -> String {
+        format!("{}/{path}", self.shown)
+    }
+
+    /// Removes files for good; succeeds for those that are not there. If it fails, some of them may be gone.
+    pub(crate) async fn remove_all(&self, paths: &[ObjectPath]) -> Result<(), SinkError> {
+        let Some(first) = paths.first() else {
+            return Ok(());
+        };
+        let named = stream::iter(paths.to_vec()).map(Ok).boxed();
+        let mut removed = self.objects.delete_stream(named);
+        while let Some(removed) = removed.next().await {
+            match removed {
+                Ok(_) | Err(ObjectError::NotFound { .. }) => {}
+                Err(error) => return Err(self.failed("remove files beside", first, error)),
+            }
+        }
+        self.sync_folders(first).await
+    }
+
+    /// Returns what is in a folder of the place, which may be missing; `None` is the place itself.
+    pub(crate) async fn list(&self, folder: Option<&ObjectPath>) -> Result<ListResult, SinkError> {
+        let listed = self.objects.list_with_delimiter(folder).await;
+        listed.map_err(|error| {
+            let root = ObjectPath::default();
+            self.failed("list", folder.unwrap_or(&root), error)
+        })
+    }
+
+    /// Returns the bytes of a small file, or `None` if it is not there.
+    pub(crate) async fn read(&self, path: &ObjectPath) -> Result<Option<Vec<u8>>, SinkError> {
+        let read = async { self.objects.get(path).await?.bytes().await };
+        match read.await {
+            Ok(bytes) => Ok(Some(bytes.to_vec())),
+            Err(ObjectError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(self.failed("read", path, error)),
+        }
+    }
+
+    /// Writes a small file, unless one of its name is there. Returns true if it was written now.
+    pub(crate) async fn claim(&self, path: &ObjectPath, bytes: Vec<u8>) -> Result<bool, SinkError> {
+        let options = PutOptions::from(PutMode::Create);
+        match self.objects.put_opts(path, bytes.into(), options).await {
+            Ok(_) => Ok(true),
+            Err(ObjectError::AlreadyExists { .. }) => Ok(false),
+            Err(error) => Err(self.failed("write", path, error)),
+        }
+    }
+
+    /// Writes a file, looks for it, lists its folder, and removes it: an access that may not look cannot take over a file
+    /// whose answer was lost, and one that may not list does not learn of compactions.
     pub(crate) async fn try_out(&self) -> Result<(), SinkError> {
         let path = ObjectPath::from(format!(".crawler-check-{}", std::process::id()));
         let options = PutOptions::from(PutMode::Create);
@@ -159,8 +223,10 @@ impl OpenPlace {
             Err(error) => return Err(self.failed("write", &path, error)),
         }
         let found = self.objects.head(&path).await;
+        let listed = self.list(Some(&ObjectPath::from(LOG))).await;
         self.remove(&path).await?;
-        found.map(drop).map_err(|e| self.failed("find", &path, e))
+        found.map(drop).map_err(|e| self.failed("find", &path, e))?;
+        listed.map(drop)
     }
 
     /// Returns the error of an operation on a file, such as "write". Another try may succeed.
@@ -170,4 +236,10 @@ impl OpenPlace {
             source: Some(source.into()),
         }
     }
+}
+
+/// Returns the name under which a file of a folder is written.
+fn unfinished(path: &ObjectPath) -> ObjectPath {
+    let name = path.filename().unwrap_or_default();
+    ObjectPath::from_iter([UNFINISHED, &format!("{name}.part")])
 }

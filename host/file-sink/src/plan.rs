@@ -22,9 +22,9 @@ pub(crate) const MAX_ITEMS: usize = 50_000;
 /// Largest number of files of a write. Items of a further folder are for the next one.
 const MAX_FILES: usize = 64;
 /// Number of digits of an item's number, with leading zeros: names sort in the order of the items.
-const DIGITS: usize = 20;
+pub(crate) const DIGITS: usize = 20;
 /// Number of hexadecimal digits of the digest in a name.
-const DIGEST_DIGITS: usize = 24;
+pub(crate) const DIGEST_DIGITS: usize = 24;
 
 /// Range of items, and the files that it becomes. Its encoding is kept over upgrades: fields are added, never changed.
 #[derive(Clone, PartialEq, Message)]
@@ -167,7 +167,7 @@ fn choice(settings: &FileSettings) -> String {
 }
 
 /// Returns a digest that only these texts in this order have.
-fn digest<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+pub(crate) fn digest<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     let mut digest = crawler_sink::digest::digest(texts);
     digest.truncate(DIGEST_DIGITS);
     digest

@@ -9,7 +9,7 @@ use crawler_sink::settings::{SettingError, check_number, check_time};
 use crate::partition::Partition;
 
 /// Format of the files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Format {
     /// Items with their envelopes, one JSON object a line.
     Lines,

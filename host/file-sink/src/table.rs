@@ -56,6 +56,34 @@ impl Table {
         }
     }
 
+    /// Returns a table with the columns of both.
+    ///
+    /// # Errors
+    ///
+    /// There is none. The error is a sentence about a column of the other table.
+    pub(crate) fn united(&self, other: &Self) -> Result<Self, String> {
+        let mut fields: BTreeMap<&str, Shape> = BTreeMap::new();
+        for (name, shape) in self.fields.iter().chain(&other.fields) {
+            let known = *fields.entry(name.as_str()).or_insert(*shape);
+            if known != *shape {
+                let of = |shape: Shape| shape.type_name().unwrap_or("JSON");
+                let (one, other) = (of(*shape), of(known));
+                return Err(format!(
+                    "column {name:?} is {one} in it, and {other} in others"
+                ));
+            }
+        }
+        if fields.len() > MAX_FIELDS {
+            return Err(format!("together they have more than {MAX_FIELDS} fields"));
+        }
+        let fields = fields.into_iter();
+        Ok(Self {
+            fields: fields
+                .map(|(name, shape)| (name.to_owned(), shape))
+                .collect(),
+        })
+    }
+
     /// Returns the row of an item.
     pub(crate) fn row<'i>(&self, record: &'i ItemRecord) -> Row<'i> {
         let json = record.item.get();
@@ -174,6 +202,30 @@ pub(crate) mod tests {
         let fields: Vec<String> = (0..=MAX_FIELDS).map(|n| format!("\"f{n}\":{{}}")).collect();
         let wide = self::table(&format!("{{\"properties\":{{{}}}}}", fields.join(",")));
         assert_eq!(wide.fields.len(), MAX_FIELDS);
+    }
+
+    #[test]
+    fn tables_are_united_unless_a_column_has_two_types() {
+        let table = |fields: &str| table(&format!("{{\"properties\":{{{fields}}}}}"));
+        let [one, other, both, conflict] = [
+            r#""b":{"type":"integer"}"#,
+            r#""a":{}"#,
+            r#""a":{},"b":{"type":"integer"}"#,
+            r#""b":{"type":"number"}"#,
+        ]
+        .map(table);
+        assert_eq!(one.united(&other), Ok(both.clone()));
+        assert_eq!(other.united(&one), Ok(both.clone()));
+        assert_eq!(both.united(&one), Ok(both));
+        let error = one.united(&conflict).unwrap_err();
+        assert_eq!(error, "column \"b\" is number in it, and integer in others");
+        let wide = |start: usize| Table {
+            fields: (0..600)
+                .map(|n| (format!("f{}", start + n), Shape::Any))
+                .collect(),
+        };
+        let error = wide(0).united(&wide(600)).unwrap_err();
+        assert_eq!(error, "together they have more than 1000 fields");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crawler_model::id::{ResourceId, Run};
 use crawler_model::plugin::Schema;
 
 mod bucket;
+mod compaction;
 
 pub(crate) fn record(n: u32, json: &str) -> ItemRecord {
     ItemRecord {

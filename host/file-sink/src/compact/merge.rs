@@ -1,0 +1,171 @@
+//! Rows of several files as one, in their order. Neither all rows nor a whole file is in memory.
+//!
+//! Lines are copied as they are. Tables may have different columns: the output has all of them, and rows have no value
+//! where their file lacks the column.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crawler_model::crawl::ItemRecord;
+use crawler_schema::Shape;
+
+use super::groups::{self, Groups};
+use crate::settings::Format;
+use crate::table::{OWN, REST, Table};
+
+/// Largest size in bytes of the line with the first item of a file.
+const MAX_LINE: u64 = 64 << 20;
+/// Place of the kind of the item among the columns.
+const KIND: usize = 2;
+
+/// Error of a file that cannot be read or written, with all that is known of the cause.
+pub(super) type MergeError = Box<dyn Error + Send + Sync>;
+
+/// Properties of a file that decide with which others it may be merged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Kind of all of its items.
+    pub(super) kind: String,
+    /// Columns of fields. Those of CSV are all texts, and lines have none.
+    pub(super) table: Table,
+}
+
+/// Output on its way to a temporary file.
+pub(super) enum Merge {
+    Lines(BufWriter<File>),
+    Csv(Box<csv::Writer<File>>, Table),
+    Parquet(Box<Groups>),
+}
+
+/// Returns the head of a file.
+///
+/// # Errors
+///
+/// It is no file of the sink, or damaged.
+pub(super) fn head(format: Format, file: File) -> Result<Head, MergeError> {
+    guarded(|| match format {
+        Format::Lines => {
+            let mut line = Vec::new();
+            let mut first = BufReader::new(file).take(MAX_LINE);
+            first.read_until(b'\n', &mut line)?;
+            let record: ItemRecord = serde_json::from_slice(&line)?;
+            Ok(Head {
+                kind: record.schema,
+                table: Table::default(),
+            })
+        }
+        Format::Csv => {
+            let mut rows = csv::Reader::from_reader(file);
+            let table = table_of(rows.headers()?)?;
+            let mut first = csv::StringRecord::new();
+            match rows.read_record(&mut first)? {
+                true => Ok(Head {
+                    kind: first[KIND].to_owned(),
+                    table,
+                }),
+                false => Err("it has no rows".into()),
+            }
+        }
+        Format::Parquet => groups::head(file),
+    })
+}
+
+impl Merge {
+    /// Begins an output with the columns of a table.
+    pub(super) fn new(format: Format, table: &Table, output: File) -> Result<Self, MergeError> {
+        Ok(match format {
+            Format::Lines => Self::Lines(BufWriter::new(output)),
+            Format::Csv => {
+                let mut lines = csv::WriterBuilder::new()
+                    .terminator(csv::Terminator::CRLF)
+                    .from_writer(output);
+                lines.write_record(names_of(table))?;
+                Self::Csv(Box::new(lines), table.clone())
+            }
+            Format::Parquet => Self::Parquet(Box::new(Groups::new(table, output)?)),
+        })
+    }
+
+    /// Appends the rows of a file. If it fails, the output is of no use.
+    pub(super) fn append(&mut self, file: File) -> Result<(), MergeError> {
+        guarded(|| match self {
+            Self::Lines(lines) => append_lines(lines, file),
+            Self::Csv(lines, table) => append_csv(lines, table, file),
+            Self::Parquet(groups) => groups.append(file),
+        })
+    }
+
+    /// Returns the output, to be read from its beginning.
+    pub(super) fn finish(self) -> Result<File, MergeError> {
+        let mut output = match self {
+            Self::Lines(lines) => lines.into_inner()?,
+            Self::Csv(lines, _) => lines.into_inner().map_err(|error| error.to_string())?,
+            Self::Parquet(groups) => groups.finish()?,
+        };
+        output.rewind()?;
+        Ok(output)
+    }
+}
+
+/// Does work whose libraries may panic at damaged bytes.
+fn guarded<T>(work: impl FnOnce() -> Result<T, MergeError>) -> Result<T, MergeError> {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    done.unwrap_or_else(|_panic| Err("its bytes are damaged".into()))
+}
+
+fn append_lines(lines: &mut BufWriter<File>, mut file: File) -> Result<(), MergeError> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(());
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    if last != *b"\n" {
+        return Err("its last line has no end".into());
+    }
+    file.rewind()?;
+    std::io::copy(&mut file, lines)?;
+    Ok(())
+}
+
+fn append_csv(lines: &mut csv::Writer<File>, table: &Table, file: File) -> Result<(), MergeError> {
+    let mut rows = csv::Reader::from_reader(file);
+    let own = table_of(rows.headers()?)?;
+    let names: Vec<&str> = names_of(&own).collect();
+    // The place of each column of the output in the file.
+    let places: Vec<Option<usize>> = names_of(table)
+        .map(|name| names.iter().position(|own| *own == name))
+        .collect();
+    let mut row = csv::ByteRecord::new();
+    while rows.read_byte_record(&mut row)? {
+        let cells = places
+            .iter()
+            .map(|place| place.map_or(&b""[..], |place| &row[place]));
+        lines.write_record(cells)?;
+    }
+    Ok(())
+}
+
+/// Returns the columns of fields of a file of CSV, in its order.
+fn table_of(head: &csv::StringRecord) -> Result<Table, MergeError> {
+    let names: Vec<&str> = head.iter().collect();
+    let fields = names
+        .strip_prefix(&OWN)
+        .and_then(|names| names.strip_suffix(&[REST]));
+    let fields = fields.ok_or("its columns are not those of the sink")?;
+    let fields = fields.iter().map(|name| ((*name).to_owned(), Shape::Text));
+    Ok(Table {
+        fields: fields.collect(),
+    })
+}
+
+/// Returns the names of all columns of a table.
+fn names_of(table: &Table) -> impl Iterator<Item = &str> {
+    let fields = table.fields.iter().map(|(name, _)| name.as_str());
+    OWN.into_iter().chain(fields).chain([REST])
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,381 @@
+//! Tests of what readers see of files that are compacted, whenever a run is killed or meets another one.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use futures::TryStreamExt as _;
+use object_store::memory::InMemory;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt as _};
+
+use super::*;
+use crate::FileSettings;
+use crate::encode::Contents;
+use crate::settings::Format;
+use crate::table::Table;
+use crate::table::tests::table;
+use crate::tests::record;
+use steps::{Meanwhile, Steps};
+
+pub(crate) mod steps;
+
+/// Time at which all files are old.
+pub(crate) const LATER: UnixMillis = 4_000_000_000_000;
+const FOLDER: &str = "books/thing";
+
+pub(crate) fn settings() -> CompactSettings {
+    CompactSettings {
+        min_files: 2,
+        ..CompactSettings::default()
+    }
+}
+
+/// Returns the name of a file as a worker writes it.
+fn name(n: u32, format: Format) -> String {
+    format!("7-0-{n:020}-5f0c1d3e9a7b2c4d6e8f0a1b.{format}")
+}
+
+/// Returns a file with two items; the first has this number.
+fn bytes(n: u32, format: Format, table: &Table) -> Vec<u8> {
+    let contents = Contents {
+        resource: "books".to_owned(),
+        table: table.clone(),
+        records: vec![record(n, r#"{"a":1}"#), record(n + 1, "{}")],
+    };
+    contents.encode(format).unwrap()
+}
+
+async fn put(objects: &dyn ObjectStore, path: &str, bytes: Vec<u8>) {
+    let path = ObjectPath::parse(path).unwrap();
+    objects.put(&path, bytes.into()).await.unwrap();
+}
+
+/// Returns a bucket with the items of a range in files of two.
+async fn bucket(n_files: u32) -> Arc<InMemory> {
+    let objects = Arc::new(InMemory::new());
+    for n in 0..n_files {
+        let path = format!("{FOLDER}/{}", name(2 * n, Format::Lines));
+        let bytes = bytes(2 * n, Format::Lines, &Table::default());
+        put(&*objects, &path, bytes).await;
+    }
+    objects
+}
+
+/// Compacts a bucket, and returns what was told, too.
+pub(crate) async fn compact_with(
+    objects: Arc<dyn ObjectStore>,
+    settings: &CompactSettings,
+    now: UnixMillis,
+) -> (Result<Compacted, SinkError>, Vec<String>) {
+    let of_files = FileSettings::default();
+    let sinks = FileSinks::in_bucket(objects, "s3://b".to_owned(), of_files).unwrap();
+    let told = Mutex::new(Vec::new());
+    let tell = |notice: Notice<'_>| {
+        let text = match notice {
+            Notice::Progress(_) => return,
+            Notice::Made(made) => format!("made of {} in {}", made.n_inputs, made.folder),
+            Notice::Done(text) | Notice::LeftAlone(text) => text,
+            Notice::Failed(error) => error.to_string(),
+        };
+        told.lock().unwrap().push(text);
+    };
+    let compacted = Box::pin(sinks.compact(settings, now, &tell)).await;
+    (compacted, told.into_inner().unwrap())
+}
+
+pub(crate) async fn compact(objects: Arc<dyn ObjectStore>) -> Result<Compacted, SinkError> {
+    compact_with(objects, &settings(), LATER).await.0
+}
+
+/// Returns the paths of files that readers see.
+async fn seen(objects: &InMemory) -> Vec<ObjectPath> {
+    let all: Vec<ObjectMeta> = objects.list(None).try_collect().await.unwrap();
+    let all = all.into_iter().map(|object| object.location);
+    let is_hidden = |path: &ObjectPath| path.as_ref().split('/').any(|part| part.starts_with('.'));
+    all.filter(|path| !is_hidden(path)).collect()
+}
+
+/// Returns how many times each key of lines is there, as readers see it.
+pub(crate) async fn keys(objects: &InMemory) -> BTreeMap<String, u32> {
+    let mut keys = BTreeMap::new();
+    for path in seen(objects).await {
+        let bytes = objects.get(&path).await.unwrap().bytes().await.unwrap();
+        let lines = bytes
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        for line in lines {
+            let record: crawler_model::crawl::ItemRecord = serde_json::from_slice(line).unwrap();
+            *keys.entry(record.key.0).or_default() += 1;
+        }
+    }
+    keys
+}
+
+fn once(n_items: u32) -> BTreeMap<String, u32> {
+    (0..n_items).map(|n| (format!("key-{n}"), 1)).collect()
+}
+
+#[tokio::test]
+async fn small_files_become_one_in_order() {
+    let objects = bucket(5).await;
+    let before = seen(&objects).await;
+    let compacted = compact(objects.clone()).await.unwrap();
+    let after = seen(&objects).await;
+    let [path] = &after[..] else {
+        panic!("{after:?}");
+    };
+    let name = path.filename().unwrap();
+    assert!(name.starts_with("7-c000001-"), "{name}");
+    assert_eq!(compacted.n_inputs, 5);
+    assert_eq!((compacted.n_outputs, compacted.n_failed), (1, 0));
+    let bytes = objects.get(path).await.unwrap().bytes().await.unwrap();
+    assert_eq!(compacted.input_bytes, bytes.len() as u64);
+    let text = String::from_utf8(bytes.to_vec()).unwrap();
+    let keys = text
+        .lines()
+        .map(|line| line.split('"').nth(3).unwrap().to_owned());
+    let expected: Vec<String> = (0..10).map(|n| format!("key-{n}")).collect();
+    assert_eq!(keys.collect::<Vec<_>>(), expected);
+    // The output may become a part of the next one.
+    put(&*objects, before[0].as_ref(), Vec::new()).await;
+    for n in [10, 12] {
+        let path = format!("{FOLDER}/{}", super::tests::name(n, Format::Lines));
+        put(
+            &*objects,
+            &path,
+            super::tests::bytes(n, Format::Lines, &Table::default()),
+        )
+        .await;
+    }
+    let compacted = compact(objects.clone()).await.unwrap();
+    assert_eq!((compacted.n_inputs, compacted.n_removed), (3, 1));
+    assert_eq!(super::tests::keys(&objects).await, once(14));
+    assert_eq!(seen(&objects).await.len(), 1);
+    let compacted = compact(objects).await.unwrap();
+    assert_eq!(compacted.n_inputs, 0, "one file stays as it is");
+}
+
+#[tokio::test]
+async fn a_kill_at_any_step_loses_and_repeats_nothing() {
+    for dies_after in [false, true] {
+        for n in 0.. {
+            let objects = bucket(4).await;
+            let steps = Steps::new(objects.clone(), n, Meanwhile::Die { dies_after });
+            let _killed = compact(Arc::new(steps.clone())).await;
+            let there = keys(&objects).await;
+            assert_eq!(
+                there.len(),
+                8,
+                "a reader misses nothing: step {n}, {dies_after}"
+            );
+            let compacted = compact(objects.clone()).await.unwrap();
+            assert_eq!(keys(&objects).await, once(8), "step {n}, {dies_after}");
+            assert_eq!(compacted.n_failed, 0);
+            assert_eq!(seen(&objects).await.len(), 1, "step {n}, {dies_after}");
+            if steps.is_untouched() {
+                assert!(n > 10, "there are more steps than {n}");
+                break;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn another_compaction_at_any_step_harms_nothing() {
+    for n in 0.. {
+        let objects = bucket(4).await;
+        let other = objects.clone();
+        let run = Meanwhile::run(move || {
+            let other = other.clone();
+            Box::pin(async move {
+                compact(other).await.unwrap();
+            })
+        });
+        let steps = Steps::new(objects.clone(), n, run);
+        compact(Arc::new(steps.clone())).await.unwrap();
+        assert_eq!(keys(&objects).await, once(8), "step {n}");
+        assert_eq!(seen(&objects).await.len(), 1, "step {n}");
+        if steps.is_untouched() {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_compactions_at_once_harm_nothing() {
+    for _ in 0..20 {
+        let objects = bucket(9).await;
+        let (one, other) = tokio::join!(compact(objects.clone()), compact(objects.clone()));
+        one.unwrap();
+        other.unwrap();
+        compact(objects.clone()).await.unwrap();
+        assert_eq!(keys(&objects).await, once(18));
+        assert_eq!(seen(&objects).await.len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn files_of_others_and_new_ones_are_left_alone() {
+    let objects = bucket(3).await;
+    let foreign = [
+        "books/thing/notes.jsonl",
+        "books/thing/part-1.jsonl",
+        "_tmp/x/y.jsonl",
+    ];
+    for path in foreign {
+        put(&*objects, path, Vec::new()).await;
+    }
+    let hidden = format!("_tmp/x/{}", name(0, Format::Lines));
+    put(&*objects, &hidden, Vec::new()).await;
+    let (compacted, _) = compact_with(objects.clone(), &settings(), 1_000).await;
+    assert_eq!(compacted.unwrap().n_inputs, 0, "they are too new");
+    let (compacted, told) = compact_with(objects.clone(), &settings(), LATER).await;
+    assert_eq!(compacted.unwrap().n_inputs, 3);
+    assert_eq!(told, [format!("made of 3 in {FOLDER}")]);
+    for path in foreign.into_iter().chain([hidden.as_str()]) {
+        objects
+            .head(&ObjectPath::parse(path).unwrap())
+            .await
+            .unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_tells_and_changes_nothing() {
+    let objects = bucket(3).await;
+    let before = seen(&objects).await;
+    let dry = CompactSettings {
+        is_dry: true,
+        ..settings()
+    };
+    let (compacted, told) = compact_with(objects.clone(), &dry, LATER).await;
+    assert_eq!(compacted.unwrap().n_outputs, 1);
+    assert_eq!(told, [format!("made of 3 in {FOLDER}")]);
+    assert_eq!(seen(&objects).await, before);
+    let all: Vec<ObjectMeta> = objects.list(None).try_collect().await.unwrap();
+    assert_eq!(all.len(), 3, "there is no log");
+}
+
+#[tokio::test]
+async fn a_damaged_file_stays_and_others_go_on() {
+    let objects = Arc::new(InMemory::new());
+    let a = table(r#"{"properties":{"a":{"type":"integer"}}}"#);
+    for folder in ["books/thing", "books/thing-2"] {
+        for n in [0, 2, 4] {
+            let path = format!("{folder}/{}", name(n, Format::Parquet));
+            put(&*objects, &path, bytes(n, Format::Parquet, &a)).await;
+        }
+    }
+    let broken = format!("{FOLDER}/{}", name(6, Format::Parquet));
+    put(&*objects, &broken, b"PAR1 is no table".to_vec()).await;
+    let (compacted, told) = compact_with(objects.clone(), &settings(), LATER).await;
+    let compacted = compacted.unwrap();
+    assert_eq!((compacted.n_inputs, compacted.n_outputs), (6, 2));
+    assert_eq!(compacted.n_failed, 1);
+    let expected = format!("cannot read s3://b/{broken}, which is left as it is");
+    assert!(told.contains(&expected), "{told:?}");
+    let left = seen(&objects).await;
+    assert!(left.iter().any(|path| path.as_ref() == broken));
+    assert_eq!(left.len(), 3);
+}
+
+#[tokio::test]
+async fn columns_grow_and_other_types_stay_apart() {
+    let objects = Arc::new(InMemory::new());
+    let integer = r#""a":{"type":"integer"}"#;
+    let grown = r#""a":{"type":"integer"},"b":{"type":"string"}"#;
+    let text = r#""a":{"type":"string"}"#;
+    for (fields, n) in [integer, grown, text].into_iter().zip([0, 2, 4]) {
+        let table = table(&format!("{{\"properties\":{{{fields}}}}}"));
+        let path = format!("{FOLDER}/{}", name(n, Format::Parquet));
+        put(&*objects, &path, bytes(n, Format::Parquet, &table)).await;
+    }
+    let (compacted, told) = compact_with(objects.clone(), &settings(), LATER).await;
+    assert_eq!(compacted.unwrap().n_inputs, 2);
+    let apart = format!(
+        "{FOLDER}/{} stays apart from files before it: column \"a\" is string in it, and integer in others",
+        name(4, Format::Parquet)
+    );
+    assert_eq!(told, [apart, format!("made of 2 in {FOLDER}")]);
+}
+
+#[tokio::test]
+async fn an_input_that_goes_meanwhile_undoes_its_compaction() {
+    let gone = ObjectPath::from(format!("{FOLDER}/{}", name(2, Format::Lines)));
+    for n in 0.. {
+        let objects = bucket(3).await;
+        let (other, path) = (objects.clone(), gone.clone());
+        let run = Meanwhile::run(move || {
+            let (other, path) = (other.clone(), path.clone());
+            Box::pin(async move {
+                let _gone = other.delete(&path).await;
+            })
+        });
+        let steps = Steps::new(objects.clone(), n, run);
+        let _told = compact(Arc::new(steps.clone())).await;
+        let there = keys(&objects).await;
+        assert!(there.values().all(|n| *n == 1), "step {n}: {there:?}");
+        assert!(there.len() >= 4, "step {n}: {there:?}");
+        if steps.is_untouched() {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn large_outputs_of_a_folder_are_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join(FOLDER);
+    std::fs::create_dir_all(&inner).unwrap();
+    let text = "x".repeat(5 << 20);
+    for n in 0..4 {
+        let contents = Contents {
+            resource: "books".to_owned(),
+            table: Table::default(),
+            records: vec![record(n, &format!("{{\"a\":\"{text}\"}}"))],
+        };
+        let bytes = contents.encode(Format::Lines).unwrap();
+        std::fs::write(inner.join(name(n, Format::Lines)), bytes).unwrap();
+    }
+    let sinks = FileSinks::in_folder(folder.path().to_owned(), FileSettings::default());
+    let compacted = sinks.unwrap().compact(&settings(), LATER, &|_| ()).await;
+    assert_eq!(compacted.unwrap().n_inputs, 4);
+    let files: Vec<_> = std::fs::read_dir(&inner).unwrap().collect();
+    assert_eq!(files.len(), 1);
+    let text = std::fs::read_to_string(files[0].as_ref().unwrap().path()).unwrap();
+    let keys = text.lines().map(|line| line[..14].to_owned());
+    let expected: Vec<String> = (0..4).map(|n| format!("{{\"key\":\"key-{n}\"")).collect();
+    assert_eq!(keys.collect::<Vec<_>>(), expected);
+    let unfinished = folder.path().join(".crawler-unfinished");
+    assert_eq!(std::fs::read_dir(unfinished).unwrap().count(), 0);
+}
+
+#[test]
+fn a_number_out_of_its_range_is_named() {
+    let default = CompactSettings::default();
+    default.check().unwrap();
+    for (settings, why) in [
+        (
+            CompactSettings {
+                target_bytes: 1,
+                ..default.clone()
+            },
+            "--target is 1; it goes from 1MiB to 1GiB",
+        ),
+        (
+            CompactSettings {
+                min_files: 1,
+                ..default.clone()
+            },
+            "--min-files is 1; it goes from 2 to 4000",
+        ),
+        (
+            CompactSettings {
+                min_age: Duration::from_secs(31 * 86_400),
+                ..default.clone()
+            },
+            "--min-age is 1month 13h 26m 24s; it goes from 0s to 30days",
+        ),
+    ] {
+        assert_eq!(settings.check().unwrap_err().to_string(), why);
+    }
+}
