@@ -37,6 +37,7 @@ mod run;
 mod seeding;
 mod shared_turns;
 mod sink_check;
+mod sink_compact;
 mod sinks;
 mod standalone;
 mod stats_file;
@@ -129,7 +130,7 @@ async fn carry_out(
         Command::Demo(options) => demo::run(options, stop).await,
         Command::Bench(options) => Box::pin(bench::run(*options, stop)).await,
         Command::Doctor(options) => unless_stopped(&stop, Box::pin(doctor::run(*options))).await,
-        Command::Sink(options) => unless_stopped(&stop, sink_check::run(options)).await,
+        Command::Sink(options) => unless_stopped(&stop, Box::pin(sink_check::run(options))).await,
         Command::Backup(options) => unless_stopped(&stop, Box::pin(backup::run(options))).await,
         Command::Devtools(options) => unless_stopped(&stop, Box::pin(devtools::run(options))).await,
         Command::Client(command) => unless_stopped(&stop, Box::pin(cli::run(command))).await,

@@ -106,7 +106,7 @@ pub enum Command {
     Bench(Box<BenchOptions>),
     /// Checks what a node needs.
     Doctor(Box<DoctorOptions>),
-    /// Lists the declared sinks, or checks one.
+    /// Lists the declared sinks, checks one, or compacts its files.
     Sink(SinkOptions),
     /// Takes, checks or restores a backup.
     Backup(BackupOptions),
@@ -182,7 +182,7 @@ enum Typed {
     Demo(DemoArgs),
     /// Measure a crawl of a made-up web, or of a folder: its speed, and the time of each stage of a page
     Bench(Box<BenchArgs>),
-    /// List the sinks of items that the config file declares, and check them
+    /// List the sinks of items that the config file declares, check them, and compact their files
     #[command(subcommand)]
     Sink(SinkCommand),
     /// Check what a node needs: etcd, data root, clock, ports, certificates, token, tools and limits

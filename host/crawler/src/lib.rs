@@ -85,6 +85,7 @@
 //! | positions of sinks in a frontier | 8, one small record each | an opening after the resource has lost the sink | `--sink` | `a_sink_that_is_gone_holds_nothing_back` |
 //! | items in the folder of a declared sink | none; files of 256 MiB each | whoever uses them | `max-file` of `[sink.NAME]` | `a_batch_larger_than_a_file_is_written_into_the_next` |
 //! | files of a sink in partitions | none; up to 64 for each write, which has 8 MiB of items | whoever uses them | `max-file` and `max-wait` of `[sink.NAME]` | `a_plan_ends_at_its_bounds` |
+//! | log of the compactions of a sink in partitions | none; two small objects for each file that was made, whose plan has 4 000 names at most | whoever removes the folder that it is about | none | `no_batch_has_more_files_than_a_plan` |
 //! | plan of a write to files in partitions, in a frontier | one record for each such sink, with 64 paths at most | with the frontier | none | `a_plan_ends_at_its_bounds` |
 //! | messages in the stream of a declared sink | none of the crawler: one for each item, and one for each 64 KiB of one that is too large, or fewer if the stream takes no more | the stream | none | `the_pieces_of_an_item_are_all_of_it` |
 //! | items on their way to a stream or a webhook | four batches of a process for each stream, one post of a shard for each webhook, of 8 MiB and 1 MiB | the acknowledgement, or the end of `timeout` | `batch-items` and `batch-bytes` of `[sink.NAME]` | `a_batch_ends_at_its_bounds_and_has_one_item_at_least` |

@@ -1,22 +1,31 @@
-//! `crawler sink`: lists the sinks of a config file, and tries one of them.
+//! `crawler sink`: lists the sinks of a config file, tries one of them, or compacts its files.
 
 use std::time::Duration;
 
 use anyhow::Context as _;
 
-use super::sinks;
+use super::{sink_compact, sinks};
 use crate::cli::Failure;
-use crate::cli::sink::{self, SinkOptions};
+use crate::cli::sink::{self, SinkAction, SinkOptions};
+use crate::config::{FileConfig, SinkConfig};
 
 /// Time that a check may take.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Carries the command out.
 pub(super) async fn run(options: SinkOptions) -> anyhow::Result<()> {
-    let Some(config) = &options.checked else {
-        return sink::print_list(&options.file.sinks, options.is_json);
-    };
-    let declared = sinks::declared_sink(config, &options.file)?;
+    let (file, is_json) = (&options.file, options.is_json);
+    match &options.action {
+        SinkAction::List => sink::print_list(&file.sinks, is_json),
+        SinkAction::Check(config) => check(config, file, is_json).await,
+        SinkAction::Compact(config, settings) => {
+            Box::pin(sink_compact::run(config, settings, is_json)).await
+        }
+    }
+}
+
+async fn check(config: &SinkConfig, file: &FileConfig, is_json: bool) -> anyhow::Result<()> {
+    let declared = sinks::declared_sink(config, file)?;
     let name = &config.name;
     let checked = tokio::time::timeout(DEADLINE, declared.check()).await;
     let checked = checked.map_err(|_elapsed| {
@@ -26,5 +35,5 @@ pub(super) async fn run(options: SinkOptions) -> anyhow::Result<()> {
         )
     })?;
     let checked = checked.with_context(|| format!("sink {name} takes no items"))?;
-    sink::print_check(config, &checked.would_create, options.is_json)
+    sink::print_check(config, &checked.would_create, is_json)
 }

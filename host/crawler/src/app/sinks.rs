@@ -152,7 +152,12 @@ pub(super) fn declared_sink(
     }
 }
 
-fn partitioned(config: &FilesConfig) -> anyhow::Result<FileSinks> {
+/// Returns the files in partitions of a sink. Nothing is connected before the first use.
+///
+/// # Errors
+///
+/// The secret of the bucket is missing, or a setting is out of range.
+pub(super) fn partitioned(config: &FilesConfig) -> anyhow::Result<FileSinks> {
     let settings = config.settings.clone();
     match &config.place {
         DataPlace::Folder(folder) => Ok(FileSinks::in_folder(folder.clone(), settings)?),

@@ -1,6 +1,6 @@
 //! `crawler sink …`: the sinks that the config file of this machine declares.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -8,18 +8,34 @@ use serde::Serialize;
 use super::args::OutputArgs;
 use super::{Failure, table};
 use crate::config::{self, FileConfig, SinkConfig};
+use crawler_file_sink::CompactSettings;
 use crawler_model::settings::SinkName;
 use crawler_model::suggest;
+
+pub mod compact;
+
+use compact::CompactArgs;
 
 /// Options of `crawler sink`.
 #[derive(Debug)]
 pub struct SinkOptions {
     /// File that declares sinks.
     pub file: Box<FileConfig>,
-    /// Sink to check. If `None`, all are listed.
-    pub checked: Option<SinkConfig>,
+    /// Part that the command has.
+    pub action: SinkAction,
     /// True if the answer is printed as JSON.
     pub is_json: bool,
+}
+
+/// Part of `crawler sink`.
+#[derive(Debug)]
+pub enum SinkAction {
+    /// Lists all sinks.
+    List,
+    /// Checks one sink.
+    Check(Box<SinkConfig>),
+    /// Makes few files of the many small ones of a sink.
+    Compact(Box<SinkConfig>, CompactSettings),
 }
 
 #[derive(Debug, Subcommand)]
@@ -34,6 +50,11 @@ pub(super) enum SinkCommand {
         after_help = "It leaves nothing behind. Run it on the machine of a worker, as the user of the worker.\n\nExamples:\n  crawler sink check books-only\n  crawler sink check books-only --config worker.toml"
     )]
     Check(CheckArgs),
+    /// Make few large files of the many small ones of a sink in partitions
+    #[command(
+        after_help = "Each row stays there once; while files are replaced, readers may see rows twice. Workers may go on. A run that was killed is ended by the next one. Temporary files are in the folder that TMPDIR names, or /tmp.\n\nExamples:\n  crawler sink compact lake --dry-run\n  crawler sink compact lake\n  crawler sink compact lake --target 512MiB --min-age 1day"
+    )]
+    Compact(CompactArgs),
 }
 
 #[derive(Debug, Args)]
@@ -59,22 +80,27 @@ pub(super) struct CheckArgs {
 
 impl SinkCommand {
     pub(super) fn into_options(self) -> anyhow::Result<SinkOptions> {
-        match self {
-            SinkCommand::List(args) => Ok(SinkOptions {
-                file: Box::new(config::load(args.config.as_deref())?),
-                checked: None,
-                is_json: args.output.is_json(),
-            }),
-            SinkCommand::Check(args) => {
-                let file = Box::new(config::load(args.config.as_deref())?);
-                let checked = find(&args.name, &file.sinks)?.clone();
-                Ok(SinkOptions {
-                    file,
-                    checked: Some(checked),
-                    is_json: args.output.is_json(),
-                })
+        let (config, output, name, settings) = match self {
+            SinkCommand::List(args) => (args.config, args.output, None, None),
+            SinkCommand::Check(args) => (args.config, args.output, Some(args.name), None),
+            SinkCommand::Compact(args) => {
+                let settings = args.settings()?;
+                (args.config, args.output, Some(args.name), Some(settings))
             }
-        }
+        };
+        let config: Option<&Path> = config.as_deref();
+        let file = Box::new(config::load(config)?);
+        let sink = name.map(|name| find(&name, &file.sinks).cloned().map(Box::new));
+        let action = match (sink.transpose()?, settings) {
+            (None, _) => SinkAction::List,
+            (Some(sink), None) => SinkAction::Check(sink),
+            (Some(sink), Some(settings)) => SinkAction::Compact(sink, settings),
+        };
+        Ok(SinkOptions {
+            file,
+            action,
+            is_json: output.is_json(),
+        })
     }
 }
 

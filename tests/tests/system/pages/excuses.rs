@@ -18,7 +18,7 @@ const NODES: &str = "machines of the reader's own; tests/tests/cluster/joining.r
 const ITSELF: &str = "it runs this test";
 
 /// Page, first line of the block, and the reason why it is not run.
-const EXCUSES: [(&str, &str, &str); 47] = [
+const EXCUSES: [(&str, &str, &str); 48] = [
     (
         "host/docs/src/operate/logs.md",
         "$ crawler worker --log-file /var/log/crawler/worker.log --log-format json",
@@ -74,6 +74,11 @@ const EXCUSES: [(&str, &str, &str); 47] = [
         "host/docs/src/guide/file-sinks.md",
         "$ crawler sink check lake",
         "a bucket and a crawl of the reader's own; tests/tests/system/file_sinks.rs crawls to such files",
+    ),
+    (
+        "host/docs/src/guide/file-sinks.md",
+        "$ crawler sink compact lake --dry-run",
+        "a bucket and a crawl of the reader's own; tests/tests/system/file_sinks.rs compacts such files",
     ),
     (
         "host/docs/src/guide/sql.md",
