@@ -1,6 +1,7 @@
 //! Sinks of files in partitions, read by programs that know nothing of the crawler: pyarrow and DuckDB.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 
 use crawler_tests::PATIENCE;
@@ -71,8 +72,13 @@ fn independent_readers_find_each_item_once() {
     let known: BTreeSet<[String; 4]> = items.lines().map(of_envelope).collect();
     assert_eq!(known.len(), N_PAGES);
 
-    let mut command = Command::new(&python);
-    command.args(["-c", READ, &lake, &sheets]);
+    check_readers(&python, [&lake, &sheets], &known);
+}
+
+/// Checks that each reader finds the known items once.
+fn check_readers(python: &Path, [lake, sheets]: [&str; 2], known: &BTreeSet<[String; 4]>) {
+    let mut command = Command::new(python);
+    command.args(["-c", READ, lake, sheets]);
     let ended = Process::start(&mut command).wait(PATIENCE);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let lines: Vec<&str> = ended.stdout.lines().collect();
@@ -87,8 +93,81 @@ fn independent_readers_find_each_item_once() {
     ] {
         let rows: Vec<[String; 4]> = serde_json::from_str(rows).expect("rows of texts");
         assert_eq!(rows.len(), N_PAGES, "{reader}");
-        assert_eq!(rows.into_iter().collect::<BTreeSet<_>>(), known, "{reader}");
+        assert_eq!(
+            rows.into_iter().collect::<BTreeSet<_>>(),
+            *known,
+            "{reader}"
+        );
     }
+}
+
+/// Returns the number of files that readers see in a folder, and those below it.
+fn n_files(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).expect("it is there");
+    let numbers = entries.map(|entry| {
+        let entry = entry.expect("it can be read");
+        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        match entry.file_type().expect("it has one").is_dir() {
+            _ if is_hidden => 0,
+            true => n_files(&entry.path()),
+            false => 1,
+        }
+    });
+    numbers.sum()
+}
+
+#[test]
+fn independent_readers_find_each_item_once_after_compaction() {
+    let home = Home::new();
+    let Some(python) = python(home.path(), "duckdb", &PACKAGES) else {
+        return;
+    };
+    let folders = ["lake", "sheets"].map(|name| {
+        let folder = home.path().join(name);
+        std::fs::create_dir(&folder).expect("the home is new");
+        folder
+    });
+    let [lake, sheets] = [0, 1].map(|place| folders[place].display().to_string());
+    let config = format!(
+        "[sink.lake]\nurl = 'file://{lake}'\nformat = 'parquet'\nmax-wait = '0s'\n\n\
+         [sink.sheets]\nurl = 'file://{sheets}'\nformat = 'csv'\npartition = '{{kind}}'\nmax-wait = '0s'\n"
+    );
+    home.write("crawler.toml", &config);
+    let web = sites::chain(N_PAGES).open();
+    let server = Server::start_in(home, &[]);
+    server.push("puppet", &[]);
+    server.add("books", &web.url("/0"), &["--sink=lines,lake,sheets"]);
+    server.finished("books");
+    let items = server.ok(&["items", "books", "--envelope"]);
+    let known: BTreeSet<[String; 4]> = items.lines().map(of_envelope).collect();
+    assert_eq!(known.len(), N_PAGES);
+
+    for (name, folder) in ["lake", "sheets"].into_iter().zip(&folders) {
+        let before = n_files(folder);
+        assert!(before > 2, "{before} files are too few for this test");
+        let foreign = folder.join("notes.txt");
+        std::fs::write(&foreign, "mine").expect("the folder is there");
+        let command = ["sink", "compact", name, "--min-files=2"];
+        let young = server.ok(&command);
+        let nothing = format!("sink {name}: 0 files of 0 B became 0 in ");
+        assert!(young.starts_with(&nothing), "{young}");
+        let command = [&command[..], &["--min-age=0s"]].concat();
+        let dry = server.ok(&[&command[..], &["--dry-run"]].concat());
+        assert!(dry.contains(" would become one"), "{dry}");
+        assert_eq!(n_files(folder), before + 1);
+        let done = server.ok(&command);
+        assert!(done.contains(" are now "), "{done}");
+        // A crawl over midnight has two days.
+        let after = n_files(folder) - 1;
+        assert!((1..=2).contains(&after), "{after} files are left: {done}");
+        assert!(foreign.exists());
+        std::fs::remove_file(&foreign).expect("it is there");
+    }
+    check_readers(&python, [&lake, &sheets], &known);
+    let refused = server.cli(&["sink", "compact", "lake", "--min-files=1"]);
+    let why = "--min-files is 1; it goes from 2 to 4000";
+    assert_ne!(refused.code, Some(0));
+    assert!(refused.stderr.contains(why), "{}", refused.stderr);
 }
 
 /// Returns key, URL, depth and state of a line with an item.
