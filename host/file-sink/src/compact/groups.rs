@@ -118,8 +118,8 @@ impl Groups {
             levels: Vec::new(),
         };
         let own = OWN.iter().map(|name| match *name {
-            "_run" | "_at" => column(*name, Values::Integer(Vec::new())),
-            _ => column(*name, Values::Text(Vec::new())),
+            "_run" | "_at" => column(name, Values::Integer(Vec::new())),
+            _ => column(name, Values::Text(Vec::new())),
         });
         let fields = table.fields.iter().map(|(name, shape)| {
             let values = match shape {

@@ -138,17 +138,12 @@ async fn small_files_become_one_in_order() {
     // The output may become a part of the next one.
     put(&*objects, before[0].as_ref(), Vec::new()).await;
     for n in [10, 12] {
-        let path = format!("{FOLDER}/{}", super::tests::name(n, Format::Lines));
-        put(
-            &*objects,
-            &path,
-            super::tests::bytes(n, Format::Lines, &Table::default()),
-        )
-        .await;
+        let path = format!("{FOLDER}/{}", name(n, Format::Lines));
+        put(&*objects, &path, bytes(n, Format::Lines, &Table::default())).await;
     }
     let compacted = compact(objects.clone()).await.unwrap();
     assert_eq!((compacted.n_inputs, compacted.n_removed), (3, 1));
-    assert_eq!(super::tests::keys(&objects).await, once(14));
+    assert_eq!(keys(&objects).await, once(14));
     assert_eq!(seen(&objects).await.len(), 1);
     let compacted = compact(objects).await.unwrap();
     assert_eq!(compacted.n_inputs, 0, "one file stays as it is");
@@ -357,21 +352,21 @@ fn a_number_out_of_its_range_is_named() {
         (
             CompactSettings {
                 target_bytes: 1,
-                ..default.clone()
+                ..default
             },
             "--target is 1; it goes from 1MiB to 1GiB",
         ),
         (
             CompactSettings {
                 min_files: 1,
-                ..default.clone()
+                ..default
             },
             "--min-files is 1; it goes from 2 to 4000",
         ),
         (
             CompactSettings {
                 min_age: Duration::from_secs(31 * 86_400),
-                ..default.clone()
+                ..default
             },
             "--min-age is 1month 13h 26m 24s; it goes from 0s to 30days",
         ),

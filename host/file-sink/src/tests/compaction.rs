@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 
 use super::*;
 use crate::compact::tests::steps::{Meanwhile, Steps};
-use crate::compact::tests::{LATER, compact, keys, settings as of_compaction};
+use crate::compact::tests::{LATER, compact, compact_with, keys, settings as of_compaction};
 
 /// Returns two writes that were planned one after the other, of which the frontier knows nothing but the plan of the second,
 /// although its files are there.
@@ -147,8 +147,7 @@ async fn a_bucket_that_refuses_keeps_all_rows() {
         1,
         Meanwhile::Die { dies_after: false },
     );
-    let (compacted, told) =
-        crate::compact::tests::compact_with(Arc::new(died), &settings, LATER).await;
+    let (compacted, told) = compact_with(Arc::new(died), &settings, LATER).await;
     assert_eq!(compacted.unwrap().n_failed, 1, "{told:?}");
     assert!(told[0].starts_with("cannot list s3://b/"), "{told:?}");
     assert_eq!(keys(&bench.objects).await, once(0..12));

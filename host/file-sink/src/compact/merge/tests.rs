@@ -67,7 +67,7 @@ fn lines_follow_one_another() {
     let files = [["{}", "[1]"], ["{\"a\":1}", "2"]].map(|items| of_items(Format::Lines, A, &items));
     let merged = merge(Format::Lines, &files).unwrap();
     assert_eq!(merged, files.concat());
-    let mut cut = files.clone();
+    let mut cut = files;
     cut[1].pop();
     let error = merge(Format::Lines, &cut).unwrap_err();
     assert_eq!(error.to_string(), "its last line has no end");
