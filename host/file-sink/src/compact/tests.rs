@@ -123,18 +123,18 @@ async fn small_files_become_one_in_order() {
     let [path] = &after[..] else {
         panic!("{after:?}");
     };
-    let name = path.filename().unwrap();
-    assert!(name.starts_with("7-c000001-"), "{name}");
+    let output = path.filename().unwrap();
+    assert!(output.starts_with("7-c000001-"), "{output}");
     assert_eq!(compacted.n_inputs, 5);
     assert_eq!((compacted.n_outputs, compacted.n_failed), (1, 0));
-    let bytes = objects.get(path).await.unwrap().bytes().await.unwrap();
-    assert_eq!(compacted.input_bytes, bytes.len() as u64);
-    let text = String::from_utf8(bytes.to_vec()).unwrap();
-    let keys = text
+    let content = objects.get(path).await.unwrap().bytes().await.unwrap();
+    assert_eq!(compacted.input_bytes, content.len() as u64);
+    let text = String::from_utf8(content.to_vec()).unwrap();
+    let in_order = text
         .lines()
         .map(|line| line.split('"').nth(3).unwrap().to_owned());
     let expected: Vec<String> = (0..10).map(|n| format!("key-{n}")).collect();
-    assert_eq!(keys.collect::<Vec<_>>(), expected);
+    assert_eq!(in_order.collect::<Vec<_>>(), expected);
     // The output may become a part of the next one.
     put(&*objects, before[0].as_ref(), Vec::new()).await;
     for n in [10, 12] {
