@@ -13,7 +13,8 @@
 //! A reader between the third step and the fifth may see rows twice, with the same `_key`, and never misses one. The other
 //! order would hide rows: from programs that then report too little, and cannot know. Of a kill before the fourth step, the
 //! next run undoes the rest: it ends the plan as undone, and removes the output. After the fourth step, it removes the
-//! inputs. Either needs no more than the log and the names in the folder, so it is the same on each machine.
+//! inputs, if it sees the output there, or a file that has taken it. Either needs no more than the log and the names in the
+//! folder, so it is the same on each machine.
 //!
 //! A worker may write a file again that was taken: after a crash, it goes on with the plan that its frontier keeps, and one
 //! that has lost its lease may do so at any time. Before and after it writes a file again, a worker asks the log, and
@@ -28,6 +29,7 @@
 //! merge     rows of several files as one
 //! groups    the same for Parquet
 //! merged    files of a folder on their way through this machine
+//! known     files that count, and files that were taken
 //! folder    the steps in one folder
 //! ```
 
@@ -46,6 +48,7 @@ use folder::Folder;
 mod choice;
 mod folder;
 mod groups;
+mod known;
 mod log;
 mod merge;
 mod merged;

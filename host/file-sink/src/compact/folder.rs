@@ -1,6 +1,6 @@
 //! Steps of a compaction in one folder: what earlier runs have left is ended first, and then files become one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures::future::join_all;
 use object_store::ObjectMeta;
@@ -10,6 +10,7 @@ use crawler_model::number;
 use crawler_sink::SinkError;
 
 use super::choice::{Batch, Batches, Candidate, without_few};
+use super::known::Known;
 use super::log::{Entry, FolderLog, Outcome, Plan};
 use super::merged::Merged;
 use super::names::{self, FileName, Origin};
@@ -27,22 +28,9 @@ pub(super) const MAX_UNREADABLE: usize = 8;
 pub(super) struct Folder<'p> {
     pub(super) place: &'p OpenPlace,
     pub(super) path: ObjectPath,
-    log: FolderLog<'p>,
+    pub(super) log: FolderLog<'p>,
     /// Files of the sink that are there, by name. All other files are somebody else's.
-    files: BTreeMap<String, (FileName, ObjectMeta)>,
-}
-
-/// Contents of a log, as far as they concern the files that are there.
-#[derive(Debug, Default)]
-struct Known {
-    /// Number of the last compaction; 0 if there is none.
-    last: u64,
-    /// Files that count, although compactions have made them.
-    kept: BTreeSet<String>,
-    /// Files whose rows are elsewhere.
-    taken: BTreeSet<String>,
-    /// Compactions without an end.
-    open: Vec<(u64, Plan)>,
+    pub(super) files: BTreeMap<String, (FileName, ObjectMeta)>,
 }
 
 impl<'p> Folder<'p> {
@@ -63,6 +51,7 @@ impl<'p> Folder<'p> {
         }
         let mut known = self.known().await?;
         self.end_open(&mut known, work).await?;
+        self.trace(&mut known, work).await?;
         self.remove_taken(&known, work).await?;
         let candidates = self.candidates(&known, work);
         for batch in self.choose(candidates, work).await? {
@@ -95,7 +84,7 @@ impl<'p> Folder<'p> {
         let mut known = Known::default();
         let each = |Entry { n, plan, outcome }| {
             match outcome {
-                Some(outcome) => known.add(&self.files, plan, outcome),
+                Some(outcome) => known.add(&self.files, n, plan, outcome),
                 None => known.open.push((n, plan)),
             }
             Ok(())
@@ -121,7 +110,7 @@ impl<'p> Folder<'p> {
                 let text = format!("{}: compaction {n}, which did not end, {verb}", self.path);
                 (work.tell)(Notice::Done(text));
             }
-            known.add(&self.files, plan, outcome);
+            known.add(&self.files, n, plan, outcome);
         }
         Ok(())
     }
@@ -159,6 +148,7 @@ impl<'p> Folder<'p> {
                 Origin::Compaction(_) => known.kept.contains(*name),
             };
             counts
+                && !known.lost.contains(*name)
                 && found.size < settings.target_bytes / 2
                 && written.saturating_add(min_age) <= work.now
         });
@@ -284,22 +274,8 @@ impl<'p> Folder<'p> {
     }
 }
 
-impl Known {
-    /// Adds a compaction that has ended. Only files that are there matter.
-    fn add<F>(&mut self, files: &BTreeMap<String, F>, plan: Plan, outcome: Outcome) {
-        let there = |name: &String| files.contains_key(name);
-        match outcome {
-            Outcome::Kept => {
-                self.taken.extend(plan.inputs.into_iter().filter(there));
-                self.kept.insert(plan.output);
-            }
-            Outcome::Undone => self.taken.extend(Some(plan.output).filter(there)),
-        }
-    }
-}
-
 /// Returns the files of the sink by name.
-fn own(found: Vec<ObjectMeta>) -> BTreeMap<String, (FileName, ObjectMeta)> {
+pub(super) fn own(found: Vec<ObjectMeta>) -> BTreeMap<String, (FileName, ObjectMeta)> {
     let files = found.into_iter().filter_map(|object| {
         let name = object.location.filename()?.to_owned();
         let file = FileName::parse(&name)?;

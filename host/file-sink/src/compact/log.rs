@@ -170,7 +170,8 @@ impl<'p> FolderLog<'p> {
         })
     }
 
-    fn path(&self, n: u64, ending: &str) -> ObjectPath {
+    /// Returns the path of an object of the log: the plan of a compaction, or its end.
+    pub(super) fn path(&self, n: u64, ending: &str) -> ObjectPath {
         let name = format!("_{n:0NUMBER_DIGITS$}.{ending}");
         self.folder.clone().join(name)
     }

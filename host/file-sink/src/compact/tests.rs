@@ -316,6 +316,75 @@ async fn an_input_that_goes_meanwhile_undoes_its_compaction() {
     }
 }
 
+/// Returns a bucket whose files were compacted twice, the second time the output and another file, and the files as they
+/// were at first.
+async fn compacted_twice() -> (Arc<InMemory>, Vec<(String, Vec<u8>)>) {
+    let objects = bucket(3).await;
+    let first = (0..3).map(|n| {
+        let path = format!("{FOLDER}/{}", name(2 * n, Format::Lines));
+        (path, bytes(2 * n, Format::Lines, &Table::default()))
+    });
+    let first = first.collect();
+    compact(objects.clone()).await.unwrap();
+    let path = format!("{FOLDER}/{}", name(6, Format::Lines));
+    put(&*objects, &path, bytes(6, Format::Lines, &Table::default())).await;
+    compact(objects.clone()).await.unwrap();
+    (objects, first)
+}
+
+#[tokio::test]
+async fn files_brought_back_go_while_their_rows_are_elsewhere() {
+    let (objects, first) = compacted_twice().await;
+    for (path, bytes) in first {
+        put(&*objects, &path, bytes).await;
+    }
+    let compacted = compact(objects.clone()).await.unwrap();
+    assert_eq!((compacted.n_removed, compacted.n_failed), (3, 0));
+    assert_eq!(keys(&objects).await, once(8));
+}
+
+#[tokio::test]
+async fn files_brought_back_stay_if_their_output_is_gone() {
+    let (objects, first) = compacted_twice().await;
+    let [output] = &seen(&objects).await[..] else {
+        panic!("there is one file");
+    };
+    let bytes_of_output = objects.get(output).await.unwrap().bytes().await.unwrap();
+    objects.delete(output).await.unwrap();
+    for (path, bytes) in &first {
+        put(&*objects, path, bytes.clone()).await;
+    }
+    let (compacted, told) = compact_with(objects.clone(), &settings(), LATER).await;
+    let compacted = compacted.unwrap();
+    assert_eq!((compacted.n_removed, compacted.n_inputs), (0, 0));
+    assert_eq!(compacted.n_failed, 1);
+    assert_eq!(keys(&objects).await, once(6));
+    let start = format!(
+        "s3://b/{}, like 2 files beside it, was taken by compaction 1, ",
+        first[0].0
+    );
+    let end = format!("remove s3://b/.crawler-compacted/{FOLDER}/_000001.plan");
+    let [told] = &told[..] else {
+        panic!("{told:?}");
+    };
+    assert!(told.starts_with(&start) && told.ends_with(&end), "{told}");
+    // Either way out.
+    let plan = format!(".crawler-compacted/{FOLDER}/_000001.plan");
+    let plan = ObjectPath::parse(&plan).unwrap();
+    let kept = objects.get(&plan).await.unwrap().bytes().await.unwrap();
+    objects.delete(&plan).await.unwrap();
+    let dry = CompactSettings {
+        is_dry: true,
+        ..settings()
+    };
+    let (compacted, _) = compact_with(objects.clone(), &dry, LATER).await;
+    assert_eq!(compacted.unwrap().n_inputs, 3);
+    put(&*objects, plan.as_ref(), kept.to_vec()).await;
+    put(&*objects, output.as_ref(), bytes_of_output.to_vec()).await;
+    assert_eq!(compact(objects.clone()).await.unwrap().n_removed, 3);
+    assert_eq!(keys(&objects).await, once(8));
+}
+
 #[tokio::test]
 async fn large_outputs_of_a_folder_are_whole() {
     let folder = tempfile::tempdir().unwrap();
